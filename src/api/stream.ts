@@ -1,0 +1,84 @@
+// The seam between the request path and the wire: one request and its response, whatever the protocol underneath.
+// The spine and everything in src/gateway/ know only this; HTTP/1.1 and HTTP/2 live below it in src/io/.
+
+/**
+ * Header fields in wire order: name, value, name, value, ... One flat array; names are lower-case; duplicates stay
+ * separate. Pseudo-header fields (RFC 9113 section 8.3) come first and are present for HTTP/1.1 too, so that
+ * `:method`, `:path` (the raw request target), `:authority` and `:scheme` are read the same way everywhere.
+ * Values are latin1 strings, one character per byte (see RFC 9110 section 5.5).
+ */
+export type HeaderList = string[]
+
+/** Why a stream ends before its time. */
+export type ResetReason =
+  /** The other side of the gateway went away: RST_STREAM CANCEL, or the HTTP/1.1 connection is destroyed. */
+  | 'cancel'
+  /** The gateway or a peer broke: RST_STREAM INTERNAL_ERROR. */
+  | 'internal'
+  /** The peer did not process the request at all: safe to send again (RFC 9113 section 8.7). */
+  | 'refused'
+  /** The peer broke the protocol. */
+  | 'protocol'
+  /** The connection was lost, or closed before the message was complete. */
+  | 'connection'
+
+/** A certificate that a peer presented, leaf first in `chain`. Plain data. */
+export interface PeerCertificate {
+  /** DER of the leaf and of every intermediate presented, leaf first. */
+  readonly chain: readonly Buffer[]
+  /** True when OpenSSL verified the chain in the handshake against the client CAs in force for this connection. */
+  readonly verified: boolean
+  /** OpenSSL's reason, when not verified. */
+  readonly verifyError: string
+}
+
+/** Facts of one client connection, computed once. */
+export interface Peer {
+  /** Unique in the process: keys of per-connection caches. */
+  readonly id: number
+  readonly protocol: 'h2' | 'http/1.1'
+  /** SNI, lower-case, without trailing dot; '' when the client sent none. */
+  readonly serverName: string
+  /** Name of the UpstreamCluster whose TLS context SNI or the local address chose; '' for the gateway's own. */
+  readonly tlsCluster: string
+  readonly localAddress: string
+  readonly localPort: number
+  readonly remoteAddress: string
+  readonly remotePort: number
+  readonly certificate: PeerCertificate | undefined
+  /** Per-connection memory of the request path: identity per cluster, and no more. Dies with the connection. */
+  readonly memo: Map<string, unknown>
+}
+
+/** One request and its response; the server side and the client side look alike. */
+export interface Stream {
+  /** Bytes given to `body()` that the peer has not taken yet. */
+  readonly queued: number
+  /** Server side: the response head (`:status` first; 1xx any number of times). Client side: sent by `open`. */
+  headers(list: HeaderList, end: boolean): void
+  /** Never blocks; look at `queued`. */
+  body(chunk: Buffer, end: boolean): void
+  /** Ends the message with trailers. */
+  trailers(list: HeaderList): void
+  /** The other side took this much of what `onBody` brought: the window may be given back to the sender. */
+  credit(bytes: number): void
+  reset(reason: ResetReason): void
+}
+
+/** What happens on a stream. After onReset nothing more is called. */
+export interface StreamEvents {
+  /** Client side: a response head, 1xx included (then `end` is false and another follows). Server side: not used. */
+  onHeaders(list: HeaderList, end: boolean): void
+  onBody(chunk: Buffer, end: boolean): void
+  onTrailers(list: HeaderList): void
+  /** `queued` has fallen below the low-water mark. */
+  onDrained(): void
+  /** The message will not be completed. */
+  onReset(reason: ResetReason): void
+}
+
+/** Bytes queued on a stream above which a producer is to be paused. */
+export const HIGH_WATER_BYTES: number = 256 * 1024
+
+/** Called by a server for each request; returns what is to hear of the request body. */
+export type RequestHandler = (peer: Peer, stream: Stream, head: HeaderList, end: boolean) => StreamEvents

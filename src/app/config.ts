@@ -1,0 +1,219 @@
+// The settings of the process: one table, read from flags, PORTCULLIS_* variables and a YAML file, in this order of
+// precedence. All mistakes are reported at once, each with where it stands, the value and the fix.
+
+import { formatListenAddress, type ListenAddress, parseListenAddress } from '../core/listen-address.ts'
+import { LOG_LEVELS, type LogLevel } from '../io/log.ts'
+import {
+  bytesBetween,
+  durationBetween,
+  integerBetween,
+  oneOf,
+  parseAddress,
+  parseAddresses,
+  parseSwitch,
+  parseText,
+  type ValueParser,
+} from './setting-values.ts'
+import { type ConfigProblem, type Setting, type SettingsInput, SettingsReader } from './settings-reader.ts'
+
+/** What `serve` runs with. Frozen. */
+export interface Config {
+  readonly source: 'files'
+  readonly configDir: string
+  readonly listen: readonly ListenAddress[]
+  readonly adminListen: string
+  readonly dataDir: string
+  readonly drainTimeoutMs: number
+  /** Both '' or both set. */
+  readonly tlsCertFile: string
+  readonly tlsPrivateKeyFile: string
+  readonly accessLog: boolean
+  /** '' = no audit log, '-' = stdout. */
+  readonly auditLogPath: string
+  readonly logLevel: LogLevel
+  readonly maxHeaderBytes: number
+  readonly maxConcurrentStreams: number
+  readonly headerTimeoutMs: number
+  /** What is doubtful but does not stop the gateway; one line each. */
+  readonly warnings: readonly string[]
+}
+
+/** All mistakes; `message` is one line for each. */
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[]
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(problems.map((problem) => `${problem.where}: ${problem.message}; ${problem.fix}`).join('\n'))
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}
+
+function setting<T>(
+  name: string,
+  argument: string,
+  defaultText: string,
+  parse: ValueParser<T>,
+  help: string,
+  repeatable = false,
+): Setting<T> {
+  const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  const env = `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}`
+  return { name, flag: `--${words}`, argument, env, repeatable, defaultText, help, parse }
+}
+
+const HOUR = 3_600_000
+
+const TABLE = {
+  source: setting<'files'>(
+    'source',
+    '<kind>',
+    'files',
+    oneOf(['files'], ['embedded', 'kubernetes']),
+    'where objects live: files (a directory, watched)',
+  ),
+  configDir: setting('configDir', '<dir>', '', parseText, 'directory of UpstreamCluster files'),
+  listen: setting(
+    'listen',
+    '<host:port>',
+    '0.0.0.0:8443',
+    parseAddresses,
+    'address that clients connect to; may be repeated',
+    true,
+  ),
+  adminListen: setting(
+    'adminListen',
+    '<host:port>',
+    '127.0.0.1:9090',
+    parseAddress,
+    'address of health, metrics and debug pages; without TLS and authentication',
+  ),
+  dataDir: setting('dataDir', '<dir>', 'data', parseText, 'directory for what the gateway writes'),
+  drainTimeout: setting(
+    'drainTimeout',
+    '<duration>',
+    '30s',
+    durationBetween(0, 24 * HOUR),
+    'how long a stopping gateway waits for running requests and spreads the end of watches',
+  ),
+  tlsCertFile: setting(
+    'tlsCertFile',
+    '<file>',
+    '',
+    parseText,
+    'certificate (PEM) for clients whose cluster has none of its own',
+  ),
+  tlsPrivateKeyFile: setting('tlsPrivateKeyFile', '<file>', '', parseText, 'private key (PEM) of --tls-cert-file'),
+  accessLog: setting(
+    'accessLog',
+    '[bool]',
+    'true',
+    parseSwitch,
+    'whether clusters and policies may switch the access log on (stdout)',
+  ),
+  auditLogPath: setting('auditLogPath', '<file>', '', parseText, 'file for audit events of all requests; - is stdout'),
+  logLevel: setting('logLevel', '<level>', 'info', oneOf(LOG_LEVELS), 'debug, info, warn or error'),
+  maxHeaderBytes: setting(
+    'maxHeaderBytes',
+    '<bytes>',
+    '1048576',
+    bytesBetween(4096, 64 * 1024 * 1024),
+    'largest request head',
+  ),
+  maxConcurrentStreams: setting(
+    'maxConcurrentStreams',
+    '<n>',
+    '250',
+    integerBetween(1, 100_000),
+    'requests that one HTTP/2 connection may have open',
+  ),
+  headerTimeout: setting(
+    'headerTimeout',
+    '<duration>',
+    '10s',
+    durationBetween(100, HOUR),
+    'how long a client may take to send a request head',
+  ),
+}
+
+/** Every setting, in the order of help and documentation. */
+export const SETTINGS: readonly Setting[] = Object.values(TABLE)
+
+/** The setting that names the configuration file; a flag and a variable only. */
+export const CONFIG_FILE: Setting<string> = setting(
+  'config',
+  '<file>',
+  '',
+  parseText,
+  'YAML file of settings, keys as the flags in camelCase',
+)
+
+/** Throws a ConfigError that holds every mistake. */
+export function loadConfig(input: SettingsInput): Config {
+  const reader = new SettingsReader(input, SETTINGS, CONFIG_FILE)
+  const values: Omit<Config, 'warnings'> = {
+    source: reader.take(TABLE.source, 'files'),
+    configDir: reader.take(TABLE.configDir, ''),
+    listen: reader.take(TABLE.listen, []),
+    adminListen: reader.take(TABLE.adminListen, ''),
+    dataDir: reader.take(TABLE.dataDir, ''),
+    drainTimeoutMs: reader.take(TABLE.drainTimeout, 0),
+    tlsCertFile: reader.take(TABLE.tlsCertFile, ''),
+    tlsPrivateKeyFile: reader.take(TABLE.tlsPrivateKeyFile, ''),
+    accessLog: reader.take(TABLE.accessLog, true),
+    auditLogPath: reader.take(TABLE.auditLogPath, ''),
+    logLevel: reader.take(TABLE.logLevel, 'info'),
+    maxHeaderBytes: reader.take(TABLE.maxHeaderBytes, 0),
+    maxConcurrentStreams: reader.take(TABLE.maxConcurrentStreams, 0),
+    headerTimeoutMs: reader.take(TABLE.headerTimeout, 0),
+  }
+  checkTogether(values, reader)
+  if (reader.problems.length > 0) throw new ConfigError(reader.problems)
+  return Object.freeze({ ...values, warnings: Object.freeze(reader.warnings) })
+}
+
+/** Mistakes that only two settings together make. */
+function checkTogether(config: Omit<Config, 'warnings'>, reader: SettingsReader): void {
+  const problem = (at: Setting, message: string, fix: string): void => {
+    reader.problems.push({ where: reader.where(at), message, fix })
+  }
+  if (config.configDir === '' && !reader.problems.some((known) => known.where === reader.where(TABLE.configDir))) {
+    problem(TABLE.configDir, 'no directory of UpstreamCluster files is given', `give ${namesOf(TABLE.configDir)}`)
+  }
+  if ((config.tlsCertFile === '') !== (config.tlsPrivateKeyFile === '')) {
+    const missing = config.tlsCertFile === '' ? TABLE.tlsCertFile : TABLE.tlsPrivateKeyFile
+    const given = config.tlsCertFile === '' ? TABLE.tlsPrivateKeyFile : TABLE.tlsCertFile
+    problem(given, `stands without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
+  }
+  const admin = parseListenAddress(config.adminListen)
+  const ports = new Set<string>()
+  for (const address of config.listen) {
+    const text = formatListenAddress(address)
+    if (address.port !== 0 && ports.has(text)) problem(TABLE.listen, `${text} is given twice`, 'remove one')
+    ports.add(text)
+    if ('error' in admin || !overlap(address, admin)) continue
+    problem(TABLE.adminListen, `${config.adminListen} is also in --listen as ${text}`, 'give it a port of its own')
+  }
+  if (!('error' in admin) && !isLoopback(admin.host)) {
+    reader.warnings.push(
+      `${reader.where(TABLE.adminListen)}: ${config.adminListen} is not a loopback address; ` +
+        'whoever reaches it reads metrics and configuration without a credential',
+    )
+  }
+}
+
+function namesOf(setting: Setting): string {
+  return `${setting.flag}, ${setting.env} or ${setting.name} in the configuration file`
+}
+
+function overlap(a: ListenAddress, b: ListenAddress): boolean {
+  return a.port !== 0 && a.port === b.port && (a.host === b.host || isWildcard(a.host) || isWildcard(b.host))
+}
+
+function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}

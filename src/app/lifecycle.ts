@@ -1,0 +1,213 @@
+// The life of the process: start, ready, drain, stop. `starting` until configuration and first health checks are in, `ready`,
+// `draining` from SIGTERM, `stopped`.
+
+import { readFileSync } from 'node:fs'
+import type { Check } from '../admin/routes.ts'
+import { startAdminServer } from '../admin/server.ts'
+import { UserError } from '../api/field-errors.ts'
+import type { Logger, ResourceSource } from '../api/ports.ts'
+import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
+import { createFilesSource } from '../io/files-source.ts'
+import type { PlainServer } from '../io/http-plain.ts'
+import { type LineWriter, openLineWriter } from '../io/line-writer.ts'
+import { type Listener, listen } from '../io/listener-socket.ts'
+import { createLogger } from '../io/log.ts'
+import { nodePemChecks } from '../io/pem-checks.ts'
+import { ensureServingCertificate } from '../io/serving-certificate.ts'
+import type { ServingPair } from '../io/tls-contexts.ts'
+import type { Config } from './config.ts'
+import { describeState } from './describe.ts'
+import { type Parts, wire } from './wire.ts'
+
+export interface RunningGateway {
+  readonly ports: readonly number[]
+  readonly adminPort: number
+  /** Drains: readyz fails, GOAWAY, running requests finish, watches end spread over the drain time. A second call ends at once. */
+  stop(): Promise<void>
+}
+
+const STDOUT = 1
+const STDERR = 2
+/** Part of the drain time in which watches end, so that the last of them still has time to be followed elsewhere. */
+const WATCH_SPREAD = 0.8
+
+/** What takes the place of the usual parts. */
+export interface GivenParts {
+  readonly log: Logger
+  readonly source: ResourceSource
+}
+
+/** @throws {UserError} with one clear line for what the operator can mend */
+export async function startGateway(config: Config, given: Partial<GivenParts> = {}): Promise<RunningGateway> {
+  const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
+  const source = given.source ?? createFilesSource({ dir: config.configDir, pem: nodePemChecks, log })
+  const serving = loadServingPair(config)
+  const access = config.accessLog ? openLineWriter(STDOUT) : undefined
+  const audit = config.auditLogPath === '' ? undefined : openAuditLog(config.auditLogPath)
+  const parts = wire(config, serving, { log, access, audit }, source)
+  const life = new Lifecycle(config, parts, log, [access, audit])
+  try {
+    await life.start()
+  } catch (error) {
+    await life.abandon()
+    throw error
+  }
+  return life
+}
+
+function openAuditLog(path: string): LineWriter {
+  try {
+    return openLineWriter(path === '-' ? STDOUT : path)
+  } catch (error) {
+    throw new UserError(
+      `cannot open the audit log ${path}: ${reasonOf(error)}`,
+      'name a file in a directory that exists',
+    )
+  }
+}
+
+class Lifecycle implements RunningGateway {
+  readonly #config: Config
+  readonly #parts: Parts
+  readonly #log: Logger
+  readonly #writers: readonly (LineWriter | undefined)[]
+  #state: 'starting' | 'ready' | 'draining' | 'stopped' = 'starting'
+  #synced = false
+  #probed = false
+  #listeners: Listener[] = []
+  #admin: PlainServer | undefined
+  #stopping: Promise<void> | undefined
+
+  constructor(config: Config, parts: Parts, log: Logger, writers: readonly (LineWriter | undefined)[]) {
+    this.#config = config
+    this.#parts = parts
+    this.#log = log
+    this.#writers = writers
+  }
+
+  get ports(): readonly number[] {
+    return this.#listeners.map((listener) => listener.port)
+  }
+
+  get adminPort(): number {
+    return this.#admin?.port ?? 0
+  }
+
+  /** The admin listener opens first, so that /readyz can say what is missing; the proxy ports open last. */
+  async start(): Promise<void> {
+    const { gateway, source, probes, apply, metrics, listener } = this.#parts
+    this.#admin = await startAdminServer({
+      listen: this.#config.adminListen,
+      metrics,
+      state: {
+        live: () => [],
+        ready: () => this.#checks(),
+        describe: () => describeState(this.#parts, gateway.clock),
+      },
+    })
+    await source.start(apply)
+    this.#synced = true
+    await probes.firstRound()
+    this.#probed = true
+    for (const address of this.#config.listen) this.#listeners.push(await open(address, listener))
+    this.#state = 'ready'
+  }
+
+  #checks(): Check[] {
+    return [
+      { name: 'configuration', ok: this.#synced, message: 'not read yet' },
+      { name: 'health-checks', ok: this.#probed, message: 'the first round has not ended' },
+      { name: 'listeners', ok: this.#listeners.length > 0, message: 'not open yet' },
+      { name: 'shutdown', ok: this.#state !== 'draining' && this.#state !== 'stopped', message: 'shutting down' },
+    ]
+  }
+
+  stop(): Promise<void> {
+    if (this.#stopping !== undefined) {
+      // The second signal: at once.
+      this.#parts.gateway.running.cutAll()
+      for (const listener of this.#listeners) listener.close()
+      return this.#stopping
+    }
+    this.#stopping = this.#drain()
+    return this.#stopping
+  }
+
+  async #drain(): Promise<void> {
+    const { gateway } = this.#parts
+    const { drainTimeoutMs } = this.#config
+    this.#state = 'draining'
+    gateway.draining = true
+    this.#log.info('draining', { running: gateway.running.size, timeoutMs: drainTimeoutMs })
+    for (const listener of this.#listeners) listener.drain()
+    const timers = gateway.running
+      .longRunning()
+      .map((request) => setTimeout(() => request.finish(), Math.random() * WATCH_SPREAD * drainTimeoutMs))
+    const deadline = setTimeout(() => gateway.running.cutAll(), drainTimeoutMs)
+    await gateway.running.empty()
+    for (const timer of timers) clearTimeout(timer)
+    clearTimeout(deadline)
+    await this.#end()
+  }
+
+  async #end(): Promise<void> {
+    const { probes, source, gateway } = this.#parts
+    probes.stop()
+    await source.stop()
+    // Answers that were just finished are still on their way out.
+    await new Promise((resolve) => setImmediate(resolve))
+    for (const listener of this.#listeners) listener.close()
+    gateway.upstreams.destroy()
+    await this.#admin?.stop()
+    this.#state = 'stopped'
+    this.#log.info('stopped')
+    for (const writer of this.#writers) await writer?.close()
+  }
+
+  /** Starting failed: gives back what was opened. */
+  async abandon(): Promise<void> {
+    const { probes, source, gateway } = this.#parts
+    probes.stop()
+    await source.stop().catch(() => undefined)
+    for (const listener of this.#listeners) listener.close()
+    gateway.upstreams.destroy()
+    await this.#admin?.stop()
+  }
+}
+
+async function open(address: ListenAddress, options: Parts['listener']): Promise<Listener> {
+  try {
+    return await listen({ ...options, host: address.host, port: address.port })
+  } catch (error) {
+    const text = formatListenAddress(address)
+    const code = error instanceof Error ? Reflect.get(error, 'code') : ''
+    const fix =
+      code === 'EADDRINUSE'
+        ? 'another process has it; end that one, or choose another --listen'
+        : 'choose another --listen'
+    throw new UserError(`cannot listen on ${text}: ${reasonOf(error)}`, fix)
+  }
+}
+
+function loadServingPair(config: Config): ServingPair {
+  const { tlsCertFile, tlsPrivateKeyFile, dataDir } = config
+  if (tlsCertFile === '' && tlsPrivateKeyFile === '') {
+    const { certPem, keyPem } = ensureServingCertificate(dataDir)
+    return { cert: certPem, key: keyPem }
+  }
+  return { cert: readPem(tlsCertFile, '--tls-cert-file'), key: readPem(tlsPrivateKeyFile, '--tls-private-key-file') }
+}
+
+function readPem(file: string, flag: string): string {
+  if (file === '')
+    throw new UserError(`${flag} is missing`, 'give both --tls-cert-file and --tls-private-key-file, or neither')
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UserError(`cannot read ${flag} ${file}: ${reasonOf(error)}`, 'name a readable PEM file')
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,50 @@
+// `portcullis serve`: settings, start, one ready line, signals, exit code.
+
+import { readFileSync } from 'node:fs'
+import process from 'node:process'
+import { UserError } from '../api/field-errors.ts'
+import { formatListenAddress } from '../core/listen-address.ts'
+import { type Config, ConfigError, loadConfig } from './config.ts'
+import { type RunningGateway, startGateway } from './lifecycle.ts'
+
+/** Resolves with the exit code when the gateway has stopped. */
+export async function serveCommand(flags: Record<string, unknown>): Promise<number> {
+  const err = (line: string): void => void process.stderr.write(`${line}\n`)
+  let config: Config
+  try {
+    config = loadConfig({ flags, env: process.env, readFile: (path) => readFileSync(path, 'utf8') })
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    for (const line of error.message.split('\n')) err(`error: ${line}`)
+    return 1
+  }
+  for (const warning of config.warnings) err(`warning: ${warning}`)
+  let gateway: RunningGateway
+  try {
+    gateway = await startGateway(config)
+  } catch (error) {
+    err(`error: ${userMessage(error)}`)
+    return 1
+  }
+  const addresses = config.listen.map(({ host }, i) => formatListenAddress({ host, port: gateway.ports[i] ?? 0 }))
+  err(`portcullis is ready: listening on ${addresses.join(', ')}; admin on port ${gateway.adminPort}`)
+  await untilStopped(gateway)
+  return 0
+}
+
+/** One line for what the operator can mend; anything else is a bug of ours, told by its message. */
+export function userMessage(error: unknown): string {
+  if (error instanceof UserError) return `${error.message}; ${error.fix}`
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** SIGTERM or SIGINT drains; the second one ends at once. */
+export function untilStopped(running: { stop(): Promise<void> }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onSignal = (): void => {
+      running.stop().then(resolve, reject)
+    }
+    process.on('SIGTERM', onSignal)
+    process.on('SIGINT', onSignal)
+  })
+}

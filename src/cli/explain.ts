@@ -1,0 +1,114 @@
+// `portcullis explain`: what the gateway would do with one request, or with every line of an access log.
+
+import type { Problem } from '../api/ports.ts'
+import { compileCluster } from '../core/compile-cluster.ts'
+import { parseExplainLine } from '../core/explain-input.ts'
+import { type ExplainInput, type ExplainOutput, explainRequest } from '../core/explain-request.ts'
+import { buildClusterIndex, type ClusterIndex } from '../core/lookup-cluster.ts'
+import { loadDirectory } from '../io/files-source.ts'
+import { nodePemChecks } from '../io/pem-checks.ts'
+
+export interface ExplainOptions {
+  /** Directory of UpstreamCluster files. */
+  configDir: string
+  /** JSON lines from `input` instead of `request`. */
+  stdin: boolean
+  request?: ExplainInput
+  /** Of a single request; lines are always answered in JSON. */
+  output: 'text' | 'json'
+  /** Lines of standard input. */
+  input: AsyncIterable<string>
+  out: (text: string) => void
+  err: (text: string) => void
+  /** Milliseconds since the epoch. */
+  now: () => number
+}
+
+/** Output of many lines leaves in pieces of about this many characters. */
+const CHUNK_LENGTH = 64 * 1024
+
+/** @returns the exit code: 1 when no object loads, when a line is malformed, or when there is no request */
+export async function explain(options: ExplainOptions): Promise<number> {
+  const { clusters, problems } = await loadDirectory(options.configDir, nodePemChecks)
+  for (const problem of problems) options.err(`${describeProblem(problem)}\n`)
+  if (clusters.size === 0) {
+    options.err(`no UpstreamCluster could be loaded from ${options.configDir}\n`)
+    return 1
+  }
+  const index = buildClusterIndex([...clusters.values()].map(compileCluster))
+  if (options.stdin) return await explainLines(options, index)
+  if (options.request === undefined) {
+    options.err('no request given: name a method and a target, or use --stdin\n')
+    return 1
+  }
+  const result = explainRequest(index, options.request, options.now())
+  options.out(options.output === 'json' ? `${JSON.stringify(result)}\n` : formatExplanation(options.request, result))
+  return 0
+}
+
+/** One line out for each line in, in the same order; blank lines are skipped. */
+async function explainLines(options: ExplainOptions, index: ClusterIndex): Promise<number> {
+  const output = new LineOutput(options.out)
+  let code = 0
+  let number = 0
+  for await (const line of options.input) {
+    number++
+    if (line.trim() === '') continue
+    const input = parseExplainLine(line)
+    if ('error' in input) {
+      output.write({ error: `line ${number}: ${input.error}` })
+      code = 1
+    } else {
+      output.write(explainRequest(index, input, options.now()))
+    }
+  }
+  output.flush()
+  return code
+}
+
+function describeProblem({ file, line, path, message, fix, severity }: Problem): string {
+  const place = line > 0 ? `${file}:${line}` : file
+  const where = [place, path].filter((part) => part !== '').join(': ')
+  return `${severity}: ${where === '' ? '' : `${where}: `}${message}${fix === '' ? '' : ` (${fix})`}`
+}
+
+/** For people: one fact a line, aligned. */
+export function formatExplanation(input: ExplainInput, result: ExplainOutput): string {
+  const rows: [string, string][] = [['request', `${input.method} ${input.target}`]]
+  if (result.requestInfo !== null) {
+    for (const [key, value] of Object.entries(result.requestInfo)) {
+      if (value !== '') rows.push([key, String(value)])
+    }
+  }
+  rows.push(['cluster', result.cluster ?? 'none'])
+  rows.push(['policy', result.policy === null ? 'none' : `dispatchPolicies[${result.policy}].rules[${result.rule}]`])
+  rows.push(['flowControl', result.flowControl ?? 'none'])
+  rows.push(['endpoints', result.endpoints.length === 0 ? 'none' : result.endpoints.join(', ')])
+  rows.push(['decision', result.decision === 'forward' ? 'forward' : `refuse: ${result.code} ${result.reason}`])
+  if (result.message !== '') rows.push(['message', result.message])
+  const width = Math.max(...rows.map(([key]) => key.length)) + 2
+  return rows.map(([key, value]) => `${key.padEnd(width)}${value}\n`).join('')
+}
+
+/** Joins the lines of one turn of the event loop: fast for a file, and still prompt for who types. */
+class LineOutput {
+  readonly #out: (text: string) => void
+  #text = ''
+
+  constructor(out: (text: string) => void) {
+    this.#out = out
+  }
+
+  write(value: ExplainOutput | { readonly error: string }): void {
+    if (this.#text === '') setImmediate(() => this.flush())
+    this.#text += `${JSON.stringify(value)}\n`
+    if (this.#text.length >= CHUNK_LENGTH) this.flush()
+  }
+
+  flush(): void {
+    if (this.#text === '') return
+    const text = this.#text
+    this.#text = ''
+    this.#out(text)
+  }
+}

@@ -1,0 +1,90 @@
+// Desired objects -> state in force: compiles what changed, replaces it at once for new requests, and ends what ran on
+// endpoints and clusters that are gone.
+
+import type { Clock, Logger, Problem, SourceChange } from '../api/ports.ts'
+import { type CompiledCluster, compileCluster } from '../core/compile-cluster.ts'
+import type { TlsContexts } from '../io/tls-contexts.ts'
+import type { Upstreams } from '../io/upstreams.ts'
+import type { ClusterTable } from '../state/clusters.ts'
+import type { RunningRequests } from '../state/running.ts'
+import type { EndpointProbes } from './endpoint-probes.ts'
+
+export interface ConfigEvents {
+  applied(generation: number, clusters: readonly string[], problems: readonly Problem[]): void
+}
+
+export interface UpstreamClustersParts {
+  readonly clusters: ClusterTable
+  readonly upstreams: Upstreams
+  readonly contexts: TlsContexts
+  readonly probes: EndpointProbes
+  readonly running: RunningRequests
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: ConfigEvents
+  random(): number
+  /** Requests that outlive their endpoint are ended within this time. */
+  readonly drainTimeoutMs: number
+}
+
+/** Returns what a source calls on every change. */
+export function createUpstreamClustersController(parts: UpstreamClustersParts): (change: SourceChange) => void {
+  const { clusters, upstreams, contexts, probes, running, clock, log } = parts
+  return (change) => {
+    const compiled: CompiledCluster[] = []
+    for (const [name, resolved] of change.clusters) {
+      const current = clusters.get(name)?.compiled
+      if (current?.revision === resolved.revision) {
+        compiled.push(current)
+        continue
+      }
+      try {
+        compiled.push(compileCluster(resolved))
+      } catch (error) {
+        // A bug of ours must not take the other clusters along: what was in force stays.
+        log.error('cluster cannot be compiled', { cluster: name, error })
+        if (current !== undefined) compiled.push(current)
+      }
+    }
+    const before = endpointsOf(clusters)
+    const known = new Map([...clusters.values()].map((live) => [live.compiled.name, live.compiled.revision]))
+    clusters.apply(compiled, clock.monotonic())
+    contexts.update(compiled)
+    for (const name of known.keys()) if (clusters.get(name) === undefined) upstreams.remove(name)
+    for (const cluster of compiled) {
+      if (known.get(cluster.name) === cluster.revision) continue
+      upstreams.update(cluster)
+      log.info('cluster applied', {
+        cluster: cluster.name,
+        revision: cluster.revision,
+        generation: clusters.generation,
+      })
+    }
+    probes.sync()
+    endOrphans(parts, before, endpointsOf(clusters), running)
+    parts.events.applied(clusters.generation, [...clusters.names()], change.problems)
+  }
+}
+
+function endpointsOf(clusters: ClusterTable): Set<string> {
+  const all = new Set<string>()
+  for (const { compiled } of clusters.values()) {
+    for (const { url } of compiled.endpoints) all.add(`${compiled.name} ${url}`)
+  }
+  return all
+}
+
+/** Watches and upgraded connections on a removed endpoint end, spread over the drain time; short requests finish by themselves. */
+function endOrphans(
+  parts: UpstreamClustersParts,
+  before: ReadonlySet<string>,
+  after: ReadonlySet<string>,
+  running: RunningRequests,
+): void {
+  const gone = [...before].filter((endpoint) => !after.has(endpoint))
+  if (gone.length === 0) return
+  const removed = new Set(gone)
+  for (const request of running.longRunning(({ cluster, endpoint }) => removed.has(`${cluster} ${endpoint}`))) {
+    setTimeout(() => request.finish(), parts.random() * parts.drainTimeoutMs).unref()
+  }
+}

@@ -1,0 +1,93 @@
+// Who may use a cluster at all: spec.accessControl. `deny` is asked first; a non-empty `allow` refuses everybody whom
+// it does not name. Authentication comes first, so this sees verified users.
+
+import type { UserInfo } from '../api/user.ts'
+import type { CompiledAccess, CompiledAccessRule, CompiledCidr } from './compile-cluster.ts'
+import { parseIp } from './ip-address.ts'
+import { anyInList, inList } from './match-list.ts'
+
+export interface AccessRefusal {
+  /** Name of the deny rule; '' when it has none, and when no allow rule names the client. */
+  rule: string
+  list: 'deny' | 'allow'
+}
+
+/** Undefined = let through. Whether `access.shadow` turns a refusal into a warning is the caller's business. */
+export function checkAccess(
+  access: CompiledAccess,
+  user: UserInfo,
+  userAgent: string,
+  remoteAddress: string,
+): AccessRefusal | undefined {
+  const address = usesAddresses(access) ? parseIp(remoteAddress) : undefined
+  for (const rule of access.deny) {
+    if (matches(rule, user, userAgent, address)) return { rule: rule.name, list: 'deny' }
+  }
+  if (access.allow.length === 0) return undefined
+  for (const rule of access.allow) {
+    if (matches(rule, user, userAgent, address)) return undefined
+  }
+  return { rule: '', list: 'allow' }
+}
+
+/** `10.0.0.0/8`, `fd00::/8`, or an address alone; undefined when it is neither. Bits behind the prefix are cleared. */
+export function parseCidr(text: string): CompiledCidr | undefined {
+  const slash = text.indexOf('/')
+  const address = slash < 0 ? text : text.slice(0, slash)
+  const parsed = address.includes('%') ? undefined : parseIp(address)
+  if (parsed === undefined) return undefined
+  const length = parsed.length * 8
+  let bits = length
+  if (slash >= 0) {
+    bits = prefixLength(text.slice(slash + 1))
+    // ::ffff:10.0.0.0/104 is 10.0.0.0/8: the 96 bits of the mapping belong to the prefix.
+    if (length === 32 && address.includes(':')) bits -= 96
+  }
+  if (!(bits >= 0 && bits <= length)) return undefined
+  const bytes = Uint8Array.from(parsed)
+  for (let bit = bits; bit < length; bit++) bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) & ~(0x80 >> (bit & 7))
+  return { bytes, bits }
+}
+
+function prefixLength(text: string): number {
+  if (text === '' || text.length > 3) return Number.NaN
+  for (let at = 0; at < text.length; at++) {
+    const c = text.charCodeAt(at)
+    if (c < 0x30 || c > 0x39) return Number.NaN
+  }
+  return Number(text)
+}
+
+function usesAddresses(access: CompiledAccess): boolean {
+  for (const rule of access.deny) if (rule.sources.length > 0) return true
+  for (const rule of access.allow) if (rule.sources.length > 0) return true
+  return false
+}
+
+function matches(
+  rule: CompiledAccessRule,
+  user: UserInfo,
+  userAgent: string,
+  address: Uint8Array | undefined,
+): boolean {
+  return (
+    inList(rule.users, user.name) &&
+    anyInList(rule.userGroups, user.groups) &&
+    inList(rule.userAgents, userAgent) &&
+    (rule.sources.length === 0 || (address !== undefined && inAnyCidr(rule.sources, address)))
+  )
+}
+
+function inAnyCidr(cidrs: readonly CompiledCidr[], address: Uint8Array): boolean {
+  for (const cidr of cidrs) if (inCidr(cidr, address)) return true
+  return false
+}
+
+function inCidr(cidr: CompiledCidr, address: Uint8Array): boolean {
+  // An IPv4 block never holds an IPv6 address, and the other way round: ::/0 is not 0.0.0.0/0.
+  if (cidr.bytes.length !== address.length) return false
+  const whole = cidr.bits >> 3
+  for (let at = 0; at < whole; at++) if (cidr.bytes[at] !== address[at]) return false
+  const rest = cidr.bits & 7
+  return rest === 0 || (((cidr.bytes[whole] ?? 0) ^ (address[whole] ?? 0)) & (0xff00 >> rest) & 0xff) === 0
+}

@@ -1,0 +1,149 @@
+// The parts of an UpstreamCluster that are no rules, compiled: endpoints, limits, credentials, health check, degrade
+// switch, authentication. All defaults that src/api/upstream-cluster.ts documents are applied here.
+
+import type {
+  Authentication,
+  ClientConfig,
+  Degrade,
+  FlowControlSchema,
+  HealthCheck,
+  UpstreamServer,
+} from '../api/upstream-cluster.ts'
+import { FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster.ts'
+import type {
+  CompiledAuthentication,
+  CompiledClient,
+  CompiledDegrade,
+  CompiledEndpoint,
+  CompiledHealthCheck,
+  CompiledSchema,
+} from './compile-cluster.ts'
+import { compileRule } from './compile-rules.ts'
+
+const DEFAULT_WEIGHT = 100
+const DEFAULT_PORTS = { http: 80, https: 443 } as const
+const SECOND_MS = 1000
+
+const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?/i
+
+/** An endpoint that is named twice counts once, as the first time. */
+export function compileEndpoints(servers: readonly UpstreamServer[]): readonly CompiledEndpoint[] {
+  const endpoints = new Map<string, CompiledEndpoint>()
+  for (const server of servers) {
+    if (!endpoints.has(server.endpoint)) endpoints.set(server.endpoint, compileEndpoint(server))
+  }
+  return [...endpoints.values()]
+}
+
+function compileEndpoint(server: UpstreamServer): CompiledEndpoint {
+  const [, scheme = '', ipv6, name = '', port] = ENDPOINT.exec(server.endpoint) ?? []
+  const known = scheme.toLowerCase() === 'http' ? 'http' : 'https'
+  return {
+    url: server.endpoint,
+    scheme: known,
+    host: ipv6 ?? name,
+    port: port === undefined ? DEFAULT_PORTS[known] : Number(port),
+    disabled: server.disabled ?? false,
+    weight: server.weight ?? DEFAULT_WEIGHT,
+  }
+}
+
+/** A `global*` limit stands beside its local one; the local one is what this gateway falls back to. */
+export function compileSchema(schema: FlowControlSchema): CompiledSchema {
+  const { qps, burst } = schema.tokenBucket ?? { qps: 0, burst: 0 }
+  const { max } = schema.maxRequestsInflight ?? { max: 0 }
+  return {
+    name: schema.name,
+    kind: kindOf(schema),
+    qps,
+    burst,
+    max,
+    perUser: schema.perUser ?? false,
+    maxWatches: schema.maxWatches ?? 0,
+    shadow: schema.shadow ?? false,
+    strategy: schema.strategy ?? '',
+  }
+}
+
+function kindOf(schema: FlowControlSchema): CompiledSchema['kind'] {
+  if (schema.tokenBucket !== undefined) return 'tokenBucket'
+  return schema.maxRequestsInflight !== undefined ? 'maxRequestsInflight' : 'exempt'
+}
+
+export function compileClient(client: ClientConfig): CompiledClient {
+  const divisor = client.qpsDivisor ?? 0
+  const qps = (client.qps ?? 0) / (divisor > 1 ? divisor : 1)
+  return {
+    insecure: client.insecure ?? false,
+    // Token files end with a newline, which no header can carry.
+    bearerToken: decode(client.bearerToken).trim(),
+    key: decode(client.keyData),
+    cert: decode(client.certData),
+    ca: decode(client.caData),
+    serverName: client.serverName ?? '',
+    qps,
+    burst: client.burst ?? 0,
+  }
+}
+
+/** Base64 to text; '' when absent. */
+export function decode(data: string | undefined): string {
+  return data === undefined ? '' : Buffer.from(data, 'base64').toString('utf8')
+}
+
+export function compileHealthCheck(check: HealthCheck): CompiledHealthCheck {
+  return {
+    path: check.path ?? '/readyz',
+    intervalMs: (check.intervalSeconds ?? 5) * SECOND_MS,
+    timeoutMs: (check.timeoutSeconds ?? 3) * SECOND_MS,
+    healthyThreshold: check.healthyThreshold ?? 1,
+    unhealthyThreshold: check.unhealthyThreshold ?? 2,
+  }
+}
+
+/** KubeGateway's switch, when thrown, outranks spec.degrade: it may only be stricter. Exempt rules stay in force. */
+export function compileDegrade(degrade: Degrade, denyAllRequests: boolean): CompiledDegrade {
+  const exempt = (degrade.exempt ?? []).map(compileRule)
+  const shadow = degrade.shadow ?? false
+  if (denyAllRequests) {
+    const reason = `annotation ${FEATURE_GATES_ANNOTATION}: DenyAllRequests=true`
+    return { mode: 'Freeze', reason, expiresAtMs: 0, expiresAt: '', exempt, shadow: false }
+  }
+  const expiresAt = degrade.expiresAt ?? ''
+  const expiresAtMs = Date.parse(expiresAt)
+  return {
+    mode: degrade.mode ?? 'Off',
+    reason: degrade.reason ?? '',
+    expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs,
+    expiresAt,
+    exempt,
+    shadow,
+  }
+}
+
+export function compileAuthentication(authentication: Authentication): CompiledAuthentication {
+  return {
+    audiences: authentication.audiences ?? [],
+    successTtlMs: (authentication.tokenSuccessTTLSeconds ?? 60) * SECOND_MS,
+    failureTtlMs: (authentication.tokenFailureTTLSeconds ?? 10) * SECOND_MS,
+    anonymous: authentication.anonymous ?? true,
+  }
+}
+
+/** The gates that are switched on: `A=true,B=false`, as Kubernetes' --feature-gates. */
+export function featureGates(annotation: string): ReadonlySet<string> {
+  const on = new Set<string>()
+  for (const pair of annotation.split(',')) {
+    const equals = pair.indexOf('=')
+    if (equals < 0) continue
+    const gate = pair.slice(0, equals).trim()
+    if (isTrue(pair.slice(equals + 1).trim())) on.add(gate)
+    else on.delete(gate)
+  }
+  return on
+}
+
+/** Go's strconv.ParseBool. */
+function isTrue(value: string): boolean {
+  return value === '1' || value === 't' || value === 'T' || value === 'true' || value === 'TRUE' || value === 'True'
+}

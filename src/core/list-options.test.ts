@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { nameRequired, parsableQuery, queryBool, queryValue } from './list-options.ts'
+
+test('queryValue: the first good pair wins', () => {
+  const rows: readonly (readonly [string, string | undefined])[] = [
+    ['', undefined],
+    ['a', ''],
+    ['a=', ''],
+    ['a=1&a=2', '1'],
+    ['b=1&a=2', '2'],
+    ['ab=1', undefined],
+    ['a=1;2&a=3', '3'],
+    ['a=%zz&a=3', '3'],
+    ['%61=x%20y+z', 'x y z'],
+    ['a=b=c', 'b=c'],
+    ['=a', undefined],
+    ['a=%E4%BD%A0', '你'],
+  ]
+  for (const [query, expected] of rows) assert.equal(queryValue(query, 'a'), expected, query)
+})
+
+test('queryValue equals URLSearchParams where Go and the web agree', () => {
+  const part = fc.stringMatching(/^[a-c +%2061]{0,4}$/).filter((text) => !/%(?![0-9a-f]{2})/i.test(text))
+  fc.assert(
+    fc.property(fc.array(fc.tuple(part, part)), fc.constantFrom('a', 'b', 'a b', ' '), (pairs, key) => {
+      const query = pairs.map(([name, value]) => `${name}=${value}`).join('&')
+      assert.equal(queryValue(query, key) ?? null, new URLSearchParams(query).get(key))
+    }),
+  )
+})
+
+test('queryBool: only 0 and false are false', () => {
+  for (const query of ['w=0', 'w=false', 'w=FaLsE', '', 'x=1']) assert.equal(queryBool(query, 'w'), false, query)
+  for (const query of ['w', 'w=', 'w=no', 'w=00', 'w=%20false']) assert.equal(queryBool(query, 'w'), true, query)
+})
+
+test('nameRequired gives the name that an equality requires', () => {
+  const name = fc.stringMatching(/^[a-z][-a-z0-9.]{0,10}$/)
+  const other = fc.constantFrom('', 'metadata.namespace=x', 'spec.nodeName!=y', 'a=b\\,c')
+  fc.assert(
+    fc.property(
+      name,
+      fc.constantFrom('=', '=='),
+      fc.array(other),
+      fc.array(other),
+      (wanted, operator, before, after) => {
+        const selector = [...before, `metadata.name${operator}${wanted}`, ...after].join(',')
+        assert.equal(nameRequired('', selector), wanted)
+        assert.equal(nameRequired('', `${selector},broken`), '')
+        assert.equal(nameRequired('limit=x', selector), '')
+        assert.equal(nameRequired('labelSelector=a%3D%3D%3Db', selector), '')
+      },
+    ),
+  )
+})
+
+test('parsableQuery keeps 10000 parameters and drops more', () => {
+  assert.equal(parsableQuery('&'.repeat(9_999)).length, 9_999)
+  assert.equal(parsableQuery('&'.repeat(10_000)).length, 10_000 - 10_000)
+  assert.equal(parsableQuery('a'.repeat(20_000)).length, 20_000)
+})

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatListenAddress, parseListenAddress } from './listen-address.ts'
+
+test('addresses read and write back', () => {
+  for (const text of [
+    '127.0.0.1:8443',
+    '[::1]:0',
+    '[::]:65535',
+    'localhost:1',
+    'gw.example.com:443',
+    '[fe80::1%eth0]:80',
+  ]) {
+    const address = parseListenAddress(text)
+    assert.ok(!('error' in address), text)
+    assert.equal(formatListenAddress(address), text)
+  }
+})
+
+test('what is no address says why', () => {
+  const table: [string, RegExp][] = [
+    ['localhost', /no port/],
+    ['localhost:', /port/],
+    ['localhost:http', /port/],
+    ['localhost:65536', /port/],
+    ['localhost:-1', /port/],
+    [':8443', /no host/],
+    ['::1:8443', /brackets/],
+    ['[x]:1', /brackets|neither/],
+    ['a b:1', /neither/],
+    ['https://h:1', /brackets|neither/],
+  ]
+  for (const [text, why] of table) {
+    const address = parseListenAddress(text)
+    assert.ok('error' in address, text)
+    assert.match(address.error, why, text)
+  }
+})

@@ -1,0 +1,58 @@
+// What must never be written to a log or shown by the admin server: credentials, by the name of the field that holds
+// them, and by their form where they stand inside a text.
+
+export const REDACTED = '[redacted]'
+
+const NAMES = new Set([
+  'authorization',
+  'proxyauthorization',
+  'cookie',
+  'setcookie',
+  'key',
+  'secret',
+  'credential',
+  'credentials',
+])
+const ENDINGS = ['token', 'password', 'passphrase', 'secret', 'keydata', 'privatekey', 'keypem']
+const MAX_DEPTH = 12
+
+/** Whether a field of this name holds a secret: `bearerToken`, `keyData`, `serving.key`, `Authorization`. */
+export function isSecretName(name: string): boolean {
+  const plain = name.toLowerCase().replace(/[-_]/g, '')
+  return NAMES.has(plain) || ENDINGS.some((ending) => plain.endsWith(ending))
+}
+
+/** The text without bearer tokens, JSON web tokens and private keys. */
+export function redactText(text: string): string {
+  return text
+    .replace(/-----BEGIN ([A-Z ]*)PRIVATE KEY-----[\s\S]*?(?:-----END \1PRIVATE KEY-----|$)/g, REDACTED)
+    .replace(/\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{8,}/gi, `$1 ${REDACTED}`)
+    .replace(/\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g, REDACTED)
+}
+
+/**
+ * A plain copy for JSON: secrets replaced (an empty one stays, so that one sees that it is not set), sets as arrays,
+ * maps as objects, bytes as their number. Functions and what lies too deep are left out.
+ */
+export function redact(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return redactText(value)
+  if (typeof value === 'bigint') return String(value)
+  if (typeof value === 'function' || typeof value === 'symbol') return undefined
+  if (typeof value !== 'object' || value === null) return value
+  if (depth >= MAX_DEPTH) return '[too deep]'
+  if (value instanceof Date) return value.toISOString()
+  if (value instanceof Error) return redactText(value.message)
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
+  if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1))
+  if (value instanceof Set) return [...value].map((item) => redact(item, depth + 1))
+  const entries = value instanceof Map ? value.entries() : Object.entries(value)
+  const copy: Record<string, unknown> = {}
+  for (const [name, item] of entries) copy[String(name)] = redactField(String(name), item, depth)
+  return copy
+}
+
+function redactField(name: string, value: unknown, depth: number): unknown {
+  const empty = value === '' || value === null || value === undefined || typeof value === 'boolean'
+  if (!empty && typeof value !== 'number' && isSecretName(name)) return REDACTED
+  return redact(value, depth + 1)
+}

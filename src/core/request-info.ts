@@ -1,0 +1,200 @@
+// What a request asks for, as kube-apiserver sees it (apiserver/pkg/endpoints/request/requestinfo.go).
+// Runs for every request: one pass over the target, no regular expression, one object.
+
+import { nameRequired, parsableQuery, queryBool, queryValue } from './list-options.ts'
+import { absoluteFormPath, decodePath } from './request-target.ts'
+
+/** kube-apiserver's RequestInfo. All strings are decoded. */
+export interface RequestInfo {
+  /** False for /healthz, /version, discovery and whatever else is no object of an API group. */
+  isResourceRequest: boolean
+  /** Percent-decoded, without the query; `..` is not resolved. */
+  path: string
+  /** get, list, watch, create, update, patch, delete, deletecollection, proxy or ''; the method in lower case for non-resource requests. */
+  verb: string
+  /** `api` or `apis`. */
+  apiPrefix: string
+  /** '' is the core group. */
+  apiGroup: string
+  apiVersion: string
+  /** '' for cluster-scoped requests and those across namespaces. */
+  namespace: string
+  resource: string
+  subresource: string
+  /** '' for list, create and the like. */
+  name: string
+  /** Segments of the path from the resource on. */
+  parts: readonly string[]
+  /** As asked; only for list, watch and deletecollection. */
+  fieldSelector: string
+  labelSelector: string
+}
+
+/** The request has no RequestInfo; `code` is what kube-apiserver answers. */
+export interface RequestInfoFailure {
+  failure: string
+  code: 400 | 500
+}
+
+const NO_PARTS: readonly string[] = []
+const SLASH = 0x2f
+
+/**
+ * @param target the raw request target: origin-form, absolute-form or `*`; one character a byte
+ * @returns a failure for what Go's HTTP server refuses (400), and for `/api/v1/watch` with nothing behind it (500)
+ */
+export function parseRequestInfo(method: string, target: string): RequestInfo | RequestInfoFailure {
+  const queryAt = target.indexOf('?')
+  const pathEnd = queryAt < 0 ? target.length : queryAt
+  let plain = true
+  for (let at = 0; at < target.length; at++) {
+    const c = target.charCodeAt(at)
+    if (c < 0x20 || c === 0x7f) return { failure: 'control character in the request target', code: 400 }
+    if ((c === 0x25 || c >= 0x80) && at < pathEnd) plain = false
+  }
+  const pathStart = target.charCodeAt(0) === SLASH ? 0 : rootlessPathStart(method, target, pathEnd)
+  if (pathStart < 0) return { failure: 'the request target is not a path', code: 400 }
+  const raw = target.slice(pathStart, pathEnd)
+  const path = plain ? raw : decodePath(raw)
+  if (path === undefined) return { failure: 'invalid percent-encoding in the request target', code: 400 }
+
+  let start = 0
+  while (path.charCodeAt(start) === SLASH) start++
+  if (!path.startsWith('api', start)) return nonResource(method, path, '')
+  let end = path.length
+  while (path.charCodeAt(end - 1) === SLASH) end--
+  const query = queryAt < 0 ? '' : target.slice(queryAt + 1)
+  return parseApiPath(method, path, start, end, query)
+}
+
+/** Where the path begins in a target without leading slash: `*`, absolute-form, and the authority of a CONNECT. */
+function rootlessPathStart(method: string, target: string, pathEnd: number): number {
+  if (method !== 'CONNECT' && (target === '' || target === '*')) return 0
+  const start = method === 'CONNECT' ? authorityFormPath(target, pathEnd) : absoluteFormPath(target)
+  // Go refuses an escaped host; so do we, rather than guess which cluster it names.
+  const percent = target.indexOf('%')
+  return percent >= 0 && percent < start ? -1 : start
+}
+
+/** `host:port` has no path; Go takes one when it is there. */
+function authorityFormPath(target: string, pathEnd: number): number {
+  const slash = target.indexOf('/')
+  return slash < 0 || slash > pathEnd ? pathEnd : slash
+}
+
+function nonResource(method: string, path: string, apiPrefix: string): RequestInfo {
+  return {
+    isResourceRequest: false,
+    path,
+    verb: method.toLowerCase(),
+    apiPrefix,
+    apiGroup: '',
+    apiVersion: '',
+    namespace: '',
+    resource: '',
+    subresource: '',
+    name: '',
+    parts: NO_PARTS,
+    fieldSelector: '',
+    labelSelector: '',
+  }
+}
+
+/** `path` without the slashes around it is [start, end). */
+function parseApiPath(
+  method: string,
+  path: string,
+  start: number,
+  end: number,
+  query: string,
+): RequestInfo | RequestInfoFailure {
+  const groupless = path.charCodeAt(start + 3) === SLASH
+  if (!groupless && !path.startsWith('s/', start + 3)) return nonResource(method, path, '')
+  let at = start + (groupless ? 4 : 5)
+  let apiGroup = ''
+  if (!groupless) {
+    const groupEnd = segmentEnd(path, at, end)
+    // `/apis/group` has too few segments to be looked at; `/apis/group/version` is known to be under /apis.
+    if (groupEnd >= end) return nonResource(method, path, '')
+    apiGroup = path.slice(at, groupEnd)
+    at = groupEnd + 1
+  }
+  const versionEnd = segmentEnd(path, at, end)
+  if (versionEnd >= end) return nonResource(method, path, groupless ? '' : 'apis')
+  const info = nonResource('', path, groupless ? 'api' : 'apis')
+  info.isResourceRequest = true
+  info.apiGroup = apiGroup
+  info.apiVersion = path.slice(at, versionEnd)
+  at = versionEnd + 1
+
+  let prefixVerbEnd = segmentEnd(path, at, end)
+  const prefixVerb = prefixVerbOf(path, at, prefixVerbEnd)
+  if (prefixVerb !== '') {
+    if (prefixVerbEnd >= end) return { failure: `nothing follows "${prefixVerb}" in ${path}`, code: 500 }
+    at = ++prefixVerbEnd
+  }
+  info.verb = prefixVerb !== '' ? prefixVerb : verbOfMethod(method)
+  readResource(info, path, at, end)
+  if (prefixVerb === '' && info.name === '') readCollection(info, query)
+  return info
+}
+
+function segmentEnd(path: string, at: number, end: number): number {
+  const slash = path.indexOf('/', at)
+  return slash < 0 || slash > end ? end : slash
+}
+
+/** `proxy` and `watch` as the first segment behind the version: a verb, whatever the method. */
+function prefixVerbOf(path: string, at: number, end: number): '' | 'proxy' | 'watch' {
+  if (end - at !== 5) return ''
+  if (path.startsWith('watch', at)) return 'watch'
+  return path.startsWith('proxy', at) ? 'proxy' : ''
+}
+
+function verbOfMethod(method: string): string {
+  switch (method) {
+    case 'GET':
+    case 'HEAD':
+      return 'get'
+    case 'POST':
+      return 'create'
+    case 'PUT':
+      return 'update'
+    case 'PATCH':
+      return 'patch'
+    case 'DELETE':
+      return 'delete'
+    default:
+      return ''
+  }
+}
+
+/** Everything that the path says behind group, version and verb. */
+function readResource(info: RequestInfo, path: string, at: number, end: number): void {
+  let parts = path.slice(at, end).split('/')
+  if (parts[0] === 'namespaces' && parts.length > 1) {
+    info.namespace = parts[1] ?? ''
+    const third = parts[2]
+    // `status` and `finalize` are subresources of the namespace itself; anything else is a resource inside it.
+    if (third !== undefined && third !== 'status' && third !== 'finalize') parts = parts.slice(2)
+  }
+  info.parts = parts
+  info.resource = parts[0] ?? ''
+  info.name = parts[1] ?? ''
+  // Behind /proxy/ the rest of the path belongs to the proxied server.
+  if (info.verb !== 'proxy') info.subresource = parts[2] ?? ''
+}
+
+/** A request without a name: what the query makes of it. */
+function readCollection(info: RequestInfo, rawQuery: string): void {
+  if (info.verb === 'delete') info.verb = 'deletecollection'
+  else if (info.verb === 'get') info.verb = 'list'
+  else return
+  const query = rawQuery === '' ? '' : parsableQuery(rawQuery)
+  if (query === '') return
+  info.fieldSelector = queryValue(query, 'fieldSelector') ?? ''
+  info.labelSelector = queryValue(query, 'labelSelector') ?? ''
+  if (info.verb === 'deletecollection') return
+  if (queryBool(query, 'watch')) info.verb = 'watch'
+  if (info.fieldSelector !== '') info.name = nameRequired(query, info.fieldSelector)
+}

@@ -1,0 +1,38 @@
+// The sentences of refusals that depend on the running traffic: limits, endpoints, connections. No addresses: everybody may read them.
+
+import type { CompiledSchema } from './compile-cluster.ts'
+
+export function tooManyRequestsMessage(cluster: string, schema: CompiledSchema): string {
+  const scope = schema.perUser ? ' for each user' : ''
+  return `too many requests for cluster "${cluster}": flow control "${schema.name}" allows ${schema.qps} a second${scope}, burst ${schema.burst}`
+}
+
+export function tooManyInFlightMessage(cluster: string, schema: CompiledSchema): string {
+  const scope = schema.perUser ? ' for each user' : ''
+  return `too many requests in flight for cluster "${cluster}": flow control "${schema.name}" allows ${schema.max} at once${scope}`
+}
+
+export function tooManyWatchesMessage(cluster: string, schema: CompiledSchema): string {
+  const scope = schema.perUser ? ' for each user' : ''
+  return `too many watches for cluster "${cluster}": flow control "${schema.name}" allows ${schema.maxWatches} open at once${scope}`
+}
+
+export function misdirectedMessage(serverName: string, cluster: string): string {
+  return `this connection was opened for "${serverName}" and does not serve cluster "${cluster}": open another one`
+}
+
+export function noEndpointMessage(cluster: string): string {
+  return `no endpoint of cluster "${cluster}" is ready`
+}
+
+export function upstreamFailedMessage(cluster: string): string {
+  return `the connection to an endpoint of cluster "${cluster}" failed before it answered`
+}
+
+export function upgradeUnsupportedMessage(): string {
+  return 'this request must be upgraded to SPDY/3.1 or WebSocket over HTTP/1.1'
+}
+
+export function drainingMessage(): string {
+  return 'the gateway is shutting down: open another connection'
+}

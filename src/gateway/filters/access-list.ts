@@ -1,0 +1,17 @@
+// spec.accessControl: who may use the cluster at all.
+
+import { checkAccess } from '../../core/access-list.ts'
+import { refuse } from '../../core/refusal.ts'
+import { accessDeniedMessage } from '../../core/refusal-messages.ts'
+import type { Filter } from './filter.ts'
+
+export const accessList: Filter = {
+  name: 'access-list',
+  shadow: ({ cluster }) => cluster.access?.shadow ?? false,
+  check({ cluster, user, userAgent, remoteAddress }) {
+    if (cluster.access === undefined) return undefined
+    const refusal = checkAccess(cluster.access, user, userAgent, remoteAddress)
+    if (refusal === undefined) return undefined
+    return refuse('access-denied', accessDeniedMessage(user, cluster.name, refusal), { rule: refusal.rule })
+  },
+}

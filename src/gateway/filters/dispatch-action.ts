@@ -1,0 +1,15 @@
+// The policy's own action: `Deny` refuses what it matches.
+
+import { refuse } from '../../core/refusal.ts'
+import { policyDeniedMessage } from '../../core/refusal-messages.ts'
+import type { Filter } from './filter.ts'
+
+export const dispatchAction: Filter = {
+  name: 'dispatch-action',
+  shadow: ({ policy }) => policy.shadow,
+  check({ policy, rule: matched, user, info, cluster }) {
+    if (!policy.deny) return undefined
+    const rule = `dispatchPolicies[${policy.index}]`
+    return refuse('policy-denied', policyDeniedMessage(user, info, cluster.name, policy.index, matched), { rule })
+  },
+}

@@ -1,0 +1,35 @@
+// What every step of the request path can reach: state, connections, reviewers, and the world as arguments.
+
+import type { Clock, Logger } from '../api/ports.ts'
+import type { RequestRecord } from '../api/request-record.ts'
+import type { AccessReviewer } from '../io/access-review.ts'
+import type { TokenReviewer } from '../io/token-review.ts'
+import type { Upstreams } from '../io/upstreams.ts'
+import type { ClusterTable } from '../state/clusters.ts'
+import type { RunningRequests } from '../state/running.ts'
+
+export interface Gateway {
+  readonly clusters: ClusterTable
+  readonly upstreams: Upstreams
+  readonly running: RunningRequests
+  readonly tokens: TokenReviewer
+  readonly access: AccessReviewer
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: GatewayEvents
+  random(): number
+  uuid(): string
+  /** True from SIGTERM on. */
+  draining: boolean
+}
+
+/** What happens on the request path; metrics and logs listen. */
+export interface GatewayEvents {
+  /** Cluster and request info are known. */
+  requestStarted(record: RequestRecord): void
+  /** The answer's head goes out; for long-running requests the end may be hours away. */
+  responseStarted(record: RequestRecord): void
+  /** Once for every request, refused or not. */
+  requestEnded(record: RequestRecord): void
+  retried(cluster: string, cause: 'refused' | 'read'): void
+}

@@ -1,0 +1,50 @@
+// The gateway's own review calls to a cluster: one healthy endpoint after the other until one answers.
+
+import { KubeCallError, kubeCall } from '../io/kube-call.ts'
+import type { ReviewCall } from '../io/token-review.ts'
+import type { LiveCluster } from '../state/clusters.ts'
+import type { Gateway } from './gateway.ts'
+
+/** As kube-apiserver's webhook authenticator: a review that takes longer is no answer. */
+const REVIEW_TIMEOUT_MS = 10_000
+const MAX_TRIES = 3
+
+/** @throws {KubeCallError} inside the returned call, when no endpoint answered */
+export function reviewCall(gw: Gateway, live: LiveCluster, path: string): ReviewCall {
+  return async (body) => {
+    const cluster = live.compiled
+    const candidates = readyEndpoints(gw, live)
+    let last = 'no healthy endpoint'
+    for (const url of candidates.slice(0, MAX_TRIES)) {
+      const endpoint = gw.upstreams.get(cluster.name, url)
+      if (endpoint === undefined) continue
+      try {
+        const answer = await kubeCall(endpoint, {
+          method: 'POST',
+          path,
+          authority: url.slice(url.indexOf('//') + 2),
+          token: cluster.client.bearerToken,
+          body,
+          timeoutMs: REVIEW_TIMEOUT_MS,
+        })
+        // Overloaded or shutting down: another one may answer.
+        if (answer.status !== 429 && answer.status < 500) return answer
+        last = `answered with ${answer.status}`
+      } catch (error) {
+        if (!(error instanceof KubeCallError)) throw error
+        last = error.message
+      }
+    }
+    throw new KubeCallError(last)
+  }
+}
+
+function readyEndpoints(gw: Gateway, live: LiveCluster): string[] {
+  const nowMs = gw.clock.monotonic()
+  const ready: string[] = []
+  live.compiled.endpoints.forEach((endpoint, i) => {
+    if (live.endpoints.available(i, nowMs)) ready.push(endpoint.url)
+  })
+  const start = Math.floor(gw.random() * ready.length)
+  return [...ready.slice(start), ...ready.slice(0, start)]
+}

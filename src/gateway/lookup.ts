@@ -1,0 +1,29 @@
+// Which cluster a request is for, and whether the connection may be used for it.
+
+import type { Peer } from '../api/stream.ts'
+import { lookupCluster } from '../core/lookup-cluster.ts'
+import { type Refusal, refuse } from '../core/refusal.ts'
+import { unknownClusterMessage } from '../core/refusal-messages.ts'
+import { misdirectedMessage } from '../core/traffic-messages.ts'
+import type { LiveCluster } from '../state/clusters.ts'
+import type { Gateway } from './gateway.ts'
+
+export interface Destination {
+  readonly live: LiveCluster
+  /** The raw request target without the `/clusters/<name>` prefix. */
+  readonly target: string
+}
+
+export function lookup(gw: Gateway, peer: Peer, authority: string, target: string): Destination | Refusal {
+  const { localAddress, localPort } = peer
+  const found = lookupCluster(gw.clusters.index, { authority, target, localAddress, localPort })
+  if ('unknown' in found) return refuse('unknown-cluster', unknownClusterMessage(found.unknown))
+  // A connection whose TLS was made for one cluster does not serve another (RFC 9110 section 15.5.20): its client
+  // certificate was verified, and its server certificate shown, for the one that SNI named.
+  if (peer.serverName !== '' && peer.tlsCluster !== '' && peer.tlsCluster !== found.cluster.name) {
+    return refuse('misdirected', misdirectedMessage(peer.serverName, found.cluster.name))
+  }
+  const live = gw.clusters.get(found.cluster.name)
+  if (live === undefined) return refuse('unknown-cluster', unknownClusterMessage(found.cluster.name))
+  return { live, target: found.target }
+}

@@ -1,0 +1,27 @@
+// Answers that the gateway gives itself: every refusal leaves through here.
+
+import type { RequestRecord } from '../api/request-record.ts'
+import type { Stream } from '../api/stream.ts'
+import { type Refusal, refusalResponse } from '../core/refusal.ts'
+import type { RequestBody } from './request-body.ts'
+
+/** Answers with the refusal's Status, and records why. */
+export function respond(stream: Stream, body: RequestBody, record: RequestRecord, refusal: Refusal): void {
+  const answer = refusalResponse(refusal, { isEvents: record.resource === 'events' })
+  record.code = Number(answer.headers[1])
+  record.refusal = refusal.refused
+  record.refusalRule = refusal.rule
+  record.message = refusal.message
+  if (body.gone) {
+    record.aborted = 'client'
+    return
+  }
+  answer.headers.push('audit-id', record.auditId)
+  const noBody = record.method === 'HEAD'
+  stream.headers(answer.headers, noBody)
+  if (!noBody) {
+    stream.body(answer.body, true)
+    record.responseBytes = answer.body.length
+  }
+  body.discard()
+}

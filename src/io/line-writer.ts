@@ -1,0 +1,146 @@
+// Writes lines to a file or a pipe without ever holding up the event loop. A reader that is too slow costs lines, which
+// are counted, and never memory: process.stdout would block on a pipe, and an ordinary stream would grow.
+
+import { closeSync, openSync, write, writeSync } from 'node:fs'
+
+/** Where the lines of a log go. */
+export interface LineWriter {
+  /** Takes a line (without its end); never blocks. */
+  write(line: string): void
+  /** Lines lost so far: the queue was full, or writing failed. */
+  dropped(): number
+  /** Resolves when all lines taken so far are written or lost. */
+  flush(): Promise<void>
+  /** Flushes and closes; lines that come later are lost. */
+  close(): Promise<void>
+}
+
+export interface LineWriterOptions {
+  /** Bytes (about) that may wait. Default 8 MiB. */
+  readonly maxQueued?: number
+  /** Called for each failed write, once per kind of error. */
+  readonly onError?: (message: string) => void
+}
+
+/** `target`: a file descriptor, or the path of a file to append to (made if absent, mode 0600). Throws if it cannot be opened. */
+export function openLineWriter(target: number | string, options: LineWriterOptions = {}): LineWriter {
+  const fd = typeof target === 'number' ? target : openSync(target, 'a', 0o600)
+  return new QueuedWriter(fd, typeof target !== 'number', options)
+}
+
+/** Lines are written in blocks of about this size. */
+const BLOCK = 64 * 1024
+const RETRY_MS = 5
+
+class QueuedWriter implements LineWriter {
+  readonly #fd: number
+  readonly #owned: boolean
+  readonly #maxQueued: number
+  readonly #onError: (message: string) => void
+  readonly #errors = new Set<string>()
+  readonly #onExit = (): void => this.#writeAllNow()
+  #blocks: Block[] = []
+  #queued = 0
+  #dropped = 0
+  #busy: boolean
+  #closed: boolean
+  #waiting: (() => void)[] = []
+
+  constructor(fd: number, owned: boolean, options: LineWriterOptions) {
+    this.#fd = fd
+    this.#busy = false
+    this.#closed = false
+    this.#owned = owned
+    this.#maxQueued = options.maxQueued ?? 8 * 1024 * 1024
+    this.#onError = options.onError ?? (() => {})
+    process.on('exit', this.#onExit)
+  }
+
+  write(line: string): void {
+    if (this.#closed || this.#queued + line.length > this.#maxQueued) {
+      this.#dropped++
+      return
+    }
+    let block = this.#blocks.at(-1)
+    if (block === undefined || block.text.length >= BLOCK) {
+      block = { text: '', lines: 0 }
+      this.#blocks.push(block)
+    }
+    block.text += `${line}\n`
+    block.lines++
+    this.#queued += line.length + 1
+    if (this.#busy) return
+    this.#busy = true
+    // Lines of one turn of the event loop leave together.
+    setImmediate(() => this.#writeNext())
+  }
+
+  dropped(): number {
+    return this.#dropped
+  }
+
+  flush(): Promise<void> {
+    if (!this.#busy) return Promise.resolve()
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.flush()
+    process.off('exit', this.#onExit)
+    if (this.#owned) closeSync(this.#fd)
+  }
+
+  #writeNext(): void {
+    const block = this.#blocks.shift()
+    if (block === undefined) {
+      this.#busy = false
+      const waiting = this.#waiting
+      this.#waiting = []
+      for (const resolve of waiting) resolve()
+      return
+    }
+    this.#queued -= block.text.length
+    this.#writeBlock(block, Buffer.from(block.text))
+  }
+
+  #writeBlock(block: Block, bytes: Buffer): void {
+    write(this.#fd, bytes, 0, bytes.length, null, (error, written) => {
+      if (error === null) {
+        if (written < bytes.length) this.#writeBlock(block, bytes.subarray(written))
+        else this.#writeNext()
+      } else if (error.code === 'EAGAIN') {
+        setTimeout(() => this.#writeBlock(block, bytes), RETRY_MS)
+      } else {
+        this.#lose(block, error)
+        this.#writeNext()
+      }
+    })
+  }
+
+  #lose(block: Block, error: NodeJS.ErrnoException): void {
+    this.#dropped += block.lines
+    const code = error.code ?? error.message
+    if (this.#errors.has(code)) return
+    this.#errors.add(code)
+    this.#onError(error.message)
+  }
+
+  /** When the process exits without `close`: what still waits is written at once, as far as the reader takes it. */
+  #writeAllNow(): void {
+    for (const block of this.#blocks) {
+      try {
+        writeSync(this.#fd, block.text)
+      } catch {
+        this.#dropped += block.lines
+      }
+    }
+    this.#blocks = []
+  }
+}
+
+interface Block {
+  text: string
+  lines: number
+}

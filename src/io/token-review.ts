@@ -1,0 +1,128 @@
+// Bearer tokens: asked of a healthy kube-apiserver of the cluster by TokenReview, one call for all who ask at once, remembered for a while.
+
+import { createHmac, randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { UserInfo } from '../api/user.ts'
+
+/** Who does the call; one that throws means "no answer", never "no". */
+export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
+
+export type TokenVerdict =
+  | { readonly kind: 'authenticated'; readonly user: UserInfo }
+  | { readonly kind: 'rejected' }
+  | { readonly kind: 'unavailable'; readonly message: string }
+
+export interface TokenQuery {
+  readonly cluster: string
+  /** Changes when the cluster's servers, credentials or audiences change: older answers no longer count. */
+  readonly epoch: number
+  readonly token: string
+  readonly audiences: readonly string[]
+  readonly successTtlMs: number
+  readonly failureTtlMs: number
+}
+
+export interface TokenReviewer {
+  review(query: TokenQuery, call: ReviewCall): TokenVerdict | Promise<TokenVerdict>
+  size(): number
+}
+
+interface Remembered {
+  readonly verdict: TokenVerdict
+  readonly untilMs: number
+}
+
+const MAX_REMEMBERED = 50_000
+
+/** @param monotonic milliseconds; @param onLookup what answered, for metrics */
+export function createTokenReviewer(
+  monotonic: () => number,
+  onLookup: (cluster: string, outcome: 'hit' | TokenVerdict['kind']) => void,
+): TokenReviewer {
+  // A key of this process: what is in memory says nothing about the tokens.
+  const secret = randomBytes(32)
+  const remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const running = new Map<string, Promise<TokenVerdict>>()
+
+  const keyOf = (query: TokenQuery): string => {
+    const hmac = createHmac('sha256', secret)
+    // Every part with its length, so that no two queries give the same bytes.
+    for (const part of [query.cluster, String(query.epoch), query.token, ...query.audiences]) {
+      hmac.update(`${Buffer.byteLength(part)}:`).update(part)
+    }
+    return hmac.digest('base64')
+  }
+
+  const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenVerdict> => {
+    const verdict = await askUpstream(query, call)
+    const ttl = verdict.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
+    if (verdict.kind !== 'unavailable' && ttl > 0) remembered.set(key, { verdict, untilMs: monotonic() + ttl })
+    onLookup(query.cluster, verdict.kind)
+    return verdict
+  }
+
+  return {
+    size: () => remembered.size,
+    review(query, call) {
+      const key = keyOf(query)
+      const known = remembered.get(key)
+      if (known !== undefined && known.untilMs > monotonic()) {
+        onLookup(query.cluster, 'hit')
+        return known.verdict
+      }
+      const joined = running.get(key)
+      if (joined !== undefined) return joined
+      const asked = ask(key, query, call).finally(() => running.delete(key))
+      running.set(key, asked)
+      return asked
+    },
+  }
+}
+
+async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenVerdict> {
+  const review = {
+    kind: 'TokenReview',
+    apiVersion: 'authentication.k8s.io/v1',
+    spec: { token: query.token, ...(query.audiences.length > 0 ? { audiences: query.audiences } : {}) },
+  }
+  try {
+    const answer = await call(JSON.stringify(review))
+    if (answer.status !== 200 && answer.status !== 201) {
+      return { kind: 'unavailable', message: `TokenReview was answered with ${answer.status}` }
+    }
+    return readVerdict(JSON.parse(answer.body), query.audiences)
+  } catch (error) {
+    return { kind: 'unavailable', message: error instanceof Error ? error.message : 'TokenReview failed' }
+  }
+}
+
+/** Only `authenticated === true` with a user name is an identity (CVE-2023-48312 class). */
+function readVerdict(answer: unknown, audiences: readonly string[]): TokenVerdict {
+  const status = field(answer, 'status')
+  if (field(status, 'authenticated') !== true) return { kind: 'rejected' }
+  // An audience-unaware server returns none: its yes does not count for us.
+  if (audiences.length > 0 && !strings(field(status, 'audiences')).some((one) => audiences.includes(one))) {
+    return { kind: 'rejected' }
+  }
+  const user = field(status, 'user')
+  const name = field(user, 'username')
+  if (typeof name !== 'string' || name === '') return { kind: 'rejected' }
+  const uid = field(user, 'uid')
+  const extra: Record<string, readonly string[]> = {}
+  const rawExtra = field(user, 'extra')
+  if (typeof rawExtra === 'object' && rawExtra !== null) {
+    for (const [key, values] of Object.entries(rawExtra)) extra[key.toLowerCase()] = strings(values)
+  }
+  return {
+    kind: 'authenticated',
+    user: { name, uid: typeof uid === 'string' ? uid : '', groups: strings(field(user, 'groups')), extra },
+  }
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+}
+
+function strings(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : []
+}

@@ -1,0 +1,174 @@
+// Upgraded connections: the client's socket and a socket of its own to upstream are joined only after upstream answered 101.
+// Any other answer is an ordinary response, and the connection that brought it is never used again (CVE-2018-1002105).
+
+import { type IncomingMessage, request } from 'node:http'
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import type { HeaderList } from '../api/stream.ts'
+import type { ClientUpgrade } from '../api/upgrade.ts'
+import type { UpstreamEndpoint } from './upstream-pool.ts'
+
+export interface SpliceEvents {
+  /** Upstream answered 101 and the sockets are joined. */
+  onSwitched(): void
+  /** Upstream refused: an ordinary response follows. */
+  onResponse(head: HeaderList): void
+  onBody(chunk: Buffer): void
+  onBodyEnd(): void
+  /** Before an answer: `sent` tells whether upstream may have seen the request. After 101: never. */
+  onFailed(error: Error, sent: boolean): void
+  /** The joined connection is over. */
+  onClosed(bytesFromClient: number, bytesToClient: number): void
+}
+
+export interface Splice {
+  /** Ends both connections at once. */
+  cut(): void
+}
+
+/** How long a non-101 answer may take to be passed on (apimachinery/pkg/util/proxy/upgradeaware.go). */
+const REFUSAL_BODY_DEADLINE_MS = 10_000
+
+/** @param fields request header fields, without pseudo-headers; Connection and Upgrade are in it */
+export function spliceUpgrade(
+  endpoint: UpstreamEndpoint,
+  method: string,
+  target: string,
+  fields: HeaderList,
+  client: ClientUpgrade,
+  events: SpliceEvents,
+): Splice {
+  if (!(client.socket instanceof Duplex)) throw new TypeError('not a socket')
+  const splice = new Splicing(client.socket, client.first, events)
+  endpoint.connectHttp1().then(
+    (upstream) => splice.send(upstream, method, target, fields),
+    (error: Error) => splice.fail(error, false),
+  )
+  return splice
+}
+
+class Splicing implements Splice {
+  readonly #client: Duplex
+  readonly #first: Buffer
+  readonly #events: SpliceEvents
+  #upstream: Socket | undefined
+  #state: 'connecting' | 'sent' | 'answered' | 'switched' | 'over' = 'connecting'
+  #fromClient = 0
+  #toClient = 0
+
+  constructor(client: Duplex, first: Buffer, events: SpliceEvents) {
+    this.#client = client
+    this.#first = first
+    this.#events = events
+    client.once('close', () => this.#onClientClose())
+  }
+
+  send(upstream: Socket, method: string, target: string, fields: HeaderList): void {
+    if (this.#state === 'over') {
+      upstream.destroy()
+      return
+    }
+    this.#upstream = upstream
+    this.#state = 'sent'
+    upstream.on('error', () => undefined)
+    try {
+      const outgoing = request({
+        createConnection: () => upstream,
+        method,
+        path: target,
+        headers: fields,
+        setHost: false,
+        maxHeaderSize: 1024 * 1024,
+      })
+      outgoing.on('upgrade', (answer, socket, first) => this.#switch(answer, socket, first))
+      outgoing.on('response', (answer) => this.#relay(answer))
+      outgoing.on('error', (error) => this.fail(error, true))
+      outgoing.end()
+    } catch (error) {
+      this.fail(error as Error, false)
+    }
+  }
+
+  fail(error: Error, sent: boolean): void {
+    if (this.#state === 'over' || this.#state === 'switched' || this.#state === 'answered') return
+    this.#state = 'over'
+    this.#upstream?.destroy()
+    this.#events.onFailed(error, sent)
+  }
+
+  #relay(answer: IncomingMessage): void {
+    if (this.#state !== 'sent') return
+    this.#state = 'answered'
+    const deadline = setTimeout(() => answer.destroy(), REFUSAL_BODY_DEADLINE_MS)
+    const over = (): void => {
+      if (this.#state === 'over') return
+      this.#state = 'over'
+      clearTimeout(deadline)
+      this.#upstream?.destroy()
+      this.#events.onBodyEnd()
+    }
+    this.#events.onResponse([':status', String(answer.statusCode ?? 502), ...lowerNames(answer.rawHeaders)])
+    answer.on('data', (chunk: Buffer) => this.#events.onBody(chunk))
+    answer.on('end', over)
+    answer.on('close', over)
+    answer.on('error', over)
+  }
+
+  #switch(answer: IncomingMessage, upstream: Duplex, first: Buffer): void {
+    if (this.#state !== 'sent') {
+      upstream.destroy()
+      return
+    }
+    this.#state = 'switched'
+    this.#events.onSwitched()
+    const client = this.#client
+    client.write(responseHead(answer), 'latin1')
+    if (first.length > 0) client.write(first)
+    if (this.#first.length > 0) upstream.write(this.#first)
+    this.#fromClient = this.#first.length
+    this.#toClient = first.length
+    client.on('data', (chunk: Buffer) => {
+      this.#fromClient += chunk.length
+    })
+    upstream.on('data', (chunk: Buffer) => {
+      this.#toClient += chunk.length
+    })
+    upstream.on('error', () => client.destroy())
+    client.on('error', () => upstream.destroy())
+    upstream.once('close', () => {
+      // What upstream said last is still on its way to the client.
+      if (!client.destroyed && !client.writableEnded) client.end()
+      this.#close()
+    })
+    client.pipe(upstream)
+    upstream.pipe(client)
+  }
+
+  #onClientClose(): void {
+    this.#upstream?.destroy()
+    this.#close()
+  }
+
+  #close(): void {
+    if (this.#state === 'over') return
+    const switched = this.#state === 'switched'
+    this.#state = 'over'
+    if (switched) this.#events.onClosed(this.#fromClient, this.#toClient)
+  }
+
+  cut(): void {
+    this.#upstream?.destroy()
+    this.#client.destroy()
+  }
+}
+
+function responseHead(answer: IncomingMessage): string {
+  let head = 'HTTP/1.1 101 Switching Protocols\r\n'
+  const raw = answer.rawHeaders
+  for (let i = 0; i + 1 < raw.length; i += 2) head += `${raw[i]}: ${raw[i + 1]}\r\n`
+  return `${head}\r\n`
+}
+
+function lowerNames(raw: readonly string[]): string[] {
+  return raw.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text))
+}

@@ -1,0 +1,203 @@
+// HTTP/1.1 connections to one endpoint, through undici: for apiservers that do not negotiate h2, and for plain http.
+
+import { Readable } from 'node:stream'
+import { type Dispatcher, Pool } from 'undici'
+import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type StreamEvents } from '../api/stream.ts'
+
+export interface Http1PoolOptions {
+  /** `https://host:port` or `http://host:port`. */
+  readonly origin: string
+  readonly tls: {
+    readonly ca?: string
+    readonly cert?: string
+    readonly key?: string
+    readonly servername?: string
+    readonly rejectUnauthorized: boolean
+  }
+  onBroken(error: Error): void
+}
+
+const CONNECT_TIMEOUT_MS = 5_000
+const MAX_HEADER_BYTES = 4 * 1024 * 1024
+/** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
+const KEEP_ALIVE_MS = 60_000
+const EMPTY = Buffer.alloc(0)
+/** Codes of Node and undici that say that no byte of the request has left. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_INVALID_ARG',
+  'UND_ERR_CLOSED',
+  'UND_ERR_DESTROYED',
+])
+
+export class Http1Pool {
+  readonly #pool: Pool
+  readonly #options: Http1PoolOptions
+
+  constructor(options: Http1PoolOptions) {
+    this.#options = options
+    this.#pool = new Pool(options.origin, {
+      allowH2: false,
+      connect: { timeout: CONNECT_TIMEOUT_MS, noDelay: true, ...options.tls },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      pipelining: 1,
+      connections: null,
+    })
+  }
+
+  open(head: HeaderList, end: boolean, events: StreamEvents): Stream {
+    const stream = new Http1ClientStream(head, end, events, (error) => this.#options.onBroken(error))
+    stream.send(this.#pool)
+    return stream
+  }
+
+  drain(): void {
+    this.#pool.close().catch(() => undefined)
+  }
+
+  destroy(): void {
+    this.#pool.destroy().catch(() => undefined)
+  }
+}
+
+function isTransportError(error: NodeJS.ErrnoException): boolean {
+  return error.code !== 'UND_ERR_ABORTED' && error.code !== 'UND_ERR_INVALID_ARG'
+}
+
+class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
+  readonly #head: HeaderList
+  readonly #events: StreamEvents
+  readonly #onBroken: (error: Error) => void
+  readonly #body: Readable | undefined
+  #controller: Dispatcher.DispatchController | undefined
+  #uncredited = 0
+  #queued = 0
+  #over = false
+
+  constructor(head: HeaderList, end: boolean, events: StreamEvents, onBroken: (error: Error) => void) {
+    this.#head = head
+    this.#events = events
+    this.#onBroken = onBroken
+    this.#body = end
+      ? undefined
+      : new Readable({
+          highWaterMark: HIGH_WATER_BYTES,
+          read: () => {
+            this.#queued = 0
+            events.onDrained()
+          },
+        })
+  }
+
+  send(pool: Pool): void {
+    const fields: string[] = []
+    let method = 'GET'
+    let path = '/'
+    for (let i = 0; i + 1 < this.#head.length; i += 2) {
+      const name = this.#head[i] ?? ''
+      const value = this.#head[i + 1] ?? ''
+      if (name === ':method') method = value
+      else if (name === ':path') path = value
+      else if (name === ':authority') fields.push('host', value)
+      // node:http and undici answer 100-continue themselves; passing it on would wait for ever.
+      else if (!name.startsWith(':') && name !== 'expect' && name !== 'te') fields.push(name, value)
+    }
+    try {
+      pool.dispatch({ method: method as Dispatcher.HttpMethod, path, headers: fields, body: this.#body ?? null }, this)
+    } catch {
+      queueMicrotask(() => this.#fail('refused'))
+    }
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#over) controller.abort(new Error('aborted'))
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (this.#over) return
+    const raw = controller.rawHeaders
+    const list: HeaderList = [':status', String(status)]
+    if (Array.isArray(raw)) {
+      for (let i = 0; i + 1 < raw.length; i += 2) list.push(latin1(raw[i]).toLowerCase(), latin1(raw[i + 1]))
+    }
+    this.#events.onHeaders(list, false)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#over) return
+    this.#uncredited += chunk.length
+    if (this.#uncredited >= HIGH_WATER_BYTES) controller.pause()
+    this.#events.onBody(chunk, false)
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (this.#over) return
+    this.#over = true
+    const raw = controller.rawTrailers
+    if (Array.isArray(raw) && raw.length > 0) {
+      this.#events.onTrailers(raw.map((text, i) => (i % 2 === 0 ? latin1(text).toLowerCase() : latin1(text))))
+    } else this.#events.onBody(EMPTY, true)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: NodeJS.ErrnoException): void {
+    if (isTransportError(error) && !this.#over) this.#onBroken(error)
+    this.#fail(NOT_SENT.has(error.code ?? '') ? 'refused' : 'connection')
+  }
+
+  #fail(reason: ResetReason): void {
+    if (this.#over) return
+    this.#over = true
+    this.#body?.destroy()
+    this.#events.onReset(reason)
+  }
+
+  get queued(): number {
+    return this.#queued
+  }
+
+  headers(_list: HeaderList, _end: boolean): void {
+    // The request head was sent by open().
+  }
+
+  body(chunk: Buffer, end: boolean): void {
+    const body = this.#body
+    if (body === undefined || this.#over) return
+    if (chunk.length > 0) {
+      this.#queued += chunk.length
+      body.push(chunk)
+    }
+    if (end) body.push(null)
+  }
+
+  trailers(_list: HeaderList): void {
+    // undici sends no request trailers; kube-apiserver reads none.
+    this.body(EMPTY, true)
+  }
+
+  credit(bytes: number): void {
+    const before = this.#uncredited
+    this.#uncredited = Math.max(0, before - bytes)
+    if (before >= HIGH_WATER_BYTES && this.#uncredited < HIGH_WATER_BYTES) this.#controller?.resume()
+  }
+
+  reset(_reason: ResetReason): void {
+    if (this.#over) return
+    this.#over = true
+    this.#body?.destroy()
+    this.#controller?.abort(new Error('aborted'))
+  }
+}
+
+function latin1(value: Buffer | string | undefined): string {
+  return typeof value === 'string' ? value : (value?.toString('latin1') ?? '')
+}

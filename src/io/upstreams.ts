@@ -1,0 +1,73 @@
+// The connections of every cluster, kept in step with the objects: an endpoint or a credential that changed gets new
+// connections, the old ones finish what runs on them.
+
+import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../core/compile-cluster.ts'
+import { createUpstreamEndpoint, type UpstreamEndpoint } from './upstream-pool.ts'
+
+interface Entry {
+  readonly client: CompiledClient
+  readonly endpoint: UpstreamEndpoint
+}
+
+export class Upstreams {
+  /** cluster name -> endpoint URL -> connections */
+  readonly #clusters = new Map<string, Map<string, Entry>>()
+  readonly #onBroken: (cluster: string, endpoint: string, error: Error) => void
+
+  constructor(onBroken: (cluster: string, endpoint: string, error: Error) => void) {
+    this.#onBroken = onBroken
+  }
+
+  get(cluster: string, url: string): UpstreamEndpoint | undefined {
+    return this.#clusters.get(cluster)?.get(url)?.endpoint
+  }
+
+  /** Makes the connections of one cluster fit; others are not touched. */
+  update(cluster: CompiledCluster): void {
+    const before = this.#clusters.get(cluster.name) ?? new Map<string, Entry>()
+    const after = new Map<string, Entry>()
+    for (const endpoint of cluster.endpoints) {
+      const known = before.get(endpoint.url)
+      after.set(
+        endpoint.url,
+        known !== undefined && sameClient(known.client, cluster.client) ? known : this.#create(cluster, endpoint),
+      )
+    }
+    for (const [url, entry] of before) if (after.get(url) !== entry) entry.endpoint.drain()
+    this.#clusters.set(cluster.name, after)
+  }
+
+  remove(cluster: string): void {
+    for (const entry of this.#clusters.get(cluster)?.values() ?? []) entry.endpoint.drain()
+    this.#clusters.delete(cluster)
+  }
+
+  #create(cluster: CompiledCluster, endpoint: CompiledEndpoint): Entry {
+    const onBroken = (error: Error): void => this.#onBroken(cluster.name, endpoint.url, error)
+    return { client: cluster.client, endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }) }
+  }
+
+  destroy(): void {
+    for (const entries of this.#clusters.values()) for (const entry of entries.values()) entry.endpoint.destroy()
+    this.#clusters.clear()
+  }
+
+  /** Open connections, for metrics and /debug. */
+  *describe(): Iterable<{ cluster: string; endpoint: string; connections: number }> {
+    for (const [cluster, entries] of this.#clusters) {
+      for (const [endpoint, entry] of entries) yield { cluster, endpoint, connections: entry.endpoint.connections() }
+    }
+  }
+}
+
+/** Whether connections made with `a` may serve `b`; the limits of our own calls do not matter. */
+function sameClient(a: CompiledClient, b: CompiledClient): boolean {
+  return (
+    a.insecure === b.insecure &&
+    a.ca === b.ca &&
+    a.cert === b.cert &&
+    a.key === b.key &&
+    a.serverName === b.serverName &&
+    a.bearerToken === b.bearerToken
+  )
+}

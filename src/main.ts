@@ -1,0 +1,31 @@
+// The entry: argv to the command line, and what its commands need of the layers above it.
+
+import { readFileSync } from 'node:fs'
+import process from 'node:process'
+import { createInterface } from 'node:readline'
+import { SETTINGS } from './app/config.ts'
+import { demoCommand } from './app/demo-command.ts'
+import { serveCommand } from './app/serve-command.ts'
+import { runProgram } from './cli/program.ts'
+
+const version = String(
+  Reflect.get(JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as object, 'version'),
+)
+
+// The reader of a pipe may leave early (`| head`): that is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0)
+  throw error
+})
+
+process.exitCode = await runProgram(process.argv.slice(2), {
+  version,
+  settings: SETTINGS,
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
+  input: createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY }),
+  env: process.env,
+  now: Date.now,
+  serve: serveCommand,
+  demo: demoCommand,
+})

@@ -1,0 +1,89 @@
+// The clusters as the request path sees them: the compiled object, and beside it what outlives a change of the object.
+// Controllers write, the request path reads; a change swaps one pointer.
+
+import type { CompiledCluster } from '../core/compile-cluster.ts'
+import { buildClusterIndex, type ClusterIndex } from '../core/lookup-cluster.ts'
+import { createRetryBudget, type RetryBudget } from '../core/retry-budget.ts'
+import { EndpointSet } from './endpoints.ts'
+import { FlowTable } from './flow-tables.ts'
+
+export interface LiveCluster {
+  /** Replaced as a whole by a change; read it once per request. */
+  compiled: CompiledCluster
+  readonly endpoints: EndpointSet
+  readonly flows: FlowTable
+  readonly retryBudget: RetryBudget
+  /** Counts changes of servers, credentials or audiences: answers about identities from before no longer count. */
+  identityEpoch: number
+}
+
+export class ClusterTable {
+  readonly #live = new Map<string, LiveCluster>()
+  #index: ClusterIndex = buildClusterIndex([])
+  #generation = 0
+
+  get index(): ClusterIndex {
+    return this.#index
+  }
+
+  /** Counts applied changes. */
+  get generation(): number {
+    return this.#generation
+  }
+
+  get(name: string): LiveCluster | undefined {
+    return this.#live.get(name)
+  }
+
+  values(): Iterable<LiveCluster> {
+    return this.#live.values()
+  }
+
+  names(): Iterable<string> {
+    return this.#live.keys()
+  }
+
+  /** Makes `clusters` the whole truth; what is unchanged keeps its state. Order decides who keeps a claim on a host. */
+  apply(clusters: readonly CompiledCluster[], monotonicMs: number): void {
+    const names = new Set(clusters.map((cluster) => cluster.name))
+    for (const name of this.#live.keys()) if (!names.has(name)) this.#live.delete(name)
+    for (const cluster of clusters) {
+      const live = this.#live.get(cluster.name)
+      if (live === undefined) this.#live.set(cluster.name, createLive(cluster, monotonicMs))
+      else if (live.compiled.revision !== cluster.revision) replace(live, cluster, monotonicMs)
+    }
+    this.#index = buildClusterIndex(clusters)
+    this.#generation++
+  }
+}
+
+function createLive(compiled: CompiledCluster, monotonicMs: number): LiveCluster {
+  const endpoints = new EndpointSet()
+  endpoints.update(compiled.endpoints)
+  const flows = new FlowTable()
+  flows.update(compiled.schemas, monotonicMs)
+  return {
+    compiled,
+    endpoints,
+    flows,
+    retryBudget: createRetryBudget(),
+    identityEpoch: 0,
+  }
+}
+
+function replace(live: LiveCluster, next: CompiledCluster, monotonicMs: number): void {
+  const before = live.compiled
+  live.endpoints.update(next.endpoints)
+  live.flows.update(next.schemas, monotonicMs)
+  if (identityDiffers(before, next)) live.identityEpoch++
+  live.compiled = next
+}
+
+function identityDiffers(a: CompiledCluster, b: CompiledCluster): boolean {
+  const servers = (cluster: CompiledCluster): string => cluster.endpoints.map((endpoint) => endpoint.url).join(' ')
+  return (
+    servers(a) !== servers(b) ||
+    a.client.ca !== b.client.ca ||
+    a.authentication.audiences.join(' ') !== b.authentication.audiences.join(' ')
+  )
+}

@@ -1,0 +1,138 @@
+// The programs that the tests run, each built from its Go module (test/harness/go/) into a cache folder outside the
+// checkout. The folder's name changes with everything that decides the result, so that a cached program is never stale.
+
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Absolute paths. */
+export type Binaries = Readonly<Record<BinaryName, string>>
+export type BinaryName = keyof typeof PROGRAMS
+
+/** Program -> the module in test/harness/go/ that pins it, and its main package. */
+const PROGRAMS = {
+  etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
+  'kube-apiserver': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
+  'kube-controller-manager': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-controller-manager' },
+  'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
+  kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
+  'kubelet-streaming': { module: 'kubernetes', package: './kubelet-streaming' },
+  kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
+  h2spec: { module: 'h2spec', package: 'github.com/summerwind/h2spec/cmd/h2spec' },
+} as const
+
+const MODULES = join(import.meta.dirname, 'go')
+const NAMES = Object.keys(PROGRAMS) as BinaryName[]
+const NO_GO = `Go is not installed: the tests build Kubernetes with it. Install Go 1.26 or newer (https://go.dev/dl/), then run this again`
+/** How often a process that waits for another one's build looks again. */
+const LOCK_POLL_MS = 250
+
+/**
+ * Makes sure that every program exists and says where. The first call on a machine builds them, which takes minutes and
+ * is announced by one line on stderr; test processes that need them meanwhile wait for that one build.
+ * Ends the process with one line and exit code 1 when a program is missing and Go is not installed.
+ */
+export async function binaries(): Promise<Binaries> {
+  const paths = Object.fromEntries(NAMES.map((name) => [name, binaryPath(name)])) as Binaries
+  if (missingOf(paths).length === 0) return paths
+  mkdirSync(cacheFolder(), { recursive: true })
+  using _lock = await lockBuild(join(cacheFolder(), 'build.lock'))
+  const missing = missingOf(paths) // another process may have built them while this one waited
+  if (missing.length > 0) await buildAll(missing, paths)
+  return paths
+}
+
+function missingOf(paths: Binaries): BinaryName[] {
+  return NAMES.filter((name) => !existsSync(paths[name]))
+}
+
+function cacheFolder(): string {
+  return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'portcullis-test')
+}
+
+function binaryPath(name: BinaryName): string {
+  const { module } = PROGRAMS[name]
+  return join(cacheFolder(), `${module}-${moduleKey(module)}`, name)
+}
+
+/** Hash of everything that decides what is built, but for Go's own version. */
+function moduleKey(module: string): string {
+  const folder = join(MODULES, module)
+  const hash = createHash('sha256').update(`${process.platform} ${process.arch} ${linkerFlags(module)}\n`)
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  for (const file of files.filter((file) => /\.(go|mod|sum)$/.test(file)).sort()) {
+    hash.update(`${file}\n`).update(readFileSync(join(folder, file)))
+  }
+  return hash.digest('hex').slice(0, 12)
+}
+
+/** kube-apiserver calls itself v0.0.0-master+$Format:%H$ without its version, and `kubectl version` fails on that. */
+function linkerFlags(module: string): string {
+  const goMod = readFileSync(join(MODULES, module, 'go.mod'), 'utf8')
+  const [, version, major, minor] = /k8s\.io\/kubernetes (v(\d+)\.(\d+)\.\d+)/.exec(goMod) ?? []
+  if (version === undefined) return '-s -w'
+  const variable = 'k8s.io/component-base/version'
+  return `-s -w -X ${variable}.gitVersion=${version} -X ${variable}.gitMajor=${major} -X ${variable}.gitMinor=${minor}`
+}
+
+async function buildAll(missing: readonly BinaryName[], paths: Binaries): Promise<void> {
+  if (spawnSync('go', ['version']).error !== undefined) fail(NO_GO)
+  process.stderr.write(`building ${missing.join(', ')} into ${cacheFolder()}: some ten minutes the first time\n`)
+  for (const name of missing) {
+    const { module, package: mainPackage } = PROGRAMS[name]
+    mkdirSync(join(paths[name], '..'), { recursive: true })
+    const unfinished = `${paths[name]}.${process.pid}`
+    const flags = ['-buildvcs=false', '-ldflags', linkerFlags(module), '-o', unfinished]
+    const failure = await runGo(['build', ...flags, mainPackage], join(MODULES, module))
+    if (failure !== '') {
+      rmSync(unfinished, { force: true })
+      fail(`building ${name} failed: ${failure}`)
+    }
+    renameSync(unfinished, paths[name])
+  }
+}
+
+/** The last lines that Go printed, or '' on success. */
+function runGo(args: readonly string[], cwd: string): Promise<string> {
+  return new Promise((resolve) => {
+    // GOWORK: a go.work in a parent folder must not change what is built.
+    const go = spawn('go', args, { cwd, env: { ...process.env, GOWORK: 'off' }, stdio: ['ignore', 'ignore', 'pipe'] })
+    const kill = (): boolean => go.kill('SIGKILL')
+    process.on('exit', kill)
+    let output = ''
+    go.stderr.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-4000)
+    })
+    go.on('error', (error) => resolve(error.message))
+    go.on('close', (code) => {
+      process.off('exit', kill)
+      resolve(code === 0 ? '' : output.trim() || `go ended with code ${code}`)
+    })
+  })
+}
+
+function fail(line: string): never {
+  process.stderr.write(`${line}\n`)
+  process.exit(1)
+}
+
+/** A lock that its holder's death releases, whatever the death: SQLite's lock on a file is the kernel's. */
+async function lockBuild(file: string): Promise<Disposable> {
+  const database = new DatabaseSync(file)
+  let told = false
+  for (;;) {
+    try {
+      database.exec('BEGIN EXCLUSIVE')
+      return { [Symbol.dispose]: () => database.close() }
+    } catch (error) {
+      if (!(error instanceof Error && error.message.includes('database is locked'))) throw error
+    }
+    if (!told) process.stderr.write('waiting for another process that builds the test programs\n')
+    told = true
+    await sleep(LOCK_POLL_MS)
+  }
+}

@@ -1,0 +1,80 @@
+// The gateway inside the test process, fed with objects instead of files: for tests of the request path with stub upstreams.
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Logger, ResolvedCluster, ResourceSource, SourceChange } from '../../src/api/ports.ts'
+import type { UpstreamCluster } from '../../src/api/upstream-cluster.ts'
+import type { Config } from '../../src/app/config.ts'
+import { startGateway } from '../../src/app/lifecycle.ts'
+
+export interface InProcessGateway {
+  readonly port: number
+  readonly adminPort: number
+  readonly logged: readonly { level: string; message: string; fields: Record<string, unknown> }[]
+  /** Replaces all objects; in force when it returns. */
+  apply(clusters: readonly UpstreamCluster[]): void
+  metrics(): Promise<string>
+  stop(): Promise<void>
+}
+
+export async function startInProcess(
+  clusters: readonly UpstreamCluster[],
+  overrides: Partial<Config> = {},
+): Promise<InProcessGateway> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'portcullis-'))
+  let deliver: ((change: SourceChange) => void) | undefined
+  let revision = 0
+  const changeOf = (objects: readonly UpstreamCluster[]): SourceChange => {
+    revision++
+    const entries = objects.map((object): [string, ResolvedCluster] => [
+      object.metadata.name,
+      { object, revision: String(revision) },
+    ])
+    return { clusters: new Map(entries), problems: [] }
+  }
+  const source: ResourceSource = {
+    start(onChange) {
+      deliver = onChange
+      onChange(changeOf(clusters))
+      return Promise.resolve()
+    },
+    stop: () => Promise.resolve(),
+  }
+  const logged: { level: string; message: string; fields: Record<string, unknown> }[] = []
+  const logAs =
+    (level: string) =>
+    (message: string, fields: Record<string, unknown> = {}): void =>
+      void logged.push({ level, message, fields })
+  const log: Logger = { debug: logAs('debug'), info: logAs('info'), warn: logAs('warn'), error: logAs('error') }
+  const config: Config = {
+    source: 'files',
+    configDir: '',
+    listen: [{ host: '127.0.0.1', port: 0 }],
+    adminListen: '127.0.0.1:0',
+    dataDir,
+    drainTimeoutMs: 2_000,
+    tlsCertFile: '',
+    tlsPrivateKeyFile: '',
+    accessLog: false,
+    auditLogPath: '',
+    logLevel: 'info',
+    maxHeaderBytes: 1024 * 1024,
+    maxConcurrentStreams: 250,
+    headerTimeoutMs: 10_000,
+    warnings: [],
+    ...overrides,
+  }
+  const gateway = await startGateway(config, { log, source })
+  return {
+    port: gateway.ports[0] ?? 0,
+    adminPort: gateway.adminPort,
+    logged,
+    apply: (objects) => deliver?.(changeOf(objects)),
+    metrics: async () => (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text(),
+    async stop() {
+      await gateway.stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,140 @@
+// A stub in the place of a kube-apiserver, for what a real one cannot be made to do: it records what arrives byte for byte and
+// answers as a test tells it. Not a Kubernetes API.
+
+import {
+  createSecureServer,
+  type Http2SecureServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { AddressInfo, Socket } from 'node:net'
+import { createCA, issueCertificate, type KeyPair } from '../../src/io/pki.ts'
+
+export interface SeenRequest {
+  readonly method: string
+  readonly path: string
+  /** Header fields in order: name, value, ... */
+  readonly raw: readonly string[]
+  readonly stream: ServerHttp2Stream
+  readonly session: ServerHttp2Session | undefined
+  /** Values of a header field. */
+  values(name: string): string[]
+}
+
+export type Answer = (request: SeenRequest) => void
+
+export interface StubUpstream {
+  readonly url: string
+  readonly port: number
+  readonly caPem: string
+  /** Everything but probes, reviews included. */
+  readonly seen: SeenRequest[]
+  /** What the next requests get. Default: 200 with a small JSON object. */
+  answer: Answer
+  /** Answers TokenReviews; default: every token is rejected. */
+  tokens: Map<string, { username: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> }>
+  /** Whether probes succeed. */
+  healthy: boolean
+  /** Breaks every connection, as `kill -9` does. */
+  breakConnections(): void
+  sessions(): ServerHttp2Session[]
+  stop(): Promise<void>
+}
+
+let serving: { ca: KeyPair; pair: KeyPair } | undefined
+
+/** One CA and server certificate for all stubs of a process. */
+export function stubServing(): { ca: KeyPair; pair: KeyPair } {
+  if (serving === undefined) {
+    const ca = createCA({ commonName: 'stub upstream CA' })
+    const names = { dnsNames: ['localhost'], ipAddresses: ['127.0.0.1'] }
+    serving = { ca, pair: issueCertificate(ca, { commonName: 'stub', usage: 'server', ...names }) }
+  }
+  return serving
+}
+
+export function reply(request: SeenRequest, status: number, body: string, fields: string[] = []): void {
+  const { stream } = request
+  if (stream.destroyed) return
+  stream.respond([':status', String(status), 'content-type', 'application/json', ...fields])
+  stream.end(body)
+}
+
+export async function startStub(port = 0): Promise<StubUpstream> {
+  const { ca, pair } = stubServing()
+  const server: Http2SecureServer = createSecureServer({
+    cert: pair.certPem,
+    key: pair.keyPem,
+    allowHTTP1: false,
+    settings: { maxConcurrentStreams: 250, initialWindowSize: 1024 * 1024 },
+    maxHeaderListPairs: 10_000,
+    maxSendHeaderBlockLength: 8 * 1024 * 1024,
+  })
+  const sockets = new Set<Socket>()
+  const sessions = new Set<ServerHttp2Session>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  server.on('session', (session) => {
+    sessions.add(session)
+    session.on('error', () => undefined)
+    session.on('close', () => sessions.delete(session))
+  })
+  server.on('sessionError', () => undefined)
+  server.on('tlsClientError', () => undefined)
+  const stub: StubUpstream = {
+    url: '',
+    port: 0,
+    caPem: ca.certPem,
+    seen: [],
+    answer: (request) => reply(request, 200, '{"kind":"Stub"}'),
+    tokens: new Map(),
+    healthy: true,
+    breakConnections: () => {
+      for (const socket of sockets) socket.resetAndDestroy()
+    },
+    sessions: () => [...sessions],
+    stop: () =>
+      new Promise((resolve) => {
+        for (const session of sessions) session.destroy()
+        for (const socket of sockets) socket.destroy()
+        server.close(() => resolve())
+      }),
+  }
+  server.on(
+    'stream',
+    (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, rawHeaders: unknown) => {
+      stream.on('error', () => undefined)
+      const raw = (rawHeaders as unknown[]).map(String)
+      const request: SeenRequest = {
+        method: String(headers[':method']),
+        path: String(headers[':path']),
+        raw,
+        stream,
+        session: stream.session as ServerHttp2Session | undefined,
+        values: (name) => raw.filter((_, i) => i % 2 === 1 && raw[i - 1] === name),
+      }
+      if (request.path === '/readyz') reply(request, stub.healthy ? 200 : 500, 'ok')
+      else if (request.path.endsWith('/tokenreviews')) reviewToken(stub, request)
+      else {
+        stub.seen.push(request)
+        stub.answer(request)
+      }
+    },
+  )
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  const bound = (server.address() as AddressInfo).port
+  return Object.assign(stub, { port: bound, url: `https://127.0.0.1:${bound}` })
+}
+
+function reviewToken(stub: StubUpstream, request: SeenRequest): void {
+  const chunks: Buffer[] = []
+  request.stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.stream.on('end', () => {
+    const review = JSON.parse(Buffer.concat(chunks).toString()) as { spec: { token: string } }
+    const user = stub.tokens.get(review.spec.token)
+    reply(request, 201, JSON.stringify({ ...review, status: user === undefined ? {} : { authenticated: true, user } }))
+  })
+}

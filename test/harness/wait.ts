@@ -1,0 +1,38 @@
+// Waiting for a state of the world: look, and look again, until it holds.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface WaitOptions {
+  /** Milliseconds until it is given up. Default 30,000: generous, since it is the bound of a failure and not a measure. */
+  readonly timeoutMs?: number
+  /** Milliseconds between two looks. Default 50. */
+  readonly intervalMs?: number
+}
+
+/**
+ * The first value of `look` that is neither undefined nor false. An error that `look` throws counts as "not yet".
+ * Throws after the timeout, naming `what` and the last error.
+ */
+export async function waitFor<T>(
+  what: string,
+  look: () => T | undefined | false | Promise<T | undefined | false>,
+  options: WaitOptions = {},
+): Promise<T> {
+  const deadline = performance.now() + (options.timeoutMs ?? 30_000)
+  let lastError = ''
+  for (;;) {
+    try {
+      const value = await look()
+      if (value !== undefined && value !== false) return value
+      lastError = ''
+    } catch (error) {
+      if (error instanceof GiveUp) throw error
+      lastError = `: ${error instanceof Error ? error.message : String(error)}`
+    }
+    if (performance.now() > deadline) throw new Error(`waited in vain for ${what}${lastError}`)
+    await sleep(options.intervalMs ?? 50)
+  }
+}
+
+/** Thrown by a look that knows that it will never hold. */
+export class GiveUp extends Error {}

@@ -1,0 +1,112 @@
+// The house plan as a test: who may import whom, which files may touch the world, and that there are no cycles.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { test } from 'node:test'
+
+const ROOT = resolve(import.meta.dirname, '../src')
+/** A folder may import from itself and from those of a smaller rank; folders of one rank are siblings. */
+const RANK: Readonly<Record<string, number>> = {
+  api: 0,
+  core: 1,
+  http2: 1,
+  state: 2,
+  io: 2,
+  gateway: 3,
+  control: 3,
+  controllers: 3,
+  admin: 3,
+  cli: 3,
+  app: 4,
+}
+const PURE = new Set(['api', 'core', 'http2'])
+/** Folders that may use Node's modules; Buffer is a global everywhere. */
+const WORLDLY = new Set(['io', 'app'])
+const FORBIDDEN_NAMES = /^(util|utils|common|helper|helpers|manager|misc)\.ts$/
+
+interface SourceFile {
+  readonly path: string
+  readonly folder: string
+  readonly imports: readonly string[]
+  readonly text: string
+}
+
+function sources(): SourceFile[] {
+  return readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts') && name !== 'main.ts')
+    .map((name) => {
+      const text = readFileSync(join(ROOT, name), 'utf8')
+      const imports = [...text.matchAll(/^(?:import|export)[^'"]*?from '([^']+)'|^import '([^']+)'/gm)]
+      return { path: name, folder: name.split('/')[0] ?? '', text, imports: imports.map((m) => m[1] ?? m[2] ?? '') }
+    })
+}
+
+function folderOf(file: SourceFile, specifier: string): string {
+  return relative(ROOT, resolve(dirname(join(ROOT, file.path)), specifier)).split('/')[0] ?? ''
+}
+
+const files = sources()
+
+test('a file imports only from its own folder or from folders to the left', () => {
+  const wrong: string[] = []
+  for (const file of files) {
+    for (const specifier of file.imports.filter((name) => name.startsWith('.'))) {
+      const target = folderOf(file, specifier)
+      const from = RANK[file.folder]
+      const to = RANK[target]
+      assert.ok(from !== undefined, `src/${file.path}: folder ${file.folder} is not in the house plan`)
+      if (to === undefined || (target !== file.folder && to >= from)) wrong.push(`${file.path} -> ${specifier}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('api, core and http2 are pure: no node: modules, no clock, no randomness', () => {
+  const wrong: string[] = []
+  for (const file of files) {
+    if (
+      PURE.has(file.folder) &&
+      /\bDate\.now\(|new Date\(\)|Math\.random\(|performance\.now\(|process\./.test(file.text)
+    ) {
+      wrong.push(`${file.path} reads the clock, chance or the process`)
+    }
+    if (WORLDLY.has(file.folder)) continue
+    for (const specifier of file.imports) {
+      if (specifier.startsWith('node:') && specifier !== 'node:buffer') wrong.push(`${file.path} -> ${specifier}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('node:http2 stays below the seam', () => {
+  const users = files.filter((file) => file.imports.includes('node:http2')).map((file) => file.path)
+  assert.deepEqual(
+    users.filter((path) => !path.startsWith('io/')),
+    [],
+  )
+})
+
+test('no cycles, no dynamic imports, no catch-all names', () => {
+  const graph = new Map(
+    files.map((file) => [
+      file.path,
+      file.imports
+        .filter((name) => name.startsWith('.'))
+        .map((name) => relative(ROOT, resolve(dirname(join(ROOT, file.path)), name))),
+    ]),
+  )
+  const state = new Map<string, 'open' | 'done'>()
+  const visit = (path: string, trail: readonly string[]): void => {
+    if (state.get(path) === 'done') return
+    assert.notEqual(state.get(path), 'open', `import cycle: ${[...trail, path].join(' -> ')}`)
+    state.set(path, 'open')
+    for (const next of graph.get(path) ?? []) visit(next, [...trail, path])
+    state.set(path, 'done')
+  }
+  for (const path of graph.keys()) visit(path, [])
+  for (const file of files) {
+    assert.doesNotMatch(file.text, /\bimport\(/, `src/${file.path} hides an import`)
+    assert.doesNotMatch(file.path.split('/').at(-1) ?? '', FORBIDDEN_NAMES, `src/${file.path} is a catch-all`)
+  }
+})
