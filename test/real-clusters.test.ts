@@ -10,8 +10,11 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { startCluster, type TestCluster } from './harness/cluster.ts'
+import { writeKubeconfig } from './harness/kubeconfig.ts'
 import { type KubectlResult, SPDY, startKubectl } from './harness/kubectl.ts'
+import { nameProxyUrl } from './harness/name-proxy.ts'
 import { guarded } from './harness/process.ts'
+import { exchangeRaw, openHttp2, requestHttp2 } from './harness/raw-clients.ts'
 import { waitFor } from './harness/wait.ts'
 
 describe('real clusters', { timeout: 1_800_000 }, () => {
@@ -36,7 +39,10 @@ describe('real clusters', { timeout: 1_800_000 }, () => {
 
   test('nodes are Ready, and a Deployment gets Ready pods through scheduler and kwok', async () => {
     const nodes = await succeeds(east.kubectl(['get', 'nodes', '--no-headers']))
-    assert.deepEqual([...nodes.matchAll(/^(node-\d) +Ready/gm)].map((match) => match[1]).sort(), ['node-0', 'node-1'])
+    assert.deepEqual(
+      [...nodes.matchAll(/^(node-\d) +Ready/gm)].map((match) => match[1]),
+      ['node-0', 'node-1'],
+    )
     await succeeds(east.kubectl(['create', 'deployment', 'web', '--image=web', '--replicas=3']))
     assert.match(await succeeds(east.kubectl(['rollout', 'status', 'deployment/web'])), /successfully rolled out/)
     pod = await succeeds(east.kubectl(['get', 'pods', '-o', 'jsonpath={.items[0].metadata.name}']))
@@ -127,6 +133,37 @@ describe('real clusters', { timeout: 1_800_000 }, () => {
     })
   }
 
+  test('a kubeconfig with a host name that nothing resolves leads here through the stand-in for DNS', async () => {
+    const [apiserver] = east.apiservers
+    const server = `https://kubernetes.default.svc:${apiserver?.port}`
+    const common = { ca: east.ca.certPem, user: east.admin, proxyUrl: await nameProxyUrl() }
+    const kubeconfig = writeKubeconfig(east.newKubeconfigPath(), { ...common, server })
+    for (const env of [{}, SPDY]) {
+      const result = await east.kubectl(['exec', '-i', pod, '--', 'cat'], { kubeconfig, env, stdin: 'by name' })
+      assert.deepEqual([result.code, result.stdout], [0, 'by name'])
+    }
+  })
+
+  test('raw clients: bytes over TLS, and HTTP/2 with a client certificate', async () => {
+    const port = east.apiservers[0]?.port ?? 0
+    const { cert } = east.admin
+    const { text, closed } = await exchangeRaw(
+      { port },
+      'GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    )
+    assert.match(text, /^HTTP\/1\.1 200 OK\r\n/)
+    assert.equal(closed, true)
+    const path = '/api/v1/namespaces/default'
+    const session = await openHttp2({ port, serverName: 'localhost', ca: east.ca.certPem, cert })
+    assert.equal((await requestHttp2(session, { ':path': path })).status, 200)
+    session.close()
+    const anonymous = await openHttp2({ port })
+    assert.equal((await requestHttp2(anonymous, { ':path': path })).status, 403)
+    anonymous.close()
+    const refused = openHttp2({ port, serverName: 'localhost', ca: west.ca.certPem })
+    await assert.rejects(refused, { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })
+  })
+
   test('clusters are apart: objects, certificates, tokens', async () => {
     assert.equal((await west.request('/apis/apps/v1/namespaces/default/deployments/web')).status, 404)
     assert.equal((await west.request('/api', { user: east.admin })).status, 401)
@@ -152,7 +189,7 @@ describe('real clusters', { timeout: 1_800_000 }, () => {
     const sleeper = await startKubectl(command, { kubeconfig: east.adminKubeconfig })
     const inContainer = await waitFor('the command to run', () => existsSync(pidFile) && Number(readFileSync(pidFile)))
     const pids = [...east.pids(), ...west.pids(), inContainer]
-    assert.equal(pids.length, 11)
+    assert.equal(pids.length, 10)
     for (const pid of pids) assert.ok(isAlive(pid), `process ${pid} runs`)
     await Promise.all([east.stop(), west.stop()])
     await sleeper.stop()

@@ -58,6 +58,6 @@ test('nameRequired gives the name that an equality requires', () => {
 
 test('parsableQuery keeps 10000 parameters and drops more', () => {
   assert.equal(parsableQuery('&'.repeat(9_999)).length, 9_999)
-  assert.equal(parsableQuery('&'.repeat(10_000)).length, 10_000 - 10_000)
+  assert.equal(parsableQuery('&'.repeat(10_000)), '')
   assert.equal(parsableQuery('a'.repeat(20_000)).length, 20_000)
 })

@@ -9,7 +9,7 @@ const MAX_PARAMETERS = 10_000
 
 /** `query`, or '' when Go would not parse it at all. */
 export function parsableQuery(query: string): string {
-  if (query.length <= MAX_PARAMETERS) return query
+  if (query.length < MAX_PARAMETERS) return query
   let parameters = 1
   for (let at = query.indexOf('&'); at >= 0; at = query.indexOf('&', at + 1)) parameters++
   return parameters > MAX_PARAMETERS ? '' : query

@@ -182,7 +182,8 @@ function simpleList(entries: readonly string[], empty: boolean, names: (entry: s
   if (entries.includes('*')) return true
   const positive = entries.filter((entry) => !entry.startsWith('-'))
   if (positive.length > 0) return positive.some(names)
-  return !entries.some((entry) => names(entry.slice(1)))
+  // Validation rejects `-*`; should it slip in, it means none of all.
+  return !entries.some((entry) => entry === '-*' || names(entry.slice(1)))
 }
 
 function glob(value: string): (entry: string) => boolean {

@@ -36,7 +36,14 @@ const LOCK_POLL_MS = 250
  * is announced by one line on stderr; test processes that need them meanwhile wait for that one build.
  * Ends the process with one line and exit code 1 when a program is missing and Go is not installed.
  */
-export async function binaries(): Promise<Binaries> {
+export function binaries(): Promise<Binaries> {
+  ensured ??= ensure()
+  return ensured
+}
+
+let ensured: Promise<Binaries> | undefined
+
+async function ensure(): Promise<Binaries> {
   const paths = Object.fromEntries(NAMES.map((name) => [name, binaryPath(name)])) as Binaries
   if (missingOf(paths).length === 0) return paths
   mkdirSync(cacheFolder(), { recursive: true })
@@ -55,19 +62,25 @@ function cacheFolder(): string {
 }
 
 function binaryPath(name: BinaryName): string {
-  const { module } = PROGRAMS[name]
-  return join(cacheFolder(), `${module}-${moduleKey(module)}`, name)
+  return join(cacheFolder(), `${name}-${programKey(name)}`, name)
 }
 
 /** Hash of everything that decides what is built, but for Go's own version. */
-function moduleKey(module: string): string {
+function programKey(name: BinaryName): string {
+  const { module, package: mainPackage } = PROGRAMS[name]
   const folder = join(MODULES, module)
-  const hash = createHash('sha256').update(`${process.platform} ${process.arch} ${linkerFlags(module)}\n`)
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-  for (const file of files.filter((file) => /\.(go|mod|sum)$/.test(file)).sort()) {
-    hash.update(`${file}\n`).update(readFileSync(join(folder, file)))
+  const files = ['go.mod', 'go.sum']
+  if (mainPackage.startsWith('./')) {
+    const sources = readdirSync(join(folder, mainPackage)).sort(compareText)
+    files.push(...sources.map((source) => join(mainPackage, source)))
   }
+  const hash = createHash('sha256').update(`${process.platform} ${process.arch} ${linkerFlags(module)}\n`)
+  for (const file of files) hash.update(`${file}\n`).update(readFileSync(join(folder, file)))
   return hash.digest('hex').slice(0, 12)
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : 1
 }
 
 /** kube-apiserver calls itself v0.0.0-master+$Format:%H$ without its version, and `kubectl version` fails on that. */
@@ -81,7 +94,7 @@ function linkerFlags(module: string): string {
 
 async function buildAll(missing: readonly BinaryName[], paths: Binaries): Promise<void> {
   if (spawnSync('go', ['version']).error !== undefined) fail(NO_GO)
-  process.stderr.write(`building ${missing.join(', ')} into ${cacheFolder()}: some ten minutes the first time\n`)
+  process.stderr.write(`building ${missing.join(', ')} into ${cacheFolder()}: up to ten minutes the first time\n`)
   for (const name of missing) {
     const { module, package: mainPackage } = PROGRAMS[name]
     mkdirSync(join(paths[name], '..'), { recursive: true })

@@ -86,6 +86,7 @@ export class TestCluster {
   readonly #programs: Binaries
   readonly #files: ClusterFiles
   readonly #processes: RunningProcess[]
+  #kubeletProcess: RunningProcess | undefined
   #kubeconfigs = 0
   #nodes = 0
   readonly #components = new Set<string>()
@@ -205,6 +206,7 @@ export class TestCluster {
 
   /** Ends everything and removes the folder. May be called twice. */
   async stop(): Promise<void> {
+    await this.#kubeletProcess?.stop() // it ends what runs in its "containers"
     // What is being ended has nothing worth saving, and a graceful end of kube-apiserver waits for its watches.
     await Promise.all(this.#processes.map((process) => process.stop(0)))
     await Promise.all(this.apiservers.map((apiserver) => apiserver.kill()))
@@ -225,7 +227,7 @@ export class TestCluster {
 
   async #startKubelet(forward: string | undefined): Promise<void> {
     const { process, kubelet } = await startKubelet(this.#programs, this.#files, forward)
-    this.#own(process)
+    this.#kubeletProcess = this.#own(process)
     this.kubelet = kubelet
   }
 

@@ -15,8 +15,10 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
@@ -35,12 +37,21 @@ type hostRuntime struct {
 	workDir       string
 	logFile       string // what every container has logged
 	forwardTarget string // where every container port leads to
+	ending        context.Context
+	running       sync.WaitGroup // commands
 }
 
 // ExecInContainer implements remotecommand.Executor.
 func (h *hostRuntime) ExecInContainer(ctx context.Context, _, _, _ string, argv []string, stdin io.Reader, stdout, stderr io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+	h.running.Add(1)
+	defer h.running.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.ending, cancel)()
 	command := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	command.Dir = h.workDir
+	command.SysProcAttr = commandAttributes()
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) } // its whole group
 	if stdout != nil {
 		command.Stdout = stdout
 	}
@@ -146,7 +157,9 @@ func main() {
 	port := flag.Int("port", 10250, "port on 127.0.0.1")
 	cert := flag.String("cert", "", "serving certificate, PEM file")
 	key := flag.String("key", "", "serving key, PEM file")
-	runtime := &hostRuntime{}
+	ending, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	runtime := &hostRuntime{ending: ending}
 	flag.StringVar(&runtime.workDir, "dir", ".", "working directory of every command")
 	flag.StringVar(&runtime.logFile, "log", os.DevNull, "file that serves as every container's log")
 	flag.StringVar(&runtime.forwardTarget, "forward", "", "host:port that every container port leads to")
@@ -175,7 +188,9 @@ func main() {
 		// HTTP/1.1 only: upgrades do not exist on HTTP/2.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
-	if err := server.ListenAndServeTLS(*cert, *key); err != nil {
-		log.Fatal(strings.TrimSpace(err.Error()))
-	}
+	go func() {
+		log.Fatal(strings.TrimSpace(server.ListenAndServeTLS(*cert, *key).Error()))
+	}()
+	<-ending.Done()
+	runtime.running.Wait() // nothing outlives its "node"
 }

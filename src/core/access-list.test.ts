@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { BlockList } from 'node:net'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { AccessControl } from '../api/upstream-cluster.ts'
+import type { UserInfo } from '../api/user.ts'
+import { type AccessRefusal, checkAccess, parseCidr } from './access-list.ts'
+import { compileAccess } from './compile-rules.ts'
+
+const ALICE: UserInfo = { name: 'alice', uid: '', groups: ['dev', 'system:authenticated'], extra: {} }
+
+function check(
+  access: AccessControl,
+  address = '10.1.2.3',
+  user = ALICE,
+  userAgent = 'kubectl/v1',
+): AccessRefusal | undefined {
+  return checkAccess(compileAccess(access), user, userAgent, address)
+}
+
+const NOT_ALLOWED = { rule: '', list: 'allow' }
+
+test('empty lists refuse nobody', () => {
+  assert.equal(check({}), undefined)
+  assert.equal(check({ allow: [], deny: [] }), undefined)
+})
+
+test('deny is asked first, and names its rule', () => {
+  const deny = [
+    { name: 'bob', users: ['bob'] },
+    { name: 'devs', userGroups: ['dev'] },
+  ]
+  assert.deepEqual(check({ deny, allow: [{ users: ['alice'] }] }), { rule: 'devs', list: 'deny' })
+  assert.deepEqual(check({ deny: [{}] }), { rule: '', list: 'deny' })
+})
+
+test('a non-empty allow list refuses everybody whom it does not name', () => {
+  assert.equal(check({ allow: [{ users: ['bob'] }, { users: ['al*'] }] }), undefined)
+  assert.deepEqual(check({ allow: [{ users: ['bob'] }] }), NOT_ALLOWED)
+})
+
+test('all fields of a rule must match, one entry of each is enough', () => {
+  const rule = { users: ['bob', 'alice'], userGroups: ['dev'], userAgents: ['kubectl/*'], sourceIPs: ['10.0.0.0/8'] }
+  assert.equal(check({ allow: [rule] }), undefined)
+  assert.deepEqual(check({ allow: [{ ...rule, userGroups: ['ops'] }] }), NOT_ALLOWED)
+  assert.deepEqual(check({ allow: [rule] }, '11.1.2.3'), NOT_ALLOWED)
+  assert.deepEqual(check({ allow: [rule] }, '10.1.2.3', ALICE, 'curl'), NOT_ALLOWED)
+})
+
+test('addresses: IPv4-mapped is IPv4, an unreadable one is in no block', () => {
+  const allow = [{ sourceIPs: ['10.0.0.0/8', 'fd00::/8'] }]
+  assert.equal(check({ allow }, '::ffff:10.9.9.9'), undefined)
+  assert.equal(check({ allow }, 'fdab::1'), undefined)
+  assert.equal(check({ allow }, 'fdab::1%eth0'), undefined)
+  assert.deepEqual(check({ allow }, '::10.9.9.9'), NOT_ALLOWED)
+  assert.deepEqual(check({ allow }, ''), NOT_ALLOWED)
+  assert.deepEqual(check({ allow: [{ sourceIPs: ['::/0'] }] }, '10.0.0.1'), NOT_ALLOWED)
+})
+
+test('an entry that is no address matches nobody, rather than everybody', () => {
+  assert.deepEqual(check({ allow: [{ sourceIPs: ['office'] }] }), NOT_ALLOWED)
+  assert.equal(check({ deny: [{ sourceIPs: ['office'] }] }), undefined)
+})
+
+test('parseCidr', () => {
+  const rows: readonly (readonly [string, readonly number[] | undefined, number])[] = [
+    ['10.1.2.3/8', [10, 0, 0, 0], 8],
+    ['10.1.2.3', [10, 1, 2, 3], 32],
+    ['10.1.2.255/25', [10, 1, 2, 128], 25],
+    ['0.0.0.0/0', [0, 0, 0, 0], 0],
+    ['::ffff:10.1.2.3/104', [10, 0, 0, 0], 8],
+    ['::ffff:10.1.2.3', [10, 1, 2, 3], 32],
+    ['ff00::1/8', [255, ...Array<number>(15).fill(0)], 8],
+    ['::ffff:10.1.2.3/90', undefined, 0],
+    ['10.0.0.0/33', undefined, 0],
+    ['10.0.0.0/-1', undefined, 0],
+    ['10.0.0.0/', undefined, 0],
+    ['10.0.0.0/1e1', undefined, 0],
+    ['10.0.0/8', undefined, 0],
+    ['fe80::1%eth0/64', undefined, 0],
+    ['', undefined, 0],
+  ]
+  for (const [text, bytes, bits] of rows) {
+    const expected = bytes === undefined ? undefined : { bytes: Uint8Array.from(bytes), bits }
+    assert.deepEqual(parseCidr(text), expected, text)
+  }
+})
+
+test('agrees with the block list of the operating system', () => {
+  // Near addresses, so that prefixes decide.
+  const v4 = fc.tuple(fc.constantFrom(10, 11), fc.nat(3), fc.constant(0), fc.nat(255)).map((bytes) => bytes.join('.'))
+  const v6 = fc.tuple(fc.constantFrom('fd00', 'fd01'), fc.nat(3)).map(([head, tail]) => `${head}::${tail}`)
+  const block = fc.oneof(fc.tuple(v4, fc.nat(32)), fc.tuple(v6, fc.nat(128)))
+  fc.assert(
+    fc.property(fc.array(block, { minLength: 1, maxLength: 3 }), fc.oneof(v4, v6), (blocks, address) => {
+      const family = (text: string): 'ipv4' | 'ipv6' => (text.includes(':') ? 'ipv6' : 'ipv4')
+      const list = new BlockList()
+      for (const [net, bits] of blocks) list.addSubnet(net, bits, family(net))
+      const deny = [{ sourceIPs: blocks.map(([net, bits]) => `${net}/${bits}`) }]
+      assert.equal(check({ deny }, address) !== undefined, list.check(address, family(address)))
+    }),
+    { numRuns: 1000 },
+  )
+})

@@ -1,0 +1,59 @@
+// DEMO ONLY. In place of the kubelets: a pod is Pending, then being created, then Running; now and then a container restarts.
+
+import { randomInt } from 'node:crypto'
+import { type DemoObject, type Json, listAt, numberAt, objectAt, textAt, valueAt } from './json.ts'
+
+/** The pod one step further; the same object when nothing changes. */
+export function nextPod(pod: DemoObject): DemoObject {
+  if (textAt(pod, 'spec.nodeName') === '') return pod
+  const statuses = listAt(pod, 'status.containerStatuses')
+  if (statuses.length === 0) return withStatus(pod, 'Pending', { waiting: { reason: 'ContainerCreating' } }, 0)
+  if (isPodReady(pod)) return pod
+  return withStatus(pod, 'Running', { running: { startedAt: seconds() } }, restartsOf(pod))
+}
+
+/** A container of it has died and waits to be started again. */
+export function crashed(pod: DemoObject): DemoObject {
+  return withStatus(pod, 'Running', { waiting: { reason: 'CrashLoopBackOff' } }, restartsOf(pod) + 1)
+}
+
+export function isPodReady(pod: DemoObject): boolean {
+  const statuses = listAt(pod, 'status.containerStatuses')
+  return statuses.length > 0 && statuses.every((status) => valueAt(status, 'ready') === true)
+}
+
+function restartsOf(pod: DemoObject): number {
+  return numberAt(listAt(pod, 'status.containerStatuses')[0], 'restartCount')
+}
+
+function withStatus(pod: DemoObject, phase: string, state: Json, restartCount: number): DemoObject {
+  const ready = 'running' in state
+  const containerStatuses = listAt(pod, 'spec.containers').map((container, i) => ({
+    name: textAt(container, 'name'),
+    image: textAt(container, 'image'),
+    imageID: '',
+    ready,
+    started: ready,
+    // Only the first container ever dies.
+    restartCount: i === 0 ? restartCount : 0,
+    state,
+  }))
+  const status = ready ? 'True' : 'False'
+  const at = seconds()
+  const conditions = ['Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].map((type) => ({
+    type,
+    status: type === 'Initialized' || type === 'PodScheduled' ? 'True' : status,
+    lastTransitionTime: at,
+  }))
+  const known = objectAt(pod, 'status')
+  const podIP = textAt(pod, 'status.podIP') || `10.244.${randomInt(1, 6)}.${randomInt(2, 254)}`
+  return {
+    ...pod,
+    status: { ...known, phase, conditions, containerStatuses, podIP, startTime: textAt(known, 'startTime') || at },
+  }
+}
+
+/** metav1.Time. */
+function seconds(): string {
+  return new Date().toISOString().replace(/\.\d+/, '')
+}
