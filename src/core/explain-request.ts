@@ -1,15 +1,9 @@
 // What the gateway would do with a request, without doing it: the steps of src/gateway/serve.ts in their order, as far
 // as configuration decides them. Health of endpoints and fill levels of limits are not known here.
 
-import {
-  ANONYMOUS_USER,
-  GROUP_AUTHENTICATED,
-  GROUP_SERVICE_ACCOUNTS,
-  GROUP_UNAUTHENTICATED,
-  SERVICE_ACCOUNT_PREFIX,
-  type UserInfo,
-} from '../api/user.ts'
+import { ANONYMOUS_USER, type UserInfo } from '../api/user.ts'
 import { checkAccess } from './access-list.ts'
+import { assumeUser } from './assume-user.ts'
 import type { CompiledCluster, CompiledPolicy } from './compile-cluster.ts'
 import { checkDegrade, degradeMessage, effectiveMode } from './degrade.ts'
 import { canonicalIp } from './ip-address.ts'
@@ -82,7 +76,7 @@ export function explainRequest(index: ClusterIndex, input: ExplainInput, nowMs: 
   output.cluster = cluster.name
   if ('failure' in info) return refused(output, info.code === 400 ? 'bad-request' : 'request-info', info.failure)
 
-  const user = userOf(input)
+  const user = assumeUser(input.user ?? '', input.groups)
   if (user.name === ANONYMOUS_USER && !cluster.authentication.anonymous) {
     return refused(output, 'unauthorized', 'Unauthorized')
   }
@@ -181,22 +175,6 @@ function lookupKey({ host = '', target }: ExplainInput): LookupKey {
 function unknownMessage(asked: string): string {
   if (asked !== '') return unknownClusterMessage(asked)
   return 'no host is given and no cluster is the default: name a host, or a target under /clusters/<name>/'
-}
-
-/** The user as authentication would give it (apiserver/pkg/authentication/group, .../serviceaccount). */
-function userOf({ user = '', groups }: ExplainInput): UserInfo {
-  const name = user === '' ? ANONYMOUS_USER : user
-  const all = [...(groups ?? groupsByName(name))]
-  if (name !== ANONYMOUS_USER && !all.includes(GROUP_AUTHENTICATED)) all.push(GROUP_AUTHENTICATED)
-  if (name === ANONYMOUS_USER && all.length === 0) all.push(GROUP_UNAUTHENTICATED)
-  return { name, uid: '', groups: all, extra: {} }
-}
-
-function groupsByName(name: string): readonly string[] {
-  if (!name.startsWith(SERVICE_ACCOUNT_PREFIX)) return []
-  const [namespace = '', account = '', more] = name.slice(SERVICE_ACCOUNT_PREFIX.length).split(':')
-  if (namespace === '' || account === '' || more !== undefined) return []
-  return [GROUP_SERVICE_ACCOUNTS, `${GROUP_SERVICE_ACCOUNTS}:${namespace}`]
 }
 
 function emptyOutput(): ExplainOutput {

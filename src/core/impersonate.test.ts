@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { UserInfo } from '../api/user.ts'
+import { requestHeadersProblem } from './hop-headers.ts'
 import {
   type AccessReviewAttributes,
   type ClientImpersonation,
@@ -73,12 +74,13 @@ describe('identity on the wire', () => {
 
   it('arrives exactly, whatever Unicode it is made of', () => {
     const text = fc.string({ unit: 'binary', maxLength: 12 })
-    const users = fc.record({
+    const fields = {
       name: text,
       uid: text,
       groups: fc.array(text, { maxLength: 4 }),
       extra: fc.dictionary(text, fc.array(text, { minLength: 1, maxLength: 3 }), { noNullPrototype: true }),
-    })
+    }
+    const users = fc.record(fields, { noNullPrototype: true })
     let forwarded = 0
     fc.assert(
       fc.property(users, (user) => {
@@ -86,14 +88,8 @@ describe('identity on the wire', () => {
         forwarded++
         const list = identityHeaders(user)
         assert.deepEqual(received(list), user)
-        for (const [i, text] of list.entries()) {
-          assert.match(
-            text,
-            i % 2 === 0
-              ? /^[a-z0-9!#$%&'*+\-.^_`|~]+$/
-              : /^([^\0-\x20\x7f\u0100-\uffff]([^\0-\x08\x0a-\x1f\x7f\u0100-\uffff]*[^\0-\x20\x7f\u0100-\uffff])?)?$/,
-          )
-        }
+        assert.equal(requestHeadersProblem(list), '')
+        for (const text of list) assert.ok(!/^[ \t]|[ \t]$/.test(text))
       }),
       { numRuns: 2000 },
     )

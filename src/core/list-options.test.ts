@@ -24,7 +24,7 @@ test('queryValue: the first good pair wins', () => {
 test('queryValue equals URLSearchParams where Go and the web agree', () => {
   const part = fc.stringMatching(/^[a-c +%2061]{0,4}$/).filter((text) => !/%(?![0-9a-f]{2})/i.test(text))
   fc.assert(
-    fc.property(fc.array(fc.tuple(part, part)), fc.constantFrom('a', 'b', 'a b', ' '), (pairs, key) => {
+    fc.property(fc.array(fc.tuple(part, part)), fc.constantFrom('a', 'b', 'a0'), (pairs, key) => {
       const query = pairs.map(([name, value]) => `${name}=${value}`).join('&')
       assert.equal(queryValue(query, key) ?? null, new URLSearchParams(query).get(key))
     }),

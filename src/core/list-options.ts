@@ -15,7 +15,7 @@ export function parsableQuery(query: string): string {
   return parameters > MAX_PARAMETERS ? '' : query
 }
 
-/** First value of `key`, decoded; undefined when absent. Pairs that Go cannot parse are skipped, as `URL.Query()` does. */
+/** First value of `key` (letters only), decoded; undefined when absent. Pairs that Go cannot parse are skipped, as `URL.Query()` does. */
 export function queryValue(query: string, key: string): string | undefined {
   let start = 0
   while (start < query.length) {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import type { UpstreamCluster } from '../../src/api/upstream-cluster.ts'
+import { gatewayCA, LOOPBACK_ADDRESSES, serverCertificate, writeKeyPair } from './pki.ts'
 import { PortTaken, withFreePorts } from './ports.ts'
 import { startProcess } from './process.ts'
 import { waitFor } from './wait.ts'
@@ -83,6 +84,7 @@ async function start(
 ): Promise<TestGateway> {
   const stdoutFile = join(dir, 'access.log')
   const listeners = [`127.0.0.1:${port}`, ...(options.listen ?? [])]
+  const own = writeKeyPair(dir, 'own', serverCertificate(gatewayCA(), ['localhost'], LOOPBACK_ADDRESSES))
   const admin = `http://127.0.0.1:${adminPort}`
   const gateway = await startProcess({
     name: 'gateway',
@@ -97,6 +99,9 @@ async function start(
       `--admin-listen=127.0.0.1:${adminPort}`,
       `--data-dir=${join(dir, 'data')}`,
       `--drain-timeout=${options.drainTimeout ?? '5s'}`,
+      // Shown to clients that name no cluster before their request does: those of /clusters/NAME.
+      `--tls-cert-file=${own.cert}`,
+      `--tls-private-key-file=${own.key}`,
       ...(options.args ?? []),
     ],
     // Variables of the test runner change how Node behaves: a child that sees them believes to be a test.
@@ -136,8 +141,7 @@ async function start(
     signal: (signal) => gateway.signal(signal),
     exited: gateway.exited,
     async stop(signal = 'SIGTERM') {
-      gateway.signal(signal)
-      const result = await gateway.stop(60_000)
+      const result = await gateway.stop(60_000, signal)
       rmSync(dir, { recursive: true, force: true })
       return result
     },

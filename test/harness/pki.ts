@@ -13,6 +13,9 @@ const APISERVER_NAMES = [
   'kubernetes.default.svc.cluster.local',
 ]
 
+/** What a gateway in a test may listen on; 127.0.0.2 and up stand in for VIPs. */
+export const LOOPBACK_ADDRESSES: readonly string[] = ['127.0.0.1', '127.0.0.2', '127.0.0.3', '127.0.0.4', '::1']
+
 let sharedGatewayCA: KeyPair | undefined
 
 /** Signs the serving certificates of every gateway that this test process starts. */

@@ -35,8 +35,8 @@ export interface RunningProcess {
   log(): string
   /** Sends a signal and does not wait. */
   signal(signal: NodeJS.Signals): void
-  /** SIGTERM, and SIGKILL when it still runs after `graceMs` (default 5 s). Resolves when it is gone. */
-  stop(graceMs?: number): Promise<number | NodeJS.Signals>
+  /** Sends `signal` (default SIGTERM), and SIGKILL when it still runs after `graceMs` (default 5 s). Resolves when it is gone. */
+  stop(graceMs?: number, signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>
 }
 
 /** Lines that mean that a port was taken between looking and listening. */
@@ -117,9 +117,9 @@ function spawnLogged(options: ProcessOptions): RunningProcess {
     exited,
     log: () => readFileSync(options.logFile).subarray(logStart).toString(),
     signal: (signal) => void child.kill(signal),
-    async stop(graceMs = 5000) {
+    async stop(graceMs = 5000, signal = 'SIGTERM') {
       if (!isRunning()) return exited
-      child.kill(graceMs > 0 ? 'SIGTERM' : 'SIGKILL')
+      child.kill(graceMs > 0 ? signal : 'SIGKILL')
       const impatient = setTimeout(() => child.kill('SIGKILL'), graceMs)
       const result = await exited
       clearTimeout(impatient)

@@ -9,7 +9,7 @@ import {
 import type { TestCluster } from './cluster.ts'
 import { base64, type Credentials, writeKubeconfig } from './kubeconfig.ts'
 import { nameProxyUrl } from './name-proxy.ts'
-import { gatewayCA, serverCertificate } from './pki.ts'
+import { gatewayCA, LOOPBACK_ADDRESSES, serverCertificate } from './pki.ts'
 
 export interface UpstreamClusterOptions {
   /** metadata.name. Default: the cluster's name. */
@@ -17,8 +17,6 @@ export interface UpstreamClusterOptions {
   /** How the gateway signs in. Default `certificate`. */
   readonly credentials?: 'certificate' | 'token'
   readonly annotations?: Readonly<Record<string, string>>
-  /** Further addresses in the serving certificate, beside 127.0.0.1. */
-  readonly certificateIPs?: readonly string[]
   /** Replaces whole fields of the default spec. */
   readonly spec?: Partial<UpstreamClusterSpec>
 }
@@ -32,8 +30,7 @@ export function hostOf(name: string): string {
 export function upstreamClusterFor(cluster: TestCluster, options: UpstreamClusterOptions = {}): UpstreamCluster {
   const name = options.name ?? cluster.name
   const { cert, token } = cluster.gatewayUser
-  const addresses = ['127.0.0.1', ...(options.certificateIPs ?? [])]
-  const serving = serverCertificate(gatewayCA(), [hostOf(name), name, 'localhost'], addresses)
+  const serving = serverCertificate(gatewayCA(), [hostOf(name), name, 'localhost'], LOOPBACK_ADDRESSES)
   const credentials =
     options.credentials === 'token'
       ? { bearerToken: base64(token) }

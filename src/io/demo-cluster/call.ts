@@ -6,6 +6,7 @@ import { queryValue } from '../../core/list-options.ts'
 import type { RequestInfo } from '../../core/request-info.ts'
 import { ApiError, badRequest } from './api-error.ts'
 import { isJson, type Json } from './json.ts'
+import { decodeProtobuf } from './protobuf.ts'
 import type { Store } from './store.ts'
 
 /** What the apiservers of one cluster share. */
@@ -82,11 +83,12 @@ export function parsedBody(call: Call): unknown {
   const text = call.body.toString('utf8')
   try {
     if (call.contentType.endsWith('yaml')) return parseYaml(text, { maxAliasCount: 0 })
+    if (call.contentType === 'application/vnd.kubernetes.protobuf') return decodeProtobuf(call.body)
     if (call.contentType === '' || call.contentType.endsWith('json')) return JSON.parse(text)
   } catch (error) {
     throw badRequest(`the body of the request does not parse: ${error instanceof Error ? error.message : 'unknown'}`)
   }
-  const accepted = 'application/json, application/yaml'
+  const accepted = 'application/json, application/yaml, application/vnd.kubernetes.protobuf'
   const message = `the body of the request was in an unknown format - accepted media types include: ${accepted}`
   throw new ApiError(415, 'UnsupportedMediaType', message)
 }
