@@ -1,8 +1,54 @@
-// stub
+// How mistakes are reported: a field problem names its path as Kubernetes does (`spec.servers[0].endpoint`), what is wrong,
+// and what to do about it. All mistakes of an object are reported at once.
+
+/** A mistake in an object, or a doubt about one. */
+export interface FieldProblem {
+  /** `spec.servers[0].endpoint`; '' = the whole object. */
+  readonly path: string
+  readonly message: string
+  /** What to do about it. */
+  readonly fix: string
+  /** An object with an error is not loaded; one with warnings is. */
+  readonly severity: 'error' | 'warning'
+}
+
+/** Thrown for what an operator can mend: shown as one line, never with a stack. */
 export class UserError extends Error {
   readonly fix: string
+
   constructor(message: string, fix: string) {
     super(message)
+    this.name = 'UserError'
     this.fix = fix
   }
+}
+
+/** Collects problems under growing paths. */
+export class ProblemList {
+  readonly problems: FieldProblem[] = []
+
+  error(path: string, message: string, fix: string): void {
+    this.problems.push({ path, message, fix, severity: 'error' })
+  }
+
+  warning(path: string, message: string, fix: string): void {
+    this.problems.push({ path, message, fix, severity: 'warning' })
+  }
+}
+
+/** `parent.key`, or `parent[key]` when the key is no plain name (k8s.io/apimachinery/pkg/util/validation/field/path.go). */
+export function childPath(parent: string, key: string): string {
+  if (!/^[A-Za-z_][A-Za-z0-9_-]*$/.test(key)) return `${parent}[${key}]`
+  return parent === '' ? key : `${parent}.${key}`
+}
+
+/** The keys and indexes of a path that childPath and `[0]` made: `a.b[0][x/y]` -> a, b, 0, x/y. */
+export function pathSegments(path: string): string[] {
+  return [...path.matchAll(/\[([^\]]*)\]|[^.[\]]+/g)].map((match) => match[1] ?? match[0])
+}
+
+/** A value in a message: JSON, cut at 60 characters. */
+export function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value)
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text
 }

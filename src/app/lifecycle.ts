@@ -15,6 +15,7 @@ import { createLogger } from '../io/log.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { ensureServingCertificate } from '../io/serving-certificate.ts'
 import type { ServingPair } from '../io/tls-contexts.ts'
+import type { RunningRequest } from '../state/running.ts'
 import type { Config } from './config.ts'
 import { describeState } from './describe.ts'
 import { type Parts, wire } from './wire.ts'
@@ -30,6 +31,8 @@ const STDOUT = 1
 const STDERR = 2
 /** Part of the drain time in which watches end, so that the last of them still has time to be followed elsewhere. */
 const WATCH_SPREAD = 0.8
+/** How often a drain looks whether the last connection has closed. */
+const DRAIN_POLL_MS = 20
 
 /** What takes the place of the usual parts. */
 export interface GivenParts {
@@ -123,13 +126,9 @@ class Lifecycle implements RunningGateway {
   }
 
   stop(): Promise<void> {
-    if (this.#stopping !== undefined) {
-      // The second signal: at once.
-      this.#parts.gateway.running.cutAll()
-      for (const listener of this.#listeners) listener.close()
-      return this.#stopping
-    }
-    this.#stopping = this.#drain()
+    // The second signal: at once.
+    if (this.#stopping !== undefined) this.#cutAll()
+    else this.#stopping = this.#drain()
     return this.#stopping
   }
 
@@ -139,23 +138,37 @@ class Lifecycle implements RunningGateway {
     this.#state = 'draining'
     gateway.draining = true
     this.#log.info('draining', { running: gateway.running.size, timeoutMs: drainTimeoutMs })
-    for (const listener of this.#listeners) listener.drain()
-    const timers = gateway.running
-      .longRunning()
-      .map((request) => setTimeout(() => request.finish(), Math.random() * WATCH_SPREAD * drainTimeoutMs))
-    const deadline = setTimeout(() => gateway.running.cutAll(), drainTimeoutMs)
-    await gateway.running.empty()
-    for (const timer of timers) clearTimeout(timer)
+    const deadline = setTimeout(() => this.#cutAll(), drainTimeoutMs)
+    const endsAtMs = gateway.clock.monotonic() + drainTimeoutMs
+    const ending = new Map<RunningRequest, NodeJS.Timeout>()
+    // Until the connections have closed, not only until the requests are over: an answer may still be on its way to a
+    // slow client, and a request may still stand before forward(), waiting for the verdict about its token.
+    do {
+      for (const listener of this.#listeners) listener.drain() // again: connections that have become idle since
+      for (const request of gateway.running.longRunning()) {
+        if (ending.has(request)) continue
+        const spreadMs = Math.max(0, endsAtMs - gateway.clock.monotonic()) * WATCH_SPREAD
+        ending.set(
+          request,
+          setTimeout(() => request.finish(), Math.random() * spreadMs),
+        )
+      }
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
+    } while (gateway.running.size > 0 || this.#listeners.some((listener) => listener.connections() > 0))
+    for (const timer of ending.values()) clearTimeout(timer)
     clearTimeout(deadline)
     await this.#end()
+  }
+
+  #cutAll(): void {
+    this.#parts.gateway.running.cutAll()
+    for (const listener of this.#listeners) listener.close()
   }
 
   async #end(): Promise<void> {
     const { probes, source, gateway } = this.#parts
     probes.stop()
     await source.stop()
-    // Answers that were just finished are still on their way out.
-    await new Promise((resolve) => setImmediate(resolve))
     for (const listener of this.#listeners) listener.close()
     gateway.upstreams.destroy()
     await this.#admin?.stop()

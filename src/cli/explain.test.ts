@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
 import { type ExplainOptions, explain } from './explain.ts'
 
@@ -144,6 +146,13 @@ test('a long log keeps its order and leaves in few pieces', async () => {
     Array.from({ length: count }, (_, at) => `p${at}`),
   )
   assert.ok(pieces < count / 10)
+})
+
+test('lines that are there before the configuration is loaded are not lost', async () => {
+  const text = `${JSON.stringify(REQUEST)}\n`.repeat(5)
+  const { code, out } = await run({ stdin: true, input: createInterface({ input: Readable.from([text]) }) })
+  assert.equal(code, 0)
+  assert.equal(out.trimEnd().split('\n').length, 5)
 })
 
 test('an answer does not wait for the next line', async () => {

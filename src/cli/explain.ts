@@ -29,6 +29,8 @@ const CHUNK_LENGTH = 64 * 1024
 
 /** @returns the exit code: 1 when no object loads, when a line is malformed, or when there is no request */
 export async function explain(options: ExplainOptions): Promise<number> {
+  // A readline interface drops the lines that come before somebody listens: listen before the first wait.
+  const lines = options.stdin ? options.input[Symbol.asyncIterator]() : undefined
   const { clusters, problems } = await loadDirectory(options.configDir, nodePemChecks)
   for (const problem of problems) options.err(`${describeProblem(problem)}\n`)
   if (clusters.size === 0) {
@@ -36,7 +38,7 @@ export async function explain(options: ExplainOptions): Promise<number> {
     return 1
   }
   const index = buildClusterIndex([...clusters.values()].map(compileCluster))
-  if (options.stdin) return await explainLines(options, index)
+  if (lines !== undefined) return await explainLines(lines, options, index)
   if (options.request === undefined) {
     options.err('no request given: name a method and a target, or use --stdin\n')
     return 1
@@ -47,11 +49,15 @@ export async function explain(options: ExplainOptions): Promise<number> {
 }
 
 /** One line out for each line in, in the same order; blank lines are skipped. */
-async function explainLines(options: ExplainOptions, index: ClusterIndex): Promise<number> {
+async function explainLines(
+  lines: AsyncIterator<string>,
+  options: ExplainOptions,
+  index: ClusterIndex,
+): Promise<number> {
   const output = new LineOutput(options.out)
   let code = 0
   let number = 0
-  for await (const line of options.input) {
+  for await (const line of { [Symbol.asyncIterator]: () => lines }) {
     number++
     if (line.trim() === '') continue
     const input = parseExplainLine(line)

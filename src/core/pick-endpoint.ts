@@ -19,6 +19,8 @@ export interface EndpointView {
 export interface Cursor {
   /** What each candidate is owed (positive) or has had too much, in units of 1 / total weight of a request. */
   readonly lags: Map<EndpointView, number>
+  /** The total weight that `lags` are measured in. */
+  total: number
 }
 
 /** Reused for all requests: set `affinityHash` and `exclude` before each call. */
@@ -35,6 +37,9 @@ export interface PickContext {
 /** Index into `candidates`; -1 when none can take the request. */
 export type PickEndpoint = (candidates: readonly EndpointView[], context: PickContext) => number
 
+/** What rescaled lags can be off by: a lag of so little is none. */
+const ROUNDING = 1e-6
+
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
@@ -46,7 +51,7 @@ export const PICKERS: Readonly<Record<Strategy, PickEndpoint>> = {
 }
 
 export function createCursor(): Cursor {
-  return { lags: new Map() }
+  return { lags: new Map(), total: 0 }
 }
 
 /** uint32 of a user and the client's address: one client keeps to one apiserver. */
@@ -67,6 +72,7 @@ function pickRoundRobin(candidates: readonly EndpointView[], context: PickContex
   const lags = context.cursor.lags
   const total = totalWeight(candidates, context.exclude)
   if (total === 0) return -1
+  if (total !== context.cursor.total) rescale(context.cursor, total)
   let best: EndpointView | undefined
   let bestIndex = -1
   let bestOwed = false
@@ -77,7 +83,7 @@ function pickRoundRobin(candidates: readonly EndpointView[], context: PickContex
     if (candidate === undefined || weight === 0) continue
     const lag = (lags.get(candidate) ?? 0) + weight
     lags.set(candidate, lag)
-    const owed = lag > 0
+    const owed = lag > ROUNDING
     const deadline = (total - lag) / weight
     if (best === undefined || (owed && !bestOwed) || (owed === bestOwed && deadline < bestDeadline)) {
       best = candidate
@@ -88,6 +94,13 @@ function pickRoundRobin(candidates: readonly EndpointView[], context: PickContex
   }
   if (best !== undefined) lags.set(best, (lags.get(best) ?? 0) - total)
   return bestIndex
+}
+
+/** Lags are whole numbers while the total stays, so that nothing drifts; a request is worth `total` of them. */
+function rescale(cursor: Cursor, total: number): void {
+  const factor = cursor.total === 0 ? 1 : total / cursor.total
+  for (const [candidate, lag] of cursor.lags) cursor.lags.set(candidate, lag * factor)
+  cursor.total = total
 }
 
 function pickRandom(candidates: readonly EndpointView[], context: PickContext): number {

@@ -18,9 +18,11 @@ export interface InProcessGateway {
   stop(): Promise<void>
 }
 
+/** @param delivered when the source has its objects; default: at once */
 export async function startInProcess(
   clusters: readonly UpstreamCluster[],
   overrides: Partial<Config> = {},
+  delivered: Promise<void> = Promise.resolve(),
 ): Promise<InProcessGateway> {
   const dataDir = mkdtempSync(join(tmpdir(), 'portcullis-'))
   let deliver: ((change: SourceChange) => void) | undefined
@@ -34,10 +36,10 @@ export async function startInProcess(
     return { clusters: new Map(entries), problems: [] }
   }
   const source: ResourceSource = {
-    start(onChange) {
+    async start(onChange) {
+      await delivered
       deliver = onChange
       onChange(changeOf(clusters))
-      return Promise.resolve()
     },
     stop: () => Promise.resolve(),
   }

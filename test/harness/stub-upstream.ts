@@ -24,6 +24,14 @@ export interface SeenRequest {
 
 export type Answer = (request: SeenRequest) => void
 
+/** A TokenReview or SubjectAccessReview as it arrived. */
+export interface SeenReview {
+  readonly request: SeenRequest
+  /** The JSON body. */
+  readonly review: Readonly<Record<string, unknown>>
+  readonly spec: Readonly<Record<string, unknown>>
+}
+
 export interface StubUpstream {
   readonly url: string
   readonly port: number
@@ -32,10 +40,18 @@ export interface StubUpstream {
   readonly seen: SeenRequest[]
   /** What the next requests get. Default: 200 with a small JSON object. */
   answer: Answer
+  /** TokenReviews, and SubjectAccessReviews where `answerAccess` is set. */
+  readonly reviews: SeenReview[]
+  /** Answers TokenReviews instead of `tokens`. */
+  answerToken: ((review: SeenReview) => void) | undefined
+  /** Answers SubjectAccessReviews; undefined: they are requests like any other. */
+  answerAccess: ((review: SeenReview) => void) | undefined
   /** Answers TokenReviews; default: every token is rejected. */
   tokens: Map<string, { username: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> }>
   /** Whether probes succeed. */
   healthy: boolean
+  /** What probes get. Default: 200 or 500, by `healthy`. */
+  probe: Answer
   /** Breaks every connection, as `kill -9` does. */
   breakConnections(): void
   sessions(): ServerHttp2Session[]
@@ -90,8 +106,12 @@ export async function startStub(port = 0): Promise<StubUpstream> {
     caPem: ca.certPem,
     seen: [],
     answer: (request) => reply(request, 200, '{"kind":"Stub"}'),
+    reviews: [],
+    answerToken: undefined,
+    answerAccess: undefined,
     tokens: new Map(),
     healthy: true,
+    probe: (request) => reply(request, stub.healthy ? 200 : 500, 'ok'),
     breakConnections: () => {
       for (const socket of sockets) socket.resetAndDestroy()
     },
@@ -116,8 +136,10 @@ export async function startStub(port = 0): Promise<StubUpstream> {
         session: stream.session as ServerHttp2Session | undefined,
         values: (name) => raw.filter((_, i) => i % 2 === 1 && raw[i - 1] === name),
       }
-      if (request.path === '/readyz') reply(request, stub.healthy ? 200 : 500, 'ok')
+      if (request.path === '/readyz') stub.probe(request)
       else if (request.path.endsWith('/tokenreviews')) reviewToken(stub, request)
+      else if (request.path.endsWith('/subjectaccessreviews') && stub.answerAccess !== undefined)
+        takeReview(stub, request, stub.answerAccess)
       else {
         stub.seen.push(request)
         stub.answer(request)
@@ -129,12 +151,27 @@ export async function startStub(port = 0): Promise<StubUpstream> {
   return Object.assign(stub, { port: bound, url: `https://127.0.0.1:${bound}` })
 }
 
+/** Answers a TokenReview by `stub.tokens`, or as `stub.answerToken` says. */
 function reviewToken(stub: StubUpstream, request: SeenRequest): void {
+  const byTokens = (seen: SeenReview): void => {
+    const user = stub.tokens.get(String(seen.spec['token']))
+    replyReview(seen, user === undefined ? {} : { authenticated: true, user })
+  }
+  takeReview(stub, request, (seen) => (stub.answerToken ?? byTokens)(seen))
+}
+
+/** 201 with the review and this status. */
+export function replyReview(seen: SeenReview, status: object): void {
+  reply(seen.request, 201, JSON.stringify({ ...seen.review, status }))
+}
+
+function takeReview(stub: StubUpstream, request: SeenRequest, answer: (review: SeenReview) => void): void {
   const chunks: Buffer[] = []
   request.stream.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.stream.on('end', () => {
-    const review = JSON.parse(Buffer.concat(chunks).toString()) as { spec: { token: string } }
-    const user = stub.tokens.get(review.spec.token)
-    reply(request, 201, JSON.stringify({ ...review, status: user === undefined ? {} : { authenticated: true, user } }))
+    const review = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>
+    const seen = { request, review, spec: review['spec'] as Record<string, unknown> }
+    stub.reviews.push(seen)
+    answer(seen)
   })
 }

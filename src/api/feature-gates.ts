@@ -1,0 +1,40 @@
+// The value of KubeGateway's annotation proxy.kubegateway.io/feature-gates: `DenyAllRequests=true,Tracing=false`
+// (k8s.io/component-base/featuregate/feature_gate.go).
+
+import { nearestName } from './nearest-name.ts'
+import { FEATURE_GATES } from './upstream-cluster.ts'
+
+export interface FeatureGates {
+  /** Gates switched on. */
+  readonly enabled: ReadonlySet<string>
+  /** What is wrong with the text, one sentence each; such parts switch nothing. */
+  readonly mistakes: readonly string[]
+}
+
+// Go's strconv.ParseBool.
+const TRUE = new Set(['1', 't', 'T', 'true', 'TRUE', 'True'])
+const FALSE = new Set(['0', 'f', 'F', 'false', 'FALSE', 'False'])
+
+/** Of a gate that is named twice the last value counts. */
+export function parseFeatureGates(text: string): FeatureGates {
+  const enabled = new Set<string>()
+  const mistakes: string[] = []
+  for (const part of text.split(',')) {
+    if (part.trim() === '') continue
+    const equals = part.indexOf('=')
+    const gate = (equals < 0 ? part : part.slice(0, equals)).trim()
+    const value = equals < 0 ? '' : part.slice(equals + 1).trim()
+    if (!isKnown(gate)) {
+      const near = nearestName(gate, FEATURE_GATES)
+      mistakes.push(`unknown feature gate ${JSON.stringify(gate)}${near === '' ? '' : `, did you mean ${near}?`}`)
+    } else if (equals < 0) mistakes.push(`feature gate ${gate} has no value`)
+    else if (TRUE.has(value)) enabled.add(gate)
+    else if (FALSE.has(value)) enabled.delete(gate)
+    else mistakes.push(`feature gate ${gate} is neither true nor false`)
+  }
+  return { enabled, mistakes }
+}
+
+function isKnown(gate: string): boolean {
+  return FEATURE_GATES.some((known) => known === gate)
+}

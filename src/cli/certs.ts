@@ -1,0 +1,123 @@
+// `portcullis certs`: a PKI to begin with. `init` makes a CA and a serving certificate, `client` makes user certificates
+// that the CA vouches for. Nothing that exists is overwritten without --force: a replaced CA cuts off everybody.
+
+import { UserError } from '../api/field-errors.ts'
+import { canonicalIp } from '../core/ip-address.ts'
+import { createCA, issueCertificate } from '../io/pki.ts'
+import { existingPairFiles, readKeyPair, writeKeyPair } from '../io/pki-files.ts'
+
+export interface CertsInitOptions {
+  dir: string
+  /** Host names and addresses of the gateway; at least one. */
+  hosts: readonly string[]
+  /** Overwrite. Default false. */
+  force?: boolean
+  out: (text: string) => void
+  err: (text: string) => void
+}
+
+export interface CertsClientOptions {
+  /** Where `init` put ca.crt and ca.key. */
+  dir: string
+  /** The user's name: the common name. */
+  user: string
+  groups: readonly string[]
+  /** The user's UID. Default: none. */
+  uid?: string
+  /** Name of the files. Default: the user's name, with `_` for what a file name had better not hold. */
+  name?: string
+  /** Validity. Default 365. */
+  days?: number
+  force?: boolean
+  out: (text: string) => void
+  err: (text: string) => void
+}
+
+const CA_NAME = 'ca'
+const SERVING_NAME = 'tls'
+
+/** Writes ca.crt, ca.key, tls.crt and tls.key to `dir`. Returns the exit code. */
+export function certsInit(options: CertsInitOptions): number {
+  return reporting(options.err, () => {
+    const { dir, hosts } = options
+    if (hosts.length === 0) throw new UserError('no host given', 'name the gateway: --host gateway.example.com')
+    for (const host of hosts)
+      if (!isHost(host)) throw new UserError(`not a host name or address: ${host}`, 'mend --host')
+    refuseOverwrite(dir, [CA_NAME, SERVING_NAME], options.force)
+    const ca = createCA({ commonName: 'portcullis CA' })
+    const serving = issueCertificate(ca, {
+      commonName: hosts[0] ?? '',
+      usage: 'server',
+      dnsNames: hosts.filter((host) => canonicalIp(host) === undefined),
+      ipAddresses: hosts.filter((host) => canonicalIp(host) !== undefined),
+    })
+    writeKeyPair(dir, CA_NAME, ca)
+    writeKeyPair(dir, SERVING_NAME, serving)
+    options.out(
+      `${dir}/ca.crt, ca.key    the CA: clients trust it, clusters name it as clientCA; keep its key safe\n` +
+        `${dir}/tls.crt, tls.key  the serving certificate for ${hosts.join(', ')}\n`,
+    )
+  })
+}
+
+/** Writes NAME.crt and NAME.key to `dir`, signed by the CA there. Returns the exit code. */
+export function certsClient(options: CertsClientOptions): number {
+  return reporting(options.err, () => {
+    const { dir, user, groups, uid } = options
+    if (user === '') throw new UserError('no user given', 'name one: --user alice')
+    if (uid === '') throw new UserError('the uid is empty', 'leave --uid out, or give one')
+    const name = options.name ?? fileNameOf(user)
+    if (name === CA_NAME || name === SERVING_NAME) {
+      throw new UserError(
+        `${name}.crt is the ${name === CA_NAME ? 'CA' : 'serving certificate'}`,
+        'give another --name',
+      )
+    }
+    const ca = readKeyPair(dir, CA_NAME)
+    if (ca === undefined)
+      throw new UserError(`there is no CA in ${dir}`, `run: portcullis certs init --dir ${dir} --host HOST`)
+    refuseOverwrite(dir, [name], options.force)
+    const pair = issueCertificate(ca, {
+      commonName: user,
+      organizations: groups,
+      usage: 'client',
+      ...(uid === undefined ? {} : { uid }),
+      ...(options.days === undefined ? {} : { days: options.days }),
+    })
+    writeKeyPair(dir, name, pair)
+    const membership = groups.length === 0 ? 'no groups' : `groups ${groups.join(', ')}`
+    options.out(`${dir}/${name}.crt, ${name}.key  user ${user}, ${membership}\n`)
+  })
+}
+
+function refuseOverwrite(dir: string, names: readonly string[], force = false): void {
+  if (force) return
+  const existing = names.flatMap((name) => existingPairFiles(dir, name))
+  if (existing.length === 0) return
+  throw new UserError(
+    `${existing.join(', ')} ${existing.length === 1 ? 'exists' : 'exist'}`,
+    'use --force to overwrite',
+  )
+}
+
+function fileNameOf(user: string): string {
+  return user
+    .replace(/[^\w.@-]/g, '_')
+    .replace(/^\./, '_')
+    .slice(0, 100)
+}
+
+function isHost(text: string): boolean {
+  return canonicalIp(text) !== undefined || /^(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(text)
+}
+
+function reporting(err: (text: string) => void, action: () => void): number {
+  try {
+    action()
+    return 0
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    err(`error: ${error.message}; ${error.fix}\n`)
+    return 1
+  }
+}

@@ -1,0 +1,189 @@
+// What is known of an endpoint stays with its URL; who may serve is asked anew for every request.
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/compile-cluster.ts'
+import { EndpointSet } from './endpoints.ts'
+
+const CHECK: CompiledHealthCheck = {
+  path: '/readyz',
+  intervalMs: 5000,
+  timeoutMs: 3000,
+  healthyThreshold: 1,
+  unhealthyThreshold: 1,
+}
+
+function compiled(host: string, part: Partial<CompiledEndpoint> = {}): CompiledEndpoint {
+  return { url: `https://${host}:6443`, scheme: 'https', host, port: 6443, disabled: false, weight: 100, ...part }
+}
+
+function policy(...endpoints: number[]): CompiledPolicy {
+  return {
+    index: 0,
+    rules: [],
+    strategy: 'RoundRobin',
+    endpoints,
+    schema: -1,
+    logMode: '',
+    deny: false,
+    shadow: false,
+  }
+}
+
+/** A set whose endpoints have all answered their first check. */
+function healthySet(...endpoints: CompiledEndpoint[]): EndpointSet {
+  const set = new EndpointSet()
+  set.update(endpoints)
+  for (const endpoint of set.all) set.onProbe(endpoint, true, '', CHECK, 0)
+  return set
+}
+
+function available(set: EndpointSet, nowMs = 0): string {
+  return set.all.map((endpoint, i) => (set.available(i, nowMs) ? endpoint.compiled.host : '-')).join(' ')
+}
+
+function eject(set: EndpointSet, index: number, nowMs: number): void {
+  const endpoint = set.view(index)
+  for (let i = 0; i < 3 && endpoint !== undefined; i++) set.onFailure(endpoint, nowMs)
+}
+
+describe('availability', () => {
+  it('begins with the first check', () => {
+    const set = new EndpointSet()
+    set.update([compiled('a'), compiled('b')])
+    assert.equal(available(set), '- -')
+    const [a, b] = set.all
+    if (a !== undefined) set.onProbe(a, true, '', CHECK, 0)
+    if (b !== undefined) set.onProbe(b, false, 'connection refused', CHECK, 0)
+    assert.equal(available(set), 'a -')
+  })
+
+  it('ends with disabled, weight 0, a failed check', () => {
+    const set = healthySet(compiled('a'), compiled('b'), compiled('c'))
+    set.update([compiled('a', { disabled: true }), compiled('b', { weight: 0 }), compiled('c')])
+    assert.equal(available(set), '- - c')
+    const c = set.view(2)
+    if (c !== undefined) set.onProbe(c, false, 'timeout', CHECK, 0)
+    assert.equal(available(set), '- - -')
+  })
+
+  it('ends with an ejection for a while, never for the last one', () => {
+    const set = healthySet(compiled('a'), compiled('b'))
+    eject(set, 0, 100)
+    assert.equal(available(set, 100), '- b')
+    eject(set, 1, 200)
+    assert.equal(available(set, 200), '- b')
+    assert.equal(available(set, 1100), 'a -')
+    assert.equal(available(set, 1200), 'a b')
+    const b = set.view(1)
+    eject(set, 0, 2000)
+    if (b !== undefined) set.onProbe(b, false, '', CHECK, 2000)
+    assert.equal(available(set, 2000), 'a -')
+  })
+
+  it('is none outside the list', () => assert.equal(healthySet(compiled('a')).available(7, 0), false))
+})
+
+describe('a change of the object', () => {
+  it('keeps what is known of those that stay', () => {
+    const set = healthySet(compiled('a'), compiled('b'))
+    const [a, b] = set.all
+    if (b !== undefined) b.inFlight = 3
+    set.update([compiled('c'), compiled('b', { weight: 7 })])
+    assert.equal(set.byUrl('https://b:6443'), b)
+    assert.equal(set.view(1), b)
+    assert.equal(b?.weight, 7)
+    assert.equal(b?.inFlight, 3)
+    assert.equal(available(set), '- b')
+    assert.equal(a?.listed, false)
+    assert.equal(set.byUrl('https://a:6443'), undefined)
+  })
+
+  it('forgets those that went: they begin unknown when they return', () => {
+    const set = healthySet(compiled('a'), compiled('b'))
+    set.update([compiled('b')])
+    set.update([compiled('a'), compiled('b')])
+    assert.equal(available(set), '- b')
+  })
+
+  it('reaches a request that holds an older snapshot', () => {
+    const before = [compiled('a'), compiled('b'), compiled('c')]
+    const set = healthySet(...before)
+    const known = policy(0, 1)
+    assert.equal(set.candidates(before, known, 0).endpoints.length, 2)
+    set.update([compiled('c'), compiled('b', { disabled: true })])
+    const names = (used: CompiledPolicy): string[] =>
+      set.candidates(before, used, 0).endpoints.map((one) => `${one.compiled.host} ${one.available}`)
+    assert.deepEqual(names(known), ['a false', 'b false'])
+    // Indexes are those of the older list, although this policy was not asked for before.
+    assert.deepEqual(names(policy(2, 1, 0)), ['c true', 'b false'])
+  })
+})
+
+describe('candidates', () => {
+  it('are the same objects for every request of a policy', () => {
+    const list = [compiled('a'), compiled('b'), compiled('c')]
+    const set = healthySet(...list)
+    const used = policy(2, 0)
+    const first = set.candidates(list, used, 0)
+    assert.deepEqual(
+      first.endpoints.map(({ compiled: { host } }) => host),
+      ['c', 'a'],
+    )
+    assert.equal(set.candidates(list, used, 5), first)
+    assert.notEqual(set.candidates(list, policy(2, 0), 5).cursor, first.cursor)
+  })
+
+  it('are judged among themselves: the last one of a subset is not ejected', () => {
+    const list = [compiled('a'), compiled('b'), compiled('c')]
+    const set = healthySet(...list)
+    eject(set, 0, 100)
+    assert.equal(set.available(0, 100), false)
+    assert.deepEqual(
+      set.candidates(list, policy(0), 100).endpoints.map((one) => one.available),
+      [true],
+    )
+    assert.deepEqual(
+      set.candidates(list, policy(0, 1), 100).endpoints.map((one) => one.available),
+      [false, true],
+    )
+    assert.deepEqual(
+      set.candidates(list, policy(0, 1), 1100).endpoints.map((one) => one.available),
+      [true, true],
+    )
+  })
+})
+
+describe('description', () => {
+  it('shows state, ejection and the last check', () => {
+    const set = healthySet(compiled('a'), compiled('b'))
+    const b = set.view(1)
+    if (b !== undefined) set.onProbe(b, false, 'answered with 500', CHECK, 50)
+    assert.deepEqual(set.describe(100), [
+      {
+        url: 'https://a:6443',
+        disabled: false,
+        state: 'healthy',
+        ejected: false,
+        available: true,
+        inFlight: 0,
+        lastProbe: { ok: true, message: '', atMs: 0 },
+      },
+      {
+        url: 'https://b:6443',
+        disabled: false,
+        state: 'unhealthy',
+        ejected: false,
+        available: false,
+        inFlight: 0,
+        lastProbe: { ok: false, message: 'answered with 500', atMs: 50 },
+      },
+    ])
+    const c = healthySet(compiled('a'), compiled('b'))
+    eject(c, 1, 100)
+    assert.deepEqual(
+      c.describe(100).map(({ ejected }) => ejected),
+      [false, true],
+    )
+  })
+})

@@ -1,0 +1,219 @@
+// Limits outlive changes of the object, and each user has one limit however many users there are.
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { CompiledSchema } from '../core/compile-cluster.ts'
+import { closeWatch, refund, release, tryAcquire, tryOpenWatch } from '../core/flow-control.ts'
+import { FlowTable } from './flow-tables.ts'
+
+const NOW = 5000
+
+function schema(part: Partial<CompiledSchema>): CompiledSchema {
+  return {
+    name: 's',
+    kind: 'tokenBucket',
+    qps: 10,
+    burst: 10,
+    max: 0,
+    perUser: false,
+    maxWatches: 0,
+    shadow: false,
+    strategy: '',
+    ...part,
+  }
+}
+
+function table(...schemas: CompiledSchema[]): FlowTable {
+  const flows = new FlowTable()
+  flows.update(schemas, NOW)
+  return flows
+}
+
+function take(flows: FlowTable, limit: CompiledSchema, user: string, wanted: number, nowMs = NOW): number {
+  let taken = 0
+  for (let i = 0; i < wanted; i++) if (tryAcquire(limit, flows.cellFor(limit, user, nowMs), nowMs)) taken++
+  return taken
+}
+
+describe('cells', () => {
+  it('are shared by all users, or one for each', () => {
+    const [shared, each] = [schema({ name: 'shared' }), schema({ name: 'each', perUser: true })]
+    const flows = table(shared, each)
+    assert.equal(take(flows, shared, 'a', 6) + take(flows, shared, 'b', 6), 10)
+    assert.equal(take(flows, each, 'a', 12), 10)
+    assert.equal(take(flows, each, 'b', 12), 10)
+    assert.equal(take(flows, each, 'a', 1), 0)
+  })
+
+  it('take user names for what they are', () => {
+    const each = schema({ perUser: true })
+    const flows = table(each)
+    for (const name of ['__proto__', 'constructor', '', 'a']) assert.equal(take(flows, each, name, 11), 10)
+  })
+})
+
+describe('a change of the object', () => {
+  it('refills nothing when the limit stays', () => {
+    const flows = table(schema({}))
+    assert.equal(take(flows, schema({}), 'a', 0), 0)
+    const before = schema({})
+    flows.update([before], NOW)
+    assert.equal(take(flows, before, 'a', 10), 10)
+    for (let i = 0; i < 5; i++) {
+      const next = schema({})
+      flows.update([next], NOW)
+      assert.equal(take(flows, next, 'a', 1), 0)
+    }
+  })
+
+  it('refills nothing when the limit grows, for any user', () => {
+    const before = schema({ perUser: true })
+    const after = schema({ perUser: true, qps: 100, burst: 500 })
+    const flows = table(before)
+    take(flows, before, 'a', 10)
+    take(flows, before, 'b', 4)
+    flows.update([after], NOW)
+    assert.equal(take(flows, after, 'a', 1), 0)
+    assert.equal(take(flows, after, 'b', 100), 6)
+    assert.equal(take(flows, after, 'a', 1, NOW + 10), 1)
+  })
+
+  it('finds a schema by its name, wherever it stands', () => {
+    const [a, b] = [schema({ name: 'a' }), schema({ name: 'b' })]
+    const flows = table(a, b)
+    take(flows, a, 'u', 7)
+    const [nextA, nextB] = [schema({ name: 'a' }), schema({ name: 'b' })]
+    flows.update([nextB, nextA], NOW)
+    assert.deepEqual(
+      flows.describe(NOW).map(({ schema: name, tokens }) => [name, tokens]),
+      [
+        ['b', 10],
+        ['a', 3],
+      ],
+    )
+  })
+
+  it('counts a request of the old snapshot where those of the new one count', () => {
+    const before = schema({ kind: 'maxRequestsInflight', max: 3 })
+    const after = schema({ kind: 'maxRequestsInflight', max: 2 })
+    const flows = table(before)
+    const held = flows.cellFor(before, 'u', NOW)
+    assert.ok(tryAcquire(before, held, NOW))
+    flows.update([after], NOW)
+    assert.equal(flows.cellFor(before, 'u', NOW), held)
+    assert.equal(take(flows, after, 'u', 5), 1)
+    release(before, held)
+    assert.equal(take(flows, after, 'u', 5), 1)
+    assert.equal(flows.describe(NOW)[0]?.inFlight, 2)
+  })
+
+  it('of the kind begins anew, and what the old kind held ends where it began', () => {
+    const before = schema({ kind: 'maxRequestsInflight', max: 1 })
+    const flows = table(before)
+    const held = flows.cellFor(before, 'u', NOW)
+    tryAcquire(before, held, NOW)
+    const after = schema({})
+    flows.update([after], NOW)
+    assert.equal(take(flows, after, 'u', 11), 10)
+    release(before, held)
+    assert.deepEqual(flows.describe(NOW), [
+      { schema: 's', kind: 'tokenBucket', inFlight: 0, watches: 0, tokens: 0, users: 0 },
+    ])
+  })
+
+  it('lets requests of a removed schema end, and admits by it as long as its snapshot lives', () => {
+    const gone = schema({ kind: 'maxRequestsInflight', max: 1 })
+    const flows = table(gone)
+    const held = flows.cellFor(gone, 'u', NOW)
+    assert.ok(tryAcquire(gone, held, NOW))
+    flows.update([], NOW)
+    assert.deepEqual(flows.describe(NOW), [])
+    assert.equal(take(flows, gone, 'u', 1), 0)
+    release(gone, held)
+    assert.equal(take(flows, gone, 'u', 2), 1)
+  })
+
+  it('to and from per user keeps both states', () => {
+    const before = schema({})
+    const flows = table(before)
+    take(flows, before, 'u', 10)
+    const each = schema({ perUser: true })
+    flows.update([each], NOW)
+    assert.equal(take(flows, each, 'u', 11), 10)
+    const again = schema({})
+    flows.update([again], NOW)
+    assert.equal(take(flows, again, 'u', 1), 0)
+  })
+})
+
+describe('many users', () => {
+  it('are forgotten only when a new limit equals theirs', () => {
+    const each = schema({ perUser: true, qps: 1, burst: 2 })
+    const flows = table(each)
+    assert.equal(take(flows, each, 'busy', 3), 2)
+    for (let i = 0; i < 30_000; i++) take(flows, each, `user-${i}`, 1)
+    // Nobody's token has come back: nobody may be forgotten.
+    assert.equal(flows.describe(NOW)[0]?.users, 30_001)
+    assert.equal(take(flows, each, 'busy', 1), 0)
+    assert.equal(take(flows, each, 'user-0', 2), 1)
+  })
+
+  it('are forgotten down to the bound when idle', () => {
+    const each = schema({ perUser: true, qps: 1, burst: 2 })
+    const flows = table(each)
+    for (let i = 0; i < 30_000; i++) take(flows, each, `user-${i}`, 1)
+    for (let i = 0; i < 6_000; i++) take(flows, each, `later-${i}`, 2, NOW + 60_000)
+    const users = flows.describe(NOW + 60_000)[0]?.users ?? 0
+    assert.ok(users <= 10_000, `${users}`)
+    assert.equal(take(flows, each, 'later-0', 1, NOW + 60_000), 0)
+  })
+
+  it('keep what they hold, whoever comes', () => {
+    const slots = schema({ name: 'slots', kind: 'maxRequestsInflight', max: 1, perUser: true })
+    const watches = schema({ name: 'watches', kind: 'exempt', maxWatches: 1, perUser: true })
+    const flows = table(slots, watches)
+    const held = flows.cellFor(slots, 'holder', NOW)
+    tryAcquire(slots, held, NOW)
+    const watched = flows.cellFor(watches, 'holder', NOW)
+    tryOpenWatch(watches, watched)
+    for (let i = 0; i < 15_000; i++) {
+      flows.cellFor(slots, `user-${i}`, NOW)
+      flows.cellFor(watches, `user-${i}`, NOW)
+    }
+    assert.equal(take(flows, slots, 'holder', 1), 0)
+    assert.ok(!tryOpenWatch(watches, flows.cellFor(watches, 'holder', NOW)))
+    assert.ok(flows.describe(NOW).every(({ users }) => users <= 10_001))
+    release(slots, held)
+    closeWatch(watches, watched)
+    assert.equal(take(flows, slots, 'holder', 2), 1)
+  })
+
+  it('never share a place: what is given back late reaches nobody else', () => {
+    const each = schema({ perUser: true, qps: 1, burst: 1 })
+    const flows = table(each)
+    const late = flows.cellFor(each, 'late', NOW)
+    for (let i = 0; i < 10_100; i++) flows.cellFor(each, `user-${i}`, NOW)
+    assert.notEqual(flows.cellFor(each, 'late', NOW), late)
+    for (let i = 0; i < 10_100; i++) take(flows, each, `user-${i}`, 1)
+    const before = flows.describe(NOW)[0]?.tokens
+    for (let i = 0; i < 5; i++) refund(each, late)
+    assert.equal(flows.describe(NOW)[0]?.tokens, before)
+    assert.equal(take(flows, each, 'user-10099', 1), 0)
+  })
+})
+
+describe('description', () => {
+  it('sums requests and watches, and shows the fewest tokens', () => {
+    const each = schema({ name: 'each', perUser: true })
+    const slots = schema({ name: 'slots', kind: 'maxRequestsInflight', max: 5, maxWatches: 3 })
+    const flows = table(each, slots)
+    take(flows, each, 'a', 3)
+    take(flows, each, 'b', 8)
+    take(flows, slots, 'a', 2)
+    tryOpenWatch(slots, flows.cellFor(slots, 'a', NOW))
+    assert.deepEqual(flows.describe(NOW), [
+      { schema: 'each', kind: 'tokenBucket', inFlight: 0, watches: 0, tokens: 2, users: 2 },
+      { schema: 'slots', kind: 'maxRequestsInflight', inFlight: 2, watches: 1, tokens: 0, users: 0 },
+    ])
+  })
+})

@@ -1,0 +1,305 @@
+// The life of the gateway: ready when it can serve, and an end that loses nothing that could be finished.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { ClientHttp2Session } from 'node:http2'
+import { connect } from 'node:net'
+import { after, describe, test } from 'node:test'
+import type { UpstreamCluster } from '../src/api/upstream-cluster.ts'
+import type { Config } from '../src/app/config.ts'
+import { createCA } from '../src/io/pki.ts'
+import { h2Connect, h2Open, h2Request, h2Response, type Response } from './harness/h2-client.ts'
+import { type InProcessGateway, startInProcess } from './harness/in-process.ts'
+import { base64, clientPair, clusterObject } from './harness/objects.ts'
+import { freePorts } from './harness/ports.ts'
+import { openRaw } from './harness/raw-clients.ts'
+import {
+  reply,
+  replyReview,
+  type SeenRequest,
+  type SeenReview,
+  type StubUpstream,
+  startStub,
+} from './harness/stub-upstream.ts'
+import { startUpgradeUpstream } from './harness/upgrade-upstream.ts'
+import { waitFor } from './harness/wait.ts'
+
+const clientCA = createCA({ commonName: 'clients of prod' })
+const alice = clientPair(clientCA, 'alice')
+const WATCH = [':path', '/api/v1/pods?watch=1']
+const EXEC =
+  'POST /api/v1/namespaces/default/pods/web/exec?command=sh HTTP/1.1\r\nHost: prod.example.com\r\n' +
+  'Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n'
+const EVENT = '{"type":"ADDED"}\n'
+/** Longer than any test waits: what ends before it ended by itself. */
+const FOR_EVER_MS = 3_600_000
+
+const cleanups: (() => Promise<void> | void)[] = []
+after(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup()
+})
+
+interface Scene {
+  readonly stub: StubUpstream
+  readonly gateway: InProcessGateway
+  readonly session: ClientHttp2Session
+}
+
+async function setUp(
+  overrides: Partial<Config> = {},
+  objects?: (stub: StubUpstream) => UpstreamCluster[],
+): Promise<Scene> {
+  const stub = await startStub()
+  const gateway = await startInProcess(objects?.(stub) ?? [clusterObject([stub], { clientCA })], overrides)
+  const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate: alice })
+  cleanups.push(() => session.destroy(), stub.stop, gateway.stop)
+  return { stub, gateway, session }
+}
+
+async function readyz(adminPort: number): Promise<{ code: number; text: string }> {
+  const response = await fetch(`http://127.0.0.1:${adminPort}/readyz?verbose`)
+  return { code: response.status, text: await response.text() }
+}
+
+/** '' when the port takes connections, else why not. */
+function connectError(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve('')
+    })
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''))
+  })
+}
+
+function answerWatches(stub: StubUpstream, text = EVENT): SeenRequest[] {
+  const watches: SeenRequest[] = []
+  stub.answer = (request) => {
+    watches.push(request)
+    request.stream.respond([':status', '200', 'content-type', 'application/json'])
+    request.stream.write(text)
+  }
+  return watches
+}
+
+interface Watching {
+  /** The whole of it, once it has ended. */
+  readonly ended: Promise<Response>
+}
+
+/** A watch of which something has arrived. */
+async function startWatch(session: ClientHttp2Session): Promise<Watching> {
+  const stream = h2Open(session, WATCH)
+  const ended = h2Response(stream)
+  await once(stream, 'data')
+  return { ended }
+}
+
+describe('start', () => {
+  test('no port is open before configuration and first health checks are in', async () => {
+    const stub = await startStub()
+    cleanups.push(stub.stop)
+    const held: SeenRequest[] = []
+    stub.probe = (request) => held.push(request)
+    const [port = 0, adminPort = 0] = await freePorts(2)
+    let deliver: () => void = () => undefined
+    const delivered = new Promise<void>((resolve) => {
+      deliver = resolve
+    })
+    const starting = startInProcess(
+      [clusterObject([stub], { clientCA, spec: { healthCheck: { timeoutSeconds: 60 } } })],
+      { listen: [{ host: '127.0.0.1', port }], adminListen: `127.0.0.1:${adminPort}` },
+      delivered,
+    )
+    await waitFor('readyz to say what is missing', async () => {
+      const { code, text } = await readyz(adminPort)
+      return code === 500 && text.includes('[-]configuration failed')
+    })
+    assert.equal(await connectError(port), 'ECONNREFUSED')
+
+    deliver()
+    await waitFor('the first health check', () => held.length > 0)
+    const probing = await readyz(adminPort)
+    assert.equal(probing.code, 500)
+    assert.match(probing.text, /\[\+\]configuration ok/)
+    assert.match(probing.text, /\[-\]health-checks failed/)
+    assert.equal(await connectError(port), 'ECONNREFUSED')
+
+    for (const request of held) reply(request, 200, 'ok')
+    const gateway = await starting
+    cleanups.push(gateway.stop)
+    assert.equal((await readyz(adminPort)).code, 200)
+    const session = h2Connect({ port, serverName: 'prod.example.com', certificate: alice })
+    assert.equal((await h2Request(session, [])).status, 200, 'the very first request is served')
+    session.destroy()
+  })
+})
+
+describe('drain', () => {
+  test('readyz fails, clients get GOAWAY, new connections are refused, a running request finishes', async () => {
+    const { stub, gateway, session } = await setUp({ drainTimeoutMs: FOR_EVER_MS })
+    const held: SeenRequest[] = []
+    stub.answer = (request) => held.push(request)
+    const response = h2Request(session, [':method', 'POST'], Buffer.from('{}'))
+    await waitFor('the request upstream', () => held.length === 1)
+    const goaway = once(session, 'goaway')
+    const stopped = gateway.stop()
+    const [code] = (await goaway) as [number]
+    assert.equal(code, 0)
+    const { code: ready, text } = await readyz(gateway.adminPort)
+    assert.equal(ready, 500)
+    assert.match(text, /\[-\]shutdown failed/)
+    assert.equal(await connectError(gateway.port), 'ECONNREFUSED')
+
+    for (const request of held) reply(request, 201, '{"kind":"Pod"}')
+    const { status, body, resetCode } = await response
+    assert.deepEqual([status, body.toString(), resetCode], [201, '{"kind":"Pod"}', 0])
+    await stopped
+  })
+
+  test('a request whose token is being verified is served', async () => {
+    const { stub, gateway } = await setUp({ drainTimeoutMs: FOR_EVER_MS })
+    const held: SeenReview[] = []
+    stub.answerToken = (review) => held.push(review)
+    const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com' })
+    const response = h2Request(session, ['authorization', 'Bearer good'])
+    await waitFor('the review', () => held.length === 1)
+    const goaway = once(session, 'goaway')
+    const stopped = gateway.stop()
+    await goaway
+    for (const review of held) replyReview(review, { authenticated: true, user: { username: 'bob' } })
+    assert.equal((await response).status, 200)
+    await stopped
+  })
+
+  test('an answer that a slow client has not taken yet arrives whole', async () => {
+    const { stub, gateway } = await setUp({ drainTimeoutMs: FOR_EVER_MS })
+    const size = 200_000 // more than the client's connection window, less than what the gateway holds for it
+    let sent = false
+    stub.answer = ({ stream }) => {
+      stream.respond([':status', '200'])
+      stream.end(Buffer.alloc(size, 'x'))
+      stream.on('close', () => {
+        sent = true
+      })
+    }
+    const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate: alice })
+    const stream = h2Open(session, [])
+    stream.pause()
+    await once(stream, 'response')
+    await waitFor('upstream to be done', () => sent)
+    const goaway = once(session, 'goaway')
+    const stopped = gateway.stop()
+    await goaway
+    const { body, resetCode } = await h2Response(stream)
+    assert.deepEqual([body.length, resetCode], [size, 0])
+    await stopped
+  })
+
+  test('an idle HTTP/1.1 connection does not hold it up, a busy one is served', async () => {
+    const { stub, gateway } = await setUp({ drainTimeoutMs: FOR_EVER_MS })
+    const head = 'GET /api/v1/pods HTTP/1.1\r\nHost: prod.example.com\r\n\r\n'
+    const options = { port: gateway.port, serverName: 'prod.example.com', cert: alice, alpn: ['http/1.1'] }
+    const idle = await openRaw(options)
+    idle.send(head)
+    await idle.until(/Stub/)
+    const held: SeenRequest[] = []
+    stub.answer = (request) => held.push(request)
+    const busy = await openRaw(options)
+    busy.send(head)
+    await waitFor('the request upstream', () => held.length === 1)
+    const stopped = gateway.stop()
+    await idle.closed
+    for (const request of held) reply(request, 200, '{"kind":"Late"}')
+    await busy.until(/Late/)
+    await stopped
+    await busy.closed
+  })
+
+  test('watches end between two events, not all at once', async () => {
+    const { stub, gateway, session } = await setUp({ drainTimeoutMs: 2_000 })
+    answerWatches(stub)
+    const watches = await Promise.all(Array.from({ length: 30 }, () => startWatch(session)))
+    let open = watches.length
+    let openAtFirstEnd = -1
+    for (const { ended } of watches) {
+      void ended.then(() => {
+        open--
+        if (openAtFirstEnd < 0) setImmediate(() => (openAtFirstEnd = open))
+      })
+    }
+    const stopped = gateway.stop()
+    for (const { ended } of watches) {
+      const { body, resetCode } = await ended
+      assert.deepEqual([body.toString(), resetCode], [EVENT, 0])
+    }
+    await stopped
+    assert.ok(openAtFirstEnd > 0, 'all watches ended in one moment')
+  })
+
+  test('a watch inside an event ends behind it', async () => {
+    const { stub, gateway, session } = await setUp({ drainTimeoutMs: 5_000 })
+    const requests = answerWatches(stub, '{"type":')
+    const torn = await startWatch(session)
+    answerWatches(stub)
+    const others = await Promise.all(Array.from({ length: 20 }, () => startWatch(session)))
+    const stopped = gateway.stop()
+    // When all others have been asked to end, this one most likely has been, too; it must not end before its event does.
+    for (const { ended } of others) await ended
+    requests[0]?.stream.write('"ADDED"}\n')
+    const { body, resetCode } = await torn.ended
+    assert.deepEqual([body.toString(), resetCode], [EVENT, 0])
+    await stopped
+  })
+
+  test('what never ends is cut at the bound: a request, a watch inside an event', async () => {
+    const { stub, gateway, session } = await setUp({ drainTimeoutMs: 300 })
+    answerWatches(stub, '{"type":')
+    const watch = await startWatch(session)
+    stub.answer = () => undefined
+    const request = h2Request(session, [])
+    await waitFor('the request upstream', () => stub.seen.length === 2)
+    await gateway.stop()
+    assert.notEqual((await watch.ended).resetCode, 0)
+    const { status, resetCode } = await request
+    assert.equal(status, 0)
+    assert.notEqual(resetCode, 0)
+  })
+
+  test('upgraded connections are cut on both sides', async () => {
+    const upstream = await startUpgradeUpstream()
+    cleanups.push(upstream.stop)
+    const { gateway } = await setUp({ drainTimeoutMs: 1_000 }, (stub) => [
+      clusterObject([stub], {
+        clientCA,
+        spec: {
+          servers: [{ endpoint: upstream.url }],
+          clientConfig: { caData: base64(upstream.caPem), bearerToken: base64('gateway-token') },
+        },
+      }),
+    ])
+    const exec = await openRaw({ port: gateway.port, serverName: 'prod.example.com', cert: alice, alpn: ['http/1.1'] })
+    exec.send(EXEC)
+    await exec.until(/ 101 /)
+    exec.send('ping')
+    await exec.until(/ping/)
+    await gateway.stop()
+    await exec.closed
+    await waitFor('the upstream side to be closed', () => upstream.open.size === 0)
+  })
+
+  test('the second stop ends everything at once', async () => {
+    const { stub, gateway, session } = await setUp({ drainTimeoutMs: FOR_EVER_MS })
+    answerWatches(stub, '{"type":')
+    const watch = await startWatch(session)
+    stub.answer = () => undefined
+    const request = h2Request(session, [])
+    await waitFor('the request upstream', () => stub.seen.length === 2)
+    const stopped = gateway.stop()
+    await gateway.stop()
+    await stopped
+    assert.notEqual((await request).resetCode, 0)
+    assert.notEqual((await watch.ended).resetCode, 0)
+  })
+})
