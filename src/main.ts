@@ -18,12 +18,17 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 
+/** Lazy: a command that reads nothing must not hold stdin open. */
+async function* stdinLines(): AsyncGenerator<string> {
+  yield* createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY })
+}
+
 process.exitCode = await runProgram(process.argv.slice(2), {
   version,
   settings: SETTINGS,
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
-  input: createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY }),
+  input: stdinLines(),
   env: process.env,
   now: Date.now,
   serve: serveCommand,

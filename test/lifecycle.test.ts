@@ -175,7 +175,7 @@ describe('drain', () => {
 
   test('an answer that a slow client has not taken yet arrives whole', async () => {
     const { stub, gateway } = await setUp({ drainTimeoutMs: FOR_EVER_MS })
-    const size = 200_000 // more than the client's connection window, less than what the gateway holds for it
+    const size = 200_000 // more than the client's window, less than what the gateway holds for it
     let sent = false
     stub.answer = ({ stream }) => {
       stream.respond([':status', '200'])
@@ -184,7 +184,12 @@ describe('drain', () => {
         sent = true
       })
     }
-    const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate: alice })
+    const session = h2Connect({
+      port: gateway.port,
+      serverName: 'prod.example.com',
+      certificate: alice,
+      streamWindow: 10_000,
+    })
     const stream = h2Open(session, [])
     stream.pause()
     await once(stream, 'response')
@@ -192,7 +197,9 @@ describe('drain', () => {
     const goaway = once(session, 'goaway')
     const stopped = gateway.stop()
     await goaway
-    const { body, resetCode } = await h2Response(stream)
+    const response = h2Response(stream)
+    stream.resume()
+    const { body, resetCode } = await response
     assert.deepEqual([body.length, resetCode], [size, 0])
     await stopped
   })

@@ -2,7 +2,8 @@
 
 import { stringify } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
-import { type CompiledCluster, compileCluster } from '../core/compile-cluster.ts'
+import { compileCluster } from '../core/compile-cluster.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { nearestName } from '../core/nearest-name.ts'
 import { loadDirectory } from '../io/files-source.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'

@@ -128,4 +128,70 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
     })
 }
 
-function addCredentials(_program: Command, _parts: ProgramParts, _done: Done): void {}
+function collect(value: string, all: string[]): string[] {
+  return [...all, value]
+}
+
+function addCredentials(program: Command, parts: ProgramParts, done: Done): void {
+  const { out, err } = parts
+  program
+    .command('kubeconfig')
+    .description('print a kubeconfig that points at the gateway')
+    .argument('<cluster>', 'metadata.name of the UpstreamCluster')
+    .requiredOption('--config-dir <dir>', 'directory of UpstreamCluster files')
+    .option('--server <url>', 'how clients reach the gateway; default: the host name of the cluster, port 8443')
+    .option('--path', 'address the cluster by /clusters/NAME')
+    .option('--user-cert <file>', 'client certificate, PEM')
+    .option('--user-key <file>', 'its private key, PEM')
+    .option('--token-file <file>', 'bearer token')
+    .option('--ca-file <file>', "CA of the gateway's serving certificate, PEM")
+    .action((cluster: string, options) =>
+      done(
+        kubeconfig({
+          cluster,
+          configDir: options.configDir,
+          ...(options.server === undefined ? {} : { server: options.server }),
+          ...(options.path === undefined ? {} : { path: options.path }),
+          ...(options.userCert === undefined ? {} : { userCertFile: options.userCert }),
+          ...(options.userKey === undefined ? {} : { userKeyFile: options.userKey }),
+          ...(options.tokenFile === undefined ? {} : { tokenFile: options.tokenFile }),
+          ...(options.caFile === undefined ? {} : { caFile: options.caFile }),
+          out,
+          err,
+        }),
+      ),
+    )
+  const certs = program.command('certs').description('make the certificates of a gateway and its clients')
+  certs
+    .command('init')
+    .description('a CA and the serving certificate of the gateway')
+    .requiredOption('--dir <dir>', 'where the files go')
+    .option('--host <host>', 'host name or address of the gateway; may be repeated', collect, [])
+    .option('--force', 'overwrite what is there', false)
+    .action((options) => done(certsInit({ dir: options.dir, hosts: options.host, force: options.force, out, err })))
+  certs
+    .command('client')
+    .description('a client certificate')
+    .requiredOption('--dir <dir>', 'where `certs init` put the CA')
+    .requiredOption('--user <user>', 'user name')
+    .option('--group <group>', 'group of the user; may be repeated', collect, [])
+    .option('--uid <uid>', 'UID of the user')
+    .option('--name <name>', 'name of the files; default: the user')
+    .option('--days <days>', 'validity', Number)
+    .option('--force', 'overwrite what is there', false)
+    .action((options) =>
+      done(
+        certsClient({
+          dir: options.dir,
+          user: options.user,
+          groups: options.group,
+          ...(options.uid === undefined ? {} : { uid: options.uid }),
+          ...(options.name === undefined ? {} : { name: options.name }),
+          ...(options.days === undefined ? {} : { days: options.days }),
+          force: options.force,
+          out,
+          err,
+        }),
+      ),
+    )
+}

@@ -2,7 +2,8 @@
 // endpoints and clusters that are gone.
 
 import type { Clock, Logger, Problem, SourceChange } from '../api/ports.ts'
-import { type CompiledCluster, compileCluster } from '../core/compile-cluster.ts'
+import { compileCluster } from '../core/compile-cluster.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import type { TlsContexts } from '../io/tls-contexts.ts'
 import type { Upstreams } from '../io/upstreams.ts'
 import type { ClusterTable } from '../state/clusters.ts'

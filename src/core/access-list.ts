@@ -2,7 +2,7 @@
 // it does not name. Authentication comes first, so this sees verified users.
 
 import type { UserInfo } from '../api/user.ts'
-import type { CompiledAccess, CompiledAccessRule, CompiledCidr } from './compile-cluster.ts'
+import type { CompiledAccess, CompiledAccessRule, CompiledCidr } from './compiled-cluster.ts'
 import { parseIp } from './ip-address.ts'
 import { anyInList, inList } from './match-list.ts'
 

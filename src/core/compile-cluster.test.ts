@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { FEATURE_GATES_ANNOTATION, type UpstreamCluster, type UpstreamClusterSpec } from '../api/upstream-cluster.ts'
-import { type CompiledCluster, compileCluster } from './compile-cluster.ts'
+import { compileCluster } from './compile-cluster.ts'
+import type { CompiledCluster } from './compiled-cluster.ts'
 
 interface TableRow {
   readonly name: string

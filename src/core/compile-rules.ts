@@ -4,7 +4,13 @@
 import type { AccessControl, AccessRule, DispatchRule } from '../api/upstream-cluster.ts'
 import { SERVICE_ACCOUNT_PREFIX } from '../api/user.ts'
 import { parseCidr } from './access-list.ts'
-import type { CompiledAccess, CompiledAccessRule, CompiledCidr, CompiledList, CompiledRule } from './compile-cluster.ts'
+import type {
+  CompiledAccess,
+  CompiledAccessRule,
+  CompiledCidr,
+  CompiledList,
+  CompiledRule,
+} from './compiled-cluster.ts'
 
 const ALL: CompiledList = { kind: 'all', exact: new Set(), prefixes: [], subresources: new Set(), except: new Set() }
 const NONE: CompiledList = { ...ALL, kind: 'none' }

@@ -10,6 +10,7 @@ import type {
   UpstreamServer,
 } from '../api/upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster.ts'
+import { compileRule } from './compile-rules.ts'
 import type {
   CompiledAuthentication,
   CompiledClient,
@@ -17,8 +18,7 @@ import type {
   CompiledEndpoint,
   CompiledHealthCheck,
   CompiledSchema,
-} from './compile-cluster.ts'
-import { compileRule } from './compile-rules.ts'
+} from './compiled-cluster.ts'
 
 const DEFAULT_WEIGHT = 100
 const DEFAULT_PORTS = { http: 80, https: 443 } as const

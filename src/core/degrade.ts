@@ -3,7 +3,7 @@
 
 import type { DegradeMode } from '../api/upstream-cluster.ts'
 import type { UserInfo } from '../api/user.ts'
-import type { CompiledDegrade } from './compile-cluster.ts'
+import type { CompiledDegrade } from './compiled-cluster.ts'
 import { ruleMatches } from './match-policy.ts'
 import type { RequestInfo } from './request-info.ts'
 

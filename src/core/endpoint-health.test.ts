@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import type { CompiledHealthCheck } from './compile-cluster.ts'
+import type { CompiledHealthCheck } from './compiled-cluster.ts'
 import {
   createHealth,
   type EndpointHealth,

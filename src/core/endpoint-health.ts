@@ -1,7 +1,7 @@
 // Whether an endpoint may take requests: active checks with thresholds, and passive ejection of endpoints whose
 // connections fail. A state machine without a clock.
 
-import type { CompiledHealthCheck } from './compile-cluster.ts'
+import type { CompiledHealthCheck } from './compiled-cluster.ts'
 
 /** Of one endpoint. Times are monotonic milliseconds. */
 export interface EndpointHealth {

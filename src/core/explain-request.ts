@@ -4,7 +4,7 @@
 import { ANONYMOUS_USER, type UserInfo } from '../api/user.ts'
 import { checkAccess } from './access-list.ts'
 import { assumeUser } from './assume-user.ts'
-import type { CompiledCluster, CompiledPolicy } from './compile-cluster.ts'
+import type { CompiledCluster, CompiledPolicy } from './compiled-cluster.ts'
 import { checkDegrade, degradeMessage, effectiveMode } from './degrade.ts'
 import { canonicalIp } from './ip-address.ts'
 import { type ClusterIndex, type LookupKey, lookupCluster, normalizeHost } from './lookup-cluster.ts'

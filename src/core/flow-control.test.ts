@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import fc from 'fast-check'
-import type { CompiledSchema } from './compile-cluster.ts'
+import type { CompiledSchema } from './compiled-cluster.ts'
 import {
   closeWatch,
   createFlowCell,

@@ -4,7 +4,7 @@
 // numbers (how many tokens, as of when), so it is changed under a lock word: two doubles that hold whole numbers cost
 // less than a BigInt64 compare-exchange, which allocates on every call. Uncontended, the lock makes no system call.
 
-import type { CompiledSchema } from './compile-cluster.ts'
+import type { CompiledSchema } from './compiled-cluster.ts'
 
 /** Memory of many cells. Can be posted to a thread, which then sees the same cells. */
 export interface FlowMemory {

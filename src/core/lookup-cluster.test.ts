@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { UpstreamClusterSpec } from '../api/upstream-cluster.ts'
-import { type CompiledCluster, compileCluster } from './compile-cluster.ts'
+import { compileCluster } from './compile-cluster.ts'
+import type { CompiledCluster } from './compiled-cluster.ts'
 import {
   buildClusterIndex,
   clusterForAddress,

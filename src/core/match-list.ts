@@ -1,6 +1,6 @@
 // One list of a rule against one value. What `-x`, `*` and empty lists mean was settled when the list was compiled.
 
-import type { CompiledList } from './compile-cluster.ts'
+import type { CompiledList } from './compiled-cluster.ts'
 
 /** For verbs, groups, names, users, paths and user agents. */
 export function inList(list: CompiledList, value: string): boolean {

@@ -2,7 +2,7 @@
 // ANDed. A resource request is matched by groups, resources, names and namespaces, any other by nonResourceURLs alone.
 
 import type { UserInfo } from '../api/user.ts'
-import type { CompiledPolicy, CompiledRule } from './compile-cluster.ts'
+import type { CompiledPolicy, CompiledRule } from './compiled-cluster.ts'
 import { anyInList, inList, resourceInList } from './match-list.ts'
 import type { RequestInfo } from './request-info.ts'
 

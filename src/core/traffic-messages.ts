@@ -1,6 +1,6 @@
 // The sentences of refusals that depend on the running traffic: limits, endpoints, connections. No addresses: everybody may read them.
 
-import type { CompiledSchema } from './compile-cluster.ts'
+import type { CompiledSchema } from './compiled-cluster.ts'
 
 export function tooManyRequestsMessage(cluster: string, schema: CompiledSchema): string {
   const scope = schema.perUser ? ' for each user' : ''

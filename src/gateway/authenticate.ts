@@ -3,7 +3,7 @@
 
 import type { HeaderList, Peer } from '../api/stream.ts'
 import { ANONYMOUS, type UserInfo } from '../api/user.ts'
-import type { CompiledCluster } from '../core/compile-cluster.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { identityHeaders, identityProblem } from '../core/impersonate.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../core/user-from-cert.ts'

@@ -1,7 +1,7 @@
 // The request as upstream gets it: the client's header fields without what is not theirs to say, then who the user is.
 
 import type { HeaderList, Peer } from '../api/stream.ts'
-import type { CompiledCluster } from '../core/compile-cluster.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { appendForwardedFor, upstreamRequestHeaders } from '../core/hop-headers.ts'
 import { withoutWebSocketToken } from '../core/websocket-token.ts'
 import type { Authenticated } from './authenticate.ts'

@@ -1,6 +1,6 @@
 // Which endpoint gets a request: those of the policy that are ready, by the policy's strategy.
 
-import type { CompiledCluster, CompiledPolicy } from '../core/compile-cluster.ts'
+import type { CompiledCluster, CompiledPolicy } from '../core/compiled-cluster.ts'
 import { affinityHash, PICKERS } from '../core/pick-endpoint.ts'
 import type { UpstreamEndpoint } from '../io/upstream-pool.ts'
 import type { LiveCluster } from '../state/clusters.ts'

@@ -3,7 +3,7 @@
 
 import { constants } from 'node:crypto'
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls'
-import type { CompiledCluster } from '../core/compile-cluster.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
 
 export interface ServingPair {
   readonly cert: string

@@ -27,11 +27,15 @@ const STREAMS_BEFORE_SETTINGS = 100
 /** Connections of a class at most; beyond it requests queue inside a connection. */
 const MAX_SESSIONS = 64
 const IDLE_CLOSE_MS = 60_000
+/** Connections that may close under a waiting request before it is given up. */
+const MAX_LOST_CONNECTIONS = 2
 
 interface Waiting {
   readonly head: HeaderList
   readonly end: boolean
   readonly stream: ClientStream
+  /** Connections that closed before they could take it. */
+  tries: number
 }
 
 /** A group of HTTP/2 sessions to one endpoint. */
@@ -55,7 +59,7 @@ export class Http2Sessions {
     const stream = new ClientStream(events)
     const session = this.#free()
     if (session !== undefined) session.request(head, end, stream)
-    else this.#enqueue({ head, end, stream })
+    else this.#enqueue({ head, end, stream, tries: 0 })
     return stream
   }
 
@@ -123,7 +127,9 @@ export class Http2Sessions {
       if (next.stream.aborted) continue
       const session = this.#free()
       if (session !== undefined) session.request(next.head, next.end, next.stream)
-      else this.#enqueue(next)
+      else if (++next.tries <= MAX_LOST_CONNECTIONS) this.#enqueue(next)
+      // A server that accepts and closes is as good as one that refuses: no loop.
+      else next.stream.fail('refused')
     }
   }
 

@@ -3,7 +3,7 @@
 import { isIP, connect as netConnect } from 'node:net'
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls'
 import type { HeaderList, Stream, StreamEvents } from '../api/stream.ts'
-import type { CompiledClient, CompiledEndpoint } from '../core/compile-cluster.ts'
+import type { CompiledClient, CompiledEndpoint } from '../core/compiled-cluster.ts'
 import { Http1Pool } from './upstream-http1.ts'
 import { Http2Sessions } from './upstream-http2.ts'
 

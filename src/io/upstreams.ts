@@ -1,7 +1,7 @@
 // The connections of every cluster, kept in step with the objects: an endpoint or a credential that changed gets new
 // connections, the old ones finish what runs on them.
 
-import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../core/compile-cluster.ts'
+import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../core/compiled-cluster.ts'
 import { createUpstreamEndpoint, type UpstreamEndpoint } from './upstream-pool.ts'
 
 interface Entry {

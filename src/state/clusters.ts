@@ -1,7 +1,7 @@
 // The clusters as the request path sees them: the compiled object, and beside it what outlives a change of the object.
 // Controllers write, the request path reads; a change swaps one pointer.
 
-import type { CompiledCluster } from '../core/compile-cluster.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { buildClusterIndex, type ClusterIndex } from '../core/lookup-cluster.ts'
 import { createRetryBudget, type RetryBudget } from '../core/retry-budget.ts'
 import { EndpointSet } from './endpoints.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/compile-cluster.ts'
+import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/compiled-cluster.ts'
 import { EndpointSet } from './endpoints.ts'
 
 const CHECK: CompiledHealthCheck = {

@@ -1,7 +1,7 @@
 // The endpoints of one cluster as they are now: health, requests in flight, the last check. State stays with the URL
 // when the object changes; the objects are the candidates of a pick, so that a request allocates none.
 
-import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/compile-cluster.ts'
+import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/compiled-cluster.ts'
 import {
   createHealth,
   type EndpointHealth,

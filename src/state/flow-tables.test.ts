@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { CompiledSchema } from '../core/compile-cluster.ts'
+import type { CompiledSchema } from '../core/compiled-cluster.ts'
 import { closeWatch, refund, release, tryAcquire, tryOpenWatch } from '../core/flow-control.ts'
 import { FlowTable } from './flow-tables.ts'
 

@@ -1,7 +1,7 @@
 // The flow cells of one cluster: one for each schema, or one for each user of a schema. They outlive changes of the
 // object, so that a new certificate or a raised limit refills no bucket.
 
-import type { CompiledSchema } from '../core/compile-cluster.ts'
+import type { CompiledSchema } from '../core/compiled-cluster.ts'
 import {
   createFlowCell,
   createFlowMemory,

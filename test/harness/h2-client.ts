@@ -9,6 +9,8 @@ export interface ClientOptions {
   /** SNI; undefined = none, as for an IP address. */
   readonly serverName?: string
   readonly certificate?: KeyPair
+  /** What the gateway may send ahead on a stream, bytes. Default 1 MiB. */
+  readonly streamWindow?: number
 }
 
 export interface Response {
@@ -37,7 +39,7 @@ export function h2Connect(options: ClientOptions): ClientHttp2Session {
       }),
     maxHeaderListPairs: 10_000,
     maxSendHeaderBlockLength: 8 * 1024 * 1024,
-    settings: { initialWindowSize: 1024 * 1024 },
+    settings: { initialWindowSize: options.streamWindow ?? 1024 * 1024 },
   } as Parameters<typeof connect>[1])
   session.on('error', () => undefined)
   return session

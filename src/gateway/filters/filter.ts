@@ -1,7 +1,7 @@
 // What a filter of admission sees, and what it may leave behind.
 
 import type { UserInfo } from '../../api/user.ts'
-import type { CompiledCluster, CompiledPolicy, CompiledSchema } from '../../core/compile-cluster.ts'
+import type { CompiledCluster, CompiledPolicy, CompiledSchema } from '../../core/compiled-cluster.ts'
 import type { FlowCell } from '../../core/flow-control.ts'
 import type { Refusal } from '../../core/refusal.ts'
 import type { RequestInfo } from '../../core/request-info.ts'

@@ -1,0 +1,85 @@
+// Limits (spec.flowControl): exactly one kind each, and the shared one never below the local one.
+
+import { childPath, type ProblemList, shown } from './field-errors.ts'
+import type { Loose } from './object-shape.ts'
+import type { FlowControlSchema, TokenBucket } from './upstream-cluster.ts'
+
+const KINDS = ['exempt', 'maxRequestsInflight', 'tokenBucket'] as const
+const GLOBAL_OF = { maxRequestsInflight: 'globalMaxRequestsInflight', tokenBucket: 'globalTokenBucket' } as const
+const LIMITS = ['maxRequestsInflight', 'tokenBucket'] as const
+
+type Schema = Loose<FlowControlSchema>
+
+export function checkFlowControlSchemas(
+  schemas: readonly (Schema | undefined)[],
+  path: string,
+  out: ProblemList,
+): void {
+  const names = new Set<string>()
+  for (const [index, schema] of schemas.entries()) {
+    if (schema === undefined) continue
+    const at = `${path}[${index}]`
+    const { name = '' } = schema
+    if (name !== '' && names.has(name)) {
+      out.error(`${at}.name`, `${shown(name)} is already the name of another schema`, 'give each schema its own name')
+    }
+    names.add(name)
+    checkKind(schema, at, out)
+    checkBucket(schema.tokenBucket, `${at}.tokenBucket`, out)
+    checkBucket(schema.globalTokenBucket, `${at}.globalTokenBucket`, out)
+    checkGlobal(schema, at, out)
+  }
+}
+
+function checkKind(schema: Schema, path: string, out: ProblemList): void {
+  const given = KINDS.filter((kind) => schema[kind] !== undefined)
+  for (const extra of given.slice(1)) {
+    out.error(childPath(path, extra), `stands beside ${given[0]}`, `keep one of ${KINDS.join(', ')}`)
+  }
+  if (given.length > 0) return
+  const shared = LIMITS.filter((limit) => schema[GLOBAL_OF[limit]] !== undefined)
+  for (const limit of shared) {
+    const fix = `add ${limit}: what this gateway falls back to when the shared limit cannot be asked`
+    out.error(childPath(path, limit), `is required beside ${GLOBAL_OF[limit]}`, fix)
+  }
+  if (shared.length > 0) return
+  out.error(path, 'sets no limit', `add one of ${KINDS.join(', ')} (exempt: {} is no limit)`)
+}
+
+function checkBucket(bucket: Loose<TokenBucket> | undefined, path: string, out: ProblemList): void {
+  const { qps, burst } = bucket ?? {}
+  // Values out of range are the schema's to report.
+  if (qps === undefined || burst === undefined || qps < 1 || burst < 1 || burst >= qps) return
+  out.error(`${path}.burst`, `${burst} is below qps, ${qps}`, `write at least ${qps}`)
+}
+
+function checkGlobal(schema: Schema, path: string, out: ProblemList): void {
+  const isGlobal = schema.strategy === 'globalAllocate' || schema.strategy === 'globalCount'
+  const kinds = KINDS.filter((kind) => schema[kind] !== undefined)
+  for (const limit of LIMITS) {
+    const block = GLOBAL_OF[limit]
+    const at = childPath(path, block)
+    if (schema[block] !== undefined && !isGlobal) {
+      out.warning(at, 'has no effect without a global strategy', 'set strategy to globalCount, or remove it')
+    }
+    if (schema[block] !== undefined && kinds.length > 0 && schema[limit] === undefined) {
+      out.error(childPath(path, limit), `is required beside ${block}`, `add ${limit}, or remove ${block}`)
+    }
+    if (schema[block] === undefined && isGlobal && kinds.length === 1 && schema[limit] !== undefined) {
+      out.error(at, `is required by strategy ${schema.strategy}`, `add ${block}, or set strategy to local`)
+    }
+  }
+  const local = { ...schema.tokenBucket, max: schema.maxRequestsInflight?.max }
+  const shared = { ...schema.globalTokenBucket, max: schema.globalMaxRequestsInflight?.max }
+  notBelow(shared.qps, local.qps, `${path}.globalTokenBucket.qps`, out)
+  // A burst below its own qps is reported already.
+  if ((shared.burst ?? 0) >= (shared.qps ?? 0)) {
+    notBelow(shared.burst, local.burst, `${path}.globalTokenBucket.burst`, out)
+  }
+  notBelow(shared.max, local.max, `${path}.globalMaxRequestsInflight.max`, out)
+}
+
+function notBelow(shared: number | undefined, local: number | undefined, path: string, out: ProblemList): void {
+  if (shared === undefined || local === undefined || shared < 0 || shared >= local) return
+  out.error(path, `${shared} is below the local limit, ${local}`, `write at least ${local}`)
+}

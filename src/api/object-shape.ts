@@ -1,0 +1,71 @@
+// Objects of unknown shape made ready for checks: what Kubernetes drops is dropped, and for the rules that a schema cannot
+// express there is a view in which everything of a wrong type is absent, so that they need not look at types again.
+
+import type { JsonSchema } from './json-schema.ts'
+
+/** As `T`, but anything may be missing. */
+export type Loose<T> = T extends readonly (infer Item)[]
+  ? readonly (Loose<Item> | undefined)[]
+  : T extends object
+    ? { readonly [Key in keyof T]?: Loose<T[Key]> | undefined }
+    : T
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/**
+ * A copy as an API server would store it: known fields that are null are gone, and so are choices that are empty; defaults
+ * that the schema names are filled in. Unknown fields stay, for validation to find.
+ */
+export function normalize(schema: JsonSchema, value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const { items } = schema
+    return items === undefined ? value : value.map((item: unknown) => normalize(items, item))
+  }
+  if (!isRecord(value) || schema.properties === undefined) return value
+  const entries: [string, unknown][] = []
+  for (const [key, member] of Object.entries(value)) {
+    const known = propertyOf(schema, key)
+    if (known === undefined) entries.push([key, member])
+    else if (member !== null && !(member === '' && known.enum !== undefined && known.enum.includes(''))) {
+      entries.push([key, normalize(known, member)])
+    }
+  }
+  for (const [key, known] of Object.entries(schema.properties)) {
+    if (known.default !== undefined && (value[key] === undefined || value[key] === null)) {
+      entries.push([key, known.default])
+    }
+  }
+  return Object.fromEntries(entries)
+}
+
+/** The value as far as its types are right. Items of lists keep their places. */
+export function looseView(schema: JsonSchema, value: unknown): unknown {
+  switch (schema.type) {
+    case 'string':
+      return typeof value === 'string' ? value : undefined
+    case 'boolean':
+      return typeof value === 'boolean' ? value : undefined
+    case 'integer':
+      return Number.isInteger(value) ? value : undefined
+    case 'array': {
+      const { items } = schema
+      if (!Array.isArray(value) || items === undefined) return undefined
+      return value.map((item: unknown) => looseView(items, item))
+    }
+    case 'object': {
+      if (!isRecord(value)) return undefined
+      const entries = Object.entries(schema.properties ?? {}).flatMap(([key, known]): [string, unknown][] => {
+        const member = Object.hasOwn(value, key) ? looseView(known, value[key]) : undefined
+        return member === undefined ? [] : [[key, member]]
+      })
+      return Object.fromEntries(entries)
+    }
+  }
+}
+
+export function propertyOf(schema: JsonSchema, key: string): JsonSchema | undefined {
+  const { properties } = schema
+  return properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : undefined
+}

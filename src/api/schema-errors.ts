@@ -1,0 +1,148 @@
+// Checks a value against a schema with ajv, and says what is wrong in the words and with the paths of Kubernetes.
+
+import { Ajv, type DefinedError, type ValidateFunction } from 'ajv'
+import { childPath, type FieldProblem, shown } from './field-errors.ts'
+import type { JsonSchema } from './json-schema.ts'
+import { nearestName } from './nearest-name.ts'
+import { propertyOf } from './object-shape.ts'
+
+export type SchemaCheck = (value: unknown, path: string) => readonly FieldProblem[]
+
+/** Compiles `schema`; what it returns reports every mistake, unknown fields included, at most one for each path. */
+export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
+  // The formats are checked by rules of our own, with better messages.
+  const ajv = new Ajv({ allErrors: true, verbose: true, formats: { byte: true, 'date-time': true } })
+  const validate: ValidateFunction = ajv.compile(strict(schema))
+  return (value, path) => {
+    if (validate(value)) return []
+    const byPath = new Map<string, FieldProblem>()
+    // The list is ajv's own, and its type is a union of what its keywords report.
+    for (const error of (validate.errors ?? []) as DefinedError[]) {
+      const problem = describe(schema, error, path)
+      if (!byPath.has(problem.path)) byPath.set(problem.path, problem)
+    }
+    return [...byPath.values()]
+  }
+}
+
+/** A CRD may not say additionalProperties: false; the API server prunes, or rejects when asked. We always reject. */
+function strict(schema: JsonSchema): object {
+  const properties = Object.entries(schema.properties ?? {}).map(([key, known]) => [key, strict(known)])
+  return {
+    ...schema,
+    ...(schema.items !== undefined && { items: strict(schema.items) }),
+    ...(schema.type === 'object' && { properties: Object.fromEntries(properties), additionalProperties: false }),
+  }
+}
+
+function describe(root: JsonSchema, error: DefinedError, rootPath: string): FieldProblem {
+  const { path, schema } = locate(root, error.instancePath, rootPath)
+  const problem = (at: string, message: string, fix: string): FieldProblem => ({
+    path: at,
+    message,
+    fix,
+    severity: 'error',
+  })
+  switch (error.keyword) {
+    case 'required': {
+      const name = error.params.missingProperty
+      const what = propertyOf(schema, name)?.description ?? ''
+      return problem(childPath(path, name), 'is required', `add ${name}: ${firstSentence(what)}`)
+    }
+    case 'additionalProperties': {
+      const name = error.params.additionalProperty
+      return problem(childPath(path, name), 'unknown field', unknownFieldFix(schema, name))
+    }
+    case 'type':
+      return problem(path, `is ${typeOf(error.data)}, not ${TYPE_NAMES[schema.type]}`, typeFix(schema))
+    case 'enum':
+      return problem(path, `${shown(error.data)} is not known`, choiceFix(schema.enum ?? [], error.data))
+    case 'minimum':
+    case 'maximum':
+      return problem(path, `${shown(error.data)} is out of range`, `write a number ${rangeOf(schema)}`)
+    case 'minItems':
+      return problem(path, 'is empty', 'add at least one entry')
+    case 'minLength':
+      return problem(path, 'is empty', `write ${firstSentence(schema.description ?? 'a value')}`)
+    case 'maxLength':
+      return problem(path, 'is too long', `write at most ${schema.maxLength ?? 0} characters`)
+    default:
+      return problem(path, error.message ?? 'is not valid', 'see the description of the field')
+  }
+}
+
+/** `/servers/0/endpoint` (a JSON pointer, RFC 6901) as a path, and the schema of what is there. */
+function locate(root: JsonSchema, pointer: string, rootPath: string): { path: string; schema: JsonSchema } {
+  let path = rootPath
+  let schema = root
+  for (const escaped of pointer.split('/').slice(1)) {
+    const key = escaped.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (schema.items !== undefined) {
+      path = `${path}[${key}]`
+      schema = schema.items
+    } else {
+      path = childPath(path, key)
+      schema = propertyOf(schema, key) ?? schema
+    }
+  }
+  return { path, schema }
+}
+
+/** Of an unknown field: the known name that was probably meant, else all of them. */
+export function unknownNameFix(name: string, known: readonly string[]): string {
+  const near = nearestName(name, known)
+  if (near !== '') return `did you mean ${near}?`
+  return known.length === 0 ? 'remove it' : `remove it; known here: ${known.join(', ')}`
+}
+
+function unknownFieldFix(schema: JsonSchema, name: string): string {
+  return unknownNameFix(name, Object.keys(schema.properties ?? {}))
+}
+
+const TYPE_NAMES: Readonly<Record<JsonSchema['type'], string>> = {
+  object: 'a map',
+  array: 'a list',
+  string: 'a text',
+  integer: 'a whole number',
+  boolean: 'true or false',
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object') return 'a map'
+  if (typeof value === 'string') return 'a text'
+  return shown(value)
+}
+
+function typeFix(schema: JsonSchema): string {
+  switch (schema.type) {
+    case 'object': {
+      const names = Object.keys(schema.properties ?? {})
+      return names.length === 0 ? 'write {}' : `write a map of ${names.join(', ')}`
+    }
+    case 'array':
+      return 'write a list'
+    case 'string':
+      return 'write a text, in quotes if it looks like a number, true or false'
+    case 'integer':
+      return `write a whole number ${rangeOf(schema)}`
+    case 'boolean':
+      return 'write true or false, without quotes'
+  }
+}
+
+function rangeOf({ minimum = 0, maximum = 0 }: JsonSchema): string {
+  return `from ${minimum} to ${maximum}`
+}
+
+function choiceFix(choices: readonly string[], value: unknown): string {
+  const named = choices.filter((choice) => choice !== '')
+  const near = typeof value === 'string' ? nearestName(value, named) : ''
+  return near === '' ? `write one of ${named.join(', ')}` : `did you mean ${near}?`
+}
+
+function firstSentence(description: string): string {
+  const end = description.search(/[.:;](\s|$)/)
+  return end < 0 ? description : description.slice(0, end)
+}

@@ -1,0 +1,315 @@
+// Attacks on the request path: whatever a client sends, upstream sees exactly the identity that was authenticated, or nothing.
+
+import assert from 'node:assert/strict'
+import type { ClientHttp2Session } from 'node:http2'
+import { connect as tcpConnect } from 'node:net'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { createCA, type KeyPair } from '../src/io/pki.ts'
+import { h2Connect, h2Request, valuesOf } from './harness/h2-client.ts'
+import {
+  CONTINUATION,
+  END_STREAM,
+  frame,
+  GOAWAY,
+  HEADERS,
+  headerBlock,
+  headersFrames,
+  openFrames,
+  PING,
+  RST_STREAM,
+  readFrames,
+  rstStream,
+  SETTINGS,
+} from './harness/h2-frames.ts'
+import { http1Connect, http1Request, requestHead } from './harness/http1-client.ts'
+import { type InProcessGateway, startInProcess } from './harness/in-process.ts'
+import { clientPair, clusterObject } from './harness/objects.ts'
+import { openRaw, type RawConnection } from './harness/raw-clients.ts'
+import { type Http1Stub, startHttp1Stub } from './harness/stub-http1.ts'
+import { reply, replyReview, type SeenRequest, type StubUpstream, startStub } from './harness/stub-upstream.ts'
+import { waitFor } from './harness/wait.ts'
+
+const HOST = 'prod.example.com'
+const EXEC_HOST = 'exec.example.com'
+const EXEC = '/api/v1/namespaces/default/pods/p/exec?command=sh'
+const clientCA: KeyPair = createCA({ commonName: 'clients of prod' })
+const alice = clientPair(clientCA, 'alice', ['dev'])
+const ALICE_GROUPS = ['dev', 'system:authenticated']
+let stub: StubUpstream
+let other: StubUpstream
+let http1: Http1Stub
+let gateway: InProcessGateway
+let session: ClientHttp2Session
+
+before(async () => {
+  stub = await startStub()
+  other = await startStub()
+  http1 = await startHttp1Stub()
+  gateway = await startInProcess(
+    [
+      clusterObject([stub], { clientCA, spec: { authentication: { tokenFailureTTLSeconds: 0 } } }),
+      clusterObject([other], { name: 'other.example.com', clientCA }),
+      clusterObject([], {
+        name: EXEC_HOST,
+        clientCA,
+        spec: {
+          servers: [{ endpoint: http1.url }],
+          clientConfig: { bearerToken: Buffer.from('gateway-token').toString('base64'), insecure: true },
+        },
+      }),
+    ],
+    { headerTimeoutMs: 2_000 },
+  )
+  session = h2Connect({ port: gateway.port, serverName: HOST, certificate: alice })
+})
+after(async () => {
+  session.destroy()
+  await gateway.stop()
+  await stub.stop()
+  await other.stop()
+  await http1.stop()
+})
+beforeEach(() => {
+  stub.seen.length = 0
+  other.seen.length = 0
+  http1.upgrades.length = 0
+  http1.seen.length = 0
+  stub.answer = (request) => reply(request, 200, '{"kind":"Stub"}')
+  stub.answerToken = undefined
+  stub.answerAccess = (review) => replyReview(review, { allowed: false, reason: 'no' })
+  stub.tokens.clear()
+})
+
+const asAlice = (): { port: number; serverName: string; cert: KeyPair } => ({
+  port: gateway.port,
+  serverName: HOST,
+  cert: alice,
+})
+
+/** All that upstream was told about who sent the request. */
+function identityOf(request: SeenRequest): Record<string, string[]> {
+  const told: Record<string, string[]> = {}
+  for (let i = 0; i + 1 < request.raw.length; i += 2) {
+    const name = request.raw[i] ?? ''
+    if (!/impersonate|x-remote|authorization|x-forwarded-user/.test(name)) continue
+    told[name] = [...(told[name] ?? []), request.raw[i + 1] ?? '']
+  }
+  return told
+}
+
+const ALICE = {
+  authorization: ['Bearer gateway-token'],
+  'impersonate-user': ['alice'],
+  'impersonate-group': ALICE_GROUPS,
+}
+
+/** Exactly alice, whose certificate also has a credential id. */
+function assertAlice(request: SeenRequest | undefined): void {
+  assert.ok(request, 'nothing was forwarded')
+  const { 'impersonate-extra-authentication.kubernetes.io%2fcredential-id': credential, ...told } = identityOf(request)
+  assert.deepEqual(told, ALICE)
+  assert.match(credential?.join() ?? '', /^X509SHA256=[0-9a-f]{64}$/)
+}
+
+/** The gateway still serves others. */
+async function assertServing(): Promise<void> {
+  const fresh = h2Connect({ port: gateway.port, serverName: HOST, certificate: alice })
+  try {
+    assert.equal((await h2Request(fresh, [])).status, 200)
+  } finally {
+    fresh.destroy()
+  }
+}
+
+describe('identity in header fields', () => {
+  const dropped: [string, string[]][] = [
+    ['front-proxy fields', ['X-Remote-User: admin', 'X-REMOTE-GROUP: system:masters', 'x-remote-uid: 0']],
+    ['front-proxy extras', ['X-Remote-Extra-Scopes: all', 'x-Remote-eXtra-Foo%2fbar: x']],
+    ['an empty Impersonate-User is none', ['Impersonate-User:']],
+    ['impersonation fields of the future', ['Impersonate-Tenant: root', 'IMPERSONATE-X-Y: z']],
+    ['Connection lists the identity', ['Connection: Impersonate-User, x-foo', 'X-Foo: 1']],
+    ['Connection lists it in other letters', ['Connection: IMPERSONATE-user , impersonate-GROUP,keep-alive']],
+    ['several Connection lines', ['Connection: keep-alive', 'Connection: impersonate-group', 'connection: authorization']],
+    ['Connection lists extras', ['Connection: impersonate-extra-authentication.kubernetes.io%2fcredential-id']],
+    ['Basic credentials', ['Authorization: Basic YWRtaW46YWRtaW4=']],
+    ['two Authorization lines', ['Authorization: Basic eA==', 'authorization: Basic eQ==']],
+    ['credentials for a proxy', ['Proxy-Authorization: Bearer x', 'Proxy-Connection: keep-alive']],
+  ]
+  for (const [name, fields] of dropped) {
+    test(`HTTP/1.1: ${name}: dropped`, async () => {
+      const answer = await http1Request(asAlice(), requestHead('GET /api/v1/pods', fields))
+      assert.equal(answer.status, 200)
+      assert.equal(stub.seen.length, 1)
+      assertAlice(stub.seen[0])
+      for (const gone of ['connection', 'x-foo', 'proxy-authorization', 'proxy-connection']) {
+        assert.deepEqual(stub.seen[0]?.values(gone), [])
+      }
+    })
+  }
+
+  const refused: [string, string[]][] = [
+    ['a uid without a user', ['Impersonate-Uid: 0']],
+    ['a uid in other letters', ['IMPERSONATE-UID: 0']],
+    ['a group without a user', ['Impersonate-Group: system:masters']],
+    ['several groups', ['impersonate-group: a', 'Impersonate-Group: system:masters']],
+    ['an extra without a user', ['Impersonate-Extra-Scopes: all']],
+    ['a group beside an empty user', ['Impersonate-User:', 'Impersonate-Group: system:masters']],
+    ['bytes that are no UTF-8', ['Impersonate-User: \xff\xfe']],
+  ]
+  for (const [name, fields] of refused) {
+    test(`HTTP/1.1: ${name}: 400, nothing forwarded`, async () => {
+      const answer = await http1Request(asAlice(), Buffer.from(requestHead('GET /api/v1/pods', fields), 'latin1'))
+      assert.equal(answer.status, 400)
+      assert.equal(stub.seen.length, 0)
+    })
+    test(`HTTP/2: ${name}: 400, nothing forwarded`, async () => {
+      const list = fields.flatMap((field) => {
+        const colon = field.indexOf(':')
+        return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()]
+      })
+      assert.equal((await h2Request(session, list)).status, 400)
+      assert.equal(stub.seen.length, 0)
+    })
+  }
+
+  test('HTTP/2: fields that speak for somebody else are dropped', async () => {
+    const list = ['x-remote-user', 'admin', 'x-remote-group', 'system:masters', 'impersonate-tenant', 'root']
+    assert.equal((await h2Request(session, list)).status, 200)
+    assertAlice(stub.seen[0])
+  })
+
+  test('a user whom access reviews refuse: 403, nothing forwarded', async () => {
+    const answer = await http1Request(
+      asAlice(),
+      requestHead('GET /api/v1/pods', ['Impersonate-User: admin', 'Impersonate-Uid: 7']),
+    )
+    assert.equal(answer.status, 403)
+    assert.equal(stub.seen.length, 0)
+  })
+
+  test('of two users the first counts, and only that one is reviewed and sent', async () => {
+    const asked: unknown[] = []
+    stub.answerAccess = (review) => {
+      const { resource, name } = review.spec['resourceAttributes'] as Record<string, string>
+      asked.push([resource, name])
+      replyReview(review, { allowed: name === 'bob' })
+    }
+    const fields = ['Impersonate-User: bob', 'impersonate-user: admin', 'IMPERSONATE-USER: root']
+    const answer = await http1Request(asAlice(), requestHead('GET /api/v1/pods', fields))
+    assert.equal(answer.status, 200)
+    assert.deepEqual(asked, [['users', 'bob']])
+    assert.deepEqual(identityOf(stub.seen[0] as SeenRequest), {
+      authorization: ['Bearer gateway-token'],
+      'impersonate-user': ['bob'],
+      'impersonate-group': ['system:authenticated'],
+    })
+  })
+})
+
+describe('header injection', () => {
+  for (const [name, value] of [
+    ['CR LF', 'a\r\n b'],
+    ['CR', 'a\rImpersonate-User: admin'],
+    ['LF', 'a\nImpersonate-User: admin'],
+    ['NUL', 'a\0b'],
+    ['DEL', 'a\x7fb'],
+    ['ESC', 'a\x1bb'],
+  ]) {
+    test(`HTTP/1.1: ${name} in a value: 400 and the connection ends`, async () => {
+      const client = await http1Connect(asAlice())
+      client.send(requestHead('GET /api/v1/pods', [`X-Foo: ${value}`]))
+      assert.equal((await client.response()).status, 400)
+      await client.raw.closed
+      assert.equal(stub.seen.length, 0)
+    })
+  }
+
+  const request = [':method', 'GET', ':path', '/api/v1/pods', ':scheme', 'https', ':authority', HOST]
+  for (const [name, list] of [
+    ['CR LF in a value', [...request, 'x-foo', 'a\r\nimpersonate-user: admin']],
+    ['LF in a value', [...request, 'x-foo', 'a\nb']],
+    ['NUL in a value', [...request, 'x-foo', 'a\0b']],
+    ['an upper-case name', [...request, 'Impersonate-User', 'admin']],
+    ['a name with a space', [...request, 'impersonate-user ', 'admin']],
+    ['a name with a colon', [...request, 'x:impersonate-user', 'admin']],
+    ['a name with CR LF', [...request, 'x\r\nimpersonate-user', 'admin']],
+    ['an empty name', [...request, '', 'admin']],
+    ['connection', [...request, 'connection', 'impersonate-user']],
+    ['transfer-encoding', [...request, 'transfer-encoding', 'chunked']],
+    ['upgrade', [...request, 'upgrade', 'websocket']],
+    ['a pseudo-header field behind others', [...request.slice(2), 'x-foo', '1', ':method', 'GET']],
+    ['two paths', [...request, ':path', '/api/v1/secrets']],
+    ['a status', [...request, ':status', '200']],
+    ['no path', [':method', 'GET', ':scheme', 'https', ':authority', HOST]],
+    ['an empty path', [':method', 'GET', ':path', '', ':scheme', 'https', ':authority', HOST]],
+    ['a path with CR LF', [':method', 'GET', ':path', '/a\r\nx: y', ':scheme', 'https', ':authority', HOST]],
+    ['a method with a space', [':method', 'GET /x', ':path', '/', ':scheme', 'https', ':authority', HOST]],
+    ['host beside another authority', [...request, 'host', 'other.example.com']],
+    ['two content-lengths', [...request, 'content-length', '0', 'content-length', '5']],
+  ] as const) {
+    test(`HTTP/2: ${name}: never forwarded`, async () => {
+      const client = await openFrames(asAlice())
+      client.send(headersFrames(1, headerBlock(list)))
+      await waitFor('a reset, a refusal or the end', () =>
+        readFrames(client.received()).some(
+          ({ type, stream }) => ((type === RST_STREAM || type === HEADERS) && stream === 1) || type === GOAWAY,
+        ),
+      )
+      client.destroy()
+      assert.equal(stub.seen.length, 0)
+      assert.equal(other.seen.length, 0)
+    })
+  }
+
+  type TokenUser = { username: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> }
+  const bad: [string, TokenUser][] = [
+    ['name with CR LF', { username: 'eve\r\nImpersonate-Group: system:masters' }],
+    ['name with LF', { username: 'eve\nadmin' }],
+    ['name with NUL', { username: 'eve\0' }],
+    ['name with a space at the end', { username: 'admin ' }],
+    ['no name', { username: '' }],
+    ['group with CR LF', { username: 'eve', groups: ['a\r\nImpersonate-Group: system:masters'] }],
+    ['uid with LF', { username: 'eve', uid: '1\n2' }],
+    ['extra with NUL', { username: 'eve', extra: { scopes: ['a\0'] } }],
+  ]
+  for (const [name, user] of bad) {
+    test(`a token whose user has a ${name}: 401, nothing forwarded`, async () => {
+      stub.answerToken = (review) => replyReview(review, { authenticated: true, user })
+      const client = h2Connect({ port: gateway.port, serverName: HOST })
+      const answer = await h2Request(client, ['authorization', `Bearer ${name}`])
+      client.destroy()
+      assert.equal(answer.status, 401)
+      assert.equal(stub.seen.length, 0)
+    })
+  }
+
+  for (const name of ['eve\r\nImpersonate-Group: system:masters', 'eve\nx', 'eve\0admin', ' eve']) {
+    test(`a certificate for ${JSON.stringify(name)}: 401, nothing forwarded`, async () => {
+      const client = h2Connect({ port: gateway.port, serverName: HOST, certificate: clientPair(clientCA, name) })
+      const answer = await h2Request(client, [])
+      client.destroy()
+      assert.equal(answer.status, 401)
+      assert.equal(stub.seen.length, 0)
+    })
+  }
+
+  test('an extra key with CR LF arrives escaped, as one name', async () => {
+    stub.tokens.set('t', { username: 'eve', extra: { 'a\r\nimpersonate-group': ['v'] } })
+    const client = h2Connect({ port: gateway.port, serverName: HOST })
+    await h2Request(client, ['authorization', 'Bearer t'])
+    client.destroy()
+    assert.deepEqual(stub.seen[0]?.values('impersonate-extra-a%0d%0aimpersonate-group'), ['v'])
+    assert.deepEqual(stub.seen[0]?.values('impersonate-group'), ['system:authenticated'])
+  })
+
+  test('names beyond ASCII arrive as UTF-8 bytes', async () => {
+    stub.tokens.set('t', { username: 'Zoë 王, O=x/%2F', groups: ['größe'] })
+    const client = h2Connect({ port: gateway.port, serverName: HOST })
+    await h2Request(client, ['authorization', 'Bearer t'])
+    client.destroy()
+    const utf8 = (values: string[] | undefined): string[] =>
+      (values ?? []).map((value) => Buffer.from(value, 'latin1').toString('utf8'))
+    assert.deepEqual(utf8(stub.seen[0]?.values('impersonate-user')), ['Zoë 王, O=x/%2F'])
+    assert.deepEqual(utf8(stub.seen[0]?.values('impersonate-group')), ['größe', 'system:authenticated'])
+  })
+})
