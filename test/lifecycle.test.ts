@@ -61,6 +61,11 @@ async function readyz(adminPort: number): Promise<{ code: number; text: string }
   return { code: response.status, text: await response.text() }
 }
 
+/** Fails when the drain ends although nothing has changed: looks many times. */
+async function assertDraining(gateway: InProcessGateway): Promise<void> {
+  for (let i = 0; i < 30; i++) assert.equal((await readyz(gateway.adminPort)).code, 500)
+}
+
 /** '' when the port takes connections, else why not. */
 function connectError(port: number): Promise<string> {
   return new Promise((resolve) => {
@@ -168,6 +173,7 @@ describe('drain', () => {
     const goaway = once(session, 'goaway')
     const stopped = gateway.stop()
     await goaway
+    await assertDraining(gateway)
     for (const review of held) replyReview(review, { authenticated: true, user: { username: 'bob' } })
     assert.equal((await response).status, 200)
     await stopped
@@ -197,6 +203,7 @@ describe('drain', () => {
     const goaway = once(session, 'goaway')
     const stopped = gateway.stop()
     await goaway
+    await assertDraining(gateway)
     const response = h2Response(stream)
     stream.resume()
     const { body, resetCode } = await response

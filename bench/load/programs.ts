@@ -76,7 +76,7 @@ export class Programs {
       'haproxy.cfg',
       `global
   nbthread 1
-  maxconn 60000
+  maxconn 8000
 defaults
   mode http
   timeout connect 5s

@@ -47,8 +47,10 @@ export function pathSegments(path: string): string[] {
   return [...path.matchAll(/\[([^\]]*)\]|[^.[\]]+/g)].map((match) => match[1] ?? match[0])
 }
 
-/** A value in a message: JSON, cut at 60 characters. */
+/** A value in a message: JSON of at most 60 characters; of lists and maps only what they are. */
 export function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value)
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object' && value !== null) return 'a map'
+  const text = JSON.stringify(value) ?? 'nothing'
   return text.length > 60 ? `${text.slice(0, 57)}...` : text
 }

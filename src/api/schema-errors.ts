@@ -6,22 +6,31 @@ import type { JsonSchema } from './json-schema.ts'
 import { nearestName } from './nearest-name.ts'
 import { propertyOf } from './object-shape.ts'
 
-export type SchemaCheck = (value: unknown, path: string) => readonly FieldProblem[]
+export interface ShapeErrors {
+  /** At most one for each path; unknown fields included. */
+  readonly problems: readonly FieldProblem[]
+  /** Paths at which something of a wrong type stands: what it should have said is unknown. */
+  readonly mistyped: ReadonlySet<string>
+}
 
-/** Compiles `schema`; what it returns reports every mistake, unknown fields included, at most one for each path. */
+/** `path` is where `value` stands in its object. */
+export type SchemaCheck = (value: unknown, path: string) => ShapeErrors
+
 export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
   // The formats are checked by rules of our own, with better messages.
   const ajv = new Ajv({ allErrors: true, verbose: true, formats: { byte: true, 'date-time': true } })
   const validate: ValidateFunction = ajv.compile(strict(schema))
   return (value, path) => {
-    if (validate(value)) return []
     const byPath = new Map<string, FieldProblem>()
+    const mistyped = new Set<string>()
+    if (validate(value)) return { problems: [], mistyped }
     // The list is ajv's own, and its type is a union of what its keywords report.
     for (const error of (validate.errors ?? []) as DefinedError[]) {
       const problem = describe(schema, error, path)
       if (!byPath.has(problem.path)) byPath.set(problem.path, problem)
+      if (error.keyword === 'type') mistyped.add(problem.path)
     }
-    return [...byPath.values()]
+    return { problems: [...byPath.values()], mistyped }
   }
 }
 

@@ -1,7 +1,7 @@
 // Finds the value of each setting: flag, then variable, then file, then default. Collects every mistake on the way.
 
 import { isCollection, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
-import { nearestName } from '../core/nearest-name.ts'
+import { nearestName } from '../api/nearest-name.ts'
 import type { Mistake, ValueParser } from './setting-values.ts'
 
 /** One row of the table of settings. */

@@ -2,7 +2,7 @@
 // that the CA vouches for. Nothing that exists is overwritten without --force: a replaced CA cuts off everybody.
 
 import { UserError } from '../api/field-errors.ts'
-import { canonicalIp } from '../core/ip-address.ts'
+import { canonicalIp } from '../api/ip-address.ts'
 import { createCA, issueCertificate } from '../io/pki.ts'
 import { existingPairFiles, readKeyPair, writeKeyPair } from '../io/pki-files.ts'
 
@@ -66,6 +66,8 @@ export function certsClient(options: CertsClientOptions): number {
     const { dir, user, groups, uid } = options
     if (user === '') throw new UserError('no user given', 'name one: --user alice')
     if (uid === '') throw new UserError('the uid is empty', 'leave --uid out, or give one')
+    if (options.days !== undefined && !(options.days >= 1))
+      throw new UserError('the validity is no number of days', 'mend --days')
     const name = options.name ?? fileNameOf(user)
     if (name === CA_NAME || name === SERVING_NAME) {
       throw new UserError(

@@ -2,9 +2,9 @@
 
 import { stringify } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
+import { nearestName } from '../api/nearest-name.ts'
 import { compileCluster } from '../core/compile-cluster.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
-import { nearestName } from '../core/nearest-name.ts'
 import { loadDirectory } from '../io/files-source.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { readTextFile } from '../io/pki-files.ts'

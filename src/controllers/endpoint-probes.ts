@@ -14,7 +14,7 @@ export interface ProbeEvents {
 export interface EndpointProbes {
   /** Follows the cluster table: new endpoints are probed at once, gone ones no more. */
   sync(): void
-  /** Probes again soon: a connection to it broke. */
+  /** Probes again soon: a connection to it broke, or what connects to it has changed. */
   hurry(cluster: string, endpoint: string): void
   /** Resolves when every endpoint has been probed once. */
   firstRound(): Promise<void>
@@ -26,6 +26,8 @@ interface Prober {
   readonly url: string
   timer: NodeJS.Timeout | undefined
   running: boolean
+  /** The next probe comes soon, or is to follow the running one soon. */
+  hurried: boolean
   probed: boolean
   stopped: boolean
 }
@@ -61,6 +63,7 @@ export function startEndpointProbes(
     const endpoint = live?.endpoints.byUrl(prober.url)
     if (live === undefined || endpoint === undefined) return
     prober.running = true
+    prober.hurried = false
     const { intervalMs } = live.compiled.healthCheck
     try {
       const message = await probe(live, endpoint, upstreams)
@@ -69,7 +72,7 @@ export function startEndpointProbes(
       prober.running = false
       prober.probed = true
       settle()
-      schedule(prober, intervalMs * (1 - JITTER + 2 * JITTER * random()))
+      schedule(prober, prober.hurried ? HURRY_MS : intervalMs * (1 - JITTER + 2 * JITTER * random()))
     }
   }
 
@@ -109,6 +112,7 @@ export function startEndpointProbes(
             url,
             timer: undefined,
             running: false,
+            hurried: false,
             probed: false,
             stopped: false,
           }
@@ -125,7 +129,11 @@ export function startEndpointProbes(
     },
     hurry(cluster, endpoint) {
       const prober = probers.get(keyOf(cluster, endpoint))
-      if (prober !== undefined && !prober.running) schedule(prober, HURRY_MS)
+      // The first one is on its way already. A storm must not put the probe off again and again.
+      if (prober === undefined || prober.hurried || !(prober.probed || prober.running)) return
+      prober.hurried = true
+      // What runs now may have seen the state of before.
+      if (!prober.running) schedule(prober, HURRY_MS)
     },
     firstRound() {
       return new Promise((resolve) => {

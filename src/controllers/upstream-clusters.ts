@@ -40,9 +40,12 @@ export function createUpstreamClustersController(parts: UpstreamClustersParts): 
         continue
       }
       try {
-        compiled.push(compileCluster(resolved))
+        const next = compileCluster(resolved)
+        // Certificates that OpenSSL does not take are found here, and not in the handshakes of clients.
+        contexts.forCluster(next)
+        compiled.push(next)
       } catch (error) {
-        // A bug of ours must not take the other clusters along: what was in force stays.
+        // What slipped through validation must not take the other clusters along: what was in force stays.
         log.error('cluster cannot be compiled', { cluster: name, error })
         if (current !== undefined) compiled.push(current)
       }
@@ -52,8 +55,8 @@ export function createUpstreamClustersController(parts: UpstreamClustersParts): 
     clusters.apply(compiled, clock.monotonic())
     contexts.update(compiled)
     for (const name of known.keys()) if (clusters.get(name) === undefined) upstreams.remove(name)
-    for (const cluster of compiled) {
-      if (known.get(cluster.name) === cluster.revision) continue
+    const changed = compiled.filter((cluster) => known.get(cluster.name) !== cluster.revision)
+    for (const cluster of changed) {
       upstreams.update(cluster)
       log.info('cluster applied', {
         cluster: cluster.name,
@@ -62,6 +65,8 @@ export function createUpstreamClustersController(parts: UpstreamClustersParts): 
       })
     }
     probes.sync()
+    // A repaired CA, credential or check must not wait for the next interval.
+    for (const { name, endpoints } of changed) for (const { url } of endpoints) probes.hurry(name, url)
     endOrphans(parts, before, endpointsOf(clusters), running)
     parts.events.applied(clusters.generation, [...clusters.names()], change.problems)
   }

@@ -1,9 +1,9 @@
 // Who may use a cluster at all: spec.accessControl. `deny` is asked first; a non-empty `allow` refuses everybody whom
 // it does not name. Authentication comes first, so this sees verified users.
 
+import { parseIp } from '../api/ip-address.ts'
 import type { UserInfo } from '../api/user.ts'
 import type { CompiledAccess, CompiledAccessRule, CompiledCidr } from './compiled-cluster.ts'
-import { parseIp } from './ip-address.ts'
 import { anyInList, inList } from './match-list.ts'
 
 export interface AccessRefusal {

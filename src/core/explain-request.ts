@@ -1,12 +1,12 @@
 // What the gateway would do with a request, without doing it: the steps of src/gateway/serve.ts in their order, as far
 // as configuration decides them. Health of endpoints and fill levels of limits are not known here.
 
+import { canonicalIp } from '../api/ip-address.ts'
 import { ANONYMOUS_USER, type UserInfo } from '../api/user.ts'
 import { checkAccess } from './access-list.ts'
 import { assumeUser } from './assume-user.ts'
 import type { CompiledCluster, CompiledPolicy } from './compiled-cluster.ts'
 import { checkDegrade, degradeMessage, effectiveMode } from './degrade.ts'
-import { canonicalIp } from './ip-address.ts'
 import { type ClusterIndex, type LookupKey, lookupCluster, normalizeHost } from './lookup-cluster.ts'
 import { matchPolicy } from './match-policy.ts'
 import { REFUSAL_TABLE, type RefusalReason } from './refusal.ts'

@@ -1,8 +1,8 @@
 // Which cluster a request is for: path prefix, host name, destination IP, listener port, default; in this order.
 // The index is built once per change; a lookup by host is one map access on a normalised name.
 
+import { canonicalIp } from '../api/ip-address.ts'
 import type { CompiledCluster } from './compiled-cluster.ts'
-import { canonicalIp } from './ip-address.ts'
 import { absoluteFormAuthority, originForm } from './request-target.ts'
 
 export interface ClusterIndex {

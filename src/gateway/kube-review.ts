@@ -42,9 +42,14 @@ export function reviewCall(gw: Gateway, live: LiveCluster, path: string): Review
 function readyEndpoints(gw: Gateway, live: LiveCluster): string[] {
   const nowMs = gw.clock.monotonic()
   const ready: string[] = []
-  live.compiled.endpoints.forEach((endpoint, i) => {
-    if (live.endpoints.available(i, nowMs)) ready.push(endpoint.url)
+  const unchecked: string[] = []
+  live.compiled.endpoints.forEach(({ url }, i) => {
+    const endpoint = live.endpoints.view(i)
+    if (live.endpoints.available(i, nowMs)) ready.push(url)
+    else if (endpoint?.enabled === true && endpoint.health.state === 'unknown') unchecked.push(url)
   })
+  // As for the clients' requests: one that nobody has checked yet is better than none.
+  if (ready.length === 0) ready.push(...unchecked)
   const start = Math.floor(gw.random() * ready.length)
   return [...ready.slice(start), ...ready.slice(0, start)]
 }

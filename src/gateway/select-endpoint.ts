@@ -27,8 +27,21 @@ export function selectEndpoint(gw: Gateway, selection: Selection, tried: Readonl
   const left = tried.size === 0 ? endpoints : endpoints.filter((endpoint) => !tried.has(endpoint.url))
   const hash = policy.strategy === 'Affinity' ? affinityHash(selection.user, selection.remoteAddress) : 0
   const at = PICKERS[policy.strategy](left, { random: gw.random, cursor, affinityHash: hash, exclude: -1 })
-  const endpoint = left[at]
+  const endpoint = left[at] ?? unchecked(left)
   if (endpoint === undefined) return undefined
   const upstream = gw.upstreams.get(cluster.name, endpoint.url)
   return upstream === undefined ? undefined : { endpoint, upstream }
+}
+
+/**
+ * An endpoint that nobody has checked yet is better than none: where a cluster has just come, or all of its endpoints were
+ * replaced at once, requests need not be refused until the first checks are in.
+ */
+function unchecked(endpoints: readonly Endpoint[]): Endpoint | undefined {
+  let best: Endpoint | undefined
+  for (const endpoint of endpoints) {
+    if (!endpoint.enabled || endpoint.health.state !== 'unknown') continue
+    if (best === undefined || endpoint.inFlight < best.inFlight) best = endpoint
+  }
+  return best
 }

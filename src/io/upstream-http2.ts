@@ -27,6 +27,8 @@ const STREAMS_BEFORE_SETTINGS = 100
 /** Connections of a class at most; beyond it requests queue inside a connection. */
 const MAX_SESSIONS = 64
 const IDLE_CLOSE_MS = 60_000
+/** A server that has not sent its SETTINGS by then will not: the connection counts as failed. */
+const SETTINGS_TIMEOUT_MS = 5_000
 /** Connections that may close under a waiting request before it is given up. */
 const MAX_LOST_CONNECTIONS = 2
 
@@ -41,10 +43,13 @@ interface Waiting {
 /** A group of HTTP/2 sessions to one endpoint. */
 export class Http2Sessions {
   readonly #connector: Http2Connector
+  /** Those whose peer has sent its SETTINGS. */
   readonly #sessions: Session[] = []
+  readonly #opening = new Set<Session>()
   #waiting: Waiting[] = []
+  /** Connections on their way, from the call until the SETTINGS. */
   #connecting = 0
-  #closed = false
+  #state: 'open' | 'draining' | 'destroyed' = 'open'
 
   constructor(connector: Http2Connector) {
     this.#connector = connector
@@ -63,15 +68,15 @@ export class Http2Sessions {
     return stream
   }
 
-  /** No new requests; running ones go on until they end. */
+  /** No new requests; those that were taken go on until they end, also when they wait for a connection. */
   drain(): void {
-    this.#closed = true
+    if (this.#state === 'open') this.#state = 'draining'
     for (const session of this.#sessions) session.drain()
   }
 
   destroy(): void {
-    this.#closed = true
-    for (const session of [...this.#sessions]) session.destroy()
+    this.#state = 'destroyed'
+    for (const session of [...this.#sessions, ...this.#opening]) session.destroy()
   }
 
   #free(): Session | undefined {
@@ -99,25 +104,35 @@ export class Http2Sessions {
   #connect(): void {
     this.#connecting++
     this.#connector.connect().then(
-      (socket) => {
-        this.#connecting--
-        this.#start(socket)
-      },
+      (socket) => this.#start(socket),
       (error: Error) => {
-        this.#connecting--
-        if (this.#connecting === 0) this.#failWaiting(error)
+        this.#connector.onBroken(error)
+        this.#onConnectFailed()
       },
     )
   }
 
   #start(socket: TLSSocket): void {
-    const session = new Session(socket, this.#connector, (gone) => {
-      const at = this.#sessions.indexOf(gone)
-      if (at >= 0) this.#sessions.splice(at, 1)
+    if (this.#state === 'destroyed') {
+      socket.destroy()
+      this.#onConnectFailed()
+      return
+    }
+    const session = new Session(socket, this.#connector, {
+      onReady: () => {
+        this.#opening.delete(session)
+        this.#connecting--
+        this.#sessions.push(session)
+        this.#dispatch()
+        if (this.#state === 'draining') session.drain()
+      },
+      onGone: () => {
+        if (this.#opening.delete(session)) this.#onConnectFailed()
+        const at = this.#sessions.indexOf(session)
+        if (at >= 0) this.#sessions.splice(at, 1)
+      },
     })
-    this.#sessions.push(session)
-    session.whenReady(() => this.#dispatch())
-    if (this.#closed) session.drain()
+    this.#opening.add(session)
   }
 
   #dispatch(): void {
@@ -133,23 +148,31 @@ export class Http2Sessions {
     }
   }
 
-  /** Nothing of these has been sent: every one may be sent elsewhere. */
-  #failWaiting(error: Error): void {
-    this.#connector.onBroken(error)
+  /** Nothing of those that wait has been sent: every one may be sent elsewhere. */
+  #onConnectFailed(): void {
+    this.#connecting--
+    if (this.#connecting > 0) return
     const waiting = this.#waiting
     this.#waiting = []
     for (const next of waiting) next.stream.fail('refused')
   }
 }
 
+interface SessionEvents {
+  /** The peer's SETTINGS have come. At most once, and not after `onGone`. */
+  onReady(): void
+  /** The connection is over, whether or not it was ever ready. */
+  onGone(): void
+}
+
 /** One connection: `connecting` until the peer's SETTINGS have come, `open`, `draining` after GOAWAY, then gone. */
 class Session {
   readonly #session: ClientHttp2Session
   readonly #connector: Http2Connector
-  readonly #onGone: (session: Session) => void
+  readonly #events: SessionEvents
   readonly #ping: NodeJS.Timeout
+  readonly #settingsDeadline: NodeJS.Timeout
   #ready = false
-  #onReady: (() => void) | undefined
   #draining = false
   #lost = false
   #idleSince = 0
@@ -157,9 +180,9 @@ class Session {
   streams = 0
   maxStreams: number = STREAMS_BEFORE_SETTINGS
 
-  constructor(socket: TLSSocket, connector: Http2Connector, onGone: (session: Session) => void) {
+  constructor(socket: TLSSocket, connector: Http2Connector, events: SessionEvents) {
     this.#connector = connector
-    this.#onGone = onGone
+    this.#events = events
     const session = connect(`https://${connector.authority}`, {
       createConnection: () => socket,
       settings: {
@@ -186,20 +209,19 @@ class Session {
     session.on('close', () => this.#onClose())
     this.#ping = setInterval(() => this.#check(), PING_INTERVAL_MS)
     this.#ping.unref()
+    this.#settingsDeadline = setTimeout(() => this.#onLost(new Error('no SETTINGS')), SETTINGS_TIMEOUT_MS)
+    this.#settingsDeadline.unref()
   }
 
   get usable(): boolean {
     return this.#ready && !this.#draining && !this.#lost && !this.#session.closed && !this.#session.destroyed
   }
 
-  whenReady(callback: () => void): void {
-    this.#onReady = callback
-  }
-
   #becomeReady(): void {
+    if (this.#ready || this.#lost) return
     this.#ready = true
-    this.#onReady?.()
-    this.#onReady = undefined
+    clearTimeout(this.#settingsDeadline)
+    this.#events.onReady()
   }
 
   request(head: HeaderList, end: boolean, stream: ClientStream): void {
@@ -216,13 +238,19 @@ class Session {
     raw.once('close', () => {
       this.streams--
       this.#idleSince = Date.now()
+      if (this.#draining) this.#closeIdle()
     })
     stream.attach(raw, () => this.#lost)
   }
 
   drain(): void {
     this.#draining = true
-    if (!this.#session.closed && !this.#session.destroyed) this.#session.close()
+    this.#closeIdle()
+  }
+
+  /** Not before the last stream is over: GOAWAY overtakes requests that nghttp2 has still to send, and they would be lost. */
+  #closeIdle(): void {
+    if (this.streams === 0 && !this.#session.closed && !this.#session.destroyed) this.#session.close()
   }
 
   destroy(): void {
@@ -258,9 +286,8 @@ class Session {
     clearInterval(this.#ping)
     // A connection that ends without GOAWAY takes its streams with it.
     if (!this.#draining) this.#onLost(new Error('connection closed'))
-    this.#onGone(this)
-    // Those who waited for the SETTINGS of this connection go elsewhere.
-    this.#becomeReady()
+    clearTimeout(this.#settingsDeadline)
+    this.#events.onGone()
   }
 }
 

@@ -83,6 +83,9 @@ export async function startStub(port = 0): Promise<StubUpstream> {
     cert: pair.certPem,
     key: pair.keyPem,
     allowHTTP1: false,
+    // Asked for, so that a test can see which one the gateway shows.
+    requestCert: true,
+    rejectUnauthorized: false,
     settings: { maxConcurrentStreams: 250, initialWindowSize: 1024 * 1024 },
     maxHeaderListPairs: 10_000,
     maxSendHeaderBlockLength: 8 * 1024 * 1024,

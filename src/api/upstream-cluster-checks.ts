@@ -1,0 +1,163 @@
+// Everything that can be wrong with an UpstreamCluster by itself, all of it at once. Start reading at checkUpstreamCluster.
+// What KubeGateway accepts is accepted, but for mistakes that can only do harm; test/data/upstreamcluster-objects.json is
+// the table.
+
+import { checkClientConfig, checkSecureServing } from './credential-checks.ts'
+import { parseFeatureGates } from './feature-gates.ts'
+import { type FieldProblem, ProblemList, shown } from './field-errors.ts'
+import { checkFlowControlSchemas } from './flow-control-checks.ts'
+import { canonicalIp } from './ip-address.ts'
+import { isTimestamp, parseEndpoint } from './name-syntax.ts'
+import { nearestName } from './nearest-name.ts'
+import { checkObjectHead } from './object-head-checks.ts'
+import { isRecord, type Loose, looseView, normalize } from './object-shape.ts'
+import type { PemChecks } from './ports.ts'
+import { checkAccessRules, checkRules } from './rule-checks.ts'
+import { createSchemaCheck, type ShapeErrors } from './schema-errors.ts'
+import type { DispatchPolicy, UpstreamCluster, UpstreamClusterSpec } from './upstream-cluster.ts'
+import { FEATURE_GATES_ANNOTATION, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from './upstream-cluster.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './upstream-cluster-schema.ts'
+
+const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
+
+/** Every mistake and doubt, at most one error for each path. Takes any JSON value and never throws. */
+export function checkUpstreamCluster(object: unknown, pem: PemChecks): readonly FieldProblem[] {
+  const out = new ProblemList()
+  if (!isRecord(object)) {
+    out.error('', 'is no object', `write a map with apiVersion, kind ${UPSTREAM_CLUSTER_KIND}, metadata and spec`)
+    return out.problems
+  }
+  checkObjectHead(object, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND, out)
+  checkFeatureGates(object, out)
+  const spec = normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, object['spec'] ?? {})
+  const shape = checkSpecShape(spec, 'spec')
+  out.problems.push(...shape.problems)
+  // The schema has vouched for what is left in the view.
+  const view = looseView(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as Loose<UpstreamClusterSpec> | undefined
+  if (view === undefined) return out.problems
+  const rules = new ProblemList()
+  checkSpec(view, pem, rules)
+  return [...out.problems, ...rules.problems.filter((problem) => !follows(problem, shape))]
+}
+
+/** Whether a mistake is only what another one leads to: what has a wrong type looks absent to the rules. */
+function follows({ path }: FieldProblem, shape: ShapeErrors): boolean {
+  if (shape.problems.some((problem) => problem.path === path)) return true
+  for (const wrong of shape.mistyped) {
+    if (wrong.startsWith(`${path}.`)) return true
+    if (wrong.startsWith('spec.flowControl') && path.endsWith('.flowControlSchemaName')) return true
+  }
+  return false
+}
+
+/** The object as it is used, of one in which no error was found: nulls and empty choices gone, defaults filled in. */
+export function normalizeUpstreamCluster(object: unknown): UpstreamCluster {
+  // checkUpstreamCluster found that it is one.
+  const { apiVersion, kind, metadata, spec } = object as UpstreamCluster
+  const { name, uid, resourceVersion, generation, creationTimestamp, labels, annotations } = metadata
+  const optional = { uid, resourceVersion, generation, creationTimestamp, labels, annotations }
+  const given = Object.entries(optional).filter(([, value]) => value !== undefined && value !== null)
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, ...Object.fromEntries(given) },
+    spec: normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as UpstreamClusterSpec,
+  }
+}
+
+function checkFeatureGates(object: Readonly<Record<string, unknown>>, out: ProblemList): void {
+  const metadata = object['metadata']
+  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined
+  const text = isRecord(annotations) ? annotations[FEATURE_GATES_ANNOTATION] : undefined
+  if (typeof text !== 'string') return
+  const { mistakes } = parseFeatureGates(text)
+  if (mistakes.length === 0) return
+  const fix = 'write a list such as DenyAllRequests=true,CloseConnectionWhenIdle=false'
+  out.error(`metadata.annotations[${FEATURE_GATES_ANNOTATION}]`, mistakes.join('; '), fix)
+}
+
+function checkSpec(spec: Loose<UpstreamClusterSpec>, pem: PemChecks, out: ProblemList): void {
+  const https = checkServers(spec, out)
+  checkClientConfig(spec.clientConfig ?? {}, https, 'spec.clientConfig', pem, out)
+  checkSecureServing(spec.secureServing ?? {}, 'spec.secureServing', pem, out)
+  checkFlowControlSchemas(spec.flowControl?.flowControlSchemas ?? [], 'spec.flowControl.flowControlSchemas', out)
+  for (const [index, policy] of (spec.dispatchPolicies ?? []).entries()) {
+    if (policy !== undefined) checkPolicy(policy, spec, `spec.dispatchPolicies[${index}]`, out)
+  }
+  for (const [index, ip] of (spec.addresses?.ips ?? []).entries()) {
+    if (ip === undefined || (!ip.includes('%') && canonicalIp(ip) !== undefined)) continue
+    const fix = 'write an IPv4 or IPv6 address without brackets; host names go to spec.secureServing.serverNames'
+    out.error(`spec.addresses.ips[${index}]`, `${shown(ip)} is no IP address`, fix)
+  }
+  const probe = spec.healthCheck?.path
+  if (probe !== undefined && !/^\/[\x21-\x22\x24-\x7e]*$/.test(probe)) {
+    out.error('spec.healthCheck.path', `${shown(probe)} is no path`, 'write a path that begins with /, such as /readyz')
+  }
+  checkAccessRules(spec.accessControl?.allow ?? [], 'spec.accessControl.allow', out)
+  checkAccessRules(spec.accessControl?.deny ?? [], 'spec.accessControl.deny', out)
+  checkRules(spec.degrade?.exempt ?? [], 'spec.degrade.exempt', out)
+  const expiresAt = spec.degrade?.expiresAt
+  if (expiresAt !== undefined && !isTimestamp(expiresAt)) {
+    out.error(
+      'spec.degrade.expiresAt',
+      `${shown(expiresAt)} is no time`,
+      'write RFC 3339, such as 2030-01-31T18:00:00Z',
+    )
+  }
+  for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
+    if (audience === '') out.error(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
+  }
+}
+
+/** @returns whether a server is asked over TLS */
+function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: ProblemList): boolean {
+  const addresses = new Set<string>()
+  let scheme = ''
+  let https = false
+  for (const [index, server] of servers.entries()) {
+    if (server?.endpoint === undefined) continue
+    const path = `spec.servers[${index}].endpoint`
+    const endpoint = parseEndpoint(server.endpoint)
+    if ('mistake' in endpoint) {
+      out.error(path, `${shown(server.endpoint)} ${endpoint.mistake}`, 'write https://host:port or http://host:port')
+      continue
+    }
+    if (scheme === '') scheme = endpoint.scheme
+    if (endpoint.scheme === 'https') https = true
+    if (endpoint.scheme !== scheme) {
+      out.error(path, `is ${endpoint.scheme}, the servers before are ${scheme}`, 'use one scheme for all servers')
+    } else if (addresses.has(endpoint.address)) {
+      out.warning(path, 'is named twice', 'remove one of the two; use weight to send a server more')
+    }
+    addresses.add(endpoint.address)
+  }
+  return https
+}
+
+function checkPolicy(
+  policy: Loose<DispatchPolicy>,
+  spec: Loose<UpstreamClusterSpec>,
+  path: string,
+  out: ProblemList,
+): void {
+  checkRules(policy.rules ?? [], `${path}.rules`, out)
+  // What servers or limits are named is unknown when that part is broken: no mistakes that follow from another.
+  if (spec.servers !== undefined && spec.servers.length > 0) {
+    const endpoints = spec.servers.map((server) => server?.endpoint ?? '')
+    for (const [index, endpoint] of (policy.upstreamSubset ?? []).entries()) {
+      if (endpoint === undefined || endpoints.includes(endpoint)) continue
+      const message = `${shown(endpoint)} is not in spec.servers`
+      out.error(`${path}.upstreamSubset[${index}]`, message, choose(endpoint, endpoints, 'add it to spec.servers'))
+    }
+  }
+  const { flowControlSchemaName = '' } = policy
+  const names = (spec.flowControl?.flowControlSchemas ?? []).map((schema) => schema?.name ?? '')
+  if (flowControlSchemaName === '' || names.includes(flowControlSchemaName)) return
+  const message = `${shown(flowControlSchemaName)} is not in spec.flowControl.flowControlSchemas`
+  out.error(`${path}.flowControlSchemaName`, message, choose(flowControlSchemaName, names, 'add a schema of that name'))
+}
+
+function choose(name: string, known: readonly string[], otherwise: string): string {
+  const near = nearestName(name, known)
+  return near === '' ? otherwise : `did you mean ${near}?`
+}

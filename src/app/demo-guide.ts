@@ -1,0 +1,73 @@
+// What `portcullis demo` prints: what is running, and lines to copy and paste.
+
+import type { DemoBackend } from './demo-clusters.ts'
+import { DEMO_TOKENS } from './demo-traffic.ts'
+
+export interface GuideFacts {
+  readonly dir: string
+  /** Absolute: it is to hold in every directory. */
+  readonly kubeconfig: string
+  readonly origin: string
+  readonly adminPort: number
+  readonly backends: readonly DemoBackend[]
+}
+
+export function demoGuide({ dir, kubeconfig, origin, adminPort, backends }: GuideFacts): string {
+  const ca = `${dir}/config/pki/ca.crt`
+  const prod = `${origin}/clusters/prod`
+  const admin = `http://127.0.0.1:${adminPort}`
+  const file = `${dir}/config/prod.yaml`
+  const switchTo = (mode: string): string => `sed -i.bak 's/mode: "[A-Za-z]*"/mode: "${mode}"/' ${file}`
+  const running = backends.map(({ name, endpoints }) => `  ${name.padEnd(10)}${endpoints.join('  ')}`)
+  return `
+Portcullis is ready on ${origin}, in front of
+${running.join('\n')}
+Two dozen requests a second are on it: kubelets, controllers, people, and a ci-bot that asks too much.
+
+Look around, through the gateway (alice has a token, admin a client certificate):
+  export KUBECONFIG=${kubeconfig}
+  kubectl get pods
+  kubectl --context staging-alice get deployments
+  kubectl --context prod-admin get nodes -o wide
+  kubectl auth whoami
+  kubectl scale deployment web --replicas 12
+  kubectl get pods --watch
+  kubectl --context default-alice get pods         its server is just ${origin}
+Without kubectl:
+  alice() { curl -s --cacert ${ca} -H 'Authorization: Bearer ${DEMO_TOKENS.alice}' "$@"; }
+  alice ${prod}/api/v1/namespaces/shop/configmaps
+
+Requests of one connection spread over the apiservers; each of these two has served its share:
+  curl -s ${admin}/metrics | grep upstream_requests_total
+List pods too fast (five a second for each ordinary user; controllers are exempt):
+  alice -o /dev/null -w '%{http_code}\\n' '${prod}/api/v1/namespaces/shop/pods?[1-30]' | sort | uniq -c
+
+The degrade switch. Freeze prod: alice is refused and told why, staging and the admin's reserved lane go on; after twenty
+seconds without heartbeats the nodes of prod are NotReady:
+  ${switchTo('Freeze')}
+  kubectl get pods
+  kubectl --context prod-admin get nodes
+Heartbeats first: the nodes come back, all else stays refused. Then reads; then everything:
+  ${switchTo('HeartbeatsOnly')}
+  ${switchTo('ReadOnly')}
+  ${switchTo('Off')}
+
+What would happen to a request, and why:
+  bin/portcullis explain --config-dir ${dir}/config --host prod --user alice GET /api/v1/namespaces/shop/pods
+Break ${file}: the last good version stays in force, and this finds the mistake:
+  bin/portcullis check ${dir}/config
+A user of your own:
+  bin/portcullis certs client --dir ${dir}/config/pki --user dora --group developers
+  bin/portcullis kubeconfig prod --config-dir ${dir}/config --server ${origin} --ca-file ${ca} \\
+    --user-cert ${dir}/config/pki/dora.crt --user-key ${dir}/config/pki/dora.key > ${dir}/dora.kubeconfig
+  kubectl --kubeconfig ${dir}/dora.kubeconfig auth whoami
+
+What it sees:
+  curl -s ${admin}/metrics | grep apiserver_request_total
+  curl -s '${admin}/readyz?verbose'
+  tail -f ${dir}/access.log
+  tail -f ${dir}/gateway.log
+
+Ctrl-C ends all of it.
+`
+}

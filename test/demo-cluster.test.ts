@@ -1,0 +1,286 @@
+// The demo's small clusters, asked directly: identity over HTTP/1.1 and HTTP/2, objects, watches, and kubectl.
+
+import assert from 'node:assert/strict'
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { type DemoCluster, startDemoCluster } from '../src/io/demo-cluster/demo-cluster.ts'
+import { createCA, issueCertificate, type KeyPair } from '../src/io/pki.ts'
+import { h2Connect, h2Open, h2Response } from './harness/h2-client.ts'
+import { type KubeRequest, type KubeResponse, kubeRequest } from './harness/kube-request.ts'
+import { type Credentials, writeKubeconfig } from './harness/kubeconfig.ts'
+import { kubectl } from './harness/kubectl.ts'
+import { waitFor } from './harness/wait.ts'
+
+const ca = createCA({ commonName: 'demo cluster CA' })
+const ADMIN_NAME = 'Ädmin / one, 100%'
+let admin: Credentials
+let gateway: Credentials
+let cluster: DemoCluster
+let dir: string
+
+before(async () => {
+  const certificate = (commonName: string, organizations: readonly string[] = []): KeyPair =>
+    issueCertificate(ca, { commonName, organizations, usage: 'client', uid: `uid-${organizations.length}` })
+  admin = { cert: certificate(ADMIN_NAME, ['system:masters', 'a, b']) }
+  gateway = { cert: certificate('portcullis') }
+  dir = mkdtempSync(join(tmpdir(), 'portcullis-demo-cluster-'))
+  cluster = await startDemoCluster({
+    name: 'tiny',
+    replicas: 2,
+    clientCA: ca.certPem,
+    serverKeyPair: issueCertificate(ca, { commonName: 'kube-apiserver', usage: 'server', ipAddresses: ['127.0.0.1'] }),
+    tokens: new Map([['alice-token', { name: 'alice', uid: '7', groups: ['developers'], extra: {} }]]),
+    gatewayUser: 'portcullis',
+    size: { nodes: 2, scale: 0.5 },
+  })
+})
+
+after(async () => {
+  await cluster.stop()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+function ask(path: string, options: Partial<KubeRequest> = {}, replica = 0): Promise<KubeResponse> {
+  return kubeRequest({ server: cluster.urls[replica] ?? '', ca: ca.certPem, user: admin, path, ...options })
+}
+
+function patch(path: string, type: string, body: unknown, options: Partial<KubeRequest> = {}): Promise<KubeResponse> {
+  return ask(path, { method: 'PATCH', headers: { 'content-type': `application/${type}` }, body, ...options })
+}
+
+const WHOAMI = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+
+test('a client certificate names its user, over HTTP/1.1 and over HTTP/2', async () => {
+  const http1 = (await ask(WHOAMI, { method: 'POST', body: {} })).json().status.userInfo
+  assert.equal(http1.username, ADMIN_NAME)
+  assert.deepEqual(http1.groups, ['system:masters', 'a, b', 'system:authenticated'])
+  assert.equal(http1.uid, 'uid-2')
+  const port = Number(new URL(cluster.urls[0] ?? '').port)
+  const session = h2Connect({ port, ...(admin.cert === undefined ? {} : { certificate: admin.cert }) })
+  const head = [':method', 'POST', ':path', WHOAMI, 'content-type', 'application/json']
+  const http2 = await h2Response(h2Open(session, head))
+  session.destroy()
+  assert.equal(http2.status, 201)
+  assert.deepEqual(JSON.parse(http2.body.toString()).status.userInfo, http1)
+})
+
+test('tokens: known, unknown, none; a certificate of another CA is nobody', async () => {
+  const whoami = (user: Credentials): Promise<KubeResponse> => ask(WHOAMI, { method: 'POST', body: {}, user })
+  assert.equal((await whoami({ token: 'alice-token' })).json().status.userInfo.username, 'alice')
+  assert.equal((await whoami({ token: 'no-token' })).status, 401)
+  assert.equal((await whoami({})).status, 403)
+  const stranger = issueCertificate(createCA({ commonName: 'x' }), { commonName: 'x', usage: 'client' })
+  assert.equal((await whoami({ cert: stranger })).status, 403)
+  assert.equal((await ask('/readyz', { user: {} })).text, 'ok')
+})
+
+test('the gateway user may impersonate and review, and nobody else', async () => {
+  const headers = { 'impersonate-user': 'bob', 'impersonate-group': 'x' }
+  const as = await ask(WHOAMI, { method: 'POST', body: {}, user: gateway, headers })
+  assert.deepEqual(as.json().status.userInfo, { username: 'bob', groups: ['x', 'system:authenticated'] })
+  const refused = await ask(WHOAMI, { method: 'POST', body: {}, user: { token: 'alice-token' }, headers })
+  assert.equal(refused.status, 403)
+  const review = async (token: string, user = gateway): Promise<KubeResponse> =>
+    ask('/apis/authentication.k8s.io/v1/tokenreviews', { method: 'POST', body: { spec: { token } }, user })
+  const known = (await review('alice-token')).json().status
+  assert.equal(known.authenticated, true)
+  assert.deepEqual(known.user, { username: 'alice', uid: '7', groups: ['developers', 'system:authenticated'] })
+  assert.notEqual((await review('nonsense')).json().status.authenticated, true)
+  assert.equal((await review('alice-token', { token: 'alice-token' })).status, 403)
+})
+
+test('access reviews agree with what happens', async () => {
+  const allowed = async (resource: string, verb: string, namespace: string): Promise<boolean> => {
+    const body = { spec: { resourceAttributes: { resource, verb, namespace } } }
+    const user = { token: 'alice-token' }
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+    return (await ask(path, { method: 'POST', body, user })).json().status.allowed
+  }
+  assert.equal(await allowed('pods', 'delete', 'shop'), true)
+  assert.equal(await allowed('pods', 'delete', 'kube-system'), false)
+  assert.equal(await allowed('secrets', 'list', 'kube-system'), false)
+  const path = '/api/v1/namespaces/kube-system/secrets'
+  assert.equal((await ask(path, { user: { token: 'alice-token' } })).status, 403)
+})
+
+test('objects: create, conflict, patch, delete; both apiservers show the same', async () => {
+  const path = '/api/v1/namespaces/default/configmaps'
+  const created = await ask(path, { method: 'POST', body: { metadata: { name: 'a' }, data: { x: '1' } } })
+  assert.equal(created.status, 201)
+  assert.equal(created.headers['x-demo-apiserver'], 'tiny-1')
+  const seen = await ask(`${path}/a`, {}, 1)
+  assert.equal(seen.headers['x-demo-apiserver'], 'tiny-2')
+  assert.deepEqual(seen.json(), created.json())
+  assert.equal((await ask(path, { method: 'POST', body: { metadata: { name: 'a' } } })).json().reason, 'AlreadyExists')
+  const merged = (await patch(`${path}/a`, 'merge-patch+json', { data: { y: '2', x: null } })).json()
+  assert.deepEqual(merged.data, { y: '2' })
+  const stale = { ...seen.json(), data: {} }
+  assert.equal((await ask(`${path}/a`, { method: 'PUT', body: stale })).json().reason, 'Conflict')
+  const operations = [{ op: 'add', path: '/data/z', value: '3' }]
+  assert.deepEqual((await patch(`${path}/a`, 'json-patch+json', operations)).json().data, { y: '2', z: '3' })
+  const unchanged = (await patch(`${path}/a`, 'merge-patch+json', { data: { z: '3' } })).json()
+  assert.equal(unchanged.metadata.resourceVersion, (await ask(`${path}/a`)).json().metadata.resourceVersion)
+  assert.equal((await ask(`${path}/a`, { method: 'DELETE' })).json().status, 'Success')
+  assert.equal((await ask(`${path}/a`)).json().reason, 'NotFound')
+})
+
+test('a strategic merge patch merges containers by name', async () => {
+  const path = '/apis/apps/v1/namespaces/default/deployments'
+  const containers = [
+    { name: 'a', image: 'a:1' },
+    { name: 'b', image: 'b:1' },
+  ]
+  const template = { metadata: { labels: { app: 'two' } }, spec: { containers } }
+  const spec = { replicas: 0, selector: { matchLabels: { app: 'two' } }, template }
+  assert.equal((await ask(path, { method: 'POST', body: { metadata: { name: 'two' }, spec } })).status, 201)
+  const body = { spec: { template: { spec: { containers: [{ name: 'b', image: 'b:2' }] } } } }
+  const patched = (await patch(`${path}/two`, 'strategic-merge-patch+json', body)).json()
+  assert.deepEqual(patched.spec.template.spec.containers, [containers[0], { name: 'b', image: 'b:2' }])
+  assert.equal(patched.metadata.generation, 2)
+  assert.equal((await ask(`${path}/two`, { method: 'DELETE' })).status, 200)
+})
+
+test('a deployment gets its pods, also after one is deleted', async () => {
+  const pods = async (): Promise<string[]> => {
+    const list = (await ask('/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart')).json()
+    return list.items.map((pod: { metadata: { name: string } }) => pod.metadata.name)
+  }
+  const [first = '', ...others] = await pods()
+  assert.ok(others.length > 0)
+  await ask(`/api/v1/namespaces/shop/pods/${first}`, { method: 'DELETE' })
+  const later = await waitFor('a new pod', async () => {
+    const names = await pods()
+    return names.length === others.length + 1 ? names : undefined
+  })
+  assert.equal(later.includes(first), false)
+})
+
+test('a watch shows what exists, then what changes, relative to its selector', async () => {
+  const path = '/api/v1/namespaces/default/configmaps'
+  const body = (labels: object): object => ({ metadata: { name: 'w', labels } })
+  await ask(path, { method: 'POST', body: body({ on: 'yes' }) })
+  const events = watch(`${path}?watch=true&labelSelector=on%3Dyes`)
+  await waitFor('the first event', () => events.seen.length === 1)
+  await patch(`${path}/w`, 'merge-patch+json', { metadata: { labels: { on: 'no' } } })
+  await waitFor('the label to be gone', () => events.seen.length === 2)
+  await patch(`${path}/w`, 'merge-patch+json', { metadata: { labels: { on: 'yes' } } })
+  await ask(`${path}/w`, { method: 'DELETE' })
+  await waitFor('the object to be gone', () => events.seen.length === 4)
+  events.stop()
+  assert.deepEqual(
+    events.seen.map(({ type }) => type),
+    ['ADDED', 'DELETED', 'ADDED', 'DELETED'],
+  )
+})
+
+test('a watch from a resourceVersion misses nothing and repeats nothing; WatchList ends its beginning with a bookmark', async () => {
+  const path = '/api/v1/namespaces/default/configmaps'
+  const { resourceVersion } = (await ask(path)).json().metadata
+  for (const name of ['r1', 'r2']) await ask(path, { method: 'POST', body: { metadata: { name } } })
+  const resumed = watch(`${path}?watch=true&resourceVersion=${resourceVersion}`, 1)
+  await waitFor('both changes', () => resumed.seen.length === 2)
+  resumed.stop()
+  assert.deepEqual(
+    resumed.seen.map(({ object }) => object.metadata.name),
+    ['r1', 'r2'],
+  )
+  const query = 'watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
+  const list = watch(`${path}?${query}`)
+  await waitFor('the bookmark', () => list.seen.some(({ type }) => type === 'BOOKMARK'))
+  list.stop()
+  assert.equal(list.seen.at(-1)?.object.metadata.annotations?.['k8s.io/initial-events-end'], 'true')
+  assert.equal((await ask(`${path}?watch=true&sendInitialEvents=true`)).status, 422)
+  for (const name of ['r1', 'r2']) await ask(`${path}/${name}`, { method: 'DELETE' })
+})
+
+interface WatchEvent {
+  type: string
+  object: { metadata: { name: string; annotations?: Record<string, string> } }
+}
+
+function watch(path: string, replica = 0): { seen: WatchEvent[]; stop(): void } {
+  const seen: WatchEvent[] = []
+  const { hostname, port } = new URL(cluster.urls[replica] ?? '')
+  const { cert } = admin
+  const tls = {
+    ca: ca.certPem,
+    ...(cert === undefined ? {} : { cert: cert.certPem, key: cert.keyPem }),
+    agent: false as const,
+  }
+  let rest = ''
+  const outgoing = request({ hostname, port, path, ...tls }, (response) => {
+    response.setEncoding('utf8')
+    response.on('error', () => undefined)
+    response.on('data', (text: string) => {
+      const lines = (rest + text).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) seen.push(JSON.parse(line))
+    })
+  })
+  outgoing.on('error', () => undefined)
+  outgoing.end()
+  return { seen, stop: () => void outgoing.destroy() }
+}
+
+function hasKubectl(): boolean {
+  return (process.env['PATH'] ?? '').split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, 'kubectl'), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+}
+
+test('the kubectl of this machine is content', { skip: hasKubectl() ? false : 'no kubectl' }, async () => {
+  const kubeconfig = writeKubeconfig(join(dir, 'kubeconfig'), {
+    server: cluster.urls[0] ?? '',
+    ca: ca.certPem,
+    user: admin,
+  })
+  const run = async (line: string, stdin?: string): Promise<string> => {
+    const options = { kubeconfig, program: 'kubectl', home: dir, ...(stdin === undefined ? {} : { stdin }) }
+    const result = await kubectl(line.split(' '), options)
+    assert.equal(result.code, 0, `kubectl ${line}: ${result.stderr}`)
+    return result.stdout
+  }
+  assert.match(await run('version'), /Server Version: v1\.33/)
+  assert.match(await run('auth whoami'), /Ädmin \/ one, 100%/)
+  assert.match(await run('get nodes'), /tiny-node-1 +Ready +worker/)
+  assert.match(await run('get pods -n shop'), /web-\w+-\w+ +1\/1 +Running/)
+  assert.match(await run('api-resources'), /deployments +deploy +apps\/v1/)
+  assert.match(await run('create deployment five --image=a:1 --replicas=1'), /created/)
+  assert.match(await run('scale deployment five --replicas=5'), /scaled/)
+  assert.match(await run('rollout status deployment five'), /successfully rolled out/)
+  const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'applied' }, data: { a: '1' } }
+  const yaml = (data: object): string => `---\n${JSON.stringify({ ...manifest, data })}`
+  assert.match(await run('apply -f -', yaml({ a: '1' })), /created/)
+  assert.match(await run('apply -f -', yaml({ a: '2' })), /configured/)
+  assert.match(await run('apply --server-side --force-conflicts -f -', yaml({ a: '3' })), /serverside-applied/)
+  assert.equal(await run('get configmap applied -o jsonpath={.data.a}'), '3')
+  assert.match(await run('delete deployment/five configmap/applied'), /deleted/)
+  assert.match(await run('logs -n shop deployment/web'), /served requests/)
+})
+
+test('without heartbeats a node is NotReady, and a heartbeat brings it back', async () => {
+  const node = 'tiny-node-2'
+  const lease = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${node}`
+  const ready = async (): Promise<string> => {
+    const { status } = (await ask(`/api/v1/nodes/${node}`)).json()
+    return status.conditions.find((condition: { type: string }) => condition.type === 'Ready').status
+  }
+  await patch(lease, 'merge-patch+json', { spec: { renewTime: '2020-01-01T00:00:00Z' } })
+  await waitFor('the node to be NotReady', async () => (await ready()) === 'Unknown')
+  await patch(lease, 'merge-patch+json', { spec: { renewTime: new Date().toISOString() } })
+  await waitFor('the node to be Ready', async () => (await ready()) === 'True')
+})
+
+test('a killed apiserver answers no more, the other one does', async () => {
+  await cluster.kill(0)
+  await assert.rejects(ask('/readyz'))
+  assert.equal((await ask('/readyz', {}, 1)).status, 200)
+})

@@ -1,0 +1,245 @@
+// The pages against the code: what is there must be written down, and what is written down must be there.
+
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { test } from 'node:test'
+import { parseAllDocuments } from 'yaml'
+import type { JsonSchema } from '../src/api/json-schema.ts'
+import type { UpstreamCluster } from '../src/api/upstream-cluster.ts'
+import { checkUpstreamCluster } from '../src/api/upstream-cluster-checks.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../src/api/upstream-cluster-schema.ts'
+import { CONFIG_FILE, SETTINGS } from '../src/app/config.ts'
+import { compileDegrade } from '../src/core/compile-settings.ts'
+import { degradeMessage } from '../src/core/degrade.ts'
+import { REFUSAL_TABLE } from '../src/core/refusal.ts'
+import { FILTERS } from '../src/gateway/filters/order.ts'
+import { createMetrics } from '../src/io/metrics.ts'
+import { nodePemChecks } from '../src/io/pem-checks.ts'
+
+const ROOT = resolve(import.meta.dirname, '..')
+const README = read('README.md')
+const OPERATING = read('docs/operating.md')
+const ARCHITECTURE = read('docs/architecture.md')
+const LIFE = read('docs/life-of-a-request.md')
+const PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
+]
+
+/** What the spine calls that is no step of a request. */
+const NOT_STEPS = new Set(['refuse', 'isRefusal', 'isWatch', 'headerValue'])
+/** Written by hand after a run of the benchmarks. */
+const WRITTEN_LATER = new Set(['bench/README.md'])
+/** Headings of life-of-a-request.md for what happens around the spine. */
+const AROUND_THE_SPINE = ['Before the spine', 'observe']
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8')
+}
+
+/** Texts of the headings of one level. */
+function headings(page: string, level: number): string[] {
+  return [...page.matchAll(/^(#+) (.+)$/gm)]
+    .filter(([, marks]) => marks?.length === level)
+    .map((match) => match[2] ?? '')
+}
+
+/** Cells of the rows of every table, as written. */
+function tableRows(page: string): string[][] {
+  const lines = page.split('\n').filter((line) => line.startsWith('|') && !/^\|[-|]+\|$/.test(line))
+  return lines.map((line) =>
+    line
+      .slice(1, -1)
+      .split(/(?<!\\)\|/)
+      .map((cell) => cell.trim()),
+  )
+}
+
+function codeOf(cell: string | undefined): string {
+  return /^`([^`]+)`$/.exec(cell ?? '')?.[1] ?? ''
+}
+
+/** Functions that `serve()` calls and that other files export, by the names they have there. */
+function spineSteps(): string[] {
+  const source = read('src/gateway/serve.ts')
+  const imported = [...source.matchAll(/^import \{([^}]*)\} from '(?:\.|\.\.\/core)\/[^']+'/gm)]
+    .flatMap((match) => (match[1] ?? '').split(','))
+    .map((name) => name.trim())
+    .filter((name) => name !== '' && !name.startsWith('type '))
+    .map((name) => name.split(' as ').at(-1) ?? '')
+  const start = source.indexOf('async function serve(')
+  const body = source.slice(start, source.indexOf('\n}', start))
+  const called = imported.filter((name) => new RegExp(`\\b${name}\\(`).test(body))
+  return called.filter((name) => /^[a-z]/.test(name) && !NOT_STEPS.has(name) && !name.endsWith('Message'))
+}
+
+test('life of a request has one heading for each step of the spine, and no other', () => {
+  const steps = spineSteps()
+  assert.ok(steps.includes('authenticate') && steps.includes('forward'), `steps found: ${steps.join(', ')}`)
+  assert.deepEqual(new Set(headings(LIFE, 2)), new Set([...steps, ...AROUND_THE_SPINE]))
+})
+
+test('life of a request has the filters in their order', () => {
+  assert.deepEqual(
+    headings(LIFE, 3),
+    FILTERS.map(({ name }) => name),
+  )
+})
+
+test('operating has every setting with its variable and default', () => {
+  const rows = new Map(tableRows(OPERATING).map((row) => [codeOf(row[0]), row]))
+  for (const { flag, env, defaultText } of SETTINGS) {
+    const row = rows.get(flag)
+    assert.ok(row !== undefined, `docs/operating.md: no row for ${flag}`)
+    assert.equal(codeOf(row[1]), env, flag)
+    assert.equal(codeOf(row[2]), defaultText, `default of ${flag}`)
+  }
+  assert.ok(OPERATING.includes(`\`${CONFIG_FILE.flag}\``) && OPERATING.includes(`\`${CONFIG_FILE.env}\``))
+})
+
+test('operating has every metric, and no other', async () => {
+  const text = await createMetrics().text()
+  const registered = [...text.matchAll(/^# TYPE (portcullis_\w+) (\w+)/gm)].map((match) => [match[1], match[2]])
+  // Request metrics appear in the text once there is a request: theirs are read from the source.
+  const made = readdirSync(join(ROOT, 'src/io'))
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+    .flatMap((name) => [...read(`src/io/${name}`).matchAll(/familyOf\(\s*'(portcullis_\w+)',\s*'(\w+)'/g)])
+    .map((match) => [match[1], match[2]])
+  assert.ok(made.length > 10, 'the request metrics are found in the source')
+  const all = new Map([...registered, ...made].map(([name = '', type = '']) => [name, type]))
+  for (const name of all.keys()) if (/^portcullis_(process|nodejs)_/.test(name)) all.delete(name)
+  const rows = tableRows(OPERATING).filter((row) => codeOf(row[0]).startsWith('portcullis_'))
+  assert.deepEqual(new Map(rows.map((row) => [codeOf(row[0]), row[1] ?? ''])), all)
+})
+
+test('operating has every refusal with its code and whether it may be sent again', () => {
+  const rows = tableRows(OPERATING)
+    .filter((row) => codeOf(row[0]) in REFUSAL_TABLE)
+    .map((row) => [codeOf(row[0]), row[1], row[2]])
+  const expected = Object.entries(REFUSAL_TABLE).map(([reason, { code, retryAfter }]) => [
+    reason,
+    String(code),
+    retryAfter ? 'yes' : 'no',
+  ])
+  assert.deepEqual(rows, expected)
+})
+
+test('the sizes and limits in architecture are those of the code', () => {
+  const rows = tableRows(ARCHITECTURE).filter((row) => /^[A-Z_]+$/.test(codeOf(row[2])))
+  assert.ok(rows.length > 20, 'the table is found')
+  for (const [, value, constant, file] of rows) {
+    const name = codeOf(constant)
+    const found = new RegExp(`\\bconst ${name}(?:: number)? = ([\\d_* ]+)$`, 'm').exec(read(codeOf(file)))
+    assert.ok(found !== null, `${file} has no constant ${name}`)
+    const number = (found[1] ?? '')
+      .split('*')
+      .reduce((product, factor) => product * Number(factor.replaceAll('_', '')), 1)
+    assert.equal(amount(value ?? ''), number, `${name} in ${file}`)
+  }
+})
+
+/** `256 KiB` -> 262144, `10 s` -> 10000 (milliseconds), `400` -> 400. */
+function amount(text: string): number {
+  const units: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1024 * 1024, s: 1000 }
+  const [, digits = '', unit = ''] = /^(\d+) ?(\w*)$/.exec(text) ?? []
+  return Number(digits) * (units[unit] ?? Number.NaN)
+}
+
+/** Every YAML block of a page, parsed. */
+function yamlBlocks(page: string): unknown[] {
+  return [...page.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].flatMap((match) =>
+    parseAllDocuments(match[1] ?? '').map((document) => {
+      assert.deepEqual(document.errors, [])
+      return document.toJS() as unknown
+    }),
+  )
+}
+
+function keysOf(value: unknown, keys: Set<string> = new Set()): Set<string> {
+  if (typeof value !== 'object' || value === null) return keys
+  for (const [key, child] of Object.entries(value)) {
+    if (!Array.isArray(value)) keys.add(key)
+    keysOf(child, keys)
+  }
+  return keys
+}
+
+function fieldsOf(schema: JsonSchema): string[] {
+  const own = Object.entries(schema.properties ?? {}).flatMap(([name, child]) => [name, ...fieldsOf(child)])
+  return schema.items === undefined ? own : [...own, ...fieldsOf(schema.items)]
+}
+
+test('the README explains every field of an UpstreamCluster', () => {
+  const keys = new Set(yamlBlocks(README).flatMap((block) => [...keysOf(block)]))
+  const inProse = (name: string): boolean => README.includes(`\`${name}\``) || README.includes(`${name}: {`)
+  const missing = fieldsOf(UPSTREAM_CLUSTER_SPEC_SCHEMA).filter((name) => !keys.has(name) && !inProse(name))
+  assert.deepEqual([...new Set(missing)], [])
+})
+
+test('the UpstreamCluster of the README is one: no mistake, no doubt', () => {
+  const whole = yamlBlocks(README).filter((block) => keysOf(block).has('kind'))
+  assert.equal(whole.length, 1)
+  assert.deepEqual(checkUpstreamCluster(whole[0], nodePemChecks), [])
+})
+
+test('the refusal that the README shows is the one that its switch gives', () => {
+  const [switched] = yamlBlocks(README).filter((block) => JSON.stringify(block).includes('INC-4711'))
+  const { spec } = switched as Pick<UpstreamCluster, 'spec'>
+  const message = degradeMessage('prod', compileDegrade(spec.degrade ?? {}, false), spec.degrade?.mode ?? 'Off')
+  assert.ok(README.replace(/\s+/g, ' ').includes(`Error from server (ServiceUnavailable): ${message}`), message)
+})
+
+test('the README has every command', () => {
+  const commands = [...read('src/cli/program.ts').matchAll(/program\s*\.command\('(\w+)'/g)].map(
+    (match) => match[1] ?? '',
+  )
+  assert.ok(commands.includes('serve') && commands.includes('explain'))
+  for (const command of commands) assert.match(README, new RegExp(`^\\| \`portcullis ${command}\\b`, 'm'), command)
+})
+
+test('links between pages lead somewhere', () => {
+  const broken: string[] = []
+  for (const page of PAGES) {
+    for (const [, target = ''] of read(page).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(target)) continue
+      const [path = '', anchor = ''] = target.split('#')
+      const file = path === '' ? page : join(dirname(page), path)
+      if (WRITTEN_LATER.has(file)) continue
+      if (!existsSync(join(ROOT, file))) broken.push(`${page}: ${target}`)
+      else if (anchor !== '' && !anchors(read(file)).has(anchor)) broken.push(`${page}: ${target}`)
+    }
+  }
+  assert.deepEqual(broken, [])
+})
+
+test('files and scripts that the pages name exist', () => {
+  const scripts = Object.keys(JSON.parse(read('package.json')).scripts)
+  const missing: string[] = []
+  for (const page of PAGES) {
+    const text = read(page)
+    for (const [, path = ''] of text.matchAll(/`((?:src|test|config|deploy|docs)\/[\w./-]+)`/g)) {
+      if (!/NAME|NNNN/.test(path) && !existsSync(join(ROOT, path))) missing.push(`${page}: ${path}`)
+    }
+    for (const [, script = ''] of text.matchAll(/`npm run ([\w:]+)`/g)) {
+      if (!scripts.includes(script)) missing.push(`${page}: npm run ${script}`)
+    }
+  }
+  assert.deepEqual(missing, [])
+})
+
+/** As GitHub makes them. */
+function anchors(page: string): Set<string> {
+  const texts = [...page.matchAll(/^#+ (.+)$/gm)].map((match) => match[1] ?? '')
+  return new Set(
+    texts.map((text) =>
+      text
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}

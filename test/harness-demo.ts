@@ -1,0 +1,84 @@
+// `portcullis demo --real`: the demo on two real clusters that the test harness builds and starts.
+// Arguments: the gateway's address, the admin listener's address, the directory.
+
+import process from 'node:process'
+import type { DemoBackend, StartBackends } from '../src/app/demo-clusters.ts'
+import { runDemo } from '../src/app/demo-command.ts'
+import { DEMO_TOKENS } from '../src/app/demo-traffic.ts'
+import type { KeyPair } from '../src/io/pki.ts'
+import { startCluster } from './harness/cluster.ts'
+
+const startRealClusters: StartBackends = async (clientCA) => {
+  process.stderr.write(
+    'starting two real clusters; the first time ever, their programs are built, which takes minutes\n',
+  )
+  const prod = await startRealCluster('prod', 2, clientCA)
+  return [prod, await startRealCluster('staging', 2, clientCA)]
+}
+
+async function startRealCluster(name: string, nodes: number, clientCA: KeyPair): Promise<DemoBackend> {
+  const cluster = await startCluster({
+    name,
+    apiservers: 2,
+    controllerManager: true,
+    scheduler: true,
+    kwok: true,
+    kubelet: true,
+    nodes,
+    clientCA,
+    tokens: Object.entries(DEMO_TOKENS).map(([user, token]) => ({ token, user, uid: `uid-of-${user}` })),
+  })
+  await cluster.apply(MANIFESTS)
+  return {
+    name,
+    endpoints: cluster.apiservers.map(({ url }) => url),
+    ca: cluster.ca.certPem,
+    gateway: cluster.gatewayUser.cert,
+    // kwok renews the leases.
+    nodes: [],
+    stop: () => cluster.stop(),
+  }
+}
+
+/** What the traffic and the guide speak of: the namespace shop, deployments in it, and what the users may do there. */
+const MANIFESTS = `---
+apiVersion: v1
+kind: Namespace
+metadata: { name: shop }
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: features, namespace: shop }
+data: { checkout: v3 }
+${['cart', 'checkout', 'web'].map(deployment).join('')}---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: { name: demo-view }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view }
+subjects:
+  - { apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'system:authenticated' }
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: { name: demo-alice, namespace: shop }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin }
+subjects:
+  - { apiGroup: rbac.authorization.k8s.io, kind: User, name: alice }
+`
+
+function deployment(name: string): string {
+  return `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: ${name}, namespace: shop }
+spec:
+  replicas: 4
+  selector: { matchLabels: { app: ${name} } }
+  template:
+    metadata: { labels: { app: ${name} } }
+    spec: { containers: [{ name: ${name}, image: 'registry.example.com/${name}:1' }] }
+`
+}
+
+const [listen = '127.0.0.1:8443', adminListen = '127.0.0.1:9090', dir = '.portcullis/demo'] = process.argv.slice(2)
+process.exitCode = await runDemo({ listen, adminListen, dir }, startRealClusters)
