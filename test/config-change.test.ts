@@ -372,6 +372,7 @@ describe('credentials of the gateway', () => {
 
 describe('clusters', () => {
   const HOSTS = ['a.example.com', 'b.example.com']
+  const to = (host: string | undefined): string[] => [':authority', host ?? '']
 
   async function setUpTwo(): Promise<{
     stub: StubUpstream
@@ -386,10 +387,10 @@ describe('clusters', () => {
     cleanups.push(gateway.stop, () => {
       for (const session of sessions) session.destroy()
     })
+    // Connected before anything changes.
+    for (const [i, session] of sessions.entries()) assert.equal(await statusOf(session, to(HOSTS[i])), 200)
     return { stub, gateway, sessions }
   }
-
-  const to = (host: string | undefined): string[] => [':authority', host ?? '']
 
   test('a new one is served at once', async () => {
     const { stub, gateway } = await setUpTwo()

@@ -1,7 +1,8 @@
 // The pages against the code: what is there must be written down, and what is written down must be there.
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
@@ -10,12 +11,15 @@ import type { UpstreamCluster } from '../src/api/upstream-cluster.ts'
 import { checkUpstreamCluster } from '../src/api/upstream-cluster-checks.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../src/api/upstream-cluster-schema.ts'
 import { CONFIG_FILE, SETTINGS } from '../src/app/config.ts'
+import { check } from '../src/cli/check.ts'
+import { explain } from '../src/cli/explain.ts'
 import { compileDegrade } from '../src/core/compile-settings.ts'
 import { degradeMessage } from '../src/core/degrade.ts'
 import { REFUSAL_TABLE } from '../src/core/refusal.ts'
 import { FILTERS } from '../src/gateway/filters/order.ts'
 import { createMetrics } from '../src/io/metrics.ts'
 import { nodePemChecks } from '../src/io/pem-checks.ts'
+import { createCA, issueCertificate } from '../src/io/pki.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const README = read('README.md')
@@ -185,6 +189,50 @@ test('the UpstreamCluster of the README is one: no mistake, no doubt', () => {
   assert.equal(whole.length, 1)
   assert.deepEqual(checkUpstreamCluster(whole[0], nodePemChecks), [])
 })
+
+test('check and explain take the README at its word', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-docs-'))
+  try {
+    const [text = ''] = /^```yaml\n([\s\S]*?)^```/m.exec(README)?.slice(1) ?? []
+    writeFileSync(join(dir, 'prod.yaml'), text)
+    writeNamedFiles(dir, text)
+    const lines: string[] = []
+    const out = (line: string): void => void lines.push(line)
+    assert.equal(await check({ dir, output: 'text', out }), 0, lines.join(''))
+    const request = { method: 'GET', target: '/api/v1/pods', host: 'x.prod.example.com', user: 'alice' }
+    const explained = {
+      configDir: dir,
+      stdin: false,
+      request,
+      output: 'json',
+      input: noLines(),
+      err: out,
+      now: () => 0,
+    } as const
+    lines.length = 0
+    assert.equal(await explain({ ...explained, out }), 0)
+    const { cluster, flowControl, decision } = JSON.parse(lines.join(''))
+    assert.deepEqual(
+      { cluster, flowControl, decision },
+      { cluster: 'prod', flowControl: 'pod-lists', decision: 'forward' },
+    )
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+})
+
+/** Every file that the object refers to: certificates of one pair, so that keys fit. */
+function writeNamedFiles(dir: string, text: string): void {
+  const ca = createCA({ commonName: 'docs' })
+  const pair = issueCertificate(ca, { commonName: 'docs', usage: 'both', dnsNames: ['prod.example.com'] })
+  for (const [, path = ''] of text.matchAll(/\{ file: ([^ }]+) \}/g)) {
+    mkdirSync(dirname(join(dir, path)), { recursive: true })
+    const pem = path.endsWith('.key') ? pair.keyPem : path.endsWith('ca.crt') ? ca.certPem : pair.certPem
+    writeFileSync(join(dir, path), pem)
+  }
+}
+
+async function* noLines(): AsyncGenerator<string> {}
 
 test('the refusal that the README shows is the one that its switch gives', () => {
   const [switched] = yamlBlocks(README).filter((block) => JSON.stringify(block).includes('INC-4711'))

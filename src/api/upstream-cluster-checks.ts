@@ -119,7 +119,9 @@ function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: Problem
     const path = `spec.servers[${index}].endpoint`
     const endpoint = parseEndpoint(server.endpoint)
     if ('mistake' in endpoint) {
-      out.error(path, `${shown(server.endpoint)} ${endpoint.mistake}`, 'write https://host:port or http://host:port')
+      // A password has no place here, least of all in a message.
+      const text = server.endpoint.replace(/\/\/.*@/s, '//***@')
+      out.error(path, `${shown(text)} ${endpoint.mistake}`, 'write https://host:port or http://host:port')
       continue
     }
     if (scheme === '') scheme = endpoint.scheme

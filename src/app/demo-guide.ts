@@ -46,6 +46,7 @@ The degrade switch. Freeze prod: alice is refused and told why, staging and the 
 seconds without heartbeats the nodes of prod are NotReady:
   ${switchTo('Freeze')}
   kubectl get pods
+  alice ${prod}/api/v1/namespaces/shop/pods
   kubectl --context prod-admin get nodes
 Heartbeats first: the nodes come back, all else stays refused. Then reads; then everything:
   ${switchTo('HeartbeatsOnly')}

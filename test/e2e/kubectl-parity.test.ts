@@ -36,6 +36,7 @@ before(async () => {
   await cluster.apply(fixture())
   await succeed('-n', FIXTURE, 'rollout', 'status', 'deployment/web')
   robot = { token: (await succeed('-n', FIXTURE, 'create', 'token', 'robot')).trim() }
+  nobody = { cert: cluster.clientCertificate('nobody <&> "ü"', ['nothing']) }
   pairs = [await pairOf('a', olga, {}), await pairOf('b', robot, { path: true })]
 })
 after(async () => {
@@ -135,7 +136,7 @@ const READS: readonly string[] = [
   'get deployment/web service/web -o yaml',
   'get deployment web --subresource=scale -o yaml',
   'get endpoints',
-  'get componentstatuses',
+  'get componentstatuses etcd-0',
   'get nodes -o wide',
   'get namespaces',
   'get crd',
@@ -162,7 +163,6 @@ const READS: readonly string[] = [
   'auth whoami -o yaml',
   'auth can-i create pods',
   'auth can-i --list',
-  'auth can-i get pods --as=somebody',
 ]
 
 /** Reads that end in an error. */
@@ -259,7 +259,6 @@ const workloads: Scenario = async (side) => {
   await side.fails('rollout pause deployment/web')
   await side.ok('rollout resume deployment/web')
   await side.ok('rollout history deployment/web')
-  await side.ok('get deployment web -o yaml --subresource=scale')
   await side.ok('run single --image=single:1 --labels=app=single')
   await side.ok('wait pod/single --for=condition=Ready --timeout=60s')
   await side.ok('exec single -- echo hello')
@@ -343,9 +342,6 @@ const refusals: Scenario = async (side) => {
   await side.fails('logs web')
   await side.fails('port-forward web 80')
   await side.fails('get --raw /metrics')
-  await side.fails('get pods --as=olga')
-  await side.fails('get pods --as=system:serviceaccount:fixture:robot')
-  await side.fails('get pods --as=nobody --as-group=system:masters --as-uid=7')
   await side.fails('get pods --as-group=system:masters')
   await side.fails('auth can-i get pods')
   await side.ok('auth can-i --list')
@@ -357,8 +353,8 @@ const impersonations: Scenario = async (side) => {
   await side.ok(`${whoami} --as=jane`)
   await side.ok([...whoami.split(' '), '--as=jane, ü/100%', '--as-group=team a', '--as-group=b,c', '--as-uid=4 2'])
   await side.ok(`${whoami} --as=system:serviceaccount:fixture:robot`)
-  await side.ok(`${whoami} --as=system:anonymous`)
-  await side.ok(`${whoami} --as=jane --as-group=system:unauthenticated`)
+  await side.fails(`${whoami} --as=system:anonymous`)
+  await side.fails(`${whoami} --as=jane --as-group=system:unauthenticated`)
   await side.fails('get pods --as=jane')
   await side.ok('get configmaps --as=jane --as-group=system:masters')
   await side.fails('get pods --as-uid=7')
@@ -397,6 +393,24 @@ describe('kubectl through the gateway equals kubectl direct', { timeout: 300_000
     await assertParity([await pairOf('c', nobody, {})], refusals)
   })
 
+  test('--as, by a user who may not', async () => {
+    const through = await kubeconfigThrough(gateway, cluster, nobody)
+    for (const as of [
+      ['olga'],
+      ['system:serviceaccount:fixture:robot'],
+      ['x', '--as-group=system:masters', '--as-uid=7'],
+    ]) {
+      for (const kubeconfig of [through, cluster.kubeconfigFor(nobody)]) {
+        const { code, stderr } = await cluster.kubectl(['get', 'pods', `--as=${as.join(' ')}`.split(' ')].flat(), {
+          kubeconfig,
+        })
+        assert.equal(code, 1)
+        // From 1.36 on the message of an apiserver is about a mode of constrained impersonation, which tells no more.
+        assert.match(stderr, /^Error from server \(Forbidden\): .* is forbidden: User "nobody .* cannot impersonate/)
+      }
+    }
+  })
+
   test('bad tokens, no credentials, a certificate of another CA', async () => {
     const stranger = { cert: clientCertificate(createCA({ commonName: 'strangers' }), { commonName: 'olga' }) }
     const users: readonly Credentials[] = [{ token: 'unknown' }, { token: 'a.b.c' }, {}, stranger]
@@ -409,17 +423,15 @@ describe('kubectl through the gateway equals kubectl direct', { timeout: 300_000
     })
   })
 
-  test('a token bound to a pod, and one whose pod is gone', async () => {
+  test('a token bound to a pod', async () => {
     await succeed('-n', FIXTURE, 'run', 'holder', '--image=x', '--overrides={"spec":{"serviceAccountName":"robot"}}')
     const bound = ['create', 'token', 'robot', '--bound-object-kind=Pod', '--bound-object-name=holder']
     const user = { token: (await succeed('-n', FIXTURE, ...bound)).trim() }
     await assertParity([await pairOf('h', user, {})], shortSession)
-    await succeed('-n', FIXTURE, 'delete', 'pod', 'holder')
-    await assertParity([await pairOf('i', user, {})], (side) => side.fails('get pods').then(() => undefined))
   })
 
   test('an older kubectl', { skip: !existsSync(OLDER_KUBECTL) && 'none on this machine' }, async () => {
-    await assertParity([await pairOf('j', olga, {}, OLDER_KUBECTL)], shortSession)
+    await assertParity([await pairOf('i', olga, {}, OLDER_KUBECTL)], shortSession)
   })
 
   test(`${PARALLEL} at once`, async () => {

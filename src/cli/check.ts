@@ -1,0 +1,53 @@
+// `portcullis check`: every mistake in a directory of UpstreamCluster files, with file, line, path and fix.
+
+import { UserError } from '../api/field-errors.ts'
+import type { Problem } from '../api/ports.ts'
+import { loadDirectory } from '../io/files-source.ts'
+import { nodePemChecks } from '../io/pem-checks.ts'
+
+export interface CheckOptions {
+  readonly dir: string
+  readonly output: 'text' | 'json'
+  out(text: string): void
+}
+
+/** @returns the exit code: 1 when there is an error; warnings alone are fine */
+export async function check({ dir, output, out }: CheckOptions): Promise<number> {
+  const { names, problems } = await load(dir)
+  const valid = !problems.some((problem) => problem.severity === 'error')
+  if (output === 'json') out(`${JSON.stringify({ valid, problems }, undefined, 2)}\n`)
+  else out(`${problems.map(describe).join('')}${summary(valid, names, problems)}\n`)
+  return valid ? 0 : 1
+}
+
+/** Problems with their fields in the documented order; what is wrong with the directory itself names it. */
+async function load(dir: string): Promise<{ names: readonly string[]; problems: readonly Problem[] }> {
+  try {
+    const { clusters, problems } = await loadDirectory(dir, nodePemChecks)
+    const listed = problems.map(({ file, line, path, message, fix, severity }) => {
+      return { file: file === '' ? dir : file, line, path, message, fix, severity }
+    })
+    return { names: [...clusters.keys()], problems: listed }
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    const { message, fix } = error
+    return { names: [], problems: [{ file: dir, line: 0, path: '', message, fix, severity: 'error' }] }
+  }
+}
+
+function describe({ file, line, path, message, fix, severity }: Problem): string {
+  const place = line > 0 ? `${file}:${line}` : file
+  const where = path === '' ? place : `${place}: ${path}`
+  return `${where}: ${severity === 'warning' ? 'warning: ' : ''}${message}\n  fix: ${fix}\n`
+}
+
+function summary(valid: boolean, names: readonly string[], problems: readonly Problem[]): string {
+  const errors = problems.filter((problem) => problem.severity === 'error').length
+  const counts = `${count(errors, 'error')}, ${count(problems.length - errors, 'warning')}`
+  const good = names.length === 0 ? 'no UpstreamCluster' : `UpstreamCluster ${names.join(', ')}`
+  return valid ? `valid: ${good} (${counts})` : `not valid: ${counts}`
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`
+}

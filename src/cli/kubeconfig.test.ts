@@ -1,0 +1,101 @@
+// `portcullis kubeconfig`: which server a cluster is reached at, which credentials go in, and what is refused.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { parse } from 'yaml'
+import { type KubeconfigOptions, kubeconfig } from './kubeconfig.ts'
+
+const configDir = mkdtempSync(join(tmpdir(), 'portcullis-kubeconfig-'))
+after(() => rmSync(configDir, { recursive: true, force: true }))
+
+for (const [name, serverNames] of [
+  ['prod', ['*.example.com', 'prod.example.com']],
+  ['plain', undefined],
+] as const) {
+  const rules = [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }]
+  const object = {
+    apiVersion: 'proxy.kubegateway.io/v1alpha1',
+    kind: 'UpstreamCluster',
+    metadata: { name },
+    spec: {
+      servers: [{ endpoint: 'https://127.0.0.1:6443' }],
+      clientConfig: { insecure: true, bearerToken: 'dG9rZW4=' },
+      ...(serverNames === undefined ? {} : { secureServing: { serverNames } }),
+      dispatchPolicies: [{ rules }],
+    },
+  }
+  writeFileSync(join(configDir, `${name}.yaml`), JSON.stringify(object))
+}
+
+async function run(options: Partial<KubeconfigOptions>): Promise<{ code: number; out: string; err: string }> {
+  const out: string[] = []
+  const err: string[] = []
+  const code = await kubeconfig({
+    cluster: 'prod',
+    configDir,
+    out: (text) => void out.push(text),
+    err: (text) => void err.push(text),
+    ...options,
+  })
+  return { code, out: out.join(''), err: err.join('') }
+}
+
+async function serverOf(options: Partial<KubeconfigOptions>): Promise<string> {
+  const { code, out, err } = await run(options)
+  assert.equal(code, 0, err)
+  return parse(out).clusters[0].cluster.server
+}
+
+test('the server: a host name of the cluster, or the path prefix', async () => {
+  assert.equal(await serverOf({}), 'https://prod.example.com:8443')
+  assert.equal(await serverOf({ cluster: 'plain' }), 'https://plain:8443')
+  assert.equal(await serverOf({ path: true }), 'https://prod.example.com:8443/clusters/prod')
+  assert.equal(await serverOf({ server: 'https://192.0.2.1:8443/' }), 'https://192.0.2.1:8443/clusters/prod')
+  assert.equal(await serverOf({ server: 'https://[fd00::1]:8443' }), 'https://[fd00::1]:8443/clusters/prod')
+  assert.equal(await serverOf({ server: 'https://prod.example.com:6443' }), 'https://prod.example.com:6443')
+  assert.equal(await serverOf({ server: 'https://192.0.2.1', path: false }), 'https://192.0.2.1')
+})
+
+test('credentials come from files', async () => {
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(configDir, name), text)
+    return join(configDir, name)
+  }
+  const { out } = await run({
+    userCertFile: file('user.crt', 'CERT'),
+    userKeyFile: file('user.key', 'KEY'),
+    tokenFile: file('token', 'secret\n'),
+    caFile: file('ca.crt', 'CA'),
+  })
+  const document = parse(out)
+  const base64 = (text: string): string => Buffer.from(text).toString('base64')
+  assert.deepEqual(document.users[0].user, {
+    'client-certificate-data': base64('CERT'),
+    'client-key-data': base64('KEY'),
+    token: 'secret',
+  })
+  assert.equal(document.clusters[0].cluster['certificate-authority-data'], base64('CA'))
+  assert.equal(document['current-context'], 'prod')
+})
+
+test('an unknown cluster names the known ones; other mistakes say what is wrong', async () => {
+  const unknown = await run({ cluster: 'prd' })
+  assert.equal(unknown.code, 1)
+  assert.match(unknown.err, /no cluster "prd".*did you mean prod\? Known clusters: plain, prod\n$/)
+  const wrong: [Partial<KubeconfigOptions>, RegExp][] = [
+    [{ server: 'http://x:80' }, /--server/],
+    [{ server: 'https://x:80/path' }, /--server/],
+    [{ userCertFile: 'x' }, /--user-key/],
+    [{ caFile: join(configDir, 'missing') }, /cannot read .*missing/],
+  ]
+  for (const [options, message] of wrong) {
+    const { code, out, err } = await run(options)
+    assert.equal(code, 1)
+    assert.equal(out, '')
+    assert.match(err, message)
+    assert.match(err, /^error: [^\n]+\n$/)
+  }
+})

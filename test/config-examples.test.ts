@@ -1,0 +1,76 @@
+// The examples in config/ load as they stand, without an error or a warning, and hold what their comments promise.
+
+import assert from 'node:assert/strict'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { Config } from '../src/app/config.ts'
+import { loadConfig } from '../src/app/config.ts'
+import { compileCluster } from '../src/core/compile-cluster.ts'
+import { explainRequest } from '../src/core/explain-request.ts'
+import { buildClusterIndex } from '../src/core/lookup-cluster.ts'
+import { loadDirectory } from '../src/io/files-source.ts'
+import { nodePemChecks } from '../src/io/pem-checks.ts'
+import { createCA, issueCertificate } from '../src/io/pki.ts'
+import { writeKeyPair } from '../src/io/pki-files.ts'
+
+const EXAMPLES = join(import.meta.dirname, '../config')
+let dir: string
+
+/** A copy, with the files under pki/ that the examples ask their reader for. */
+before(() => {
+  dir = mkdtempSync(join(tmpdir(), 'portcullis-examples-'))
+  cpSync(join(EXAMPLES, 'clusters'), dir, { recursive: true })
+  const ca = createCA({ commonName: 'ca' })
+  const pki = join(dir, 'pki')
+  writeKeyPair(pki, 'ca', ca)
+  writeKeyPair(pki, 'tls', issueCertificate(ca, { commonName: 'x', usage: 'server', dnsNames: ['prod.example.com'] }))
+  for (const name of ['prod', 'staging']) {
+    writeKeyPair(pki, `${name}-ca`, ca)
+    writeKeyPair(pki, `${name}-gateway`, issueCertificate(ca, { commonName: 'portcullis', usage: 'client' }))
+  }
+})
+
+after(() => rmSync(dir, { recursive: true, force: true }))
+
+test('the UpstreamClusters load without a problem', async () => {
+  const { clusters, problems } = await loadDirectory(dir, nodePemChecks)
+  assert.deepEqual(problems, [])
+  assert.deepEqual([...clusters.keys()].sort(), ['prod', 'staging'])
+})
+
+test('the two-user example: pod lists are limited for ordinary users, and not for the controller manager', async () => {
+  const { clusters } = await loadDirectory(dir, nodePemChecks)
+  const index = buildClusterIndex([...clusters.values()].map(compileCluster))
+  const flowControl = (user: string, groups: string[], method: string, target: string): string | null =>
+    explainRequest(index, { host: 'prod.example.com', method, target, user, groups }, Date.parse('2026-01-01'))
+      .flowControl
+  const everybody = ['system:authenticated']
+  const pods = '/api/v1/namespaces/shop/pods'
+  assert.equal(flowControl('alice', everybody, 'GET', pods), 'pod-lists')
+  assert.equal(flowControl('system:kube-controller-manager', everybody, 'GET', pods), 'system')
+  assert.equal(flowControl('system:node:a', ['system:nodes', ...everybody], 'GET', pods), 'system')
+  assert.equal(flowControl('alice', everybody, 'GET', `${pods}/web`), 'everyone')
+  assert.equal(flowControl('alice', everybody, 'GET', '/version'), 'everyone')
+})
+
+test('the cluster is found by host name, wildcard, path and as the default', async () => {
+  const { clusters } = await loadDirectory(dir, nodePemChecks)
+  const index = buildClusterIndex([...clusters.values()].map(compileCluster))
+  const clusterOf = (host: string, target = '/version'): string | null =>
+    explainRequest(index, { host, method: 'GET', target, user: 'alice' }, 0).cluster
+  assert.equal(clusterOf('prod.example.com'), 'prod')
+  assert.equal(clusterOf('api.prod.example.com'), 'prod')
+  assert.equal(clusterOf('staging.example.com'), 'staging')
+  assert.equal(clusterOf('203.0.113.7', '/clusters/staging/version'), 'staging')
+  assert.equal(clusterOf('203.0.113.7'), 'prod')
+})
+
+test('the settings load, and say what serve would do without them', () => {
+  const readFile = (path: string): string => readFileSync(path, 'utf8')
+  const flags = { config: join(EXAMPLES, 'gateway.yaml') }
+  const fromFile: Config = loadConfig({ flags, env: {}, readFile })
+  const byDefault = loadConfig({ flags: { configDir: 'config/clusters' }, env: {}, readFile })
+  assert.deepEqual({ ...fromFile }, { ...byDefault })
+})

@@ -1,0 +1,152 @@
+// The demo as a whole: what its printed guide promises, driven through the gateway.
+
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { parse } from 'yaml'
+import { UserError } from '../src/api/field-errors.ts'
+import { type RunningDemo, startDemo } from '../src/app/demo.ts'
+import { DEMO_TOKENS } from '../src/app/demo-traffic.ts'
+import { type KubeRequest, type KubeResponse, kubeRequest } from './harness/kube-request.ts'
+import type { Credentials } from './harness/kubeconfig.ts'
+import { waitFor } from './harness/wait.ts'
+
+const ANY_PORT = '127.0.0.1:0'
+const ALICE: Credentials = { token: DEMO_TOKENS.alice }
+let folder: string
+let demo: RunningDemo
+const printed: string[] = []
+let admin: Credentials
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'portcullis-demo-'))
+  const out = (text: string): void => void printed.push(text)
+  demo = await startDemo({ listen: ANY_PORT, adminListen: ANY_PORT, dir: join(folder, 'demo'), out })
+  admin = { cert: { certPem: file('config/pki/admin.crt'), keyPem: file('config/pki/admin.key') } }
+})
+
+after(async () => {
+  await demo.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function file(name: string): string {
+  return readFileSync(join(demo.dir, name), 'utf8')
+}
+
+function ask(path: string, options: Partial<KubeRequest> = {}): Promise<KubeResponse> {
+  return kubeRequest({ server: demo.origin, ca: file('config/pki/ca.crt'), user: ALICE, path, ...options })
+}
+
+const WHOAMI = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+const SHOP_PODS = '/clusters/prod/api/v1/namespaces/shop/pods'
+
+test('every context of the kubeconfig reaches its cluster as its user', async () => {
+  const { contexts, clusters, users } = parse(readFileSync(demo.kubeconfig, 'utf8'))
+  const named = (list: { name: string }[], name: string): unknown => list.find((one) => one.name === name)
+  const seen: Record<string, string> = {}
+  for (const { name, context } of contexts) {
+    const { cluster } = named(clusters, context.cluster) as { cluster: Record<string, string> }
+    const { user } = named(users, context.user) as { user: Record<string, string> }
+    const pem = (key: string): string => Buffer.from(user[key] ?? '', 'base64').toString()
+    const credentials: Credentials =
+      user['token'] === undefined
+        ? { cert: { certPem: pem('client-certificate-data'), keyPem: pem('client-key-data') } }
+        : { token: user['token'] }
+    const common = {
+      server: cluster['server'] ?? '',
+      ca: Buffer.from(cluster['certificate-authority-data'] ?? '', 'base64').toString(),
+      user: credentials,
+    }
+    const whoami = await ask(WHOAMI, { ...common, method: 'POST', body: {} })
+    seen[name] = `${whoami.json().status.userInfo.username}@${whoami.headers['x-demo-apiserver']}`.replace(/-\d$/, '')
+  }
+  assert.deepEqual(seen, {
+    'prod-admin': 'admin@prod',
+    'prod-alice': 'alice@prod',
+    'staging-admin': 'admin@staging',
+    'staging-alice': 'alice@staging',
+    // It names no cluster at all: prod is the default.
+    'default-alice': 'alice@prod',
+  })
+})
+
+test('lists of pods are limited for alice and not for administrators', async () => {
+  const codes = async (user: Credentials): Promise<Set<number>> => {
+    const answers = await Promise.all(Array.from({ length: 40 }, () => ask(`${SHOP_PODS}?limit=1`, { user })))
+    return new Set(answers.map(({ status }) => status))
+  }
+  assert.deepEqual(await codes(admin), new Set([200]))
+  assert.deepEqual([...(await codes(ALICE))].sort(), [200, 429])
+})
+
+test('the degrade switch: refused with the reason, the reserved lane and the other cluster go on, then lifted', async () => {
+  const path = join(demo.dir, 'config', 'prod.yaml')
+  const switchTo = (mode: string): void =>
+    writeFileSync(path, file('config/prod.yaml').replace(/mode: "[A-Za-z]*"/, `mode: "${mode}"`))
+  const configmaps = '/api/v1/namespaces/shop/configmaps'
+  const status = async (cluster: string, user: Credentials): Promise<number> =>
+    (await ask(`/clusters/${cluster}${configmaps}`, { user })).status
+  switchTo('Freeze')
+  await waitFor('prod to be frozen', async () => (await status('prod', ALICE)) === 503)
+  const refusal = (await ask(`/clusters/prod${configmaps}`)).json()
+  assert.match(refusal.message, /Freeze.*etcd is being restored/)
+  assert.equal(await status('prod', admin), 200)
+  assert.equal(await status('staging', ALICE), 200)
+  switchTo('ReadOnly')
+  await waitFor('reads', async () => (await status('prod', ALICE)) === 200)
+  const write = { method: 'POST', body: { metadata: { name: 'x' } } }
+  assert.equal((await ask(`/clusters/prod${configmaps}`, write)).status, 503)
+  switchTo('Off')
+  await waitFor('writes', async () => (await ask(`/clusters/prod${configmaps}`, write)).status === 201)
+})
+
+test('the traffic flows, and its heartbeats reach the nodes', async () => {
+  await waitFor('requests of the traffic', () => (demo.traffic.answers.get(200) ?? 0) > 20)
+  assert.equal(demo.traffic.answers.get(401), undefined)
+  assert.equal(demo.traffic.answers.get(403), undefined)
+  assert.equal(demo.traffic.answers.get(404), undefined)
+  const lease = '/clusters/prod/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/prod-node-1'
+  const renewed = async (): Promise<string> => (await ask(lease)).json().spec.renewTime
+  const last = await renewed()
+  await waitFor('a heartbeat', async () => (await renewed()) !== last)
+})
+
+test('the guide names the files and addresses that are there', async () => {
+  const guide = printed.join('')
+  assert.ok(guide.includes(demo.origin))
+  assert.ok(guide.includes(demo.kubeconfig))
+  for (const [, path = ''] of guide.matchAll(/(?:--cacert|--ca-file|tail -f|--config-dir) (\S+)/g)) {
+    assert.ok(existsSync(path), `${path} is missing`)
+  }
+  for (const [, url = ''] of guide.matchAll(/curl -s '?(http:[^\s']+)/g))
+    assert.equal((await fetch(url)).status, 200, url)
+  // The text that the sed lines look for.
+  assert.match(file('config/prod.yaml'), /mode: "Off"/)
+})
+
+test('a directory that is not the demo’s is left alone; a port in use is one clear line', async () => {
+  const options = { listen: ANY_PORT, adminListen: ANY_PORT, out: () => undefined }
+  await assert.rejects(startDemo({ ...options, dir: folder }), (error) => {
+    assert.ok(error instanceof UserError)
+    assert.match(error.message, /is not empty/)
+    return true
+  })
+  assert.ok(existsSync(demo.kubeconfig))
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const taken = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  // Even with its own directory: nothing is removed before the ports are known to be free.
+  await assert.rejects(startDemo({ ...options, dir: demo.dir, listen: taken }), (error) => {
+    assert.ok(error instanceof UserError)
+    assert.match(error.message, new RegExp(`${taken}.*in use`))
+    assert.doesNotMatch(error.message, /\n/)
+    return true
+  })
+  server.close()
+  assert.ok(existsSync(demo.kubeconfig))
+})
