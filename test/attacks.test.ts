@@ -113,7 +113,10 @@ function assertAlice(request: SeenRequest | undefined): void {
 
 /** The gateway has closed the connection. */
 function ended(connection: RawConnection, timeoutMs = 10_000): Promise<true> {
-  return waitFor('the gateway to close the connection', () => connection.socket.destroyed && true, { timeoutMs, intervalMs: 10 })
+  return waitFor('the gateway to close the connection', () => connection.socket.destroyed && true, {
+    timeoutMs,
+    intervalMs: 10,
+  })
 }
 
 /** The gateway still serves others. */
@@ -134,7 +137,10 @@ describe('identity in header fields', () => {
     ['impersonation fields of the future', ['Impersonate-Tenant: root', 'IMPERSONATE-X-Y: z']],
     ['Connection lists the identity', ['Connection: Impersonate-User, x-foo', 'X-Foo: 1']],
     ['Connection lists it in other letters', ['Connection: IMPERSONATE-user , impersonate-GROUP,keep-alive']],
-    ['several Connection lines', ['Connection: keep-alive', 'Connection: impersonate-group', 'connection: authorization']],
+    [
+      'several Connection lines',
+      ['Connection: keep-alive', 'Connection: impersonate-group', 'connection: authorization'],
+    ],
     ['Connection lists extras', ['Connection: impersonate-extra-authentication.kubernetes.io%2fcredential-id']],
     ['Basic credentials', ['Authorization: Basic YWRtaW46YWRtaW4=']],
     ['two Authorization lines', ['Authorization: Basic eA==', 'authorization: Basic eQ==']],
@@ -370,12 +376,7 @@ describe('request smuggling on HTTP/1.1', () => {
     ['bare LF everywhere', `GET /a HTTP/1.1\nHost: ${HOST}\n\n${HIDDEN}`],
     ['bare CR in a field', post([`X-Foo: a\rContent-Length: ${HIDDEN.length}`], HIDDEN)],
     ['no Host', 'GET /api/v1/pods HTTP/1.1\r\n\r\n'],
-    ['two Hosts', `GET /a HTTP/1.1\r\nHost: ${HOST}\r\nHost: other.example.com\r\n\r\n`],
-    ['Host with userinfo', `GET /a HTTP/1.1\r\nHost: x@${HOST}\r\n\r\n`],
-    ['Host with a path', `GET /a HTTP/1.1\r\nHost: ${HOST}/x\r\n\r\n`],
-    ['Host with a space', `GET /a HTTP/1.1\r\nHost: ${HOST} x\r\n\r\n`],
     ['two versions', `GET /a HTTP/1.1 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
-    ['two spaces in the request line', `GET  /a HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
     ['tab in the request line', `GET\t/a HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
     ['a lower-case method', `get /a HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
     ['an unknown method', `SMUGGLE /a HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
@@ -399,9 +400,22 @@ describe('request smuggling on HTTP/1.1', () => {
     })
   }
 
+  for (const hosts of [
+    [`Host: ${HOST}`, 'Host: other.example.com'],
+    [`Host: x@${HOST}`],
+    [`Host: ${HOST}/x`],
+    [`Host: ${HOST} x`],
+    [`Host: ${HOST}?x`],
+  ]) {
+    test(`${hosts.join(', ')}: 400, nothing forwarded`, async () => {
+      assert.equal((await http1Request(asAlice(), requestHead('GET /api/v1/pods', hosts))).status, 400)
+      assert.equal(stub.seen.length, 0)
+      assert.equal(other.seen.length, 0)
+    })
+  }
+
   const brokenBodies: [string, string][] = [
     ['a chunk size beyond 64 bits', `1${'0'.repeat(16)}5\r\nhello\r\n0\r\n\r\n`],
-    ['a chunk size beyond 32 bits that would wrap', `100000005\r\nhello\r\n0\r\n\r\n${HIDDEN}`],
     ['a negative chunk size', `-5\r\nhello\r\n0\r\n\r\n${HIDDEN}`],
     ['a chunk size with 0x', `0x5\r\nhello\r\n0\r\n\r\n${HIDDEN}`],
     ['a chunk size with a space', `5 \r\nhello\r\n0\r\n\r\n${HIDDEN}`],
@@ -434,6 +448,21 @@ describe('request smuggling on HTTP/1.1', () => {
       assert.ok(!stub.seen.some(({ path }) => path === '/smuggled'))
     })
   }
+
+  test('a chunk size beyond 32 bits is not cut off', async () => {
+    const client = await http1Connect(asAlice())
+    stub.answer = (request) => {
+      const chunks: Buffer[] = []
+      request.stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.stream.on('data', () => {
+        if (Buffer.concat(chunks).includes('smuggled')) reply(request, 200, '{"all":"body"}')
+      })
+    }
+    client.send(post(['Transfer-Encoding: chunked'], `100000005\r\nhello\r\n0\r\n\r\n${HIDDEN}`))
+    assert.equal((await client.response()).body.toString(), '{"all":"body"}')
+    await ended(client.raw)
+    assert.equal(stub.seen.length, 1)
+  })
 
   test('a request in the body of another is a body', async () => {
     const bodies: string[] = []

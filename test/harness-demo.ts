@@ -34,7 +34,7 @@ async function startRealCluster(name: string, nodes: number, clientCA: KeyPair):
     endpoints: cluster.apiservers.map(({ url }) => url),
     ca: cluster.ca.certPem,
     gateway: cluster.gatewayUser.cert,
-    // kwok renews the leases.
+    // kwok renews the leases, past the gateway.
     nodes: [],
     stop: () => cluster.stop(),
   }

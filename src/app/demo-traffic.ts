@@ -1,7 +1,7 @@
 // Background traffic of the demo: kubelets that renew their leases, controllers, people, a watcher and one client that
 // asks too much; some twenty-five requests a second, all through the gateway. What is refused is only counted.
 
-import { type ClientHttp2Session, connect } from 'node:http2'
+import { TrafficClient } from '../io/demo-cluster/traffic-client.ts'
 
 export interface TrafficOptions {
   /** `https://127.0.0.1:8443`. */
@@ -39,10 +39,10 @@ export function nodeToken(node: string): string {
 
 export function startTraffic(options: TrafficOptions): Traffic {
   const answers = new Map<number, number>()
-  const clients: Client[] = []
+  const clients: TrafficClient[] = []
   const timers: NodeJS.Timeout[] = []
-  const clientFor = (token: string): Client => {
-    const client = new Client(options, token, (status) => answers.set(status, (answers.get(status) ?? 0) + 1))
+  const clientFor = (token: string): TrafficClient => {
+    const client = new TrafficClient(options, token, (status) => answers.set(status, (answers.get(status) ?? 0) + 1))
     clients.push(client)
     return client
   }
@@ -90,78 +90,5 @@ function kubelet(node: string): Actor {
     path: `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${node}`,
     everyMs: 2000,
     patch: () => JSON.stringify({ spec: { renewTime: new Date().toISOString() } }),
-  }
-}
-
-const REWATCH_MS = 1000
-const OK = 200
-
-/** One HTTP/2 connection, made again when it ends. */
-class Client {
-  readonly #options: TrafficOptions
-  readonly #token: string
-  readonly #onAnswer: (status: number) => void
-  #session: ClientHttp2Session | undefined
-  #stopped = false
-
-  constructor(options: TrafficOptions, token: string, onAnswer: (status: number) => void) {
-    this.#options = options
-    this.#token = token
-    this.#onAnswer = onAnswer
-  }
-
-  /** A GET, or a merge patch when there is a body. */
-  send(path: string, patch?: string): void {
-    this.#request(path, patch, () => undefined)
-  }
-
-  /** Watches `path` until stopped. */
-  watch(path: string): void {
-    if (this.#stopped) return
-    this.#request(path, undefined, () => setTimeout(() => this.watch(path), REWATCH_MS).unref())
-  }
-
-  stop(): void {
-    this.#stopped = true
-    this.#session?.destroy()
-  }
-
-  #request(path: string, patch: string | undefined, onEnd: () => void): void {
-    if (this.#stopped) return
-    const stream = this.#connected().request(
-      {
-        ':method': patch === undefined ? 'GET' : 'PATCH',
-        ':path': path,
-        authorization: `Bearer ${this.#token}`,
-        accept: 'application/json',
-        'user-agent': `portcullis-demo/${this.#token}`,
-        ...(patch === undefined ? {} : { 'content-type': 'application/merge-patch+json' }),
-      },
-      { endStream: patch === undefined },
-    )
-    let status = 0
-    stream.on('response', (headers) => {
-      status = headers[':status'] ?? 0
-      // A watch that has begun may go on for a minute: it counts now.
-      if (status === OK) this.#onAnswer(status)
-    })
-    stream.on('error', () => undefined)
-    stream.on('close', () => {
-      if (status !== OK && !this.#stopped) this.#onAnswer(status)
-      onEnd()
-    })
-    stream.resume()
-    if (patch !== undefined) stream.end(patch)
-  }
-
-  #connected(): ClientHttp2Session {
-    const known = this.#session
-    if (known !== undefined && !known.closed && !known.destroyed) return known
-    const session = connect(this.#options.origin, { ca: this.#options.ca })
-    // The streams tell.
-    session.on('error', () => undefined)
-    session.on('goaway', () => session.close())
-    this.#session = session
-    return session
   }
 }

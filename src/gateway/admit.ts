@@ -1,6 +1,6 @@
 // Admission: every filter in order. Only this file makes a Permit, and forward() takes nothing else.
 
-import { closeWatch, release } from '../core/flow-control.ts'
+import { closeWatch, refund, release } from '../core/flow-control.ts'
 import type { Refusal } from '../core/refusal.ts'
 import type { AdmissionRequest, Held } from './filters/filter.ts'
 import { FILTERS } from './filters/order.ts'
@@ -25,6 +25,14 @@ class AdmissionPermit implements Disposable {
     if (held?.inFlight !== true) return
     held.inFlight = false
     release(held.schema, held.cell)
+  }
+
+  /** The request could be sent to no endpoint: it costs no token. */
+  nothingSent(): void {
+    const held = this.#held
+    if (held?.token !== true) return
+    held.token = false
+    refund(held.schema, held.cell)
   }
 
   [Symbol.dispose](): void {

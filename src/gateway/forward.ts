@@ -94,6 +94,7 @@ class Exchange implements RunningRequest {
 
   start(): void {
     if (!this.#send()) {
+      this.#permit.nothingSent()
       this.#refuse('no-endpoint')
       return
     }

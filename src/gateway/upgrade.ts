@@ -69,7 +69,9 @@ class UpgradeExchange implements RunningRequest {
   }
 
   start(): void {
-    if (!this.#send()) this.#refuse('no-endpoint')
+    if (this.#send()) return
+    this.#permit.nothingSent()
+    this.#refuse('no-endpoint')
   }
 
   #send(): boolean {

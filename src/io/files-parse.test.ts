@@ -23,7 +23,10 @@ test('documents, lists and JSON become objects with their lines', () => {
     ],
   )
   const [first, , second] = objects
-  assert.deepEqual(['a', 'a[0]', 'a[0].b', 'a[0].c', 'a[0].x.y', 'a[5]', 'z', ''].map((path) => first?.lineOf(path)), [4, 5, 5, 6, 5, 4, 4, 4])
+  assert.deepEqual(
+    ['a', 'a[0]', 'a[0].b', 'a[0].c', 'a[0].x.y', 'a[5]', 'z', ''].map((path) => first?.lineOf(path)),
+    [4, 5, 5, 6, 5, 4, 4, 4],
+  )
   assert.equal(second?.lineOf('a'), 14)
   const [json] = parse('\ufeff{\r\n\t"a": {\r\n\t\t"x/y.z": 1\r\n\t}\r\n}').objects
   assert.deepEqual(json?.value, { a: { 'x/y.z': 1 } })
@@ -43,7 +46,10 @@ for (const [name, text, line, message] of BROKEN) {
   test(`${name}: says where, and leaves the other documents alone`, () => {
     const { objects, problems, broken } = parse(`x: 1\n---\n${text.trimEnd()}\n---\ny: 2\n`)
     assert.equal(broken, true)
-    assert.deepEqual(objects.map(({ value }) => value), [{ x: 1 }, { y: 2 }])
+    assert.deepEqual(
+      objects.map(({ value }) => value),
+      [{ x: 1 }, { y: 2 }],
+    )
     assert.equal(problems.length, 1)
     assert.match(problems[0]?.message ?? '', message)
     // The document's own first line is that of its `---`.
@@ -54,7 +60,10 @@ for (const [name, text, line, message] of BROKEN) {
 
 test('an alias bomb is refused, a plain alias is not', () => {
   let bomb = 'a0: &a0 [x, x, x, x, x, x, x, x, x]\n'
-  for (let i = 1; i < 10; i++) bomb += `a${i}: &a${i} [${Array(9).fill(`*a${i - 1}`).join(', ')}]\n`
+  for (let i = 1; i < 10; i++)
+    bomb += `a${i}: &a${i} [${Array(9)
+      .fill(`*a${i - 1}`)
+      .join(', ')}]\n`
   const { problems, objects } = parse(bomb)
   assert.equal(objects.length, 0)
   assert.match(problems[0]?.message ?? '', /alias/)
@@ -79,7 +88,30 @@ test('a parser reads an unchanged document once, and its lines move with it', ()
 
 test('any text is read without throwing; what was written as YAML or JSON comes back', () => {
   fc.assert(fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), (text) => void parse(text)))
-  const pieces = fc.constantFrom('a', ':', ' ', '-', '\n', '[', ']', '{', '}', '"', "'", '|', '>', '&a', '*a', '---', '%', '#', '? ', '!', '\t', ',')
+  const pieces = fc.constantFrom(
+    'a',
+    ':',
+    ' ',
+    '-',
+    '\n',
+    '[',
+    ']',
+    '{',
+    '}',
+    '"',
+    "'",
+    '|',
+    '>',
+    '&a',
+    '*a',
+    '---',
+    '%',
+    '#',
+    '? ',
+    '!',
+    '\t',
+    ',',
+  )
   fc.assert(fc.property(fc.array(pieces, { maxLength: 30 }), (text) => void parse(text.join(''))))
   const object = fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 })
   fc.assert(

@@ -131,7 +131,9 @@ function parseOne(source: string): ParsedDocument {
   } catch (error) {
     // Unknown and excessive aliases, and nesting deeper than the stack.
     const message = error instanceof Error ? error.message : String(error)
-    return failed(1, '', `cannot be read: ${message}`, 'write the values out instead of aliases, less deeply nested')
+    const alias = source.indexOf(`*${/: (\S+)$/.exec(message)?.[1] ?? ''}`)
+    const { line } = lines.linePos(Math.max(0, alias))
+    return failed(line, '', `cannot be read: ${message}`, 'write the values out instead of aliases, less deeply nested')
   }
 }
 

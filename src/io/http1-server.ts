@@ -24,6 +24,13 @@ export interface Http1ServerLimits {
 /** Longer than the 90 s after which client-go drops idle connections, so that the client is the one who closes. */
 const KEEP_ALIVE_TIMEOUT_MS = 120_000
 const CONNECTIONS_CHECK_INTERVAL_MS = 1_000
+/** As many fields as HTTP/2 takes. node:http's own maxHeadersCount would leave fields out without a word. */
+const MAX_HEADER_PAIRS = 2000
+/**
+ * How long a connection that we want to close is still read: closing on unread bytes makes TCP reset the connection, and
+ * the client never sees the answer (RFC 9112 section 9.6; net/http's rstAvoidanceDelay).
+ */
+const LINGER_MS = 500
 const EMPTY = Buffer.alloc(0)
 
 export interface Http1Server {
@@ -40,6 +47,8 @@ export function createHttp1Server(
   onUpgrade: UpgradeHandler,
 ): Http1Server {
   const peers = new WeakMap<Duplex, Peer>()
+  /** Connections that end with the answer under way: node:http would still serve what is pipelined behind it. */
+  const closing = new WeakSet<Duplex>()
   let draining = false
   const server = createServer({
     maxHeaderSize: limits.maxHeaderBytes,
@@ -51,7 +60,8 @@ export function createHttp1Server(
     insecureHTTPParser: false,
     noDelay: true,
     // Only what a kube-apiserver upgrades to; `Upgrade: h2c` from curl is an ordinary request.
-    shouldUpgradeCallback: (request) => isKubernetesUpgrade(request.headers.upgrade),
+    // One with a body, too: the body would have to be told from the bytes of the new protocol.
+    shouldUpgradeCallback: (request) => isKubernetesUpgrade(request.headers.upgrade) && !hasBody(request),
   })
   server.maxHeadersCount = 0
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
@@ -60,9 +70,19 @@ export function createHttp1Server(
       response.destroy()
       return
     }
-    if (draining) response.shouldKeepAlive = false
+    if (closing.has(request.socket)) {
+      request.resume()
+      return
+    }
+    const problem = messageProblem(request)
+    if (problem !== '') {
+      closing.add(request.socket)
+      refuseMessage(request, response, problem)
+      return
+    }
     const end = !hasBody(request)
-    const stream = new Http1Stream(request, response, end)
+    const stream = new Http1Stream(request, response, end, closing)
+    if (draining) stream.closeConnection()
     stream.start(handler(peer, stream, requestHead(request), end))
   }
   server.on('request', onRequest)
@@ -130,20 +150,54 @@ function requestHead(request: IncomingMessage): HeaderList {
   return list
 }
 
+/**
+ * What node:http lets pass, but another reader may understand differently: the whole connection is in doubt then, not
+ * only this request (RFC 9112 section 6.1 on Transfer-Encoding). A status line, '' when there is nothing.
+ */
+function messageProblem(request: IncomingMessage): '' | '400 Bad Request' | '431 Request Header Fields Too Large' {
+  if (request.rawHeaders.length > 2 * MAX_HEADER_PAIRS) return TOO_LARGE
+  if (request.httpVersionMajor !== 1) return BAD_REQUEST
+  const encoding = request.headers['transfer-encoding']
+  if (encoding === undefined) return ''
+  return request.httpVersionMinor === 0 || encoding.toLowerCase() !== 'chunked' ? BAD_REQUEST : ''
+}
+
+function refuseMessage(request: IncomingMessage, response: ServerResponse, status: string): void {
+  request.on('error', () => undefined)
+  request.resume()
+  response.on('error', () => undefined)
+  response.writeHead(Number(status.slice(0, 3)), ['connection', 'close', 'content-length', '0'])
+  response.end()
+}
+
+const BAD_REQUEST = '400 Bad Request'
+const TOO_LARGE = '431 Request Header Fields Too Large'
+
 /** What cannot be parsed is answered as plainly as it was asked, and the connection ends (RFC 9112 section 2.2). */
 function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (!socket.writable) {
-    socket.destroy()
-    return
-  }
+  // The parser reports every further piece of a broken message: the first one was answered.
+  if (socket.destroyed || socket.writableEnded) return
   const status =
     error.code === 'HPE_HEADER_OVERFLOW'
-      ? '431 Request Header Fields Too Large'
+      ? TOO_LARGE
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? '408 Request Timeout'
-        : '400 Bad Request'
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
-  socket.destroy()
+        : BAD_REQUEST
+  closeAfter(socket, `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+}
+
+/** Sends the last bytes and closes, once the client has closed or had time to read them. What it still sends is thrown away. */
+function closeAfter(socket: Duplex, last: string): void {
+  const close = (): void => void socket.destroy()
+  const deadline = setTimeout(close, LINGER_MS)
+  socket.once('close', () => clearTimeout(deadline))
+  socket.once('end', close)
+  socket.on('error', () => undefined)
+  // Takes the socket away from the parser of node:http, which hears of 'data' only.
+  socket.removeAllListeners('data')
+  socket.on('data', () => undefined)
+  socket.resume()
+  socket.end(last, 'latin1')
 }
 
 /** Splits off `:status`; node:http wants it apart. */
@@ -154,15 +208,23 @@ function fields(list: HeaderList): string[] {
 class Http1Stream implements Stream {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
+  readonly #closing: WeakSet<Duplex>
   #uncredited = 0
   #requestEnded: boolean
   #over = false
 
-  constructor(request: IncomingMessage, response: ServerResponse, requestEnded: boolean) {
+  constructor(request: IncomingMessage, response: ServerResponse, requestEnded: boolean, closing: WeakSet<Duplex>) {
     this.#request = request
     this.#response = response
     this.#requestEnded = requestEnded
+    this.#closing = closing
     response.sendDate = false
+  }
+
+  /** Nothing is served behind this answer. */
+  closeConnection(): void {
+    this.#response.shouldKeepAlive = false
+    this.#closing.add(this.#request.socket)
   }
 
   start(events: StreamEvents): void {
@@ -206,7 +268,7 @@ class Http1Stream implements Stream {
       return
     }
     // A body that nobody will read must not be taken for the next request.
-    if (!this.#requestEnded) response.shouldKeepAlive = false
+    if (!this.#requestEnded) this.closeConnection()
     response.writeHead(status, fields(list))
     if (end) response.end()
     else response.flushHeaders()
@@ -216,7 +278,18 @@ class Http1Stream implements Stream {
     const response = this.#response
     if (response.destroyed || response.writableEnded) return
     if (chunk.length > 0) response.write(chunk)
-    if (end) response.end()
+    if (!end) return
+    if (this.#requestEnded) response.end()
+    else this.#endLater()
+  }
+
+  /** The connection closes with the answer; a client in the middle of an upload must get to read it first. */
+  #endLater(): void {
+    const response = this.#response
+    const end = (): void => void response.end()
+    const deadline = setTimeout(end, LINGER_MS)
+    this.#request.once('end', end)
+    response.once('close', () => clearTimeout(deadline))
   }
 
   trailers(list: HeaderList): void {
@@ -273,7 +346,8 @@ class UpgradeAnswer implements Stream {
       if (list[i] === 'content-length') sized = true
       head += `${list[i]}: ${list[i + 1]}\r\n`
     }
-    this.#chunked = !sized && !end
+    const bodiless = status === '204' || status === '304'
+    this.#chunked = !sized && !end && !bodiless
     if (this.#chunked) head += 'transfer-encoding: chunked\r\n'
     head += 'connection: close\r\n\r\n'
     this.#socket.write(head, 'latin1')
@@ -295,7 +369,7 @@ class UpgradeAnswer implements Stream {
 
   #finish(): void {
     this.#ended = true
-    this.#socket.end()
+    closeAfter(this.#socket, '')
   }
 
   trailers(_list: HeaderList): void {

@@ -15,7 +15,7 @@ test('certificates', () => {
   assert.match(certificatesError(''), /no PEM certificate/)
   assert.match(certificatesError(a.keyPem), /no PEM certificate/)
   assert.match(certificatesError(a.certPem + b.certPem.slice(0, -40)), /cut off/)
-  assert.match(certificatesError(a.certPem + b.certPem.replace(/\n.{64}\n/, '\n')), /certificate 2 of 2 is damaged/)
+  assert.match(certificatesError(a.certPem + b.certPem.replace(/\n.{64}\r?\n/, '\n')), /certificate 2 of 2 is damaged/)
 })
 
 test('private keys', () => {

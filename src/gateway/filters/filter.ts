@@ -32,6 +32,8 @@ export interface Held {
   readonly cell: FlowCell
   /** An in-flight slot is held. */
   inFlight: boolean
+  /** A token was taken: given back only when the request could be sent nowhere. */
+  token: boolean
   watch: boolean
 }
 

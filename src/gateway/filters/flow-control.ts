@@ -1,7 +1,7 @@
 // The flow control schema of the policy: token bucket, requests in flight, open watches. Takes what permit gives back.
 
-import { release, retryAfterSeconds, tryAcquire, tryOpenWatch } from '../../core/flow-control.ts'
-import { type Refusal, refuse } from '../../core/refusal.ts'
+import { refund, retryAfterSeconds, tryAcquire, tryOpenWatch } from '../../core/flow-control.ts'
+import { type Refusal, type RefusalCause, refuse } from '../../core/refusal.ts'
 import { tooManyInFlightMessage, tooManyRequestsMessage, tooManyWatchesMessage } from '../../core/traffic-messages.ts'
 import type { AdmissionRequest, Filter } from './filter.ts'
 
@@ -20,19 +20,30 @@ function check(request: AdmissionRequest): Refusal | undefined {
   const cell = live.flows.cellFor(schema, user.name, monotonicMs)
   const rule = schema.name
   if (!tryAcquire(schema, cell, monotonicMs)) {
+    const causes = causesOf(schema, policy.schema)
     if (schema.kind === 'tokenBucket') {
       const seconds = retryAfterSeconds(schema, cell, monotonicMs)
-      return refuse('rate-limited', tooManyRequestsMessage(cluster.name, schema), { rule, retryAfterSeconds: seconds })
+      const message = tooManyRequestsMessage(cluster.name, schema)
+      return refuse('rate-limited', message, { rule, causes, retryAfterSeconds: seconds })
     }
-    return refuse('too-many-in-flight', tooManyInFlightMessage(cluster.name, schema), { rule, retryAfterSeconds: 1 })
+    const message = tooManyInFlightMessage(cluster.name, schema)
+    return refuse('too-many-in-flight', message, { rule, causes, retryAfterSeconds: 1 })
   }
   const inFlight = schema.kind === 'maxRequestsInflight'
   if (request.isWatch && schema.maxWatches > 0 && !tryOpenWatch(schema, cell)) {
-    if (inFlight) release(schema, cell)
+    refund(schema, cell)
     const message = tooManyWatchesMessage(cluster.name, schema)
-    return refuse('too-many-watches', message, { rule, retryAfterSeconds: WATCH_RETRY_SECONDS })
+    const causes = causesOf(schema, policy.schema)
+    return refuse('too-many-watches', message, { rule, causes, retryAfterSeconds: WATCH_RETRY_SECONDS })
   }
   const watch = request.isWatch && schema.maxWatches > 0
-  if (inFlight || watch) request.held = { schema, cell, inFlight, watch }
+  const token = schema.kind === 'tokenBucket'
+  if (inFlight || token || watch) request.held = { schema, cell, inFlight, token, watch }
   return undefined
+}
+
+/** Which limit it was, for programs; the message says it to people. */
+function causesOf(schema: CompiledSchema, index: number): readonly RefusalCause[] {
+  const field = `spec.flowControl.flowControlSchemas[${index}]`
+  return [{ reason: 'FlowControlSchema', message: schema.name, field }]
 }
