@@ -36,6 +36,8 @@ const DRAIN_POLL_MS = 20
 
 /** What takes the place of the usual parts. */
 export interface GivenParts {
+  /** Where the access log goes instead of stdout; switches it on. */
+  readonly access: LineWriter
   readonly log: Logger
   readonly source: ResourceSource
 }
@@ -45,7 +47,7 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
   const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
   const source = given.source ?? createFilesSource({ dir: config.configDir, pem: nodePemChecks, log })
   const serving = loadServingPair(config)
-  const access = config.accessLog ? openLineWriter(STDOUT) : undefined
+  const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   const audit = config.auditLogPath === '' ? undefined : openAuditLog(config.auditLogPath)
   const parts = wire(config, serving, { log, access, audit }, source)
   const life = new Lifecycle(config, parts, log, [access, audit])

@@ -5,7 +5,6 @@ import type { Clock, Logger, Problem, ResourceSource } from '../api/ports.ts'
 import type { RequestRecord } from '../api/request-record.ts'
 import { type EndpointProbes, startEndpointProbes } from '../controllers/endpoint-probes.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
-import { accessLogEnabled } from '../core/access-log-switch.ts'
 import { clusterForAddress, clusterForServerName } from '../core/lookup-cluster.ts'
 import type { Gateway, GatewayEvents } from '../gateway/gateway.ts'
 import { createRequestHandler, createUpgradeHandler } from '../gateway/serve.ts'
@@ -54,7 +53,9 @@ export function wire(config: Config, serving: ServingPair, outputs: Outputs, sou
     const live = clusters.get(cluster)
     const known = live?.endpoints.byUrl(endpoint)
     if (live === undefined || known === undefined) return
+    const ejections = known.health.ejections
     live.endpoints.onFailure(known, clock.monotonic())
+    if (known.health.ejections > ejections) metrics.endpointEjected(cluster, endpoint)
     log.warn('connection to endpoint broke', { cluster, endpoint, error: error.message })
     probes.hurry(cluster, endpoint)
   })
@@ -68,8 +69,10 @@ export function wire(config: Config, serving: ServingPair, outputs: Outputs, sou
     clock,
     log,
     tokens: createTokenReviewer(clock.monotonic, (cluster, outcome) => countToken(metrics, cluster, outcome)),
-    access: createAccessReviewer(clock.monotonic),
-    events: observers(config, metrics, outputs),
+    access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
+      metrics.accessReviewed(cluster, verdict === 'unavailable' ? 'error' : verdict),
+    ),
+    events: observers(metrics, outputs),
     random: Math.random,
     uuid: randomUUID,
     draining: false,
@@ -129,7 +132,7 @@ function listenerOptions(
 }
 
 /** Who listens to what happens on the request path. */
-function observers(config: Config, metrics: GatewayMetrics, outputs: Outputs): GatewayEvents {
+function observers(metrics: GatewayMetrics, outputs: Outputs): GatewayEvents {
   const { access, audit: auditLines } = outputs
   const writeAccess = access === undefined ? undefined : createAccessLog((line) => access.write(line))
   const audit: AuditLog | undefined =
@@ -139,12 +142,7 @@ function observers(config: Config, metrics: GatewayMetrics, outputs: Outputs): G
     responseStarted: (record) => audit?.responseStarted(record),
     requestEnded(record: RequestRecord) {
       metrics.observe(record)
-      if (
-        writeAccess !== undefined &&
-        accessLogEnabled(config.accessLog, record.clusterLogMode, record.policyLogMode)
-      ) {
-        writeAccess(record)
-      }
+      writeAccess?.(record)
       audit?.responseComplete(record)
     },
     retried: (cluster, cause) => metrics.retried(cluster, cause),

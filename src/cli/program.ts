@@ -99,6 +99,7 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
       [],
     )
     .option('--user-agent <agent>', 'User-Agent of the client')
+    .option('--address <ip>', 'address of the client')
     .option('--stdin', 'read requests from standard input: JSON lines in, JSON lines out', false)
     .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
     .action((method: string | undefined, target: string | undefined, options, command: Command) => {
@@ -112,6 +113,7 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
         ...(options.user === undefined ? {} : { user: options.user }),
         ...(options.group.length === 0 ? {} : { groups: options.group }),
         ...(options.userAgent === undefined ? {} : { userAgent: options.userAgent }),
+        ...(options.address === undefined ? {} : { remoteAddress: options.address }),
       }
       return done(
         explain({

@@ -22,12 +22,8 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['too-many-watches', 429, 'TooManyRequests'],
   ['no-endpoint', 503, 'ServiceUnavailable'],
   ['upstream-failed', 502, 'BadGateway'],
-  ['upstream-timeout', 504, 'Timeout'],
   ['upgrade-unsupported', 400, 'BadRequest'],
   ['upgrade-failed', 502, 'BadGateway'],
-  ['headers-too-large', 431, 'RequestHeaderFieldsTooLarge'],
-  ['not-ready', 503, 'ServiceUnavailable'],
-  ['draining', 503, 'ServiceUnavailable'],
   ['internal', 500, 'InternalError'],
 ]
 

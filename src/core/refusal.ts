@@ -21,12 +21,8 @@ export type RefusalReason =
   | 'too-many-watches'
   | 'no-endpoint'
   | 'upstream-failed'
-  | 'upstream-timeout'
   | 'upgrade-unsupported'
   | 'upgrade-failed'
-  | 'headers-too-large'
-  | 'not-ready'
-  | 'draining'
   | 'internal'
 
 /** metav1.StatusCause. */
@@ -84,12 +80,8 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'too-many-watches': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'no-endpoint': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   'upstream-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
-  'upstream-timeout': { code: 504, statusReason: 'Timeout', retryAfter: false },
   'upgrade-unsupported': { code: 400, statusReason: 'BadRequest', retryAfter: false },
   'upgrade-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
-  'headers-too-large': { code: 431, statusReason: 'RequestHeaderFieldsTooLarge', retryAfter: false },
-  'not-ready': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
-  draining: { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   internal: { code: 500, statusReason: 'InternalError', retryAfter: false },
 }
 

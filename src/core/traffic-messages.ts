@@ -32,7 +32,3 @@ export function upstreamFailedMessage(cluster: string): string {
 export function upgradeUnsupportedMessage(): string {
   return 'this request must be upgraded to SPDY/3.1 or WebSocket over HTTP/1.1'
 }
-
-export function drainingMessage(): string {
-  return 'the gateway is shutting down: open another connection'
-}

@@ -1,5 +1,6 @@
 // The gateway's own review calls to a cluster: one healthy endpoint after the other until one answers.
 
+import { paceMs } from '../core/pace.ts'
 import { KubeCallError, kubeCall } from '../io/kube-call.ts'
 import type { ReviewCall } from '../io/token-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
@@ -13,6 +14,7 @@ const MAX_TRIES = 3
 export function reviewCall(gw: Gateway, live: LiveCluster, path: string): ReviewCall {
   return async (body) => {
     const cluster = live.compiled
+    await waitForTurn(gw, live)
     const candidates = readyEndpoints(gw, live)
     let last = 'no healthy endpoint'
     for (const url of candidates.slice(0, MAX_TRIES)) {
@@ -37,6 +39,14 @@ export function reviewCall(gw: Gateway, live: LiveCluster, path: string): Review
     }
     throw new KubeCallError(last)
   }
+}
+
+/** clientConfig.qps: reviews that come too fast wait, up to the time that a review may take. */
+async function waitForTurn(gw: Gateway, live: LiveCluster): Promise<void> {
+  const { qps, burst } = live.compiled.client
+  const waitMs = paceMs(live.pace, qps, burst, gw.clock.monotonic())
+  if (waitMs > REVIEW_TIMEOUT_MS) throw new KubeCallError('clientConfig.qps allows no more calls')
+  if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
 }
 
 function readyEndpoints(gw: Gateway, live: LiveCluster): string[] {

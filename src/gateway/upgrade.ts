@@ -2,7 +2,7 @@
 // two sockets joined. Authorised before dialling: the identity cannot change later.
 
 import type { RequestRecord } from '../api/request-record.ts'
-import type { HeaderList, Stream } from '../api/stream.ts'
+import type { HeaderList, Stream, StreamEvents } from '../api/stream.ts'
 import type { ClientUpgrade } from '../api/upgrade.ts'
 import { clientResponseHeaders, headerValue } from '../core/hop-headers.ts'
 import { refuse } from '../core/refusal.ts'
@@ -50,6 +50,7 @@ class UpgradeExchange implements RunningRequest {
   readonly #tried = new Set<string>()
   #endpoint: Selected | undefined
   #splice: Splice | undefined
+  #switched = false
   #over = false
   readonly longRunning = true
 
@@ -69,9 +70,28 @@ class UpgradeExchange implements RunningRequest {
   }
 
   start(): void {
-    if (this.#send()) return
-    this.#permit.nothingSent()
-    this.#refuse('no-endpoint')
+    if (!this.#send()) {
+      this.#permit.nothingSent()
+      this.#refuse('no-endpoint')
+      return
+    }
+    this.#upgrading.body.drainTo(this.#fromClient)
+  }
+
+  /** Of the client only its going matters here: what it sends is spliced, or ignored. */
+  readonly #fromClient: StreamEvents = {
+    onHeaders: () => undefined,
+    onBody: () => undefined,
+    onTrailers: () => undefined,
+    onDrained: () => undefined,
+    onReset: () => this.#onClientGone(),
+  }
+
+  /** Before the sockets were joined nobody else tells it; afterwards the splice does. */
+  #onClientGone(): void {
+    if (this.#over || this.#switched) return
+    this.#upgrading.record.aborted = 'client'
+    this.cut()
   }
 
   #send(): boolean {
@@ -108,6 +128,7 @@ class UpgradeExchange implements RunningRequest {
   }
 
   #onSwitched(): void {
+    this.#switched = true
     const { record, selection } = this.#upgrading
     record.code = SWITCHING_PROTOCOLS
     record.ttfbMs = this.#gw.clock.monotonic() - record.startMs

@@ -27,12 +27,17 @@ const ALLOWED_TTL_MS = 30_000
 const DENIED_TTL_MS = 10_000
 const MAX_REMEMBERED = 8192
 
-export function createAccessReviewer(monotonic: () => number): AccessReviewer {
+/** @param onReviewed what upstream answered, for metrics */
+export function createAccessReviewer(
+  monotonic: () => number,
+  onReviewed: (cluster: string, verdict: AccessVerdict['kind']) => void,
+): AccessReviewer {
   const remembered = new LRUCache<string, { verdict: AccessVerdict; untilMs: number }>({ max: MAX_REMEMBERED })
   const running = new Map<string, Promise<AccessVerdict>>()
 
   const ask = async (key: string, query: AccessQuery, call: ReviewCall): Promise<AccessVerdict> => {
     const verdict = await askUpstream(query, call)
+    onReviewed(query.cluster, verdict.kind)
     if (verdict.kind !== 'unavailable') {
       const ttl = verdict.kind === 'allowed' ? ALLOWED_TTL_MS : DENIED_TTL_MS
       remembered.set(key, { verdict, untilMs: monotonic() + ttl })

@@ -2,6 +2,7 @@
 // refused ones included, with the decision and what made it in annotations. Every switch of the access log is ignored.
 
 import type { RequestRecord } from '../api/request-record.ts'
+import { REFUSAL_TABLE, type RefusalReason } from '../core/refusal.ts'
 import { rfc3339Micro } from './timestamp.ts'
 
 export interface AuditLog {
@@ -64,22 +65,13 @@ function objectRef(record: RequestRecord): object {
 
 function responseStatus(record: RequestRecord): object {
   if (record.refusal === '') return { metadata: {}, code: record.code }
-  const reason = STATUS_REASONS.get(record.code)
+  const reason = isRefusalReason(record.refusal) ? REFUSAL_TABLE[record.refusal].statusReason : undefined
   return { metadata: {}, status: 'Failure', message: record.message, reason, code: record.code }
 }
 
-/** metav1.StatusReason by code; our own, finer reason is in an annotation. */
-const STATUS_REASONS: ReadonlyMap<number, string> = new Map([
-  [400, 'BadRequest'],
-  [401, 'Unauthorized'],
-  [403, 'Forbidden'],
-  [404, 'NotFound'],
-  [413, 'RequestEntityTooLarge'],
-  [429, 'TooManyRequests'],
-  [500, 'InternalError'],
-  [503, 'ServiceUnavailable'],
-  [504, 'Timeout'],
-])
+function isRefusalReason(text: string): text is RefusalReason {
+  return Object.hasOwn(REFUSAL_TABLE, text)
+}
 
 /** Values of annotations are strings. */
 function annotations(record: RequestRecord): Record<string, string> {

@@ -49,6 +49,10 @@ export function createHttp1Server(
   const peers = new WeakMap<Duplex, Peer>()
   /** Connections that end with the answer under way: node:http would still serve what is pipelined behind it. */
   const closing = new WeakSet<Duplex>()
+  /** Those of them that had the one answer to a malformed message. */
+  const refused = new WeakSet<Duplex>()
+  /** Requests whose answer is not out yet, by connection. */
+  const answering = new WeakMap<Duplex, number>()
   let draining = false
   const server = createServer({
     maxHeaderSize: limits.maxHeaderBytes,
@@ -70,13 +74,17 @@ export function createHttp1Server(
       response.destroy()
       return
     }
-    if (closing.has(request.socket)) {
+    const { socket } = request
+    if (closing.has(socket)) {
       request.resume()
       return
     }
+    answering.set(socket, (answering.get(socket) ?? 0) + 1)
+    response.once('close', () => answering.set(socket, (answering.get(socket) ?? 1) - 1))
     const problem = messageProblem(request)
     if (problem !== '') {
-      closing.add(request.socket)
+      closing.add(socket)
+      refused.add(socket)
       refuseMessage(request, response, problem)
       return
     }
@@ -100,7 +108,14 @@ export function createHttp1Server(
     response.events = onUpgrade(peer, response, requestHead(request), upgrade)
     socket.once('close', () => response.onClosed())
   })
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => answerBadRequest(error, socket))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    // The parser may complain of a message that was answered already, and of every further piece of it.
+    if (refused.has(socket)) return
+    refused.add(socket)
+    // An answer to the broken message would be read as part of the one that is on its way.
+    if ((answering.get(socket) ?? 0) > 0) socket.destroy()
+    else answerBadRequest(error, socket)
+  })
   // Deadlines of node:http start with 'listening'; this server is fed with sockets and never listens itself.
   server.emit('listening')
   return {
@@ -175,7 +190,6 @@ const TOO_LARGE = '431 Request Header Fields Too Large'
 
 /** What cannot be parsed is answered as plainly as it was asked, and the connection ends (RFC 9112 section 2.2). */
 function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
-  // The parser reports every further piece of a broken message: the first one was answered.
   if (socket.destroyed || socket.writableEnded) return
   const status =
     error.code === 'HPE_HEADER_OVERFLOW'

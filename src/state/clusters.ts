@@ -3,6 +3,7 @@
 
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { buildClusterIndex, type ClusterIndex } from '../core/lookup-cluster.ts'
+import { createPace, type Pace } from '../core/pace.ts'
 import { createRetryBudget, type RetryBudget } from '../core/retry-budget.ts'
 import { EndpointSet } from './endpoints.ts'
 import { FlowTable } from './flow-tables.ts'
@@ -13,6 +14,8 @@ export interface LiveCluster {
   readonly endpoints: EndpointSet
   readonly flows: FlowTable
   readonly retryBudget: RetryBudget
+  /** Of the gateway's own calls (clientConfig.qps). */
+  readonly pace: Pace
   /** Counts changes of servers, credentials or audiences: answers about identities from before no longer count. */
   identityEpoch: number
 }
@@ -67,6 +70,7 @@ function createLive(compiled: CompiledCluster, monotonicMs: number): LiveCluster
     endpoints,
     flows,
     retryBudget: createRetryBudget(),
+    pace: createPace(),
     identityEpoch: 0,
   }
 }

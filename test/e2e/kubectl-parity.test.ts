@@ -450,5 +450,6 @@ describe('kubectl through the gateway equals kubectl direct', { timeout: 300_000
       ),
     )
     for (const [i, text] of got.entries()) assert.equal(text, wanted[i % commands.length])
+    await gateway.logged((line) => line['user'] === 'olga', PARALLEL)
   })
 })

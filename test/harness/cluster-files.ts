@@ -58,6 +58,8 @@ export function adminCertificate(clientCA: KeyPair): KeyPair {
 }
 
 function csvRow({ token, user, uid, groups = [] }: TokenRow): string {
-  const quoted = [token, user, uid, groups.join(',')].map((field) => `"${field.replaceAll('"', '""')}"`)
+  // An empty fourth column would be a group of its own, with an empty name.
+  const fields = groups.length === 0 ? [token, user, uid] : [token, user, uid, groups.join(',')]
+  const quoted = fields.map((field) => `"${field.replaceAll('"', '""')}"`)
   return `${quoted.join(',')}\n`
 }

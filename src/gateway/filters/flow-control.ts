@@ -1,5 +1,6 @@
 // The flow control schema of the policy: token bucket, requests in flight, open watches. Takes what permit gives back.
 
+import type { CompiledSchema } from '../../core/compiled-cluster.ts'
 import { refund, retryAfterSeconds, tryAcquire, tryOpenWatch } from '../../core/flow-control.ts'
 import { type Refusal, type RefusalCause, refuse } from '../../core/refusal.ts'
 import { tooManyInFlightMessage, tooManyRequestsMessage, tooManyWatchesMessage } from '../../core/traffic-messages.ts'
