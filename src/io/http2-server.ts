@@ -16,6 +16,8 @@ export interface Http2ServerLimits {
   readonly maxConcurrentStreams: number
   /** Largest header list accepted, bytes. */
   readonly maxHeaderBytes: number
+  /** The client's preface and SETTINGS must have come by then. Milliseconds. */
+  readonly headerTimeoutMs: number
 }
 
 /** Receive window of a stream: as kube-apiserver's (apiserver/pkg/server/secure_serving.go). */
@@ -51,6 +53,9 @@ export function serveHttp2(
   })
   // Errors of a session end its streams; each of them is told by its own 'close'.
   session.on('error', () => undefined)
+  const deadline = setTimeout(() => session.destroy(), limits.headerTimeoutMs)
+  session.once('remoteSettings', () => clearTimeout(deadline))
+  session.once('close', () => clearTimeout(deadline))
   session.on('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES))
   session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
   session.on('stream', (stream: ServerHttp2Stream, _headers: unknown, flags: number, raw: readonly unknown[]) => {

@@ -35,7 +35,7 @@ export interface Listener {
   connections(): number
 }
 
-/** A handshake takes no longer, or the connection ends (slow preface). */
+/** A handshake takes no longer, nor longer than a request head may take, or the connection ends. */
 const HANDSHAKE_TIMEOUT_MS = 10_000
 const KEEP_ALIVE_MS = 30_000
 const LISTEN_BACKLOG = 4096
@@ -125,14 +125,18 @@ class Connections {
       requestCert: true,
       rejectUnauthorized: false,
       ALPNProtocols: ['h2', 'http/1.1'],
-      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+      handshakeTimeout: Math.min(HANDSHAKE_TIMEOUT_MS, this.#options.headerTimeoutMs),
       SNICallback: (serverName, done) => {
         const named = this.#options.clusterForServerName(serverName)
         done(null, named === undefined ? undefined : contexts.forCluster(named))
       },
     })
     server.on('secureConnection', (socket) => this.#secure(socket, name))
-    server.on('tlsClientError', (error) => this.#options.onHandshakeError?.(error))
+    server.on('tlsClientError', (error, socket) => {
+      this.#options.onHandshakeError?.(error)
+      // node:tls reports a handshake that takes too long, and leaves the socket open.
+      socket.destroy()
+    })
     return server
   }
 

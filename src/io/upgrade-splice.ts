@@ -4,7 +4,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import type { HeaderList } from '../api/stream.ts'
+import { type HeaderList, HIGH_WATER_BYTES } from '../api/stream.ts'
 import type { ClientUpgrade } from '../api/upgrade.ts'
 import type { UpstreamEndpoint } from './upstream-pool.ts'
 
@@ -76,7 +76,7 @@ class Splicing implements Splice {
         createConnection: () => upstream,
         method,
         path: target,
-        headers: fields,
+        headers: withoutBody(method, fields),
         setHost: false,
         maxHeaderSize: 1024 * 1024,
       })
@@ -99,19 +99,30 @@ class Splicing implements Splice {
   #relay(answer: IncomingMessage): void {
     if (this.#state !== 'sent') return
     this.#state = 'answered'
+    const client = this.#client
     const deadline = setTimeout(() => answer.destroy(), REFUSAL_BODY_DEADLINE_MS)
-    const over = (): void => {
+    this.#events.onResponse([':status', String(answer.statusCode ?? 502), ...lowerNames(answer.rawHeaders)])
+    answer.on('data', (chunk: Buffer) => {
+      this.#events.onBody(chunk)
+      if (client.writableLength >= HIGH_WATER_BYTES) answer.pause()
+    })
+    const resume = (): void => void answer.resume()
+    client.on('drain', resume)
+    answer.on('error', () => undefined)
+    answer.once('close', () => {
+      clearTimeout(deadline)
+      client.off('drain', resume)
+      this.#upstream?.destroy()
       if (this.#state === 'over') return
       this.#state = 'over'
-      clearTimeout(deadline)
-      this.#upstream?.destroy()
-      this.#events.onBodyEnd()
-    }
-    this.#events.onResponse([':status', String(answer.statusCode ?? 502), ...lowerNames(answer.rawHeaders)])
-    answer.on('data', (chunk: Buffer) => this.#events.onBody(chunk))
-    answer.on('end', over)
-    answer.on('close', over)
-    answer.on('error', over)
+      if (answer.complete) {
+        this.#events.onBodyEnd()
+        return
+      }
+      // Broken off: the client must not take what it got for the whole.
+      client.destroy()
+      this.#events.onClosed(0, this.#toClient)
+    })
   }
 
   #switch(answer: IncomingMessage, upstream: Duplex, first: Buffer): void {
@@ -144,22 +155,28 @@ class Splicing implements Splice {
     upstream.pipe(client)
   }
 
+  /** Whatever the state: who started the splice hears of the end, and gives back what it holds. */
   #onClientClose(): void {
     this.#upstream?.destroy()
-    this.#close()
+    if (this.#state === 'connecting' || this.#state === 'sent') this.fail(new Error('the client went away'), true)
+    else this.#close()
   }
 
   #close(): void {
     if (this.#state === 'over') return
-    const switched = this.#state === 'switched'
     this.#state = 'over'
-    if (switched) this.#events.onClosed(this.#fromClient, this.#toClient)
+    this.#events.onClosed(this.#fromClient, this.#toClient)
   }
 
   cut(): void {
     this.#upstream?.destroy()
     this.#client.destroy()
   }
+}
+
+/** node:http would announce a chunked body for a POST that names no length, and its end would be the first bytes of the new protocol. */
+function withoutBody(method: string, fields: HeaderList): HeaderList {
+  return method === 'GET' || fields.includes('content-length') ? fields : [...fields, 'content-length', '0']
 }
 
 function responseHead(answer: IncomingMessage): string {

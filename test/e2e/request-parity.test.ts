@@ -31,7 +31,7 @@ let version = ''
 
 before(async () => {
   const tina = { token: 'tina-token', user: 'tina', uid: '7', groups: ['system:masters'] }
-  cluster = await startCluster({ apiservers: 2, tokens: [tina] })
+  cluster = await startCluster({ tokens: [tina] })
   gateway = await startGateway({ clusters: [upstreamClusterFor(cluster)] })
   const items = Array.from({ length: CONFIG_MAPS }, (_, i) => ({
     apiVersion: 'v1',
@@ -70,6 +70,7 @@ const ROWS: readonly Row[] = [
   { path: '/version/', status: 200 },
   { path: '/readyz', status: 200 },
   { path: '/healthz/ping', status: 200 },
+  { path: '/healthz/ping', method: 'HEAD', status: 200 },
   { path: '/', status: 200 },
   { path: '/api', status: 200 },
   { path: '/api', headers: { accept: DISCOVERY }, status: 200 },
@@ -99,7 +100,7 @@ const ROWS: readonly Row[] = [
   { path: `${NAMESPACE}/configmaps?EXACT&limit=7`, status: 200 },
   { path: `${NAMESPACE}/configmaps?EXACT&labelSelector=half%3Dodd`, status: 200 },
   { path: `${NAMESPACE}/configmaps?EXACT&fieldSelector=metadata.name%3Dmap-3`, status: 200 },
-  { path: `${NAMESPACE}/configmaps?EXACT`, headers: { accept: TABLE_PROTOBUF }, status: 200 },
+  { path: `${NAMESPACE}/configmaps?EXACT`, headers: { accept: TABLE_PROTOBUF }, status: 406 },
   { path: `${NAMESPACE}/configmaps?EXACT`, headers: { accept: METADATA_LIST }, status: 200 },
   { path: `${NAMESPACE}/configmaps?labelSelector=!!`, status: 400 },
   { path: `${NAMESPACE}/configmaps?limit=2&continue=broken`, status: 400 },
@@ -115,9 +116,9 @@ const ROWS: readonly Row[] = [
   { path: `${NAMESPACE}/endpoints?EXACT`, status: 200 },
   { path: '/api/v1/componentstatuses/etcd-0', status: 200 },
   { path: '/api/v1/namespaces/default/pods/missing/log', status: 404 },
-  { path: '/api/v1/namespaces/default/services/missing/proxy/', status: 503 },
+  { path: '/api/v1/namespaces/default/services/missing/proxy/', status: 404 },
   { path: `${NAMESPACE}/configmaps/map-1`, method: 'HEAD', status: 405 },
-  { path: '/version', method: 'HEAD', status: 200 },
+  { path: '/version', method: 'HEAD', status: 405 },
   { path: `${NAMESPACE}/configmaps`, method: 'OPTIONS', status: 405 },
   { path: '/version', method: 'OPTIONS', status: 405 },
   { path: `${NAMESPACE}/configmaps/map-1`, method: 'POST', body: '{}', status: 405 },
@@ -162,14 +163,12 @@ const ROWS: readonly Row[] = [
   { path: `${NAMESPACE}/configmaps?labelSelector=half%3Dnone`, method: 'DELETE', status: 200 },
   { path: DEPLOYMENTS, method: 'POST', body: '{"metadata":{"name":"x"},"spec":{}}', status: 422 },
   { path: '/apis/policy/v1beta1/podsecuritypolicies', status: 404 },
-  { path: '/metrics/slis', status: 200 },
-  { path: '/debug/pprof/', method: 'DELETE', status: 404 },
 ]
 
 /** A way to the cluster: direct, or through the gateway. */
 interface Way {
   readonly port: number
-  readonly host: string
+  readonly authority: string
   readonly serverName?: string
 }
 
@@ -177,8 +176,8 @@ function ways(): [Way, Way] {
   const [apiserver] = cluster.apiservers
   const host = hostOf(cluster.name)
   return [
-    { port: apiserver?.port ?? 0, host: `127.0.0.1:${apiserver?.port}` },
-    { port: gateway.port, host: `${host}:${gateway.port}`, serverName: host },
+    { port: apiserver?.port ?? 0, authority: `127.0.0.1:${apiserver?.port}` },
+    { port: gateway.port, authority: `${host}:${gateway.port}`, serverName: host },
   ]
 }
 
@@ -194,7 +193,15 @@ function fieldsOf(row: Row): [string, string][] {
 
 async function byHttp2(way: Way, user: Credentials, row: Row): Promise<Answer> {
   const session = h2Connect({ ...way, ...(user.cert !== undefined && { certificate: user.cert }) })
-  const head = [':method', row.method ?? 'GET', ':path', pathOf(row), ':authority', way.host, ...fieldsOf(row).flat()]
+  const head = [
+    ':method',
+    row.method ?? 'GET',
+    ':path',
+    pathOf(row),
+    ':authority',
+    way.authority,
+    ...fieldsOf(row).flat(),
+  ]
   if (user.token !== undefined) head.push('authorization', `Bearer ${user.token}`)
   const body = row.body === undefined ? undefined : Buffer.from(row.body)
   const answer = await h2Request(session, head, body)
@@ -208,10 +215,14 @@ async function byHttp1(way: Way, user: Credentials, row: Row): Promise<Answer> {
   const fields = fieldsOf(row).map(([name, value]) => `${name}: ${value}`)
   if (row.body !== undefined) fields.push(`content-length: ${Buffer.byteLength(body)}`)
   if (user.token !== undefined) fields.push(`authorization: Bearer ${user.token}`)
-  const head = requestHead(`${row.method ?? 'GET'} ${pathOf(row)}`, fields, way.host)
+  const head = requestHead(`${row.method ?? 'GET'} ${pathOf(row)}`, fields, way.authority)
   const answer = await http1Request({ ...way, ...(user.cert !== undefined && { cert: user.cert }) }, head + body)
   assert.equal(answer.complete, true)
-  return answerOf(answer.status, answer.head, answer.body)
+  // Chunked or not is each hop's own business: Go announces lengths up to other sizes over HTTP/2 than over HTTP/1.1.
+  const fieldList = answer.head.filter(
+    (_, i) => (i % 2 === 0 ? answer.head[i] : answer.head[i - 1]) !== 'content-length',
+  )
+  return answerOf(answer.status, fieldList, answer.body)
 }
 
 function answerOf(status: number, head: readonly string[], body: Buffer): Answer {
@@ -238,8 +249,9 @@ describe('one request through the gateway', { timeout: 300_000 }, () => {
       for (const row of ROWS) {
         const more = row.headers === undefined ? '' : ` ${JSON.stringify(row.headers)}`
         test(`${row.method ?? 'GET'} ${row.path}${more}: ${row.status}`, async () => {
-          for (const user of [cluster.admin, { token: 'tina-token' }]) {
-            const [direct, through] = await Promise.all(ways().map((way) => ask(way, user, row)))
+          const users: Credentials[] = [cluster.admin, { token: 'tina-token' }]
+          const pair = (user: Credentials): Promise<Answer[]> => Promise.all(ways().map((way) => ask(way, user, row)))
+          for (const [direct, through] of await Promise.all(users.map(pair))) {
             assert.deepEqual(through, direct)
             assert.equal(direct?.status, row.status)
           }
