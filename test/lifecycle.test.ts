@@ -1,17 +1,23 @@
 // The life of the gateway: ready when it can serve, and an end that loses nothing that could be finished.
 
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import type { ClientHttp2Session } from 'node:http2'
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import type { UpstreamCluster } from '../src/api/upstream-cluster.ts'
 import type { Config } from '../src/app/config.ts'
 import { createCA } from '../src/io/pki.ts'
+import { startGateway } from './harness/gateway.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response } from './harness/h2-client.ts'
 import { type InProcessGateway, startInProcess } from './harness/in-process.ts'
 import { base64, clientPair, clusterObject } from './harness/objects.ts'
 import { freePorts } from './harness/ports.ts'
+import { endWithThisProcess } from './harness/process.ts'
 import { openRaw } from './harness/raw-clients.ts'
 import {
   reply,
@@ -316,4 +322,144 @@ describe('drain', () => {
     assert.notEqual((await request).resetCode, 0)
     assert.notEqual((await watch.ended).resetCode, 0)
   })
+})
+
+describe('the process', () => {
+  const HOLD = 'x-hold'
+
+  /** A gateway as a process, and an upstream that keeps requests with the field `x-hold` waiting. */
+  async function startProcess(drainTimeout: string) {
+    const stub = await startStub()
+    const held: SeenRequest[] = []
+    stub.answer = (request) => {
+      if (request.values(HOLD).length > 0) held.push(request)
+      else reply(request, 200, '{}')
+    }
+    const gateway = await startGateway({ clusters: [clusterObject([stub], { clientCA })], drainTimeout })
+    const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate: alice })
+    cleanups.push(
+      stub.stop,
+      () => gateway.stop().then(() => undefined),
+      () => session.destroy(),
+    )
+    assert.equal((await h2Request(session, [])).status, 200)
+    return { gateway, session, held }
+  }
+
+  /** Lines for people: all that is not a log line. */
+  function plainLines(text: string): string[] {
+    return text.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
+  }
+
+  test('SIGTERM: a running request finishes, exit code 0; one ready line in all its life', async () => {
+    const { gateway, session, held } = await startProcess('1h')
+    const response = h2Request(session, [HOLD, '1'])
+    await waitFor('the request upstream', () => held.length === 1)
+    const goaway = once(session, 'goaway')
+    gateway.signal('SIGTERM')
+    await goaway
+    await waitFor('readyz to fail', async () => (await gateway.admin('/readyz')).status === 500)
+    for (const request of held) reply(request, 200, '{"kind":"Late"}')
+    assert.equal((await response).body.toString(), '{"kind":"Late"}')
+    assert.equal(await gateway.exited, 0)
+    const [ready = '', ...more] = plainLines(gateway.logs())
+    assert.match(ready, new RegExp(`ready.*127\\.0\\.0\\.1:${gateway.port}.*${gateway.adminPort}`))
+    assert.deepEqual(more, [])
+  })
+
+  test('the drain timeout bounds it', async () => {
+    const { gateway, session, held } = await startProcess('200ms')
+    const response = h2Request(session, [HOLD, '1'])
+    await waitFor('the request upstream', () => held.length === 1)
+    gateway.signal('SIGTERM')
+    assert.equal(await gateway.exited, 0)
+    assert.notEqual((await response).resetCode, 0)
+  })
+
+  test('the second SIGTERM ends it at once', async () => {
+    const { gateway, session, held } = await startProcess('1h')
+    void h2Request(session, [HOLD, '1'])
+    await waitFor('the request upstream', () => held.length === 1)
+    const goaway = once(session, 'goaway')
+    gateway.signal('SIGTERM')
+    await goaway
+    gateway.signal('SIGTERM')
+    assert.equal(await gateway.exited, 0)
+  })
+
+  /** Runs `serve` until it ends by itself. stdin stays open, as under a supervisor. */
+  async function serve(flags: Readonly<Record<string, string>>): Promise<{ code: number; stderr: string }> {
+    const dir = mkdtempSync(join(tmpdir(), 'portcullis-serve-'))
+    cleanups.push(() => rmSync(dir, { recursive: true, force: true }))
+    const all = {
+      '--source': 'files',
+      '--config-dir': dir,
+      '--listen': '127.0.0.1:0',
+      '--admin-listen': '127.0.0.1:0',
+      '--data-dir': join(dir, 'data'),
+      ...flags,
+    }
+    const main = join(import.meta.dirname, '../src/main.ts')
+    const child = spawn(
+      process.execPath,
+      [main, 'serve', ...Object.entries(all).map(([flag, value]) => `${flag}=${value}`)],
+      {
+        stdio: ['pipe', 'ignore', 'pipe'],
+        env: { ...process.env, NODE_TEST_CONTEXT: undefined, NODE_OPTIONS: undefined },
+      },
+    )
+    endWithThisProcess(child)
+    let stderr = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString()
+    })
+    const [code] = (await once(child, 'close')) as [number]
+    return { code, stderr }
+  }
+
+  async function takenPort(): Promise<number> {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    cleanups.push(() => void server.close())
+    const address = server.address()
+    return typeof address === 'object' && address !== null ? address.port : 0
+  }
+
+  const MISTAKES: [string, () => Promise<Record<string, string>>, RegExp][] = [
+    [
+      'a port in use',
+      async () => ({ '--listen': `127.0.0.1:${await takenPort()}` }),
+      /cannot listen on 127\.0\.0\.1:\d+.*use/,
+    ],
+    [
+      'an admin port in use',
+      async () => ({ '--admin-listen': `127.0.0.1:${await takenPort()}` }),
+      /127\.0\.0\.1:\d+.*use/,
+    ],
+    [
+      'a missing certificate',
+      async () => ({ '--tls-cert-file': '/nowhere/tls.crt', '--tls-private-key-file': '/nowhere/tls.key' }),
+      /--tls-cert-file \/nowhere\/tls\.crt/,
+    ],
+    ['a certificate without key', async () => ({ '--tls-cert-file': '/nowhere/tls.crt' }), /--tls-private-key-file/],
+    [
+      'a certificate that is none',
+      async () => ({ '--tls-cert-file': import.meta.filename, '--tls-private-key-file': import.meta.filename }),
+      /lifecycle\.test\.ts/,
+    ],
+    ['a missing configuration directory', async () => ({ '--config-dir': '/nowhere/config' }), /\/nowhere\/config/],
+    ['a data directory that cannot be made', async () => ({ '--data-dir': '/dev/null/data' }), /\/dev\/null\/data/],
+    ['a value that is none', async () => ({ '--drain-timeout': 'soon' }), /drain-timeout.*soon/],
+  ]
+  for (const [what, flags, expected] of MISTAKES) {
+    test(`${what}: one line that says so, exit code 1`, async () => {
+      const { code, stderr } = await serve(await flags())
+      const lines = plainLines(stderr)
+      assert.equal(lines.length, 1, stderr)
+      assert.match(lines[0] ?? '', /^error: /)
+      assert.match(lines[0] ?? '', expected)
+      assert.doesNotMatch(stderr, / at .*:\d+:\d+/, 'no stack trace')
+      assert.equal(code, 1)
+    })
+  }
 })

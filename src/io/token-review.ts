@@ -1,6 +1,6 @@
 // Bearer tokens: asked of a healthy kube-apiserver of the cluster by TokenReview, one call for all who ask at once, remembered for a while.
 
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../api/user.ts'
 
@@ -40,17 +40,17 @@ export function createTokenReviewer(
   onLookup: (cluster: string, outcome: 'hit' | TokenVerdict['kind']) => void,
 ): TokenReviewer {
   // A key of this process: what is in memory says nothing about the tokens.
-  const secret = randomBytes(32)
+  // A KeyObject, because createHmac() would make one of a Buffer each time, at five times the cost of the HMAC.
+  const secret = createSecretKey(randomBytes(32))
   const remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   const running = new Map<string, Promise<TokenVerdict>>()
 
   const keyOf = (query: TokenQuery): string => {
-    const hmac = createHmac('sha256', secret)
+    const { cluster, epoch, token, audiences } = query
     // Every part with its length, so that no two queries give the same bytes.
-    for (const part of [query.cluster, String(query.epoch), query.token, ...query.audiences]) {
-      hmac.update(`${Buffer.byteLength(part)}:`).update(part)
-    }
-    return hmac.digest('base64')
+    let text = `${cluster.length}:${cluster}${epoch}:${token.length}:${token}`
+    for (const audience of audiences) text += `${audience.length}:${audience}`
+    return createHmac('sha256', secret).update(text).digest('base64')
   }
 
   const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenVerdict> => {

@@ -181,15 +181,15 @@ for (const [protocol, env] of [
       })
 
       test('a client that is gone ends what it has started', async () => {
-        const pidFile = join(workDir, 'pid')
+        const name = `pid-of-${protocol}-${credential}`
+        const pidFile = join(workDir, name)
         rmSync(pidFile, { force: true })
         const running = await start(['exec', '-i', POD, '--', 'sh', '-c', `echo $$ > ${pidFile}; exec cat`])
         const pid = await waitFor('the command', () => existsSync(pidFile) && Number(readFileSync(pidFile, 'utf8')))
         assert.ok(isAlive(pid))
         await running.stop('SIGKILL')
         await waitFor('the command to end', () => !isAlive(pid))
-        const isThis = (line: AccessLogLine): boolean =>
-          line['code'] === 101 && String(line['target']).includes('%2Fpid')
+        const isThis = (line: AccessLogLine): boolean => line['code'] === 101 && String(line['target']).includes(name)
         await gateway.logged(isThis)
       })
 
