@@ -238,6 +238,14 @@ describe('health checks', () => {
     assert.ok(!refused.body.includes('127.0.0.1'))
   })
 
+  test('a broken connection is followed by a check, and a storm of them does not put it off', async () => {
+    const scene = await setUp(1, { healthCheck: { intervalSeconds: 300, unhealthyThreshold: 1 } })
+    await spread(scene, 1)
+    await stubOf(scene, 0).stop()
+    const send = async (): Promise<boolean> => (await h2Request(sessionOf(scene), [])).status === 503
+    await waitFor('the check to fail, under constant traffic', send, { intervalMs: 5, timeoutMs: 10_000 })
+  })
+
   test('a check that is not answered in time counts as failed', async () => {
     const scene = await setUp(1, { healthCheck: { ...OFTEN, timeoutSeconds: 0.05 } })
     stubOf(scene, 0).probe = () => undefined

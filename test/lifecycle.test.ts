@@ -409,6 +409,7 @@ describe('the process', () => {
       },
     )
     endWithThisProcess(child)
+    cleanups.push(() => void child.kill('SIGKILL'))
     let stderr = ''
     child.stderr.on('data', (chunk: Buffer) => {
       stderr += chunk.toString()

@@ -210,7 +210,20 @@ function loadServingPair(config: Config): ServingPair {
     const { certPem, keyPem } = ensureServingCertificate(dataDir)
     return { cert: certPem, key: keyPem }
   }
-  return { cert: readPem(tlsCertFile, '--tls-cert-file'), key: readPem(tlsPrivateKeyFile, '--tls-private-key-file') }
+  const cert = readPem(tlsCertFile, '--tls-cert-file')
+  const key = readPem(tlsPrivateKeyFile, '--tls-private-key-file')
+  // What OpenSSL does not take is found here, and not in the first handshake.
+  checkPem(`--tls-cert-file ${tlsCertFile}`, nodePemChecks.certificatesError(cert))
+  checkPem(`--tls-private-key-file ${tlsPrivateKeyFile}`, nodePemChecks.privateKeyError(key))
+  if (!nodePemChecks.keyMatches(cert, key)) {
+    const fix = 'name the key that the certificate was issued for'
+    throw new UserError(`--tls-private-key-file ${tlsPrivateKeyFile} does not belong to ${tlsCertFile}`, fix)
+  }
+  return { cert, key }
+}
+
+function checkPem(what: string, problem: string): void {
+  if (problem !== '') throw new UserError(`${what}: ${problem}`, 'name a PEM file')
 }
 
 function readPem(file: string, flag: string): string {

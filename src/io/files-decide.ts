@@ -5,7 +5,8 @@
 
 import { findConflicts, heldClaims } from '../api/cluster-conflicts.ts'
 import type { Problem } from '../api/ports.ts'
-import { type FoundCluster, type LoadedCluster, located, type Reading } from './files-load.ts'
+import type { Reading } from './files-load.ts'
+import { type FoundCluster, type LoadedCluster, located } from './files-objects.ts'
 
 export interface Decision {
   readonly clusters: ReadonlyMap<string, LoadedCluster>
@@ -35,9 +36,13 @@ export function decide(
       kept.add(name)
     }
   }
+  const unclear = new Set(reading.brokenFiles)
+  // A broken cluster of a new name may be an old one that was being renamed.
+  for (const [name, { loaded, source }] of owners)
+    if (loaded === undefined && !inForce.has(name)) unclear.add(source.file)
   for (const [name, last] of inForce) {
     if (owners.has(name)) continue
-    if (reading.brokenFiles.has(last.file)) kept.add(name)
+    if (unclear.has(last.file)) kept.add(name)
     else if (mayVanish(name)) continue
     else vanishing.add(name)
     clusters.set(name, last)

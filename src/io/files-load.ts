@@ -1,32 +1,14 @@
 // One reading of a configuration directory: which UpstreamClusters are in it, which of them are good, and every mistake.
 // Knows nothing of earlier readings; what stays in force despite mistakes is decided in files-decide.ts.
 
-import { createHash } from 'node:crypto'
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type FieldProblem, ProblemList, shown, UserError } from '../api/field-errors.ts'
-import { nearestName } from '../api/nearest-name.ts'
-import { isRecord } from '../api/object-shape.ts'
-import type { PemChecks, Problem, ResolvedCluster } from '../api/ports.ts'
-import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND, type UpstreamCluster } from '../api/upstream-cluster.ts'
-import { checkUpstreamCluster, normalizeUpstreamCluster } from '../api/upstream-cluster-checks.ts'
+import { UserError } from '../api/field-errors.ts'
+import type { PemChecks, Problem } from '../api/ports.ts'
+import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster.ts'
+import { ClusterLoader, type FoundCluster, sortObjects } from './files-objects.ts'
 import { FileParser, type SourceObject } from './files-parse.ts'
-import { readSecret, resolveReferences, SecretFiles, secretName } from './secret-files.ts'
-
-/** A good cluster and where it was found. */
-export interface LoadedCluster extends ResolvedCluster {
-  /** Relative to the directory. */
-  readonly file: string
-  readonly line: number
-}
-
-/** A cluster that a file defines, good or not. */
-export interface FoundCluster {
-  readonly name: string
-  readonly source: SourceObject
-  /** Undefined when there are errors. */
-  readonly loaded: LoadedCluster | undefined
-}
+import { SecretFiles } from './secret-files.ts'
 
 export interface Reading {
   /** By file name, then line. */
@@ -45,13 +27,13 @@ const EXTENSIONS = /\.(yaml|yml|json)$/
 
 export class DirectoryReader {
   readonly #dir: string
-  readonly #pem: PemChecks
+  readonly #loader: ClusterLoader
   readonly #parser = new FileParser()
   #secretPaths: readonly string[] = []
 
   constructor(dir: string, pem: PemChecks) {
     this.#dir = dir
-    this.#pem = pem
+    this.#loader = new ClusterLoader(pem)
   }
 
   /** @throws {UserError} when the directory itself cannot be read */
@@ -75,10 +57,10 @@ export class DirectoryReader {
     }
     this.#parser.endReading()
     const files = new SecretFiles(this.#dir)
-    const { secrets, clusters: candidates } = sort(objects, problems)
+    const { secrets, clusters: candidates } = sortObjects(objects, problems, brokenFiles)
     const clusters: FoundCluster[] = []
     for (const source of candidates) {
-      const found = await loadCluster(source, secrets, files, this.#pem, problems)
+      const found = await this.#loader.load(source, secrets, files, problems)
       if (found === undefined) brokenFiles.add(source.file)
       else clusters.push(found)
     }
@@ -159,82 +141,6 @@ async function readText(path: string): Promise<Text> {
     if (error instanceof TypeError) return mistake('is not UTF-8 text', 'save the file as UTF-8')
     return mistake(`cannot be read: ${messageOf(error)}`, 'make it readable for the gateway, or remove it')
   }
-}
-
-interface Sorted {
-  readonly secrets: ReadonlyMap<string, ReadonlyMap<string, Buffer>>
-  readonly clusters: readonly SourceObject[]
-}
-
-/** By kind; other kinds are left alone, with a warning. */
-function sort(objects: readonly SourceObject[], problems: Problem[]): Sorted {
-  const secrets = new Map<string, ReadonlyMap<string, Buffer>>()
-  const clusters: SourceObject[] = []
-  for (const source of objects) {
-    const { value } = source
-    const out = new ProblemList()
-    if (!isRecord(value)) {
-      out.error('', 'is no object', `write a map with apiVersion, kind, metadata and spec`)
-    } else if (value['kind'] === UPSTREAM_CLUSTER_KIND) {
-      clusters.push(source)
-    } else if (value['kind'] === 'Secret' && value['apiVersion'] === 'v1') {
-      const metadata = isRecord(value['metadata']) ? value['metadata'] : {}
-      const name = secretName(metadata['namespace'], metadata['name'])
-      const data = readSecret(value, out)
-      if (secrets.has(name)) out.error('metadata.name', `Secret ${name} is defined twice`, 'keep one of the two')
-      else secrets.set(name, data)
-    } else warnOfKind(value, out)
-    problems.push(...out.problems.map((problem) => located(source, problem)))
-  }
-  return { secrets, clusters }
-}
-
-function warnOfKind({ apiVersion, kind }: Readonly<Record<string, unknown>>, out: ProblemList): void {
-  const near = typeof kind === 'string' ? nearestName(kind, [UPSTREAM_CLUSTER_KIND, 'Secret']) : ''
-  const isOurs = apiVersion === UPSTREAM_CLUSTER_API_VERSION
-  const fix = near !== '' ? `did you mean ${near}?` : `the directory is for ${UPSTREAM_CLUSTER_KIND} and Secret`
-  if (kind === undefined || (isOurs && near !== '')) out.error('kind', `is ${shown(kind)}`, fix)
-  else out.warning('kind', `${shown(kind)} of ${shown(apiVersion)} is ignored`, fix)
-}
-
-/** Undefined when the object does not even say its name. */
-async function loadCluster(
-  source: SourceObject,
-  secrets: Sorted['secrets'],
-  files: SecretFiles,
-  pem: PemChecks,
-  problems: Problem[],
-): Promise<FoundCluster | undefined> {
-  const { object, problems: unresolved, origins } = await resolveReferences(source.value, secrets, files)
-  const found = [
-    ...unresolved,
-    ...checkUpstreamCluster(object, pem).map((one) => ({ ...one, path: origins.get(one.path) ?? one.path })),
-  ]
-  problems.push(...found.map((problem) => located(source, problem)))
-  const metadata = isRecord(source.value) ? source.value['metadata'] : undefined
-  const name = isRecord(metadata) ? metadata['name'] : undefined
-  if (typeof name !== 'string' || name === '') return undefined
-  if (found.some((problem) => problem.severity === 'error')) return { name, source, loaded: undefined }
-  const cluster = normalizeUpstreamCluster(object)
-  const loaded = { object: cluster, revision: revisionOf(cluster), file: source.file, line: source.line }
-  return { name, source, loaded }
-}
-
-/** A field problem with its file and line. */
-export function located(source: SourceObject, problem: FieldProblem): Problem {
-  return { file: source.file, line: source.lineOf(problem.path), ...problem }
-}
-
-function revisionOf({ metadata, spec }: UpstreamCluster): string {
-  const { name, labels, annotations } = metadata
-  const content = JSON.stringify({ name, labels, annotations, spec }, sortedKeys)
-  return createHash('sha256').update(content).digest('hex').slice(0, 16)
-}
-
-/** For JSON.stringify: the order in which fields were written makes no difference. */
-function sortedKeys(_key: string, value: unknown): unknown {
-  if (!isRecord(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 function messageOf(error: unknown): string {

@@ -6,7 +6,8 @@ import { type FSWatcher, statSync, watch } from 'node:fs'
 import { UserError } from '../api/field-errors.ts'
 import type { Logger, PemChecks, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
 import { type Decision, decide } from './files-decide.ts'
-import { DirectoryReader, type LoadedCluster } from './files-load.ts'
+import { DirectoryReader } from './files-load.ts'
+import type { LoadedCluster } from './files-objects.ts'
 
 export interface FilesSourceOptions {
   readonly dir: string

@@ -2,8 +2,14 @@
 
 import type { ServerHttp2Session } from 'node:http2'
 import { createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer, type SecureContext, type TLSSocket, type Server as TlsServer } from 'node:tls'
-import type { Peer, PeerCertificate, RequestHandler } from '../api/stream.ts'
+import {
+  createServer as createTlsServer,
+  type SecureContext,
+  type SecureContextOptions,
+  TLSSocket,
+  type Server as TlsServer,
+} from 'node:tls'
+import type { Peer, RequestHandler } from '../api/stream.ts'
 import type { UpgradeHandler } from '../api/upgrade.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
@@ -40,6 +46,8 @@ const HANDSHAKE_TIMEOUT_MS = 10_000
 const KEEP_ALIVE_MS = 30_000
 const LISTEN_BACKLOG = 4096
 const OWN = ''
+/** In the order of our preference. */
+const PROTOCOLS = ['h2', 'http/1.1']
 
 let nextPeerId = 1
 
@@ -80,6 +88,7 @@ class Connections {
   readonly #sockets = new Set<Socket>()
   /** By the cluster that the local address names; the TLS context of connections without SNI is chosen before the handshake. */
   readonly #tlsServers = new Map<string, { readonly server: TlsServer; context: SecureContext }>()
+  readonly #chains = new PresentedChains()
   #draining = false
 
   constructor(options: ListenerOptions) {
@@ -104,46 +113,53 @@ class Connections {
   }
 
   #tlsServer(cluster: CompiledCluster | undefined): TlsServer {
-    const { contexts } = this.#options
     const name = cluster?.name ?? OWN
-    const context = cluster === undefined ? contexts.own() : contexts.forCluster(cluster)
+    const { options, context } = this.#options.contexts.forAddress(cluster)
     let entry = this.#tlsServers.get(name)
     if (entry === undefined) {
-      entry = { server: this.#createTlsServer(name, cluster), context }
+      entry = { server: this.#createTlsServer(options), context }
       this.#tlsServers.set(name, entry)
+      adoptContext(entry.server, context)
     } else if (entry.context !== context) {
       entry.context = context
-      entry.server.setSecureContext(contexts.optionsFor(cluster))
+      entry.server.setSecureContext(options)
+      adoptContext(entry.server, context)
     }
     return entry.server
   }
 
-  #createTlsServer(name: string, cluster: CompiledCluster | undefined): TlsServer {
-    const { contexts } = this.#options
+  #createTlsServer(options: SecureContextOptions): TlsServer {
+    const { contexts, clusterForServerName, headerTimeoutMs, onHandshakeError } = this.#options
+    const chains = this.#chains
     const server = createTlsServer({
-      ...contexts.optionsFor(cluster),
+      ...options,
       requestCert: true,
       rejectUnauthorized: false,
-      ALPNProtocols: ['h2', 'http/1.1'],
-      handshakeTimeout: Math.min(HANDSHAKE_TIMEOUT_MS, this.#options.headerTimeoutMs),
-      SNICallback: (serverName, done) => {
-        const named = this.#options.clusterForServerName(serverName)
+      handshakeTimeout: Math.min(HANDSHAKE_TIMEOUT_MS, headerTimeoutMs),
+      ALPNCallback({ protocols }) {
+        chains.takeEarly(this)
+        // undefined: the handshake fails with no_application_protocol (RFC 7301 section 3.2).
+        return PROTOCOLS.find((protocol) => protocols.includes(protocol))
+      },
+      SNICallback(serverName, done) {
+        chains.takeEarly(this)
+        const named = clusterForServerName(serverName)
         done(null, named === undefined ? undefined : contexts.forCluster(named))
       },
     })
-    server.on('secureConnection', (socket) => this.#secure(socket, name))
+    server.on('secureConnection', (socket) => this.#secure(socket))
     server.on('tlsClientError', (error, socket) => {
-      this.#options.onHandshakeError?.(error)
+      onHandshakeError?.(error)
       // node:tls reports a handshake that takes too long, and leaves the socket open.
       socket.destroy()
     })
     return server
   }
 
-  #secure(socket: TLSSocket, addressCluster: string): void {
+  #secure(socket: TLSSocket): void {
     const serverName = normalizeServerName(socket.servername)
     const named = serverName === '' ? undefined : this.#options.clusterForServerName(serverName)
-    const peer = describePeer(socket, serverName, named?.name ?? addressCluster)
+    const peer = describePeer(socket, serverName, named?.name ?? '', this.#chains.of(socket))
     this.#options.onConnection?.(peer.protocol, 1)
     socket.once('close', () => this.#options.onConnection?.(peer.protocol, -1))
     if (peer.protocol === 'http/1.1') {
@@ -177,7 +193,8 @@ function normalizeServerName(serverName: string | false | null | undefined): str
   return lower.endsWith('.') ? lower.slice(0, -1) : lower
 }
 
-function describePeer(socket: TLSSocket, serverName: string, tlsCluster: string): Peer {
+function describePeer(socket: TLSSocket, serverName: string, tlsCluster: string, chain: readonly Buffer[]): Peer {
+  const error = socket.authorizationError
   return {
     id: nextPeerId++,
     protocol: socket.alpnProtocol === 'h2' ? 'h2' : 'http/1.1',
@@ -187,25 +204,53 @@ function describePeer(socket: TLSSocket, serverName: string, tlsCluster: string)
     localPort: socket.localPort ?? 0,
     remoteAddress: socket.remoteAddress ?? '',
     remotePort: socket.remotePort ?? 0,
-    certificate: peerCertificate(socket),
+    certificate:
+      chain.length === 0
+        ? undefined
+        : {
+            chain,
+            verified: socket.authorized,
+            verifyError: error === undefined || error === null ? '' : String(error),
+          },
     memo: new Map(),
   }
 }
 
-function peerCertificate(socket: TLSSocket): PeerCertificate | undefined {
-  const leaf = socket.getPeerCertificate(true)
-  if (leaf?.raw === undefined) return undefined
+/**
+ * The certificates that clients presented, leaf first. Some versions of Node (24.21) forget all but the leaf while they
+ * report the handshake (nodejs/node#65579): the chain is read before, where a callback of the handshake gives the chance.
+ */
+class PresentedChains {
+  readonly #early = new WeakMap<TLSSocket, readonly Buffer[]>()
+
+  /** `socket` is what node:tls calls its handshake callbacks on. */
+  takeEarly(socket: unknown): void {
+    if (!(socket instanceof TLSSocket) || this.#early.has(socket)) return
+    this.#early.set(socket, [])
+    socket.prependOnceListener('secure', () => this.#early.set(socket, readChain(socket)))
+  }
+
+  of(socket: TLSSocket): readonly Buffer[] {
+    return this.#early.get(socket) ?? readChain(socket)
+  }
+}
+
+function readChain(socket: TLSSocket): Buffer[] {
   const chain: Buffer[] = []
   const seen = new Set<string>()
   // A self-signed certificate is its own issuer in this list: the loop ends there.
-  for (let next = leaf; next?.raw !== undefined && !seen.has(next.fingerprint256); next = next.issuerCertificate) {
+  for (
+    let next = socket.getPeerCertificate(true);
+    next?.raw !== undefined && !seen.has(next.fingerprint256);
+    next = next.issuerCertificate
+  ) {
     seen.add(next.fingerprint256)
     chain.push(next.raw)
   }
-  const error = socket.authorizationError
-  return {
-    chain,
-    verified: socket.authorized,
-    verifyError: error === undefined || error === null ? '' : String(error),
-  }
+  return chain
+}
+
+/** `setSecureContext` knows no allowPartialTrustChain: the server gets the context itself. Without effect, it is only stricter. */
+function adoptContext(server: TlsServer, context: SecureContext): void {
+  Reflect.set(server, '_sharedCreds', context)
 }

@@ -19,6 +19,8 @@ export interface Resolved {
   readonly problems: readonly FieldProblem[]
   /** Paths of inline fields that came from references, and the paths of those. */
   readonly origins: ReadonlyMap<string, string>
+  /** The bytes that they led to, base64, in the same order. */
+  readonly bytes: readonly string[]
 }
 
 /** Reads files that references name, each once; remembers which they were, found or not. */
@@ -90,8 +92,9 @@ export function readSecret(object: Readonly<Record<string, unknown>>, out: Probl
 export async function resolveReferences(object: unknown, secrets: Secrets, files: SecretFiles): Promise<Resolved> {
   const out = new ProblemList()
   const origins = new Map<string, string>()
+  const found: string[] = []
   const spec = isRecord(object) ? object['spec'] : undefined
-  if (!isRecord(object) || !isRecord(spec)) return { object, problems: [], origins }
+  if (!isRecord(object) || !isRecord(spec)) return { object, problems: [], origins, bytes: found }
   const sections: [string, Readonly<Record<string, string>>][] = [
     ['clientConfig', CLIENT_SECRETS],
     ['secureServing', SERVING_SECRETS],
@@ -107,13 +110,15 @@ export async function resolveReferences(object: unknown, secrets: Secrets, files
       const path = `spec.${name}.${referenceField}`
       const bytes = await follow(reference, path, secrets, files, out)
       if (bytes === undefined) continue
-      next[field] = bytes.toString('base64')
+      const inline = bytes.toString('base64')
+      found.push(inline)
+      next[field] = inline
       delete next[referenceField]
       origins.set(`spec.${name}.${field}`, path)
     }
     replaced[name] = next
   }
-  return { object: { ...object, spec: { ...spec, ...replaced } }, problems: out.problems, origins }
+  return { object: { ...object, spec: { ...spec, ...replaced } }, problems: out.problems, origins, bytes: found }
 }
 
 async function follow(

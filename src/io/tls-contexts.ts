@@ -1,5 +1,5 @@
-// TLS contexts of the listener: one for each cluster with its own certificate and client CAs, one of the gateway itself for
-// connections that name no cluster. Built when first needed, replaced when the material changes.
+// TLS contexts of the listener: one for each cluster that SNI names, with its certificate and client CAs, and one for each
+// address, for connections that name no cluster. Built when first needed, replaced when the material changes.
 
 import { constants } from 'node:crypto'
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls'
@@ -10,10 +10,17 @@ export interface ServingPair {
   readonly key: string
 }
 
+/** A context, and what it is made of. */
+export interface AddressContext {
+  readonly options: SecureContextOptions
+  readonly context: SecureContext
+}
+
 export class TlsContexts {
   readonly #own: ServingPair
-  readonly #built = new Map<string, { material: CompiledCluster['serving']; context: SecureContext }>()
-  #union: SecureContext | undefined
+  readonly #byName = new Map<string, { material: CompiledCluster['serving']; context: SecureContext }>()
+  /** By cluster; '' = no cluster claims the address. */
+  readonly #byAddress = new Map<string, { pair: ServingPair; built: AddressContext }>()
   #unionCAs = ''
 
   constructor(own: ServingPair) {
@@ -23,37 +30,46 @@ export class TlsContexts {
   /** Drops what no longer fits; new connections get the new material. */
   update(clusters: Iterable<CompiledCluster>): void {
     const cas = new Set<string>()
-    const names = new Set<string>()
+    const names = new Set<string>([''])
     for (const cluster of clusters) {
       names.add(cluster.name)
       if (cluster.serving.clientCA !== '') cas.add(cluster.serving.clientCA)
     }
-    for (const name of this.#built.keys()) if (!names.has(name)) this.#built.delete(name)
+    for (const name of this.#byName.keys()) if (!names.has(name)) this.#byName.delete(name)
+    for (const name of this.#byAddress.keys()) if (!names.has(name)) this.#byAddress.delete(name)
     const unionCAs = [...cas].join('\n')
     if (unionCAs === this.#unionCAs) return
     this.#unionCAs = unionCAs
-    this.#union = undefined
+    this.#byAddress.clear()
   }
 
+  /** For connections whose SNI names the cluster: its certificate, its client CAs. */
   forCluster(cluster: CompiledCluster): SecureContext {
-    const known = this.#built.get(cluster.name)
+    const known = this.#byName.get(cluster.name)
     if (known !== undefined && sameMaterial(known.material, cluster.serving)) return known.context
-    const context = createSecureContext(this.optionsFor(cluster))
-    this.#built.set(cluster.name, { material: cluster.serving, context })
+    const context = createSecureContext(contextOptions(this.#pairOf(cluster), cluster.serving.clientCA))
+    this.#byName.set(cluster.name, { material: cluster.serving, context })
     return context
   }
 
-  /** For connections without SNI, or with a name of the gateway's own: any cluster's client CA verifies, the request path decides which counts. */
-  own(): SecureContext {
-    this.#union ??= createSecureContext(this.optionsFor(undefined))
-    return this.#union
+  /**
+   * For connections without SNI, or with a name of the gateway's own. The address chooses the certificate shown; any
+   * cluster's client CA verifies, because a path prefix may still choose another cluster than the address does. The
+   * request path decides which CAs count.
+   */
+  forAddress(cluster: CompiledCluster | undefined): AddressContext {
+    const name = cluster?.name ?? ''
+    const pair = this.#pairOf(cluster)
+    const known = this.#byAddress.get(name)
+    if (known !== undefined && known.pair.cert === pair.cert && known.pair.key === pair.key) return known.built
+    const options = contextOptions(pair, this.#unionCAs)
+    const built = { options, context: createSecureContext(options) }
+    this.#byAddress.set(name, { pair, built })
+    return built
   }
 
-  /** What a context is built of; `undefined` = the gateway's own. */
-  optionsFor(cluster: CompiledCluster | undefined): SecureContextOptions {
-    if (cluster === undefined) return contextOptions(this.#own, this.#unionCAs)
-    const { cert, key, clientCA } = cluster.serving
-    return contextOptions(cert !== '' ? { cert, key } : this.#own, clientCA)
+  #pairOf(cluster: CompiledCluster | undefined): ServingPair {
+    return cluster === undefined || cluster.serving.cert === '' ? this.#own : cluster.serving
   }
 }
 
@@ -74,6 +90,8 @@ function contextOptions(pair: ServingPair, clientCA: string): SecureContextOptio
     sessionTimeout: 1,
     // An empty list would mean the system's CAs: a cluster without client CAs verifies nobody.
     ca: clientCA === '' ? [] : splitPem(clientCA),
+    // As in Go: what is in the bundle is trusted, also an intermediate without its root.
+    allowPartialTrustChain: true,
   }
 }
 

@@ -191,8 +191,14 @@ describe('two apiservers', () => {
       assert.equal(watcher.torn, 0, 'a watch that ends cleanly ends between two events')
       for (const [name, status] of written) if (status === 201) assert.ok(watcher.seen.has(name), `event of ${name}`)
     }
-    assert.ok(watchers.some(({ ends }) => ends > 0), 'watches on the killed apiserver ended')
-    assert.ok(watchers.some(({ ends }) => ends === 0), 'watches on the other one did not notice')
+    assert.ok(
+      watchers.some(({ ends }) => ends > 0),
+      'watches on the killed apiserver ended',
+    )
+    assert.ok(
+      watchers.some(({ ends }) => ends === 0),
+      'watches on the other one did not notice',
+    )
     for (const watcher of watchers) watcher.stop()
     writer.destroy()
   })

@@ -76,7 +76,10 @@ describe('controllers through the gateway', () => {
     await waitFor('the pods to be collected', async () => (await podCount('app=web')) === 0, PATIENT)
     const users = new Set(gateway.accessLog().map((line) => String(line['user'])))
     for (const user of ['system:kube-controller-manager', 'system:kube-scheduler']) assert.ok(users.has(user), user)
-    assert.ok([...users].some((user) => user.startsWith('system:serviceaccount:kube-system:')), 'controllers by token')
+    assert.ok(
+      [...users].some((user) => user.startsWith('system:serviceaccount:kube-system:')),
+      'controllers by token',
+    )
   })
 
   test('leader leases hold for five minutes, over the loss of an apiserver', async () => {

@@ -410,10 +410,10 @@ describe('kubectl through the gateway equals kubectl direct', { timeout: 300_000
     }
   })
 
-  test('bad tokens, no credentials, a certificate of another CA', async () => {
+  test('bad tokens, a certificate of another CA', async () => {
     const stranger = { cert: clientCertificate(createCA({ commonName: 'strangers' }), { commonName: 'olga' }) }
-    const users: readonly Credentials[] = [{ token: 'unknown' }, { token: 'a.b.c' }, {}, stranger]
-    const unknown = await Promise.all(users.map((user, i) => pairOf(`${'defg'[i]}`, user, { path: i % 2 === 1 })))
+    const users: readonly Credentials[] = [{ token: 'unknown' }, { token: 'a.b.c' }, stranger]
+    const unknown = await Promise.all(users.map((user, i) => pairOf(`${'def'[i]}`, user, { path: i % 2 === 1 })))
     await assertParity(unknown, async (side) => {
       await side.fails('get pods')
       await side.fails('apply -f -', configMap({}))

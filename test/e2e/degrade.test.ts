@@ -1,0 +1,256 @@
+// The degrade switch in the middle of kubectl and heartbeat traffic: kube-controller-manager and kwok, which plays every
+// kubelet, run through the gateway.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, afterEach, before, describe, test } from 'node:test'
+import type { Degrade, DispatchRule } from '../../src/api/upstream-cluster.ts'
+import { startCluster, type TestCluster } from '../harness/cluster.ts'
+import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import { h2Connect, h2Open, h2Request } from '../harness/h2-client.ts'
+import { type KubectlResult, kubectl } from '../harness/kubectl.ts'
+import { hostOf, kubeconfigThrough, upstreamClusterFor } from '../harness/upstream-cluster.ts'
+import { waitFor } from '../harness/wait.ts'
+
+/** Without heartbeats for this long a node is no longer Ready. Default of Kubernetes: 50. */
+const GRACE_SECONDS = 6
+const LEASE_SECONDS = 4
+const NODES = 2
+const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
+const REASON = 'etcd is slow, see #incident-7'
+const EXPIRES_AT = '2099-01-02T03:04:05Z'
+const OPERATOR: readonly DispatchRule[] = [
+  { verbs: ['*'], apiGroups: ['*'], resources: ['*'], users: ['operator'] },
+  { verbs: ['*'], nonResourceURLs: ['*'], users: ['operator'] },
+]
+
+let cluster: TestCluster
+let gateway: TestGateway
+let kubeconfig = ''
+let operator = ''
+/** HOME of kubectl, so that it knows the API of the cluster before the switch is flipped. */
+let home = ''
+
+before(async () => {
+  home = mkdtempSync(join(tmpdir(), 'portcullis-degrade-'))
+  cluster = await startCluster({ kubelet: true })
+  gateway = await startGateway({ clusters: [upstreamClusterFor(cluster)] })
+  const through = (component: 'kube-controller-manager' | 'kwok'): Promise<string> =>
+    kubeconfigThrough(gateway, cluster, cluster.componentUser(component), { path: true })
+  const grace = [`--node-monitor-grace-period=${GRACE_SECONDS}s`]
+  const lease = [`--node-lease-duration-seconds=${LEASE_SECONDS}`]
+  await Promise.all([
+    cluster.startControllerManager({ kubeconfig: await through('kube-controller-manager'), flags: grace }),
+    cluster.startKwok({ kubeconfig: await through('kwok'), flags: lease }),
+  ])
+  await cluster.createNodes(NODES)
+  kubeconfig = await kubeconfigThrough(gateway, cluster, cluster.admin)
+  const cert = cluster.clientCertificate('operator', ['system:masters'])
+  operator = await kubeconfigThrough(gateway, cluster, { cert })
+  assert.equal((await run('get', 'pods,replicasets,configmaps')).code, 0)
+  assert.equal((await run('explain', 'pods')).code, 0)
+})
+afterEach(async () => {
+  degrade(undefined)
+  await untilWorks('create', 'configmap', 'probe', '--dry-run=server')
+})
+after(async () => {
+  await gateway?.stop()
+  await cluster?.stop()
+  rmSync(home, { recursive: true, force: true })
+})
+
+function run(...args: string[]): Promise<KubectlResult> {
+  return kubectl(args, { kubeconfig, home })
+}
+
+function degrade(setting: Degrade | undefined): void {
+  gateway.write(upstreamClusterFor(cluster, setting === undefined ? {} : { spec: { degrade: setting } }))
+}
+
+async function untilRefused(...args: string[]): Promise<KubectlResult> {
+  return waitFor(`${args.join(' ')} to be refused`, async () => {
+    const result = await run(...args)
+    return result.code !== 0 && result
+  })
+}
+
+async function untilWorks(...args: string[]): Promise<KubectlResult> {
+  return waitFor(`${args.join(' ')} to work`, async () => {
+    const result = await run(...args)
+    return result.code === 0 && result
+  })
+}
+
+interface NodeState {
+  readonly name: string
+  readonly ready: string
+  readonly since: string
+  readonly renewedMs: number
+}
+
+/** As the apiserver itself knows it. */
+async function nodeStates(): Promise<NodeState[]> {
+  const [nodes, leases] = await Promise.all(
+    ['/api/v1/nodes', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'].map(async (path) => {
+      const answer = await cluster.request(path)
+      return answer.json().items
+    }),
+  )
+  // biome-ignore lint/suspicious/noExplicitAny: objects of Kubernetes
+  return nodes.map(({ metadata, status }: any) => {
+    // biome-ignore lint/suspicious/noExplicitAny: objects of Kubernetes
+    const ready = status.conditions.find(({ type }: any) => type === 'Ready')
+    // biome-ignore lint/suspicious/noExplicitAny: objects of Kubernetes
+    const lease = leases.find((one: any) => one.metadata.name === metadata.name)
+    const renewedMs = Date.parse(lease.spec.renewTime)
+    return { name: metadata.name, ready: ready.status, since: ready.lastTransitionTime, renewedMs }
+  })
+}
+
+/** A ReplicaSet gets its pods from the controller manager, and kwok makes them Ready. */
+async function assertControllersWork(name: string): Promise<void> {
+  const labels = { app: name }
+  const container = { name: 'c', image: 'c:1' }
+  const template = { metadata: { labels }, spec: { nodeName: 'node-0', containers: [container] } }
+  const spec = { replicas: 2, selector: { matchLabels: labels }, template }
+  const object = { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { name }, spec }
+  const applied = await kubectl(['apply', '-f', '-'], { kubeconfig, home, stdin: JSON.stringify(object) })
+  assert.equal(applied.code, 0, applied.stderr)
+  const path = '{.status.readyReplicas}'
+  await waitFor('two pods', async () => (await run('get', 'rs', name, '-o', `jsonpath=${path}`)).stdout === '2')
+}
+
+function assertTold(result: KubectlResult, mode: string): void {
+  assert.equal(result.code, 1)
+  assert.equal(result.stdout, '')
+  assert.match(result.stderr, new RegExp(`in degrade mode ${mode} .*until ${EXPIRES_AT}: ${REASON}`))
+}
+
+describe('degrade', { timeout: 180_000 }, () => {
+  test('HeartbeatsOnly: nodes stay Ready, kubectl is refused, and lifted all flows again', async () => {
+    await assertControllersWork('before')
+    const before = await nodeStates()
+    degrade({ mode: 'HeartbeatsOnly', reason: REASON, expiresAt: EXPIRES_AT })
+    assertTold(await untilRefused('get', 'pods'), 'HeartbeatsOnly')
+    for (const command of ['get nodes', 'get configmaps -w', 'create configmap x', 'scale rs before --replicas=1']) {
+      assertTold(await run(...command.split(' ')), 'HeartbeatsOnly')
+    }
+    const from = Math.max(...before.map(({ renewedMs }) => renewedMs))
+    const longAfter = from + 2 * GRACE_SECONDS * 1000
+    const during = await waitFor('heartbeats for longer than the grace period', async () => {
+      const states = await nodeStates()
+      for (const { name, ready } of states) assert.equal(ready, 'True', `${name} is Ready`)
+      return states.every(({ renewedMs }) => renewedMs > longAfter) && states
+    })
+    assert.deepEqual(
+      during.map(({ name, since }) => [name, since]),
+      before.map(({ name, since }) => [name, since]),
+      'no node was anything but Ready in between',
+    )
+    assertTold(await run('get', 'pods'), 'HeartbeatsOnly')
+    degrade(undefined)
+    await untilWorks('get', 'pods')
+    await assertControllersWork('after')
+    const refused = await gateway.logged((line) => line['reason'] === 'degraded')
+    assert.equal(refused[0]?.['code'], 503)
+  })
+
+  test('Freeze: nothing but health and who is exempt; a running watch goes on', async () => {
+    const session = h2Connect({
+      port: gateway.port,
+      serverName: hostOf(cluster.name),
+      certificate: cluster.admin.cert,
+    })
+    const authority = hostOf(cluster.name)
+    const watch = h2Open(session, [':path', `${CONFIGMAPS}?watch=1`, ':authority', authority])
+    let seen = ''
+    watch.setEncoding('utf8').on('data', (text: string) => {
+      seen += text
+    })
+    await waitFor('the watch', () => seen.includes('kube-root-ca.crt'))
+    degrade({ mode: 'Freeze', reason: REASON, expiresAt: EXPIRES_AT, exempt: OPERATOR })
+    assertTold(await untilRefused('get', 'configmaps'), 'Freeze')
+    for (const command of ['get nodes', 'delete configmap x', 'auth can-i get pods', 'get pods -A -w']) {
+      assertTold(await run(...command.split(' ')), 'Freeze')
+    }
+    const { stderr } = await run('exec', 'before', '--', 'true')
+    assert.match(stderr, /Freeze/)
+    for (const path of ['/readyz', '/livez', '/healthz', '/version']) {
+      assert.equal((await run('get', '--raw', path)).code, 0, path)
+    }
+    const heartbeat = [':path', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0']
+    const answer = await h2Request(session, [...heartbeat, ':authority', authority])
+    assert.equal(answer.status, 503)
+    assert.ok(!answer.head.includes('retry-after'), 'client-go would send it again')
+    assert.deepEqual(
+      JSON.parse(answer.body.toString()).details.causes.map(({ message }: { message: string }) => message),
+      ['Freeze', REASON, EXPIRES_AT],
+    )
+    const made = await kubectl(['create', 'configmap', 'by-the-operator'], { kubeconfig: operator, home })
+    assert.equal(made.code, 0, made.stderr)
+    await waitFor('the event on the running watch', () => seen.includes('by-the-operator'))
+    session.destroy()
+    degrade(undefined)
+    await untilWorks('get', 'nodes')
+    await assertControllersWork('after-freeze')
+  })
+
+  test('ReadOnly: reads and watches pass, writes are refused', async () => {
+    degrade({ mode: 'ReadOnly', reason: REASON, expiresAt: EXPIRES_AT })
+    assertTold(await untilRefused('create', 'configmap', 'refused'), 'ReadOnly')
+    for (const command of [
+      'get pods -A',
+      'describe nodes',
+      'get --raw /metrics',
+      'auth can-i get pods',
+      'explain rs',
+    ]) {
+      assert.equal((await run(...command.split(' '))).code, 0, command)
+    }
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'refused' } }
+    for (const args of [
+      ['apply', '-f', '-'],
+      ['apply', '--server-side', '-f', '-'],
+      ['create', '-f', '-'],
+    ]) {
+      const result = await kubectl(args, { kubeconfig, home, stdin: JSON.stringify(object) })
+      assert.equal(result.code, 1)
+      assert.match(result.stderr, new RegExp(`ReadOnly .*until ${EXPIRES_AT}: ${REASON}`))
+    }
+    for (const command of ['label node node-0 a=b', 'scale rs before --replicas=1', 'delete configmaps --all']) {
+      const { code, stderr } = await run(...command.split(' '))
+      assert.notEqual(code, 0)
+      assert.match(stderr, new RegExp(`ReadOnly .*${REASON}`))
+    }
+    assert.match((await run('exec', 'before', '--', 'true')).stderr, /ReadOnly|not found/)
+    const events = await cluster.kubectl(['get', 'configmaps', '-w', '-o', 'name', '--request-timeout=2s'], {
+      kubeconfig,
+      home,
+    })
+    assert.match(events.stdout, /configmap\/kube-root-ca\.crt/)
+    assert.equal((await cluster.request(`${CONFIGMAPS}/refused`)).status, 404)
+    degrade(undefined)
+    await untilWorks('create', 'configmap', 'allowed')
+  })
+
+  test("KubeGateway's annotation DenyAllRequests is Freeze", async () => {
+    const annotations = { 'proxy.kubegateway.io/feature-gates': 'DenyAllRequests=true' }
+    gateway.write(upstreamClusterFor(cluster, { annotations }))
+    assert.match((await untilRefused('get', 'pods')).stderr, /Freeze/)
+    assert.equal((await run('get', '--raw', '/readyz')).code, 0)
+    const off = { 'proxy.kubegateway.io/feature-gates': 'DenyAllRequests=false' }
+    gateway.write(upstreamClusterFor(cluster, { annotations: off }))
+    await untilWorks('get', 'pods')
+  })
+
+  test('the expiry ends it by itself', async () => {
+    const expiresAt = new Date(Date.now() + 5_000).toISOString()
+    degrade({ mode: 'Freeze', reason: REASON, expiresAt })
+    await untilRefused('get', 'pods')
+    await untilWorks('get', 'pods')
+    assert.ok(Date.now() >= Date.parse(expiresAt), 'not before')
+  })
+})
