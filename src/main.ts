@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
+import { UserError } from './api/field-errors.ts'
 import { SETTINGS } from './app/config.ts'
 import { demoCommand } from './app/demo-command.ts'
 import { serveCommand } from './app/serve-command.ts'
@@ -23,6 +24,13 @@ async function* stdinLines(): AsyncGenerator<string> {
   yield* createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY })
 }
 
+/** What the operator can mend is one line; a bug of ours keeps its stack. */
+function report(error: unknown): number {
+  if (!(error instanceof UserError)) throw error
+  process.stderr.write(`error: ${error.message}; ${error.fix}\n`)
+  return 1
+}
+
 process.exitCode = await runProgram(process.argv.slice(2), {
   version,
   settings: SETTINGS,
@@ -33,4 +41,4 @@ process.exitCode = await runProgram(process.argv.slice(2), {
   now: Date.now,
   serve: serveCommand,
   demo: demoCommand,
-})
+}).catch(report)

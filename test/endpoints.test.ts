@@ -183,8 +183,7 @@ describe('strategies', () => {
     }
   })
 
-  const forgets = { todo: 'state/endpoints.ts forgets where round robin stands when the object changes' }
-  test('RoundRobin goes on where it stands when the object changes', forgets, async () => {
+  test('RoundRobin goes on where it stands when the object changes', async () => {
     const scene = await setUp(3)
     const total = [0, 0, 0]
     for (let i = 0; i < 60; i++) {

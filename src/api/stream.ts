@@ -46,6 +46,8 @@ export interface Peer {
   readonly remoteAddress: string
   readonly remotePort: number
   readonly certificate: PeerCertificate | undefined
+  /** No more requests on this connection: GOAWAY, or `Connection: close` on the next answer. Running ones finish. */
+  drain(): void
   /** Per-connection memory of the request path: identity per cluster, and no more. Dies with the connection. */
   readonly memo: Map<string, unknown>
 }

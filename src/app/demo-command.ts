@@ -9,7 +9,7 @@ import { UserError } from '../api/field-errors.ts'
 import { ConfigError } from './config.ts'
 import { type RunningDemo, startDemo } from './demo.ts'
 import type { StartBackends } from './demo-clusters.ts'
-import { untilStopped, userMessage } from './serve-command.ts'
+import { onStopSignal, userMessage } from './serve-command.ts'
 
 export interface DemoCommandOptions {
   /** Real kube-apiservers. */
@@ -41,7 +41,7 @@ export async function runDemo(options: Omit<DemoCommandOptions, 'real'>, cluster
     process.stderr.write(`error: ${userMessage(error)}\n`)
     return 1
   }
-  await untilStopped(demo)
+  await onStopSignal().stopped(demo)
   return 0
 }
 

@@ -19,6 +19,7 @@ export async function serveCommand(flags: Record<string, unknown>): Promise<numb
     return 1
   }
   for (const warning of config.warnings) err(`warning: ${warning}`)
+  const stopping = onStopSignal()
   let gateway: RunningGateway
   try {
     gateway = await startGateway(config)
@@ -28,7 +29,7 @@ export async function serveCommand(flags: Record<string, unknown>): Promise<numb
   }
   const addresses = config.listen.map(({ host }, i) => formatListenAddress({ host, port: gateway.ports[i] ?? 0 }))
   err(`portcullis is ready: listening on ${addresses.join(', ')}; admin on port ${gateway.adminPort}`)
-  await untilStopped(gateway)
+  await stopping.stopped(gateway)
   return 0
 }
 
@@ -38,13 +39,21 @@ export function userMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** SIGTERM or SIGINT drains; the second one ends at once. */
-export function untilStopped(running: { stop(): Promise<void> }): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onSignal = (): void => {
-      running.stop().then(resolve, reject)
-    }
-    process.on('SIGTERM', onSignal)
-    process.on('SIGINT', onSignal)
-  })
+/** SIGTERM or SIGINT drains; the second one ends at once. Listens from now on: a signal during the start counts too. */
+export function onStopSignal(): { stopped(running: { stop(): Promise<void> }): Promise<void> } {
+  let signals = 0
+  let onSignal = (): void => undefined
+  const heard = (): void => {
+    signals++
+    onSignal()
+  }
+  process.on('SIGTERM', heard)
+  process.on('SIGINT', heard)
+  return {
+    stopped: (running) =>
+      new Promise((resolve, reject) => {
+        onSignal = () => void running.stop().then(resolve, reject)
+        for (let i = 0; i < Math.min(signals, 2); i++) onSignal()
+      }),
+  }
 }

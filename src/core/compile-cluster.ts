@@ -1,5 +1,6 @@
 // UpstreamCluster -> CompiledCluster: defaults applied, bytes decoded, names turned into indexes.
 
+import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ResolvedCluster } from '../api/ports.ts'
 import type { DispatchPolicy } from '../api/upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster.ts'
@@ -12,7 +13,6 @@ import {
   compileHealthCheck,
   compileSchema,
   decode,
-  featureGates,
 } from './compile-settings.ts'
 import type { CompiledCluster, CompiledEndpoint, CompiledPolicy, CompiledSchema } from './compiled-cluster.ts'
 
@@ -22,7 +22,7 @@ import type { CompiledCluster, CompiledEndpoint, CompiledPolicy, CompiledSchema 
  */
 export function compileCluster(resolved: ResolvedCluster): CompiledCluster {
   const { metadata, spec } = resolved.object
-  const gates = featureGates(metadata.annotations?.[FEATURE_GATES_ANNOTATION] ?? '')
+  const gates = parseFeatureGates(metadata.annotations?.[FEATURE_GATES_ANNOTATION] ?? '').enabled
   const endpoints = compileEndpoints(spec.servers)
   const schemas = (spec.flowControl?.flowControlSchemas ?? []).map(compileSchema)
   return {

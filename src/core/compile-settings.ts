@@ -129,21 +129,3 @@ export function compileAuthentication(authentication: Authentication): CompiledA
     anonymous: authentication.anonymous ?? true,
   }
 }
-
-/** The gates that are switched on: `A=true,B=false`, as Kubernetes' --feature-gates. */
-export function featureGates(annotation: string): ReadonlySet<string> {
-  const on = new Set<string>()
-  for (const pair of annotation.split(',')) {
-    const equals = pair.indexOf('=')
-    if (equals < 0) continue
-    const gate = pair.slice(0, equals).trim()
-    if (isTrue(pair.slice(equals + 1).trim())) on.add(gate)
-    else on.delete(gate)
-  }
-  return on
-}
-
-/** Go's strconv.ParseBool. */
-function isTrue(value: string): boolean {
-  return value === '1' || value === 't' || value === 'T' || value === 'true' || value === 'TRUE' || value === 'True'
-}

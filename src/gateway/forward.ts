@@ -61,6 +61,7 @@ class Exchange implements RunningRequest {
   #upstream: Stream | undefined
   /** Which attempt an event belongs to: those of an attempt given up are not heard. */
   #attempt = 0
+  #sentAtMs = 0
   #replay: Buffer[] = []
   #replayBytes = 0
   #replayable = true
@@ -115,6 +116,7 @@ class Exchange implements RunningRequest {
     this.#record.endpoint = url
     this.#record.attempts++
     selected.endpoint.inFlight++
+    this.#sentAtMs = this.#gw.clock.monotonic()
     const head: HeaderList = [
       ':method',
       request.method,
@@ -123,7 +125,7 @@ class Exchange implements RunningRequest {
       ':authority',
       url.slice(url.indexOf('//') + 2),
       ':scheme',
-      'https',
+      selected.endpoint.compiled.scheme,
       ...request.fields,
     ]
     const attempt = ++this.#attempt
@@ -202,7 +204,9 @@ class Exchange implements RunningRequest {
     this.#replayable = false
     const record = this.#record
     record.code = status
-    record.ttfbMs = this.#gw.clock.monotonic() - record.startMs
+    const nowMs = this.#gw.clock.monotonic()
+    record.ttfbMs = nowMs - record.startMs
+    record.upstreamMs = nowMs - this.#sentAtMs
     this.#endpointAnswered()
     const head = clientResponseHeaders(list)
     if (headerValue(head, 'audit-id') === undefined) head.push('audit-id', record.auditId)

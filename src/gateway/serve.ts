@@ -65,7 +65,12 @@ function begin(
 /** The straight line. */
 async function serve(gw: Gateway, serving: Serving): Promise<void> {
   const { peer, stream, head, body, record } = serving
-  const refused = (refusal: Refusal): void => respond(stream, body, record, refusal)
+  const refused = (refusal: Refusal): void => {
+    // A certificate that the handshake did not verify never will be on this connection: OpenSSL checked it against the CAs
+    // of then, and checks it against those of now on a new one. (kube-apiserver closes connections on every 401.)
+    if (refusal.refused === 'unauthorized' && peer.certificate?.verified === false) peer.drain()
+    respond(stream, body, record, refusal)
+  }
 
   const problem = requestHeadersProblem(head)
   if (problem !== '') return refused(refuse('bad-request', problem))
@@ -76,6 +81,7 @@ async function serve(gw: Gateway, serving: Serving): Promise<void> {
   const cluster = live.compiled
   record.cluster = cluster.name
   record.clusterLogMode = cluster.logMode
+  if (cluster.closeWhenIdle) peer.drain()
 
   const info = parseRequestInfo(record.method, target)
   if ('failure' in info) return refused(refuse(info.code === 400 ? 'bad-request' : 'request-info', info.failure))

@@ -52,6 +52,7 @@ class UpgradeExchange implements RunningRequest {
   #splice: Splice | undefined
   #switched = false
   #over = false
+  #sentAtMs = 0
   readonly longRunning = true
 
   constructor(gw: Gateway, upgrading: Upgrading, permit: Permit, done: () => void) {
@@ -104,6 +105,7 @@ class UpgradeExchange implements RunningRequest {
     record.endpoint = url
     record.attempts++
     selected.endpoint.inFlight++
+    this.#sentAtMs = this.#gw.clock.monotonic()
     const authority = url.slice(url.indexOf('//') + 2)
     const fields: HeaderList = ['host', authority, ...request.fields, 'connection', 'Upgrade', 'upgrade', protocol]
     this.#splice = spliceUpgrade(selected.upstream, request.method, request.target, fields, client, {
@@ -127,11 +129,17 @@ class UpgradeExchange implements RunningRequest {
     return true
   }
 
+  #answered(record: RequestRecord): void {
+    const nowMs = this.#gw.clock.monotonic()
+    record.ttfbMs = nowMs - record.startMs
+    record.upstreamMs = nowMs - this.#sentAtMs
+  }
+
   #onSwitched(): void {
     this.#switched = true
     const { record, selection } = this.#upgrading
     record.code = SWITCHING_PROTOCOLS
-    record.ttfbMs = this.#gw.clock.monotonic() - record.startMs
+    this.#answered(record)
     this.#permit.watchStarted()
     this.#gw.events.responseStarted(record)
     if (this.#endpoint !== undefined)
@@ -141,7 +149,7 @@ class UpgradeExchange implements RunningRequest {
   #onResponse(head: HeaderList): void {
     const { record, answer } = this.#upgrading
     record.code = Number(head[1])
-    record.ttfbMs = this.#gw.clock.monotonic() - record.startMs
+    this.#answered(record)
     const fields = clientResponseHeaders(head)
     if (headerValue(fields, 'audit-id') === undefined) fields.push('audit-id', record.auditId)
     for (const warning of this.#permit.warnings) fields.push('warning', warningValue(warning))

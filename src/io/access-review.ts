@@ -75,7 +75,9 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
     }
     const status: unknown = Reflect.get(JSON.parse(answer.body) as object, 'status')
     if (typeof status !== 'object' || status === null) return { kind: 'unavailable', message: 'answer without status' }
-    if (Reflect.get(status, 'allowed') === true) return { kind: 'allowed' }
+    // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as a no.
+    const denied: unknown = Reflect.get(status, 'denied')
+    if (Reflect.get(status, 'allowed') === true && denied !== true) return { kind: 'allowed' }
     const reason: unknown = Reflect.get(status, 'reason')
     return { kind: 'denied', reason: typeof reason === 'string' ? reason : '' }
   } catch (error) {

@@ -38,6 +38,8 @@ export interface Http1Server {
   serve(socket: TLSSocket, peer: Peer): void
   /** No new requests on idle connections; running ones get `Connection: close`. */
   drain(): void
+  /** The next answer on this connection is its last. */
+  drainConnection(socket: TLSSocket): void
   close(): void
 }
 
@@ -53,6 +55,8 @@ export function createHttp1Server(
   const refused = new WeakSet<Duplex>()
   /** Requests whose answer is not out yet, by connection. */
   const answering = new WeakMap<Duplex, number>()
+  /** Connections whose next answer is their last. */
+  const last = new WeakSet<Duplex>()
   let draining = false
   const server = createServer({
     maxHeaderSize: limits.maxHeaderBytes,
@@ -89,8 +93,7 @@ export function createHttp1Server(
       return
     }
     const end = !hasBody(request)
-    const stream = new Http1Stream(request, response, end, closing)
-    if (draining) stream.closeConnection()
+    const stream = new Http1Stream(request, response, end, () => draining || last.has(socket), closing)
     stream.start(handler(peer, stream, requestHead(request), end))
   }
   server.on('request', onRequest)
@@ -123,6 +126,7 @@ export function createHttp1Server(
       peers.set(socket, peer)
       server.emit('connection', socket)
     },
+    drainConnection: (socket) => void last.add(socket),
     drain() {
       draining = true
       server.closeIdleConnections()
@@ -227,7 +231,17 @@ class Http1Stream implements Stream {
   #requestEnded: boolean
   #over = false
 
-  constructor(request: IncomingMessage, response: ServerResponse, requestEnded: boolean, closing: WeakSet<Duplex>) {
+  readonly #isLast: () => boolean
+
+  /** @param isLast asked with each answer: whether the connection ends behind it */
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestEnded: boolean,
+    isLast: () => boolean,
+    closing: WeakSet<Duplex>,
+  ) {
+    this.#isLast = isLast
     this.#request = request
     this.#response = response
     this.#requestEnded = requestEnded
@@ -282,7 +296,7 @@ class Http1Stream implements Stream {
       return
     }
     // A body that nobody will read must not be taken for the next request.
-    if (!this.#requestEnded) this.closeConnection()
+    if (!this.#requestEnded || this.#isLast()) this.closeConnection()
     response.writeHead(status, fields(list))
     if (end) response.end()
     else response.flushHeaders()

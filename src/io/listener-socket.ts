@@ -159,7 +159,8 @@ class Connections {
   #secure(socket: TLSSocket): void {
     const serverName = normalizeServerName(socket.servername)
     const named = serverName === '' ? undefined : this.#options.clusterForServerName(serverName)
-    const peer = describePeer(socket, serverName, named?.name ?? '', this.#chains.of(socket))
+    let drain = (): void => this.#http1.drainConnection(socket)
+    const peer = describePeer(socket, serverName, named?.name ?? '', this.#chains.of(socket), () => drain())
     this.#options.onConnection?.(peer.protocol, 1)
     socket.once('close', () => this.#options.onConnection?.(peer.protocol, -1))
     if (peer.protocol === 'http/1.1') {
@@ -167,6 +168,7 @@ class Connections {
       return
     }
     const session = serveHttp2(socket, peer, this.#options, this.#options.handler)
+    drain = () => drainSession(session)
     this.#sessions.add(session)
     session.once('close', () => this.#sessions.delete(session))
     if (this.#draining) drainSession(session)
@@ -193,7 +195,13 @@ function normalizeServerName(serverName: string | false | null | undefined): str
   return lower.endsWith('.') ? lower.slice(0, -1) : lower
 }
 
-function describePeer(socket: TLSSocket, serverName: string, tlsCluster: string, chain: readonly Buffer[]): Peer {
+function describePeer(
+  socket: TLSSocket,
+  serverName: string,
+  tlsCluster: string,
+  chain: readonly Buffer[],
+  drain: () => void,
+): Peer {
   const error = socket.authorizationError
   return {
     id: nextPeerId++,
@@ -212,6 +220,7 @@ function describePeer(socket: TLSSocket, serverName: string, tlsCluster: string,
             verified: socket.authorized,
             verifyError: error === undefined || error === null ? '' : String(error),
           },
+    drain,
     memo: new Map(),
   }
 }

@@ -108,14 +108,20 @@ function readVerdict(answer: unknown, audiences: readonly string[]): TokenVerdic
   const name = field(user, 'username')
   if (typeof name !== 'string' || name === '') return { kind: 'rejected' }
   const uid = field(user, 'uid')
-  const extra: Record<string, readonly string[]> = {}
+  // Keys as the cluster says them, upper-case letters too: identityHeaders escapes what a field name cannot carry.
+  const extra: [string, readonly string[]][] = []
   const rawExtra = field(user, 'extra')
   if (typeof rawExtra === 'object' && rawExtra !== null) {
-    for (const [key, values] of Object.entries(rawExtra)) extra[key.toLowerCase()] = strings(values)
+    for (const [key, values] of Object.entries(rawExtra)) extra.push([key, strings(values)])
   }
   return {
     kind: 'authenticated',
-    user: { name, uid: typeof uid === 'string' ? uid : '', groups: strings(field(user, 'groups')), extra },
+    user: {
+      name,
+      uid: typeof uid === 'string' ? uid : '',
+      groups: strings(field(user, 'groups')),
+      extra: Object.fromEntries(extra),
+    },
   }
 }
 

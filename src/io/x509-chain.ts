@@ -75,7 +75,13 @@ function parseBundle(pem: string): readonly X509Certificate[] {
   if (known !== undefined) return known
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []
   const parsed: X509Certificate[] = []
-  for (const block of blocks) parsed.push(new X509Certificate(block))
+  for (const block of blocks) {
+    try {
+      parsed.push(new X509Certificate(block))
+    } catch {
+      // A damaged CA vouches for nobody; the others of the bundle still do.
+    }
+  }
   if (bundles.size >= MAX_BUNDLES) bundles.clear()
   bundles.set(pem, parsed)
   return parsed

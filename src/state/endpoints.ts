@@ -71,6 +71,8 @@ export class EndpointSet {
   #all: readonly Endpoint[] = []
   #byUrl: ReadonlyMap<string, Endpoint> = new Map()
   readonly #candidates = new WeakMap<CompiledPolicy, Candidates>()
+  /** By the policy's index, over changes of the object: otherwise each change would begin a new round at the first endpoint. */
+  readonly #cursors: Cursor[] = []
 
   /** In the order of spec.servers. */
   get all(): readonly Endpoint[] {
@@ -113,7 +115,7 @@ export class EndpointSet {
     let found = this.#candidates.get(policy)
     if (found === undefined) {
       const listed = policy.endpoints.map((index) => this.#byUrl.get(endpoints[index]?.url ?? ''))
-      found = { endpoints: listed.filter((endpoint) => endpoint !== undefined), cursor: createCursor() }
+      found = { endpoints: listed.filter((endpoint) => endpoint !== undefined), cursor: this.#cursorOf(policy.index) }
       this.#candidates.set(policy, found)
     }
     for (let i = 0; i < found.endpoints.length; i++) {
@@ -121,6 +123,14 @@ export class EndpointSet {
       if (endpoint !== undefined) endpoint.available = isAvailable(found.endpoints, i, nowMs)
     }
     return found
+  }
+
+  #cursorOf(policy: number): Cursor {
+    const known = this.#cursors[policy]
+    if (known !== undefined) return known
+    const cursor = createCursor()
+    this.#cursors[policy] = cursor
+    return cursor
   }
 
   onProbe(endpoint: Endpoint, ok: boolean, message: string, check: CompiledHealthCheck, nowMs: number): void {

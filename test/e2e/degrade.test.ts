@@ -176,7 +176,7 @@ describe('degrade', { timeout: 180_000 }, () => {
     for (const command of ['get nodes', 'delete configmap x', 'auth can-i get pods', 'get pods -A -w']) {
       assertTold(await run(...command.split(' ')), 'Freeze')
     }
-    const { stderr } = await run('exec', 'before', '--', 'true')
+    const { stderr } = await run('exec', 'rs/before', '--', 'true')
     assert.match(stderr, /Freeze/)
     for (const path of ['/readyz', '/livez', '/healthz', '/version']) {
       assert.equal((await run('get', '--raw', path)).code, 0, path)
@@ -200,7 +200,7 @@ describe('degrade', { timeout: 180_000 }, () => {
 
   test('ReadOnly: reads and watches pass, writes are refused', async () => {
     degrade({ mode: 'ReadOnly', reason: REASON, expiresAt: EXPIRES_AT })
-    assertTold(await untilRefused('create', 'configmap', 'refused'), 'ReadOnly')
+    assertTold(await untilRefused('label', 'node', 'node-0', 'a=b', '--overwrite'), 'ReadOnly')
     for (const command of [
       'get pods -A',
       'describe nodes',
@@ -220,12 +220,12 @@ describe('degrade', { timeout: 180_000 }, () => {
       assert.equal(result.code, 1)
       assert.match(result.stderr, new RegExp(`ReadOnly .*until ${EXPIRES_AT}: ${REASON}`))
     }
-    for (const command of ['label node node-0 a=b', 'scale rs before --replicas=1', 'delete configmaps --all']) {
+    for (const command of ['annotate node node-0 a=b', 'scale rs before --replicas=1', 'delete configmaps --all']) {
       const { code, stderr } = await run(...command.split(' '))
       assert.notEqual(code, 0)
       assert.match(stderr, new RegExp(`ReadOnly .*${REASON}`))
     }
-    assert.match((await run('exec', 'before', '--', 'true')).stderr, /ReadOnly|not found/)
+    assert.match((await run('exec', 'rs/before', '--', 'true')).stderr, /ReadOnly/)
     const events = await cluster.kubectl(['get', 'configmaps', '-w', '-o', 'name', '--request-timeout=2s'], {
       kubeconfig,
       home,
@@ -234,6 +234,15 @@ describe('degrade', { timeout: 180_000 }, () => {
     assert.equal((await cluster.request(`${CONFIGMAPS}/refused`)).status, 404)
     degrade(undefined)
     await untilWorks('create', 'configmap', 'allowed')
+  })
+
+  // client-go drops the Status of refused discovery and OpenAPI requests, and prints the warnings that came with it.
+  test('a kubectl that has yet to discover the API is told, too', { todo: 'needs a Warning header' }, async () => {
+    degrade({ mode: 'Freeze', reason: REASON, expiresAt: EXPIRES_AT })
+    await untilRefused('get', 'pods')
+    const { code, stderr } = await cluster.kubectl(['get', 'pods'], { kubeconfig })
+    assert.equal(code, 1)
+    assert.match(stderr, new RegExp(`^Warning: .*in degrade mode Freeze .*until ${EXPIRES_AT}: ${REASON}`, 'm'))
   })
 
   test("KubeGateway's annotation DenyAllRequests is Freeze", async () => {

@@ -1,0 +1,277 @@
+// Limits, exact to one request under concurrency, and how kubectl takes them: the two-user example, 300 slow lists, watches.
+
+import assert from 'node:assert/strict'
+import { type ClientHttp2Session, type ClientHttp2Stream, constants } from 'node:http2'
+import { after, afterEach, before, describe, test } from 'node:test'
+import type { DispatchPolicy, FlowControlSchema } from '../../src/api/upstream-cluster.ts'
+import type { KeyPair } from '../../src/io/pki.ts'
+import { startCluster, type TestCluster } from '../harness/cluster.ts'
+import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import { h2Connect, h2Open, h2Request, type Response, valuesOf } from '../harness/h2-client.ts'
+import { startKubectl } from '../harness/kubectl.ts'
+import { hostOf, kubeconfigThrough, upstreamClusterFor } from '../harness/upstream-cluster.ts'
+import { waitFor } from '../harness/wait.ts'
+
+const PODS = '/api/v1/pods'
+const EVENTS = '/api/v1/events'
+const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
+const SECRETS = '/api/v1/namespaces/default/secrets'
+const SERVICES = '/api/v1/namespaces/default/services'
+const BURST = 10
+const MAX_IN_FLIGHT = 20
+const SLOW_LISTS = 300
+const LISTS_A_SESSION = 50
+const MAX_WATCHES = 5
+/** client-go sends a request again this often when it is told to (rest/with_retry.go). */
+const CLIENT_GO_RETRIES = 10
+
+let cluster: TestCluster
+let gateway: TestGateway
+let users: Record<'alice' | 'bob' | 'controller', KeyPair>
+const sessions: ClientHttp2Session[] = []
+
+function schemas(change: Partial<FlowControlSchema> = {}): FlowControlSchema[] {
+  return [
+    { name: 'few-lists', tokenBucket: { qps: 1, burst: BURST } },
+    { name: 'own-lists', tokenBucket: { qps: 1, burst: BURST }, perUser: true },
+    { name: 'slow-lists', maxRequestsInflight: { max: MAX_IN_FLIGHT }, ...change },
+    { name: 'one-at-once', maxRequestsInflight: { max: 1 } },
+    { name: 'few-watches', exempt: {}, maxWatches: MAX_WATCHES },
+    { name: 'unlimited', exempt: {} },
+  ]
+}
+
+function policy(flowControlSchemaName: string, rule: object): DispatchPolicy {
+  return { flowControlSchemaName, rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'], ...rule }] }
+}
+
+const POLICIES: readonly DispatchPolicy[] = [
+  policy('unlimited', { users: ['system:kube-controller-manager'] }),
+  policy('few-lists', { verbs: ['list'], resources: ['pods', 'events'] }),
+  policy('own-lists', { verbs: ['list'], resources: ['services'] }),
+  policy('slow-lists', { verbs: ['list'], resources: ['configmaps'] }),
+  policy('one-at-once', { verbs: ['watch'], resources: ['secrets'] }),
+  policy('few-watches', { verbs: ['watch'], resources: ['configmaps'] }),
+  policy('unlimited', {}),
+  { rules: [{ verbs: ['*'], nonResourceURLs: ['*'] }] },
+]
+
+function configure(change: Partial<FlowControlSchema> = {}): ReturnType<typeof upstreamClusterFor> {
+  const spec = { flowControl: { flowControlSchemas: schemas(change) }, dispatchPolicies: POLICIES }
+  return upstreamClusterFor(cluster, { spec })
+}
+
+before(async () => {
+  cluster = await startCluster({ apiservers: 2 })
+  gateway = await startGateway({ clusters: [configure()] })
+  const masters = ['system:masters']
+  users = {
+    alice: cluster.clientCertificate('alice', masters),
+    bob: cluster.clientCertificate('bob', masters),
+    controller: cluster.clientCertificate('system:kube-controller-manager'),
+  }
+  // 4 MB in one list: more than all buffers on the way take, so that a client that does not read keeps its list running.
+  const data = { text: 'x'.repeat(400_000) }
+  for (let i = 0; i < 10; i++) {
+    const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `large-${i}` }, data }
+    assert.equal((await cluster.request(CONFIGMAPS, { method: 'POST', body })).status, 201)
+  }
+})
+afterEach(() => {
+  for (const session of sessions.splice(0)) session.destroy()
+})
+after(async () => {
+  await gateway?.stop()
+  await cluster?.stop()
+})
+
+function connect(user: KeyPair, streamWindow?: number): ClientHttp2Session {
+  const window = streamWindow === undefined ? {} : { streamWindow }
+  const serverName = hostOf(cluster.name)
+  const session = h2Connect({ port: gateway.port, serverName, certificate: user, ...window })
+  sessions.push(session)
+  return session
+}
+
+function target(path: string): string[] {
+  return [':path', path, ':authority', hostOf(cluster.name)]
+}
+
+function count(answers: readonly { status: number }[], status: number): number {
+  return answers.filter((answer) => answer.status === status).length
+}
+
+/** Sends `total` requests at once and waits for all answers. */
+function burst(user: KeyPair, path: string, total: number): Promise<Response[]> {
+  const session = connect(user)
+  return Promise.all(Array.from({ length: total }, () => h2Request(session, target(path))))
+}
+
+/** The status of a request whose body is not read. */
+function opened(stream: ClientHttp2Stream): Promise<number> {
+  return new Promise((resolve) => {
+    stream.once('response', (headers) => resolve(Number(headers[':status'])))
+    stream.once('close', () => resolve(0))
+  })
+}
+
+interface SlowList {
+  readonly stream: ClientHttp2Stream
+  readonly status: number
+}
+
+/** Lists at once that nobody reads. */
+async function slowLists(total: number): Promise<SlowList[]> {
+  const lists: Promise<SlowList>[] = []
+  for (let i = 0; i < total; i += LISTS_A_SESSION) {
+    const session = connect(users.alice, 65_535)
+    for (let j = 0; j < Math.min(LISTS_A_SESSION, total - i); j++) {
+      const stream = h2Open(session, target(CONFIGMAPS))
+      lists.push(opened(stream).then((status) => ({ stream, status })))
+    }
+  }
+  return Promise.all(lists)
+}
+
+/** What the gateway itself counts. */
+async function inFlight(schema: string): Promise<number> {
+  const lines = (await gateway.metrics()).split('\n')
+  const line = lines.find((one) => one.startsWith('portcullis_flow_control_inflight') && one.includes(`"${schema}"`))
+  return line === undefined ? 0 : Number(line.slice(line.lastIndexOf(' ') + 1))
+}
+
+describe('limits', { timeout: 180_000 }, () => {
+  test('pods listed by ordinary users are limited; the controller manager is exempt', async () => {
+    const started = performance.now()
+    const [alice, bob, controller] = await Promise.all([
+      burst(users.alice, PODS, 60),
+      burst(users.bob, PODS, 60),
+      burst(users.controller, PODS, 200),
+    ])
+    const refilled = Math.ceil((performance.now() - started) / 1000)
+    assert.equal(count(controller, 200), 200)
+    const ordinary = [...alice, ...bob]
+    const admitted = count(ordinary, 200)
+    assert.equal(count(ordinary, 429), ordinary.length - admitted)
+    assert.ok(admitted >= BURST && admitted <= BURST + refilled, `${admitted} admitted, ${refilled} s`)
+    const refused = ordinary.find(({ status }) => status === 429)
+    assert.ok(refused)
+    assert.match(valuesOf(refused.head, 'retry-after')[0] ?? '', /^[1-9]\d*$/)
+    const status = JSON.parse(refused.body.toString())
+    assert.deepEqual([status.kind, status.reason, status.code], ['Status', 'TooManyRequests', 429])
+    assert.match(status.message, /few-lists/)
+    assert.equal(
+      count(await burst(users.alice, `${CONFIGMAPS}/large-1`, 30), 200),
+      30,
+      'other requests are not limited',
+    )
+    const [events] = await burst(users.alice, EVENTS, 1)
+    if (events?.status === 429) assert.deepEqual(valuesOf(events.head, 'retry-after'), [])
+  })
+
+  test('perUser: everybody has a limit of their own', async () => {
+    const started = performance.now()
+    const answers = await Promise.all([burst(users.alice, SERVICES, 50), burst(users.bob, SERVICES, 50)])
+    const refilled = Math.ceil((performance.now() - started) / 1000)
+    for (const own of answers) {
+      const admitted = count(own, 200)
+      assert.ok(admitted >= BURST && admitted <= BURST + refilled, `${admitted} admitted, ${refilled} s`)
+    }
+  })
+
+  test(`of ${SLOW_LISTS} slow lists exactly ${MAX_IN_FLIGHT} run at once, and every slot comes back`, async () => {
+    const lists = await slowLists(SLOW_LISTS)
+    const running = lists.filter(({ status }) => status === 200)
+    assert.deepEqual([running.length, count(lists, 429)], [MAX_IN_FLIGHT, SLOW_LISTS - MAX_IN_FLIGHT])
+    assert.equal(await inFlight('slow-lists'), MAX_IN_FLIGHT)
+    assert.equal(count(await slowLists(30), 429), 30, 'no slot is free')
+
+    // Half of them are read to their end, half of them are broken off.
+    const ends = running.map(({ stream }, i) => {
+      const closed = new Promise((resolve) => stream.once('close', resolve))
+      if (i % 2 === 0) stream.resume()
+      else stream.destroy()
+      return closed
+    })
+    await Promise.all(ends)
+    await waitFor('the slots', async () => (await inFlight('slow-lists')) === 0)
+    assert.equal(count(await slowLists(SLOW_LISTS), 200), MAX_IN_FLIGHT)
+  })
+
+  test('a raised limit counts those that run already', async () => {
+    await waitFor('the slots', async () => (await inFlight('slow-lists')) === 0)
+    assert.equal(count(await slowLists(100), 200), MAX_IN_FLIGHT)
+    gateway.write(configure({ maxRequestsInflight: { max: MAX_IN_FLIGHT + 7 } }))
+    const more: SlowList[] = []
+    await waitFor('the new limit', async () => {
+      more.push(...(await slowLists(1)))
+      return count(more, 200) > 0
+    })
+    more.push(...(await slowLists(50)))
+    assert.equal(count(more, 200), 7)
+    gateway.write(configure())
+  })
+
+  test('a watch holds its slot only until it has begun; maxWatches holds for as long as it runs', async () => {
+    const session = connect(users.alice)
+    for (let i = 0; i < 10; i++) {
+      assert.equal(await opened(h2Open(session, target(`${SECRETS}?watch=1`))), 200)
+    }
+    const streams = Array.from({ length: 12 }, () => h2Open(session, target(`${CONFIGMAPS}?watch=1&resourceVersion=0`)))
+    const statuses = await Promise.all(streams.map(opened))
+    assert.equal(statuses.filter((status) => status === 200).length, MAX_WATCHES)
+    assert.equal(statuses.filter((status) => status === 429).length, 12 - MAX_WATCHES)
+    const place = (): Promise<true> =>
+      waitFor('a watch to open in its place', async () => {
+        const stream = h2Open(session, target(`${CONFIGMAPS}?watch=1&resourceVersion=0`))
+        return (await opened(stream)) === 200
+      })
+    const [one, other] = streams.filter((_, i) => statuses[i] === 200)
+    one?.close(constants.NGHTTP2_CANCEL)
+    await place()
+    other?.close(constants.NGHTTP2_NO_ERROR)
+    await place()
+    // Nothing is kept of a client that is gone.
+    session.destroy()
+    const again = connect(users.alice)
+    await waitFor('all watches to be forgotten', async () => {
+      const tried = Array.from({ length: MAX_WATCHES }, () => h2Open(again, target(`${CONFIGMAPS}?watch=1`)))
+      const opens = await Promise.all(tried.map(opened))
+      for (const stream of tried) stream.close(constants.NGHTTP2_CANCEL)
+      return opens.every((status) => status === 200)
+    })
+  })
+
+  test('kubectl waits as long as it is told, and then gets its answer', async () => {
+    const kubeconfig = await kubeconfigThrough(gateway, cluster, { cert: users.alice })
+    const session = connect(users.alice)
+    const running = await startKubectl(['get', 'pods', '-A'], { kubeconfig })
+    const isRefused = (line: Record<string, unknown>): boolean =>
+      line['code'] === 429 && line['resource'] === 'pods' && String(line['userAgent']).startsWith('kubectl/')
+    // Takes every token, so that there is none when kubectl comes.
+    await waitFor(
+      'kubectl to be refused once',
+      async () => {
+        await Promise.all(Array.from({ length: BURST }, () => h2Request(session, target(PODS))))
+        return gateway.accessLog().some(isRefused)
+      },
+      { intervalMs: 10 },
+    )
+    const { code, stderr } = await running.done
+    assert.deepEqual([code, stderr], [0, 'No resources found\n'])
+  })
+
+  test('kubectl gives up after ten attempts, and says which limit it was', async () => {
+    const held = (await slowLists(100)).filter(({ status }) => status === 200)
+    assert.equal(held.length, MAX_IN_FLIGHT)
+    const kubeconfig = await kubeconfigThrough(gateway, cluster, { cert: users.bob })
+    const { code, stderr } = await cluster.kubectl(['get', 'configmaps'], { kubeconfig })
+    assert.equal(code, 1)
+    assert.match(stderr, /^Error from server \(TooManyRequests\): .*"slow-lists" allows 20 at once/m)
+    const attempts = await gateway.logged(
+      (line) => line['user'] === 'bob' && line['resource'] === 'configmaps' && line['code'] === 429,
+      CLIENT_GO_RETRIES + 1,
+    )
+    assert.equal(attempts.length, CLIENT_GO_RETRIES + 1)
+  })
+})
