@@ -15,6 +15,7 @@ import { waitFor } from '../harness/wait.ts'
 const PODS = '/api/v1/pods'
 const EVENTS = '/api/v1/events'
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
+const ENDPOINTS = '/api/v1/namespaces/default/endpoints'
 const SECRETS = '/api/v1/namespaces/default/secrets'
 const SERVICES = '/api/v1/namespaces/default/services'
 const BURST = 10
@@ -51,7 +52,7 @@ const POLICIES: readonly DispatchPolicy[] = [
   policy('own-lists', { verbs: ['list'], resources: ['services'] }),
   policy('slow-lists', { verbs: ['list'], resources: ['configmaps'] }),
   policy('one-at-once', { verbs: ['watch'], resources: ['secrets'] }),
-  policy('few-watches', { verbs: ['watch'], resources: ['configmaps'] }),
+  policy('few-watches', { verbs: ['watch'], resources: ['endpoints'] }),
   policy('unlimited', {}),
   { rules: [{ verbs: ['*'], nonResourceURLs: ['*'] }] },
 ]
@@ -217,25 +218,25 @@ describe('limits', { timeout: 180_000 }, () => {
     for (let i = 0; i < 10; i++) {
       assert.equal(await opened(h2Open(session, target(`${SECRETS}?watch=1`))), 200)
     }
-    const streams = Array.from({ length: 12 }, () => h2Open(session, target(`${CONFIGMAPS}?watch=1&resourceVersion=0`)))
+    const streams = Array.from({ length: 12 }, () => h2Open(session, target(`${ENDPOINTS}?watch=1`)))
     const statuses = await Promise.all(streams.map(opened))
     assert.equal(statuses.filter((status) => status === 200).length, MAX_WATCHES)
     assert.equal(statuses.filter((status) => status === 429).length, 12 - MAX_WATCHES)
     const place = (): Promise<true> =>
       waitFor('a watch to open in its place', async () => {
-        const stream = h2Open(session, target(`${CONFIGMAPS}?watch=1&resourceVersion=0`))
+        const stream = h2Open(session, target(`${ENDPOINTS}?watch=1`))
         return (await opened(stream)) === 200
       })
-    const [one, other] = streams.filter((_, i) => statuses[i] === 200)
-    one?.close(constants.NGHTTP2_CANCEL)
-    await place()
-    other?.close(constants.NGHTTP2_NO_ERROR)
-    await place()
+    const running = streams.filter((_, i) => statuses[i] === 200)
+    for (const code of [constants.NGHTTP2_CANCEL, constants.NGHTTP2_NO_ERROR, constants.NGHTTP2_INTERNAL_ERROR]) {
+      running.pop()?.close(code)
+      await place()
+    }
     // Nothing is kept of a client that is gone.
     session.destroy()
     const again = connect(users.alice)
     await waitFor('all watches to be forgotten', async () => {
-      const tried = Array.from({ length: MAX_WATCHES }, () => h2Open(again, target(`${CONFIGMAPS}?watch=1`)))
+      const tried = Array.from({ length: MAX_WATCHES }, () => h2Open(again, target(`${ENDPOINTS}?watch=1`)))
       const opens = await Promise.all(tried.map(opened))
       for (const stream of tried) stream.close(constants.NGHTTP2_CANCEL)
       return opens.every((status) => status === 200)
