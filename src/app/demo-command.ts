@@ -50,9 +50,9 @@ async function runRealDemo({ listen, adminListen, dir }: DemoCommandOptions): Pr
     process.stderr.write('error: --real needs the source checkout, with its test harness; run it there\n')
     return 1
   }
-  const child = spawn(process.execPath, [REAL_DEMO, listen, adminListen, dir], { stdio: 'inherit' })
-  // Ctrl-C reaches the child by itself, as a member of the same process group.
-  process.on('SIGINT', () => undefined)
+  // A process group of its own: Ctrl-C reaches it once, through us, however it was sent.
+  const child = spawn(process.execPath, [REAL_DEMO, listen, adminListen, dir], { stdio: 'inherit', detached: true })
+  process.on('SIGINT', () => child.kill('SIGINT'))
   process.on('SIGTERM', () => child.kill('SIGTERM'))
   return await new Promise((resolve, reject) => {
     child.on('error', reject)

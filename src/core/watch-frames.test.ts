@@ -24,7 +24,10 @@ describe('where a watch may end', () => {
         const wire = Buffer.concat(events.map(frame))
         const ends = new Set<number>([0])
         let sum = 0
-        for (const event of events) ends.add((sum += event.length + 4))
+        for (const event of events) {
+          sum += event.length + 4
+          ends.add(sum)
+        }
         const frames = createWatchFrames('application/vnd.kubernetes.protobuf;stream=watch', '')
         const places = [...cuts, wire.length].filter((cut) => cut <= wire.length).sort((a, b) => a - b)
         let from = 0

