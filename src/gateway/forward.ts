@@ -7,10 +7,12 @@ import { clientResponseHeaders, headerValue } from '../core/hop-headers.ts'
 import { refuse } from '../core/refusal.ts'
 import { tryRetry } from '../core/retry-budget.ts'
 import { noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
+import { warningValue } from '../core/warning.ts'
 import { createWatchFrames, followWatch, type WatchFrames } from '../core/watch-frames.ts'
 import type { RequestClass } from '../io/upstream-pool.ts'
 import type { RunningRequest } from '../state/running.ts'
 import type { Permit } from './admit.ts'
+import { AttemptEvents, type AttemptSink } from './attempt-events.ts'
 import type { Gateway } from './gateway.ts'
 import type { OutgoingRequest } from './outgoing.ts'
 import type { RequestBody } from './request-body.ts'
@@ -48,7 +50,7 @@ export function forward(gw: Gateway, forwarding: Forwarding, permit: Permit): Pr
  * `sending` until upstream's response head, `answering` until its end, then `over`. Both halves of the exchange hear of
  * their peer through `fromClient` and `fromUpstream`.
  */
-class Exchange implements RunningRequest {
+class Exchange implements RunningRequest, AttemptSink {
   readonly #gw: Gateway
   readonly #forwarding: Forwarding
   readonly #permit: Permit
@@ -130,7 +132,7 @@ class Exchange implements RunningRequest {
     ]
     const attempt = ++this.#attempt
     const noBody = this.#attempt === 1 ? body.empty : this.#requestEnded && this.#replayBytes === 0
-    const upstream = selected.upstream.open(kind, head, noBody, new UpstreamEvents(this, attempt))
+    const upstream = selected.upstream.open(kind, head, noBody, new AttemptEvents(this, attempt))
     this.#upstream = upstream
     if (noBody) return true
     for (const chunk of this.#replay) upstream.body(chunk, false)
@@ -338,46 +340,4 @@ class Exchange implements RunningRequest {
     this.#gw.running.remove(this)
     this.#done()
   }
-}
-
-/** Binds the events of one attempt to the exchange. */
-class UpstreamEvents implements StreamEvents {
-  readonly #exchange: Exchange
-  readonly #attempt: number
-
-  constructor(exchange: Exchange, attempt: number) {
-    this.#exchange = exchange
-    this.#attempt = attempt
-  }
-
-  onHeaders(list: HeaderList, end: boolean): void {
-    this.#exchange.onHeaders(this.#attempt, list, end)
-  }
-
-  onBody(chunk: Buffer, end: boolean): void {
-    this.#exchange.onBody(this.#attempt, chunk, end)
-  }
-
-  onTrailers(list: HeaderList): void {
-    this.#exchange.onTrailers(this.#attempt, list)
-  }
-
-  onDrained(): void {
-    this.#exchange.onDrained(this.#attempt)
-  }
-
-  onReset(reason: ResetReason): void {
-    this.#exchange.onReset(this.#attempt, reason)
-  }
-}
-
-const CONTROL = /\p{Cc}/gu
-
-/**
- * RFC 9111 section 5.5 as Kubernetes uses it: code 299, agent "-", a quoted text. The text may hold what an operator wrote:
- * UTF-8 goes byte for byte (apimachinery/pkg/util/net/http.go, NewWarningHeader), control characters cannot go at all.
- */
-export function warningValue(text: string): string {
-  const oneLine = text.replace(CONTROL, ' ').replace(/[\\"]/g, '\\$&')
-  return `299 - "${Buffer.from(oneLine, 'utf8').toString('latin1')}"`
 }

@@ -82,6 +82,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
   #uncredited = 0
   #queued = 0
   #over = false
+  #expectsContinue = false
 
   constructor(head: HeaderList, end: boolean, events: StreamEvents, onBroken: (error: Error) => void) {
     this.#head = head
@@ -108,8 +109,9 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
       if (name === ':method') method = value
       else if (name === ':path') path = value
       else if (name === ':authority') fields.push('host', value)
-      // node:http and undici answer 100-continue themselves; passing it on would wait for ever.
-      else if (!name.startsWith(':') && name !== 'expect' && name !== 'te') fields.push(name, value)
+      // undici does not wait for 100 (Continue), and tells nobody when one comes.
+      else if (name === 'expect') this.#expectsContinue = true
+      else if (!name.startsWith(':') && name !== 'te') fields.push(name, value)
     }
     try {
       pool.dispatch({ method: method as Dispatcher.HttpMethod, path, headers: fields, body: this.#body ?? null }, this)
@@ -120,7 +122,13 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    if (this.#over) controller.abort(new Error('aborted'))
+    if (this.#over) {
+      controller.abort(new Error('aborted'))
+      return
+    }
+    // A client that waits to be asked for the body would wait for ever: from here on somebody takes it.
+    if (this.#expectsContinue) this.#events.onHeaders([':status', '100'], false)
+    this.#expectsContinue = false
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
