@@ -145,18 +145,19 @@ describe('forwarding', () => {
     stream.close(8)
   })
 
-  test('a client that goes away is gone for upstream too', async () => {
-    let closed = 0
-    answerBoth(({ stream }) => {
-      stream.respond([':status', '200'])
-      stream.write('{}\n')
-      stream.on('close', () => closed++)
+  for (const code of [8, 0])
+    test(`a client that goes away with code ${code} is gone for upstream too`, async () => {
+      let closed = 0
+      answerBoth(({ stream }) => {
+        stream.respond([':status', '200'])
+        stream.write('{}\n')
+        stream.on('close', () => closed++)
+      })
+      const stream = h2Open(session, [':path', '/api/v1/pods?watch=1'])
+      await once(stream, 'data')
+      stream.close(code)
+      await eventually(() => assert.equal(closed, 1))
     })
-    const stream = h2Open(session, [':path', '/api/v1/pods?watch=1'])
-    await once(stream, 'data')
-    stream.close(8)
-    await eventually(() => assert.equal(closed, 1))
-  })
 })
 
 describe('when upstream breaks', () => {

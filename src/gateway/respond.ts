@@ -3,6 +3,7 @@
 import type { RequestRecord } from '../api/request-record.ts'
 import type { Stream } from '../api/stream.ts'
 import { type Refusal, refusalResponse } from '../core/refusal.ts'
+import { warningValue } from '../core/warning.ts'
 import type { RequestBody } from './request-body.ts'
 
 /** Answers with the refusal's Status, and records why. */
@@ -16,7 +17,10 @@ export function respond(stream: Stream, body: RequestBody, record: RequestRecord
     record.aborted = 'client'
     return
   }
-  answer.headers.push('audit-id', record.auditId)
+  // RFC 9110 section 6.6.1: we are the origin of this answer.
+  answer.headers.push('date', new Date(record.startWallMs).toUTCString(), 'audit-id', record.auditId)
+  // client-go drops the Status of discovery requests, but prints warnings: a kubectl without a cache sees the reason, too.
+  if (refusal.refused === 'degraded') answer.headers.push('warning', warningValue(refusal.message))
   const noBody = record.method === 'HEAD'
   stream.headers(answer.headers, noBody)
   if (!noBody) {

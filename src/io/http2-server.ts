@@ -79,7 +79,8 @@ class ServerStream implements Stream {
     this.#body = new Http2Body(
       stream,
       () => session.destroyed,
-      () => stream.writableFinished && stream.rstCode === constants.NGHTTP2_NO_ERROR,
+      // node:http2 ends our side by itself when the client closes in good order: only what we ended was answered whole.
+      () => this.#ended && stream.writableFinished && stream.rstCode === constants.NGHTTP2_NO_ERROR,
     )
     this.#body.ended = requestEnded
   }

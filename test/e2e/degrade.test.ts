@@ -237,7 +237,7 @@ describe('degrade', { timeout: 180_000 }, () => {
   })
 
   // client-go drops the Status of refused discovery and OpenAPI requests, and prints the warnings that came with it.
-  test('a kubectl that has yet to discover the API is told, too', { todo: 'needs a Warning header' }, async () => {
+  test('a kubectl that has yet to discover the API is told, too', async () => {
     degrade({ mode: 'Freeze', reason: REASON, expiresAt: EXPIRES_AT })
     await untilRefused('get', 'pods')
     const { code, stderr } = await cluster.kubectl(['get', 'pods'], { kubeconfig })
