@@ -293,19 +293,32 @@ describe('what is remembered', () => {
     assert.equal(first.reviews.length, 6)
   })
 
-  test('by cluster: the same token is two users', async () => {
-    const token = freshToken()
-    first.tokens.set(token, carol)
-    second.tokens.set(token, { username: 'dave' })
-    await ask(token)
-    await ask(token, [':authority', OTHER])
-    assert.deepEqual(first.seen[0]?.values('impersonate-user'), ['carol'])
-    assert.deepEqual(second.seen[0]?.values('impersonate-user'), ['dave'])
-    second.tokens.clear()
-    const only = freshToken()
-    first.tokens.set(only, carol)
-    assert.equal((await ask(only)).status, 200)
-    assert.equal((await ask(only, [':authority', OTHER])).status, 401)
+  test('by cluster: the same token is two users', async (t) => {
+    // Clusters of the same age, so that nothing but their names tells them apart.
+    const fresh = await startInProcess([clusterObject([first]), clusterObject([second], { name: OTHER })])
+    const client = h2Connect({ port: fresh.port })
+    t.after(async () => {
+      client.destroy()
+      await fresh.stop()
+    })
+    const askAt = (authority: string): Promise<Response> =>
+      h2Request(client, [':authority', authority, 'authorization', 'Bearer shared'])
+    first.tokens.set('shared', carol)
+    assert.equal((await askAt(HOST)).status, 200)
+    assert.equal((await askAt(OTHER)).status, 401, 'known to one is not known to the other')
+    second.tokens.set('shared', { username: 'dave' })
+    second.seen.length = 0
+    const later = await startInProcess([clusterObject([first]), clusterObject([second], { name: OTHER })])
+    const again = h2Connect({ port: later.port })
+    t.after(async () => {
+      again.destroy()
+      await later.stop()
+    })
+    for (const authority of [HOST, OTHER]) {
+      await h2Request(again, [':authority', authority, 'authorization', 'Bearer shared'])
+    }
+    assert.deepEqual(first.seen.at(-1)?.values('impersonate-user'), ['carol'])
+    assert.deepEqual(second.seen.at(-1)?.values('impersonate-user'), ['dave'])
   })
 
   test('a known token stays known while all endpoints are down; an unknown one is 503, not 401', async () => {

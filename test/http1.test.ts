@@ -350,8 +350,16 @@ describe('HTTP/1.1 clients', () => {
   test('an upload that is refused at once: the client can still read why', async () => {
     const client = await connect()
     const size = 20_000_000
+    // As many clients do: nothing is read before everything is written.
+    const { socket } = client.raw
+    socket.pause()
     client.send(requestHead('POST /clusters/nobody/api', [`Content-Length: ${size}`]))
-    client.send(Buffer.alloc(size, 'x'))
+    for (let sent = 0; sent < size; sent += 1_000_000) {
+      if (!socket.write(Buffer.alloc(1_000_000, 'x'))) {
+        await waitFor('the upload to go on', () => socket.destroyed || socket.writableLength === 0, { intervalMs: 1 })
+      }
+    }
+    socket.resume()
     const answer = await client.response()
     assert.equal(answer.status, 404)
     assert.match(answer.body.toString(), /no cluster is served under/)
@@ -563,6 +571,33 @@ for (const [name, host, of] of [
       await waitFor('the second event', () => text.includes('MODIFIED'))
       stream.close(8)
       await waitFor('the end at upstream', () => closed)
+    })
+
+    test('a client that does not read holds back upstream, and gets it all in the end', async () => {
+      const size = 200_000_000
+      const chunk = Buffer.alloc(1_000_000)
+      let written = 0
+      answerWith(({ response }) => {
+        const pump = (): void => {
+          do written += chunk.length
+          while (response.write(chunk) && written < size)
+          if (written < size) response.once('drain', pump)
+          else response.end()
+        }
+        pump()
+      })
+      const stream = h2Open(session, [':authority', host])
+      stream.pause()
+      await stable(() => written)
+      assert.ok(written < 60_000_000, `${written} bytes were taken for a client that reads none`)
+      let received = 0
+      stream.on('data', (piece: Buffer) => {
+        received += piece.length
+      })
+      const whole = h2Response(stream)
+      stream.resume()
+      assert.equal((await whole).resetCode, 0)
+      assert.equal(received, size)
     })
 
     test('upstream breaks in the middle of an answer: a reset, never a clean end', async () => {

@@ -85,8 +85,8 @@ function upgradeHead(target: string, fields: readonly string[] = []): string {
 describe('who is who', () => {
   test('Impersonate-Uid: not without a user, and not unless a review allows it (defect 2)', async () => {
     const { stub, session, nobody } = await setUp(1)
-    stub.tokens.set('of carol', { username: 'carol', uid: 'uid-of-carol' })
-    const token = ['authorization', 'Bearer of carol']
+    stub.tokens.set('of-carol', { username: 'carol', uid: 'uid-of-carol' })
+    const token = ['authorization', 'Bearer of-carol']
     const forged = ['impersonate-uid', 'uid-of-admin']
     for (const [client, fields] of [
       [session, forged],
@@ -104,7 +104,7 @@ describe('who is who', () => {
     }
     const asBob = ['impersonate-user', 'bob', 'impersonate-uid', 'uid-of-bob']
     assert.equal((await h2Request(session, asBob)).status, 403, 'the user alone is allowed')
-    assert.deepEqual(asked.sort(), ['uids', 'users'])
+    assert.deepEqual(new Set(asked), new Set(['uids', 'users']))
     assert.equal(stub.seen.length, 0, 'nothing was forwarded')
     allowed = ['users', 'uids']
     assert.equal((await h2Request(nobody, [...token, ...asBob])).status, 200)
@@ -175,8 +175,9 @@ describe('who is who', () => {
     const [, other] = stubs
     assert.ok(other)
     const at = (each: StubUpstream): UpstreamCluster => clusterObject([each], { clientCA })
-    const token = ['authorization', 'Bearer of carol']
-    stub.tokens.set('of carol', { username: 'carol' })
+    const token = ['authorization', 'Bearer of-carol']
+    stub.tokens.set('of-carol', { username: 'carol' })
+    gateway.apply([])
     gateway.apply([at(stub)])
     assert.equal((await h2Request(nobody, token)).status, 200)
     gateway.apply([])
@@ -188,8 +189,8 @@ describe('who is who', () => {
 
   test('all endpoints unhealthy: 503 with a token, known or not, never 401 (defect 15)', async () => {
     const { stub, nobody } = await setUp(1, { healthCheck: { intervalSeconds: 0.05, unhealthyThreshold: 1 } })
-    const known = ['authorization', 'Bearer of carol']
-    stub.tokens.set('of carol', { username: 'carol' })
+    const known = ['authorization', 'Bearer of-carol']
+    stub.tokens.set('of-carol', { username: 'carol' })
     assert.equal((await h2Request(nobody, known)).status, 200)
     stub.healthy = false
     const refused = await waitFor('the endpoint to be out', async () => {
@@ -197,7 +198,7 @@ describe('who is who', () => {
       assert.notEqual(answer.status, 401)
       return answer.status === 503 && answer
     })
-    const unknown = await h2Request(nobody, ['authorization', 'Bearer of dave'])
+    const unknown = await h2Request(nobody, ['authorization', 'Bearer of-dave'])
     assert.equal(unknown.status, 503)
     for (const { head } of [refused, unknown]) assert.deepEqual(valuesOf(head, 'retry-after'), [])
     assert.equal(stub.reviews.length, 1)
@@ -338,7 +339,7 @@ describe('objects', () => {
       gateway.apply([object(token)])
       stub.seen.length = 0
       stub.upgrades.length = 0
-      const user = [`Authorization: Bearer user of ${token}`, `Impersonate-User: as ${token}`]
+      const user = [`Authorization: Bearer user-of-${token}`, `Impersonate-User: as-${token}`]
       assert.equal((await http1Request(options, requestHead('GET /api/v1/pods', user))).status, 200)
       const client = await http1Connect(options)
       client.send(upgradeHead(EXEC, user))
@@ -428,8 +429,9 @@ describe('what goes through', () => {
 
   const deaths: [string, (request: SeenRequest) => void][] = [
     ['connection closed', ({ session }) => void session?.socket.destroy()],
-    ['stream reset', ({ stream }) => stream.close(2)],
-    ['stream cancelled', ({ stream }) => stream.close(8)],
+    // close() would send END_STREAM first.
+    ['stream reset', ({ stream }) => void stream.destroy(new Error('gone'))],
+    ['stream reset with NO_ERROR', ({ stream }) => void stream.destroy()],
   ]
   for (const [what, die] of deaths) {
     test(`${what} in the middle of a list: neither a clean end nor a Status behind it (defect 28)`, async () => {

@@ -16,7 +16,10 @@ export interface LiveCluster {
   readonly retryBudget: RetryBudget
   /** Of the gateway's own calls (clientConfig.qps). */
   readonly pace: Pace
-  /** Counts changes of servers, credentials or audiences: answers about identities from before no longer count. */
+  /**
+   * Another one when servers, their CA or audiences change, and for a cluster that comes again under the name of a deleted
+   * one: answers about identities from before no longer count.
+   */
   identityEpoch: number
 }
 
@@ -24,6 +27,8 @@ export class ClusterTable {
   readonly #live = new Map<string, LiveCluster>()
   #index: ClusterIndex = buildClusterIndex([])
   #generation = 0
+  /** Never the same for two clusters, or for two versions that differ in who vouches for identities. */
+  #nextEpoch = 0
 
   get index(): ClusterIndex {
     return this.#index
@@ -52,15 +57,18 @@ export class ClusterTable {
     for (const name of this.#live.keys()) if (!names.has(name)) this.#live.delete(name)
     for (const cluster of clusters) {
       const live = this.#live.get(cluster.name)
-      if (live === undefined) this.#live.set(cluster.name, createLive(cluster, monotonicMs))
-      else if (live.compiled.revision !== cluster.revision) replace(live, cluster, monotonicMs)
+      if (live === undefined) this.#live.set(cluster.name, createLive(cluster, this.#nextEpoch++, monotonicMs))
+      else if (live.compiled.revision !== cluster.revision) {
+        if (identityDiffers(live.compiled, cluster)) live.identityEpoch = this.#nextEpoch++
+        replace(live, cluster, monotonicMs)
+      }
     }
     this.#index = buildClusterIndex(clusters)
     this.#generation++
   }
 }
 
-function createLive(compiled: CompiledCluster, monotonicMs: number): LiveCluster {
+function createLive(compiled: CompiledCluster, identityEpoch: number, monotonicMs: number): LiveCluster {
   const endpoints = new EndpointSet()
   endpoints.update(compiled.endpoints)
   const flows = new FlowTable()
@@ -71,15 +79,13 @@ function createLive(compiled: CompiledCluster, monotonicMs: number): LiveCluster
     flows,
     retryBudget: createRetryBudget(),
     pace: createPace(),
-    identityEpoch: 0,
+    identityEpoch,
   }
 }
 
 function replace(live: LiveCluster, next: CompiledCluster, monotonicMs: number): void {
-  const before = live.compiled
   live.endpoints.update(next.endpoints)
   live.flows.update(next.schemas, monotonicMs)
-  if (identityDiffers(before, next)) live.identityEpoch++
   live.compiled = next
 }
 
