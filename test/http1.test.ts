@@ -194,6 +194,43 @@ describe('HTTP/1.1 clients', () => {
     assert.deepEqual(stub.seen[0]?.values('x-empty'), [''])
   })
 
+  test('fields that should come once and come twice: nobody here judges them', async () => {
+    stub.answer = ({ stream }) => {
+      stream.respond([
+        ':status',
+        '200',
+        'etag',
+        'a',
+        'etag',
+        'b',
+        'x-content-type-options',
+        '1',
+        'location',
+        'c',
+        'location',
+        'c',
+      ])
+      stream.end()
+    }
+    const once = ['user-agent', 'if-match', 'content-type', 'range', 'referer']
+    const fields = once.flatMap((name) => [`${name}: 1`, `${name}: 2`])
+    const client = await connect()
+    client.send(requestHead('GET /a', fields))
+    const answer = await client.response()
+    assert.equal(answer.status, 200)
+    assert.deepEqual(answer.values('etag'), ['a', 'b'])
+    const session = h2Connect({ port: gateway.port, serverName: HOST, certificate: alice })
+    const same = await h2Request(session, [':authority', HOST, ...once.flatMap((name) => [name, '1', name, '2'])])
+    session.destroy()
+    assert.equal(same.status, 200)
+    assert.deepEqual(valuesOf(same.head, 'etag'), ['a', 'b'])
+    assert.deepEqual(valuesOf(same.head, 'location'), ['c', 'c'])
+    for (const name of once) {
+      for (const seen of stub.seen) assert.deepEqual(seen.values(name), ['1', '2'])
+    }
+    assert.equal(stub.seen.length, 2)
+  })
+
   test('Expect: 100-continue: upstream says when', async () => {
     let invite: (() => void) | undefined
     stub.answer = (request) => {
@@ -618,6 +655,16 @@ for (const [name, host, of] of [
       const answer = await h2([':method', 'POST'], Buffer.from('{}'))
       assert.equal(answer.status, 502)
       assert.equal(of().seen.length, 1)
+    })
+
+    test('an answer that HTTP/2 cannot carry ends its stream, and nothing else', async () => {
+      for (const head of ['200 OK\r\nHTTP2-Settings: AAMAAABk', '600 Odd', '999 Odd']) {
+        answerWith(({ message }) => void message.socket.end(`HTTP/1.1 ${head}\r\nContent-Length: 1\r\n\r\nx`))
+        const answer = await h2([])
+        assert.ok(answer.resetCode !== 0 || answer.status === 502, `${head}: ${answer.status}`)
+      }
+      answerWith(({ response }) => response.end('{}'))
+      await waitFor('200', async () => (await h2([])).status === 200)
     })
 
     test('connections are reused, and as many as there are requests at once', async () => {

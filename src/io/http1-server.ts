@@ -1,19 +1,14 @@
 // HTTP/1.1 connections of clients, on node:http: each request becomes a Stream, as if it had come by HTTP/2.
 // Upgrades (exec, attach, port-forward) exist only here; they are handed on with the raw socket.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import {
-  type HeaderList,
-  HIGH_WATER_BYTES,
-  type Peer,
-  type RequestHandler,
-  type ResetReason,
-  type Stream,
-  type StreamEvents,
-} from '../api/stream.ts'
-import type { ClientUpgrade, UpgradeHandler } from '../api/upgrade.ts'
+import type { HeaderList, Peer, RequestHandler } from '../api/stream.ts'
+import type { UpgradeHandler } from '../api/upgrade.ts'
+import { type Http1Connection, Http1Stream } from './http1-stream.ts'
+import { UpgradeAnswer } from './http1-upgrade-answer.ts'
+import { closeAfter } from './socket-close.ts'
 
 export interface Http1ServerLimits {
   readonly maxHeaderBytes: number
@@ -26,12 +21,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 120_000
 const CONNECTIONS_CHECK_INTERVAL_MS = 1_000
 /** As many fields as HTTP/2 takes. node:http's own maxHeadersCount would leave fields out without a word. */
 const MAX_HEADER_PAIRS = 2000
-/**
- * How long a connection that we want to close is still read: closing on unread bytes makes TCP reset the connection, and
- * the client never sees the answer (RFC 9112 section 9.6; net/http's rstAvoidanceDelay).
- */
-const LINGER_MS = 500
-const EMPTY = Buffer.alloc(0)
+const BAD_REQUEST = '400 Bad Request'
+const TOO_LARGE = '431 Request Header Fields Too Large'
 
 export interface Http1Server {
   /** Takes over a connection that negotiated http/1.1 or nothing. */
@@ -48,16 +39,8 @@ export function createHttp1Server(
   handler: RequestHandler,
   onUpgrade: UpgradeHandler,
 ): Http1Server {
-  const peers = new WeakMap<Duplex, Peer>()
-  /** Connections that end with the answer under way: node:http would still serve what is pipelined behind it. */
-  const closing = new WeakSet<Duplex>()
-  /** Those of them that had the one answer to a malformed message. */
-  const refused = new WeakSet<Duplex>()
-  /** Requests whose answer is not out yet, by connection. */
-  const answering = new WeakMap<Duplex, number>()
-  /** Connections whose next answer is their last. */
-  const last = new WeakSet<Duplex>()
-  let draining = false
+  const connections = new WeakMap<Duplex, Http1Connection>()
+  const state = { draining: false }
   const server = createServer({
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout: limits.headerTimeoutMs,
@@ -67,72 +50,77 @@ export function createHttp1Server(
     connectionsCheckingInterval: CONNECTIONS_CHECK_INTERVAL_MS,
     insecureHTTPParser: false,
     noDelay: true,
-    // Only what a kube-apiserver upgrades to; `Upgrade: h2c` from curl is an ordinary request.
-    // One with a body, too: the body would have to be told from the bytes of the new protocol.
-    shouldUpgradeCallback: (request) => isKubernetesUpgrade(request.headers.upgrade) && !hasBody(request),
+    shouldUpgradeCallback: isUpgrade,
   })
   server.maxHeadersCount = 0
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    const peer = peers.get(request.socket)
-    if (peer === undefined) {
-      response.destroy()
-      return
-    }
-    const { socket } = request
-    if (closing.has(socket)) {
-      request.resume()
-      return
-    }
-    answering.set(socket, (answering.get(socket) ?? 0) + 1)
-    response.once('close', () => answering.set(socket, (answering.get(socket) ?? 1) - 1))
-    const problem = messageProblem(request)
-    if (problem !== '') {
-      closing.add(socket)
-      refused.add(socket)
-      refuseMessage(request, response, problem)
-      return
-    }
-    const end = !hasBody(request)
-    const stream = new Http1Stream(request, response, end, () => draining || last.has(socket), closing)
-    stream.start(handler(peer, stream, requestHead(request), end))
+    const connection = connections.get(request.socket)
+    if (connection === undefined) response.destroy()
+    else if (connection.closing) request.resume()
+    else serveRequest(connection, request, response, handler)
   }
   server.on('request', onRequest)
   server.on('checkContinue', onRequest)
   server.on('checkExpectation', onRequest)
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, first: Buffer) => {
-    const peer = peers.get(socket)
+    const connection = connections.get(socket)
     socket.on('error', () => undefined)
-    if (peer === undefined) {
+    // Behind requests that still wait for their answers, what the new protocol says would be read as one of them.
+    if (connection === undefined || connection.closing || connection.answering > 0) {
       socket.destroy()
       return
     }
-    const upgrade: ClientUpgrade = { socket, first }
-    const response = new UpgradeAnswer(socket)
-    response.events = onUpgrade(peer, response, requestHead(request), upgrade)
-    socket.once('close', () => response.onClosed())
+    const answer = new UpgradeAnswer(socket)
+    answer.events = onUpgrade(connection.peer, answer, requestHead(request), { socket, first })
+    socket.once('close', () => answer.onClosed())
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    const connection = connections.get(socket)
     // The parser may complain of a message that was answered already, and of every further piece of it.
-    if (refused.has(socket)) return
-    refused.add(socket)
+    if (connection?.refused === true) return
+    if (connection !== undefined) connection.refused = true
     // An answer to the broken message would be read as part of the one that is on its way.
-    if ((answering.get(socket) ?? 0) > 0) socket.destroy()
+    if (connection === undefined || connection.answering > 0) socket.destroy()
     else answerBadRequest(error, socket)
   })
   // Deadlines of node:http start with 'listening'; this server is fed with sockets and never listens itself.
   server.emit('listening')
   return {
     serve(socket, peer) {
-      peers.set(socket, peer)
+      const flags = { draining: false, closing: false, refused: false, answering: 0 }
+      connections.set(socket, { peer, server: state, ...flags })
       server.emit('connection', socket)
     },
-    drainConnection: (socket) => void last.add(socket),
+    drainConnection(socket) {
+      const connection = connections.get(socket)
+      if (connection !== undefined) connection.draining = true
+    },
     drain() {
-      draining = true
+      state.draining = true
       server.closeIdleConnections()
     },
     close: () => closeServer(server),
   }
+}
+
+function serveRequest(
+  connection: Http1Connection,
+  request: IncomingMessage,
+  response: ServerResponse,
+  handler: RequestHandler,
+): void {
+  connection.answering++
+  response.once('close', () => connection.answering--)
+  const problem = messageProblem(request)
+  if (problem !== '') {
+    connection.closing = true
+    connection.refused = true
+    refuseMessage(request, response, problem)
+    return
+  }
+  const end = !hasBody(request)
+  const stream = new Http1Stream(request, response, connection, end)
+  stream.start(handler(connection.peer, stream, requestHead(request), end))
 }
 
 function closeServer(server: Server): void {
@@ -141,11 +129,15 @@ function closeServer(server: Server): void {
   server.close(() => undefined)
 }
 
-/** SPDY/3.1 and WebSocket are what kube-apiserver upgrades to (k8s.io/streaming; RFC 6455). */
-function isKubernetesUpgrade(upgrade: string | undefined): boolean {
-  if (upgrade === undefined) return false
-  const wanted = upgrade.trim().toLowerCase()
-  return wanted === 'websocket' || wanted === 'spdy/3.1'
+/**
+ * SPDY/3.1 and WebSocket are what kube-apiserver upgrades to (k8s.io/streaming; RFC 6455); `Upgrade: h2c` from curl is an
+ * ordinary request. So is one with a body, which would have to be told from the bytes of the new protocol, and one of
+ * HTTP/1.0 (RFC 9110 section 7.8).
+ */
+function isUpgrade(request: IncomingMessage): boolean {
+  const wanted = request.headers.upgrade?.trim().toLowerCase()
+  if (wanted !== 'websocket' && wanted !== 'spdy/3.1') return false
+  return request.httpVersionMinor > 0 && !hasBody(request) && messageProblem(request) === ''
 }
 
 function hasBody(request: IncomingMessage): boolean {
@@ -173,7 +165,7 @@ function requestHead(request: IncomingMessage): HeaderList {
  * What node:http lets pass, but another reader may understand differently: the whole connection is in doubt then, not
  * only this request (RFC 9112 section 6.1 on Transfer-Encoding). A status line, '' when there is nothing.
  */
-function messageProblem(request: IncomingMessage): '' | '400 Bad Request' | '431 Request Header Fields Too Large' {
+function messageProblem(request: IncomingMessage): string {
   if (request.rawHeaders.length > 2 * MAX_HEADER_PAIRS) return TOO_LARGE
   if (request.httpVersionMajor !== 1) return BAD_REQUEST
   const encoding = request.headers['transfer-encoding']
@@ -189,9 +181,6 @@ function refuseMessage(request: IncomingMessage, response: ServerResponse, statu
   response.end()
 }
 
-const BAD_REQUEST = '400 Bad Request'
-const TOO_LARGE = '431 Request Header Fields Too Large'
-
 /** What cannot be parsed is answered as plainly as it was asked, and the connection ends (RFC 9112 section 2.2). */
 function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (socket.destroyed || socket.writableEnded) return
@@ -202,214 +191,4 @@ function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
         ? '408 Request Timeout'
         : BAD_REQUEST
   closeAfter(socket, `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
-}
-
-/** Sends the last bytes and closes, once the client has closed or had time to read them. What it still sends is thrown away. */
-function closeAfter(socket: Duplex, last: string): void {
-  const close = (): void => void socket.destroy()
-  const deadline = setTimeout(close, LINGER_MS)
-  socket.once('close', () => clearTimeout(deadline))
-  socket.once('end', close)
-  socket.on('error', () => undefined)
-  // Takes the socket away from the parser of node:http, which hears of 'data' only.
-  socket.removeAllListeners('data')
-  socket.on('data', () => undefined)
-  socket.resume()
-  socket.end(last, 'latin1')
-}
-
-/** Splits off `:status`; node:http wants it apart. */
-function fields(list: HeaderList): string[] {
-  return list.slice(2)
-}
-
-class Http1Stream implements Stream {
-  readonly #request: IncomingMessage
-  readonly #response: ServerResponse
-  readonly #closing: WeakSet<Duplex>
-  #uncredited = 0
-  #requestEnded: boolean
-  #over = false
-
-  readonly #isLast: () => boolean
-
-  /** @param isLast asked with each answer: whether the connection ends behind it */
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    requestEnded: boolean,
-    isLast: () => boolean,
-    closing: WeakSet<Duplex>,
-  ) {
-    this.#isLast = isLast
-    this.#request = request
-    this.#response = response
-    this.#requestEnded = requestEnded
-    this.#closing = closing
-    response.sendDate = false
-  }
-
-  /** Nothing is served behind this answer. */
-  closeConnection(): void {
-    this.#response.shouldKeepAlive = false
-    this.#closing.add(this.#request.socket)
-  }
-
-  start(events: StreamEvents): void {
-    const request = this.#request
-    const response = this.#response
-    request.on('error', () => undefined)
-    response.on('error', () => undefined)
-    response.on('drain', () => events.onDrained())
-    response.on('close', () => {
-      if (response.writableFinished || this.#over) return
-      this.#over = true
-      events.onReset('connection')
-    })
-    if (this.#requestEnded) {
-      request.resume()
-      return
-    }
-    request.on('data', (chunk: Buffer) => {
-      this.#uncredited += chunk.length
-      if (this.#uncredited >= HIGH_WATER_BYTES) request.pause()
-      events.onBody(chunk, false)
-    })
-    request.on('end', () => {
-      this.#requestEnded = true
-      if (request.rawTrailers.length > 0) events.onTrailers(lowerNames(request.rawTrailers))
-      else events.onBody(EMPTY, true)
-    })
-  }
-
-  get queued(): number {
-    return this.#response.writableLength
-  }
-
-  headers(list: HeaderList, end: boolean): void {
-    const response = this.#response
-    if (response.destroyed || response.headersSent) return
-    const status = Number(list[1])
-    if (status < 200) {
-      // RFC 9110 section 15.2: HTTP/1.0 knows no interim responses, and node:http sends only these two by itself.
-      if (status === 100 && this.#request.httpVersionMinor > 0) response.writeContinue()
-      return
-    }
-    // A body that nobody will read must not be taken for the next request.
-    if (!this.#requestEnded || this.#isLast()) this.closeConnection()
-    response.writeHead(status, fields(list))
-    if (end) response.end()
-    else response.flushHeaders()
-  }
-
-  body(chunk: Buffer, end: boolean): void {
-    const response = this.#response
-    if (response.destroyed || response.writableEnded) return
-    if (chunk.length > 0) response.write(chunk)
-    if (!end) return
-    if (this.#requestEnded) response.end()
-    else this.#endLater()
-  }
-
-  /** The connection closes with the answer; a client in the middle of an upload must get to read it first. */
-  #endLater(): void {
-    const response = this.#response
-    const end = (): void => void response.end()
-    const deadline = setTimeout(end, LINGER_MS)
-    this.#request.once('end', end)
-    response.once('close', () => clearTimeout(deadline))
-  }
-
-  trailers(list: HeaderList): void {
-    const headers: [string, string][] = []
-    for (let i = 0; i + 1 < list.length; i += 2) headers.push([list[i] ?? '', list[i + 1] ?? ''])
-    this.#response.addTrailers(headers)
-    this.#response.end()
-  }
-
-  credit(bytes: number): void {
-    const before = this.#uncredited
-    this.#uncredited = Math.max(0, before - bytes)
-    if (before >= HIGH_WATER_BYTES && this.#uncredited < HIGH_WATER_BYTES) this.#request.resume()
-  }
-
-  /** HTTP/1.1 has no reset but the end of the connection: an unfinished message is never ended cleanly. */
-  reset(_reason: ResetReason): void {
-    this.#over = true
-    this.#request.socket.destroy()
-  }
-}
-
-function lowerNames(raw: readonly string[]): HeaderList {
-  return raw.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text))
-}
-
-/** The answer to an upgrade request that is not switched: written by hand, because node:http has let go of the socket. */
-class UpgradeAnswer implements Stream {
-  events: StreamEvents | undefined
-  readonly #socket: Duplex
-  #chunked = false
-  #ended = false
-
-  constructor(socket: Duplex) {
-    this.#socket = socket
-    socket.on('drain', () => this.events?.onDrained())
-  }
-
-  onClosed(): void {
-    if (!this.#ended) this.events?.onReset('connection')
-    this.#ended = true
-  }
-
-  get queued(): number {
-    return this.#socket.writableLength
-  }
-
-  headers(list: HeaderList, end: boolean): void {
-    const status = list[1] ?? '500'
-    if (Number(status) < 200) return
-    let head = `HTTP/1.1 ${status} ${STATUS_CODES[Number(status)] ?? ''}\r\n`
-    let sized = false
-    for (let i = 2; i + 1 < list.length; i += 2) {
-      if (list[i] === 'content-length') sized = true
-      head += `${list[i]}: ${list[i + 1]}\r\n`
-    }
-    const bodiless = status === '204' || status === '304'
-    this.#chunked = !sized && !end && !bodiless
-    if (this.#chunked) head += 'transfer-encoding: chunked\r\n'
-    head += 'connection: close\r\n\r\n'
-    this.#socket.write(head, 'latin1')
-    if (end) this.#finish()
-  }
-
-  body(chunk: Buffer, end: boolean): void {
-    if (this.#ended) return
-    if (chunk.length > 0) {
-      if (this.#chunked) this.#socket.write(`${chunk.length.toString(16)}\r\n`)
-      this.#socket.write(chunk)
-      if (this.#chunked) this.#socket.write('\r\n')
-    }
-    if (end) {
-      if (this.#chunked) this.#socket.write('0\r\n\r\n')
-      this.#finish()
-    }
-  }
-
-  #finish(): void {
-    this.#ended = true
-    closeAfter(this.#socket, '')
-  }
-
-  trailers(_list: HeaderList): void {
-    this.body(EMPTY, true)
-  }
-
-  credit(_bytes: number): void {
-    // An upgrade request has no body.
-  }
-
-  reset(_reason: ResetReason): void {
-    this.#ended = true
-    this.#socket.destroy()
-  }
 }

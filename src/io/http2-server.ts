@@ -48,6 +48,8 @@ export function serveHttp2(
     maxHeaderListPairs: MAX_HEADER_PAIRS,
     maxSendHeaderBlockLength: 4 * limits.maxHeaderBytes,
     maxSessionMemory: SESSION_MEMORY_MB,
+    // Fields that may come once only are for those to judge who read them: duplicates stay as they are.
+    strictSingleValueFields: false,
     streamResetBurst: RESET_BURST,
     streamResetRate: RESETS_PER_SECOND,
   })
@@ -99,10 +101,17 @@ class ServerStream implements Stream {
     const stream = this.#stream
     if (stream.destroyed || stream.closed) return
     const status = Number(list[1])
-    if (status < 200) {
-      this.#informational(list, status)
-      return
+    try {
+      if (status < 200) this.#informational(list, status)
+      else this.#respond(list, end)
+    } catch {
+      // A status or a field that HTTP/2 cannot carry, from an upstream that speaks HTTP/1.1: nothing of it has been sent.
+      this.reset('internal')
     }
+  }
+
+  #respond(list: HeaderList, end: boolean): void {
+    const stream = this.#stream
     // Trailers can only follow where the length is not known beforehand.
     const waitForTrailers = !end && !list.includes('content-length')
     if (waitForTrailers) stream.on('wantTrailers', () => stream.sendTrailers(pairs(this.#trailers ?? [])))

@@ -62,6 +62,8 @@ export class Session {
       maxSendHeaderBlockLength: MAX_HEADER_BLOCK_BYTES,
       maxHeaderListPairs: MAX_HEADER_PAIRS,
       maxSessionMemory: SESSION_MEMORY_MB,
+      // A client's duplicate fields are upstream's to judge.
+      strictSingleValueFields: false,
       // Our own requests wait in the pool, not in here.
       peerMaxConcurrentStreams: STREAMS_BEFORE_SETTINGS,
     })

@@ -131,7 +131,14 @@ describe('candidates', () => {
       ['c', 'a'],
     )
     assert.equal(set.candidates(list, used, 5), first)
-    assert.notEqual(set.candidates(list, policy(2, 0), 5).cursor, first.cursor)
+    const ofNextObject = policy(2, 0)
+    assert.equal(
+      set.candidates(list, ofNextObject, 5).cursor,
+      first.cursor,
+      'a change of the object goes on with the round',
+    )
+    const other = { ...policy(2, 0), index: used.index + 1 }
+    assert.notEqual(set.candidates(list, other, 5).cursor, first.cursor)
   })
 
   it('are judged among themselves: the last one of a subset is not ejected', () => {

@@ -38,6 +38,7 @@ export function h2Connect(options: ClientOptions): ClientHttp2Session {
         ...(certificate === undefined ? {} : { cert: certificate.certPem, key: certificate.keyPem }),
       }),
     maxHeaderListPairs: 10_000,
+    strictSingleValueFields: false,
     maxSendHeaderBlockLength: 8 * 1024 * 1024,
     settings: { initialWindowSize: options.streamWindow ?? 1024 * 1024 },
   } as Parameters<typeof connect>[1])

@@ -88,6 +88,7 @@ export async function startStub(port = 0): Promise<StubUpstream> {
     rejectUnauthorized: false,
     settings: { maxConcurrentStreams: 250, initialWindowSize: 1024 * 1024 },
     maxHeaderListPairs: 10_000,
+    strictSingleValueFields: false,
     maxSendHeaderBlockLength: 8 * 1024 * 1024,
   })
   const sockets = new Set<Socket>()
