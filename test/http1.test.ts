@@ -658,7 +658,7 @@ for (const [name, host, of] of [
     })
 
     test('an answer that HTTP/2 cannot carry ends its stream, and nothing else', async () => {
-      for (const head of ['200 OK\r\nHTTP2-Settings: AAMAAABk', '600 Odd', '999 Odd']) {
+      for (const head of ['600 Odd', '999 Odd']) {
         answerWith(({ message }) => void message.socket.end(`HTTP/1.1 ${head}\r\nContent-Length: 1\r\n\r\nx`))
         const answer = await h2([])
         assert.ok(answer.resetCode !== 0 || answer.status === 502, `${head}: ${answer.status}`)

@@ -363,7 +363,7 @@ describe('objects', () => {
     exec.send(upgradeHead(EXEC))
     await exec.until(/ 101 /)
     gateway.apply([])
-    await exec.closed
+    await waitFor('the session to end', () => exec.socket.destroyed)
     await waitFor('the upstream side to be closed', () => upstream.open.size === 0)
   })
 })
@@ -431,6 +431,7 @@ describe('what goes through', () => {
     ['connection closed', ({ session }) => void session?.socket.destroy()],
     // close() would send END_STREAM first.
     ['stream reset', ({ stream }) => void stream.destroy(new Error('gone'))],
+    // RFC 9113 section 8.1 has it only behind a complete answer.
     ['stream reset with NO_ERROR', ({ stream }) => void stream.destroy()],
   ]
   for (const [what, die] of deaths) {

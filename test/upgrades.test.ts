@@ -145,6 +145,26 @@ describe('upgrades', () => {
     assert.equal(stub.seen.length + http1.upgrades.length, 0)
   })
 
+  test('an upgrade pipelined behind an open request: no answer of one is read as the other’s', async () => {
+    let open = 0
+    http1.answer = () => open++
+    const client = await exec()
+    client.send(requestHead('GET /api/v1/pods', [`Host: ${EXEC_HOST}`]))
+    await waitFor('the request at upstream', () => open === 1)
+    client.send(upgradeTo('websocket'))
+    await ended(client.raw)
+    assert.equal(client.raw.text(), '')
+    assert.equal(http1.upgrades.length, 0)
+  })
+
+  test('an upgrade over HTTP/1.0 is ignored', async () => {
+    const client = await exec()
+    client.send(`GET /api/v1/pods HTTP/1.0\r\nHost: ${EXEC_HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
+    assert.equal((await client.response()).status, 200)
+    client.destroy()
+    assert.equal(http1.upgrades.length, 0)
+  })
+
   test('CONNECT: no tunnel over HTTP/1.1, none over HTTP/2', async () => {
     const client = await http1Connect(asAlice)
     client.send(`CONNECT 127.0.0.1:${other.port} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n${HIDDEN}`)

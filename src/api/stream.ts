@@ -39,7 +39,7 @@ export interface Peer {
   readonly protocol: 'h2' | 'http/1.1'
   /** SNI, lower-case, without trailing dot; '' when the client sent none. */
   readonly serverName: string
-  /** Name of the UpstreamCluster whose TLS context SNI or the local address chose; '' for the gateway's own. */
+  /** Name of the UpstreamCluster that SNI named; '' when it named none. */
   readonly tlsCluster: string
   readonly localAddress: string
   readonly localPort: number

@@ -61,9 +61,12 @@ export function upstreamRequestHeaders(list: HeaderList): HeaderList {
 export function clientResponseHeaders(list: HeaderList): HeaderList {
   const listed = connectionOptions(list)
   const kept: HeaderList = []
+  // RFC 9110 section 8.6: an interim answer has no length.
+  const interim = list[1]?.startsWith('1') === true
   for (let i = 0; i + 1 < list.length; i += 2) {
     const name = (list[i] ?? '').toLowerCase()
-    if (HOP_BY_HOP.has(name)) continue
+    if (HOP_BY_HOP.has(name) || name === 'http2-settings') continue
+    if (interim && name === 'content-length') continue
     if (listed?.has(name) && !name.startsWith(':')) continue
     kept.push(name, list[i + 1] ?? '')
   }

@@ -44,6 +44,7 @@ export class Http2Body {
   readonly #connectionLost: () => boolean
   readonly #complete: () => boolean
   #uncredited = 0
+  #endSeen = false
   #trailers: HeaderList | undefined
   /** The peer has sent all of its message. */
   ended = false
@@ -66,6 +67,12 @@ export class Http2Body {
   /** Starts to deliver the body. */
   read(): void {
     const stream = this.#stream
+    // END_STREAM and a reset with NO_ERROR look alike at 'end'; only END_STREAM ends the reading half of a stream still open.
+    const push = stream.push
+    stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+      if (chunk === null && !stream.closed) this.#endSeen = true
+      return push.call(stream, chunk, encoding)
+    }
     stream.on('data', (chunk: Buffer) => {
       this.#uncredited += chunk.length
       if (this.#uncredited >= HIGH_WATER_BYTES) stream.pause()
@@ -86,7 +93,7 @@ export class Http2Body {
   #onEnd(): void {
     // A lost connection looks like a normal end in node:http2; only rstCode tells them apart.
     if (this.#closed || this.ended) return
-    if (this.#stream.rstCode !== constants.NGHTTP2_NO_ERROR || this.#connectionLost()) return
+    if (!this.#endSeen || this.#stream.rstCode !== constants.NGHTTP2_NO_ERROR || this.#connectionLost()) return
     this.ended = true
     if (this.#trailers !== undefined) this.events?.onTrailers(this.#trailers)
     else this.events?.onBody(EMPTY, true)

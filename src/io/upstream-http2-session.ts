@@ -17,6 +17,8 @@ const STREAM_WINDOW_BYTES = 1024 * 1024
 const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024
 const MAX_HEADER_BLOCK_BYTES = 4 * 1024 * 1024
 const MAX_HEADER_PAIRS = 4000
+/** A client's duplicate fields are upstream's to judge. Apart, because the types of node:http2 know it for servers only. */
+const LENIENT = { strictSingleValueFields: false }
 const SESSION_MEMORY_MB = 256
 /** client-go's own numbers (HTTP2_READ_IDLE_TIMEOUT_SECONDS, HTTP2_PING_TIMEOUT_SECONDS): a dead path is noticed. */
 const PING_INTERVAL_MS = 30_000
@@ -62,8 +64,7 @@ export class Session {
       maxSendHeaderBlockLength: MAX_HEADER_BLOCK_BYTES,
       maxHeaderListPairs: MAX_HEADER_PAIRS,
       maxSessionMemory: SESSION_MEMORY_MB,
-      // A client's duplicate fields are upstream's to judge.
-      strictSingleValueFields: false,
+      ...LENIENT,
       // Our own requests wait in the pool, not in here.
       peerMaxConcurrentStreams: STREAMS_BEFORE_SETTINGS,
     })
