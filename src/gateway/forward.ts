@@ -47,8 +47,8 @@ export function forward(gw: Gateway, forwarding: Forwarding, permit: Permit): Pr
 }
 
 /**
- * `sending` until upstream's response head, `answering` until its end, then `over`. Both halves of the exchange hear of
- * their peer through `fromClient` and `fromUpstream`.
+ * `sending` until upstream's response head, `answering` until its end, then `over`. It hears the
+ * client through `fromClient`, and upstream as an AttemptSink.
  */
 class Exchange implements RunningRequest, AttemptSink {
   readonly #gw: Gateway

@@ -180,8 +180,9 @@ class SpeaksHttp1 extends Error {}
 /** A request sent before the protocol was known: repeated over HTTP/1.1 when the server turns out to speak no h2. */
 class UndecidedStream implements Stream {
   #stream: Stream
-  readonly #early: { chunk: Buffer; end: boolean }[] = []
-  #switched = false
+  readonly #protocol: () => string
+  /** The body so far, until it is settled who gets it: an upload of any size must not stay in memory after that. */
+  #early: { chunk: Buffer; end: boolean }[] | undefined = []
 
   constructor(
     h2: Http2Sessions,
@@ -192,6 +193,7 @@ class UndecidedStream implements Stream {
     events: StreamEvents,
   ) {
     const self = this
+    this.#protocol = protocol
     this.#stream = h2.open(head, end, {
       onHeaders: (list, last) => events.onHeaders(list, last),
       onBody: (chunk, last) => events.onBody(chunk, last),
@@ -202,9 +204,9 @@ class UndecidedStream implements Stream {
           events.onReset(reason)
           return
         }
-        self.#switched = true
         self.#stream = http1().open(head, end, events)
-        for (const part of self.#early) self.#stream.body(part.chunk, part.end)
+        for (const part of self.#early ?? []) self.#stream.body(part.chunk, part.end)
+        self.#early = undefined
       },
     })
   }
@@ -218,7 +220,8 @@ class UndecidedStream implements Stream {
   }
 
   body(chunk: Buffer, end: boolean): void {
-    if (!this.#switched) this.#early.push({ chunk, end })
+    if (this.#protocol() === 'h2') this.#early = undefined
+    this.#early?.push({ chunk, end })
     this.#stream.body(chunk, end)
   }
 
