@@ -231,7 +231,10 @@ function answerOf(status: number, head: readonly string[], body: Buffer): Answer
   for (let i = 0; i + 1 < head.length; i += 2) {
     const name = head[i] ?? ''
     names.push(name)
-    if (!OWN_FIELDS.has(name) && !name.startsWith(':')) fields.push(`${name}: ${head[i + 1]}`)
+    // An age in a table gets a digit longer between two requests: the length has to fit its own body.
+    const fits = name === 'content-length' && body.length > 0 && Number(head[i + 1]) === body.length
+    const value = fits ? 'of the body' : head[i + 1]
+    if (!OWN_FIELDS.has(name) && !name.startsWith(':')) fields.push(`${name}: ${value}`)
   }
   const packed = fields.includes('content-encoding: gzip')
   const text = (packed ? gunzipSync(body) : body).toString('latin1')
