@@ -137,6 +137,8 @@ const DIFFERENT: readonly (readonly [RegExp, string])[] = [
   [/\b10\.\d+\.\d+\.\d+\b/g, 'IP'],
   [/\bnode-\d+\b/g, 'NODE'],
   [/(^|[\s(])((\d+y)?(\d+d)?(\d+h)?(\d+m)?\d+[smhdy])(?=[\s)]|$)/gm, '$1AGE'],
+  // The same in a Table.
+  [/"(\d+[smhdy])+"/g, '"AGE"'],
   [/^([EWI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ /gm, '$1 TIME '],
   // Column widths follow what stands in the columns.
   [/ {2,}/g, '  '],
