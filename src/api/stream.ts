@@ -9,6 +9,16 @@
  */
 export type HeaderList = string[]
 
+/**
+ * Header fields that many requests share, those of one identity: HTTP/2 encodes them once, as literals that enter no
+ * table (RFC 7541 section 6.2.3), so that the bytes are the same on every connection.
+ */
+export interface SharedFields {
+  readonly list: HeaderList
+  /** The encoded form; made by the first HTTP/2 connection that sends it. */
+  encoded: Uint8Array | undefined
+}
+
 /** Why a stream ends before its time. */
 export type ResetReason =
   /** The other side of the gateway went away: RST_STREAM CANCEL, or the HTTP/1.1 connection is destroyed. */

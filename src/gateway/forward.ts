@@ -117,7 +117,7 @@ class Exchange implements RunningRequest, AttemptSink {
     this.#tried.add(url)
     this.#record.endpoint = url
     this.#record.attempts++
-    selected.endpoint.inFlight++
+    selected.endpoint.started()
     this.#sentAtMs = this.#gw.clock.monotonic()
     const head: HeaderList = [
       ':method',
@@ -297,7 +297,7 @@ class Exchange implements RunningRequest, AttemptSink {
   }
 
   #leaveEndpoint(): void {
-    if (this.#endpoint !== undefined) this.#endpoint.endpoint.inFlight--
+    if (this.#endpoint !== undefined) this.#endpoint.endpoint.ended()
     this.#endpoint = undefined
   }
 

@@ -104,7 +104,7 @@ class UpgradeExchange implements RunningRequest {
     this.#tried.add(url)
     record.endpoint = url
     record.attempts++
-    selected.endpoint.inFlight++
+    selected.endpoint.started()
     this.#sentAtMs = this.#gw.clock.monotonic()
     const authority = url.slice(url.indexOf('//') + 2)
     const fields: HeaderList = ['host', authority, ...request.fields, 'connection', 'Upgrade', 'upgrade', protocol]
@@ -186,7 +186,7 @@ class UpgradeExchange implements RunningRequest {
   }
 
   #leaveEndpoint(): void {
-    if (this.#endpoint !== undefined) this.#endpoint.endpoint.inFlight--
+    if (this.#endpoint !== undefined) this.#endpoint.endpoint.ended()
     this.#endpoint = undefined
   }
 

@@ -38,7 +38,7 @@ export interface EndpointDescription {
   readonly lastProbe: LastProbe | undefined
 }
 
-/** One endpoint. Who forwards a request counts `inFlight` up and down. */
+/** One endpoint. Who forwards a request tells when it starts and ends. */
 export class Endpoint implements EndpointView, HealthOfOne {
   readonly url: string
   readonly hash: number
@@ -59,6 +59,15 @@ export class Endpoint implements EndpointView, HealthOfOne {
 
   get weight(): number {
     return this.compiled.weight
+  }
+
+  /** A request was sent here; `ended` follows once. */
+  started(): void {
+    this.inFlight++
+  }
+
+  ended(): void {
+    this.inFlight--
   }
 
   /** Takes requests as far as the object goes. */
