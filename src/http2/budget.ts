@@ -1,0 +1,56 @@
+// How much of what is legal in small amounts and an attack in large ones a peer may do: a token bucket for each kind.
+
+export interface BudgetSize {
+  /** What may come at once. */
+  readonly burst: number
+  readonly perSecond: number
+}
+
+export class Budget {
+  readonly #size: BudgetSize
+  #left: number
+  #atMs: number
+
+  constructor(size: BudgetSize, nowMs: number) {
+    this.#size = size
+    this.#left = size.burst
+    this.#atMs = nowMs
+  }
+
+  /** False when the budget is spent. */
+  take(nowMs: number): boolean {
+    if (this.#left < 1) this.#refill(nowMs)
+    if (this.#left < 1) return false
+    this.#left--
+    return true
+  }
+
+  /** Adds to what is left: something that makes the kind legitimate has happened. */
+  add(count: number): void {
+    this.#left = Math.min(this.#size.burst, this.#left + count)
+  }
+
+  #refill(nowMs: number): void {
+    const { burst, perSecond } = this.#size
+    this.#left = Math.min(burst, this.#left + ((nowMs - this.#atMs) * perSecond) / 1000)
+    this.#atMs = nowMs
+  }
+}
+
+/**
+ * Streams that end because the peer reset them (CVE-2023-44487) or made us reset them (CVE-2025-8671). Watches are cancelled
+ * by RST_STREAM: an honest client ends at most all of its streams at once, and few of them every second.
+ */
+export const RESETS: BudgetSize = { burst: 1000, perSecond: 100 }
+/** SETTINGS: each wants an acknowledgement and may change every stream's window (CVE-2019-9515). */
+export const SETTINGS_FRAMES: BudgetSize = { burst: 50, perSecond: 5 }
+/** PING: each wants an answer (CVE-2019-9512). */
+export const PINGS: BudgetSize = { burst: 200, perSecond: 20 }
+/** Frames that carry nothing: DATA without data and without END_STREAM, CONTINUATION and HEADERS without a block (CVE-2019-9518). */
+export const EMPTY_FRAMES: BudgetSize = { burst: 500, perSecond: 50 }
+/** WINDOW_UPDATE beyond what the DATA that we send explains. */
+export const WINDOW_UPDATES: BudgetSize = { burst: 10_000, perSecond: 500 }
+/** Window updates that one DATA frame of ours explains: Go's client gives windows back in pieces of 4 KiB, on two levels. */
+export const WINDOW_UPDATES_PER_DATA = 16
+/** PRIORITY and frames of unknown types: they have no effect, and cost us. */
+export const IGNORED_FRAMES: BudgetSize = { burst: 1000, perSecond: 100 }

@@ -1,0 +1,206 @@
+// The client's side of a connection: it opens streams and gets answers.
+
+import type { HeaderList, SharedFields, Stream, StreamEvents } from '../api/stream.ts'
+import { Connection, type ConnectionDriver } from './connection.ts'
+import type { Http2Counters } from './counters.ts'
+import { STATUS } from './field-rules.ts'
+import * as frame from './frames.ts'
+import { DECODED, TOO_LARGE } from './hpack-decoder.ts'
+import { encodeShared } from './hpack-encoder.ts'
+import type { Http2Limits } from './limits.ts'
+import { ANY_LENGTH, Http2Stream } from './stream.ts'
+
+export interface ClientEvents {
+  /** The peer's SETTINGS have come, or changed: `maxStreams` is known. */
+  onReady(): void
+  /** A stream has ended: there may be room for another. */
+  onSlotFree(): void
+  /** No new streams on this connection; those that are open go on. */
+  onGoaway(code: number): void
+}
+
+const { CANCEL, PROTOCOL_ERROR, STREAM_CLOSED, LARGEST_STREAM_ID } = frame
+/** What a peer should allow at least (RFC 9113 section 6.5.2), and what is assumed until its SETTINGS have come. */
+const ASSUMED_MAX_STREAMS = 100
+
+export class ClientConnection extends Connection {
+  readonly #events: ClientEvents
+  #nextStream = 1
+  /** Of HEAD: the answer has no body, whatever its `content-length` says (RFC 9110 section 9.3.2). */
+  readonly #headRequests = new Set<number>()
+
+  constructor(
+    limits: Http2Limits,
+    counters: Http2Counters,
+    driver: ConnectionDriver,
+    events: ClientEvents,
+    nowMs: number,
+  ) {
+    super(limits, counters, driver, 0, nowMs)
+    this.#events = events
+    this.output.append(Buffer.from(frame.PREFACE, 'latin1'))
+    this.sendSettings([
+      frame.HEADER_TABLE_SIZE,
+      limits.headerTableBytes,
+      frame.ENABLE_PUSH,
+      0,
+      frame.INITIAL_WINDOW_SIZE,
+      limits.streamWindowBytes,
+      frame.MAX_FRAME_SIZE,
+      limits.maxFrameBytes,
+      frame.MAX_HEADER_LIST_SIZE,
+      limits.maxHeaderListBytes,
+    ])
+  }
+
+  /** The peer's SETTINGS have come. */
+  get ready(): boolean {
+    return this.settled
+  }
+
+  /** Streams that the peer lets be open at a time. */
+  get maxStreams(): number {
+    return this.settled ? this.peerMaxStreams : ASSUMED_MAX_STREAMS
+  }
+
+  /** Takes new streams, as long as there are fewer than `maxStreams`. */
+  get usable(): boolean {
+    return !this.over && !this.peerGoaway && this.drainState === 'no' && this.#nextStream <= LARGEST_STREAM_ID
+  }
+
+  /**
+   * Sends a request; only on a `usable` connection with room for a stream. What goes wrong is told by `events.onReset`.
+   * @param head pseudo-header fields first
+   * @param shared more fields, behind `head`
+   */
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
+    const id = this.#nextStream
+    this.#nextStream += 2
+    const stream = new Http2Stream(this, id, this.peerWindowBytes, this.limits.streamWindowBytes)
+    stream.events = events
+    this.streams.set(id, stream)
+    if (isHead(head)) this.#headRequests.add(id)
+    if (shared !== undefined && shared.encoded === undefined) shared.encoded = encodeShared(shared.list)
+    if (end) {
+      stream.ending = true
+      stream.localEnded = true
+    }
+    this.writeHead(id, head, shared?.encoded, end)
+    return stream
+  }
+
+  protected override onHead(id: number, end: boolean, outcome: number): void {
+    const stream = this.streams.get(id)
+    if (stream === undefined) {
+      this.#onUnknownStream(id)
+      return
+    }
+    if (stream.remoteEnded) {
+      this.blame(stream, STREAM_CLOSED)
+      return
+    }
+    if (outcome === TOO_LARGE) this.counters.headerListTooLarge++
+    if (outcome !== DECODED) {
+      this.blame(stream, PROTOCOL_ERROR)
+      return
+    }
+    if (stream.answered) this.#onTrailers(stream, end)
+    else this.#onAnswer(stream, end)
+  }
+
+  #onAnswer(stream: Http2Stream, end: boolean): void {
+    const { pseudoMask, contentLength, fields } = this.decoder
+    const status = pseudoMask === STATUS ? readStatus(fields[1] ?? '') : 0
+    // 101 does not exist in HTTP/2 (RFC 9113 section 8.6).
+    if (status < 100 || status === 101 || contentLength < ANY_LENGTH || (status < 200 && end)) {
+      this.blame(stream, PROTOCOL_ERROR)
+      return
+    }
+    if (status < 200) {
+      stream.events.onHeaders(fields, false)
+      return
+    }
+    const bodyless = status === 204 || status === 304 || this.#headRequests.delete(stream.id)
+    if (end && !bodyless && contentLength > 0) {
+      this.blame(stream, PROTOCOL_ERROR)
+      return
+    }
+    stream.answered = true
+    stream.expectedBytes = bodyless ? 0 : contentLength
+    stream.remoteEnded = end
+    stream.events.onHeaders(fields, end)
+    if (end) this.afterRemoteEnd(stream)
+  }
+
+  #onTrailers(stream: Http2Stream, end: boolean): void {
+    if (!end || this.decoder.pseudoCount > 0) {
+      this.blame(stream, PROTOCOL_ERROR)
+      return
+    }
+    if (!this.lengthFits(stream)) return
+    stream.remoteEnded = true
+    stream.events.onTrailers(this.decoder.fields)
+    this.afterRemoteEnd(stream)
+  }
+
+  #onUnknownStream(id: number): void {
+    if (this.isIdle(id)) this.fail(PROTOCOL_ERROR, 'HEADERS on a stream that was not opened')
+    else if (!this.wasResetByUs(id)) {
+      this.sendReset(id, STREAM_CLOSED)
+      this.countBlame()
+    }
+  }
+
+  /** The answer is complete; nobody needs the rest of the request. */
+  protected override onRemoteEnd(stream: Http2Stream): void {
+    this.resetStream(stream, CANCEL)
+  }
+
+  protected override isIdle(id: number): boolean {
+    return (id & 1) === 0 || id >= this.#nextStream
+  }
+
+  protected override onPeerSettings(): void {
+    this.#events.onReady()
+  }
+
+  /** Streams above the last one that the peer has seen may be sent again (RFC 9113 section 6.8). */
+  protected override onPeerGoaway(lastStream: number, code: number): void {
+    const unseen: Http2Stream[] = []
+    for (const stream of this.streams.values()) if (stream.id > lastStream) unseen.push(stream)
+    for (const stream of unseen) {
+      if (stream.dead) continue
+      const { events } = stream
+      this.kill(stream)
+      events.onReset('refused')
+    }
+    this.#events.onGoaway(code)
+  }
+
+  protected override onStreamGone(): void {
+    if (this.#headRequests.size > this.streams.size) this.#forgetHeads()
+    this.#events.onSlotFree()
+  }
+
+  #forgetHeads(): void {
+    for (const id of this.#headRequests) if (!this.streams.has(id)) this.#headRequests.delete(id)
+  }
+
+  /** A client needs no GOAWAY to stop: it closes when its last stream has ended. */
+  protected override startDrain(): void {
+    this.drainState = 'final'
+    this.closeIfIdle()
+  }
+}
+
+function isHead(head: HeaderList): boolean {
+  for (let i = 0; i + 1 < head.length; i += 2) if (head[i] === ':method') return head[i + 1] === 'HEAD'
+  return false
+}
+
+/** Three digits, or 0. */
+function readStatus(text: string): number {
+  if (text.length !== 3) return 0
+  const status = Number(text)
+  return status >= 100 && status <= 999 ? status : 0
+}

@@ -1,0 +1,64 @@
+// What a connection allows its peer, and when it gives up on it. One table for both sides.
+
+export interface Http2Limits {
+  /** SETTINGS_MAX_CONCURRENT_STREAMS; a stream above it is refused. Server side only. */
+  readonly maxConcurrentStreams: number
+  /** SETTINGS_MAX_HEADER_LIST_SIZE, bytes (name, value and 32 for each field). Above it: 431, or the stream is reset. */
+  readonly maxHeaderListBytes: number
+  /** SETTINGS_HEADER_TABLE_SIZE. */
+  readonly headerTableBytes: number
+  /** SETTINGS_INITIAL_WINDOW_SIZE, at least 65,535: what the peer may send on a stream before it is taken. */
+  readonly streamWindowBytes: number
+  /** The same of the connection, at least 65,535. */
+  readonly connectionWindowBytes: number
+  /**
+   * When the window of the connection is given back: when the bytes have been taken (memory is bounded by the window, but
+   * one stream that nobody reads can stop the others), or as they come (no stream stops another; memory is bounded by
+   * the streams' windows).
+   */
+  readonly connectionCredit: 'when-taken' | 'at-once'
+  /** SETTINGS_MAX_FRAME_SIZE. */
+  readonly maxFrameBytes: number
+  /** The preface and SETTINGS of the peer must be there by then, and a header block that has begun must end. */
+  readonly headTimeoutMs: number
+  /** Our SETTINGS must be acknowledged by then. */
+  readonly settingsTimeoutMs: number
+  /** After so long without a byte from the peer a PING asks whether it lives; with no open stream nobody asks. */
+  readonly pingIntervalMs: number
+  /** The peer must say anything by then, or the connection is lost. */
+  readonly pingTimeoutMs: number
+  /** Bytes of answers' heads and control frames that a peer leaves unread. */
+  readonly maxBacklogBytes: number
+}
+
+export const SERVER_LIMITS: Http2Limits = {
+  maxConcurrentStreams: 250,
+  maxHeaderListBytes: 1024 * 1024,
+  headerTableBytes: 4096,
+  // As kube-apiserver's (apiserver/pkg/server/secure_serving.go).
+  streamWindowBytes: 256 * 1024,
+  connectionWindowBytes: 4 * 1024 * 1024,
+  connectionCredit: 'when-taken',
+  maxFrameBytes: 16_384,
+  headTimeoutMs: 10_000,
+  settingsTimeoutMs: 30_000,
+  pingIntervalMs: 60_000,
+  pingTimeoutMs: 30_000,
+  maxBacklogBytes: 4 * 1024 * 1024,
+}
+
+export const CLIENT_LIMITS: Http2Limits = {
+  maxConcurrentStreams: 0,
+  maxHeaderListBytes: 4 * 1024 * 1024,
+  headerTableBytes: 4096,
+  streamWindowBytes: 512 * 1024,
+  connectionWindowBytes: 16 * 1024 * 1024,
+  connectionCredit: 'at-once',
+  maxFrameBytes: 16_384,
+  headTimeoutMs: 5_000,
+  settingsTimeoutMs: 10_000,
+  // client-go's own numbers (HTTP2_READ_IDLE_TIMEOUT_SECONDS, HTTP2_PING_TIMEOUT_SECONDS).
+  pingIntervalMs: 30_000,
+  pingTimeoutMs: 15_000,
+  maxBacklogBytes: 64 * 1024 * 1024,
+}

@@ -1,0 +1,164 @@
+// The server's side of a connection: requests come as header blocks on new streams.
+
+import type { Peer, RequestHandler } from '../api/stream.ts'
+import { Connection, type ConnectionDriver } from './connection.ts'
+import type { Http2Counters } from './counters.ts'
+import { AUTHORITY, METHOD, PATH, SCHEME } from './field-rules.ts'
+import * as frame from './frames.ts'
+import { DECODED, TOO_LARGE } from './hpack-decoder.ts'
+import type { Http2Limits } from './limits.ts'
+import { ANY_LENGTH, Http2Stream } from './stream.ts'
+
+const { NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } = frame
+const REQUEST = METHOD | SCHEME | PATH
+const CONNECT_REQUEST = METHOD | AUTHORITY
+
+const TOO_LARGE_ANSWER: readonly string[] = [':status', '431', 'content-length', '0']
+/** A gateway to kube-apiservers is no tunnel: CONNECT is not implemented here (RFC 9110 section 15.6.2). */
+const CONNECT_ANSWER: readonly string[] = [':status', '501', 'content-length', '0']
+
+export class ServerConnection extends Connection {
+  readonly #peer: Peer
+  readonly #handler: RequestHandler
+
+  constructor(
+    limits: Http2Limits,
+    counters: Http2Counters,
+    driver: ConnectionDriver,
+    peer: Peer,
+    handler: RequestHandler,
+    nowMs: number,
+  ) {
+    super(limits, counters, driver, frame.PREFACE.length, nowMs)
+    this.#peer = peer
+    this.#handler = handler
+    this.sendSettings([
+      frame.HEADER_TABLE_SIZE,
+      limits.headerTableBytes,
+      frame.MAX_CONCURRENT_STREAMS,
+      limits.maxConcurrentStreams,
+      frame.INITIAL_WINDOW_SIZE,
+      limits.streamWindowBytes,
+      frame.MAX_FRAME_SIZE,
+      limits.maxFrameBytes,
+      frame.MAX_HEADER_LIST_SIZE,
+      limits.maxHeaderListBytes,
+    ])
+  }
+
+  protected override onHead(id: number, end: boolean, outcome: number): void {
+    const known = this.streams.get(id)
+    if (known !== undefined) {
+      this.#onTrailers(known, end, outcome)
+      return
+    }
+    if ((id & 1) === 0) {
+      this.fail(PROTOCOL_ERROR, 'a client opens streams of odd numbers')
+      return
+    }
+    if (id <= this.lastPeerStream) {
+      this.#onOldStream(id)
+      return
+    }
+    // After the last GOAWAY nothing that is new is served; the client knows that it can send it again elsewhere.
+    if (this.drainState === 'final') return
+    this.lastPeerStream = id
+    if (this.streams.size >= this.limits.maxConcurrentStreams) {
+      this.counters.streamLimit++
+      this.#refuse(id, REFUSED_STREAM)
+    } else if (outcome === TOO_LARGE) {
+      this.counters.headerListTooLarge++
+      this.#answer(id, end, TOO_LARGE_ANSWER)
+    } else if (outcome !== DECODED) this.#refuse(id, PROTOCOL_ERROR)
+    else this.#onRequest(id, end)
+  }
+
+  #onRequest(id: number, end: boolean): void {
+    const { decoder } = this
+    const { pseudoMask, contentLength, fields } = decoder
+    if ((pseudoMask & ~AUTHORITY) !== REQUEST) {
+      const connect = pseudoMask === CONNECT_REQUEST && fields.includes('CONNECT')
+      if (connect) this.#answer(id, end, CONNECT_ANSWER)
+      else this.#refuse(id, PROTOCOL_ERROR)
+      return
+    }
+    if (contentLength < ANY_LENGTH || (end && contentLength > 0) || !hasPath(fields)) {
+      this.#refuse(id, PROTOCOL_ERROR)
+      return
+    }
+    const stream = new Http2Stream(this, id, this.peerWindowBytes, this.limits.streamWindowBytes)
+    stream.remoteEnded = end
+    if (!end) stream.expectedBytes = contentLength
+    this.streams.set(id, stream)
+    const events = this.#handler(this.#peer, stream, fields, end)
+    // The answer may be complete already, or the connection over.
+    if (!stream.dead && !(stream.localEnded && stream.remoteEnded)) stream.events = events
+  }
+
+  #onTrailers(stream: Http2Stream, end: boolean, outcome: number): void {
+    if (stream.remoteEnded) {
+      this.blame(stream, STREAM_CLOSED)
+      return
+    }
+    if (!end || outcome !== DECODED || this.decoder.pseudoCount > 0) {
+      this.blame(stream, PROTOCOL_ERROR)
+      return
+    }
+    if (!this.lengthFits(stream)) return
+    stream.remoteEnded = true
+    stream.events.onTrailers(this.decoder.fields)
+    this.afterRemoteEnd(stream)
+  }
+
+  /** HEADERS on a stream that is over, or was passed over (RFC 9113 section 5.1.1). */
+  #onOldStream(id: number): void {
+    if (this.wasResetByUs(id)) return
+    if (!this.wasClosed(id)) {
+      this.fail(PROTOCOL_ERROR, 'a stream number below one that was used')
+      return
+    }
+    this.sendReset(id, STREAM_CLOSED)
+    this.countBlame()
+  }
+
+  #refuse(id: number, code: number): void {
+    this.sendReset(id, code)
+    this.rememberReset(id)
+    this.countBlame()
+  }
+
+  /** Answers what the request path never sees. */
+  #answer(id: number, end: boolean, head: readonly string[]): void {
+    this.writeHead(id, head, undefined, true)
+    if (end) return
+    this.sendReset(id, NO_ERROR)
+    this.rememberReset(id)
+  }
+
+  /** All of an answer is on its way and the client still sends: it need not (RFC 9113 section 8.1). */
+  protected override onLocalEnd(stream: Http2Stream): void {
+    this.resetStream(stream, NO_ERROR)
+  }
+
+  protected override isIdle(id: number): boolean {
+    return (id & 1) === 0 || id > this.lastPeerStream
+  }
+
+  protected override onPeerSettings(): void {
+    // Nothing waits for them here.
+  }
+
+  protected override onPeerGoaway(): void {
+    // The client will open no streams; those that are open go on.
+  }
+
+  protected override onStreamGone(): void {
+    // Nobody waits for a place.
+  }
+}
+
+/** `:path` is not empty (RFC 9113 section 8.3.1). */
+function hasPath(fields: readonly string[]): boolean {
+  for (let i = 0; i < fields.length; i += 2) if (fields[i] === ':path') return fields[i + 1] !== ''
+  return false
+}

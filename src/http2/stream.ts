@@ -1,0 +1,210 @@
+// One stream: the seam's Stream on an HTTP/2 connection, and what the connection knows of it. Server and client sides are
+// the same class: what differs is when a head may come, which server.ts and client.ts say.
+
+import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type StreamEvents } from '../api/stream.ts'
+import type { Connection } from './connection.ts'
+import {
+  CANCEL,
+  FLOW_CONTROL_ERROR,
+  FRAME_SIZE_ERROR,
+  INTERNAL_ERROR,
+  NO_ERROR,
+  PROTOCOL_ERROR,
+  REFUSED_STREAM,
+  STREAM_CLOSED,
+} from './frames.ts'
+
+/** RST_STREAM code of the peer -> reason (RFC 9113 section 7). */
+export function resetReason(code: number): ResetReason {
+  switch (code) {
+    case REFUSED_STREAM:
+      return 'refused'
+    case CANCEL:
+    case NO_ERROR:
+      return 'cancel'
+    case PROTOCOL_ERROR:
+    case FRAME_SIZE_ERROR:
+    case FLOW_CONTROL_ERROR:
+    case STREAM_CLOSED:
+      return 'protocol'
+    default:
+      return 'internal'
+  }
+}
+
+export function resetCode(reason: ResetReason): number {
+  switch (reason) {
+    case 'cancel':
+      return CANCEL
+    case 'refused':
+      return REFUSED_STREAM
+    case 'protocol':
+      return PROTOCOL_ERROR
+    case 'internal':
+    case 'connection':
+      return INTERNAL_ERROR
+  }
+}
+
+/** Hears of a stream until the request path has said who listens, and after nobody does any more. */
+export const NOBODY: StreamEvents = {
+  onHeaders: () => undefined,
+  onBody: () => undefined,
+  onTrailers: () => undefined,
+  onDrained: () => undefined,
+  onReset: () => undefined,
+}
+
+const LOW_WATER_BYTES = HIGH_WATER_BYTES / 2
+const EMPTY = Buffer.alloc(0)
+
+/** What the body of a message must have: no check. */
+export const ANY_LENGTH = -1
+
+export class Http2Stream implements Stream {
+  readonly id: number
+  readonly #connection: Connection
+  events: StreamEvents
+  /** We have sent END_STREAM, or have it queued. */
+  ending = false
+  /** END_STREAM is serialised. */
+  localEnded: boolean = false
+  /** The peer's END_STREAM has come. */
+  remoteEnded: boolean = false
+  /** Reset by one of us, or lost with the connection: nothing more happens. */
+  dead: boolean = false
+  /** Client side: the final response head has come. Server side: it has been sent. */
+  answered: boolean = false
+  /** The connection has it in its round of streams with data to send. */
+  scheduled: boolean = false
+  /** What the peer lets us send. */
+  sendWindow: number
+  /** What we let the peer send; below zero it broke the rule. */
+  receiveWindow: number
+  /** Taken by the other side, not yet given back to the peer. */
+  #taken = 0
+  /** Of the peer's `content-length`; ANY_LENGTH when there is none. */
+  expectedBytes: number = ANY_LENGTH
+  receivedBytes: number = 0
+  /** Given to `onBody` and not taken yet. */
+  unread: number = 0
+  queued: number = 0
+  #queue: Buffer[] | undefined
+  #head = 0
+  #headOffset = 0
+  #trailers: HeaderList | undefined
+  #high = false
+
+  constructor(connection: Connection, id: number, sendWindow: number, receiveWindow: number) {
+    this.#connection = connection
+    this.id = id
+    this.events = NOBODY
+    this.sendWindow = sendWindow
+    this.receiveWindow = receiveWindow
+  }
+
+  // === the seam ===
+
+  headers(list: HeaderList, end: boolean): void {
+    if (this.dead || this.ending) return
+    this.#connection.sendHead(this, list, end)
+  }
+
+  body(chunk: Buffer, end: boolean): void {
+    if (this.dead || this.ending) return
+    if (end) this.ending = true
+    if (this.#queue === undefined && this.#connection.sendNow(this, chunk, end)) return
+    if (chunk.length > 0) this.#enqueue(chunk)
+    this.#connection.schedule(this)
+  }
+
+  trailers(list: HeaderList): void {
+    if (this.dead || this.ending) return
+    this.ending = true
+    if (this.#queue === undefined) this.#connection.sendTrailers(this, list)
+    else this.#trailers = list
+  }
+
+  credit(bytes: number): void {
+    // Nothing is unread once the stream is over: its bytes were given back to the connection then.
+    const taken = bytes < this.unread ? bytes : this.unread
+    if (taken === 0) return
+    this.unread -= taken
+    this.#connection.onTaken(taken)
+    if (this.remoteEnded) return
+    this.#taken += taken
+    if (this.#taken < this.#connection.streamUpdateBytes) return
+    this.receiveWindow += this.#taken
+    this.#connection.sendWindowUpdate(this.id, this.#taken)
+    this.#taken = 0
+  }
+
+  reset(reason: ResetReason): void {
+    if (this.dead || (this.localEnded && this.remoteEnded)) return
+    this.#connection.resetStream(this, resetCode(reason))
+  }
+
+  // === for the connection ===
+
+  /** The next bytes to send, at most `limit`; the queue is not empty. */
+  shift(limit: number): Buffer {
+    const queue = this.#queue
+    const chunk = queue?.[this.#head]
+    if (queue === undefined || chunk === undefined) return EMPTY
+    const left = chunk.length - this.#headOffset
+    const size = Math.min(left, limit)
+    const piece = chunk.subarray(this.#headOffset, this.#headOffset + size)
+    this.queued -= size
+    if (size < left) {
+      this.#headOffset += size
+      return piece
+    }
+    this.#headOffset = 0
+    queue[this.#head++] = EMPTY
+    if (this.#head === queue.length) this.#queue = undefined
+    else if (this.#head >= COMPACT_AT) {
+      queue.splice(0, this.#head)
+      this.#head = 0
+    }
+    if (this.#queue === undefined) this.#head = 0
+    return piece
+  }
+
+  /** END_STREAM belongs on the last DATA frame: nothing is queued behind it. */
+  get endsWithData(): boolean {
+    return this.ending && this.#queue === undefined && this.#trailers === undefined
+  }
+
+  /** Trailers whose turn has come. */
+  takeTrailers(): HeaderList | undefined {
+    if (this.#queue !== undefined) return undefined
+    const list = this.#trailers
+    this.#trailers = undefined
+    return list
+  }
+
+  /** After sending: tells who waits that there is room again. */
+  notifyDrained(): void {
+    if (!this.#high || this.queued > LOW_WATER_BYTES) return
+    this.#high = false
+    this.events.onDrained()
+  }
+
+  /** Nothing of it is kept: a dead stream may be held by the request path for a while. */
+  clear(): void {
+    this.#queue = undefined
+    this.#trailers = undefined
+    this.queued = 0
+  }
+
+  #enqueue(chunk: Buffer): void {
+    if (this.#queue === undefined) {
+      this.#queue = [chunk]
+      this.#head = 0
+    } else this.#queue.push(chunk)
+    this.queued += chunk.length
+    if (this.queued >= HIGH_WATER_BYTES) this.#high = true
+  }
+}
+
+const COMPACT_AT = 64
