@@ -1104,7 +1104,8 @@ export abstract class Connection {
       stream.dead = true
       stream.clear()
       stream.events = NOBODY
-      events.onReset('connection')
+      // Its last event is being heard just now: it is complete.
+      if (!stream.localEnded || !stream.remoteEnded) events.onReset('connection')
     }
   }
 

@@ -13,6 +13,8 @@ import {
 } from './field-rules.ts'
 import { KNOWN_NAMES, knownNumber, STATIC_COUNT, STATIC_NAMES, STATIC_NUMBERS, STATIC_VALUES } from './hpack-static.ts'
 import { huffmanBound, huffmanDecode } from './huffman.ts'
+import { latin1Text } from './latin1.ts'
+import { LiteralMemo } from './literal-memo.ts'
 
 /** The fields are complete and well-formed. */
 export const DECODED = 0
@@ -39,6 +41,10 @@ const STATIC_SIZES: Uint16Array = Uint16Array.from(
   (name, index) => name.length + (STATIC_VALUES[index] ?? '').length + ENTRY_OVERHEAD,
 )
 
+/** Names of the static table whose last literal is remembered. */
+const PATH_INDEX: number = STATIC_NAMES.indexOf(':path')
+const AUTHORIZATION_INDEX: number = STATIC_NAMES.indexOf('authorization')
+
 /** Where Huffman-coded strings are decoded to. One thread decodes one string at a time, so all decoders share it. */
 const SCRATCH_BYTES = 16_384
 const SCRATCH: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
@@ -64,6 +70,9 @@ export class HpackDecoder {
   #count = 0
   #bytes = 0
   #maxBytes = INITIAL_TABLE_BYTES
+
+  readonly #path: LiteralMemo = new LiteralMemo()
+  readonly #authorization: LiteralMemo = new LiteralMemo()
 
   /** What the last read of an integer, a string or a literal brought. */
   #at = 0
@@ -187,12 +196,34 @@ export class HpackDecoder {
     this.#at = at
     if (index === prefix) index = this.#integer(block, at, end, prefix)
     if (index < 0 || !this.#nameOf(block, end, index)) return false
+    if (!this.#remembered(block, end, index)) return false
+    this.#size = this.#name.length + this.#value.length + ENTRY_OVERHEAD
+    if (indexing) this.#insert()
+    return true
+  }
+
+  /** Sets #value and adds its flags to #fieldFlags; of some fields from memory. */
+  #remembered(block: Buffer, end: number, nameIndex: number): boolean {
+    const memo = nameIndex === PATH_INDEX ? this.#path : nameIndex === AUTHORIZATION_INDEX ? this.#authorization : null
+    if (memo === null) return this.#valueOf(block, end)
+    const start = this.#at
+    const behind = memo.match(block, start, end)
+    if (behind >= 0) {
+      this.#at = behind
+      this.#value = memo.value
+      this.#fieldFlags = memo.flags
+      return true
+    }
+    if (!this.#valueOf(block, end)) return false
+    memo.keep(block, start, this.#at, this.#value, this.#fieldFlags)
+    return true
+  }
+
+  #valueOf(block: Buffer, end: number): boolean {
     if (!this.#string(block, this.#at, end)) return false
     const flags = this.#fieldFlags
     this.#fieldFlags = flags | valueFlags(flags, this.#octets, this.#from, this.#to)
-    this.#value = text(this.#octets, this.#from, this.#to)
-    this.#size = this.#name.length + this.#value.length + ENTRY_OVERHEAD
-    if (indexing) this.#insert()
+    this.#value = latin1Text(this.#octets, this.#from, this.#to)
     return true
   }
 
@@ -201,7 +232,7 @@ export class HpackDecoder {
     if (index === 0) {
       if (!this.#string(block, this.#at, end)) return false
       const known = knownNumber(this.#octets, this.#from, this.#to)
-      this.#name = known >= 0 ? (KNOWN_NAMES[known] as string) : text(this.#octets, this.#from, this.#to)
+      this.#name = known >= 0 ? (KNOWN_NAMES[known] as string) : latin1Text(this.#octets, this.#from, this.#to)
       this.#fieldFlags = known >= 0 ? (KNOWN_FLAGS[known] as number) : nameFlags(this.#octets, this.#from, this.#to)
     } else if (index <= STATIC_COUNT) {
       this.#name = STATIC_NAMES[index] as string
@@ -301,13 +332,4 @@ function parseLength(value: string): number {
     length = length * 10 + digit
   }
   return length
-}
-
-/** A method of every Buffer that @types/node does not list: what toString('latin1') comes down to. */
-interface Latin1Reader {
-  latin1Slice(from: number, to: number): string
-}
-
-function text(octets: Uint8Array, from: number, to: number): string {
-  return (octets as unknown as Latin1Reader).latin1Slice(from, to)
 }

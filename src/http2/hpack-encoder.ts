@@ -2,6 +2,7 @@
 // the field's name, so that fields which differ in each message do not push the useful ones out.
 
 import { KNOWN_NAMES, KNOWN_NUMBERS, STATIC_COUNT, STATIC_INDEX, STATIC_NAMES, STATIC_VALUES } from './hpack-static.ts'
+import { writeLatin1 } from './latin1.ts'
 
 /** More of the peer's table is never used. */
 const MAX_TABLE_BYTES = 4096
@@ -58,9 +59,6 @@ const STATIC_MATCHES: Uint8Array = Uint8Array.from(
 const REPEAT_SLOTS = 16
 /** Prefixes of names that carry an identity, whatever comes behind them. */
 const IDENTITY_PREFIXES: readonly string[] = ['impersonate-', 'x-remote-']
-
-/** Above this length a native copy beats a loop. */
-const SHORT_TEXT = 16
 
 /** Encodes the field blocks of one direction of one connection, in order. */
 export class HpackEncoder {
@@ -239,7 +237,7 @@ export function encodeShared(list: readonly string[]): Uint8Array {
     const index = known === undefined ? 0 : (STATIC_INDEX[known] as number)
     to = writeLiteral(out, to, sensitive ? 0x10 : 0, 0x0f, index, name, list[i + 1] as string)
   }
-  return Uint8Array.from(out.subarray(0, to))
+  return new Uint8Array(out.subarray(0, to))
 }
 
 function isIdentity(name: string): boolean {
@@ -275,16 +273,7 @@ function writeInteger(out: Buffer, at: number, kind: number, prefix: number, val
   return to + 1
 }
 
-/** A method of every Buffer that @types/node does not list: what write(text, 'latin1') comes down to. */
-interface Latin1Writer {
-  latin1Write(text: string, at: number, length: number): number
-}
-
 /** A string literal without Huffman (RFC 7541 section 5.2). */
 function writeText(out: Buffer, at: number, text: string): number {
-  const length = text.length
-  const to = writeInteger(out, at, 0, 0x7f, length)
-  if (length <= SHORT_TEXT) for (let i = 0; i < length; i++) out[to + i] = text.charCodeAt(i)
-  else (out as unknown as Latin1Writer).latin1Write(text, to, length)
-  return to + length
+  return writeLatin1(out, writeInteger(out, at, 0, 0x7f, text.length), text)
 }

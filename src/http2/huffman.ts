@@ -3,7 +3,7 @@
 
 /** Length of the code of each octet, in bits, and of EOS (256). The code is canonical: the lengths say all. */
 // biome-ignore format: sixteen in a row, as in the RFC
-const CODE_LENGTHS: readonly number[] = [
+export const CODE_LENGTHS: readonly number[] = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
   28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
   6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
