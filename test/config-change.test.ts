@@ -257,7 +257,7 @@ describe('endpoints', () => {
     const first = await Promise.race(watches.map(async (watch) => ({ watch, response: await watch.ended })))
     assert.equal(first.response.resetCode, 0)
     assert.equal(first.response.body.toString(), EVENT)
-    assert.ok(watchesOf(removed).every(({ stream }) => stream.destroyed))
+    await waitFor('its end upstream', () => watchesOf(removed).every(({ stream }) => stream.destroyed))
     const [other] = watches.filter((watch) => watch !== first.watch)
     assert.ok(other)
     await assertLives(other, [kept as StubUpstream])

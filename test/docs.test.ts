@@ -65,7 +65,7 @@ function codeOf(cell: string | undefined): string {
   return /^`([^`]+)`$/.exec(cell ?? '')?.[1] ?? ''
 }
 
-/** Functions that `serve()` calls and that other files export, by the names they have there. */
+/** Functions that the spine calls and that other files export, by the names they have there. */
 function spineSteps(): string[] {
   const source = read('src/gateway/serve.ts')
   const imported = [...source.matchAll(/^import \{([^}]*)\} from '(?:\.|\.\.\/core)\/[^']+'/gm)]
@@ -73,8 +73,7 @@ function spineSteps(): string[] {
     .map((name) => name.trim())
     .filter((name) => name !== '' && !name.startsWith('type '))
     .map((name) => name.split(' as ').at(-1) ?? '')
-  const start = source.indexOf('async function serve(')
-  const body = source.slice(start, source.indexOf('\n}', start))
+  const body = source.slice(source.indexOf('function serve('), source.indexOf('/** Goes on when the answer is there'))
   const called = imported.filter((name) => new RegExp(`\\b${name}\\(`).test(body))
   return called.filter((name) => /^[a-z]/.test(name) && !NOT_STEPS.has(name) && !name.endsWith('Message'))
 }

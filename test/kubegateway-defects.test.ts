@@ -18,7 +18,6 @@ import { createCA } from '../src/io/pki.ts'
 import { TlsContexts } from '../src/io/tls-contexts.ts'
 import { Upstreams } from '../src/io/upstreams.ts'
 import { ClusterTable } from '../src/state/clusters.ts'
-import { RunningRequests } from '../src/state/running.ts'
 import { h2Connect, h2Request, valuesOf } from './harness/h2-client.ts'
 import { http1Connect, http1Request, requestHead } from './harness/http1-client.ts'
 import { type InProcessGateway, startInProcess } from './harness/in-process.ts'
@@ -289,12 +288,9 @@ describe('objects', () => {
       upstreams,
       contexts: new TlsContexts({ cert: pair.certPem, key: pair.keyPem }),
       probes: { sync: quiet, hurry: quiet, firstRound: () => Promise.resolve(), stop: quiet },
-      running: new RunningRequests(),
       clock: { now: () => 0, monotonic: () => 0 },
       log: { debug: quiet, info: quiet, warn: quiet, error: () => failures++ },
-      events: { applied: quiet },
-      random: () => 0.5,
-      drainTimeoutMs: 1_000,
+      events: { compiled: quiet },
     })
     const version = (revision: string, certificate: string): void => {
       const secureServing = { certData: base64(certificate), keyData: base64(pair.keyPem) }

@@ -72,14 +72,15 @@ function pump(stream: ClientHttp2Stream | ServerHttp2Stream, totalBytes: number,
   let piece = 0
   const go = (): void => {
     for (;;) {
-      if (sent.bytes >= totalBytes) {
-        stream.end()
-        return
-      }
       const chunk = Buffer.alloc(256 * 1024, 'x')
       chunk.writeUInt32BE(piece++)
       sent.bytes += chunk.length
       sent.hash.update(chunk)
+      if (sent.bytes >= totalBytes) {
+        // With the last bytes: an end of its own is lost by node:http2 when the window is exactly 0; it sends RST_STREAM.
+        stream.end(chunk)
+        return
+      }
       if (stream.write(chunk)) continue
       stream.once('drain', go)
       return

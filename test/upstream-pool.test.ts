@@ -2,52 +2,39 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createUpstreamEndpoint } from '../src/io/upstream-pool.ts'
+import type { RequestClass } from '../src/io/upstream-pool.ts'
 import { startHttp1Stub } from './harness/stub-http1.ts'
 import { startStub } from './harness/stub-upstream.ts'
-
-const CLIENT = { insecure: true, bearerToken: '', key: '', cert: '', ca: '', serverName: '', qps: 0, burst: 0 }
-
-/** Sends `chunks` on the very first request to the endpoint, some of them later; resolves with status and answer. */
-function upload(url: string, port: number, chunks: readonly Buffer[]): Promise<{ status: string; text: string }> {
-  const compiled = { url, scheme: 'https', host: '127.0.0.1', port, disabled: false, weight: 100 } as const
-  const endpoint = createUpstreamEndpoint(compiled, CLIENT, { onBroken: () => undefined })
-  return new Promise((resolve, reject) => {
-    let status = ''
-    let text = ''
-    const head = [':method', 'POST', ':path', '/api/v1/pods', ':authority', `127.0.0.1:${port}`, ':scheme', 'https']
-    const stream = endpoint.open('unary', head, false, {
-      onHeaders: (list) => {
-        status = list[1] ?? ''
-      },
-      onBody: (chunk, end) => {
-        text += chunk.toString()
-        stream.credit(chunk.length)
-        if (!end) return
-        endpoint.destroy()
-        resolve({ status, text })
-      },
-      onTrailers: () => undefined,
-      onDrained: () => undefined,
-      onReset: (reason) => {
-        endpoint.destroy()
-        reject(new Error(reason))
-      },
-    })
-    const [first = Buffer.alloc(0), ...rest] = chunks
-    stream.body(first, rest.length === 0)
-    setImmediate(() => rest.forEach((chunk, i) => void stream.body(chunk, i === rest.length - 1)))
-  })
-}
+import { ask, endpointAt, type Outcome, type TestEndpoint } from './harness/upstream-exchange.ts'
 
 const CHUNKS = ['one ', 'two ', 'three'].map((text) => Buffer.from(text))
 
-test('an endpoint that speaks HTTP/1.1 alone', async () => {
+/** Sends the chunks on one of the very first requests to the endpoint, some of them later. */
+function upload({ pool }: TestEndpoint, kind: RequestClass): Promise<Outcome> {
+  const { stream, outcome } = ask(pool, { kind, method: 'POST', path: '/api/v1/pods', end: false })
+  const [first = Buffer.alloc(0), ...rest] = CHUNKS
+  stream.body(first, false)
+  setImmediate(() => rest.forEach((chunk, i) => void stream.body(chunk, i === rest.length - 1)))
+  return outcome
+}
+
+const WHOLE = { status: '200', text: 'one two three', reset: undefined }
+
+test('an endpoint that speaks HTTP/1.1 alone: every class, the shared fields too', async () => {
   const stub = await startHttp1Stub()
+  const shared: unknown[] = []
   stub.answer = ({ message, response }) => {
+    shared.push(message.headers['x-shared'])
     message.pipe(response)
   }
-  assert.deepEqual(await upload(stub.url, stub.port, CHUNKS), { status: '200', text: 'one two three' })
+  const endpoint = endpointAt(stub.port)
+  const outcomes = (['unary', 'unary', 'watch', 'anonymous'] as const).map((kind) => upload(endpoint, kind))
+  assert.deepEqual(await Promise.all(outcomes), [WHOLE, WHOLE, WHOLE, WHOLE])
+  assert.deepEqual(shared, ['yes', 'yes', 'yes', 'yes'])
+  assert.equal(endpoint.pool.describe().protocol, 'http/1.1')
+  assert.deepEqual(await upload(endpoint, 'unary'), WHOLE)
+  assert.deepEqual(endpoint.broken, [], 'that it speaks no h2 is no failure')
+  endpoint.pool.destroy()
   await stub.stop()
 })
 
@@ -57,6 +44,34 @@ test('an endpoint that speaks h2', async () => {
     stream.respond([':status', '200'])
     stream.pipe(stream)
   }
-  assert.deepEqual(await upload(stub.url, stub.port, CHUNKS), { status: '200', text: 'one two three' })
+  const endpoint = endpointAt(stub.port)
+  assert.deepEqual(await Promise.all([upload(endpoint, 'unary'), upload(endpoint, 'watch')]), [WHOLE, WHOLE])
+  assert.equal(endpoint.pool.describe().protocol, 'h2')
+  assert.deepEqual(stub.seen[0]?.values('x-shared'), ['yes'])
+  endpoint.pool.destroy()
+  await stub.stop()
+})
+
+test('a body that is complete, or trailers, before the connection is there', async () => {
+  const stub = await startStub()
+  let trailers: unknown
+  stub.answer = ({ stream }) => {
+    stream.on('trailers', (fields) => {
+      trailers = fields['x-sum']
+    })
+    stream.respond([':status', '200'])
+    stream.pipe(stream)
+  }
+  const endpoint = endpointAt(stub.port)
+  const whole = ask(endpoint.pool, { method: 'POST', end: false })
+  whole.stream.body(Buffer.from('whole'), true)
+  const trailed = ask(endpoint.pool, { method: 'POST', end: false })
+  trailed.stream.body(Buffer.from('trailed'), false)
+  trailed.stream.trailers(['x-sum', '7'])
+  assert.equal(whole.stream.queued, 5)
+  assert.equal((await whole.outcome).text, 'whole')
+  assert.equal((await trailed.outcome).text, 'trailed')
+  assert.equal(trailers, '7')
+  endpoint.pool.destroy()
   await stub.stop()
 })

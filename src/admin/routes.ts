@@ -19,8 +19,8 @@ export interface AdminState {
   live(): readonly Check[]
   /** False ones mean: send me no traffic. */
   ready(): readonly Check[]
-  /** Configuration in force: clusters, problems, endpoints with health, flow tables, generation. Secrets are removed here. */
-  describe(): object
+  /** Configuration in force: clusters, problems, endpoints with health, flow tables, threads. Secrets are removed here. */
+  describe(): object | Promise<object>
 }
 
 /** Where /metrics comes from. */
@@ -32,7 +32,7 @@ export interface MetricsText {
 const TEXT = 'text/plain; charset=utf-8'
 const PATHS = ['/livez', '/readyz', '/healthz', '/metrics', '/debug/config']
 
-/** The answer to one request; rejects only when the metrics do. */
+/** The answer to one request; rejects only when the metrics or the description do. */
 export async function adminResponse(
   request: PlainRequest,
   state: AdminState,
@@ -49,7 +49,7 @@ export async function adminResponse(
     case '/metrics':
       return { code: 200, contentType: metrics.contentType, body: await metrics.text() }
     case '/debug/config': {
-      const body = `${JSON.stringify(redact(state.describe()), null, 2)}\n`
+      const body = `${JSON.stringify(redact(await state.describe()), null, 2)}\n`
       return { code: 200, contentType: 'application/json', body }
     }
     default:

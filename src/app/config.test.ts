@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { availableParallelism } from 'node:os'
 import { test } from 'node:test'
 import { type Config, ConfigError, loadConfig, SETTINGS } from './config.ts'
 
@@ -54,6 +55,7 @@ test('defaults need only a configuration directory', () => {
     maxHeaderBytes: 1_048_576,
     maxConcurrentStreams: 250,
     headerTimeoutMs: 10_000,
+    threads: availableParallelism(),
     warnings: [],
   })
 })
@@ -146,6 +148,7 @@ test('bounds are inclusive, beyond is refused', () => {
   const ok = { configDir: 'd' }
   for (const flags of [
     { maxConcurrentStreams: '1' },
+    { threads: '1' },
     { maxConcurrentStreams: '100000' },
     { headerTimeout: '100ms' },
     { drainTimeout: '0' },
@@ -156,6 +159,7 @@ test('bounds are inclusive, beyond is refused', () => {
   }
   for (const flags of [
     { maxConcurrentStreams: '0' },
+    { threads: '0' },
     { maxConcurrentStreams: '100001' },
     { maxConcurrentStreams: '1.5' },
     { headerTimeout: '99ms' },

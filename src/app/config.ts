@@ -1,6 +1,7 @@
 // The settings of the process: one table, read from flags, PORTCULLIS_* variables and a YAML file, in this order of
 // precedence. All mistakes are reported at once, each with where it stands, the value and the fix.
 
+import { availableParallelism } from 'node:os'
 import { formatListenAddress, type ListenAddress, parseListenAddress } from '../core/listen-address.ts'
 import { LOG_LEVELS, type LogLevel } from '../io/log.ts'
 import {
@@ -34,6 +35,8 @@ export interface Config {
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
+  /** Gateway threads. */
+  readonly threads: number
   /** What is doubtful but does not stop the gateway; one line each. */
   readonly warnings: readonly string[]
 }
@@ -63,6 +66,8 @@ function setting<T>(
 }
 
 const HOUR = 3_600_000
+/** More than the processors of any machine. */
+const MOST_THREADS = 1024
 
 const TABLE = {
   source: setting<'files'>(
@@ -134,6 +139,13 @@ const TABLE = {
     durationBetween(100, HOUR),
     'how long a client may take to send a request head',
   ),
+  threads: setting(
+    'threads',
+    '<n>',
+    '',
+    integerBetween(1, MOST_THREADS),
+    'threads that serve requests; default: one for each processor',
+  ),
 }
 
 /** Every setting, in the order of help and documentation. */
@@ -166,6 +178,7 @@ export function loadConfig(input: SettingsInput): Config {
     maxHeaderBytes: reader.take(TABLE.maxHeaderBytes, 0),
     maxConcurrentStreams: reader.take(TABLE.maxConcurrentStreams, 0),
     headerTimeoutMs: reader.take(TABLE.headerTimeout, 0),
+    threads: reader.take(TABLE.threads, availableParallelism()),
   }
   checkTogether(values, reader)
   if (reader.problems.length > 0) throw new ConfigError(reader.problems)

@@ -1,26 +1,40 @@
 // What /debug/config shows: the truth in force, without secrets (the admin routes redact it once more).
 
-import type { Clock } from '../api/ports.ts'
 import { effectiveMode } from '../core/degrade.ts'
 import type { LiveCluster } from '../state/clusters.ts'
+import type { ThreadReport } from './thread-messages.ts'
 import type { Parts } from './wire.ts'
 
-export function describeState(parts: Parts, clock: Clock): object {
-  const { gateway } = parts
+/** A thread that does not answer within a second shows as such. */
+export async function describeState(parts: Parts, draining: boolean): Promise<object> {
+  const { clusters, pool, upstreams } = parts
   const { problems, appliedAtMs } = parts.config()
+  const reports = await pool.reports()
+  const sum = (of: (report: ThreadReport) => number): number =>
+    reports.reduce((total, report) => total + (report === undefined ? 0 : of(report)), 0)
   return {
-    generation: gateway.clusters.generation,
+    generation: clusters.generation,
     appliedAt: appliedAtMs === 0 ? null : new Date(appliedAtMs).toISOString(),
-    draining: gateway.draining,
-    running: gateway.running.size,
-    tokensRemembered: gateway.tokens.size(),
+    draining,
+    running: sum(({ running }) => running),
+    tokensRemembered: sum(({ tokensRemembered }) => tokensRemembered),
+    threads: pool.seats.map(({ index, state, applied, restarts, answers }, i) => ({
+      thread: index,
+      state,
+      generation: applied,
+      restarts,
+      answers,
+      running: reports[i]?.running ?? null,
+      clientConnections: reports[i]?.clients ?? null,
+    })),
     problems,
-    connections: [...gateway.upstreams.describe()],
-    clusters: [...gateway.clusters.values()].map((live) => describeCluster(live, clock)),
+    connections: reports.flatMap((report, thread) => (report?.upstreams ?? []).map((one) => ({ thread, ...one }))),
+    probeConnections: [...upstreams.describe()],
+    clusters: [...clusters.values()].map((live) => describeCluster(live, parts)),
   }
 }
 
-function describeCluster(live: LiveCluster, clock: Clock): object {
+function describeCluster(live: LiveCluster, { clock }: Parts): object {
   const { client, serving, ...compiled } = live.compiled
   return {
     ...compiled,

@@ -6,16 +6,14 @@ import type { Check } from '../admin/routes.ts'
 import { startAdminServer } from '../admin/server.ts'
 import { UserError } from '../api/field-errors.ts'
 import type { Logger, ResourceSource } from '../api/ports.ts'
-import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
 import { createFilesSource } from '../io/files-source.ts'
+import { requireFreePort } from '../io/free-port.ts'
 import type { PlainServer } from '../io/http-plain.ts'
 import { type LineWriter, openLineWriter } from '../io/line-writer.ts'
-import { type Listener, listen } from '../io/listener-socket.ts'
 import { createLogger } from '../io/log.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { ensureServingCertificate } from '../io/serving-certificate.ts'
 import type { ServingPair } from '../io/tls-contexts.ts'
-import type { RunningRequest } from '../state/running.ts'
 import type { Config } from './config.ts'
 import { describeState } from './describe.ts'
 import { type Parts, wire } from './wire.ts'
@@ -25,21 +23,22 @@ export interface RunningGateway {
   readonly adminPort: number
   /** Drains: readyz fails, GOAWAY, running requests finish, watches end spread over the drain time. A second call ends at once. */
   stop(): Promise<void>
+  /** Resolves when every gateway thread has put in force what the source has delivered. */
+  applied(): Promise<void>
+  /** Ends a gateway thread at once, as a crash would: for tests of what the others do. */
+  crashThread(thread: number): Promise<void>
 }
 
 const STDOUT = 1
 const STDERR = 2
-/** Part of the drain time in which watches end, so that the last of them still has time to be followed elsewhere. */
-const WATCH_SPREAD = 0.8
-/** How often a drain looks whether the last connection has closed. */
-const DRAIN_POLL_MS = 20
-
 /** What takes the place of the usual parts. */
 export interface GivenParts {
   /** Where the access log goes instead of stdout; switches it on. */
   readonly access: LineWriter
   readonly log: Logger
   readonly source: ResourceSource
+  /** One gateway thread, inside this one, whatever the configuration says: for tests. */
+  readonly inline: boolean
 }
 
 /** @throws {UserError} with one clear line for what the operator can mend */
@@ -49,7 +48,7 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
   const serving = loadServingPair(config)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   const audit = config.auditLogPath === '' ? undefined : openAuditLog(config.auditLogPath)
-  const parts = wire(config, serving, { log, access, audit }, source)
+  const parts = wire(config, serving, { log, access, audit }, source, given.inline ?? false)
   const life = new Lifecycle(config, parts, log, [access, audit])
   try {
     await life.start()
@@ -79,7 +78,7 @@ class Lifecycle implements RunningGateway {
   #state: 'starting' | 'ready' | 'draining' | 'stopped' = 'starting'
   #synced = false
   #probed = false
-  #listeners: Listener[] = []
+  #ports: readonly number[] = []
   #admin: PlainServer | undefined
   #stopping: Promise<void> | undefined
 
@@ -91,7 +90,7 @@ class Lifecycle implements RunningGateway {
   }
 
   get ports(): readonly number[] {
-    return this.#listeners.map((listener) => listener.port)
+    return this.#ports
   }
 
   get adminPort(): number {
@@ -100,79 +99,73 @@ class Lifecycle implements RunningGateway {
 
   /** The admin listener opens first, so that /readyz can say what is missing; the proxy ports open last. */
   async start(): Promise<void> {
-    const { gateway, source, probes, apply, metrics, listener } = this.#parts
+    const { source, probes, apply, metrics, pool } = this.#parts
     this.#admin = await startAdminServer({
       listen: this.#config.adminListen,
       metrics,
       state: {
         live: () => [],
         ready: () => this.#checks(),
-        describe: () => describeState(this.#parts, gateway.clock),
+        describe: () => describeState(this.#parts, this.#draining),
       },
     })
+    // Threads share ports; a port that somebody else shares would be none of ours.
+    for (const address of this.#config.listen) await requireFreePort(address)
+    pool.start()
     await source.start(apply)
     this.#synced = true
-    await probes.firstRound()
+    await Promise.all([probes.firstRound(), pool.online()])
+    await pool.applied()
     this.#probed = true
-    for (const address of this.#config.listen) this.#listeners.push(await open(address, listener))
+    this.#ports = await pool.listen(this.#config.listen)
     this.#state = 'ready'
+  }
+
+  get #draining(): boolean {
+    return this.#state === 'draining' || this.#state === 'stopped'
+  }
+
+  applied(): Promise<void> {
+    return this.#parts.pool.applied()
+  }
+
+  async crashThread(thread: number): Promise<void> {
+    await this.#parts.pool.seats[thread]?.terminate()
   }
 
   #checks(): Check[] {
     return [
       { name: 'configuration', ok: this.#synced, message: 'not read yet' },
       { name: 'health-checks', ok: this.#probed, message: 'the first round has not ended' },
-      { name: 'listeners', ok: this.#listeners.length > 0, message: 'not open yet' },
-      { name: 'shutdown', ok: this.#state !== 'draining' && this.#state !== 'stopped', message: 'shutting down' },
+      { name: 'listeners', ok: this.#ports.length > 0, message: 'not open yet' },
+      { name: 'shutdown', ok: !this.#draining, message: 'shutting down' },
     ]
   }
 
   stop(): Promise<void> {
     // The second signal: at once.
-    if (this.#stopping !== undefined) this.#cutAll()
+    if (this.#stopping !== undefined) this.#parts.pool.cut()
     else this.#stopping = this.#drain()
     return this.#stopping
   }
 
   async #drain(): Promise<void> {
-    const { gateway } = this.#parts
+    const { pool } = this.#parts
     const { drainTimeoutMs } = this.#config
     this.#state = 'draining'
-    gateway.draining = true
-    this.#log.info('draining', { running: gateway.running.size, timeoutMs: drainTimeoutMs })
-    const deadline = setTimeout(() => this.#cutAll(), drainTimeoutMs)
-    const endsAtMs = gateway.clock.monotonic() + drainTimeoutMs
-    const ending = new Map<RunningRequest, NodeJS.Timeout>()
-    // Until the connections have closed, not only until the requests are over: an answer may still be on its way to a
-    // slow client, and a request may still stand before forward(), waiting for the verdict about its token.
-    do {
-      for (const listener of this.#listeners) listener.drain() // again: connections that have become idle since
-      for (const request of gateway.running.longRunning()) {
-        if (ending.has(request)) continue
-        const spreadMs = Math.max(0, endsAtMs - gateway.clock.monotonic()) * WATCH_SPREAD
-        ending.set(
-          request,
-          setTimeout(() => request.finish(), Math.random() * spreadMs),
-        )
-      }
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
-    } while (gateway.running.size > 0 || this.#listeners.some((listener) => listener.connections() > 0))
-    for (const timer of ending.values()) clearTimeout(timer)
+    this.#log.info('draining', { timeoutMs: drainTimeoutMs })
+    const deadline = setTimeout(() => pool.cut(), drainTimeoutMs)
+    await pool.drain()
     clearTimeout(deadline)
     await this.#end()
   }
 
-  #cutAll(): void {
-    this.#parts.gateway.running.cutAll()
-    for (const listener of this.#listeners) listener.close()
-  }
-
   async #end(): Promise<void> {
-    const { probes, source, gateway } = this.#parts
+    const { probes, source, pool, upstreams } = this.#parts
     probes.stop()
     await source.stop()
-    for (const listener of this.#listeners) listener.close()
-    gateway.upstreams.destroy()
+    await pool.end()
+    upstreams.destroy()
     await this.#admin?.stop()
     this.#state = 'stopped'
     this.#log.info('stopped')
@@ -181,26 +174,12 @@ class Lifecycle implements RunningGateway {
 
   /** Starting failed: gives back what was opened. */
   async abandon(): Promise<void> {
-    const { probes, source, gateway } = this.#parts
+    const { probes, source, pool, upstreams } = this.#parts
     probes.stop()
     await source.stop().catch(() => undefined)
-    for (const listener of this.#listeners) listener.close()
-    gateway.upstreams.destroy()
+    await pool.end()
+    upstreams.destroy()
     await this.#admin?.stop()
-  }
-}
-
-async function open(address: ListenAddress, options: Parts['listener']): Promise<Listener> {
-  try {
-    return await listen({ ...options, host: address.host, port: address.port })
-  } catch (error) {
-    const text = formatListenAddress(address)
-    const code = error instanceof Error ? Reflect.get(error, 'code') : ''
-    const fix =
-      code === 'EADDRINUSE'
-        ? 'another process has it; end that one, or choose another --listen'
-        : 'choose another --listen'
-    throw new UserError(`cannot listen on ${text}: ${reasonOf(error)}`, fix)
   }
 }
 

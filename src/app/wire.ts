@@ -1,36 +1,34 @@
-// Builds everything and ties it together: the only place that knows all parts.
+// Builds the main thread and ties it together: what the source delivers is compiled, put in force in all gateway threads,
+// probed, and shown. What a gateway thread is made of stands in gateway-thread.ts.
 
-import { randomUUID } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import type { Clock, Logger, Problem, ResourceSource } from '../api/ports.ts'
-import type { RequestRecord } from '../api/request-record.ts'
 import { type EndpointProbes, startEndpointProbes } from '../controllers/endpoint-probes.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
-import { clusterForAddress, clusterForServerName } from '../core/lookup-cluster.ts'
-import type { Gateway, GatewayEvents } from '../gateway/gateway.ts'
-import { createRequestHandler, createUpgradeHandler } from '../gateway/serve.ts'
-import { createAccessLog } from '../io/access-log.ts'
-import { createAccessReviewer } from '../io/access-review.ts'
-import { type AuditLog, createAuditLog } from '../io/audit-log.ts'
 import { systemClock } from '../io/clock.ts'
 import type { LineWriter } from '../io/line-writer.ts'
-import type { ListenerOptions } from '../io/listener-socket.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics.ts'
+import { threadSeriesText } from '../io/thread-series.ts'
+import { startThread } from '../io/threads.ts'
 import { type ServingPair, TlsContexts } from '../io/tls-contexts.ts'
-import { createTokenReviewer } from '../io/token-review.ts'
 import { Upstreams } from '../io/upstreams.ts'
 import { ClusterTable } from '../state/clusters.ts'
-import { RunningRequests } from '../state/running.ts'
 import type { Config } from './config.ts'
+import { startInlineThread } from './inline-thread.ts'
+import { ThreadPool } from './thread-pool.ts'
+import type { StartThread } from './thread-seat.ts'
 
 export interface Parts {
-  readonly gateway: Gateway
+  readonly clusters: ClusterTable
+  readonly pool: ThreadPool
   readonly probes: EndpointProbes
+  /** Of the probes. */
+  readonly upstreams: Upstreams
   readonly source: ResourceSource
-  readonly metrics: GatewayMetrics
-  readonly contexts: TlsContexts
-  /** What a listener needs besides its address. */
-  readonly listener: Omit<ListenerOptions, 'host' | 'port'>
-  /** What the last change of the source brought. */
+  /** Of all threads. */
+  readonly metrics: { text(): Promise<string>; readonly contentType: string }
+  readonly clock: Clock
+  /** What the last change that is in force in all threads brought. */
   config(): { readonly problems: readonly Problem[]; readonly appliedAtMs: number }
   apply: Parameters<ResourceSource['start']>[0]
 }
@@ -42,121 +40,73 @@ export interface Outputs {
   readonly audit: LineWriter | undefined
 }
 
-export function wire(config: Config, serving: ServingPair, outputs: Outputs, source: ResourceSource): Parts {
+const WORD = 2 ** 32
+
+/** @param inline one gateway thread, inside this one */
+export function wire(
+  config: Config,
+  serving: ServingPair,
+  outputs: Outputs,
+  source: ResourceSource,
+  inline: boolean,
+): Parts {
   const clock: Clock = systemClock
-  const { log } = outputs
+  const { log, access, audit } = outputs
   const metrics = createMetrics()
-  const clusters = new ClusterTable()
-  const running = new RunningRequests()
-  const contexts = new TlsContexts(serving)
-  const upstreams = new Upstreams((cluster, endpoint, error) => {
-    const live = clusters.get(cluster)
-    const known = live?.endpoints.byUrl(endpoint)
-    if (live === undefined || known === undefined) return
-    const ejections = known.health.ejections
-    live.endpoints.onFailure(known, clock.monotonic())
-    if (known.health.ejections > ejections) metrics.endpointEjected(cluster, endpoint)
-    log.warn('connection to endpoint broke', { cluster, endpoint, error: error.message })
-    probes.hurry(cluster, endpoint)
-  })
+  const threads = inline ? 1 : config.threads
+  const seed = [randomInt(WORD), randomInt(WORD)] as const
+  const clusters = new ClusterTable({ thread: threads, threads, seed })
+  // Connections of the main thread carry its probes only; that one broke is for the next probe to judge.
+  const upstreams = new Upstreams((cluster, endpoint) => probes.hurry(cluster, endpoint), metrics.recorder)
   const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
     probed: (cluster, endpoint, healthy) => metrics.endpointHealth(cluster, endpoint, healthy),
   })
-  const gateway: Gateway = {
-    clusters,
-    upstreams,
-    running,
-    clock,
-    log,
-    tokens: createTokenReviewer(clock.monotonic, (cluster, outcome) => countToken(metrics, cluster, outcome)),
-    access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
-      metrics.accessReviewed(cluster, verdict === 'unavailable' ? 'error' : verdict),
-    ),
-    events: observers(metrics, outputs),
-    random: Math.random,
-    uuid: randomUUID,
-    draining: false,
-  }
+  const data = { config, serving, accessLog: access !== undefined, auditLog: audit !== undefined }
+  const start: StartThread = inline ? startInlineThread : startWorker
+  const onBroken = (cluster: string, endpoint: string): void => probes.hurry(cluster, endpoint)
+  const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, clock, log, access, audit, onBroken })
   const applied: { problems: readonly Problem[]; appliedAtMs: number } = { problems: [], appliedAtMs: 0 }
-  const { drainTimeoutMs } = config
   const apply = createUpstreamClustersController({
     clusters,
     upstreams,
-    contexts,
+    contexts: new TlsContexts(serving),
     probes,
-    running,
     clock,
     log,
-    drainTimeoutMs,
-    random: Math.random,
     events: {
-      applied: (generation, _names, problems) => {
-        applied.problems = problems
-        applied.appliedAtMs = clock.now()
-        countConfig(metrics, clusters, generation, problems, applied.appliedAtMs)
+      compiled: (generation, changed, problems) => {
+        tellClusters(metrics, clusters)
+        pool.publish(changed, () => {
+          applied.problems = problems
+          applied.appliedAtMs = clock.now()
+          countConfig(metrics, clusters, generation, problems, applied.appliedAtMs)
+        })
       },
     },
   })
-  metrics.beforeScrape(() => updateGauges(metrics, clusters, upstreams, outputs, clock))
+  const text = metricsText(metrics, pool, clusters, outputs, clock)
   return {
-    gateway,
+    clusters,
+    pool,
     probes,
-    metrics,
-    contexts,
-    apply,
+    upstreams,
     source,
-    listener: listenerOptions(config, gateway, contexts, metrics),
+    metrics: { text, contentType: metrics.contentType },
+    clock,
     config: () => applied,
+    apply,
   }
 }
 
-function listenerOptions(
-  config: Config,
-  gateway: Gateway,
-  contexts: TlsContexts,
-  metrics: GatewayMetrics,
-): Parts['listener'] {
-  const { clusters } = gateway
-  return {
-    maxHeaderBytes: config.maxHeaderBytes,
-    maxConcurrentStreams: config.maxConcurrentStreams,
-    headerTimeoutMs: config.headerTimeoutMs,
-    contexts,
-    clusterForServerName: (name) => clusterForServerName(clusters.index, name),
-    clusterForAddress: (address, port) => clusterForAddress(clusters.index, address, port),
-    handler: createRequestHandler(gateway),
-    onUpgrade: createUpgradeHandler(gateway),
-    onConnection: (protocol, by) => metrics.clientConnections(protocol, by),
-    onHandshakeError: () => metrics.tlsHandshakeFailed(),
-  }
-}
+const startWorker: StartThread = (data, events) =>
+  startThread(new URL('thread-entry.ts', import.meta.url), `gateway-${data.place.thread}`, data, events)
 
-/** Who listens to what happens on the request path. */
-function observers(metrics: GatewayMetrics, outputs: Outputs): GatewayEvents {
-  const { access, audit: auditLines } = outputs
-  const writeAccess = access === undefined ? undefined : createAccessLog((line) => access.write(line))
-  const audit: AuditLog | undefined =
-    auditLines === undefined ? undefined : createAuditLog((line) => auditLines.write(line))
-  return {
-    requestStarted: (record) => metrics.requestStarted(record),
-    responseStarted: (record) => audit?.responseStarted(record),
-    requestEnded(record: RequestRecord) {
-      metrics.observe(record)
-      writeAccess?.(record)
-      audit?.responseComplete(record)
-    },
-    retried: (cluster, cause) => metrics.retried(cluster, cause),
-  }
-}
-
-function countToken(
-  metrics: GatewayMetrics,
-  cluster: string,
-  outcome: 'hit' | 'authenticated' | 'rejected' | 'unavailable',
-): void {
-  metrics.tokenCache(cluster, outcome === 'hit')
-  if (outcome === 'hit') return
-  metrics.tokenReviewed(cluster, outcome === 'authenticated' ? 'allowed' : outcome === 'rejected' ? 'denied' : 'error')
+function tellClusters(metrics: GatewayMetrics, clusters: ClusterTable): void {
+  const known = [...clusters.values()].map(({ compiled }) => ({
+    name: compiled.name,
+    endpoints: compiled.endpoints.map((endpoint) => endpoint.url),
+  }))
+  metrics.clustersChanged(known)
 }
 
 function countConfig(
@@ -166,30 +116,38 @@ function countConfig(
   problems: readonly Problem[],
   nowMs: number,
 ): void {
-  const known = [...clusters.values()].map(({ compiled }) => ({
-    name: compiled.name,
-    endpoints: compiled.endpoints.map((endpoint) => endpoint.url),
-  }))
-  metrics.clustersChanged(known)
   const errors = problems.filter((problem) => problem.severity === 'error').length
-  metrics.configApplied({ generation, nowMs, clusters: known.length, errors, warnings: problems.length - errors })
+  const known = [...clusters.names()].length
+  metrics.configApplied({ generation, nowMs, clusters: known, errors, warnings: problems.length - errors })
 }
 
-function updateGauges(
+/** What all threads have counted, and what only the main thread sees. */
+function metricsText(
   metrics: GatewayMetrics,
+  pool: ThreadPool,
   clusters: ClusterTable,
-  upstreams: Upstreams,
   outputs: Outputs,
   clock: Clock,
-): void {
-  for (const { cluster, endpoint, connections } of upstreams.describe()) {
-    metrics.upstreamConnections(cluster, endpoint, 'h2', connections)
-  }
-  for (const live of clusters.values()) {
-    for (const flow of live.flows.describe(clock.monotonic())) {
-      metrics.flowControlInFlight(live.compiled.name, flow.schema, flow.inFlight)
+): () => Promise<string> {
+  const overflows: { cluster: string; schema: string; overflows: number }[] = []
+  metrics.beforeScrape(async () => {
+    await pool.reports()
+    overflows.length = 0
+    for (const { compiled, flows } of clusters.values()) {
+      for (const flow of flows.describe(clock.monotonic())) {
+        // Counts in shared memory: told by one thread only.
+        metrics.flowControlInFlight(compiled.name, flow.schema, flow.inFlight)
+        if (flow.overflows > 0) overflows.push({ cluster: compiled.name, ...flow })
+      }
     }
+    if (outputs.access !== undefined) metrics.logLinesDropped('access', outputs.access.dropped())
+    if (outputs.audit !== undefined) metrics.logLinesDropped('audit', outputs.audit.dropped())
+  })
+  return async () => {
+    const text = await metrics.text()
+    const states = pool.seats.map(({ index, answers, applied, restarts }) => {
+      return { thread: index, answers, generation: applied, restarts }
+    })
+    return `${threadSeriesText(states, overflows)}${text}`
   }
-  if (outputs.access !== undefined) metrics.logLinesDropped('access', outputs.access.dropped())
-  if (outputs.audit !== undefined) metrics.logLinesDropped('audit', outputs.audit.dropped())
 }

@@ -1,5 +1,4 @@
-// Desired objects -> state in force: compiles what changed, replaces it at once for new requests, and ends what ran on
-// endpoints and clusters that are gone.
+// Desired objects -> state in force: compiles what changed and hands it to the gateway threads (follow-snapshots.ts).
 
 import type { Clock, Logger, Problem, SourceChange } from '../api/ports.ts'
 import { compileCluster } from '../core/compile-cluster.ts'
@@ -7,11 +6,14 @@ import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import type { TlsContexts } from '../io/tls-contexts.ts'
 import type { Upstreams } from '../io/upstreams.ts'
 import type { ClusterTable } from '../state/clusters.ts'
-import type { RunningRequests } from '../state/running.ts'
 import type { EndpointProbes } from './endpoint-probes.ts'
 
 export interface ConfigEvents {
-  applied(generation: number, clusters: readonly string[], problems: readonly Problem[]): void
+  /**
+   * A change has been compiled, as `generation` of the cluster table: time to tell the gateway threads.
+   * @param changed clusters that are new or differ from before
+   */
+  compiled(generation: number, changed: readonly string[], problems: readonly Problem[]): void
 }
 
 export interface UpstreamClustersParts {
@@ -19,18 +21,14 @@ export interface UpstreamClustersParts {
   readonly upstreams: Upstreams
   readonly contexts: TlsContexts
   readonly probes: EndpointProbes
-  readonly running: RunningRequests
   readonly clock: Clock
   readonly log: Logger
   readonly events: ConfigEvents
-  random(): number
-  /** Requests that outlive their endpoint are ended within this time. */
-  readonly drainTimeoutMs: number
 }
 
 /** Returns what a source calls on every change. */
 export function createUpstreamClustersController(parts: UpstreamClustersParts): (change: SourceChange) => void {
-  const { clusters, upstreams, contexts, probes, running, clock, log } = parts
+  const { clusters, upstreams, contexts, probes, clock, log } = parts
   return (change) => {
     const compiled: CompiledCluster[] = []
     for (const [name, resolved] of change.clusters) {
@@ -50,7 +48,6 @@ export function createUpstreamClustersController(parts: UpstreamClustersParts): 
         if (current !== undefined) compiled.push(current)
       }
     }
-    const before = endpointsOf(clusters)
     const known = new Map([...clusters.values()].map((live) => [live.compiled.name, live.compiled.revision]))
     clusters.apply(compiled, clock.monotonic())
     contexts.update(compiled)
@@ -67,30 +64,7 @@ export function createUpstreamClustersController(parts: UpstreamClustersParts): 
     probes.sync()
     // A repaired CA, credential or check must not wait for the next interval.
     for (const { name, endpoints } of changed) for (const { url } of endpoints) probes.hurry(name, url)
-    endOrphans(parts, before, endpointsOf(clusters), running)
-    parts.events.applied(clusters.generation, [...clusters.names()], change.problems)
-  }
-}
-
-function endpointsOf(clusters: ClusterTable): Set<string> {
-  const all = new Set<string>()
-  for (const { compiled } of clusters.values()) {
-    for (const { url } of compiled.endpoints) all.add(`${compiled.name} ${url}`)
-  }
-  return all
-}
-
-/** Watches and upgraded connections on a removed endpoint end, spread over the drain time; short requests finish by themselves. */
-function endOrphans(
-  parts: UpstreamClustersParts,
-  before: ReadonlySet<string>,
-  after: ReadonlySet<string>,
-  running: RunningRequests,
-): void {
-  const gone = [...before].filter((endpoint) => !after.has(endpoint))
-  if (gone.length === 0) return
-  const removed = new Set(gone)
-  for (const request of running.longRunning(({ cluster, endpoint }) => removed.has(`${cluster} ${endpoint}`))) {
-    setTimeout(() => request.finish(), parts.random() * parts.drainTimeoutMs).unref()
+    const names = changed.map(({ name }) => name)
+    parts.events.compiled(clusters.generation, names, change.problems)
   }
 }

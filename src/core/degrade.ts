@@ -4,7 +4,7 @@
 import type { DegradeMode } from '../api/upstream-cluster.ts'
 import type { UserInfo } from '../api/user.ts'
 import type { CompiledDegrade } from './compiled-cluster.ts'
-import { ruleMatches } from './match-policy.ts'
+import { ruleMatches } from './match-rule.ts'
 import type { RequestInfo } from './request-info.ts'
 
 const GROUP_NODES = 'system:nodes'

@@ -2,6 +2,7 @@
 // connections fail. A state machine without a clock.
 
 import type { CompiledHealthCheck } from './compiled-cluster.ts'
+import { lock, openLockOf, unlock } from './shared-lock.ts'
 
 /** Of one endpoint. Times are monotonic milliseconds. */
 export interface EndpointHealth {
@@ -35,15 +36,148 @@ const LONGEST_EJECTION_MS = 60_000
 const FORGET_EJECTIONS_MS = 600_000
 
 export function createHealth(): EndpointHealth {
-  return {
-    state: 'unknown',
-    probeSuccesses: 0,
-    probeFailures: 0,
-    consecutiveFailures: 0,
-    ejections: 0,
-    ejectedAtMs: 0,
-    ejectedUntilMs: 0,
-    lastFailureMs: Number.NEGATIVE_INFINITY,
+  return new SharedHealth(createEndpointMemory(1), 0)
+}
+
+/** What all threads know of one endpoint. Can be posted to a thread. */
+export interface EndpointMemory {
+  readonly words: Int32Array<SharedArrayBuffer>
+  readonly numbers: Float64Array<SharedArrayBuffer>
+  /** How many threads count their requests in it: threads 0 to columns - 1. */
+  readonly columns: number
+}
+
+const STATES: readonly EndpointHealth['state'][] = ['unknown', 'healthy', 'unhealthy']
+const STATE = 0
+const PROBE_SUCCESSES = 1
+const PROBE_FAILURES = 2
+const CONSECUTIVE_FAILURES = 3
+const EJECTIONS = 4
+const LOCK = 5
+/** Each thread's count has a cache line of its own, behind that of the words above: it changes with every request. */
+const LINE_WORDS = 16
+const EJECTED_AT = 0
+const EJECTED_UNTIL = 1
+const LAST_FAILURE = 2
+const NUMBERS = 3
+
+/** @param columns how many threads will count in it */
+export function createEndpointMemory(columns: number): EndpointMemory {
+  const memory = {
+    words: new Int32Array(new SharedArrayBuffer((columns + 1) * LINE_WORDS * Int32Array.BYTES_PER_ELEMENT)),
+    numbers: new Float64Array(new SharedArrayBuffer(NUMBERS * Float64Array.BYTES_PER_ELEMENT)),
+    columns,
+  }
+  memory.numbers[LAST_FAILURE] = Number.NEGATIVE_INFINITY
+  return memory
+}
+
+/** Health in shared memory, and the requests that each thread has running. */
+export class SharedHealth implements EndpointHealth {
+  readonly #words: Int32Array<SharedArrayBuffer>
+  readonly #numbers: Float64Array<SharedArrayBuffer>
+  readonly #columns: number
+  readonly #thread: number
+  readonly #ownLoad: number
+
+  /** @param thread the one that counts through this object; `memory.columns` = one that counts nothing */
+  constructor(memory: EndpointMemory, thread: number) {
+    this.#words = memory.words
+    this.#numbers = memory.numbers
+    this.#columns = memory.columns
+    this.#thread = thread
+    this.#ownLoad = (thread + 1) * LINE_WORDS
+  }
+
+  get state(): EndpointHealth['state'] {
+    return STATES[this.#words[STATE] ?? 0] ?? 'unknown'
+  }
+
+  set state(state: EndpointHealth['state']) {
+    Atomics.store(this.#words, STATE, STATES.indexOf(state))
+  }
+
+  get probeSuccesses(): number {
+    return this.#words[PROBE_SUCCESSES] ?? 0
+  }
+
+  set probeSuccesses(count: number) {
+    this.#words[PROBE_SUCCESSES] = count
+  }
+
+  get probeFailures(): number {
+    return this.#words[PROBE_FAILURES] ?? 0
+  }
+
+  set probeFailures(count: number) {
+    this.#words[PROBE_FAILURES] = count
+  }
+
+  get consecutiveFailures(): number {
+    return this.#words[CONSECUTIVE_FAILURES] ?? 0
+  }
+
+  set consecutiveFailures(count: number) {
+    this.#words[CONSECUTIVE_FAILURES] = count
+  }
+
+  get ejections(): number {
+    return this.#words[EJECTIONS] ?? 0
+  }
+
+  set ejections(count: number) {
+    this.#words[EJECTIONS] = count
+  }
+
+  get ejectedAtMs(): number {
+    return this.#numbers[EJECTED_AT] ?? 0
+  }
+
+  set ejectedAtMs(ms: number) {
+    this.#numbers[EJECTED_AT] = ms
+  }
+
+  get ejectedUntilMs(): number {
+    return this.#numbers[EJECTED_UNTIL] ?? 0
+  }
+
+  set ejectedUntilMs(ms: number) {
+    this.#numbers[EJECTED_UNTIL] = ms
+  }
+
+  get lastFailureMs(): number {
+    return this.#numbers[LAST_FAILURE] ?? Number.NEGATIVE_INFINITY
+  }
+
+  set lastFailureMs(ms: number) {
+    this.#numbers[LAST_FAILURE] = ms
+  }
+
+  /** Requests that run, of all threads together. */
+  get inFlight(): number {
+    let total = 0
+    for (let i = 1; i <= this.#columns; i++) total += this.#words[i * LINE_WORDS] ?? 0
+    return total
+  }
+
+  /** A request of this thread starts (+1) or has ended (-1). Nobody else writes its count. */
+  count(change: 1 | -1): void {
+    this.#words[this.#ownLoad] = (this.#words[this.#ownLoad] ?? 0) + change
+  }
+
+  /** Others wait until `unlock`: for changes of several fields that must be one. */
+  lock(): void {
+    lock(this.#words, LOCK, this.#thread)
+  }
+
+  unlock(): void {
+    unlock(this.#words, LOCK)
+  }
+
+  /** A thread has died: its requests run no more. */
+  releaseThread(thread: number): void {
+    openLockOf(this.#words, LOCK, thread)
+    this.#words[(thread + 1) * LINE_WORDS] = 0
   }
 }
 
@@ -75,7 +209,8 @@ export function onFailure(health: EndpointHealth, nowMs: number): void {
 
 /** A request got a response head from the endpoint. Does not end an ejection: what comes now was sent before it. */
 export function onSuccess(health: EndpointHealth, _nowMs: number): void {
-  health.consecutiveFailures = 0
+  // A write for every request would have all threads wait for each other's caches.
+  if (health.consecutiveFailures !== 0) health.consecutiveFailures = 0
 }
 
 /** Whether an ejection runs; whether it holds is for `ejectable` to say. */

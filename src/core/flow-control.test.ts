@@ -11,10 +11,13 @@ import {
   createFlowCell,
   createFlowMemory,
   type FlowCell,
+  type FlowMemory,
   isIdle,
+  lockCell,
   openWatches,
   refund,
   release,
+  releaseThread,
   requestsInFlight,
   resize,
   retryAfterSeconds,
@@ -22,6 +25,7 @@ import {
   tryAcquire,
   tryOpenWatch,
 } from './flow-control.ts'
+import { tryLock } from './shared-lock.ts'
 
 const THREADS = 3
 const NONE = { qps: 0, burst: 0, max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '' }
@@ -357,10 +361,13 @@ function resizeTests(): void {
 
 function threadTests(): void {
   it('admits exactly the burst together, and loses no slot', async () => {
-    const memory = createFlowMemory(2)
+    const memory = createFlowMemory(2, THREADS)
     const tokens = createFlowCell(memory, 0)
     const slots = createFlowCell(memory, 1)
-    const workers = Array.from({ length: THREADS }, () => new Worker(new URL(import.meta.url), { workerData: memory }))
+    const workers = Array.from(
+      { length: THREADS },
+      (_, thread) => new Worker(new URL(import.meta.url), { workerData: { memory, thread } }),
+    )
     const results = await Promise.all(workers.map(async (worker) => (await once(worker, 'message'))[0]))
     await Promise.all(workers.map((worker) => worker.terminate()))
     const sum = results.reduce((total: number, result: { taken: number }) => total + result.taken, 0)
@@ -369,13 +376,37 @@ function threadTests(): void {
     assert.equal(requestsInFlight(slots), 0)
     assert.equal(tokensLeft(bucket(1, 50_000), tokens, 1000), 0)
   })
+
+  it('admits exactly the maximum together, and gives back what a thread that died held', () => {
+    const memory = createFlowMemory(1, 2)
+    const [a, b] = [createFlowCell(memory, 0, 0), createFlowCell(memory, 0, 1)]
+    const schema = { ...inflight(5), maxWatches: 3 }
+    assert.equal(take(schema, a, 0, 3), 3)
+    assert.equal(take(schema, b, 0, 9), 2)
+    assert.ok(tryOpenWatch(schema, a))
+    assert.ok(tryOpenWatch(schema, b))
+    releaseThread(memory, 0)
+    assert.deepEqual([requestsInFlight(b), openWatches(b)], [2, 1])
+    assert.equal(take(schema, b, 0, 9), 3)
+    release(schema, b)
+    assert.equal(requestsInFlight(a), 4)
+  })
+
+  it('goes on after a thread died inside the lock', () => {
+    const memory = createFlowMemory(1, 2)
+    lockCell(createFlowCell(memory, 0, 1))
+    releaseThread(memory, 0)
+    assert.ok(!tryLock(memory.words, 0, 0), 'it is the lock of thread 1')
+    releaseThread(memory, 1)
+    assert.equal(take(bucket(5, 5), createFlowCell(memory, 0, 0), 0, 9), 5)
+  })
 }
 
 /** In a worker: takes tokens and slots as fast as it can. */
 function hammer(): void {
-  const memory: ReturnType<typeof createFlowMemory> = workerData
-  const tokens: FlowCell = { ...memory, index: 0 }
-  const slots: FlowCell = { ...memory, index: 1 }
+  const { memory, thread }: { memory: FlowMemory; thread: number } = workerData
+  const tokens = createFlowCell(memory, 0, thread)
+  const slots = createFlowCell(memory, 1, thread)
   let taken = 0
   let most = 0
   for (let i = 0; i < 40_000; i++) {

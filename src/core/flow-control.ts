@@ -1,32 +1,58 @@
 // Local limits: token buckets, requests in flight, open watches. Exact, also when several threads share a cell.
 //
-// A cell lives in shared memory. Counters are single words, changed by compare-exchange. A token bucket needs two
-// numbers (how many tokens, as of when), so it is changed under a lock word: two doubles that hold whole numbers cost
-// less than a BigInt64 compare-exchange, which allocates on every call. Uncontended, the lock makes no system call.
+// A cell lives in shared memory, zero-filled when new. It is changed under a lock word of its own: a bucket needs two
+// numbers (how many tokens, as of when), and two doubles that hold whole numbers under a lock cost less than a
+// BigInt64 compare-exchange, which allocates on every call. What is held (slots, watches) is counted in a column for each
+// thread, whose sum is compared with the limit: when a thread dies, emptying its column gives back exactly what it held.
 
 import type { CompiledSchema } from './compiled-cluster.ts'
+import { lock, openLockOf, tryLock, unlock } from './shared-lock.ts'
 
 /** Memory of many cells. Can be posted to a thread, which then sees the same cells. */
 export interface FlowMemory {
   readonly words: Int32Array<SharedArrayBuffer>
   readonly numbers: Float64Array<SharedArrayBuffer>
+  /** How many threads count in it: threads 0 to columns - 1. */
+  readonly columns: number
 }
 
-/** The state of one limit (of one user, where the limit is per user): a place in FlowMemory. */
-export interface FlowCell extends FlowMemory {
-  readonly index: number
-}
-
-const CELL_WORDS = 4
-const LOCK = 0
-const IN_FLIGHT = 1
-const WATCHES = 2
+/** Of each cell; the first is its lock. A column of requests in flight and one of watches for each thread follow. */
+const FIXED_WORDS = 4
+/** 0 = never used: the bucket is full. */
+const STARTED = 1
+/** Whose cell it is, where a memory has cells for users (flow-users.ts); 0 and 0 = nobody's, or everybody's. */
+const KEY_LOW = 2
+const KEY_HIGH = 3
 
 const CELL_NUMBERS = 2
-/** Whole tokens at the time SINCE less those taken after it; may be negative. Infinity = never used, so full. */
+/** Whole tokens at the time SINCE less those taken after it; may be negative. */
 const TOKENS = 0
 /** The time, in ticks, from which refill counts. */
 const SINCE = 1
+
+/** The state of one limit (of one user, where the limit is per user), as one thread sees it: a place in FlowMemory. */
+export class FlowCell {
+  readonly words: Int32Array<SharedArrayBuffer>
+  readonly numbers: Float64Array<SharedArrayBuffer>
+  /** Where the cell begins. */
+  readonly at: number
+  readonly numbersAt: number
+  readonly columns: number
+  /** The thread that counts through this object; `columns` = one that holds nothing, such as the main thread. */
+  readonly thread: number
+  /** Whose cell the caller takes this to be; nothing is taken from it when it has become another one's. */
+  keyLow = 0
+  keyHigh = 0
+
+  constructor(memory: FlowMemory, index: number, thread: number) {
+    this.words = memory.words
+    this.numbers = memory.numbers
+    this.at = index * wordsOfCell(memory.columns)
+    this.numbersAt = index * CELL_NUMBERS
+    this.columns = memory.columns
+    this.thread = thread
+  }
+}
 
 /**
  * Time is counted in ticks of 1/4096 ms. A power of two, so that converting a double is exact; small enough a unit, and
@@ -38,29 +64,26 @@ const SINCE = 1
 const TICKS_PER_MS = 4096
 const TICKS_PER_SECOND = 1000 * TICKS_PER_MS
 
-const FREE = 0
-const HELD = 1
-const CONTENDED = 2
-const LOCK_WAIT_MS = 10
-/** A thread terminated inside the lock cannot give it back: after a second it is taken over. */
-const LOCK_WAITS = 100
-
 const NO_CAP = 2 ** 31 - 1
 const MAX_RETRY_AFTER_SECONDS = 60
 
-export function createFlowMemory(cells: number): FlowMemory {
+/** @param columns how many threads will count in it */
+export function createFlowMemory(cells: number, columns = 1): FlowMemory {
+  const words = cells * wordsOfCell(columns) * Int32Array.BYTES_PER_ELEMENT
   return {
-    words: new Int32Array(new SharedArrayBuffer(cells * CELL_WORDS * Int32Array.BYTES_PER_ELEMENT)),
+    words: new Int32Array(new SharedArrayBuffer(words)),
     numbers: new Float64Array(new SharedArrayBuffer(cells * CELL_NUMBERS * Float64Array.BYTES_PER_ELEMENT)),
+    columns,
   }
 }
 
-/** A cell without history: bucket full, nothing in flight. Whatever was at `index` is forgotten. */
-export function createFlowCell(memory: FlowMemory = createFlowMemory(1), index = 0): FlowCell {
-  const cell: FlowCell = { words: memory.words, numbers: memory.numbers, index }
-  cell.words.fill(0, index * CELL_WORDS, (index + 1) * CELL_WORDS)
-  write(cell, Number.POSITIVE_INFINITY, 0)
-  return cell
+/** The cell at `index`. In new memory it has no history: bucket full, nothing in flight. */
+export function createFlowCell(memory: FlowMemory = createFlowMemory(1), index = 0, thread = 0): FlowCell {
+  return new FlowCell(memory, index, thread)
+}
+
+function wordsOfCell(columns: number): number {
+  return FIXED_WORDS + 2 * columns
 }
 
 /**
@@ -72,7 +95,7 @@ export function tryAcquire(schema: CompiledSchema, cell: FlowCell, nowMs: number
     case 'exempt':
       return true
     case 'maxRequestsInflight':
-      return increment(cell, IN_FLIGHT, schema.max)
+      return increment(cell, cell.at + FIXED_WORDS, schema.max)
     case 'tokenBucket':
       return takeToken(schema, cell, nowMs)
   }
@@ -80,7 +103,7 @@ export function tryAcquire(schema: CompiledSchema, cell: FlowCell, nowMs: number
 
 /** Ends what `tryAcquire` began. Safe after the schema changed or went: the request still holds the cell. */
 export function release(schema: CompiledSchema, cell: FlowCell): void {
-  if (schema.kind === 'maxRequestsInflight') decrement(cell, IN_FLIGHT)
+  if (schema.kind === 'maxRequestsInflight') decrement(cell, cell.at + FIXED_WORDS)
 }
 
 /** Undoes `tryAcquire` for a request that could be sent to no endpoint: its token is put back, its slot is free. */
@@ -89,29 +112,29 @@ export function refund(schema: CompiledSchema, cell: FlowCell): void {
     release(schema, cell)
     return
   }
-  lock(cell)
-  write(cell, Math.min(read(cell, TOKENS) + 1, schema.burst), read(cell, SINCE))
-  unlock(cell)
+  lockCell(cell)
+  if (isOwn(cell)) write(cell, Math.min(read(cell, TOKENS) + 1, schema.burst), read(cell, SINCE))
+  unlock(cell.words, cell.at)
 }
 
 /** Whole seconds, at least 1, until the limit can admit a request again. */
 export function retryAfterSeconds(schema: CompiledSchema, cell: FlowCell, nowMs: number): number {
   if (schema.kind !== 'tokenBucket') return 1
-  lock(cell)
+  lockCell(cell)
   const tokens = Math.min(read(cell, TOKENS), schema.burst)
   const since = read(cell, SINCE)
-  unlock(cell)
+  unlock(cell.words, cell.at)
   const seconds = (1 - tokens) / schema.qps - (Math.floor(nowMs * TICKS_PER_MS) - since) / TICKS_PER_SECOND
   return Math.min(Math.max(Math.ceil(seconds), 1), MAX_RETRY_AFTER_SECONDS)
 }
 
 /** Counts a watch that opens, whether or not there is a cap; false when the cap is reached. */
 export function tryOpenWatch(schema: CompiledSchema, cell: FlowCell): boolean {
-  return increment(cell, WATCHES, schema.maxWatches === 0 ? NO_CAP : schema.maxWatches)
+  return increment(cell, cell.at + FIXED_WORDS + cell.columns, schema.maxWatches === 0 ? NO_CAP : schema.maxWatches)
 }
 
 export function closeWatch(_schema: CompiledSchema, cell: FlowCell): void {
-  decrement(cell, WATCHES)
+  decrement(cell, cell.at + FIXED_WORDS + cell.columns)
 }
 
 /**
@@ -121,7 +144,7 @@ export function closeWatch(_schema: CompiledSchema, cell: FlowCell): void {
 export function resize(previous: CompiledSchema, next: CompiledSchema, cell: FlowCell, nowMs: number): void {
   if (previous.kind !== 'tokenBucket' || next.kind !== 'tokenBucket') return
   const now = Math.floor(nowMs * TICKS_PER_MS)
-  lock(cell)
+  lockCell(cell)
   advance(previous, cell, nowMs)
   const refilled = Math.max(0, now - read(cell, SINCE)) * previous.qps
   const whole = Math.floor(refilled / TICKS_PER_SECOND)
@@ -129,25 +152,25 @@ export function resize(previous: CompiledSchema, next: CompiledSchema, cell: Flo
   // What has been refilled of the next token, as time at the new rate.
   const started = tokens === next.burst ? 0 : Math.floor((refilled - whole * TICKS_PER_SECOND) / next.qps)
   write(cell, tokens, Math.ceil(nowMs * TICKS_PER_MS) - started)
-  unlock(cell)
+  unlock(cell.words, cell.at)
 }
 
-/** Whole tokens at hand. 0 for limits that have none. */
+/** Whole tokens at hand; a look without the lock, which may miss a change that is just being made. 0 for limits that have none. */
 export function tokensLeft(schema: CompiledSchema, cell: FlowCell, nowMs: number): number {
   if (schema.kind !== 'tokenBucket') return 0
-  lock(cell)
   const tokens = read(cell, TOKENS)
   const ticks = Math.max(0, Math.floor(nowMs * TICKS_PER_MS) - read(cell, SINCE))
-  unlock(cell)
   return Math.max(0, Math.min(schema.burst, tokens + Math.floor((ticks / TICKS_PER_SECOND) * schema.qps)))
 }
 
+/** Of all threads together. */
 export function requestsInFlight(cell: FlowCell): number {
-  return Atomics.load(cell.words, cell.index * CELL_WORDS + IN_FLIGHT)
+  return sum(cell, cell.at + FIXED_WORDS)
 }
 
+/** Of all threads together. */
 export function openWatches(cell: FlowCell): number {
-  return Atomics.load(cell.words, cell.index * CELL_WORDS + WATCHES)
+  return sum(cell, cell.at + FIXED_WORDS + cell.columns)
 }
 
 /** Whether a new cell would admit exactly what this one does, so that forgetting it costs nothing. */
@@ -156,8 +179,61 @@ export function isIdle(schema: CompiledSchema, cell: FlowCell, nowMs: number): b
   return schema.kind !== 'tokenBucket' || tokensLeft(schema, cell, nowMs) >= schema.burst
 }
 
+/** Whether the cell is still that of whom it is taken to be. */
+export function isOwn(cell: FlowCell): boolean {
+  return hasKey(cell, cell.keyLow, cell.keyHigh)
+}
+
+/** Whose cell it is. */
+export function hasKey(cell: FlowCell, low: number, high: number): boolean {
+  return Atomics.load(cell.words, cell.at + KEY_LOW) === low && Atomics.load(cell.words, cell.at + KEY_HIGH) === high
+}
+
+/** Makes it the cell of somebody, without history. */
+export function assignCell(cell: FlowCell, low: number, high: number): void {
+  Atomics.store(cell.words, cell.at + STARTED, 0)
+  Atomics.store(cell.words, cell.at + KEY_HIGH, high)
+  Atomics.store(cell.words, cell.at + KEY_LOW, low)
+}
+
+/** Makes an idle cell that of somebody else; false when it is not idle, or in use just now. */
+export function tryReassign(schema: CompiledSchema, cell: FlowCell, low: number, high: number, nowMs: number): boolean {
+  if (!isIdle(schema, cell, nowMs) || !tryLock(cell.words, cell.at, cell.thread)) return false
+  const idle = isIdle(schema, cell, nowMs)
+  if (idle) assignCell(cell, low, high)
+  unlock(cell.words, cell.at)
+  return idle
+}
+
+/** Takes the lock of a cell that stands for a whole memory, and of nothing else. */
+export function lockCell(cell: FlowCell): void {
+  lock(cell.words, cell.at, cell.thread)
+}
+
+export function unlockCell(cell: FlowCell): void {
+  unlock(cell.words, cell.at)
+}
+
+/** Gives back what a thread that has died held in any cell, and opens the locks that it held. */
+export function releaseThread(memory: FlowMemory, thread: number): void {
+  const { words, columns } = memory
+  const stride = wordsOfCell(columns)
+  for (let at = 0; at < words.length; at += stride) {
+    openLockOf(words, at, thread)
+    const inFlight = at + FIXED_WORDS + thread
+    if (Atomics.load(words, inFlight) !== 0) Atomics.store(words, inFlight, 0)
+    if (Atomics.load(words, inFlight + columns) !== 0) Atomics.store(words, inFlight + columns, 0)
+  }
+}
+
 function takeToken(schema: CompiledSchema, cell: FlowCell, nowMs: number): boolean {
-  lock(cell)
+  lockCell(cell)
+  const taken = isOwn(cell) && takeTokenLocked(schema, cell, nowMs)
+  unlock(cell.words, cell.at)
+  return taken
+}
+
+function takeTokenLocked(schema: CompiledSchema, cell: FlowCell, nowMs: number): boolean {
   advance(schema, cell, nowMs)
   const tokens = read(cell, TOKENS)
   const since = read(cell, SINCE)
@@ -165,7 +241,6 @@ function takeToken(schema: CompiledSchema, cell: FlowCell, nowMs: number): boole
   // One whole token, without a division: tokens + elapsed * qps / TICKS_PER_SECOND >= 1.
   const taken = (1 - tokens) * TICKS_PER_SECOND <= elapsed * schema.qps
   if (taken) write(cell, tokens - 1, since)
-  unlock(cell)
   return taken
 }
 
@@ -190,43 +265,35 @@ function advance({ qps, burst }: CompiledSchema, cell: FlowCell, nowMs: number):
 }
 
 function read(cell: FlowCell, slot: number): number {
-  return cell.numbers[cell.index * CELL_NUMBERS + slot] ?? 0
+  if (cell.words[cell.at + STARTED] === 0) return slot === TOKENS ? Number.POSITIVE_INFINITY : 0
+  return cell.numbers[cell.numbersAt + slot] ?? 0
 }
 
+/** In this order: a thread that dies between two of the lines leaves fewer tokens than there were, never more. */
 function write(cell: FlowCell, tokens: number, since: number): void {
-  cell.numbers[cell.index * CELL_NUMBERS + TOKENS] = tokens
-  cell.numbers[cell.index * CELL_NUMBERS + SINCE] = since
+  cell.numbers[cell.numbersAt + SINCE] = since
+  cell.numbers[cell.numbersAt + TOKENS] = tokens
+  if (cell.words[cell.at + STARTED] === 0) Atomics.store(cell.words, cell.at + STARTED, 1)
 }
 
-function increment(cell: FlowCell, slot: number, max: number): boolean {
-  const at = cell.index * CELL_WORDS + slot
-  for (;;) {
-    const count = Atomics.load(cell.words, at)
-    if (count >= max) return false
-    if (Atomics.compareExchange(cell.words, at, count, count + 1) === count) return true
-  }
+/** `first`: the column of thread 0. */
+function sum(cell: FlowCell, first: number): number {
+  let total = 0
+  for (let i = 0; i < cell.columns; i++) total += cell.words[first + i] ?? 0
+  return total
 }
 
-function decrement(cell: FlowCell, slot: number): void {
-  const at = cell.index * CELL_WORDS + slot
-  for (;;) {
-    const count = Atomics.load(cell.words, at)
-    if (count <= 0) return
-    if (Atomics.compareExchange(cell.words, at, count, count - 1) === count) return
-  }
+/** Under the lock, because the sum and the step must be one. */
+function increment(cell: FlowCell, first: number, max: number): boolean {
+  lockCell(cell)
+  const admitted = isOwn(cell) && sum(cell, first) < max
+  if (admitted) Atomics.add(cell.words, first + cell.thread, 1)
+  unlock(cell.words, cell.at)
+  return admitted
 }
 
-/** Drepper's futex mutex ("Futexes are tricky", section 6): only who has to wait makes the holder notify. */
-function lock(cell: FlowCell): void {
-  const at = cell.index * CELL_WORDS + LOCK
-  if (Atomics.compareExchange(cell.words, at, FREE, HELD) === FREE) return
-  for (let waits = 0; waits < LOCK_WAITS; waits++) {
-    if (Atomics.exchange(cell.words, at, CONTENDED) === FREE) return
-    Atomics.wait(cell.words, at, CONTENDED, LOCK_WAIT_MS)
-  }
-}
-
-function unlock(cell: FlowCell): void {
-  const at = cell.index * CELL_WORDS + LOCK
-  if (Atomics.exchange(cell.words, at, FREE) === CONTENDED) Atomics.notify(cell.words, at, 1)
+/** Without the lock: nobody else writes this column, and a sum that still has the old value only refuses. */
+function decrement(cell: FlowCell, first: number): void {
+  const at = first + cell.thread
+  if (Atomics.load(cell.words, at) > 0) Atomics.sub(cell.words, at, 1)
 }

@@ -1,76 +1,70 @@
-// Which header fields pass the gateway. What belongs to one connection, to authentication or to identity never does;
-// everything else keeps its order and its duplicates. The same functions serve HTTP/1.1, HTTP/2 and upgrades.
+// Header fields on their way through the gateway: which of a response pass, and what a request's own way
+// (request-head.ts) needs. What passes keeps its order and its duplicates. The same for HTTP/1.1, HTTP/2 and upgrades.
 
 import { Buffer, isUtf8 } from 'node:buffer'
 import type { HeaderList } from '../api/stream.ts'
 
-/** Fields of one hop (RFC 9110 section 7.6.1, RFC 9113 section 8.2.2). */
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
-/** Of a request, besides: who sent it is said anew; `host` becomes `:authority`; http2-settings belongs to h2c. */
-const NOT_FORWARDED: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'authorization', 'host', 'http2-settings'])
-
-/** Prefixes, so that fields of future Kubernetes versions are caught, too. */
-const IMPERSONATE_PREFIX = 'impersonate-'
-const FRONT_PROXY_PREFIX = 'x-remote-'
-
-const PSEUDO: ReadonlySet<string> = new Set([':method', ':path', ':authority', ':scheme', ':protocol'])
-/** token of RFC 9110 section 5.6.2, in lower case as RFC 9113 section 8.2.1 wants it. */
-const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
-/** Anything but visible ASCII, space, tab and obs-text (RFC 9110 section 5.5). */
-const BAD_VALUE = /[^\t\x20-\x7e\x80-\xff]/
-const BAD_TARGET = /[^\x21-\x7e\x80-\xff]/
-/** Neither userinfo nor path belongs into an authority (RFC 9113 section 8.3.1). */
-const BAD_AUTHORITY = /[^\x21-\x7e]|[@/\\?#]/
-/** Fields of which two would let two readers disagree on where a message ends or whom it is for. */
-const SINGLE: ReadonlySet<string> = new Set(['content-length', 'host', 'transfer-encoding'])
-
 /**
- * What of a client's request head goes upstream: no pseudo-header fields, nothing hop by hop, nothing that `connection`
- * names, no credential, no identity. The caller adds its own afterwards, so that a client's `Connection:
- * Impersonate-User` cannot remove it (CVE-2021-31999). `expect` is end to end (RFC 9110 section 10.1.1).
+ * What of an upstream response head goes to the client; `:status` stays. Names are in lower case. The very same list when
+ * nothing has to go, and it may be added to.
  */
-export function upstreamRequestHeaders(list: HeaderList): HeaderList {
-  const listed = connectionOptions(list)
-  const kept: HeaderList = []
-  for (let i = 0; i + 1 < list.length; i += 2) {
-    const name = (list[i] ?? '').toLowerCase()
-    const value = list[i + 1] ?? ''
-    if (name.startsWith(':') || NOT_FORWARDED.has(name)) {
-      if (name === 'te' && acceptsTrailers(value)) kept.push('te', 'trailers')
-      continue
-    }
-    if (name.startsWith(IMPERSONATE_PREFIX) || name.startsWith(FRONT_PROXY_PREFIX)) continue
-    if (listed?.has(name)) continue
-    kept.push(name, value)
-  }
-  return kept
+export function clientResponseHeaders(list: HeaderList): HeaderList {
+  for (let i = 0; i + 1 < list.length; i += 2) if (isOfOneHop(list[i] ?? '')) return endToEnd(list)
+  // RFC 9110 section 8.6: an interim answer has no length.
+  return list[1]?.charCodeAt(0) === 0x31 ? endToEnd(list) : list
 }
 
-/** What of an upstream response head goes to the client; `:status` stays. */
-export function clientResponseHeaders(list: HeaderList): HeaderList {
+function endToEnd(list: HeaderList): HeaderList {
   const listed = connectionOptions(list)
-  const kept: HeaderList = []
-  // RFC 9110 section 8.6: an interim answer has no length.
   const interim = list[1]?.startsWith('1') === true
+  const kept: HeaderList = []
   for (let i = 0; i + 1 < list.length; i += 2) {
-    const name = (list[i] ?? '').toLowerCase()
-    if (HOP_BY_HOP.has(name) || name === 'http2-settings') continue
-    if (interim && name === 'content-length') continue
+    const name = list[i] ?? ''
+    if (isOfOneHop(name) || (interim && name === 'content-length')) continue
     if (listed?.has(name) && !name.startsWith(':')) continue
     kept.push(name, list[i + 1] ?? '')
   }
   return kept
+}
+
+/** Fields of one hop (RFC 9110 section 7.6.1, RFC 9113 section 8.2.2); http2-settings belongs to h2c. */
+function isOfOneHop(name: string): boolean {
+  switch (name.length) {
+    case 2:
+      return name === 'te'
+    case 7:
+      return name === 'upgrade' || name === 'trailer'
+    case 10:
+      return name === 'connection' || name === 'keep-alive'
+    case 14:
+      return name === 'http2-settings'
+    case 16:
+      return name === 'proxy-connection'
+    case 17:
+      return name === 'transfer-encoding'
+    case 18:
+      return name === 'proxy-authenticate'
+    case 19:
+      return name === 'proxy-authorization'
+    default:
+      return false
+  }
+}
+
+/**
+ * `fields` without those that the `connection` lines of `list` name. `te` stays: what of it goes on was decided already.
+ * The very same list when none is named.
+ */
+export function withoutListed(fields: HeaderList, list: HeaderList): HeaderList {
+  const listed = connectionOptions(list)
+  if (listed === undefined) return fields
+  let kept: HeaderList | undefined
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    if (!listed.has(name) || name === 'te' || name.startsWith(':')) kept?.push(name, fields[i + 1] ?? '')
+    else kept ??= fields.slice(0, i)
+  }
+  return kept ?? fields
 }
 
 /**
@@ -107,55 +101,6 @@ export function headerValues(list: HeaderList, name: string): string[] {
   return values
 }
 
-/**
- * What makes a request head unfit to be decided on, '' when nothing does: names and values that another parser could
- * read differently (header injection), and framing or host said twice (request smuggling, RFC 9112 section 11.2).
- * The answer never holds a value: values can be secrets.
- */
-export function requestHeadersProblem(list: HeaderList): string {
-  if (list.length % 2 !== 0) return 'a header field without a value'
-  let seen: Set<string> | undefined
-  let regular = false
-  for (let i = 0; i < list.length; i += 2) {
-    const name = list[i] ?? ''
-    const value = list[i + 1] ?? ''
-    if (name.startsWith(':')) {
-      if (regular || !PSEUDO.has(name)) return `pseudo-header field ${JSON.stringify(name)} is unknown or out of place`
-    } else {
-      regular = true
-      if (!FIELD_NAME.test(name)) return `header field name ${JSON.stringify(name)} is not a lower-case token`
-    }
-    if (BAD_VALUE.test(value)) return `header field ${JSON.stringify(name)} has a control character in its value`
-    if (!regular || SINGLE.has(name)) {
-      seen ??= new Set()
-      if (seen.has(name)) return `header field ${JSON.stringify(name)} is given twice`
-      seen.add(name)
-    }
-  }
-  return targetProblem(list) || framingProblem(list)
-}
-
-function targetProblem(list: HeaderList): string {
-  const path = headerValue(list, ':path')
-  if (path !== undefined && (path === '' || BAD_TARGET.test(path))) return 'the request target is empty or has a space'
-  const authority = headerValue(list, ':authority')
-  const host = headerValue(list, 'host')
-  if (BAD_AUTHORITY.test(authority ?? '') || BAD_AUTHORITY.test(host ?? '')) return 'the host is malformed'
-  if (authority !== undefined && host !== undefined && authority.toLowerCase() !== host.toLowerCase()) {
-    return '":authority" and "host" contradict each other'
-  }
-  return ''
-}
-
-function framingProblem(list: HeaderList): string {
-  const length = headerValue(list, 'content-length')
-  if (length !== undefined && !/^[0-9]{1,16}$/.test(length)) return '"content-length" is not a number'
-  const encoding = headerValue(list, 'transfer-encoding')
-  if (encoding === undefined) return ''
-  if (length !== undefined) return '"content-length" and "transfer-encoding" contradict each other'
-  return encoding.toLowerCase() === 'chunked' ? '' : '"transfer-encoding" is not "chunked"'
-}
-
 /** Field values are bytes; Kubernetes reads them as UTF-8. `undefined` when they are not. */
 export function decodeUtf8(value: string): string | undefined {
   if (isAscii(value)) return value
@@ -185,6 +130,7 @@ function connectionOptions(list: HeaderList): Set<string> | undefined {
   return options
 }
 
-function acceptsTrailers(te: string): boolean {
-  return te.split(',').some((coding) => coding.trim().toLowerCase() === 'trailers')
+/** Whether a `te` field accepts trailers. */
+export function listsTrailers(te: string): boolean {
+  return te === 'trailers' || te.split(',').some((coding) => coding.trim().toLowerCase() === 'trailers')
 }

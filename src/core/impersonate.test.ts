@@ -5,7 +5,6 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { UserInfo } from '../api/user.ts'
-import { requestHeadersProblem } from './hop-headers.ts'
 import {
   type AccessReviewAttributes,
   type ClientImpersonation,
@@ -17,6 +16,7 @@ import {
   readImpersonation,
 } from './impersonate.ts'
 import { isRefusal, type Refusal } from './refusal.ts'
+import { readRequestHead } from './request-head.ts'
 
 const MASTER: UserInfo = { name: 'u', uid: '', groups: ['g'], extra: {} }
 
@@ -88,7 +88,7 @@ describe('identity on the wire', () => {
         forwarded++
         const list = identityHeaders(user)
         assert.deepEqual(received(list), user)
-        assert.equal(requestHeadersProblem(list), '')
+        assert.equal(readRequestHead(list, '', false).problem, '')
         for (const text of list) assert.ok(!/^[ \t]|[ \t]$/.test(text))
       }),
       { numRuns: 2000 },

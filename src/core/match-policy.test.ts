@@ -7,7 +7,8 @@ import type { UserInfo } from '../api/user.ts'
 import { compileRule, effectiveEntries } from './compile-rules.ts'
 import type { CompiledPolicy } from './compiled-cluster.ts'
 import { anyInList, inList, resourceInList } from './match-list.ts'
-import { matchPolicy, ruleMatches } from './match-policy.ts'
+import { matchPolicy } from './match-policy.ts'
+import { ruleMatches } from './match-rule.ts'
 import type { RequestInfo } from './request-info.ts'
 
 interface TableRow {
@@ -53,7 +54,6 @@ function requestInfo(attributes: Attributes): RequestInfo {
     resource: attributes.resource ?? '',
     subresource: attributes.subresource ?? '',
     name: attributes.name ?? '',
-    parts: [],
     fieldSelector: '',
     labelSelector: '',
   }
@@ -248,7 +248,6 @@ test('equals the documentation of DispatchRule, read entry by entry', () => {
     resource: fc.constantFrom('pods', 'nodes'),
     subresource: fc.constantFrom('', 'exec'),
     name: fc.constantFrom('', 'a', 'c'),
-    parts: fc.constant([]),
     fieldSelector: fc.constant(''),
     labelSelector: fc.constant(''),
   })

@@ -2,15 +2,12 @@
 // ANDed. A resource request is matched by groups, resources, names and namespaces, any other by nonResourceURLs alone.
 
 import type { UserInfo } from '../api/user.ts'
-import type { CompiledPolicy, CompiledRule } from './compiled-cluster.ts'
-import { anyInList, inList, resourceInList } from './match-list.ts'
+import type { CompiledPolicy } from './compiled-cluster.ts'
+import { PolicyIndex, type PolicyMatch } from './match-index.ts'
 import type { RequestInfo } from './request-info.ts'
 
-/** Indexes into spec.dispatchPolicies and its rules. */
-export interface PolicyMatch {
-  policy: number
-  rule: number
-}
+/** Made when first asked for: a compiled cluster is plain data, so that it can be sent to a thread. */
+const indexes = new WeakMap<readonly CompiledPolicy[], PolicyIndex>()
 
 /** Undefined when no policy matches: the request is refused with 403. */
 export function matchPolicy(
@@ -19,38 +16,10 @@ export function matchPolicy(
   user: UserInfo,
   userAgent: string,
 ): PolicyMatch | undefined {
-  const combined = combinedResource(info)
-  for (const policy of policies) {
-    const rules = policy.rules
-    for (let at = 0; at < rules.length; at++) {
-      const rule = rules[at]
-      if (rule !== undefined && matches(rule, info, combined, user, userAgent))
-        return { policy: policy.index, rule: at }
-    }
+  let index = indexes.get(policies)
+  if (index === undefined) {
+    index = new PolicyIndex(policies)
+    indexes.set(policies, index)
   }
-  return undefined
-}
-
-export function ruleMatches(rule: CompiledRule, info: RequestInfo, user: UserInfo, userAgent: string): boolean {
-  return matches(rule, info, combinedResource(info), user, userAgent)
-}
-
-function combinedResource(info: RequestInfo): string {
-  return info.subresource === '' ? info.resource : `${info.resource}/${info.subresource}`
-}
-
-function matches(rule: CompiledRule, info: RequestInfo, combined: string, user: UserInfo, userAgent: string): boolean {
-  if (!inList(rule.verbs, info.verb)) return false
-  const target = info.isResourceRequest
-    ? resourceInList(rule.resources, combined, info.subresource) &&
-      inList(rule.apiGroups, info.apiGroup) &&
-      inList(rule.resourceNames, info.name) &&
-      inList(rule.namespaces, info.namespace)
-    : inList(rule.nonResourceURLs, info.path)
-  return (
-    target &&
-    inList(rule.users, user.name) &&
-    anyInList(rule.userGroups, user.groups) &&
-    inList(rule.userAgents, userAgent)
-  )
+  return index.find(info, user, userAgent)
 }

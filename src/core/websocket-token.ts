@@ -12,7 +12,8 @@ export type BearerToken =
   /** A token is offered that cannot be one: 401, never anonymous. */
   | { readonly kind: 'invalid'; readonly message: string }
 
-const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.'
+/** What a subprotocol begins with that carries a token. */
+export const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.'
 const PROTOCOLS = 'sec-websocket-protocol'
 const WHITE_SPACE = /\p{White_Space}/u
 const NONE: BearerToken = { kind: 'none' }

@@ -1,25 +1,21 @@
 // Who sends a request: x509, then bearer token, then anonymous (apiserver/pkg/authentication/request/union).
-// A credential that is there but wrong is 401, never anonymous.
+// A credential that is there but wrong is 401, never anonymous. What was found out is remembered for the connection.
 
-import type { HeaderList, Peer } from '../api/stream.ts'
-import { ANONYMOUS, type UserInfo } from '../api/user.ts'
+import type { Peer } from '../api/stream.ts'
+import { ANONYMOUS } from '../api/user.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
-import { identityHeaders, identityProblem } from '../core/impersonate.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../core/user-from-cert.ts'
-import { readBearerToken } from '../core/websocket-token.ts'
+import { type BearerToken, readBearerToken } from '../core/websocket-token.ts'
+import { KnownSecret } from '../io/known-secret.ts'
+import type { TokenVerdict } from '../io/token-review.ts'
 import { verifyClientCertificate } from '../io/x509-chain.ts'
 import type { LiveCluster } from '../state/clusters.ts'
-import type { Gateway } from './gateway.ts'
+import type { Exchange } from './exchange.ts'
+import { type Authenticated, authenticated } from './identity.ts'
 import { reviewCall } from './kube-review.ts'
 
-export interface Authenticated {
-  readonly user: UserInfo
-  readonly kind: 'x509' | 'token' | 'anonymous'
-  /** The impersonation header fields that make upstream see this user, encoded once. */
-  readonly identity: HeaderList
-}
-
+/** What the certificate of a connection is worth to one cluster. */
 interface RememberedCertificate {
   /** The client CAs it was checked against: another bundle means another check. */
   readonly clientCA: string
@@ -27,33 +23,48 @@ interface RememberedCertificate {
   readonly outcome: Authenticated | Refusal | undefined
 }
 
+/** The last token of a connection that was good. */
+interface RememberedToken {
+  /** The `authorization` field that brought it. */
+  readonly authorization: KnownSecret
+  readonly cluster: string
+  /** As of the answer: another one means another question. */
+  readonly epoch: number
+  /** Monotonic milliseconds, from the answer: not remembered longer here than there. */
+  readonly untilMs: number
+  readonly identity: Authenticated
+}
+
 const TOKEN_REVIEW_PATH = '/apis/authentication.k8s.io/v1/tokenreviews'
+/** Key in the memory of a connection; the other keys are names of clusters, which have no colon. */
+const TOKEN_MEMO = ':token'
 const UNAUTHORIZED = 'Unauthorized'
 const NEVER = Number.POSITIVE_INFINITY
 
-let anonymous: Authenticated | undefined
-
+/** A promise only where a token has to be asked for. */
 export function authenticate(
-  gw: Gateway,
-  peer: Peer,
-  head: HeaderList,
+  exchange: Exchange,
   live: LiveCluster,
+  cluster: CompiledCluster,
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
-  const cluster = live.compiled
-  const byCertificate = peer.certificate === undefined ? undefined : fromCertificate(gw, peer, cluster)
+  const { peer, head } = exchange
+  const byCertificate = peer.certificate === undefined ? undefined : fromCertificate(peer, cluster, exchange.nowMs)
   if (byCertificate !== undefined && !isRefusal(byCertificate)) return byCertificate
-  const bearer = readBearerToken(head)
-  if (bearer.kind === 'invalid') return refuse('unauthorized', UNAUTHORIZED)
-  if (bearer.kind === 'token') return fromToken(gw, live, bearer.token)
+  // Without either field there is no token, whatever else there is.
+  if (head.authorization !== undefined || head.upgrade !== '') {
+    const remembered = fromMemory(exchange, live, cluster)
+    if (remembered !== undefined) return remembered
+    const bearer = readBearerToken(exchange.list)
+    if (bearer.kind === 'invalid') return refuse('unauthorized', UNAUTHORIZED)
+    if (bearer.kind === 'token') return fromToken(exchange, live, cluster, bearer)
+  }
   if (byCertificate !== undefined) return byCertificate
   if (!cluster.authentication.anonymous) return refuse('unauthorized', UNAUTHORIZED)
-  anonymous ??= { user: ANONYMOUS, kind: 'anonymous', identity: identityHeaders(ANONYMOUS) }
-  return anonymous
+  return anonymousIn(cluster)
 }
 
 /** undefined = a certificate without a user name has no opinion. */
-function fromCertificate(gw: Gateway, peer: Peer, cluster: CompiledCluster): Authenticated | Refusal | undefined {
-  const nowMs = gw.clock.now()
+function fromCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): Authenticated | Refusal | undefined {
   const known = peer.memo.get(cluster.name) as RememberedCertificate | undefined
   if (known !== undefined && known.clientCA === cluster.serving.clientCA && known.notAfterMs > nowMs)
     return known.outcome
@@ -78,14 +89,57 @@ function checkCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): 
   return { clientCA, notAfterMs: verified.notAfterMs, outcome: authenticated(user, 'x509') }
 }
 
-async function fromToken(gw: Gateway, live: LiveCluster, token: string): Promise<Authenticated | Refusal> {
-  const cluster = live.compiled
+/** The same field again, on the same connection and for the same cluster. Nothing else makes two tokens the same. */
+function fromMemory(exchange: Exchange, live: LiveCluster, cluster: CompiledCluster): Authenticated | undefined {
+  const { gw, peer, head, monotonicMs } = exchange
+  const known = peer.memo.get(TOKEN_MEMO) as RememberedToken | undefined
+  if (known === undefined || head.authorization === undefined) return undefined
+  if (known.untilMs <= monotonicMs || known.epoch !== live.identityEpoch || known.cluster !== cluster.name)
+    return undefined
+  if (!known.authorization.is(head.authorization)) return undefined
+  gw.tokens.reused(cluster.name)
+  return known.identity
+}
+
+function fromToken(
+  exchange: Exchange,
+  live: LiveCluster,
+  cluster: CompiledCluster,
+  { token, from }: BearerToken & { readonly kind: 'token' },
+): Authenticated | Refusal | Promise<Authenticated | Refusal> {
   const { audiences, successTtlMs, failureTtlMs } = cluster.authentication
-  const query = { cluster: cluster.name, epoch: live.identityEpoch, token, audiences, successTtlMs, failureTtlMs }
-  const verdict = await gw.tokens.review(query, reviewCall(gw, live, TOKEN_REVIEW_PATH))
+  const epoch = live.identityEpoch
+  const query = { cluster: cluster.name, epoch, token, audiences, successTtlMs, failureTtlMs }
+  // A token of a subprotocol is not what `authorization` says, so that field does not stand for it.
+  const authorization = from === 'header' ? exchange.head.authorization : undefined
+  const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, TOKEN_REVIEW_PATH))
+  return verdict instanceof Promise
+    ? verdict.then((late) => fromVerdict(exchange, cluster, epoch, authorization, late))
+    : fromVerdict(exchange, cluster, epoch, authorization, verdict)
+}
+
+function fromVerdict(
+  { gw, peer }: Exchange,
+  cluster: CompiledCluster,
+  epoch: number,
+  authorization: string | undefined,
+  verdict: TokenVerdict,
+): Authenticated | Refusal {
   switch (verdict.kind) {
-    case 'authenticated':
-      return identityOf(verdict.user)
+    case 'authenticated': {
+      const identity = identityOf(verdict)
+      if (authorization !== undefined && !isRefusal(identity)) {
+        const { untilMs } = verdict
+        remember(peer, {
+          authorization: new KnownSecret(authorization),
+          cluster: cluster.name,
+          epoch,
+          untilMs,
+          identity,
+        })
+      }
+      return identity
+    }
     case 'rejected':
       return refuse('unauthorized', UNAUTHORIZED)
     case 'unavailable':
@@ -97,19 +151,28 @@ async function fromToken(gw: Gateway, live: LiveCluster, token: string): Promise
   }
 }
 
-/** A remembered verdict is one object: its encoded form is remembered with it. */
-const identities = new WeakMap<UserInfo, Authenticated | Refusal>()
+function remember(peer: Peer, token: RememberedToken): void {
+  peer.memo.set(TOKEN_MEMO, token)
+}
 
-function identityOf(user: UserInfo): Authenticated | Refusal {
-  const known = identities.get(user)
+/** A remembered verdict is one object: the identity made of it is remembered with it. */
+const identities = new WeakMap<TokenVerdict, Authenticated | Refusal>()
+
+function identityOf(verdict: TokenVerdict & { readonly kind: 'authenticated' }): Authenticated | Refusal {
+  const known = identities.get(verdict)
   if (known !== undefined) return known
-  const fresh = authenticated(withAuthenticatedGroup(user), 'token')
-  identities.set(user, fresh)
+  const fresh = authenticated(withAuthenticatedGroup(verdict.user), 'token')
+  identities.set(verdict, fresh)
   return fresh
 }
 
-/** Fails closed: an identity that cannot be told to upstream exactly is no identity. */
-export function authenticated(user: UserInfo, kind: Authenticated['kind']): Authenticated | Refusal {
-  if (identityProblem(user) !== '') return refuse('unauthorized', UNAUTHORIZED)
-  return { user, kind, identity: identityHeaders(user) }
+/** One for each cluster, because an identity goes upstream together with the gateway's own credential there. */
+const anonymous = new WeakMap<CompiledCluster, Authenticated | Refusal>()
+
+function anonymousIn(cluster: CompiledCluster): Authenticated | Refusal {
+  const known = anonymous.get(cluster)
+  if (known !== undefined) return known
+  const fresh = authenticated(ANONYMOUS, 'anonymous')
+  anonymous.set(cluster, fresh)
+  return fresh
 }

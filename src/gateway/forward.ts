@@ -1,343 +1,228 @@
 // Forwarding: the client's stream and an upstream stream, joined. What one brings goes to the other, and the window is given
 // back when the other side took it. Nothing is decided here but what a broken wire forces.
 
-import type { RequestRecord } from '../api/request-record.ts'
 import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type StreamEvents } from '../api/stream.ts'
 import { clientResponseHeaders, headerValue } from '../core/hop-headers.ts'
 import { refuse } from '../core/refusal.ts'
 import { tryRetry } from '../core/retry-budget.ts'
 import { noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
 import { warningValue } from '../core/warning.ts'
-import { createWatchFrames, followWatch, type WatchFrames } from '../core/watch-frames.ts'
+import { createWatchFrames, followWatch } from '../core/watch-frames.ts'
 import type { RequestClass } from '../io/upstream-pool.ts'
-import type { RunningRequest } from '../state/running.ts'
-import type { Permit } from './admit.ts'
-import { AttemptEvents, type AttemptSink } from './attempt-events.ts'
-import type { Gateway } from './gateway.ts'
-import type { OutgoingRequest } from './outgoing.ts'
-import type { RequestBody } from './request-body.ts'
+import type { Endpoint } from '../state/endpoints.ts'
+import { nothingSent, type Permit, watchStarted } from './admit.ts'
+import type { Exchange, UpstreamHalf } from './exchange.ts'
+import type { Authenticated } from './identity.ts'
 import { respond } from './respond.ts'
-import { type Selected, type Selection, selectEndpoint } from './select-endpoint.ts'
+import { selectEndpoint } from './select-endpoint.ts'
 
-export interface Forwarding {
-  readonly client: Stream
-  readonly body: RequestBody
-  readonly record: RequestRecord
-  readonly request: OutgoingRequest
-  readonly selection: Selection
-  readonly kind: RequestClass
-  readonly isWatch: boolean
-}
-
-/** Body kept until upstream answers, so that a request which upstream never processed can be sent elsewhere. */
-const REPLAY_LIMIT_BYTES = 256 * 1024
 /** Of a request that nobody has processed: each endpoint, and one more connection to one of them. */
 const MAX_ATTEMPTS = 3
 const EMPTY = Buffer.alloc(0)
-const NOTHING: ReadonlySet<string> = new Set()
-const IDEMPOTENT = new Set(['GET', 'HEAD'])
+const NOBODY: readonly string[] = []
 
-/** Resolves when the exchange is over, whichever way. Never rejects. */
-export function forward(gw: Gateway, forwarding: Forwarding, permit: Permit): Promise<void> {
-  return new Promise((resolve) => {
-    const exchange = new Exchange(gw, forwarding, permit, resolve)
-    gw.running.add(exchange)
-    exchange.start()
-  })
+/** The exchange is over when one of its streams says so. Only admission makes a permit. */
+export function forward(exchange: Exchange, permit: Permit, caller: Authenticated): void {
+  exchange.gw.running.add(exchange)
+  exchange.phase = 'sending'
+  const { fields } = exchange.head
+  fields[METHOD_AT] = exchange.record.method
+  fields[TARGET_AT] = exchange.target
+  fields.push('audit-id', exchange.record.auditId)
+  if (!send(exchange, permit, caller, NOBODY, false)) {
+    nothingSent(permit)
+    respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
+  } else if (exchange.keptBytes > 0) exchange.bodySent()
 }
 
-/**
- * `sending` until upstream's response head, `answering` until its end, then `over`. It hears the
- * client through `fromClient`, and upstream as an AttemptSink.
- */
-class Exchange implements RunningRequest, AttemptSink {
-  readonly #gw: Gateway
-  readonly #forwarding: Forwarding
+// Where the values of the pseudo-header fields stand in RequestHead.fields.
+const METHOD_AT = 1
+const TARGET_AT = 3
+const AUTHORITY_AT = 5
+const SCHEME_AT = 7
+
+/** Picks an endpoint that was not tried and sends what is known of the request; false when there is none. */
+function send(
+  exchange: Exchange,
+  permit: Permit,
+  caller: Authenticated,
+  tried: readonly string[],
+  sameAgain: boolean,
+): boolean {
+  const { gw, head, record } = exchange
+  const nowMs = gw.clock.monotonic()
+  let endpoint = selectEndpoint(gw, permit, nowMs, tried)
+  // A connection that was closing (GOAWAY) refuses what another connection to the same server takes.
+  if (endpoint === undefined && sameAgain && record.attempts < MAX_ATTEMPTS)
+    endpoint = selectEndpoint(gw, permit, nowMs)
+  if (endpoint === undefined) return false
+  const connections = gw.upstreams.get(permit.cluster.name, endpoint.url)
+  if (connections === undefined) return false
+  record.endpoint = endpoint.url
+  record.attempts++
+  const attempt = new Attempt(exchange, permit, caller, endpoint, tried, nowMs)
+  exchange.upstream = attempt
+  // Who sent a list before may still look at it.
+  const fields = tried.length === 0 ? head.fields : head.fields.slice()
+  fields[AUTHORITY_AT] = authorityOf(endpoint.url)
+  fields[SCHEME_AT] = endpoint.compiled.scheme
+  const noBody = exchange.requestEnded && exchange.keptBytes === 0 && exchange.requestTrailers === undefined
+  const kind = classOf(exchange, caller)
+  const stream = connections.open(kind, fields, caller.credentials(permit.cluster.client), noBody, attempt)
+  attempt.stream = stream
+  if (!noBody) sendBody(exchange, stream)
+  return true
+}
+
+function sendBody({ kept, requestEnded, requestTrailers }: Exchange, stream: Stream): void {
+  if (kept !== undefined) for (let i = 0; i < kept.length; i++) stream.body(kept[i] ?? EMPTY, false)
+  if (requestTrailers !== undefined) stream.trailers(requestTrailers)
+  else if (requestEnded) stream.body(EMPTY, true)
+}
+
+function classOf({ record }: Exchange, caller: Authenticated): RequestClass {
+  if (caller.kind === 'anonymous') return 'anonymous'
+  return record.longRunning ? 'watch' : 'unary'
+}
+
+function authorityOf(url: string): string {
+  return url.slice(url.indexOf('//') + 2)
+}
+
+/** One sending of the request to one endpoint, and what comes of it. What an attempt given up still says is not heard. */
+class Attempt implements StreamEvents, UpstreamHalf {
+  stream: Stream | undefined = undefined
+  readonly #exchange: Exchange
   readonly #permit: Permit
-  readonly #done: () => void
-  readonly #client: Stream
-  readonly #record: RequestRecord
-  readonly #tried = new Set<string>()
-  #state: 'sending' | 'answering' | 'over' = 'sending'
-  #endpoint: Selected | undefined
-  #upstream: Stream | undefined
-  /** Which attempt an event belongs to: those of an attempt given up are not heard. */
-  #attempt = 0
-  #sentAtMs = 0
-  #replay: Buffer[] = []
-  #replayBytes = 0
-  #replayable = true
-  #requestEnded = false
-  #requestTrailers: HeaderList | undefined
-  #owedToClient = 0
-  #owedToUpstream = 0
-  #frames: WatchFrames | undefined
-  #finishAtBoundary = false
+  readonly #caller: Authenticated
+  readonly #endpoint: Endpoint
+  /** Endpoints (by URL) that had the request before. */
+  readonly #tried: readonly string[]
+  readonly #sentAtMs: number
+  #counted = true
 
-  constructor(gw: Gateway, forwarding: Forwarding, permit: Permit, done: () => void) {
-    this.#gw = gw
-    this.#forwarding = forwarding
+  constructor(
+    exchange: Exchange,
+    permit: Permit,
+    caller: Authenticated,
+    endpoint: Endpoint,
+    tried: readonly string[],
+    nowMs: number,
+  ) {
+    this.#exchange = exchange
     this.#permit = permit
-    this.#done = done
-    this.#client = forwarding.client
-    this.#record = forwarding.record
+    this.#caller = caller
+    this.#endpoint = endpoint
+    this.#tried = tried
+    this.#sentAtMs = nowMs
+    endpoint.started()
   }
 
-  get cluster(): string {
-    return this.#record.cluster
-  }
-
-  get endpoint(): string {
-    return this.#record.endpoint
-  }
-
-  get longRunning(): boolean {
-    return this.#record.longRunning
-  }
-
-  start(): void {
-    if (!this.#send()) {
-      this.#permit.nothingSent()
-      this.#refuse('no-endpoint')
-      return
-    }
-    this.#forwarding.body.drainTo(this.fromClient)
-  }
-
-  /** Picks an endpoint and sends what is known of the request. */
-  #send(sameAgain = false): boolean {
-    const { selection, request, kind, body } = this.#forwarding
-    let selected = selectEndpoint(this.#gw, selection, this.#tried)
-    // A connection that was closing (GOAWAY) refuses what another connection to the same server takes.
-    if (selected === undefined && sameAgain && this.#attempt < MAX_ATTEMPTS)
-      selected = selectEndpoint(this.#gw, selection, NOTHING)
-    if (selected === undefined) return false
-    this.#endpoint = selected
-    const { url } = selected.endpoint
-    this.#tried.add(url)
-    this.#record.endpoint = url
-    this.#record.attempts++
-    selected.endpoint.started()
-    this.#sentAtMs = this.#gw.clock.monotonic()
-    const head: HeaderList = [
-      ':method',
-      request.method,
-      ':path',
-      request.target,
-      ':authority',
-      url.slice(url.indexOf('//') + 2),
-      ':scheme',
-      selected.endpoint.compiled.scheme,
-      ...request.fields,
-    ]
-    const attempt = ++this.#attempt
-    const noBody = this.#attempt === 1 ? body.empty : this.#requestEnded && this.#replayBytes === 0
-    const upstream = selected.upstream.open(kind, head, noBody, new AttemptEvents(this, attempt))
-    this.#upstream = upstream
-    if (noBody) return true
-    for (const chunk of this.#replay) upstream.body(chunk, false)
-    if (this.#requestTrailers !== undefined) upstream.trailers(this.#requestTrailers)
-    else if (this.#requestEnded) upstream.body(EMPTY, true)
-    return true
-  }
-
-  readonly fromClient: StreamEvents = {
-    onHeaders: () => undefined,
-    onBody: (chunk, end) => this.#onRequestBody(chunk, end),
-    onTrailers: (list) => {
-      this.#requestEnded = true
-      this.#requestTrailers = list
-      if (this.#state !== 'over') this.#upstream?.trailers(list)
-    },
-    onDrained: () => this.#onClientDrained(),
-    onReset: () => this.#onClientGone(),
-  }
-
-  #onRequestBody(chunk: Buffer, end: boolean): void {
-    this.#record.requestBytes += chunk.length
-    if (end) this.#requestEnded = true
-    if (this.#state === 'over') {
-      this.#client.credit(chunk.length)
-      return
-    }
-    if (this.#state === 'sending' && this.#replayable && chunk.length > 0) this.#keep(chunk)
-    const upstream = this.#upstream
-    // A request known to have no body was ended when it was opened; the stream ignores a second end.
-    upstream?.body(chunk, end)
-    if (upstream !== undefined && upstream.queued >= HIGH_WATER_BYTES) this.#owedToClient += chunk.length
-    else if (chunk.length > 0) this.#client.credit(chunk.length)
-  }
-
-  #keep(chunk: Buffer): void {
-    this.#replayBytes += chunk.length
-    if (this.#replayBytes <= REPLAY_LIMIT_BYTES) {
-      this.#replay.push(chunk)
-      return
-    }
-    this.#replayable = false
-    this.#replay = []
-  }
-
-  #onClientDrained(): void {
-    if (this.#owedToUpstream === 0 || this.#client.queued >= HIGH_WATER_BYTES) return
-    const bytes = this.#owedToUpstream
-    this.#owedToUpstream = 0
-    this.#upstream?.credit(bytes)
-  }
-
-  #onClientGone(): void {
-    if (this.#state === 'over') return
-    this.#record.aborted = 'client'
-    this.#upstream?.reset('cancel')
-    this.#finish()
-  }
-
-  // === what upstream does ===
-
-  onHeaders(attempt: number, list: HeaderList, end: boolean): void {
-    if (attempt !== this.#attempt || this.#state !== 'sending') return
+  onHeaders(list: HeaderList, end: boolean): void {
+    const exchange = this.#exchange
+    if (exchange.upstream !== this || exchange.phase !== 'sending') return
     const status = Number(list[1])
     if (status < 200) {
-      if (status !== 101) this.#client.headers(clientResponseHeaders(list), false)
+      if (status !== 101) exchange.client.headers(clientResponseHeaders(list), false)
       return
     }
-    this.#state = 'answering'
-    this.#replay = []
-    this.#replayable = false
-    const record = this.#record
+    exchange.phase = 'answering'
+    exchange.forgetBody()
+    const { gw, record } = exchange
+    const permit = this.#permit
+    const nowMs = gw.clock.monotonic()
     record.code = status
-    const nowMs = this.#gw.clock.monotonic()
     record.ttfbMs = nowMs - record.startMs
     record.upstreamMs = nowMs - this.#sentAtMs
-    this.#endpointAnswered()
+    permit.live.endpoints.onSuccess(this.#endpoint, nowMs)
     const head = clientResponseHeaders(list)
     if (headerValue(head, 'audit-id') === undefined) head.push('audit-id', record.auditId)
-    for (const warning of this.#permit.warnings) head.push('warning', warningValue(warning))
-    if (this.#forwarding.isWatch) {
-      this.#permit.watchStarted()
-      const type = headerValue(list, 'content-type') ?? ''
-      if (status === 200) this.#frames = createWatchFrames(type, headerValue(list, 'content-encoding') ?? '')
-    }
-    this.#client.headers(head, end)
-    this.#gw.events.responseStarted(record)
-    if (end) this.#finish()
-    else if (this.#finishAtBoundary) this.finish()
+    for (let i = 0; i < permit.warnings.length; i++) head.push('warning', warningValue(permit.warnings[i] ?? ''))
+    if (permit.isWatch) this.#watchAnswered(list, status)
+    exchange.client.headers(head, end)
+    gw.events.responseStarted(record)
+    if (end) exchange.end()
+    else if (exchange.finishAtBoundary) exchange.finish()
   }
 
-  onBody(attempt: number, chunk: Buffer, end: boolean): void {
-    if (attempt !== this.#attempt || this.#state !== 'answering') return
-    this.#record.responseBytes += chunk.length
-    this.#client.body(chunk, end)
+  #watchAnswered(list: HeaderList, status: number): void {
+    watchStarted(this.#permit)
+    if (status !== 200) return
+    const encoding = headerValue(list, 'content-encoding') ?? ''
+    this.#exchange.frames = createWatchFrames(headerValue(list, 'content-type') ?? '', encoding)
+  }
+
+  onBody(chunk: Buffer, end: boolean): void {
+    const exchange = this.#exchange
+    if (exchange.upstream !== this || exchange.phase !== 'answering') return
+    exchange.record.responseBytes += chunk.length
+    const { client, frames } = exchange
+    client.body(chunk, end)
     if (end) {
-      this.#finish()
+      exchange.end()
       return
     }
-    if (this.#client.queued < HIGH_WATER_BYTES) this.#upstream?.credit(chunk.length)
-    else this.#owedToUpstream += chunk.length
-    if (this.#frames !== undefined && followWatch(this.#frames, chunk) && this.#finishAtBoundary) this.#endWatch()
+    if (client.queued < HIGH_WATER_BYTES) this.stream?.credit(chunk.length)
+    else exchange.owedToUpstream += chunk.length
+    if (frames !== undefined && followWatch(frames, chunk) && exchange.finishAtBoundary) exchange.endWatch()
   }
 
-  onTrailers(attempt: number, list: HeaderList): void {
-    if (attempt !== this.#attempt || this.#state !== 'answering') return
-    this.#client.trailers(list)
-    this.#finish()
+  onTrailers(list: HeaderList): void {
+    const exchange = this.#exchange
+    if (exchange.upstream !== this || exchange.phase !== 'answering') return
+    exchange.client.trailers(list)
+    exchange.end()
   }
 
-  onDrained(attempt: number): void {
-    if (attempt !== this.#attempt || this.#owedToClient === 0) return
-    if ((this.#upstream?.queued ?? 0) >= HIGH_WATER_BYTES) return
-    const bytes = this.#owedToClient
-    this.#owedToClient = 0
-    this.#client.credit(bytes)
+  onDrained(): void {
+    if (this.#exchange.upstream === this) this.#exchange.upstreamDrained()
   }
 
-  onReset(attempt: number, reason: ResetReason): void {
-    if (attempt !== this.#attempt || this.#state === 'over') return
-    if (this.#state === 'answering') this.#onBrokenAnswer(reason)
-    else this.#onNoAnswer(reason)
+  onReset(reason: ResetReason): void {
+    const exchange = this.#exchange
+    if (exchange.upstream !== this || exchange.phase === 'over') return
+    if (exchange.phase === 'answering') this.#brokenAnswer(reason)
+    else this.#noAnswer(reason)
   }
 
   /** Upstream is gone in the middle: never a clean end, but for a watch that stands between two events. */
-  #onBrokenAnswer(reason: ResetReason): void {
-    this.#record.aborted = 'upstream'
-    if (this.#frames?.atBoundary === true) this.#client.body(EMPTY, true)
-    else this.#client.reset(reason === 'connection' || reason === 'cancel' ? 'internal' : reason)
-    this.#finish()
+  #brokenAnswer(reason: ResetReason): void {
+    const exchange = this.#exchange
+    exchange.record.aborted = 'upstream'
+    if (exchange.frames?.atBoundary === true) exchange.client.body(EMPTY, true)
+    else exchange.client.reset(reason === 'connection' || reason === 'cancel' ? 'internal' : reason)
+    exchange.end()
   }
 
-  #onNoAnswer(reason: ResetReason): void {
-    const { live } = this.#forwarding.selection
-    this.#leaveEndpoint()
-    const nowMs = this.#gw.clock.monotonic()
-    if (this.#mayRetry(reason) && tryRetry(live.retryBudget, nowMs) && this.#send(reason === 'refused')) {
-      this.#gw.events.retried(this.#record.cluster, reason === 'refused' ? 'refused' : 'read')
-      return
+  #noAnswer(reason: ResetReason): void {
+    const exchange = this.#exchange
+    const { gw, record } = exchange
+    this.leave()
+    if (this.#mayRetry(reason) && tryRetry(this.#permit.live.retryBudget, gw.clock.monotonic())) {
+      const tried = [...this.#tried, this.#endpoint.url]
+      if (send(exchange, this.#permit, this.#caller, tried, reason === 'refused')) {
+        gw.events.retried(record.cluster, reason === 'refused' ? 'refused' : 'read')
+        return
+      }
     }
-    this.#refuse('upstream-failed')
+    respond(exchange, refuse('upstream-failed', upstreamFailedMessage(record.cluster)))
   }
 
   /** Never a write that may have been seen; never twice to the same endpoint. */
   #mayRetry(reason: ResetReason): boolean {
-    if (!this.#replayable) return false
+    const { replayable, requestEnded, record } = this.#exchange
+    if (!replayable) return false
     if (reason === 'refused') return true
-    return IDEMPOTENT.has(this.#record.method) && !this.#forwarding.isWatch && this.#requestEnded
+    return (record.method === 'GET' || record.method === 'HEAD') && !this.#permit.isWatch && requestEnded
   }
 
-  #refuse(reason: 'no-endpoint' | 'upstream-failed'): void {
-    this.#state = 'over'
-    const name = this.#record.cluster
-    const refusal = refuse(reason, reason === 'no-endpoint' ? noEndpointMessage(name) : upstreamFailedMessage(name))
-    respond(this.#client, this.#forwarding.body, this.#record, refusal)
-    this.#close()
+  cancel(): void {
+    this.stream?.reset('cancel')
   }
 
-  #endpointAnswered(): void {
-    if (this.#endpoint === undefined) return
-    this.#forwarding.selection.live.endpoints.onSuccess(this.#endpoint.endpoint, this.#gw.clock.monotonic())
-  }
-
-  #leaveEndpoint(): void {
-    if (this.#endpoint !== undefined) this.#endpoint.endpoint.ended()
-    this.#endpoint = undefined
-  }
-
-  // === the end ===
-
-  finish(): void {
-    if (this.#state === 'over') return
-    if (this.#forwarding.isWatch && this.#frames !== undefined) {
-      if (this.#frames.atBoundary) this.#endWatch()
-      else if (this.#frames.format === 'opaque') this.cut()
-      else this.#finishAtBoundary = true
-      return
-    }
-    if (this.#forwarding.isWatch && this.#state === 'sending') this.#finishAtBoundary = true
-    else this.cut()
-  }
-
-  #endWatch(): void {
-    this.#client.body(EMPTY, true)
-    this.#upstream?.reset('cancel')
-    this.#finish()
-  }
-
-  cut(): void {
-    if (this.#state === 'over') return
-    this.#upstream?.reset('cancel')
-    this.#client.reset('internal')
-    this.#record.aborted = 'upstream'
-    this.#finish()
-  }
-
-  #finish(): void {
-    this.#state = 'over'
-    this.#forwarding.body.discard()
-    this.#close()
-  }
-
-  #close(): void {
-    this.#leaveEndpoint()
-    this.#gw.running.remove(this)
-    this.#done()
+  leave(): void {
+    if (!this.#counted) return
+    this.#counted = false
+    this.#endpoint.ended()
   }
 }

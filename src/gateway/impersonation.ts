@@ -1,7 +1,6 @@
 // Impersonation that the client asks for (kubectl --as): each item is authorised by a SubjectAccessReview sent as the gateway,
 // then the requestor's identity is replaced (apiserver/pkg/endpoints/filters/impersonation).
 
-import type { HeaderList } from '../api/stream.ts'
 import {
   impersonatedUser,
   impersonationForbiddenMessage,
@@ -10,20 +9,20 @@ import {
 } from '../core/impersonate.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
 import type { LiveCluster } from '../state/clusters.ts'
-import { type Authenticated, authenticated } from './authenticate.ts'
+import type { Exchange } from './exchange.ts'
 import type { Gateway } from './gateway.ts'
+import { type Authenticated, authenticated } from './identity.ts'
 import { reviewCall } from './kube-review.ts'
 
 const ACCESS_REVIEW_PATH = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
 
 /** The identity to act as; the one given when the client asks for no other. */
 export function impersonate(
-  gw: Gateway,
+  { gw, head, list }: Exchange,
   live: LiveCluster,
-  head: HeaderList,
   requestor: Authenticated,
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
-  const wanted = readImpersonation(head)
+  const wanted = head.impersonates ? readImpersonation(list) : undefined
   if (wanted === undefined) return requestor
   if (isRefusal(wanted)) return wanted
   return reviewed(gw, live, requestor, wanted)

@@ -1,22 +1,17 @@
 // Which cluster a request is for, and whether the connection may be used for it.
 
-import type { Peer } from '../api/stream.ts'
 import { lookupCluster } from '../core/lookup-cluster.ts'
 import { type Refusal, refuse } from '../core/refusal.ts'
 import { unknownClusterMessage } from '../core/refusal-messages.ts'
 import { misdirectedMessage } from '../core/traffic-messages.ts'
 import type { LiveCluster } from '../state/clusters.ts'
-import type { Gateway } from './gateway.ts'
+import type { Exchange } from './exchange.ts'
 
-export interface Destination {
-  readonly live: LiveCluster
-  /** The raw request target without the `/clusters/<name>` prefix. */
-  readonly target: string
-}
-
-export function lookup(gw: Gateway, peer: Peer, authority: string, target: string): Destination | Refusal {
+/** The cluster; the target that it is asked for, without the `/clusters/<name>` prefix, goes into the exchange. */
+export function lookup(exchange: Exchange): LiveCluster | Refusal {
+  const { gw, peer, head } = exchange
   const { localAddress, localPort } = peer
-  const found = lookupCluster(gw.clusters.index, { authority, target, localAddress, localPort })
+  const found = lookupCluster(gw.clusters.index, { authority: head.host, target: head.target, localAddress, localPort })
   if ('unknown' in found) return refuse('unknown-cluster', unknownClusterMessage(found.unknown))
   // A connection whose TLS was made for one cluster does not serve another (RFC 9110 section 15.5.20): its client
   // certificate was verified, and its server certificate shown, for the one that SNI named.
@@ -25,5 +20,6 @@ export function lookup(gw: Gateway, peer: Peer, authority: string, target: strin
   }
   const live = gw.clusters.get(found.cluster.name)
   if (live === undefined) return refuse('unknown-cluster', unknownClusterMessage(found.cluster.name))
-  return { live, target: found.target }
+  exchange.target = found.target
+  return live
 }

@@ -1,20 +1,20 @@
 // Answers that the gateway gives itself: every refusal leaves through here.
 
-import type { RequestRecord } from '../api/request-record.ts'
-import type { Stream } from '../api/stream.ts'
 import { type Refusal, refusalResponse } from '../core/refusal.ts'
 import { warningValue } from '../core/warning.ts'
-import type { RequestBody } from './request-body.ts'
+import type { Exchange } from './exchange.ts'
 
-/** Answers with the refusal's Status, and records why. */
-export function respond(stream: Stream, body: RequestBody, record: RequestRecord, refusal: Refusal): void {
+/** Answers with the refusal's Status, records why, and ends the exchange. */
+export function respond(exchange: Exchange, refusal: Refusal): void {
+  const { client, record } = exchange
   const answer = refusalResponse(refusal, { isEvents: record.resource === 'events' })
   record.code = Number(answer.headers[1])
   record.refusal = refusal.refused
   record.refusalRule = refusal.rule
   record.message = refusal.message
-  if (body.gone) {
+  if (exchange.gone) {
     record.aborted = 'client'
+    exchange.end()
     return
   }
   // RFC 9110 section 6.6.1: we are the origin of this answer.
@@ -22,10 +22,10 @@ export function respond(stream: Stream, body: RequestBody, record: RequestRecord
   // client-go drops the Status of discovery requests, but prints warnings: a kubectl without a cache sees the reason, too.
   if (refusal.refused === 'degraded') answer.headers.push('warning', warningValue(refusal.message))
   const noBody = record.method === 'HEAD'
-  stream.headers(answer.headers, noBody)
+  client.headers(answer.headers, noBody)
   if (!noBody) {
-    stream.body(answer.body, true)
+    client.body(answer.body, true)
     record.responseBytes = answer.body.length
   }
-  body.discard()
+  exchange.end()
 }

@@ -1,36 +1,25 @@
 // Which endpoint gets a request: those of the policy that are ready, by the policy's strategy.
 
-import type { CompiledCluster, CompiledPolicy } from '../core/compiled-cluster.ts'
 import { affinityHash, PICKERS } from '../core/pick-endpoint.ts'
-import type { UpstreamEndpoint } from '../io/upstream-pool.ts'
-import type { LiveCluster } from '../state/clusters.ts'
 import type { Endpoint } from '../state/endpoints.ts'
+import type { Permit } from './admit.ts'
 import type { Gateway } from './gateway.ts'
 
-export interface Selection {
-  readonly live: LiveCluster
-  readonly cluster: CompiledCluster
-  readonly policy: CompiledPolicy
-  readonly user: string
-  readonly remoteAddress: string
-}
-
-export interface Selected {
-  readonly endpoint: Endpoint
-  readonly upstream: UpstreamEndpoint
-}
+const NONE: readonly string[] = []
 
 /** @param tried endpoints (by URL) that failed for this request already */
-export function selectEndpoint(gw: Gateway, selection: Selection, tried: ReadonlySet<string>): Selected | undefined {
-  const { live, cluster, policy } = selection
-  const { endpoints, cursor } = live.endpoints.candidates(cluster.endpoints, policy, gw.clock.monotonic())
-  const left = tried.size === 0 ? endpoints : endpoints.filter((endpoint) => !tried.has(endpoint.url))
-  const hash = policy.strategy === 'Affinity' ? affinityHash(selection.user, selection.remoteAddress) : 0
+export function selectEndpoint(
+  gw: Gateway,
+  permit: Permit,
+  monotonicMs: number,
+  tried: readonly string[] = NONE,
+): Endpoint | undefined {
+  const { live, cluster, policy } = permit
+  const { endpoints, cursor } = live.endpoints.candidates(cluster.endpoints, policy, monotonicMs)
+  const left = tried.length === 0 ? endpoints : endpoints.filter((endpoint) => !tried.includes(endpoint.url))
+  const hash = policy.strategy === 'Affinity' ? affinityHash(permit.user.name, permit.remoteAddress) : 0
   const at = PICKERS[policy.strategy](left, { random: gw.random, cursor, affinityHash: hash, exclude: -1 })
-  const endpoint = left[at] ?? unchecked(left)
-  if (endpoint === undefined) return undefined
-  const upstream = gw.upstreams.get(cluster.name, endpoint.url)
-  return upstream === undefined ? undefined : { endpoint, upstream }
+  return left[at] ?? unchecked(left)
 }
 
 /**

@@ -1,10 +1,11 @@
 // The spine: the way of one request, top to bottom. Start reading here.
 // Every step returns its value or a Refusal; a thrown error is a bug or a broken wire, and is answered once, at the end.
+// Nothing is waited for but an answer about a token or about impersonation: then the way goes on where it stopped.
 
-import { createRecord, type RequestRecord } from '../api/request-record.ts'
+import type { RequestRecord } from '../api/request-record.ts'
 import type { HeaderList, Peer, RequestHandler, Stream, StreamEvents } from '../api/stream.ts'
 import type { ClientUpgrade, UpgradeHandler } from '../api/upgrade.ts'
-import { headerValue, requestHeadersProblem } from '../core/hop-headers.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { isLongRunning, isWatch } from '../core/long-running.ts'
 import { matchPolicy } from '../core/match-policy.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
@@ -12,28 +13,17 @@ import { noPolicyMessage } from '../core/refusal-messages.ts'
 import { parseRequestInfo, type RequestInfo } from '../core/request-info.ts'
 import { onRequest as countForRetries } from '../core/retry-budget.ts'
 import { upgradeUnsupportedMessage } from '../core/traffic-messages.ts'
+import type { LiveCluster } from '../state/clusters.ts'
 import { admit } from './admit.ts'
-import { type Authenticated, authenticate } from './authenticate.ts'
+import { authenticate } from './authenticate.ts'
+import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import type { Authenticated } from './identity.ts'
 import { impersonate } from './impersonation.ts'
 import { lookup } from './lookup.ts'
-import { outgoingRequest } from './outgoing.ts'
-import { RequestBody } from './request-body.ts'
 import { respond } from './respond.ts'
-import type { Selection } from './select-endpoint.ts'
 import { upgrade } from './upgrade.ts'
-
-/** One request on its way. */
-interface Serving {
-  readonly peer: Peer
-  readonly stream: Stream
-  readonly head: HeaderList
-  readonly body: RequestBody
-  readonly record: RequestRecord
-  /** The socket, when the client asks to upgrade. */
-  readonly upgrade: ClientUpgrade | undefined
-}
 
 export function createRequestHandler(gw: Gateway): RequestHandler {
   return (peer, stream, head, end) => begin(gw, peer, stream, head, end, undefined)
@@ -51,146 +41,140 @@ function begin(
   end: boolean,
   client: ClientUpgrade | undefined,
 ): StreamEvents {
-  const body = new RequestBody(stream, end)
-  const record = startRecord(gw, peer, head)
-  serve(gw, { peer, stream, head, body, record, upgrade: client })
-    .catch((error: unknown) => onBug(gw, stream, body, record, error))
-    .finally(() => {
-      record.durationMs = gw.clock.monotonic() - record.startMs
-      gw.events.requestEnded(record)
-    })
-  return body
+  const exchange = new Exchange(gw, peer, stream, head, end, client)
+  try {
+    settle(exchange, serve(exchange))
+  } catch (error) {
+    onBug(exchange, error)
+  }
+  return exchange
 }
 
-/** The straight line. */
-async function serve(gw: Gateway, serving: Serving): Promise<void> {
-  const { peer, stream, head, body, record } = serving
-  const refused = (refusal: Refusal): void => {
-    // A certificate that the handshake did not verify never will be on this connection: OpenSSL checked it against the CAs
-    // of then, and checks it against those of now on a new one. (kube-apiserver closes connections on every 401.)
-    if (refusal.refused === 'unauthorized' && peer.certificate?.verified === false) peer.drain()
-    respond(stream, body, record, refusal)
-  }
+/** The straight line, first part: what is asked, of which cluster, and who asks. */
+function serve(exchange: Exchange): Refusal | undefined {
+  const { gw, peer, head, record } = exchange
+  if (head.problem !== '') return refuse('bad-request', head.problem)
 
-  const problem = requestHeadersProblem(head)
-  if (problem !== '') return refused(refuse('bad-request', problem))
-
-  const destination = lookup(gw, peer, record.host, record.target)
-  if (isRefusal(destination)) return refused(destination)
-  const { live, target } = destination
+  const live = lookup(exchange)
+  if (isRefusal(live)) return live
   const cluster = live.compiled
   record.cluster = cluster.name
   record.clusterLogMode = cluster.logMode
   if (cluster.closeWhenIdle) peer.drain()
 
-  const info = parseRequestInfo(record.method, target)
-  if ('failure' in info) return refused(refuse(info.code === 400 ? 'bad-request' : 'request-info', info.failure))
+  const info = parseRequestInfo(record.method, exchange.target)
+  if ('failure' in info) return refuse(info.code === 400 ? 'bad-request' : 'request-info', info.failure)
   describe(record, info)
   gw.events.requestStarted(record)
 
-  const requestor = await authenticate(gw, peer, head, live)
-  if (isRefusal(requestor)) return refused(requestor)
-  const caller = await impersonate(gw, live, head, requestor)
-  if (isRefusal(caller)) return refused(caller)
-  identify(record, requestor, caller)
-
-  const matched = matchPolicy(cluster.policies, info, caller.user, record.userAgent)
-  const policy = matched === undefined ? undefined : cluster.policies[matched.policy]
-  if (matched === undefined || policy === undefined) {
-    return refused(refuse('no-policy', noPolicyMessage(caller.user, info, cluster.name)))
+  const requestor = authenticate(exchange, live, cluster)
+  if (requestor instanceof Promise) {
+    return wait(exchange, requestor, (known) => serveRequestor(exchange, live, cluster, info, known))
   }
+  return serveRequestor(exchange, live, cluster, info, requestor)
+}
+
+/** Second part: whom the request runs as. */
+function serveRequestor(
+  exchange: Exchange,
+  live: LiveCluster,
+  cluster: CompiledCluster,
+  info: RequestInfo,
+  requestor: Authenticated | Refusal,
+): Refusal | undefined {
+  if (isRefusal(requestor)) return requestor
+  const caller = impersonate(exchange, live, requestor)
+  if (caller instanceof Promise) {
+    return wait(exchange, caller, (known) => serveCaller(exchange, live, cluster, info, requestor, known))
+  }
+  return serveCaller(exchange, live, cluster, info, requestor, caller)
+}
+
+/** Third part: whether and how it is served. */
+function serveCaller(
+  exchange: Exchange,
+  live: LiveCluster,
+  cluster: CompiledCluster,
+  info: RequestInfo,
+  requestor: Authenticated,
+  caller: Authenticated | Refusal,
+): Refusal | undefined {
+  if (isRefusal(caller)) return caller
+  const { peer, record, monotonicMs } = exchange
+  identify(record, requestor, caller)
+  const { user } = caller
+
+  const matched = matchPolicy(cluster.policies, info, user, record.userAgent)
+  const policy = matched === undefined ? undefined : cluster.policies[matched.policy]
+  if (matched === undefined || policy === undefined)
+    return refuse('no-policy', noPolicyMessage(user, info, cluster.name))
   record.policy = matched.policy
   record.rule = matched.rule
   record.policyLogMode = policy.logMode
   record.flowControl = cluster.schemas[policy.schema]?.name ?? ''
 
-  const watch = isWatch(info)
-  const permitted = admit({
+  const permit = admit({
     live,
     cluster,
     policy,
     rule: matched.rule,
     info,
-    user: caller.user,
+    user,
     userAgent: record.userAgent,
     remoteAddress: peer.remoteAddress,
-    isWatch: watch,
-    nowMs: gw.clock.now(),
-    monotonicMs: gw.clock.monotonic(),
+    isWatch: isWatch(info),
+    nowMs: exchange.nowMs,
+    monotonicMs,
     held: undefined,
+    warnings: NONE,
+    shadow: NONE,
   })
-  if (isRefusal(permitted)) return refused(permitted)
-  using permit = permitted
+  if (isRefusal(permit)) return permit
+  exchange.permit = permit
   record.shadow = permit.shadow
 
-  if (body.gone) {
+  if (exchange.gone) {
     record.aborted = 'client'
-    return
+    exchange.end()
+    return undefined
   }
-  countForRetries(live.retryBudget, gw.clock.monotonic())
-  const request = outgoingRequest(cluster, peer, head, record.method, target, caller, record.auditId)
-  const selection: Selection = {
-    live,
-    cluster,
-    policy,
-    user: caller.user.name,
-    remoteAddress: peer.remoteAddress,
+  countForRetries(live.retryBudget, monotonicMs)
+  if (exchange.upgrade !== undefined) {
+    upgrade(exchange, exchange.upgrade, permit, caller)
+    return undefined
   }
-  if (serving.upgrade !== undefined) {
-    const protocol = headerValue(head, 'upgrade') ?? ''
-    await upgrade(gw, { client: serving.upgrade, answer: stream, body, record, request, protocol, selection }, permit)
-    return
-  }
-  if (needsUpgrade(info)) return refused(refuse('upgrade-unsupported', upgradeUnsupportedMessage()))
-  const kind = caller.kind === 'anonymous' ? 'anonymous' : record.longRunning ? 'watch' : 'unary'
-  await forward(gw, { client: stream, body, record, request, selection, kind, isWatch: watch }, permit)
+  if (needsUpgrade(info)) return refuse('upgrade-unsupported', upgradeUnsupportedMessage())
+  forward(exchange, permit, caller)
+  return undefined
+}
+
+const NONE: readonly string[] = []
+
+/** Answers a request that is refused; any other is on its way. */
+function settle(exchange: Exchange, refusal: Refusal | undefined): void {
+  if (refusal === undefined) return
+  const { peer } = exchange
+  // A certificate that the handshake did not verify never will be on this connection: OpenSSL checked it against the CAs
+  // of then, and checks it against those of now on a new one. (kube-apiserver closes connections on every 401.)
+  if (refusal.refused === 'unauthorized' && peer.certificate?.verified === false) peer.drain()
+  respond(exchange, refusal)
+}
+
+/** Goes on when the answer is there: that is then the moment of the decision. */
+function wait<T>(exchange: Exchange, pending: Promise<T>, next: (known: T) => Refusal | undefined): undefined {
+  pending
+    .then((known) => {
+      exchange.nowMs = exchange.gw.clock.now()
+      exchange.monotonicMs = exchange.gw.clock.monotonic()
+      settle(exchange, next(known))
+    })
+    .catch((error: unknown) => onBug(exchange, error))
 }
 
 /** exec, attach and port-forward are nothing without an upgrade; a proxied request may be an ordinary one. */
 function needsUpgrade(info: RequestInfo): boolean {
   if (!info.isResourceRequest || info.resource !== 'pods') return false
   return info.subresource === 'exec' || info.subresource === 'attach' || info.subresource === 'portforward'
-}
-
-function startRecord(gw: Gateway, peer: Peer, head: HeaderList): RequestRecord {
-  const record = createRecord()
-  record.startMs = gw.clock.monotonic()
-  record.startWallMs = gw.clock.now()
-  record.protocol = peer.protocol
-  record.remoteAddress = peer.remoteAddress
-  for (let i = 0; i + 1 < head.length; i += 2) {
-    const value = head[i + 1] ?? ''
-    switch (head[i]) {
-      case ':method':
-        record.method = value
-        break
-      case ':path':
-        record.target = value
-        break
-      case ':authority':
-        record.host = value
-        break
-      case 'host':
-        if (record.host === '') record.host = value
-        break
-      case 'user-agent':
-        record.userAgent = value
-        break
-      case 'audit-id':
-        record.auditId = value
-        break
-      default:
-    }
-  }
-  if (!isUsableAuditId(record.auditId)) record.auditId = gw.uuid()
-  return record
-}
-
-const MAX_AUDIT_ID = 128
-
-/** As kube-apiserver takes it from the client; anything that could not be a log field is replaced. */
-function isUsableAuditId(id: string): boolean {
-  return id !== '' && id.length <= MAX_AUDIT_ID && /^[\x21-\x7e]+$/.test(id)
 }
 
 function describe(record: RequestRecord, info: RequestInfo): void {
@@ -217,11 +201,15 @@ function identify(record: RequestRecord, requestor: Authenticated, caller: Authe
 }
 
 /** A bug is logged with its stack and shown to the client without. */
-function onBug(gw: Gateway, stream: Stream, body: RequestBody, record: RequestRecord, error: unknown): void {
+function onBug(exchange: Exchange, error: unknown): void {
+  const { gw, record } = exchange
   gw.log.error('request failed inside the gateway', { error, auditId: record.auditId, cluster: record.cluster })
+  if (exchange.phase === 'over') return
+  exchange.upstream?.cancel()
   if (record.code !== 0) {
-    stream.reset('internal')
+    exchange.client.reset('internal')
+    exchange.end()
     return
   }
-  respond(stream, body, record, refuse('internal', 'the gateway failed; its log has the details under this Audit-ID'))
+  respond(exchange, refuse('internal', 'the gateway failed; its log has the details under this Audit-ID'))
 }

@@ -1,200 +1,176 @@
-// Upgrades (exec, attach, port-forward, cp, WebSocket): the same decisions and the same header function as any request, then
+// Upgrades (exec, attach, port-forward, cp, WebSocket): the same decisions and the same header fields as any request, then
 // two sockets joined. Authorised before dialling: the identity cannot change later.
 
-import type { RequestRecord } from '../api/request-record.ts'
-import type { HeaderList, Stream, StreamEvents } from '../api/stream.ts'
+import type { HeaderList, Stream } from '../api/stream.ts'
 import type { ClientUpgrade } from '../api/upgrade.ts'
 import { clientResponseHeaders, headerValue } from '../core/hop-headers.ts'
 import { refuse } from '../core/refusal.ts'
+import { UPSTREAM_PSEUDO } from '../core/request-head.ts'
 import { tryRetry } from '../core/retry-budget.ts'
 import { noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
 import { warningValue } from '../core/warning.ts'
-import { type Splice, spliceUpgrade } from '../io/upgrade-splice.ts'
-import type { RunningRequest } from '../state/running.ts'
-import type { Permit } from './admit.ts'
-import type { Gateway } from './gateway.ts'
-import type { OutgoingRequest } from './outgoing.ts'
-import type { RequestBody } from './request-body.ts'
+import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upgrade-splice.ts'
+import type { Endpoint } from '../state/endpoints.ts'
+import { nothingSent, type Permit, watchStarted } from './admit.ts'
+import type { Exchange, UpstreamHalf } from './exchange.ts'
+import type { Authenticated } from './identity.ts'
 import { respond } from './respond.ts'
-import { type Selected, type Selection, selectEndpoint } from './select-endpoint.ts'
-
-export interface Upgrading {
-  readonly client: ClientUpgrade
-  /** For every answer but 101. */
-  readonly answer: Stream
-  readonly body: RequestBody
-  readonly record: RequestRecord
-  readonly request: OutgoingRequest
-  /** The protocol asked for, as the client wrote it. */
-  readonly protocol: string
-  readonly selection: Selection
-}
+import { selectEndpoint } from './select-endpoint.ts'
 
 const SWITCHING_PROTOCOLS = 101
 const EMPTY = Buffer.alloc(0)
+const NOBODY: readonly string[] = []
 
-/** Resolves when the connection is over, or the request was answered. Never rejects. */
-export function upgrade(gw: Gateway, upgrading: Upgrading, permit: Permit): Promise<void> {
-  return new Promise((resolve) => {
-    const exchange = new UpgradeExchange(gw, upgrading, permit, resolve)
-    gw.running.add(exchange)
-    exchange.start()
-  })
+/** The exchange is over when the connection is, or when the request was answered. Only admission makes a permit. */
+export function upgrade(exchange: Exchange, client: ClientUpgrade, permit: Permit, caller: Authenticated): void {
+  exchange.gw.running.add(exchange)
+  exchange.phase = 'upgrading'
+  if (send(exchange, client, permit, caller, NOBODY)) return
+  nothingSent(permit)
+  respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
 }
 
-class UpgradeExchange implements RunningRequest {
-  readonly #gw: Gateway
-  readonly #upgrading: Upgrading
+function send(
+  exchange: Exchange,
+  client: ClientUpgrade,
+  permit: Permit,
+  caller: Authenticated,
+  tried: readonly string[],
+): boolean {
+  const { gw, record, target } = exchange
+  const nowMs = gw.clock.monotonic()
+  const endpoint = selectEndpoint(gw, permit, nowMs, tried)
+  const connections = endpoint === undefined ? undefined : gw.upstreams.get(permit.cluster.name, endpoint.url)
+  if (endpoint === undefined || connections === undefined) return false
+  record.endpoint = endpoint.url
+  record.attempts++
+  const attempt = new UpgradeAttempt(exchange, client, permit, caller, endpoint, tried, nowMs)
+  exchange.upstream = attempt
+  const fields = outgoingFields(exchange, permit, caller, endpoint)
+  attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, attempt)
+  return true
+}
+
+/** Ours behind the client's, so that no client field can stand in for them. */
+function outgoingFields(
+  { head, record }: Exchange,
+  permit: Permit,
+  caller: Authenticated,
+  { url }: Endpoint,
+): HeaderList {
+  return [
+    'host',
+    url.slice(url.indexOf('//') + 2),
+    ...head.fields.slice(UPSTREAM_PSEUDO),
+    ...caller.credentials(permit.cluster.client).list,
+    'audit-id',
+    record.auditId,
+    'connection',
+    'Upgrade',
+    'upgrade',
+    head.upgrade,
+  ]
+}
+
+class UpgradeAttempt implements SpliceEvents, UpstreamHalf {
+  /** What the client sends is spliced, or ignored. */
+  readonly stream: Stream | undefined = undefined
+  splice: Splice | undefined = undefined
+  readonly #exchange: Exchange
+  readonly #client: ClientUpgrade
   readonly #permit: Permit
-  readonly #done: () => void
-  readonly #tried = new Set<string>()
-  #endpoint: Selected | undefined
-  #splice: Splice | undefined
-  #switched = false
-  #over = false
-  #sentAtMs = 0
-  readonly longRunning = true
+  readonly #caller: Authenticated
+  readonly #endpoint: Endpoint
+  readonly #tried: readonly string[]
+  readonly #sentAtMs: number
+  #counted = true
 
-  constructor(gw: Gateway, upgrading: Upgrading, permit: Permit, done: () => void) {
-    this.#gw = gw
-    this.#upgrading = upgrading
+  constructor(
+    exchange: Exchange,
+    client: ClientUpgrade,
+    permit: Permit,
+    caller: Authenticated,
+    endpoint: Endpoint,
+    tried: readonly string[],
+    nowMs: number,
+  ) {
+    this.#exchange = exchange
+    this.#client = client
     this.#permit = permit
-    this.#done = done
+    this.#caller = caller
+    this.#endpoint = endpoint
+    this.#tried = tried
+    this.#sentAtMs = nowMs
+    endpoint.started()
   }
 
-  get cluster(): string {
-    return this.#upgrading.record.cluster
-  }
-
-  get endpoint(): string {
-    return this.#upgrading.record.endpoint
-  }
-
-  start(): void {
-    if (!this.#send()) {
-      this.#permit.nothingSent()
-      this.#refuse('no-endpoint')
-      return
-    }
-    this.#upgrading.body.drainTo(this.#fromClient)
-  }
-
-  /** Of the client only its going matters here: what it sends is spliced, or ignored. */
-  readonly #fromClient: StreamEvents = {
-    onHeaders: () => undefined,
-    onBody: () => undefined,
-    onTrailers: () => undefined,
-    onDrained: () => undefined,
-    onReset: () => this.#onClientGone(),
-  }
-
-  /** Before the sockets were joined nobody else tells it; afterwards the splice does. */
-  #onClientGone(): void {
-    if (this.#over || this.#switched) return
-    this.#upgrading.record.aborted = 'client'
-    this.cut()
-  }
-
-  #send(): boolean {
-    const { selection, record, request, protocol, client } = this.#upgrading
-    const selected = selectEndpoint(this.#gw, selection, this.#tried)
-    if (selected === undefined) return false
-    this.#endpoint = selected
-    const { url } = selected.endpoint
-    this.#tried.add(url)
-    record.endpoint = url
-    record.attempts++
-    selected.endpoint.started()
-    this.#sentAtMs = this.#gw.clock.monotonic()
-    const authority = url.slice(url.indexOf('//') + 2)
-    const fields: HeaderList = ['host', authority, ...request.fields, 'connection', 'Upgrade', 'upgrade', protocol]
-    this.#splice = spliceUpgrade(selected.upstream, request.method, request.target, fields, client, {
-      onSwitched: () => this.#onSwitched(),
-      onResponse: (head) => this.#onResponse(head),
-      onBody: (chunk) => {
-        record.responseBytes += chunk.length
-        this.#upgrading.answer.body(chunk, false)
-      },
-      onBodyEnd: () => {
-        this.#upgrading.answer.body(EMPTY, true)
-        this.#close()
-      },
-      onFailed: (error, sent) => this.#onFailed(error, sent),
-      onClosed: (fromClient, toClient) => {
-        record.requestBytes = fromClient
-        record.responseBytes = toClient
-        this.#close()
-      },
-    })
-    return true
-  }
-
-  #answered(record: RequestRecord): void {
-    const nowMs = this.#gw.clock.monotonic()
+  #answered(code: number): void {
+    const { gw, record } = this.#exchange
+    const nowMs = gw.clock.monotonic()
+    record.code = code
     record.ttfbMs = nowMs - record.startMs
     record.upstreamMs = nowMs - this.#sentAtMs
   }
 
-  #onSwitched(): void {
-    this.#switched = true
-    const { record, selection } = this.#upgrading
-    record.code = SWITCHING_PROTOCOLS
-    this.#answered(record)
-    this.#permit.watchStarted()
-    this.#gw.events.responseStarted(record)
-    if (this.#endpoint !== undefined)
-      selection.live.endpoints.onSuccess(this.#endpoint.endpoint, this.#gw.clock.monotonic())
+  onSwitched(): void {
+    const exchange = this.#exchange
+    exchange.phase = 'upgraded'
+    this.#answered(SWITCHING_PROTOCOLS)
+    watchStarted(this.#permit)
+    exchange.gw.events.responseStarted(exchange.record)
+    this.#permit.live.endpoints.onSuccess(this.#endpoint, exchange.gw.clock.monotonic())
   }
 
-  #onResponse(head: HeaderList): void {
-    const { record, answer } = this.#upgrading
-    record.code = Number(head[1])
-    this.#answered(record)
+  onResponse(head: HeaderList): void {
+    const { client, record } = this.#exchange
+    this.#answered(Number(head[1]))
     const fields = clientResponseHeaders(head)
     if (headerValue(fields, 'audit-id') === undefined) fields.push('audit-id', record.auditId)
     for (const warning of this.#permit.warnings) fields.push('warning', warningValue(warning))
-    answer.headers(fields, false)
+    client.headers(fields, false)
+  }
+
+  onBody(chunk: Buffer): void {
+    this.#exchange.record.responseBytes += chunk.length
+    this.#exchange.client.body(chunk, false)
+  }
+
+  onBodyEnd(): void {
+    this.#exchange.client.body(EMPTY, true)
+    this.#exchange.end()
   }
 
   /** Only a request of which no byte was sent may go to another endpoint. */
-  #onFailed(error: Error, sent: boolean): void {
-    const { selection, record, body } = this.#upgrading
-    this.#leaveEndpoint()
-    this.#gw.log.debug('upgrade failed', { cluster: record.cluster, endpoint: record.endpoint, error: error.message })
-    const nowMs = this.#gw.clock.monotonic()
-    if (!sent && !body.gone && tryRetry(selection.live.retryBudget, nowMs) && this.#send()) {
-      this.#gw.events.retried(record.cluster, 'refused')
-      return
+  onFailed(error: Error, sent: boolean): void {
+    const exchange = this.#exchange
+    const { gw, record } = exchange
+    if (exchange.phase === 'over') return
+    this.leave()
+    gw.log.debug('upgrade failed', { cluster: record.cluster, endpoint: record.endpoint, error: error.message })
+    if (!sent && !exchange.gone && tryRetry(this.#permit.live.retryBudget, gw.clock.monotonic())) {
+      const tried = [...this.#tried, this.#endpoint.url]
+      if (send(exchange, this.#client, this.#permit, this.#caller, tried)) {
+        gw.events.retried(record.cluster, 'refused')
+        return
+      }
     }
-    this.#refuse('upgrade-failed')
+    respond(exchange, refuse('upgrade-failed', upstreamFailedMessage(record.cluster)))
   }
 
-  #refuse(reason: 'no-endpoint' | 'upgrade-failed'): void {
-    const { answer, body, record } = this.#upgrading
-    const message = reason === 'no-endpoint' ? noEndpointMessage(record.cluster) : upstreamFailedMessage(record.cluster)
-    respond(answer, body, record, refuse(reason, message))
-    this.#close()
+  onClosed(fromClient: number, toClient: number): void {
+    const { record } = this.#exchange
+    record.requestBytes = fromClient
+    record.responseBytes = toClient
+    this.#exchange.end()
   }
 
-  finish(): void {
-    this.cut()
+  cancel(): void {
+    this.splice?.cut()
   }
 
-  cut(): void {
-    this.#splice?.cut()
-    this.#close()
-  }
-
-  #leaveEndpoint(): void {
-    if (this.#endpoint !== undefined) this.#endpoint.endpoint.ended()
-    this.#endpoint = undefined
-  }
-
-  #close(): void {
-    if (this.#over) return
-    this.#over = true
-    this.#leaveEndpoint()
-    this.#gw.running.remove(this)
-    this.#done()
+  leave(): void {
+    if (!this.#counted) return
+    this.#counted = false
+    this.#endpoint.ended()
   }
 }

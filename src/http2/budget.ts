@@ -54,3 +54,22 @@ export const WINDOW_UPDATES: BudgetSize = { burst: 10_000, perSecond: 500 }
 export const WINDOW_UPDATES_PER_DATA = 16
 /** PRIORITY and frames of unknown types: they have no effect, and cost us. */
 export const IGNORED_FRAMES: BudgetSize = { burst: 1000, perSecond: 100 }
+
+/** The budgets of one peer. */
+export class PeerBudgets {
+  readonly resets: Budget
+  readonly settings: Budget
+  readonly pings: Budget
+  readonly emptyFrames: Budget
+  readonly windowUpdates: Budget
+  readonly ignored: Budget
+
+  constructor(nowMs: number) {
+    this.resets = new Budget(RESETS, nowMs)
+    this.settings = new Budget(SETTINGS_FRAMES, nowMs)
+    this.pings = new Budget(PINGS, nowMs)
+    this.emptyFrames = new Budget(EMPTY_FRAMES, nowMs)
+    this.windowUpdates = new Budget(WINDOW_UPDATES, nowMs)
+    this.ignored = new Budget(IGNORED_FRAMES, nowMs)
+  }
+}

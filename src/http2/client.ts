@@ -24,6 +24,7 @@ const { CANCEL, PROTOCOL_ERROR, STREAM_CLOSED, LARGEST_STREAM_ID } = frame
 const ASSUMED_MAX_STREAMS = 100
 
 export class ClientConnection extends Connection {
+  protected override readonly isServer = false
   readonly #events: ClientEvents
   #nextStream = 1
   /** Of HEAD: the answer has no body, whatever its `content-length` says (RFC 9110 section 9.3.2). */
@@ -36,9 +37,9 @@ export class ClientConnection extends Connection {
     events: ClientEvents,
     nowMs: number,
   ) {
-    super(limits, counters, driver, 0, nowMs)
+    super(limits, counters, driver, '', nowMs)
     this.#events = events
-    this.output.append(Buffer.from(frame.PREFACE, 'latin1'))
+    this.sender.preface()
     this.sendSettings([
       frame.HEADER_TABLE_SIZE,
       limits.headerTableBytes,
@@ -85,7 +86,7 @@ export class ClientConnection extends Connection {
       stream.ending = true
       stream.localEnded = true
     }
-    this.writeHead(id, head, shared?.encoded, end)
+    this.sender.head(id, head, shared?.encoded, end)
     return stream
   }
 
@@ -145,7 +146,7 @@ export class ClientConnection extends Connection {
 
   #onUnknownStream(id: number): void {
     if (this.isIdle(id)) this.fail(PROTOCOL_ERROR, 'HEADERS on a stream that was not opened')
-    else if (!this.wasResetByUs(id)) {
+    else if (!this.closedStreams.wasResetByUs(id)) {
       this.sendReset(id, STREAM_CLOSED)
       this.countBlame()
     }

@@ -299,6 +299,18 @@ describe('server: a request', () => {
     })
   }
 
+  it('that was reset long ago may still get trailers', () => {
+    const side = new Server()
+    side.send(side.head(1, POST))
+    side.request(0).stream.reset('internal')
+    for (let i = 1; i < 200; i++) {
+      side.send(side.head(2 * i + 1, GET, END))
+      side.request(i).stream.headers(OK, true)
+    }
+    side.send(side.head(1, ['x-sum', '1'], END))
+    assert.equal(side.closed, undefined)
+  })
+
   it('by CONNECT is not implemented', () => {
     const side = new Server()
     side.send(side.head(1, [':method', 'CONNECT', ':authority', 'a:1'], END))
@@ -492,6 +504,16 @@ describe('the end of a connection', () => {
     assert.equal(side.connection.closed, false)
     side.request(1).stream.headers(OK, true)
     assert.equal(side.closed?.code, frame.NO_ERROR)
+  })
+
+  it('ends when its last stream is reset after the last GOAWAY', () => {
+    const side = new Server()
+    side.send(side.head(1, GET, END))
+    side.connection.drain(0)
+    side.connection.tick(1500)
+    assert.equal(side.connection.closed, false)
+    side.send(frameOf(frame.RST_STREAM, 0, 1, uint32(frame.CANCEL)))
+    assert.equal(side.connection.closed, true)
   })
 
   it('drains without an answer to PING', () => {

@@ -2,23 +2,16 @@
 // begins and what its heads must hold is in server.ts and client.ts.
 
 import type { HeaderList } from '../api/stream.ts'
-import {
-  Budget,
-  EMPTY_FRAMES,
-  IGNORED_FRAMES,
-  PINGS,
-  RESETS,
-  SETTINGS_FRAMES,
-  WINDOW_UPDATES,
-  WINDOW_UPDATES_PER_DATA,
-} from './budget.ts'
+import { PeerBudgets } from './budget.ts'
+import { ClosedStreams } from './closed-streams.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
+import { FrameReader, type FrameSink } from './frame-reader.ts'
 import * as frame from './frames.ts'
+import { HeaderBlock } from './header-block.ts'
 import { COMPRESSION, HpackDecoder, MALFORMED } from './hpack-decoder.ts'
-import { encodeBound, HpackEncoder } from './hpack-encoder.ts'
 import type { Http2Limits } from './limits.ts'
-import { Output } from './output.ts'
-import { ANY_LENGTH, type Http2Stream, NOBODY, resetReason } from './stream.ts'
+import { Sender, type SenderHost } from './sender.ts'
+import { ANY_LENGTH, type Http2Stream, NOBODY, resetReason, type StreamCarrier } from './stream.ts'
 
 /** Who moves the bytes: src/io/http2-socket.ts. */
 export interface ConnectionDriver {
@@ -28,32 +21,27 @@ export interface ConnectionDriver {
   onClosed(code: number, message: string): void
 }
 
-const { DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION } = frame
-const { FLAG_END_STREAM, FLAG_ACK, FLAG_END_HEADERS, FLAG_PADDED, FLAG_PRIORITY, FRAME_HEADER_BYTES } = frame
+const { HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION } = frame
+const { FLAG_END_STREAM, FLAG_ACK, FLAG_END_HEADERS, FLAG_PADDED, FLAG_PRIORITY } = frame
 const { NO_ERROR, PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, STREAM_CLOSED, COMPRESSION_ERROR } = frame
 const { ENHANCE_YOUR_CALM, INTERNAL_ERROR, SETTINGS_TIMEOUT, LARGEST_WINDOW_BYTES } = frame
 
 const EMPTY = Buffer.alloc(0)
-/** Above this much unsent, bodies wait in their streams, so that they are counted, and heads of other streams go first. */
-const OUTPUT_HIGH_BYTES = 64 * 1024
-/** A block of the largest size in full frames, and as many again for peers that split as they like. */
-const MAX_CONTINUATIONS = 128
-/** Closed streams that are remembered: what is still on its way for them is no offence. */
-const REMEMBERED_STREAMS = 128
+/** A header block may be this much larger than the list that it stands for. */
+const BLOCK_SLACK_BYTES = 64 * 1024
 /** Payload of our PINGs: those that ask for life, and the one between the two steps of GOAWAY. */
 const PING_KEEPALIVE = 0x706f7274
 const PING_DRAIN = 0x64726169
 /** The second step of GOAWAY follows the answer to a PING, or comes after this time without one. */
 const DRAIN_STEP_MS = 1000
 
-export abstract class Connection {
+export abstract class Connection implements StreamCarrier, FrameSink, SenderHost {
   protected readonly limits: Http2Limits
   protected readonly counters: Http2Counters
   protected readonly driver: ConnectionDriver
   protected readonly streams: Map<number, Http2Stream> = new Map()
-  protected readonly output: Output = new Output()
   protected readonly decoder: HpackDecoder
-  protected readonly encoder: HpackEncoder = new HpackEncoder()
+  protected readonly sender: Sender
   protected nowMs: number
   /** No more input is looked at; `closed` when the driver was told, too. */
   protected over = false
@@ -63,16 +51,15 @@ export abstract class Connection {
   protected peerGoaway = false
   /** The peer's settings. */
   protected peerWindowBytes: number = frame.DEFAULT_WINDOW_BYTES
-  protected peerFrameBytes: number = frame.DEFAULT_FRAME_BYTES
   protected peerMaxStreams: number = Number.POSITIVE_INFINITY
   /** The peer's first SETTINGS have come. */
   protected settled = false
   /** At least so much is given back to the peer at a time. */
   readonly streamUpdateBytes: number
   readonly #connectionUpdateBytes: number
-  readonly #prefaceBytes: number
-  #prefaceSeen = 0
-  #sendWindow: number = frame.DEFAULT_WINDOW_BYTES
+  readonly #reader: FrameReader
+  readonly #budgets: PeerBudgets
+  protected readonly closedStreams: ClosedStreams = new ClosedStreams()
   #receiveWindow: number
   #taken = 0
   #settingsAcked = false
@@ -82,45 +69,14 @@ export abstract class Connection {
   #drainedMs = 0
   /** GOAWAY with the last stream that is served has been sent. */
   #goawayDone = false
-  // A frame that has come in part; DATA is not held but passed on.
-  #held: Buffer = EMPTY
-  #heldBytes = 0
-  #heldNeed = 0
-  #heldSinceMs = 0
-  // The DATA frame that is being read.
-  #dataLeft = 0
-  #dataPad = 0
-  #dataPadUnread = false
-  #dataEnd = false
+  /** Who gets the DATA frame that is being read, and whether it is the last. */
   #dataStream: Http2Stream | undefined
-  // The header block that is being read.
-  #blockStream = 0
-  #blockEnd = false
-  #blockParts: Buffer[] | undefined
-  #blockBytes = 0
-  #blockFrames = 0
+  #dataEnd = false
+  readonly #block: HeaderBlock = new HeaderBlock()
   /** The stream depends on itself (RFC 7540 section 5.3.1): RFC 9113 dropped priorities, but not every peer has. */
   #blockBroken = false
-  /** Streams with data to send and a window for it, in turn. */
-  readonly #ready: Http2Stream[] = []
-  #readyAt = 0
-  #signalled = false
-  readonly #closedStreams: Int32Array = new Int32Array(REMEMBERED_STREAMS)
-  #closedAt = 0
-  readonly #resets: Budget
-  readonly #settingsFrames: Budget
-  readonly #pings: Budget
-  readonly #emptyFrames: Budget
-  readonly #windowUpdates: Budget
-  readonly #ignored: Budget
 
-  constructor(
-    limits: Http2Limits,
-    counters: Http2Counters,
-    driver: ConnectionDriver,
-    prefaceBytes: number,
-    nowMs: number,
-  ) {
+  constructor(limits: Http2Limits, counters: Http2Counters, driver: ConnectionDriver, preface: string, nowMs: number) {
     this.limits = limits
     this.counters = counters
     this.driver = driver
@@ -129,15 +85,11 @@ export abstract class Connection {
     this.streamUpdateBytes = limits.streamWindowBytes >> 1
     this.#connectionUpdateBytes = limits.connectionWindowBytes >> 1
     this.#receiveWindow = limits.connectionWindowBytes
-    this.#prefaceBytes = prefaceBytes
+    this.#reader = new FrameReader(this, limits.maxFrameBytes, preface)
+    this.#budgets = new PeerBudgets(nowMs)
+    this.sender = new Sender(this, this.#budgets.windowUpdates)
     this.#startedMs = nowMs
     this.#lastReceivedMs = nowMs
-    this.#resets = new Budget(RESETS, nowMs)
-    this.#settingsFrames = new Budget(SETTINGS_FRAMES, nowMs)
-    this.#pings = new Budget(PINGS, nowMs)
-    this.#emptyFrames = new Budget(EMPTY_FRAMES, nowMs)
-    this.#windowUpdates = new Budget(WINDOW_UPDATES, nowMs)
-    this.#ignored = new Budget(IGNORED_FRAMES, nowMs)
     counters.connectionsOpened++
   }
 
@@ -150,10 +102,12 @@ export abstract class Connection {
   }
 
   get hasOutput(): boolean {
-    return this.output.bytes > 0 || (this.#sendWindow > 0 && this.#readyAt < this.#ready.length)
+    return this.sender.hasOutput
   }
 
   // === what differs between the sides ===
+
+  protected abstract readonly isServer: boolean
 
   /** A whole header block; `outcome` is the decoder's. */
   protected abstract onHead(id: number, end: boolean, outcome: number): void
@@ -170,88 +124,17 @@ export abstract class Connection {
     if (this.over) return
     this.nowMs = nowMs
     this.#lastReceivedMs = nowMs
-    let at = 0
-    if (this.#prefaceSeen < this.#prefaceBytes) {
-      at = this.#readPreface(chunk)
-      if (at < 0) return
-    }
-    while (at < chunk.length && !this.over) {
-      if (this.#dataLeft > 0) at = this.#readData(chunk, at)
-      else if (this.#heldBytes > 0 || chunk.length - at < FRAME_HEADER_BYTES) at = this.#hold(chunk, at)
-      else at = this.#readFrame(chunk, at)
-    }
-    if (this.output.bytes > this.limits.maxBacklogBytes && !this.over) this.#abuse('slowRead')
+    this.#reader.read(chunk, nowMs)
+    if (this.sender.bytes > this.limits.maxBacklogBytes && !this.over) this.#abuse('slowRead')
   }
 
-  #readPreface(chunk: Buffer): number {
-    let at = 0
-    while (at < chunk.length && this.#prefaceSeen < this.#prefaceBytes) {
-      if (chunk[at] !== frame.PREFACE.charCodeAt(this.#prefaceSeen)) {
-        this.fail(PROTOCOL_ERROR, 'invalid connection preface')
-        return -1
-      }
-      at++
-      this.#prefaceSeen++
-    }
-    return at
+  onFrameError(code: number, message: string): void {
+    this.fail(code, message)
   }
 
-  /** At least a frame header is there, nothing is held. */
-  #readFrame(chunk: Buffer, at: number): number {
-    const length = ((chunk[at] ?? 0) << 16) | ((chunk[at + 1] ?? 0) << 8) | (chunk[at + 2] ?? 0)
-    if (length > this.limits.maxFrameBytes) return this.#tooLong(chunk.length)
-    const payload = at + FRAME_HEADER_BYTES
-    if (chunk[at + 3] === DATA) {
-      this.#startData(length, chunk[at + 4] ?? 0, frame.readUint32(chunk, at + 5) & LARGEST_WINDOW_BYTES)
-      return payload
-    }
-    if (chunk.length - payload < length) return this.#hold(chunk, at)
-    this.#onFrame(chunk, at, length)
-    return payload + length
-  }
-
-  #tooLong(end: number): number {
-    this.fail(FRAME_SIZE_ERROR, 'frame above SETTINGS_MAX_FRAME_SIZE')
-    return end
-  }
-
-  /** Keeps what has come of a frame until all of it is there; of DATA, only until its header is. */
-  #hold(chunk: Buffer, from: number): number {
-    let at = from
-    if (this.#heldBytes === 0) {
-      this.#heldSinceMs = this.nowMs
-      this.#heldNeed = FRAME_HEADER_BYTES
-      this.#held = Buffer.allocUnsafe(FRAME_HEADER_BYTES)
-    }
-    for (;;) {
-      const size = Math.min(this.#heldNeed - this.#heldBytes, chunk.length - at)
-      chunk.copy(this.#held, this.#heldBytes, at, at + size)
-      at += size
-      this.#heldBytes += size
-      if (this.#heldBytes < this.#heldNeed) return at
-      const held = this.#held
-      const length = ((held[0] ?? 0) << 16) | ((held[1] ?? 0) << 8) | (held[2] ?? 0)
-      if (length > this.limits.maxFrameBytes) return this.#tooLong(chunk.length)
-      if (held[3] === DATA || this.#heldNeed === FRAME_HEADER_BYTES + length) {
-        this.#held = EMPTY
-        this.#heldBytes = 0
-        if (held[3] === DATA) this.#startData(length, held[4] ?? 0, frame.readUint32(held, 5) & LARGEST_WINDOW_BYTES)
-        else this.#onFrame(held, 0, length)
-        return at
-      }
-      this.#heldNeed = FRAME_HEADER_BYTES + length
-      this.#held = Buffer.allocUnsafe(this.#heldNeed)
-      held.copy(this.#held, 0, 0, FRAME_HEADER_BYTES)
-    }
-  }
-
-  /** A whole frame other than DATA, its header at `at`. */
-  #onFrame(bytes: Buffer, at: number, length: number): void {
-    const type = bytes[at + 3] ?? 0
-    const flags = bytes[at + 4] ?? 0
-    const id = frame.readUint32(bytes, at + 5) & LARGEST_WINDOW_BYTES
-    const payload = at + FRAME_HEADER_BYTES
-    if (this.#blockStream !== 0 && (type !== CONTINUATION || id !== this.#blockStream)) {
+  onFrame(type: number, flags: number, id: number, bytes: Buffer, payload: number, length: number): void {
+    const block = this.#block.stream
+    if (block !== 0 && (type !== CONTINUATION || id !== block)) {
       this.fail(PROTOCOL_ERROR, 'a header block was not continued')
       return
     }
@@ -289,40 +172,35 @@ export abstract class Connection {
         return
       default:
         // RFC 9113 section 4.1: unknown types are ignored.
-        if (!this.#ignored.take(this.nowMs)) this.#abuse('unknownFrames')
+        if (!this.#budgets.ignored.take(this.nowMs)) this.#abuse('unknownFrames')
     }
   }
 
   // === DATA ===
 
-  #startData(length: number, flags: number, id: number): void {
-    if (!this.settled || this.#blockStream !== 0 || id === 0) {
+  onDataStart(length: number, flags: number, id: number): boolean {
+    if (!this.settled || this.#block.stream !== 0 || id === 0) {
       this.fail(PROTOCOL_ERROR, 'DATA where none may be')
-      return
+      return false
     }
     if (length > this.#receiveWindow) {
       this.fail(FLOW_CONTROL_ERROR, 'DATA above the window of the connection')
-      return
+      return false
     }
     this.#receiveWindow -= length
     if (this.limits.connectionCredit === 'at-once') this.#giveBack(length)
     const end = (flags & FLAG_END_STREAM) !== 0
-    if (length === 0 && !end && !this.#emptyFrames.take(this.nowMs)) {
+    if (length === 0 && !end && !this.#budgets.emptyFrames.take(this.nowMs)) {
       this.#abuse('emptyFrames')
-      return
+      return false
     }
-    const padded = (flags & FLAG_PADDED) !== 0
-    if (padded && length === 0) {
+    if (length === 0 && (flags & FLAG_PADDED) !== 0) {
       this.fail(FRAME_SIZE_ERROR, 'padded DATA without a padding length')
-      return
+      return false
     }
-    this.#dataStream = this.#streamForData(id, length)
-    if (this.over) return
-    this.#dataLeft = length
-    this.#dataPad = 0
-    this.#dataPadUnread = padded
     this.#dataEnd = end
-    if (length === 0) this.#finishData()
+    this.#dataStream = this.#streamForData(id, length)
+    return !this.over
   }
 
   /** Who gets the data; undefined = nobody, and they only count. */
@@ -337,6 +215,11 @@ export abstract class Connection {
       this.blame(stream, STREAM_CLOSED)
       return undefined
     }
+    // A response begins with its head (RFC 9113 section 8.1); a request's stream was opened by it.
+    if (!stream.answered && !this.isServer) {
+      this.blame(stream, PROTOCOL_ERROR)
+      return undefined
+    }
     if (length > stream.receiveWindow) {
       this.blame(stream, FLOW_CONTROL_ERROR)
       return undefined
@@ -345,38 +228,12 @@ export abstract class Connection {
     return stream
   }
 
-  #readData(chunk: Buffer, from: number): number {
-    let at = from
-    if (this.#dataPadUnread) {
-      const pad = chunk[at++] ?? 0
-      this.#dataLeft--
-      if (pad > this.#dataLeft) {
-        this.fail(PROTOCOL_ERROR, 'padding as long as the frame or longer')
-        return chunk.length
-      }
-      this.#dataPadUnread = false
-      this.#dataPad = pad
-      this.#skipPadding(pad + 1)
-    }
-    const body = Math.min(this.#dataLeft - this.#dataPad, chunk.length - at)
-    if (body > 0) {
-      this.#dataLeft -= body
-      this.#deliver(chunk, at, at + body)
-      at += body
-      if (this.over) return chunk.length
-    }
-    const rest = Math.min(this.#dataLeft, chunk.length - at)
-    if (this.#dataLeft === this.#dataPad && rest > 0) {
-      this.#dataLeft -= rest
-      this.#dataPad -= rest
-      at += rest
-    }
-    if (this.#dataLeft === 0) this.#finishData()
-    return at
-  }
-
   /** Padding counts in flow control (RFC 9113 section 6.1), and nobody will take it. */
-  #skipPadding(bytes: number): void {
+  onPadding(bytes: number, all: boolean): void {
+    if (all && !this.#dataEnd && !this.#budgets.emptyFrames.take(this.nowMs)) {
+      this.#abuse('emptyFrames')
+      return
+    }
     const stream = this.#dataStream
     if (stream !== undefined && !stream.dead) {
       stream.unread += bytes
@@ -384,7 +241,7 @@ export abstract class Connection {
     } else this.onTaken(bytes)
   }
 
-  #deliver(chunk: Buffer, from: number, to: number): void {
+  onDataBytes(chunk: Buffer, from: number, to: number, last: boolean): void {
     const stream = this.#dataStream
     const size = to - from
     if (stream === undefined || stream.dead) {
@@ -399,7 +256,7 @@ export abstract class Connection {
     }
     stream.unread += size
     // With the last bytes of the frame goes the end of the stream: one event less.
-    const end = this.#dataEnd && this.#dataLeft === 0
+    const end = this.#dataEnd && last
     if (end && !this.lengthFits(stream)) return
     if (end) {
       this.#dataEnd = false
@@ -409,7 +266,7 @@ export abstract class Connection {
     if (end) this.afterRemoteEnd(stream)
   }
 
-  #finishData(): void {
+  onDataEnd(): void {
     const stream = this.#dataStream
     this.#dataStream = undefined
     if (!this.#dataEnd || stream === undefined || stream.dead || !this.lengthFits(stream)) return
@@ -469,40 +326,27 @@ export abstract class Connection {
       this.#onBlock(id, end, bytes, from, to)
       return
     }
-    if (to === from && !this.#emptyFrames.take(this.nowMs)) {
+    if (to === from && !this.#budgets.emptyFrames.take(this.nowMs)) {
       this.#abuse('emptyFrames')
       return
     }
-    this.#blockStream = id
-    this.#blockEnd = end
-    this.#blockBytes = to - from
-    this.#blockFrames = 0
-    this.#heldSinceMs = this.nowMs
-    // A copy: a small part of a chunk would keep all of it alive.
-    this.#blockParts = [Buffer.from(bytes.subarray(from, to))]
+    this.#block.begin(id, end, bytes, from, to, this.nowMs)
   }
 
   #onContinuation(bytes: Buffer, payload: number, length: number, flags: number, id: number): void {
-    if (id === 0 || this.#blockStream !== id) {
+    const block = this.#block
+    if (id === 0 || block.stream !== id) {
       this.fail(PROTOCOL_ERROR, 'CONTINUATION without a header block')
       return
     }
-    this.#blockBytes += length
-    if (++this.#blockFrames > MAX_CONTINUATIONS || this.#blockBytes > this.limits.maxHeaderListBytes + 64 * 1024) {
+    if (!block.add(bytes, payload, payload + length, this.limits.maxHeaderListBytes + BLOCK_SLACK_BYTES)) {
       this.#abuse('continuationFlood')
       return
     }
-    const end = (flags & FLAG_END_HEADERS) !== 0
-    if (length === 0 && !end && !this.#emptyFrames.take(this.nowMs)) {
-      this.#abuse('emptyFrames')
-      return
-    }
-    this.#blockParts?.push(Buffer.from(bytes.subarray(payload, payload + length)))
-    if (!end) return
-    const block = Buffer.concat(this.#blockParts ?? [])
-    this.#blockParts = undefined
-    this.#blockStream = 0
-    this.#onBlock(id, this.#blockEnd, block, 0, block.length)
+    if ((flags & FLAG_END_HEADERS) !== 0) {
+      const whole = block.take()
+      this.#onBlock(id, block.end, whole, 0, whole.length)
+    } else if (length === 0 && !this.#budgets.emptyFrames.take(this.nowMs)) this.#abuse('emptyFrames')
   }
 
   #onBlock(id: number, end: boolean, bytes: Buffer, from: number, to: number): void {
@@ -520,7 +364,7 @@ export abstract class Connection {
       this.fail(PROTOCOL_ERROR, 'PRIORITY on stream 0')
       return
     }
-    if (!this.#ignored.take(this.nowMs)) {
+    if (!this.#budgets.ignored.take(this.nowMs)) {
       this.#abuse('priorityFlood')
       return
     }
@@ -546,7 +390,7 @@ export abstract class Connection {
     if (code === frame.REFUSED_STREAM) this.counters.streamsRefused++
     const { events } = stream
     this.kill(stream)
-    if (!this.#resets.take(this.nowMs)) this.#abuse('rapidReset')
+    if (!this.#budgets.resets.take(this.nowMs)) this.#abuse('rapidReset')
     events.onReset(resetReason(code))
     this.closeIfIdle()
   }
@@ -562,14 +406,14 @@ export abstract class Connection {
         return
       }
       this.#settingsAcked = true
-      if (!this.#settingsFrames.take(this.nowMs)) this.#abuse('settingsFlood')
+      if (!this.#budgets.settings.take(this.nowMs)) this.#abuse('settingsFlood')
       return
     }
     if (length % 6 !== 0) {
       this.fail(FRAME_SIZE_ERROR, 'SETTINGS')
       return
     }
-    if (!this.#settingsFrames.take(this.nowMs)) {
+    if (!this.#budgets.settings.take(this.nowMs)) {
       this.#abuse('settingsFlood')
       return
     }
@@ -577,10 +421,7 @@ export abstract class Connection {
       this.#applySetting(((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0), frame.readUint32(bytes, at + 2))
     }
     if (this.over) return
-    this.output.reserve(FRAME_HEADER_BYTES)
-    frame.writeFrameHeader(this.output.buffer, this.output.at, 0, SETTINGS, FLAG_ACK, 0)
-    this.output.advance(FRAME_HEADER_BYTES)
-    this.signal()
+    this.sender.settingsAck()
     this.settled = true
     this.onPeerSettings()
   }
@@ -588,10 +429,10 @@ export abstract class Connection {
   #applySetting(setting: number, value: number): void {
     switch (setting) {
       case frame.HEADER_TABLE_SIZE:
-        this.encoder.setMaxTableBytes(value)
+        this.sender.encoder.setMaxTableBytes(value)
         return
       case frame.ENABLE_PUSH:
-        if (value > 1 || (value === 1 && this.#prefaceBytes === 0)) this.fail(PROTOCOL_ERROR, 'ENABLE_PUSH')
+        if (value > 1 || (value === 1 && !this.isServer)) this.fail(PROTOCOL_ERROR, 'ENABLE_PUSH')
         return
       case frame.MAX_CONCURRENT_STREAMS:
         this.peerMaxStreams = value
@@ -603,7 +444,7 @@ export abstract class Connection {
       case frame.MAX_FRAME_SIZE:
         if (value < frame.DEFAULT_FRAME_BYTES || value > frame.LARGEST_FRAME_BYTES) {
           this.fail(PROTOCOL_ERROR, 'MAX_FRAME_SIZE')
-        } else this.peerFrameBytes = value
+        } else this.sender.frameBytes = value
         return
       case frame.ENABLE_CONNECT_PROTOCOL:
         if (value > 1) this.fail(PROTOCOL_ERROR, 'ENABLE_CONNECT_PROTOCOL')
@@ -636,12 +477,12 @@ export abstract class Connection {
       this.fail(FRAME_SIZE_ERROR, 'PING')
       return
     }
-    if (!this.#pings.take(this.nowMs)) {
+    if (!this.#budgets.pings.take(this.nowMs)) {
       this.#abuse('pingFlood')
       return
     }
     if ((flags & FLAG_ACK) === 0) {
-      this.#sendPing(frame.readUint32(bytes, payload), frame.readUint32(bytes, payload + 4), FLAG_ACK)
+      this.sender.ping(frame.readUint32(bytes, payload), frame.readUint32(bytes, payload + 4), true)
       return
     }
     if (this.drainState === 'announced' && frame.readUint32(bytes, payload) === PING_DRAIN) this.#finishDrain()
@@ -667,7 +508,7 @@ export abstract class Connection {
       this.fail(FRAME_SIZE_ERROR, 'WINDOW_UPDATE')
       return
     }
-    if (!this.#windowUpdates.take(this.nowMs)) {
+    if (!this.#budgets.windowUpdates.take(this.nowMs)) {
       this.#abuse('windowUpdateFlood')
       return
     }
@@ -677,12 +518,9 @@ export abstract class Connection {
         this.fail(PROTOCOL_ERROR, 'WINDOW_UPDATE of 0')
         return
       }
-      this.#sendWindow += increment
-      if (this.#sendWindow > LARGEST_WINDOW_BYTES) {
-        this.fail(FLOW_CONTROL_ERROR, 'window of the connection')
-        return
-      }
-      if (this.#readyAt < this.#ready.length) this.signal()
+      this.sender.window += increment
+      if (this.sender.window > LARGEST_WINDOW_BYTES) this.fail(FLOW_CONTROL_ERROR, 'window of the connection')
+      else this.sender.windowOpened()
       return
     }
     const stream = this.streams.get(id)
@@ -724,10 +562,11 @@ export abstract class Connection {
     this.kill(stream, true)
     this.countBlame()
     events.onReset('protocol')
+    this.closeIfIdle()
   }
 
   protected countBlame(): void {
-    if (!this.#resets.take(this.nowMs)) this.#abuse('madeYouReset')
+    if (!this.#budgets.resets.take(this.nowMs)) this.#abuse('madeYouReset')
   }
 
   #streamError(id: number, code: number): void {
@@ -736,23 +575,20 @@ export abstract class Connection {
       this.blame(stream, code)
       return
     }
+    // RST_STREAM must not be sent on an idle stream (RFC 9113 section 6.4).
+    if (this.isIdle(id)) {
+      this.fail(code, 'PRIORITY of an idle stream')
+      return
+    }
     this.sendReset(id, code)
     this.countBlame()
   }
 
-  /** A frame for a stream that is over: silence if we reset it, since the peer may not know yet. */
+  /** DATA for a stream that is over: silence if we reset it, since the peer may not know yet, or if it is over for long. */
   #onClosedStream(id: number): void {
-    if (this.wasResetByUs(id)) return
+    if (!this.closedStreams.wasEndedByPeer(id)) return
     this.sendReset(id, STREAM_CLOSED)
     this.countBlame()
-  }
-
-  protected wasResetByUs(id: number): boolean {
-    return this.#closedStreams.includes(-id)
-  }
-
-  protected wasClosed(id: number): boolean {
-    return this.#closedStreams.includes(id) || this.#closedStreams.includes(-id)
   }
 
   // === the end of a stream ===
@@ -777,22 +613,13 @@ export abstract class Connection {
 
   #forget(stream: Http2Stream, byUs: boolean): void {
     if (!this.streams.delete(stream.id)) return
-    this.#remember(byUs ? -stream.id : stream.id)
+    this.closedStreams.add(stream.id, byUs)
     this.onTaken(stream.unread)
     stream.unread = 0
     stream.clear()
     stream.events = NOBODY
+    this.sender.forget(stream, this.streams.size)
     this.onStreamGone()
-  }
-
-  /** A stream that we refused without having made one. */
-  protected rememberReset(id: number): void {
-    this.#remember(-id)
-  }
-
-  #remember(signedId: number): void {
-    this.#closedStreams[this.#closedAt] = signedId
-    this.#closedAt = (this.#closedAt + 1) % REMEMBERED_STREAMS
   }
 
   // === out: called by the streams ===
@@ -800,77 +627,21 @@ export abstract class Connection {
   /** A head; a response or, with `end`, all of a message. */
   sendHead(stream: Http2Stream, list: HeaderList, end: boolean): void {
     if (end) stream.ending = true
-    this.writeHead(stream.id, list, undefined, end)
-    if (end) this.#onLocalEnd(stream)
+    this.sender.head(stream.id, list, undefined, end)
+    if (end) this.onEndSent(stream)
   }
 
   sendTrailers(stream: Http2Stream, list: HeaderList): void {
-    this.writeHead(stream.id, list, undefined, true)
-    this.#onLocalEnd(stream)
+    this.sender.head(stream.id, list, undefined, true)
+    this.onEndSent(stream)
   }
 
-  /** HEADERS, with CONTINUATION where the peer's frames are too small. The block is encoded in the order of sending. */
-  protected writeHead(id: number, list: readonly string[], shared: Uint8Array | undefined, end: boolean): void {
-    const { output } = this
-    const bound = encodeBound(list) + (shared?.length ?? 0)
-    if (bound > this.peerFrameBytes) {
-      this.#writeLongHead(id, list, shared, end, bound)
-      return
-    }
-    output.reserve(FRAME_HEADER_BYTES + bound)
-    const { buffer, at } = output
-    let to = this.encoder.encode(list, buffer, at + FRAME_HEADER_BYTES)
-    if (shared !== undefined) {
-      buffer.set(shared, to)
-      to += shared.length
-    }
-    const length = to - at - FRAME_HEADER_BYTES
-    frame.writeFrameHeader(buffer, at, length, HEADERS, FLAG_END_HEADERS | (end ? FLAG_END_STREAM : 0), id)
-    output.advance(to - at)
-    this.signal()
-  }
-
-  #writeLongHead(
-    id: number,
-    list: readonly string[],
-    shared: Uint8Array | undefined,
-    end: boolean,
-    bound: number,
-  ): void {
-    const block = Buffer.allocUnsafe(bound)
-    let size = this.encoder.encode(list, block, 0)
-    if (shared !== undefined) {
-      block.set(shared, size)
-      size += shared.length
-    }
-    for (let from = 0; from === 0 || from < size; from += this.peerFrameBytes) {
-      const length = Math.min(this.peerFrameBytes, size - from)
-      const type = from === 0 ? HEADERS : CONTINUATION
-      const flags = (from + length >= size ? FLAG_END_HEADERS : 0) | (end && from === 0 ? FLAG_END_STREAM : 0)
-      this.#writeFrame(type, flags, id, block.subarray(from, from + length))
-    }
-    this.signal()
-  }
-
-  /** Sends a body at once, when nothing is in its way. */
   sendNow(stream: Http2Stream, chunk: Buffer, end: boolean): boolean {
-    const size = chunk.length
-    if (size > 0) {
-      if (size > stream.sendWindow || size > this.#sendWindow || size > this.peerFrameBytes) return false
-      if (this.output.bytes >= OUTPUT_HIGH_BYTES || this.#readyAt < this.#ready.length) return false
-    } else if (!end) return true
-    this.#writeData(stream, chunk, end)
-    if (end) this.#onLocalEnd(stream)
-    this.signal()
-    return true
+    return this.sender.bodyNow(stream, chunk, end)
   }
 
-  /** The stream has something queued: it takes part in the round when its window is open. */
   schedule(stream: Http2Stream): void {
-    if (stream.scheduled || stream.dead || stream.queued === 0 || stream.sendWindow <= 0) return
-    stream.scheduled = true
-    this.#ready.push(stream)
-    if (this.#sendWindow > 0) this.signal()
+    this.sender.schedule(stream)
   }
 
   /** This much of what came was taken: it goes back to the peer in larger pieces. */
@@ -888,49 +659,15 @@ export abstract class Connection {
 
   sendWindowUpdate(id: number, bytes: number): void {
     if (this.over) return
-    this.#writeUint32(WINDOW_UPDATE, id, bytes)
+    this.sender.windowUpdate(id, bytes)
   }
 
   protected sendReset(id: number, code: number): void {
     if (code === frame.REFUSED_STREAM) this.counters.streamsRefused++
-    this.#writeUint32(RST_STREAM, id, code)
+    this.sender.reset(id, code)
   }
 
-  #writeUint32(type: number, id: number, value: number): void {
-    const { output } = this
-    output.reserve(FRAME_HEADER_BYTES + 4)
-    frame.writeFrameHeader(output.buffer, output.at, 4, type, 0, id)
-    frame.writeUint32(output.buffer, output.at + FRAME_HEADER_BYTES, value)
-    output.advance(FRAME_HEADER_BYTES + 4)
-    this.signal()
-  }
-
-  #sendPing(high: number, low: number, flags: number): void {
-    const { output } = this
-    output.reserve(FRAME_HEADER_BYTES + 8)
-    frame.writeFrameHeader(output.buffer, output.at, 8, PING, flags, 0)
-    frame.writeUint32(output.buffer, output.at + FRAME_HEADER_BYTES, high)
-    frame.writeUint32(output.buffer, output.at + FRAME_HEADER_BYTES + 4, low)
-    output.advance(FRAME_HEADER_BYTES + 8)
-    this.signal()
-  }
-
-  #writeData(stream: Http2Stream, chunk: Buffer, end: boolean): void {
-    stream.sendWindow -= chunk.length
-    this.#sendWindow -= chunk.length
-    this.#windowUpdates.add(WINDOW_UPDATES_PER_DATA)
-    this.#writeFrame(DATA, end ? FLAG_END_STREAM : 0, stream.id, chunk)
-  }
-
-  #writeFrame(type: number, flags: number, id: number, payload: Buffer): void {
-    const { output } = this
-    output.reserve(FRAME_HEADER_BYTES)
-    frame.writeFrameHeader(output.buffer, output.at, payload.length, type, flags, id)
-    output.advance(FRAME_HEADER_BYTES)
-    if (payload.length > 0) output.append(payload)
-  }
-
-  #onLocalEnd(stream: Http2Stream): void {
+  onEndSent(stream: Http2Stream): void {
     stream.localEnded = true
     if (stream.remoteEnded) this.#retire(stream)
     else this.onLocalEnd(stream)
@@ -941,22 +678,14 @@ export abstract class Connection {
     // A client waits for the answer; the server side decides otherwise.
   }
 
-  /** SETTINGS and the window of the connection: the first bytes of each side (after the client's preface). */
+  /** SETTINGS and the window of the connection: the first frames of each side. */
   protected sendSettings(pairs: readonly number[]): void {
-    const payload = Buffer.allocUnsafe(pairs.length * 3)
-    for (let i = 0; i < pairs.length; i += 2) {
-      payload.writeUInt16BE(pairs[i] ?? 0, i * 3)
-      payload.writeUInt32BE(pairs[i + 1] ?? 0, i * 3 + 2)
-    }
-    this.#writeFrame(SETTINGS, 0, 0, payload)
+    this.sender.settings(pairs)
     const more = this.limits.connectionWindowBytes - frame.DEFAULT_WINDOW_BYTES
     if (more > 0) this.sendWindowUpdate(0, more)
-    this.signal()
   }
 
-  protected signal(): void {
-    if (this.#signalled) return
-    this.#signalled = true
+  onBytes(): void {
     this.driver.onOutput()
   }
 
@@ -967,42 +696,12 @@ export abstract class Connection {
    * bodies, a frame of each stream in turn. The memory is the reader's until `releaseOutput`.
    */
   takeOutput(budget: number, into: Buffer[]): boolean {
-    if (!this.over) this.#fill(budget)
-    this.#signalled = false
-    if (this.output.bytes === 0) return false
-    this.output.take(into)
-    return true
+    if (!this.over) this.sender.fill(budget)
+    return this.sender.take(into)
   }
 
   releaseOutput(): void {
-    this.output.release()
-  }
-
-  #fill(budget: number): void {
-    const ready = this.#ready
-    while (this.output.bytes < budget && this.#sendWindow > 0 && this.#readyAt < ready.length && !this.over) {
-      const stream = ready[this.#readyAt++]
-      if (stream === undefined) continue
-      stream.scheduled = false
-      if (stream.dead || stream.queued === 0 || stream.sendWindow <= 0) continue
-      const piece = stream.shift(Math.min(this.peerFrameBytes, stream.sendWindow, this.#sendWindow))
-      const end = stream.endsWithData
-      this.#writeData(stream, piece, end)
-      if (end) this.#onLocalEnd(stream)
-      else {
-        const trailers = stream.takeTrailers()
-        if (trailers !== undefined) this.sendTrailers(stream, trailers)
-        else this.schedule(stream)
-      }
-      if (!end) stream.notifyDrained()
-    }
-    if (this.#readyAt === ready.length) {
-      ready.length = 0
-      this.#readyAt = 0
-    } else if (this.#readyAt > 1024) {
-      ready.splice(0, this.#readyAt)
-      this.#readyAt = 0
-    }
+    this.sender.release()
   }
 
   // === the life of the connection ===
@@ -1018,11 +717,18 @@ export abstract class Connection {
     } else if (!this.#settingsAcked && nowMs - this.#startedMs > limits.settingsTimeoutMs) {
       counters.settingsTimeouts++
       this.#end(SETTINGS_TIMEOUT, 'SETTINGS were not acknowledged')
-    } else if ((this.#blockStream !== 0 || this.#heldBytes > 0) && nowMs - this.#heldSinceMs > limits.headTimeoutMs) {
+    } else if (this.#isHeadLate(nowMs)) {
       counters.slowPreface++
       this.#end(ENHANCE_YOUR_CALM, 'a frame or header block was not completed in time')
     } else this.#checkPeer(nowMs)
     if (this.drainState === 'announced' && nowMs - this.#drainedMs > DRAIN_STEP_MS) this.#finishDrain()
+  }
+
+  /** A frame, or a header block of several, that does not end. */
+  #isHeadLate(nowMs: number): boolean {
+    const oldestMs = nowMs - this.limits.headTimeoutMs
+    const heldSinceMs = this.#reader.heldSinceMs
+    return (heldSinceMs >= 0 && heldSinceMs < oldestMs) || (this.#block.stream !== 0 && this.#block.sinceMs < oldestMs)
   }
 
   #checkPeer(nowMs: number): void {
@@ -1037,7 +743,7 @@ export abstract class Connection {
     }
     if (this.streams.size === 0 || nowMs - this.#lastReceivedMs < limits.pingIntervalMs) return
     this.#pingSentMs = nowMs
-    this.#sendPing(PING_KEEPALIVE, 0, 0)
+    this.sender.ping(PING_KEEPALIVE, 0, false)
   }
 
   /** No new streams; those that are open end in their own time. */
@@ -1052,7 +758,7 @@ export abstract class Connection {
   /** Server side: GOAWAY in two steps (RFC 9113 section 6.8), so that no request on its way is lost. */
   protected startDrain(): void {
     this.#writeGoaway(frame.LARGEST_STREAM_ID, NO_ERROR)
-    this.#sendPing(PING_DRAIN, 0, 0)
+    this.sender.ping(PING_DRAIN, 0, false)
   }
 
   #finishDrain(): void {
@@ -1077,6 +783,8 @@ export abstract class Connection {
   onSocketClosed(): void {
     if (this.over) return
     this.over = true
+    this.#reader.stop()
+    this.#block.clear()
     this.counters.connectionsClosed++
     this.#loseStreams()
     this.driver.onClosed(INTERNAL_ERROR, 'connection lost')
@@ -1087,9 +795,8 @@ export abstract class Connection {
     if (!this.#goawayDone || code !== NO_ERROR) this.#writeGoaway(this.lastPeerStream, code)
     this.over = true
     this.counters.connectionsClosed++
-    this.#held = EMPTY
-    this.#heldBytes = 0
-    this.#blockParts = undefined
+    this.#reader.stop()
+    this.#block.clear()
     this.#loseStreams()
     this.driver.onClosed(code, message)
   }
@@ -1097,8 +804,7 @@ export abstract class Connection {
   #loseStreams(): void {
     const lost = [...this.streams.values()]
     this.streams.clear()
-    this.#ready.length = 0
-    this.#readyAt = 0
+    this.sender.forgetAll()
     for (const stream of lost) {
       const { events } = stream
       stream.dead = true
@@ -1110,13 +816,7 @@ export abstract class Connection {
   }
 
   #writeGoaway(lastStream: number, code: number): void {
-    const { output } = this
     this.counters.goawaySent++
-    output.reserve(FRAME_HEADER_BYTES + 8)
-    frame.writeFrameHeader(output.buffer, output.at, 8, GOAWAY, 0, 0)
-    frame.writeUint32(output.buffer, output.at + FRAME_HEADER_BYTES, lastStream)
-    frame.writeUint32(output.buffer, output.at + FRAME_HEADER_BYTES + 4, code)
-    output.advance(FRAME_HEADER_BYTES + 8)
-    this.signal()
+    this.sender.goaway(lastStream, code)
   }
 }

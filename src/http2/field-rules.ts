@@ -87,12 +87,3 @@ function isTrailers(octets: Uint8Array, from: number, to: number): boolean {
   }
   return true
 }
-
-/** True when HTTP/2 forbids the field, or knows no such pseudo-header field. Order and number are not looked at. */
-export function fieldProblem(name: string, value: string): boolean {
-  const nameOctets = Buffer.from(name, 'latin1')
-  const valueOctets = Buffer.from(value, 'latin1')
-  const known = KNOWN_NAMES.indexOf(name)
-  const flags = known >= 0 ? (KNOWN_FLAGS[known] as number) : nameFlags(nameOctets, 0, nameOctets.length)
-  return (flags & BAD_NAME) !== 0 || valueFlags(flags, valueOctets, 0, valueOctets.length) !== 0
-}

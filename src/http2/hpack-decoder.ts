@@ -42,7 +42,8 @@ const STATIC_SIZES: Uint16Array = Uint16Array.from(
 )
 
 /** Names of the static table whose last literal is remembered. */
-const PATH_INDEX: number = STATIC_NAMES.indexOf(':path')
+const PATH_FIRST: number = STATIC_NAMES.indexOf(':path')
+const PATH_LAST: number = STATIC_NAMES.lastIndexOf(':path')
 const AUTHORIZATION_INDEX: number = STATIC_NAMES.indexOf('authorization')
 
 /** Where Huffman-coded strings are decoded to. One thread decodes one string at a time, so all decoders share it. */
@@ -110,8 +111,8 @@ export class HpackDecoder {
     let pseudoMask = 0
     let pseudoCount = 0
     let regular = false
-    let bad = at < 0
-    if (bad) return COMPRESSION
+    let bad = false
+    if (at < 0) return this.#fail()
     while (at < end) {
       const octet = block[at++] as number
       let name: string
@@ -157,8 +158,9 @@ export class HpackDecoder {
         if ((flags & CONTENT_LENGTH) !== 0) this.#noteLength(value)
         if ((flags & (BAD_NAME | BAD_VALUE)) !== 0) bad = true
       }
-      if (listBytes <= maxListBytes) fields.push(name, value)
+      if (listBytes <= maxListBytes && fields.length <= 2 * MAX_FIELDS) fields.push(name, value)
     }
+    this.#forget()
     this.pseudoMask = pseudoMask
     this.pseudoCount = pseudoCount
     if (!bad && listBytes <= maxListBytes && fields.length <= 2 * MAX_FIELDS) return DECODED
@@ -167,8 +169,15 @@ export class HpackDecoder {
   }
 
   #fail(): 1 {
+    this.#forget()
     this.fields = []
     return COMPRESSION
+  }
+
+  /** Lets go of the block and of the last literal. */
+  #forget(): void {
+    this.#octets = SCRATCH
+    this.#value = ''
   }
 
   /** Size updates come before the first field (RFC 7541 section 4.2). Returns where the fields begin, or -1. */
@@ -204,8 +213,9 @@ export class HpackDecoder {
 
   /** Sets #value and adds its flags to #fieldFlags; of some fields from memory. */
   #remembered(block: Buffer, end: number, nameIndex: number): boolean {
-    const memo = nameIndex === PATH_INDEX ? this.#path : nameIndex === AUTHORIZATION_INDEX ? this.#authorization : null
-    if (memo === null) return this.#valueOf(block, end)
+    let memo = this.#path
+    if (nameIndex === AUTHORIZATION_INDEX) memo = this.#authorization
+    else if (nameIndex < PATH_FIRST || nameIndex > PATH_LAST) return this.#valueOf(block, end)
     const start = this.#at
     const behind = memo.match(block, start, end)
     if (behind >= 0) {

@@ -1,6 +1,7 @@
 // HPACK encoding (RFC 7541). Strings go out as plain octets, without Huffman. What is worth a table entry is decided by
 // the field's name, so that fields which differ in each message do not push the useful ones out.
 
+import { KNOWN_POLICIES, NEVER_INDEX, ON_REPEAT, otherPolicy } from './hpack-policy.ts'
 import { KNOWN_NAMES, KNOWN_NUMBERS, STATIC_COUNT, STATIC_INDEX, STATIC_NAMES, STATIC_VALUES } from './hpack-static.ts'
 import { writeLatin1 } from './latin1.ts'
 
@@ -16,39 +17,13 @@ const MAX_INDEXED_VALUE = 1024
 const MAX_CHAIN = 8
 /** Type octet and two lengths of at most 6 octets, with room to spare. */
 const FIELD_BOUND = 16
+/** First octets of literal fields (RFC 7541 sections 6.2.1 to 6.2.3). */
+const INDEXED = 0x40
+const NOT_INDEXED = 0x00
+const NEVER_INDEXED = 0x10
 /** Two table size updates. */
 const UPDATES_BOUND = 16
 
-/** Into the table at once: few distinct values, sent again and again. */
-const INDEX = 0
-/** Into the table when the same value comes twice in a row. */
-const ON_REPEAT = 1
-/** Differs in each message: literal without indexing. */
-const WITHOUT = 2
-/** A credential or an identity: never-indexed literal, for every hop behind us, too (RFC 7541 section 7.1.3). */
-const NEVER = 3
-
-// biome-ignore format: word lists
-const POLICIES: ReadonlyMap<string, number> = new Map([
-  ...[
-    ':method', ':authority', ':scheme', ':status', ':protocol', 'accept', 'accept-encoding', 'accept-language', 'allow',
-    'cache-control', 'content-encoding', 'content-type', 'server', 'strict-transport-security', 'te', 'user-agent',
-    'vary', 'x-content-type-options', 'x-frame-options', 'content-security-policy', 'alt-svc', 'kubectl-command',
-    'x-forwarded-host', 'x-forwarded-proto', 'x-kubernetes-pf-flowschema-uid', 'x-kubernetes-pf-prioritylevel-uid',
-  ].map((name): [string, number] => [name, INDEX]),
-  ...[
-    'age', 'audit-id', 'content-length', 'content-range', 'etag', 'expires', 'if-match', 'if-modified-since',
-    'if-none-match', 'if-range', 'if-unmodified-since', 'kubectl-session', 'last-modified', 'link', 'location', 'range',
-    'referer', 'traceparent', 'tracestate', 'x-request-id',
-  ].map((name): [string, number] => [name, WITHOUT]),
-  ...[
-    'authorization', 'cookie', 'set-cookie', 'proxy-authorization', 'www-authenticate', 'proxy-authenticate',
-    'impersonate-user', 'impersonate-group', 'impersonate-uid', 'x-remote-user', 'x-remote-group',
-  ].map((name): [string, number] => [name, NEVER]),
-])
-
-/** By number of the known name. */
-const KNOWN_POLICIES: Uint8Array = Uint8Array.from(KNOWN_NAMES, (name) => POLICIES.get(name) ?? ON_REPEAT)
 /** Entries of the static table that have this name and a value. */
 const STATIC_MATCHES: Uint8Array = Uint8Array.from(
   KNOWN_NAMES,
@@ -57,8 +32,6 @@ const STATIC_MATCHES: Uint8Array = Uint8Array.from(
 
 /** Where a name that is not known leaves its last value, for ON_REPEAT. A power of two. */
 const REPEAT_SLOTS = 16
-/** Prefixes of names that carry an identity, whatever comes behind them. */
-const IDENTITY_PREFIXES: readonly string[] = ['impersonate-', 'x-remote-']
 
 /** Encodes the field blocks of one direction of one connection, in order. */
 export class HpackEncoder {
@@ -124,8 +97,8 @@ export class HpackEncoder {
       }
     }
     const policy = KNOWN_POLICIES[known] as number
-    if (policy >= WITHOUT) {
-      return writeLiteral(out, at, policy === NEVER ? 0x10 : 0, 0x0f, first, name, value)
+    if (policy > ON_REPEAT) {
+      return writeLiteral(out, at, policy === NEVER_INDEX ? NEVER_INDEXED : NOT_INDEXED, first, name, value)
     }
     const latest = this.#alive(this.#latest[known] as number)
     const found = this.#find(latest, value)
@@ -133,25 +106,24 @@ export class HpackEncoder {
     const nameIndex = first > 0 || latest === 0 ? first : this.#indexOf(latest)
     if (policy === ON_REPEAT && this.#repeats[known] !== value) {
       this.#repeats[known] = value.length <= MAX_INDEXED_VALUE ? value : ''
-      return writeLiteral(out, at, 0, 0x0f, nameIndex, name, value)
+      return writeLiteral(out, at, NOT_INDEXED, nameIndex, name, value)
     }
-    if (!this.#worthy(name, value)) return writeLiteral(out, at, 0, 0x0f, nameIndex, name, value)
+    if (!this.#worthy(name, value)) return writeLiteral(out, at, NOT_INDEXED, nameIndex, name, value)
     this.#latest[known] = this.#insert('', name, value, latest)
-    return writeLiteral(out, at, 0x40, 0x3f, nameIndex, name, value)
+    return writeLiteral(out, at, INDEXED, nameIndex, name, value)
   }
 
-  /** A field whose name is not known: never for a policy of its own, so indexed on repetition. */
   #otherField(name: string, value: string, out: Buffer, at: number): number {
-    if (isIdentity(name)) return writeLiteral(out, at, 0x10, 0x0f, 0, name, value)
-    const latest = this.#others.get(name) ?? 0
+    if (otherPolicy(name) === NEVER_INDEX) return writeLiteral(out, at, NEVER_INDEXED, 0, name, value)
+    const latest = this.#alive(this.#others.get(name) ?? 0)
     const found = this.#find(latest, value)
     if (found > 0) return writeInteger(out, at, 0x80, 0x7f, this.#indexOf(found))
     const nameIndex = latest === 0 ? 0 : this.#indexOf(latest)
     if (!this.#repeated(name, value) || !this.#worthy(name, value)) {
-      return writeLiteral(out, at, 0, 0x0f, nameIndex, name, value)
+      return writeLiteral(out, at, NOT_INDEXED, nameIndex, name, value)
     }
     this.#others.set(name, this.#insert(name, name, value, latest))
-    return writeLiteral(out, at, 0x40, 0x3f, nameIndex, name, value)
+    return writeLiteral(out, at, INDEXED, nameIndex, name, value)
   }
 
   #repeated(name: string, value: string): boolean {
@@ -233,29 +205,16 @@ export function encodeShared(list: readonly string[]): Uint8Array {
   for (let i = 0; i + 1 < list.length; i += 2) {
     const name = list[i] as string
     const known = KNOWN_NUMBERS.get(name)
-    const sensitive = known === undefined ? isIdentity(name) : KNOWN_POLICIES[known] === NEVER
+    const policy = known === undefined ? otherPolicy(name) : (KNOWN_POLICIES[known] as number)
     const index = known === undefined ? 0 : (STATIC_INDEX[known] as number)
-    to = writeLiteral(out, to, sensitive ? 0x10 : 0, 0x0f, index, name, list[i + 1] as string)
+    to = writeLiteral(out, to, policy === NEVER_INDEX ? NEVER_INDEXED : NOT_INDEXED, index, name, list[i + 1] as string)
   }
   return new Uint8Array(out.subarray(0, to))
 }
 
-function isIdentity(name: string): boolean {
-  for (let i = 0; i < IDENTITY_PREFIXES.length; i++) if (name.startsWith(IDENTITY_PREFIXES[i] as string)) return true
-  return false
-}
-
 /** A literal field (RFC 7541 section 6.2): `kind` and `prefix` say which; `nameIndex` 0 spells the name out. */
-function writeLiteral(
-  out: Buffer,
-  at: number,
-  kind: number,
-  prefix: number,
-  nameIndex: number,
-  name: string,
-  value: string,
-): number {
-  const to = writeInteger(out, at, kind, prefix, nameIndex)
+function writeLiteral(out: Buffer, at: number, kind: number, nameIndex: number, name: string, value: string): number {
+  const to = writeInteger(out, at, kind, kind === INDEXED ? 0x3f : 0x0f, nameIndex)
   return writeText(out, nameIndex === 0 ? writeText(out, to, name) : to, value)
 }
 

@@ -18,6 +18,7 @@ const TOO_LARGE_ANSWER: readonly string[] = [':status', '431', 'content-length',
 const CONNECT_ANSWER: readonly string[] = [':status', '501', 'content-length', '0']
 
 export class ServerConnection extends Connection {
+  protected override readonly isServer = true
   readonly #peer: Peer
   readonly #handler: RequestHandler
 
@@ -29,7 +30,7 @@ export class ServerConnection extends Connection {
     handler: RequestHandler,
     nowMs: number,
   ) {
-    super(limits, counters, driver, frame.PREFACE.length, nowMs)
+    super(limits, counters, driver, frame.PREFACE, nowMs)
     this.#peer = peer
     this.#handler = handler
     this.sendSettings([
@@ -112,27 +113,27 @@ export class ServerConnection extends Connection {
 
   /** HEADERS on a stream that is over, or was passed over (RFC 9113 section 5.1.1). */
   #onOldStream(id: number): void {
-    if (this.wasResetByUs(id)) return
-    if (!this.wasClosed(id)) {
+    if (this.closedStreams.wasResetByUs(id)) return
+    if (!this.closedStreams.wasEndedByPeer(id)) {
+      if (this.closedStreams.isForgotten(id)) return
       this.fail(PROTOCOL_ERROR, 'a stream number below one that was used')
       return
     }
-    this.sendReset(id, STREAM_CLOSED)
-    this.countBlame()
+    this.fail(STREAM_CLOSED, 'HEADERS on a stream that is over')
   }
 
   #refuse(id: number, code: number): void {
     this.sendReset(id, code)
-    this.rememberReset(id)
+    this.closedStreams.add(id, true)
     this.countBlame()
   }
 
   /** Answers what the request path never sees. */
   #answer(id: number, end: boolean, head: readonly string[]): void {
-    this.writeHead(id, head, undefined, true)
+    this.sender.head(id, head, undefined, true)
     if (end) return
     this.sendReset(id, NO_ERROR)
-    this.rememberReset(id)
+    this.closedStreams.add(id, true)
   }
 
   /** All of an answer is on its way and the client still sends: it need not (RFC 9113 section 8.1). */
@@ -141,7 +142,8 @@ export class ServerConnection extends Connection {
   }
 
   protected override isIdle(id: number): boolean {
-    return (id & 1) === 0 || id > this.lastPeerStream
+    // Behind the last GOAWAY streams are passed over, and so is what follows on them (RFC 9113 section 6.8).
+    return (id & 1) === 0 || (id > this.lastPeerStream && this.drainState !== 'final')
   }
 
   protected override onPeerSettings(): void {

@@ -2,7 +2,6 @@
 // the same class: what differs is when a head may come, which server.ts and client.ts say.
 
 import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type StreamEvents } from '../api/stream.ts'
-import type { Connection } from './connection.ts'
 import {
   CANCEL,
   FLOW_CONTROL_ERROR,
@@ -46,6 +45,21 @@ export function resetCode(reason: ResetReason): number {
   }
 }
 
+/** What a stream asks of the connection that it is on. */
+export interface StreamCarrier {
+  /** At least so much of a stream's window is given back at a time. */
+  readonly streamUpdateBytes: number
+  sendHead(stream: Http2Stream, list: HeaderList, end: boolean): void
+  /** False: it has to be queued, and `schedule` be called. */
+  sendNow(stream: Http2Stream, chunk: Buffer, end: boolean): boolean
+  schedule(stream: Http2Stream): void
+  sendTrailers(stream: Http2Stream, list: HeaderList): void
+  sendWindowUpdate(id: number, bytes: number): void
+  /** So much of what came was taken. */
+  onTaken(bytes: number): void
+  resetStream(stream: Http2Stream, code: number): void
+}
+
 /** Hears of a stream until the request path has said who listens, and after nobody does any more. */
 export const NOBODY: StreamEvents = {
   onHeaders: () => undefined,
@@ -63,7 +77,7 @@ export const ANY_LENGTH = -1
 
 export class Http2Stream implements Stream {
   readonly id: number
-  readonly #connection: Connection
+  readonly #connection: StreamCarrier
   events: StreamEvents
   /** We have sent END_STREAM, or have it queued. */
   ending = false
@@ -95,7 +109,7 @@ export class Http2Stream implements Stream {
   #trailers: HeaderList | undefined
   #high = false
 
-  constructor(connection: Connection, id: number, sendWindow: number, receiveWindow: number) {
+  constructor(connection: StreamCarrier, id: number, sendWindow: number, receiveWindow: number) {
     this.#connection = connection
     this.id = id
     this.events = NOBODY

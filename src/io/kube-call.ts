@@ -58,7 +58,7 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
       clearTimeout(deadline)
       resolve({ status, body: Buffer.concat(chunks).toString('utf8') })
     }
-    const stream = endpoint.open('unary', head, payload === undefined, {
+    const stream = endpoint.open('unary', head, undefined, payload === undefined, {
       onHeaders(list, end) {
         status = Number(list[1])
         if (end) done()

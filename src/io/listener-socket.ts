@@ -1,6 +1,5 @@
 // One TLS port: accepts, chooses the TLS context by SNI or by the local address, and hands each connection to HTTP/2 or HTTP/1.1 by ALPN.
 
-import type { ServerHttp2Session } from 'node:http2'
 import { createServer, type Server, type Socket } from 'node:net'
 import {
   createServer as createTlsServer,
@@ -12,13 +11,16 @@ import {
 import type { Peer, RequestHandler } from '../api/stream.ts'
 import type { UpgradeHandler } from '../api/upgrade.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
+import { createHttp2Counters, type Http2Counters } from '../http2/counters.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
-import { drainSession, serveHttp2 } from './http2-server.ts'
+import { type Http2Session, serveHttp2 } from './http2-server.ts'
 import type { TlsContexts } from './tls-contexts.ts'
 
 export interface ListenerOptions {
   readonly host: string
   readonly port: number
+  /** Several threads listen on the port, and the kernel spreads the connections (SO_REUSEPORT). Default false. */
+  readonly reusePort?: boolean
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
@@ -26,6 +28,8 @@ export interface ListenerOptions {
   /** Which cluster's context a connection gets; undefined = the gateway's own. */
   clusterForServerName(serverName: string): CompiledCluster | undefined
   clusterForAddress(localAddress: string, localPort: number): CompiledCluster | undefined
+  /** What the HTTP/2 connections count. Default: nobody reads it. */
+  readonly counters?: Http2Counters
   readonly handler: RequestHandler
   readonly onUpgrade: UpgradeHandler
   onConnection?(protocol: Peer['protocol'], change: 1 | -1): void
@@ -59,7 +63,8 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   )
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ host: options.host, port: options.port, backlog: LISTEN_BACKLOG }, () => resolve())
+    const { host, port, reusePort = false } = options
+    server.listen({ host, port, reusePort, backlog: LISTEN_BACKLOG }, () => resolve())
   })
   server.on('error', () => undefined)
   const address = server.address()
@@ -84,7 +89,8 @@ function closeListening(server: Server): void {
 class Connections {
   readonly #options: ListenerOptions
   readonly #http1: Http1Server
-  readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #counters: Http2Counters
+  readonly #sessions = new Set<Http2Session>()
   readonly #sockets = new Set<Socket>()
   /** By the cluster that the local address names; the TLS context of connections without SNI is chosen before the handshake. */
   readonly #tlsServers = new Map<string, { readonly server: TlsServer; context: SecureContext }>()
@@ -93,6 +99,7 @@ class Connections {
 
   constructor(options: ListenerOptions) {
     this.#options = options
+    this.#counters = options.counters ?? createHttp2Counters()
     this.#http1 = createHttp1Server(options, options.handler, options.onUpgrade)
   }
 
@@ -167,17 +174,17 @@ class Connections {
       this.#http1.serve(socket, peer)
       return
     }
-    const session = serveHttp2(socket, peer, this.#options, this.#options.handler)
-    drain = () => drainSession(session)
+    const session = serveHttp2(socket, peer, this.#options, this.#counters, this.#options.handler)
+    drain = () => session.drain()
     this.#sessions.add(session)
-    session.once('close', () => this.#sessions.delete(session))
-    if (this.#draining) drainSession(session)
+    socket.once('close', () => this.#sessions.delete(session))
+    if (this.#draining) session.drain()
   }
 
   drain(): void {
     this.#draining = true
     this.#http1.drain()
-    for (const session of this.#sessions) drainSession(session)
+    for (const session of this.#sessions) session.drain()
   }
 
   close(): void {

@@ -1,108 +1,209 @@
-// The cells that request metrics count in, and the Prometheus text format they are exposed in.
+// Where numbers are counted: rows of one array of doubles, so that counting allocates nothing, and so that a copy of
+// everything, for another thread to add up, is a copy of a few arrays.
 
-import { formatLabel } from '../core/metric-labels.ts'
+import { KINDS } from './metric-series-kinds.ts'
 
-/** Name, type and help of one metric. */
-export interface Family {
-  readonly name: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly help: string
+/** The rows of a store at one moment: plain data that can be sent to another thread. */
+export interface StoreSnapshot {
+  /** Cluster that is counted; '' = requests of none, and what belongs to the process. */
+  readonly cluster: string
+  /** Of a store that was made anew: rows are only ever added to the store with the same number. */
+  readonly id: number
+  readonly names: readonly string[]
+  /** ROW_FIELDS numbers for each row: kind, first, second (see `Kind`), offset in `values`. */
+  readonly rows: Int32Array
+  readonly values: Float64Array
 }
 
-export function familyOf(name: string, type: Family['type'], help: string): Family {
-  return { name, type, help }
+export const ROW_FIELDS = 4
+
+export class SeriesStore {
+  readonly cluster: string
+  readonly #id: number
+  /** The array is another one after `addRow`: not to be kept. */
+  values: Float64Array = new Float64Array(64)
+  #used = 0
+  #rows: Int32Array = new Int32Array(16 * ROW_FIELDS)
+  #rowCount = 0
+  readonly #names: string[] = []
+  readonly #nameIndex = new Map<string, number>()
+
+  constructor(cluster: string, id: number) {
+    this.cluster = cluster
+    this.#id = id
+  }
+
+  /** A new row of zeros; its number. */
+  addRow(kind: number, first: number, second: number): number {
+    const width = KINDS[kind]?.width ?? 0
+    if (this.#used + width > this.values.length) {
+      const grown = new Float64Array(this.values.length * 2)
+      grown.set(this.values)
+      this.values = grown
+    }
+    const at = this.#rowCount * ROW_FIELDS
+    if (at === this.#rows.length) {
+      const grown = new Int32Array(this.#rows.length * 2)
+      grown.set(this.#rows)
+      this.#rows = grown
+    }
+    this.#rows[at] = kind
+    this.#rows[at + 1] = first
+    this.#rows[at + 2] = second
+    this.#rows[at + 3] = this.#used
+    this.#used += width
+    return this.#rowCount++
+  }
+
+  /** Where the numbers of a row begin in `values`. */
+  offsetOf(row: number): number {
+    return this.#rows[row * ROW_FIELDS + 3] ?? 0
+  }
+
+  /** Index of the name, which is taken up when it is new. */
+  nameIndex(name: string): number {
+    const known = this.#nameIndex.get(name)
+    if (known !== undefined) return known
+    const index = this.#names.push(name) - 1
+    this.#nameIndex.set(name, index)
+    return index
+  }
+
+  /** Takes up names that belong together, side by side; the index of the first. */
+  addNames(names: readonly string[]): number {
+    const index = this.#names.length
+    this.#names.push(...names)
+    return index
+  }
+
+  add(at: number, by: number): void {
+    this.values[at] = (this.values[at] ?? 0) + by
+  }
+
+  set(at: number, value: number): void {
+    this.values[at] = value
+  }
+
+  /** Names are shared with the store: they are only ever added to. */
+  snapshot(): StoreSnapshot {
+    return {
+      cluster: this.cluster,
+      id: this.#id,
+      names: this.#names,
+      rows: this.#rows.slice(0, this.#rowCount * ROW_FIELDS),
+      values: this.values.slice(0, this.#used),
+    }
+  }
 }
 
-/** Collects lines per family: the format wants all lines of a metric together. */
-export class Exposition {
-  readonly #families = new Map<Family, string[]>()
-
-  /** `labels` with its braces, or ''. `suffix` is `_bucket`, `_sum` or `_count` of a histogram. */
-  add(family: Family, labels: string, value: number, suffix = ''): void {
-    let lines = this.#families.get(family)
-    if (lines === undefined) {
-      lines = [`# HELP ${family.name} ${family.help}`, `# TYPE ${family.name} ${family.type}`]
-      this.#families.set(family, lines)
+/** Counts in the histogram that begins at `at`: count, sum, a number for each bound; +Inf is the count. */
+export function observeAt(values: Float64Array, at: number, bounds: Float64Array, value: number): void {
+  values[at] = (values[at] ?? 0) + 1
+  values[at + 1] = (values[at + 1] ?? 0) + value
+  for (let i = 0; i < bounds.length; i++) {
+    if (value <= (bounds[i] ?? 0)) {
+      values[at + 2 + i] = (values[at + 2 + i] ?? 0) + 1
+      return
     }
-    lines.push(`${family.name}${suffix}${labels} ${value}`)
-  }
-
-  text(): string {
-    let text = ''
-    for (const lines of this.#families.values()) text += `${lines.join('\n')}\n\n`
-    return text
-  }
-}
-
-/** A histogram: counts per bucket, added up when exposed. */
-export class Distribution {
-  count = 0
-  #sum = 0
-  readonly #bounds: readonly number[]
-  readonly #counts: Float64Array
-
-  /** `bounds`: upper bounds, ascending; +Inf is implied. */
-  constructor(bounds: readonly number[]) {
-    this.#bounds = bounds
-    this.#counts = new Float64Array(bounds.length)
-  }
-
-  observe(value: number): void {
-    this.count++
-    this.#sum += value
-    const bounds = this.#bounds
-    for (let i = 0; i < bounds.length; i++) {
-      if (value <= (bounds[i] ?? 0)) {
-        this.#counts[i] = (this.#counts[i] ?? 0) + 1
-        return
-      }
-    }
-  }
-
-  expose(into: Exposition, family: Family, labels: string): void {
-    let below = 0
-    for (let i = 0; i < this.#bounds.length; i++) {
-      below += this.#counts[i] ?? 0
-      into.add(family, `{${labels},le="${this.#bounds[i]}"}`, below, '_bucket')
-    }
-    into.add(family, `{${labels},le="+Inf"}`, this.count, '_bucket')
-    into.add(family, `{${labels}}`, this.#sum, '_sum')
-    into.add(family, `{${labels}}`, this.count, '_count')
   }
 }
 
 /** Counters by two names, a limited number of them; the rest is counted together as `other`. */
 export class CounterTable {
-  readonly #limit: number
-  readonly #rows = new Map<string, Map<string, { value: number }>>()
-  readonly #rest = { value: 0 }
+  readonly #store: SeriesStore
+  readonly #kind: number
+  readonly #rows = new Map<string, Map<string, number>>()
   #size = 0
+  #rest = -1
+  // The last hit: most tables see the same names again and again.
+  #first = ''
+  #second = ''
+  #at = -1
 
-  constructor(limit: number) {
-    this.#limit = limit
+  constructor(store: SeriesStore, kind: number) {
+    this.#store = store
+    this.#kind = kind
   }
 
-  cell(first: string, second: string): { value: number } {
-    return this.#rows.get(first)?.get(second) ?? this.#add(first, second)
+  /** `second` is '' where rows of the kind have one name. */
+  count(first: string, second: string): void {
+    this.#store.add(this.at(first, second), 1)
   }
 
-  #add(first: string, second: string): { value: number } {
-    if (this.#size >= this.#limit) return this.#rest
-    this.#size++
-    const cell = { value: 0 }
-    const row = this.#rows.get(first)
-    if (row === undefined) this.#rows.set(first, new Map([[second, cell]]))
-    else row.set(second, cell)
-    return cell
+  /** Offset of the numbers of the row. */
+  at(first: string, second: string): number {
+    if (first === this.#first && second === this.#second && this.#at !== -1) return this.#at
+    const at = this.#rows.get(first)?.get(second) ?? this.#add(first, second)
+    this.#first = first
+    this.#second = second
+    this.#at = at
+    return at
   }
 
-  /** `secondLabel` '' = the second name is no label. */
-  expose(into: Exposition, family: Family, labels: string, firstLabel: string, secondLabel: string): void {
-    const line = (first: string, second: string, value: number): void => {
-      const more = secondLabel === '' ? '' : `,${formatLabel(secondLabel, second)}`
-      into.add(family, `{${labels},${formatLabel(firstLabel, first)}${more}}`, value)
+  /** Offsets of all rows. */
+  *offsets(): Iterable<number> {
+    for (const row of this.#rows.values()) yield* row.values()
+    if (this.#rest !== -1) yield this.#rest
+  }
+
+  #add(first: string, second: string): number {
+    const { second: meaning, limit } = KINDS[this.#kind] ?? { second: 'number', limit: 0 }
+    const full = this.#size >= limit
+    if (full && this.#rest !== -1) return this.#rest
+    const a = this.#store.nameIndex(full ? 'other' : first)
+    const b = meaning === 'number' ? 0 : this.#store.nameIndex(full ? 'other' : second)
+    const at = this.#store.offsetOf(this.#store.addRow(this.#kind, a, b))
+    if (full) {
+      this.#rest = at
+      return at
     }
-    for (const [first, row] of this.#rows) for (const [second, cell] of row) line(first, second, cell.value)
-    if (this.#rest.value > 0) line('other', 'other', this.#rest.value)
+    this.#size++
+    const row = this.#rows.get(first)
+    if (row === undefined) this.#rows.set(first, new Map([[second, at]]))
+    else row.set(second, at)
+    return at
   }
+}
+
+/** Below every code, and below what stands for other codes. */
+const NO_CODE = -2
+
+/** Counters by code below one row or name. */
+export class CodeCounts {
+  readonly #store: SeriesStore
+  readonly #kind: number
+  readonly #first: number
+  readonly #at = new Map<number, number>()
+  #lastCode = NO_CODE
+  #lastAt = 0
+
+  constructor(store: SeriesStore, kind: number, first: number) {
+    this.#store = store
+    this.#kind = kind
+    this.#first = first
+  }
+
+  /** False when the code has no row yet. */
+  has(code: number): boolean {
+    return code === this.#lastCode || this.#at.has(code)
+  }
+
+  count(code: number): void {
+    if (code !== this.#lastCode) {
+      this.#lastAt = this.#at.get(code) ?? this.#add(code)
+      this.#lastCode = code
+    }
+    this.#store.add(this.#lastAt, 1)
+  }
+
+  #add(code: number): number {
+    const at = this.#store.offsetOf(this.#store.addRow(this.#kind, this.#first, code))
+    this.#at.set(code, at)
+    return at
+  }
+}
+
+/** A code as metrics have it: three digits, or 0: nothing was sent. */
+export function codeOf(code: number): number {
+  return code >= 100 && code <= 999 ? Math.trunc(code) : 0
 }

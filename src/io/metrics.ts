@@ -1,59 +1,168 @@
-// The metrics of the process, in one registry of its own: requests (request-metrics.ts), events of the rest of the
-// gateway (event-metrics.ts), and the process itself. Names are kube-apiserver's where it has one, after `portcullis_`.
+// The metrics of the process, as the main thread shows them: what all threads have counted (metrics-recorder.ts), and
+// in a registry of prom-client what only the main thread knows (event-metrics.ts) and the process itself.
 
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { RequestRecord } from '../api/request-record.ts'
-import { createEventMetrics, type EventMetrics } from './event-metrics.ts'
-import { Exposition } from './metric-series.ts'
-import { RequestMetrics } from './request-metrics.ts'
+import { createMainEvents, type MainEvents, type ThreadEvents } from './event-metrics.ts'
+import type { StoreSnapshot } from './metric-series.ts'
+import { MergedStore } from './metric-series-merge.ts'
+import { Exposition } from './metrics-exposition.ts'
+import { type KnownCluster, MetricsRecorder, type MetricsSnapshot } from './metrics-recorder.ts'
+import { exposeCluster, exposeProcess } from './metrics-text.ts'
 
-/** Everything that is counted. */
-export interface GatewayMetrics extends EventMetrics {
+/** Everything that is counted. What is told here, rather than in a thread, is counted by `recorder`. */
+export interface GatewayMetrics extends ThreadEvents, MainEvents {
   /** To be called whenever clusters come, go or change their endpoints; other clusters are counted as ''. */
   clustersChanged(clusters: Iterable<KnownCluster>): void
   /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
   requestStarted(record: RequestRecord): void
   /** Once per request, at its end; also for requests that `requestStarted` was not called for. */
   observe(record: RequestRecord): void
-  /** Called before every scrape, to set gauges whose state lives elsewhere. */
-  beforeScrape(update: () => void): void
-  /** The Prometheus text format. */
+  /** Called before every scrape, to set gauges whose state lives elsewhere, or to ask threads for what they counted. */
+  beforeScrape(update: () => void | Promise<void>): void
+  /** Counts what happens on the main thread. */
+  readonly recorder: MetricsRecorder
+  /** What the other threads have counted. */
+  readonly threads: ThreadMetrics
+  /** The Prometheus text format. Who asks while a text is being made gets that one. */
   text(): Promise<string>
   readonly contentType: string
 }
 
-/** A cluster and its endpoints: what may appear in labels. */
-export interface KnownCluster {
-  readonly name: string
-  readonly endpoints: readonly string[]
-}
+/** The main thread, among threads. */
+const MAIN_THREAD = 0
 
 /** All counters at zero; instances share nothing but the process that they measure. */
 export function createMetrics(): GatewayMetrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'portcullis_' })
-  const requests = new RequestMetrics()
-  const { events, retain } = createEventMetrics(registry)
-  const updates: (() => void)[] = []
+  const { events, retain } = createMainEvents(registry)
+  const recorder = new MetricsRecorder()
+  const threads = new ThreadMetrics()
+  const updates: (() => void | Promise<void>)[] = []
+  let known = new Map<string, ReadonlySet<string>>()
+  const scrape = async (): Promise<string> => {
+    for (const update of updates) await update()
+    threads.latest(MAIN_THREAD, recorder.snapshot())
+    const { process: own, clusters } = threads.merged()
+    const exposition = new Exposition()
+    for (const cluster of clusters) await exposeCluster(exposition, cluster, known, nextTurn)
+    exposeProcess(exposition, own)
+    return `${exposition.text()}${await registry.metrics()}`
+  }
+  let running: Promise<string> | undefined
   return {
     ...events,
+    ...threadEvents(recorder),
     clustersChanged: (clusters) => {
-      const known = new Map<string, ReadonlySet<string>>()
-      for (const cluster of clusters) known.set(cluster.name, new Set(cluster.endpoints))
-      requests.setClusters(known.keys())
+      const list = [...clusters]
+      known = new Map(list.map(({ name, endpoints }) => [name, new Set(endpoints)]))
+      recorder.clustersChanged(list)
+      threads.retain(new Set(known.keys()))
       retain(known)
     },
-    requestStarted: (record) => requests.started(record),
-    observe: (record) => requests.observe(record),
+    requestStarted: (record) => recorder.requestStarted(record),
+    observe: (record) => recorder.observe(record),
     beforeScrape: (update) => {
       updates.push(update)
     },
-    text: async () => {
-      for (const update of updates) update()
-      const exposition = new Exposition()
-      await requests.expose(exposition, () => new Promise((resolve) => setImmediate(resolve)))
-      return `${exposition.text()}${await registry.metrics()}`
+    recorder,
+    threads,
+    text: () => {
+      running ??= scrape().finally(() => {
+        running = undefined
+      })
+      return running
     },
     contentType: registry.contentType,
   }
+}
+
+function threadEvents(recorder: MetricsRecorder): ThreadEvents {
+  return {
+    endpointEjected: (cluster, endpoint) => recorder.endpointEjected(cluster, endpoint),
+    retried: (cluster, cause) => recorder.retried(cluster, cause),
+    upstreamConnections: (...gauge) => recorder.upstreamConnections(...gauge),
+    flowControlInFlight: (...gauge) => recorder.flowControlInFlight(...gauge),
+    tokenReviewed: (cluster, result) => recorder.tokenReviewed(cluster, result),
+    tokenCache: (cluster, hit) => recorder.tokenCache(cluster, hit),
+    accessReviewed: (cluster, result) => recorder.accessReviewed(cluster, result),
+    tlsHandshakeFailed: () => recorder.tlsHandshakeFailed(),
+    clientConnections: (protocol, by) => recorder.clientConnections(protocol, by),
+    logLinesDropped: (log, total) => recorder.logLinesDropped(log, total),
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** What threads have counted, added up. Counters of a thread that died stay in the sum, its gauges do not. */
+export class ThreadMetrics {
+  readonly #process = new MergedStore('')
+  #clusters = new Map<string, MergedStore>()
+  readonly #latest = new Map<number, MetricsSnapshot>()
+  readonly #dead = new Set<number>()
+  #known: ReadonlySet<string> | undefined
+
+  /** Forgets all clusters but these (and ''), and takes up no others. Until it is called, all are taken up. */
+  retain(clusters: ReadonlySet<string>): void {
+    this.#known = clusters
+    for (const name of this.#clusters.keys()) if (!this.#takes(name)) this.#clusters.delete(name)
+  }
+
+  /** `thread`: a number that is never used twice, such as worker.threadId. What comes after `died` is ignored. */
+  latest(thread: number, snapshot: MetricsSnapshot): void {
+    if (!this.#dead.has(thread)) this.#latest.set(thread, snapshot)
+  }
+
+  /** The thread has ended: what it counted up to its last snapshot stays. */
+  died(thread: number): void {
+    this.#dead.add(thread)
+    const last = this.#latest.get(thread)
+    this.#latest.delete(thread)
+    if (last === undefined) return
+    this.#process.keep(thread, last.process)
+    for (const snapshot of last.clusters) {
+      if (this.#takes(snapshot.cluster)) this.#store(snapshot.cluster).keep(thread, snapshot)
+    }
+  }
+
+  merged(): MetricsSnapshot {
+    const process = new Map<number, StoreSnapshot>()
+    const clusters = new Map<string, Map<number, StoreSnapshot>>()
+    for (const name of this.#clusters.keys()) clusters.set(name, new Map())
+    for (const [thread, snapshot] of this.#latest) {
+      process.set(thread, snapshot.process)
+      for (const each of snapshot.clusters) {
+        if (!this.#takes(each.cluster)) continue
+        const threads = clusters.get(each.cluster) ?? new Map<number, StoreSnapshot>()
+        clusters.set(each.cluster, threads.set(thread, each))
+      }
+    }
+    return {
+      process: this.#process.sum(process),
+      clusters: [...clusters].map(([name, threads]) => this.#store(name).sum(threads)),
+    }
+  }
+
+  #takes(cluster: string): boolean {
+    return cluster === '' || this.#known === undefined || this.#known.has(cluster)
+  }
+
+  #store(cluster: string): MergedStore {
+    let store = this.#clusters.get(cluster)
+    if (store === undefined) {
+      store = new MergedStore(cluster)
+      this.#clusters.set(cluster, store)
+    }
+    return store
+  }
+}
+
+/** The sums of snapshots of different threads. */
+export function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
+  const threads = new ThreadMetrics()
+  for (const [thread, snapshot] of snapshots.entries()) threads.latest(thread, snapshot)
+  return threads.merged()
 }

@@ -1,62 +1,35 @@
-// Metrics of every request. prom-client finds a series by hashing its labels at each call, which would cost more than
-// routing the request does; here a request walks a few maps to a cell, and the text is made when somebody scrapes.
+// What is counted for each cluster. A request walks a few references to its cells and adds to them: no strings are
+// built and no labels hashed, which would cost more than routing the request does.
 // However odd the requests, the number of series is bounded: see ClusterSeries.
 
 import type { ActiveCount, RequestRecord } from '../api/request-record.ts'
-import { formatLabel, isMutating, isWellFormedResource } from '../core/metric-labels.ts'
-import { CounterTable, Distribution, type Exposition, familyOf } from './metric-series.ts'
-import { codeText, ResourceSeries } from './resource-series.ts'
+import { isMutating, isWellFormedResource } from '../core/metric-labels.ts'
+import { CodeCounts, CounterTable, codeOf, observeAt, SeriesStore } from './metric-series.ts'
+import {
+  ABORT,
+  ADDED,
+  ADDED_BUCKETS,
+  ADMITTED,
+  CLUSTER,
+  KINDS,
+  MAX_RESOURCES,
+  MAX_UNPROVEN_RESOURCES,
+  MUTATING,
+  OTHER,
+  PATH,
+  PROVEN,
+  READ_ONLY,
+  REFUSAL,
+  REJECTED,
+  SHADOW,
+  UNPROVEN,
+  UPSTREAM,
+} from './metric-series-kinds.ts'
+import { ResourceSeries } from './resource-series.ts'
 
-/** Distinct (group, version, resource, subresource) that one cluster may have; what comes after is `other`. */
-const MAX_RESOURCES = 500
-/** How many of them requests may bring that no upstream answered well: nobody fills the table with invented names. */
-const MAX_UNPROVEN_RESOURCES = 100
-/** A scrape exposes so many resources at a time: about a millisecond. */
-const RESOURCES_PER_TURN = 25
-/** Rows of a table keyed by names of the configuration (rules, schemas, endpoints). */
-const MAX_TABLE_ROWS = 1000
-
-const ADDED_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
-
-export class RequestMetrics {
-  #clusters = new Map<string, ClusterSeries>()
-  /** Requests that name no cluster, or one that is gone. */
-  readonly #unknown = new ClusterSeries('')
-
-  /** Makes room for these clusters and forgets the series of all others. */
-  setClusters(names: Iterable<string>): void {
-    const next = new Map<string, ClusterSeries>()
-    for (const name of names) next.set(name, this.#clusters.get(name) ?? new ClusterSeries(name))
-    this.#clusters = next
-  }
-
-  /** Counts the request as running, until `observe`. Cluster and request info are known. */
-  started(record: RequestRecord): void {
-    if (record.active !== undefined) return
-    const active = this.#series(record).activeCount(record)
-    active.value++
-    record.active = active
-  }
-
-  /** Counts the finished request. */
-  observe(record: RequestRecord): void {
-    if (record.active !== undefined) {
-      record.active.value--
-      record.active = undefined
-    }
-    this.#series(record).observe(record)
-  }
-
-  /** The lines of all clusters; `pause` lets other work run in between. */
-  async expose(into: Exposition, pause: () => Promise<void>): Promise<void> {
-    await this.#unknown.expose(into, pause)
-    for (const series of this.#clusters.values()) await series.expose(into, pause)
-  }
-
-  #series(record: RequestRecord): ClusterSeries {
-    return this.#clusters.get(record.cluster) ?? this.#unknown
-  }
-}
+/** Resources that are found without walking the maps; a power of two. */
+const RECENT = 128
+const MAX_UPSTREAM_ROWS: number = KINDS[UPSTREAM]?.limit ?? 0
 
 type Nested<T> = Map<string, Map<string, Map<string, Map<string, T>>>>
 
@@ -65,93 +38,135 @@ type Nested<T> = Map<string, Map<string, Map<string, Map<string, T>>>>
  * rule, schema), or are names of resources, of which a limited number is taken up. Users, hosts, paths and user agents
  * are never labels.
  */
-class ClusterSeries {
-  readonly #label: string
+export class ClusterSeries {
+  readonly store: SeriesStore
+  /** Where the numbers of the row of kind CLUSTER begin. */
+  readonly at: number
   readonly #resources: Nested<ResourceSeries> = new Map()
+  readonly #recent: (ResourceSeries | undefined)[] = new Array(RECENT).fill(undefined)
   readonly #all: ResourceSeries[] = []
-  readonly #other: ResourceSeries
   readonly #path: ResourceSeries
+  readonly #other: ResourceSeries
   readonly #readOnly: ActiveCount = { value: 0 }
   readonly #mutating: ActiveCount = { value: 0 }
-  readonly #added = new Distribution(ADDED_BUCKETS)
-  readonly #refusals = new CounterTable(MAX_TABLE_ROWS)
-  readonly #shadow = new CounterTable(MAX_TABLE_ROWS)
-  readonly #upstream = new CounterTable(MAX_TABLE_ROWS)
-  readonly #admitted = new CounterTable(MAX_TABLE_ROWS)
-  readonly #rejected = new CounterTable(MAX_TABLE_ROWS)
-  readonly #aborts = new CounterTable(MAX_TABLE_ROWS)
+  readonly #refusals: CounterTable
+  readonly #shadow: CounterTable
+  readonly #upstream = new Map<string, CodeCounts>()
+  #upstreamRows = 0
+  #upstreamRest: CodeCounts | undefined
+  readonly #admitted: CounterTable
+  readonly #rejected: CounterTable
+  readonly #aborts: CounterTable
   #unproven = 0
 
-  constructor(name: string) {
-    this.#label = formatLabel('cluster', name)
-    this.#path = new ResourceSeries(this.#label, '', '', '', '')
-    this.#other = new ResourceSeries(this.#label, 'other', 'other', 'other', 'other')
+  constructor(name: string, id: number) {
+    const store = new SeriesStore(name, id)
+    this.store = store
+    this.at = store.offsetOf(store.addRow(CLUSTER, 0, 0))
+    this.#path = new ResourceSeries(store, ['', '', '', ''], PATH)
+    this.#other = new ResourceSeries(store, ['other', 'other', 'other', 'other'], OTHER)
+    this.#refusals = new CounterTable(store, REFUSAL)
+    this.#shadow = new CounterTable(store, SHADOW)
+    this.#admitted = new CounterTable(store, ADMITTED)
+    this.#rejected = new CounterTable(store, REJECTED)
+    this.#aborts = new CounterTable(store, ABORT)
   }
 
-  activeCount(record: RequestRecord): ActiveCount {
-    if (record.longRunning) return this.#resource(record, false).verb(record).active
-    return isMutating(record) ? this.#mutating : this.#readOnly
+  started(record: RequestRecord): void {
+    if (record.longRunning) record.active = this.#resource(record, false).verb(record).active
+    else record.active = isMutating(record) ? this.#mutating : this.#readOnly
+    record.active.value++
   }
 
   observe(record: RequestRecord): void {
     const forwarded = record.attempts > 0 && record.refusal === ''
     const proven = forwarded && record.code > 0 && record.code < 400
     this.#resource(record, proven).verb(record).observe(record)
-    if (record.refusal !== '') this.#refusals.cell(record.refusal, record.refusalRule).value++
-    if (forwarded) this.#upstream.cell(record.endpoint, codeText(record.code)).value++
-    if (record.aborted !== '') this.#aborts.cell(record.aborted, '').value++
+    if (forwarded) this.#countUpstream(record.endpoint, codeOf(record.code))
+    else if (record.refusal !== '') this.#refusals.count(record.refusal, record.refusalRule)
     if (record.flowControl !== '') {
-      if (record.refusal === '') this.#admitted.cell(record.flowControl, '').value++
-      else if (record.code === 429) this.#rejected.cell(record.flowControl, '').value++
+      if (record.refusal === '') this.#admitted.count(record.flowControl, '')
+      else if (record.code === 429) this.#rejected.count(record.flowControl, '')
     }
-    for (let i = 0; i < record.shadow.length; i++) this.#shadow.cell(record.shadow[i] ?? '', '').value++
+    if (record.aborted !== '') this.#aborts.count(record.aborted, '')
+    for (let i = 0; i < record.shadow.length; i++) this.#shadow.count(record.shadow[i] ?? '', '')
     if (record.attempts === 1 && record.upstreamMs >= 0 && record.ttfbMs >= 0) {
-      this.#added.observe(Math.max(0, record.ttfbMs - record.upstreamMs) / 1000)
+      const added = record.ttfbMs > record.upstreamMs ? (record.ttfbMs - record.upstreamMs) / 1000 : 0
+      observeAt(this.store.values, this.at + ADDED, ADDED_BUCKETS, added)
     }
+  }
+
+  /** Writes the gauges of running requests, which are kept outside of the store, into it. */
+  writeActive(): void {
+    this.store.set(this.at + READ_ONLY, this.#readOnly.value)
+    this.store.set(this.at + MUTATING, this.#mutating.value)
+    this.#path.writeActive()
+    this.#other.writeActive()
+    for (const series of this.#all) series.writeActive()
+  }
+
+  #countUpstream(endpoint: string, code: number): void {
+    const counts = this.#upstream.get(endpoint)
+    if (counts?.has(code)) counts.count(code)
+    else this.#learnUpstream(endpoint, code)
+  }
+
+  #learnUpstream(endpoint: string, code: number): void {
+    if (this.#upstreamRows >= MAX_UPSTREAM_ROWS) {
+      this.#upstreamRest ??= new CodeCounts(this.store, UPSTREAM, this.store.nameIndex('other'))
+      this.#upstreamRest.count(OTHER_CODE)
+      return
+    }
+    this.#upstreamRows++
+    let counts = this.#upstream.get(endpoint)
+    if (counts === undefined) {
+      counts = new CodeCounts(this.store, UPSTREAM, this.store.nameIndex(endpoint))
+      this.#upstream.set(endpoint, counts)
+    }
+    counts.count(code)
   }
 
   #resource(record: RequestRecord, proven: boolean): ResourceSeries {
     if (!record.isResourceRequest) return this.#path
+    const slot = slotOf(record)
+    const recent = this.#recent[slot]
+    if (recent?.is(record)) return recent
     const found = this.#resources
       .get(record.apiGroup)
       ?.get(record.apiVersion)
       ?.get(record.resource)
       ?.get(record.subresource)
-    return found ?? this.#learn(record, proven)
+    const series = found ?? this.#learn(record, proven)
+    if (series !== this.#other) this.#recent[slot] = series
+    return series
   }
 
   #learn(record: RequestRecord, proven: boolean): ResourceSeries {
-    if (this.#all.length >= MAX_RESOURCES || !isWellFormedResource(record)) return this.#other
-    if (!proven) {
-      if (this.#unproven >= MAX_UNPROVEN_RESOURCES) return this.#other
-      this.#unproven++
-    }
+    if (this.#all.length >= MAX_RESOURCES) return this.#other
+    if (!proven && this.#unproven >= MAX_UNPROVEN_RESOURCES) return this.#other
+    if (!isWellFormedResource(record)) return this.#other
+    if (!proven) this.#unproven++
     const { apiGroup, apiVersion, resource, subresource } = record
-    const series = new ResourceSeries(this.#label, apiGroup, apiVersion, resource, subresource)
+    const names = [apiGroup, apiVersion, resource, subresource] as const
+    const series = new ResourceSeries(this.store, names, proven ? PROVEN : UNPROVEN)
     const bySubresource = child(child(child(this.#resources, apiGroup), apiVersion), resource)
     bySubresource.set(subresource, series)
     this.#all.push(series)
     return series
   }
+}
 
-  async expose(into: Exposition, pause: () => Promise<void>): Promise<void> {
-    for (const [index, series] of this.#all.entries()) {
-      if (index % RESOURCES_PER_TURN === 0) await pause()
-      series.expose(into)
-    }
-    this.#path.expose(into)
-    this.#other.expose(into)
-    const label = this.#label
-    into.add(INFLIGHT, `{${label},request_kind="readOnly"}`, this.#readOnly.value)
-    into.add(INFLIGHT, `{${label},request_kind="mutating"}`, this.#mutating.value)
-    this.#added.expose(into, ADDED, label)
-    this.#refusals.expose(into, REFUSALS, label, 'reason', 'rule')
-    this.#shadow.expose(into, SHADOW, label, 'rule', '')
-    this.#upstream.expose(into, UPSTREAM, label, 'endpoint', 'code')
-    this.#admitted.expose(into, ADMITTED, label, 'schema', '')
-    this.#rejected.expose(into, REJECTED, label, 'schema', '')
-    this.#aborts.expose(into, ABORTS, label, 'by', '')
-  }
+/** The code of the row that counts what the table of endpoints and codes has no place for. */
+export const OTHER_CODE = -1
+
+/** Where a resource is remembered: names of equal length seldom agree in these letters. */
+function slotOf(record: RequestRecord): number {
+  const { resource, subresource, apiGroup } = record
+  const { length } = resource
+  if (length === 0) return 0
+  const first = resource.charCodeAt(0)
+  const middle = resource.charCodeAt(length >> 1)
+  return (length * 31 + first * 7 + middle + subresource.length * 11 + apiGroup.length * 3) & (RECENT - 1)
 }
 
 function child<T>(map: Map<string, Map<string, T>>, key: string): Map<string, T> {
@@ -162,44 +177,3 @@ function child<T>(map: Map<string, Map<string, T>>, key: string): Map<string, T>
   }
   return found
 }
-
-const INFLIGHT = familyOf(
-  'portcullis_apiserver_current_inflight_requests',
-  'gauge',
-  'Requests running, long-running ones apart',
-)
-const ADDED = familyOf(
-  'portcullis_added_latency_seconds',
-  'histogram',
-  'What the gateway added to the time until the response head: that time less what upstream took',
-)
-const REFUSALS = familyOf(
-  'portcullis_refusals_total',
-  'counter',
-  'Requests that the gateway refused, by reason and by the rule or limit',
-)
-const SHADOW = familyOf(
-  'portcullis_shadow_refusals_total',
-  'counter',
-  'Requests that would have been refused, were the rule not in shadow mode',
-)
-const UPSTREAM = familyOf(
-  'portcullis_upstream_requests_total',
-  'counter',
-  'Requests answered by an endpoint, by code; 0 = broken off',
-)
-const ADMITTED = familyOf(
-  'portcullis_flow_control_admitted_total',
-  'counter',
-  'Requests that a flow control schema let through',
-)
-const REJECTED = familyOf(
-  'portcullis_flow_control_rejected_total',
-  'counter',
-  'Requests that a flow control schema refused with 429',
-)
-const ABORTS = familyOf(
-  'portcullis_apiserver_request_aborts_total',
-  'counter',
-  'Requests broken off before the answer was complete',
-)

@@ -1,120 +1,98 @@
 // The series of one resource of one cluster: requests by verb, scope and code, their durations and sizes.
 
 import type { ActiveCount, RequestRecord } from '../api/request-record.ts'
+import { METRIC_SCOPES, METRIC_VERBS, metricScope, metricVerb, VERB_GET, VERB_LIST } from '../core/metric-labels.ts'
+import { CodeCounts, codeOf, observeAt, type SeriesStore } from './metric-series.ts'
 import {
-  formatLabel,
-  METRIC_SCOPES,
-  METRIC_VERBS,
-  metricScope,
-  metricVerb,
-  VERB_GET,
-  VERB_LIST,
-  VERB_WATCH,
-} from '../core/metric-labels.ts'
-import { Distribution, type Exposition, familyOf } from './metric-series.ts'
-
-// Buckets of kube-apiserver's apiserver_request_duration_seconds and apiserver_response_sizes.
-const DURATION_BUCKETS = [
-  0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
-]
-const SIZE_BUCKETS = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]
+  ACTIVE,
+  CODE,
+  DURATION_BUCKETS,
+  DURATIONS,
+  LONG_RUNNING,
+  RESOURCE,
+  SIZE_BUCKETS,
+  SIZES,
+  VERB,
+} from './metric-series-kinds.ts'
 
 /** One resource of one cluster: series per verb and scope, made when first seen. */
 export class ResourceSeries {
-  readonly #cluster: string
-  readonly #names: string
-  readonly #kind: string
+  readonly #group: string
+  readonly #version: string
+  readonly #resource: string
+  readonly #subresource: string
+  readonly #store: SeriesStore
+  readonly #row: number
   readonly #verbs: (VerbSeries | undefined)[] = new Array(METRIC_VERBS.length * METRIC_SCOPES.length).fill(undefined)
 
-  constructor(cluster: string, group: string, version: string, resource: string, subresource: string) {
-    this.#cluster = cluster
-    this.#kind = `${formatLabel('group', group)},${formatLabel('version', version)},${formatLabel('resource', resource)}`
-    this.#names = `${this.#kind},${formatLabel('subresource', subresource)}`
+  /** `standing`: UNPROVEN, PROVEN, PATH or OTHER. */
+  constructor(store: SeriesStore, names: readonly [string, string, string, string], standing: number) {
+    this.#store = store
+    this.#group = names[0]
+    this.#version = names[1]
+    this.#resource = names[2]
+    this.#subresource = names[3]
+    this.#row = store.addRow(RESOURCE, store.addNames(names), standing)
+  }
+
+  /** Whether the request is for this resource. */
+  is(record: RequestRecord): boolean {
+    return (
+      record.resource === this.#resource &&
+      record.apiGroup === this.#group &&
+      record.subresource === this.#subresource &&
+      record.apiVersion === this.#version
+    )
   }
 
   /** The series that the request belongs to. */
   verb(record: RequestRecord): VerbSeries {
-    const verb = metricVerb(record)
-    const scope = metricScope(record)
-    const index = verb * METRIC_SCOPES.length + scope
-    return this.#verbs[index] ?? this.#add(index, verb, scope)
+    const index = metricVerb(record) * METRIC_SCOPES.length + metricScope(record)
+    return this.#verbs[index] ?? this.#add(index)
   }
 
-  #add(index: number, verb: number, scope: number): VerbSeries {
-    const verbLabel = formatLabel('verb', METRIC_VERBS[verb] ?? 'other')
-    const scopeLabel = formatLabel('scope', METRIC_SCOPES[scope] ?? '')
-    const series = new VerbSeries(`${this.#cluster},${verbLabel},${this.#names},${scopeLabel}`, verb)
+  #add(index: number): VerbSeries {
+    const series = new VerbSeries(this.#store, this.#row, index)
     this.#verbs[index] = series
     return series
   }
 
-  expose(into: Exposition): void {
-    let watchers = 0
-    let watched = false
-    for (const series of this.#verbs) {
-      if (series === undefined) continue
-      series.expose(into)
-      if (series.kind !== VERB_WATCH) continue
-      watched = true
-      watchers += series.active.value
-    }
-    if (watched) into.add(WATCHERS, `{${this.#cluster},${this.#kind}}`, watchers)
+  /** Writes the gauges of running requests, which are kept outside of the store, into it. */
+  writeActive(): void {
+    for (const series of this.#verbs) series?.writeActive()
   }
 }
 
 class VerbSeries {
-  readonly kind: number
   readonly active: ActiveCount = { value: 0 }
-  readonly #labels: string
-  readonly #codes = new Map<number, ActiveCount>()
-  readonly #duration = new Distribution(DURATION_BUCKETS)
-  readonly #sizes: Distribution | undefined
-  #longRunning: boolean
+  readonly #store: SeriesStore
+  readonly #at: number
+  readonly #codes: CodeCounts
+  readonly #hasSizes: boolean
 
-  constructor(labels: string, verb: number) {
-    this.kind = verb
-    this.#longRunning = false
-    this.#labels = labels
+  constructor(store: SeriesStore, resource: number, index: number) {
+    const row = store.addRow(VERB, resource, index)
+    const verb = Math.floor(index / METRIC_SCOPES.length)
+    this.#store = store
+    this.#at = store.offsetOf(row)
+    this.#codes = new CodeCounts(store, CODE, row)
     // Sizes of reads only, as kube-apiserver: what a write answers is about as long as what it sent.
-    this.#sizes = verb === VERB_GET || verb === VERB_LIST ? new Distribution(SIZE_BUCKETS) : undefined
+    this.#hasSizes = verb === VERB_GET || verb === VERB_LIST
   }
 
   observe(record: RequestRecord): void {
-    const count = this.#codes.get(record.code)
-    if (count !== undefined) count.value++
-    else this.#codes.set(record.code, { value: 1 })
+    this.#codes.count(codeOf(record.code))
+    const at = this.#at
+    const values = this.#store.values
     if (record.longRunning) {
-      this.#longRunning = true
+      this.#store.add(at + LONG_RUNNING, 1)
       return
     }
-    if (record.durationMs >= 0) this.#duration.observe(record.durationMs / 1000)
-    this.#sizes?.observe(record.responseBytes)
+    if (record.durationMs >= 0) observeAt(values, at + DURATIONS, DURATION_BUCKETS, record.durationMs / 1000)
+    if (this.#hasSizes) observeAt(values, at + SIZES, SIZE_BUCKETS, record.responseBytes)
   }
 
-  expose(into: Exposition): void {
-    const labels = this.#labels
-    for (const [code, count] of this.#codes) into.add(TOTAL, `{${labels},code="${codeText(code)}"}`, count.value)
-    if (this.#duration.count > 0) this.#duration.expose(into, DURATION, labels)
-    if (this.#sizes !== undefined && this.#sizes.count > 0) this.#sizes.expose(into, SIZES, labels)
-    if (this.#longRunning || this.active.value > 0) into.add(LONG_RUNNING, `{${labels}}`, this.active.value)
+  writeActive(): void {
+    this.#store.set(this.#at + ACTIVE, this.active.value)
   }
 }
-
-/** Three digits, or 0: nothing was sent. */
-export function codeText(code: number): string {
-  return code >= 100 && code <= 999 ? String(Math.trunc(code)) : '0'
-}
-
-const TOTAL = familyOf(
-  'portcullis_apiserver_request_total',
-  'counter',
-  'Requests, by the code that the client got; 0 = none',
-)
-const DURATION = familyOf(
-  'portcullis_apiserver_request_duration_seconds',
-  'histogram',
-  'From the request head to the end of the answer; long-running requests are not in it',
-)
-const SIZES = familyOf('portcullis_apiserver_response_sizes', 'histogram', 'Bytes of the bodies of reads')
-const LONG_RUNNING = familyOf('portcullis_apiserver_longrunning_requests', 'gauge', 'Long-running requests open')
-const WATCHERS = familyOf('portcullis_apiserver_registered_watchers', 'gauge', 'Watches open')

@@ -8,7 +8,8 @@ import type { UserInfo } from '../api/user.ts'
 export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
 
 export type TokenVerdict =
-  | { readonly kind: 'authenticated'; readonly user: UserInfo }
+  /** `untilMs`: monotonic milliseconds until which the answer counts without another question. */
+  | { readonly kind: 'authenticated'; readonly user: UserInfo; readonly untilMs: number }
   | { readonly kind: 'rejected' }
   | { readonly kind: 'unavailable'; readonly message: string }
 
@@ -24,6 +25,8 @@ export interface TokenQuery {
 
 export interface TokenReviewer {
   review(query: TokenQuery, call: ReviewCall): TokenVerdict | Promise<TokenVerdict>
+  /** Counts an answer that the caller remembered itself. */
+  reused(cluster: string): void
   size(): number
 }
 
@@ -54,15 +57,18 @@ export function createTokenReviewer(
   }
 
   const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenVerdict> => {
-    const verdict = await askUpstream(query, call)
-    const ttl = verdict.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
-    if (verdict.kind !== 'unavailable' && ttl > 0) remembered.set(key, { verdict, untilMs: monotonic() + ttl })
+    const answer = await askUpstream(query, call)
+    const ttl = answer.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
+    const untilMs = monotonic() + ttl
+    const verdict: TokenVerdict = answer.kind === 'authenticated' ? { ...answer, untilMs } : answer
+    if (verdict.kind !== 'unavailable' && ttl > 0) remembered.set(key, { verdict, untilMs })
     onLookup(query.cluster, verdict.kind)
     return verdict
   }
 
   return {
     size: () => remembered.size,
+    reused: (cluster) => onLookup(cluster, 'hit'),
     review(query, call) {
       const key = keyOf(query)
       const known = remembered.get(key)
@@ -116,6 +122,7 @@ function readVerdict(answer: unknown, audiences: readonly string[]): TokenVerdic
   }
   return {
     kind: 'authenticated',
+    untilMs: 0,
     user: {
       name,
       uid: typeof uid === 'string' ? uid : '',

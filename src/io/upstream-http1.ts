@@ -2,7 +2,15 @@
 
 import { Readable } from 'node:stream'
 import { type Dispatcher, Pool } from 'undici'
-import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type StreamEvents } from '../api/stream.ts'
+import {
+  type HeaderList,
+  HIGH_WATER_BYTES,
+  type ResetReason,
+  type SharedFields,
+  type Stream,
+  type StreamEvents,
+} from '../api/stream.ts'
+import type { Carrier } from './upstream-waiting.ts'
 
 export interface Http1PoolOptions {
   /** `https://host:port` or `http://host:port`. */
@@ -35,7 +43,7 @@ const NOT_SENT = new Set([
   'UND_ERR_DESTROYED',
 ])
 
-export class Http1Pool {
+export class Http1Pool implements Carrier {
   readonly #pool: Pool
   readonly #options: Http1PoolOptions
 
@@ -54,8 +62,9 @@ export class Http1Pool {
     })
   }
 
-  open(head: HeaderList, end: boolean, events: StreamEvents): Stream {
-    const stream = new Http1ClientStream(head, end, events, (error) => this.#options.onBroken(error))
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
+    const list = shared === undefined ? head : head.concat(shared.list)
+    const stream = new Http1ClientStream(list, end, events, (error) => this.#options.onBroken(error))
     stream.send(this.#pool)
     return stream
   }
@@ -133,6 +142,12 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     if (this.#over) return
+    // No status of HTTP (RFC 9110 section 15): clients that speak HTTP/2 would take it for a broken connection.
+    if (status < 100 || status > 599) {
+      controller.abort(new Error('invalid status'))
+      this.#fail('protocol')
+      return
+    }
     const raw = controller.rawHeaders
     const list: HeaderList = [':status', String(status)]
     if (Array.isArray(raw)) {

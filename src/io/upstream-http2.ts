@@ -1,138 +1,256 @@
-// HTTP/2 connections to one endpoint, one group for each class of requests, so that a large list, thousands of watches or
-// a 401 (which makes kube-apiserver close the connection) never disturb requests of another class.
+// HTTP/2 connections to one endpoint for one class of requests, so that a large list, thousands of watches or a 401 (which
+// makes kube-apiserver close the connection) never disturb requests of another class.
 
-import type { TLSSocket } from 'node:tls'
-import type { HeaderList, Stream, StreamEvents } from '../api/stream.ts'
-import { type Http2Connector, Session, STREAMS_BEFORE_SETTINGS } from './upstream-http2-session.ts'
-import { ClientStream } from './upstream-http2-stream.ts'
+import type { Duplex } from 'node:stream'
+import type { HeaderList, SharedFields, Stream, StreamEvents } from '../api/stream.ts'
+import type { Http2Counters } from '../http2/counters.ts'
+import type { UpstreamCounters } from './upstream-counters.ts'
+import { type CloseCause, type ConnectionOwner, UpstreamConnection } from './upstream-http2-connection.ts'
+import { type Carrier, WaitingStream } from './upstream-waiting.ts'
 
-/** Connections of a class at most; beyond it requests queue inside a connection. */
-const MAX_SESSIONS = 64
-/** Connections that may close under a waiting request before it is given up. */
-const MAX_LOST_CONNECTIONS = 2
-
-interface Waiting {
-  readonly head: HeaderList
-  readonly end: boolean
-  readonly stream: ClientStream
-  /** Connections that closed before they could take it. */
-  tries: number
+export interface Http2Connector {
+  /** A socket that negotiated h2, or an error. */
+  connect(): Promise<Duplex>
+  /** A connection could not be made: a reason to doubt the endpoint. */
+  onFailed(error: Error): void
+  /** One broke that had not been asked to close: another reason. */
+  onLost(error: Error): void
 }
 
-/** A group of HTTP/2 sessions to one endpoint. */
-export class Http2Sessions {
+/** What is counted: by the engine, and of connections. */
+export interface Http2GroupCounters {
+  readonly http2: Http2Counters
+  readonly pool: UpstreamCounters
+}
+
+/** How requests are laid on connections. */
+export interface Http2GroupShape {
+  /**
+   * Connections among which requests are spread once each has some load; more are opened only when streams run out. One:
+   * a connection is filled before the next is used.
+   */
+  readonly spread: number
+}
+
+/** Connections of a group at most; beyond it requests wait for a free stream. */
+const MAX_CONNECTIONS = 64
+/** Load (streams, and bytes counted as such) that one connection carries before requests go to another one as well. */
+const SPREAD_LOAD = 16
+/** Connections that have not answered yet at most, so that a server which has just started is not met by all at once. */
+const MAX_UNPROVEN = 2
+
+export class Http2Group implements ConnectionOwner {
   readonly #connector: Http2Connector
-  /** Those whose peer has sent its SETTINGS. */
-  readonly #sessions: Session[] = []
-  readonly #opening = new Set<Session>()
-  #waiting: Waiting[] = []
-  /** Connections on their way, from the call until the SETTINGS. */
-  #connecting = 0
+  readonly #shape: Http2GroupShape
+  readonly #counters: Http2GroupCounters
+  /** All that are open, and those that are coming up: also what was retired and still carries streams. */
+  readonly #connections: UpstreamConnection[] = []
+  readonly #waiting = new Set<WaitingStream>()
+  readonly #onAbandoned = (stream: WaitingStream): void => void this.#waiting.delete(stream)
+  /** One connection is on its way, from the call until its SETTINGS: there is only ever one. */
+  #opening = false
+  /** The last one failed: not again before the next tick, unless somebody waits who has nothing else. */
+  #failed = false
   #state: 'open' | 'draining' | 'destroyed' = 'open'
 
-  constructor(connector: Http2Connector) {
+  constructor(connector: Http2Connector, shape: Http2GroupShape, counters: Http2GroupCounters) {
     this.#connector = connector
-  }
-
-  get size(): number {
-    return this.#sessions.length
+    this.#counters = counters
+    this.#shape = shape
   }
 
   /** Sends a request; never fails at once: what goes wrong is told by `events.onReset`. */
-  open(head: HeaderList, end: boolean, events: StreamEvents): Stream {
-    const stream = new ClientStream(events)
-    const session = this.#free()
-    if (session !== undefined) session.request(head, end, stream)
-    else this.#enqueue({ head, end, stream, tries: 0 })
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
+    // First come, first served: who waits goes before.
+    const connection = this.#waiting.size === 0 ? this.#pick() : undefined
+    if (connection !== undefined) return connection.open(head, shared, end, events)
+    const stream = new WaitingStream(head, shared, end, events, this.#onAbandoned)
+    if (this.#state === 'destroyed') queueMicrotask(() => stream.refuse())
+    else {
+      this.#waiting.add(stream)
+      this.#connectForWaiting()
+    }
     return stream
   }
 
-  /** No new requests; those that were taken go on until they end, also when they wait for a connection. */
-  drain(): void {
-    if (this.#state === 'open') this.#state = 'draining'
-    for (const session of this.#sessions) session.drain()
-  }
-
-  destroy(): void {
-    this.#state = 'destroyed'
-    for (const session of [...this.#sessions, ...this.#opening]) session.destroy()
-  }
-
-  #free(): Session | undefined {
-    let best: Session | undefined
-    for (const session of this.#sessions) {
-      if (!session.usable || session.streams >= session.maxStreams) continue
-      if (best === undefined || session.streams < best.streams) best = session
+  /** The connection for the next request; undefined = none has a free stream. */
+  #pick(): UpstreamConnection | undefined {
+    const connections = this.#connections
+    const { spread } = this.#shape
+    let best: UpstreamConnection | undefined
+    let least = Number.POSITIVE_INFINITY
+    for (let i = 0; i < connections.length; i++) {
+      const connection = connections[i]
+      if (connection === undefined || !connection.takesMore) continue
+      const load = connection.load
+      // The first that has little to do: requests that share a connection share its writes, and the others become idle.
+      if (spread === 1 || load < SPREAD_LOAD) return connection
+      if (load >= least) continue
+      best = connection
+      least = load
     }
+    if (best?.proven === true && !this.#opening && !this.#failed && this.#active() < spread) this.#connect()
     return best
   }
 
-  #enqueue(waiting: Waiting): void {
-    const total = this.#sessions.length + this.#connecting
-    if (total >= MAX_SESSIONS) {
-      const least = this.#sessions.filter((session) => session.usable).sort((a, b) => a.streams - b.streams)[0]
-      if (least !== undefined) {
-        least.request(waiting.head, waiting.end, waiting.stream)
-        return
-      }
+  // === opening ===
+
+  #connectForWaiting(): void {
+    if (this.#opening || this.#waiting.size === 0 || this.#state === 'destroyed') return
+    const active = this.#active()
+    if (active >= MAX_CONNECTIONS || (this.#failed && active > 0)) return
+    // What is still in slow start will take more before long.
+    let unproven = 0
+    let room = 0
+    for (const connection of this.#connections) {
+      if (!connection.active || connection.proven) continue
+      unproven++
+      room += connection.room
     }
-    this.#waiting.push(waiting)
-    if (this.#waiting.length > this.#connecting * STREAMS_BEFORE_SETTINGS) this.#connect()
+    if (unproven < MAX_UNPROVEN && room < this.#waiting.size) this.#connect()
+  }
+
+  #active(): number {
+    let count = 0
+    for (const connection of this.#connections) if (connection.active) count++
+    return count
   }
 
   #connect(): void {
-    this.#connecting++
+    this.#opening = true
     this.#connector.connect().then(
       (socket) => this.#start(socket),
       (error: Error) => {
-        this.#connector.onBroken(error)
-        this.#onConnectFailed()
+        this.#counters.pool.connectFailed++
+        this.#connector.onFailed(error)
+        this.#onFailed()
       },
     )
   }
 
-  #start(socket: TLSSocket): void {
+  #start(socket: Duplex): void {
     if (this.#state === 'destroyed') {
       socket.destroy()
-      this.#onConnectFailed()
+      this.#onFailed()
       return
     }
-    const session = new Session(socket, this.#connector, {
-      onReady: () => {
-        this.#opening.delete(session)
-        this.#connecting--
-        this.#sessions.push(session)
-        this.#dispatch()
-        if (this.#state === 'draining') session.drain()
-      },
-      onGone: () => {
-        if (this.#opening.delete(session)) this.#onConnectFailed()
-        const at = this.#sessions.indexOf(session)
-        if (at >= 0) this.#sessions.splice(at, 1)
-      },
-    })
-    this.#opening.add(session)
+    const { http2 } = this.#counters
+    this.#connections.push(new UpstreamConnection(socket, http2, this, performance.now(), Math.random()))
   }
 
-  #dispatch(): void {
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const next of waiting) {
-      if (next.stream.aborted) continue
-      const session = this.#free()
-      if (session !== undefined) session.request(next.head, next.end, next.stream)
-      else if (++next.tries <= MAX_LOST_CONNECTIONS) this.#enqueue(next)
-      // A server that accepts and closes is as good as one that refuses: no loop.
-      else next.stream.fail('refused')
+  /** Nothing of what waits has been sent: it may be sent elsewhere, where nothing here will take it. */
+  #onFailed(): void {
+    this.#opening = false
+    this.#failed = true
+    if (this.#active() > 0 && this.#state !== 'destroyed') return
+    for (const stream of this.takeWaiting()) stream.refuse()
+  }
+
+  /** The requests that wait are somebody else's from here on. */
+  takeWaiting(): WaitingStream[] {
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    return waiting
+  }
+
+  /** Everything that waits goes over something else: the endpoint speaks no h2. */
+  handOver(carrier: Carrier): void {
+    for (const stream of this.takeWaiting()) stream.send(carrier)
+  }
+
+  // === what connections say ===
+
+  onReady(): void {
+    this.#counters.pool.opened++
+    this.#opening = false
+    this.#failed = false
+    this.#retireExpired(performance.now())
+    this.onRoom()
+    if (this.#state === 'draining') this.#retireAll()
+  }
+
+  onRoom(): void {
+    if (this.#waiting.size === 0) return
+    for (const stream of this.#waiting) {
+      const connection = this.#pick()
+      if (connection === undefined) break
+      this.#waiting.delete(stream)
+      stream.send(connection)
     }
+    this.#connectForWaiting()
   }
 
-  /** Nothing of those that wait has been sent: every one may be sent elsewhere. */
-  #onConnectFailed(): void {
-    this.#connecting--
-    if (this.#connecting > 0) return
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const next of waiting) next.stream.fail('refused')
+  onGone(connection: UpstreamConnection, cause: CloseCause, broken: Error | undefined, wasReady: boolean): void {
+    const at = this.#connections.indexOf(connection)
+    if (at >= 0) this.#connections.splice(at, 1)
+    this.#counters.pool[wasReady ? cause : 'connectFailed']++
+    if (broken !== undefined && wasReady) this.#connector.onLost(broken)
+    if (broken !== undefined && !wasReady) this.#connector.onFailed(broken)
+    // One that ends before its SETTINGS is as good as one that was refused.
+    if (!wasReady) this.#onFailed()
+    else this.#connectForWaiting()
+  }
+
+  // === time ===
+
+  tick(nowMs: number): void {
+    this.#failed = false
+    for (const connection of [...this.#connections]) connection.tick(nowMs)
+    this.#retireExpired(nowMs)
+    this.onRoom()
+    if (this.#state === 'draining') this.#retireAll()
+  }
+
+  /** An old connection goes when there is another: no request waits for its successor. */
+  #retireExpired(nowMs: number): void {
+    let expired = false
+    let fresh = false
+    for (const connection of this.#connections) {
+      if (connection.expired) expired = true
+      else if (connection.takesMore) fresh = true
+    }
+    if (!expired) return
+    for (const connection of [...this.#connections]) {
+      if (connection.expired && (fresh || connection.streams === 0)) connection.retire('closedByAge', nowMs)
+    }
+    if (!fresh && this.#active() > 0 && this.#state === 'open' && !this.#opening && !this.#failed) this.#connect()
+  }
+
+  /** No new requests; those that were taken go on until they end, also when they wait for a connection. */
+  drain(): void {
+    if (this.#state !== 'open') return
+    this.#state = 'draining'
+    this.#retireAll()
+  }
+
+  #retireAll(): void {
+    if (this.#waiting.size > 0) return
+    const nowMs = performance.now()
+    for (const connection of [...this.#connections]) connection.retire('closedByDrain', nowMs)
+  }
+
+  destroy(): void {
+    this.#state = 'destroyed'
+    for (const connection of [...this.#connections]) connection.destroy()
+    for (const stream of this.takeWaiting()) stream.refuse()
+  }
+
+  get connections(): number {
+    return this.#connections.length
+  }
+
+  get streams(): number {
+    let sum = 0
+    for (const connection of this.#connections) sum += connection.streams
+    return sum
+  }
+
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** Nothing is left of it. */
+  get over(): boolean {
+    return this.#connections.length === 0 && this.#waiting.size === 0 && !this.#opening
   }
 }

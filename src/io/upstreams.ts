@@ -2,20 +2,42 @@
 // connections, the old ones finish what runs on them.
 
 import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../core/compiled-cluster.ts'
-import { createUpstreamEndpoint, type UpstreamEndpoint } from './upstream-pool.ts'
+import { createHttp2Counters, type Http2Counters } from '../http2/counters.ts'
+import { createUpstreamCounters, type UpstreamCounters } from './upstream-counters.ts'
+import { createUpstreamEndpoint, type EndpointConnections, type UpstreamEndpoint } from './upstream-pool.ts'
 
 interface Entry {
   readonly client: CompiledClient
   readonly endpoint: UpstreamEndpoint
 }
 
+export interface EndpointDescription extends EndpointConnections {
+  readonly cluster: string
+  /** As written in the object. */
+  readonly endpoint: string
+}
+
+/** Where connections count what happens. */
+export interface UpstreamCounting {
+  /** Shared by all HTTP/2 connections. */
+  readonly http2Upstreams: Http2Counters
+  /** Of the connections to one endpoint; the same object each time. */
+  upstream(cluster: string, endpoint: string): UpstreamCounters
+}
+
 export class Upstreams {
   /** cluster name -> endpoint URL -> connections */
   readonly #clusters = new Map<string, Map<string, Entry>>()
   readonly #onBroken: (cluster: string, endpoint: string, error: Error) => void
+  readonly #counting: UpstreamCounting
 
-  constructor(onBroken: (cluster: string, endpoint: string, error: Error) => void) {
+  /** @param counting default: only `describe` shows it */
+  constructor(
+    onBroken: (cluster: string, endpoint: string, error: Error) => void,
+    counting: UpstreamCounting = { http2Upstreams: createHttp2Counters(), upstream: createUpstreamCounters },
+  ) {
     this.#onBroken = onBroken
+    this.#counting = counting
   }
 
   get(cluster: string, url: string): UpstreamEndpoint | undefined {
@@ -44,7 +66,14 @@ export class Upstreams {
 
   #create(cluster: CompiledCluster, endpoint: CompiledEndpoint): Entry {
     const onBroken = (error: Error): void => this.#onBroken(cluster.name, endpoint.url, error)
-    return { client: cluster.client, endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }) }
+    const counters = {
+      http2: this.#counting.http2Upstreams,
+      pool: this.#counting.upstream(cluster.name, endpoint.url),
+    }
+    return {
+      client: cluster.client,
+      endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters),
+    }
   }
 
   destroy(): void {
@@ -52,10 +81,10 @@ export class Upstreams {
     this.#clusters.clear()
   }
 
-  /** Open connections, for metrics and /debug. */
-  *describe(): Iterable<{ cluster: string; endpoint: string; connections: number }> {
+  /** The connections of every endpoint, for metrics and /debug. */
+  *describe(): Iterable<EndpointDescription> {
     for (const [cluster, entries] of this.#clusters) {
-      for (const [endpoint, entry] of entries) yield { cluster, endpoint, connections: entry.endpoint.connections() }
+      for (const [endpoint, entry] of entries) yield { cluster, endpoint, ...entry.endpoint.describe() }
     }
   }
 }

@@ -5,8 +5,9 @@ import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { buildClusterIndex, type ClusterIndex } from '../core/lookup-cluster.ts'
 import { createPace, type Pace } from '../core/pace.ts'
 import { createRetryBudget, type RetryBudget } from '../core/retry-budget.ts'
-import { EndpointSet } from './endpoints.ts'
-import { FlowTable } from './flow-tables.ts'
+import { EndpointSet, type EndpointShare } from './endpoints.ts'
+import { type FlowShare, FlowTable } from './flow-tables.ts'
+import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 export interface LiveCluster {
   /** Replaced as a whole by a change; read it once per request. */
@@ -23,12 +24,24 @@ export interface LiveCluster {
   identityEpoch: number
 }
 
+/** A cluster for another thread: plain data, and the memory that is shared. */
+export interface ClusterShare {
+  readonly compiled: CompiledCluster
+  readonly endpoints: readonly EndpointShare[]
+  readonly flows: readonly FlowShare[]
+}
+
 export class ClusterTable {
   readonly #live = new Map<string, LiveCluster>()
   #index: ClusterIndex = buildClusterIndex([])
   #generation = 0
   /** Never the same for two clusters, or for two versions that differ in who vouches for identities. */
   #nextEpoch = 0
+  readonly #place: ThreadPlace
+
+  constructor(place: ThreadPlace = ALONE) {
+    this.#place = place
+  }
 
   get index(): ClusterIndex {
     return this.#index
@@ -53,40 +66,66 @@ export class ClusterTable {
 
   /** Makes `clusters` the whole truth; what is unchanged keeps its state. Order decides who keeps a claim on a host. */
   apply(clusters: readonly CompiledCluster[], monotonicMs: number): void {
-    const names = new Set(clusters.map((cluster) => cluster.name))
-    for (const name of this.#live.keys()) if (!names.has(name)) this.#live.delete(name)
-    for (const cluster of clusters) {
-      const live = this.#live.get(cluster.name)
-      if (live === undefined) this.#live.set(cluster.name, createLive(cluster, this.#nextEpoch++, monotonicMs))
-      else if (live.compiled.revision !== cluster.revision) {
-        if (identityDiffers(live.compiled, cluster)) live.identityEpoch = this.#nextEpoch++
-        replace(live, cluster, monotonicMs)
-      }
-    }
+    this.#keepOnly(clusters.map((cluster) => cluster.name))
+    for (const cluster of clusters) this.#put(cluster, monotonicMs, undefined)
     this.#index = buildClusterIndex(clusters)
     this.#generation++
   }
-}
 
-function createLive(compiled: CompiledCluster, identityEpoch: number, monotonicMs: number): LiveCluster {
-  const endpoints = new EndpointSet()
-  endpoints.update(compiled.endpoints)
-  const flows = new FlowTable()
-  flows.update(compiled.schemas, monotonicMs)
-  return {
-    compiled,
-    endpoints,
-    flows,
-    retryBudget: createRetryBudget(),
-    pace: createPace(),
-    identityEpoch,
+  /**
+   * Follows the table of another thread: makes the clusters called `names`, in this order, the whole truth. Those in
+   * `changed` are new or differ from before. `generation` is that of the other table.
+   */
+  follow(names: readonly string[], changed: readonly ClusterShare[], generation: number, monotonicMs: number): void {
+    this.#keepOnly(names)
+    for (const share of changed) this.#put(share.compiled, monotonicMs, share)
+    const inForce = names.map((name) => this.#live.get(name)?.compiled)
+    this.#index = buildClusterIndex(inForce.filter((compiled) => compiled !== undefined))
+    this.#generation = generation
   }
-}
 
-function replace(live: LiveCluster, next: CompiledCluster, monotonicMs: number): void {
-  live.endpoints.update(next.endpoints)
-  live.flows.update(next.schemas, monotonicMs)
-  live.compiled = next
+  /** What another thread needs to follow this table. */
+  share(name: string): ClusterShare | undefined {
+    const live = this.#live.get(name)
+    if (live === undefined) return undefined
+    return { compiled: live.compiled, endpoints: live.endpoints.shares(), flows: live.flows.shares() }
+  }
+
+  /** A thread has died: what its requests held is free, and they count nowhere. */
+  releaseThread(thread: number): void {
+    for (const live of this.#live.values()) {
+      live.endpoints.releaseThread(thread)
+      live.flows.releaseThread(thread)
+    }
+  }
+
+  #keepOnly(names: readonly string[]): void {
+    const kept = new Set(names)
+    for (const name of this.#live.keys()) if (!kept.has(name)) this.#live.delete(name)
+  }
+
+  #put(cluster: CompiledCluster, monotonicMs: number, share: ClusterShare | undefined): void {
+    const known = this.#live.get(cluster.name)
+    if (share === undefined && known?.compiled.revision === cluster.revision) return
+    const live = known ?? this.#create(cluster)
+    if (identityDiffers(live.compiled, cluster)) live.identityEpoch = this.#nextEpoch++
+    live.endpoints.update(cluster.endpoints, share?.endpoints)
+    live.flows.update(cluster.schemas, monotonicMs, share?.flows)
+    live.compiled = cluster
+  }
+
+  #create(compiled: CompiledCluster): LiveCluster {
+    const live: LiveCluster = {
+      compiled,
+      endpoints: new EndpointSet(this.#place),
+      flows: new FlowTable(this.#place),
+      retryBudget: createRetryBudget(),
+      pace: createPace(),
+      identityEpoch: this.#nextEpoch++,
+    }
+    this.#live.set(compiled.name, live)
+    return live
+  }
 }
 
 function identityDiffers(a: CompiledCluster, b: CompiledCluster): boolean {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/compiled-cluster.ts'
+import { PICKERS } from '../core/pick-endpoint.ts'
 import { EndpointSet } from './endpoints.ts'
 
 const CHECK: CompiledHealthCheck = {
@@ -88,7 +89,7 @@ describe('a change of the object', () => {
   it('keeps what is known of those that stay', () => {
     const set = healthySet(compiled('a'), compiled('b'))
     const [a, b] = set.all
-    if (b !== undefined) b.inFlight = 3
+    for (let i = 0; i < 3; i++) b?.started()
     set.update([compiled('c'), compiled('b', { weight: 7 })])
     assert.equal(set.byUrl('https://b:6443'), b)
     assert.equal(set.view(1), b)
@@ -158,6 +159,73 @@ describe('candidates', () => {
       set.candidates(list, policy(0, 1), 1100).endpoints.map((one) => one.available),
       [true, true],
     )
+  })
+})
+
+describe('threads', () => {
+  const SEED = [1, 2] as const
+
+  it('see one health and one load, and give back the load of one that died', () => {
+    const list = [compiled('a'), compiled('b')]
+    const main = new EndpointSet({ thread: 2, threads: 2, seed: SEED })
+    main.update(list)
+    const threads = [0, 1].map((thread) => {
+      const set = new EndpointSet({ thread, threads: 2, seed: SEED })
+      set.update(list, main.shares())
+      return set
+    })
+    for (const endpoint of main.all) main.onProbe(endpoint, true, '', CHECK, 0)
+    assert.deepEqual(
+      threads.map((set) => available(set)),
+      ['a b', 'a b'],
+    )
+    for (const set of [...threads, ...threads, ...threads]) {
+      const endpoint = set.view(0)
+      endpoint?.started()
+      if (endpoint !== undefined) set.onFailure(endpoint, 100)
+    }
+    assert.equal(main.view(0)?.inFlight, 6)
+    assert.equal(main.view(0)?.health.ejections, 1)
+    assert.deepEqual(
+      [main, ...threads].map((set) => available(set, 100)),
+      ['- b', '- b', '- b'],
+    )
+    main.releaseThread(0)
+    assert.deepEqual(
+      threads.map((set) => set.view(0)?.inFlight),
+      [3, 3],
+    )
+  })
+
+  it('begin their rounds at different endpoints', () => {
+    const list = [compiled('a'), compiled('b'), compiled('c')]
+    const main = new EndpointSet({ thread: 3, threads: 3, seed: SEED })
+    main.update(list)
+    for (const endpoint of main.all) main.onProbe(endpoint, true, '', CHECK, 0)
+    const used = policy(0, 1, 2)
+    const firsts = [0, 1, 2].map((thread) => {
+      const set = new EndpointSet({ thread, threads: 3, seed: SEED })
+      set.update(list, main.shares())
+      const { endpoints, cursor } = set.candidates(list, used, 0)
+      return PICKERS.RoundRobin(endpoints, { random: () => 0, cursor, affinityHash: 0, exclude: -1 })
+    })
+    assert.deepEqual(firsts, [0, 1, 2])
+  })
+
+  it('know an endpoint that comes again as another one', () => {
+    const main = new EndpointSet({ thread: 1, threads: 1, seed: SEED })
+    const thread = new EndpointSet({ thread: 0, threads: 1, seed: SEED })
+    const follow = (...list: CompiledEndpoint[]): void => {
+      main.update(list)
+      thread.update(list, main.shares())
+    }
+    follow(compiled('a'), compiled('b'))
+    for (const endpoint of main.all) main.onProbe(endpoint, true, '', CHECK, 0)
+    const b = thread.view(1)
+    follow(compiled('b'))
+    follow(compiled('a'), compiled('b'))
+    assert.equal(thread.view(1), b)
+    assert.equal(available(thread), '- b')
   })
 })
 

@@ -3,16 +3,19 @@
 
 import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/compiled-cluster.ts'
 import {
-  createHealth,
+  createEndpointMemory,
   type EndpointHealth,
+  type EndpointMemory,
   ejectable,
   type HealthOfOne,
   isEjected,
   onFailure,
   onProbe,
   onSuccess,
+  SharedHealth,
 } from '../core/endpoint-health.ts'
-import { type Cursor, createCursor, type EndpointView, endpointHash } from '../core/pick-endpoint.ts'
+import { type Cursor, createCursor, type EndpointView, endpointHash, PICKERS } from '../core/pick-endpoint.ts'
+import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 export interface LastProbe {
   readonly ok: boolean
@@ -38,22 +41,32 @@ export interface EndpointDescription {
   readonly lastProbe: LastProbe | undefined
 }
 
+/** What threads share of one endpoint. */
+export interface EndpointShare {
+  readonly url: string
+  /** Another one for an endpoint that comes again after it was gone. */
+  readonly id: number
+  readonly memory: EndpointMemory
+}
+
 /** One endpoint. Who forwards a request tells when it starts and ends. */
 export class Endpoint implements EndpointView, HealthOfOne {
   readonly url: string
   readonly hash: number
-  readonly health: EndpointHealth = createHealth()
+  readonly share: EndpointShare
+  readonly health: SharedHealth
   compiled: CompiledEndpoint
   /** False once the endpoint has left the object; running requests still hold it. */
   listed: boolean = true
   /** As of the last `candidates()` call. */
   available: boolean = false
-  inFlight = 0
   lastProbe: LastProbe | undefined
 
-  constructor(compiled: CompiledEndpoint) {
+  constructor(compiled: CompiledEndpoint, share: EndpointShare, thread: number) {
     this.url = compiled.url
     this.hash = endpointHash(compiled.url)
+    this.share = share
+    this.health = new SharedHealth(share.memory, thread)
     this.compiled = compiled
   }
 
@@ -61,13 +74,18 @@ export class Endpoint implements EndpointView, HealthOfOne {
     return this.compiled.weight
   }
 
+  /** Of all threads. */
+  get inFlight(): number {
+    return this.health.inFlight
+  }
+
   /** A request was sent here; `ended` follows once. */
   started(): void {
-    this.inFlight++
+    this.health.count(1)
   }
 
   ended(): void {
-    this.inFlight--
+    this.health.count(-1)
   }
 
   /** Takes requests as far as the object goes. */
@@ -82,24 +100,49 @@ export class EndpointSet {
   readonly #candidates = new WeakMap<CompiledPolicy, Candidates>()
   /** By the policy's index, over changes of the object: otherwise each change would begin a new round at the first endpoint. */
   readonly #cursors: Cursor[] = []
+  readonly #place: ThreadPlace
+  #nextId = 0
+
+  constructor(place: ThreadPlace = ALONE) {
+    this.#place = place
+  }
 
   /** In the order of spec.servers. */
   get all(): readonly Endpoint[] {
     return this.#all
   }
 
-  /** Takes over the servers of a new snapshot. New ones begin unknown: no requests until the first check. */
-  update(endpoints: readonly CompiledEndpoint[]): void {
+  /**
+   * Takes over the servers of a new snapshot. New ones begin unknown: no requests until the first check.
+   * @param shares what another thread knows of them; else this set makes it
+   */
+  update(endpoints: readonly CompiledEndpoint[], shares?: readonly EndpointShare[]): void {
     const before = this.#byUrl
     const after = new Map<string, Endpoint>()
     for (const compiled of endpoints) {
-      const endpoint = before.get(compiled.url) ?? new Endpoint(compiled)
+      const known = before.get(compiled.url)
+      const share = shares?.find(({ url }) => url === compiled.url) ?? known?.share ?? this.#createShare(compiled.url)
+      const endpoint = known?.share.id === share.id ? known : new Endpoint(compiled, share, this.#place.thread)
       endpoint.compiled = compiled
       after.set(compiled.url, endpoint)
     }
-    for (const [url, endpoint] of before) if (!after.has(url)) endpoint.listed = false
+    for (const [url, endpoint] of before) if (after.get(url) !== endpoint) endpoint.listed = false
     this.#all = [...after.values()]
     this.#byUrl = after
+  }
+
+  #createShare(url: string): EndpointShare {
+    return { url, id: this.#nextId++, memory: createEndpointMemory(this.#place.threads) }
+  }
+
+  /** For the threads that are to see what this set sees. */
+  shares(): readonly EndpointShare[] {
+    return this.#all.map(({ share }) => share)
+  }
+
+  /** A thread has died: its requests run no more. */
+  releaseThread(thread: number): void {
+    for (const endpoint of this.#all) endpoint.health.releaseThread(thread)
   }
 
   byUrl(url: string): Endpoint | undefined {
@@ -131,7 +174,14 @@ export class EndpointSet {
       const endpoint = found.endpoints[i]
       if (endpoint !== undefined) endpoint.available = isAvailable(found.endpoints, i, nowMs)
     }
+    if (found.cursor.total === 0 && this.#place.thread > 0) this.#beginElsewhere(found)
     return found
+  }
+
+  /** The rounds of the threads begin at different endpoints, or the first one would get the first request of each. */
+  #beginElsewhere({ endpoints, cursor }: Candidates): void {
+    const context = { random: () => 0, cursor, affinityHash: 0, exclude: -1 }
+    for (let i = this.#place.thread % Math.max(endpoints.length, 1); i > 0; i--) PICKERS.RoundRobin(endpoints, context)
   }
 
   #cursorOf(policy: number): Cursor {
@@ -149,7 +199,10 @@ export class EndpointSet {
 
   /** A request failed for the endpoint's sake. */
   onFailure(endpoint: Endpoint, nowMs: number): void {
+    // Two threads may see the same apiserver die.
+    endpoint.health.lock()
     onFailure(endpoint.health, nowMs)
+    endpoint.health.unlock()
   }
 
   /** A request got a response head from the endpoint. */

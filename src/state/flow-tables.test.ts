@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CompiledSchema } from '../core/compiled-cluster.ts'
-import { closeWatch, refund, release, tryAcquire, tryOpenWatch } from '../core/flow-control.ts'
+import { closeWatch, release, tryAcquire, tryOpenWatch } from '../core/flow-control.ts'
 import { FlowTable } from './flow-tables.ts'
 
 const NOW = 5000
@@ -31,7 +31,7 @@ function table(...schemas: CompiledSchema[]): FlowTable {
 
 function take(flows: FlowTable, limit: CompiledSchema, user: string, wanted: number, nowMs = NOW): number {
   let taken = 0
-  for (let i = 0; i < wanted; i++) if (tryAcquire(limit, flows.cellFor(limit, user, nowMs), nowMs)) taken++
+  for (let i = 0; i < wanted; i++) if (flows.tryAcquire(limit, user, nowMs) !== undefined) taken++
   return taken
 }
 
@@ -117,7 +117,7 @@ describe('a change of the object', () => {
     assert.equal(take(flows, after, 'u', 11), 10)
     release(before, held)
     assert.deepEqual(flows.describe(NOW), [
-      { schema: 's', kind: 'tokenBucket', inFlight: 0, watches: 0, tokens: 0, users: 0 },
+      { schema: 's', kind: 'tokenBucket', inFlight: 0, watches: 0, tokens: 0, users: 0, overflows: 0 },
     ])
   })
 
@@ -158,14 +158,34 @@ describe('many users', () => {
     assert.equal(take(flows, each, 'user-0', 2), 1)
   })
 
-  it('are forgotten down to the bound when idle', () => {
+  it('pass their places on when idle, and only then: there is one for every user', () => {
     const each = schema({ perUser: true, qps: 1, burst: 2 })
     const flows = table(each)
-    for (let i = 0; i < 30_000; i++) take(flows, each, `user-${i}`, 1)
-    for (let i = 0; i < 6_000; i++) take(flows, each, `later-${i}`, 2, NOW + 60_000)
-    const users = flows.describe(NOW + 60_000)[0]?.users ?? 0
-    assert.ok(users <= 10_000, `${users}`)
-    assert.equal(take(flows, each, 'later-0', 1, NOW + 60_000), 0)
+    const slots = schema({ name: 'slots', kind: 'maxRequestsInflight', max: 1, perUser: true })
+    flows.update([each, slots], NOW)
+    const held = flows.tryAcquire(slots, 'holder', NOW)
+    assert.ok(held)
+    for (let minute = 0; minute < 4; minute++) {
+      for (let i = 0; i < 50_000; i++) {
+        flows.tryAcquire(each, `user-${minute}-${i}`, NOW + minute * 60_000)
+        const cell = flows.tryAcquire(slots, `user-${minute}-${i}`, NOW)
+        if (cell !== undefined) release(slots, cell)
+      }
+    }
+    const [tokens, running] = flows.describe(NOW + 180_000)
+    assert.ok((tokens?.users ?? 0) <= 65_536 && (running?.users ?? 0) <= 65_536)
+    assert.equal(running?.inFlight, 1)
+    assert.equal(take(flows, slots, 'holder', 1), 0)
+    assert.equal(take(flows, each, 'user-3-0', 2, NOW + 180_000), 1)
+  })
+
+  it('share what is left when all places are taken, and it is told', () => {
+    const slots = schema({ kind: 'maxRequestsInflight', max: 2, perUser: true })
+    const flows = table(slots)
+    for (let i = 0; i < 80_000; i++) flows.tryAcquire(slots, `user-${i}`, NOW)
+    const [state] = flows.describe(NOW)
+    assert.ok((state?.overflows ?? 0) > 10_000, `${state?.overflows}`)
+    assert.equal((state?.inFlight ?? 0) - (state?.users ?? 0), 2, 'two requests of all who found no place')
   })
 
   it('keep what they hold, whoever comes', () => {
@@ -182,23 +202,71 @@ describe('many users', () => {
     }
     assert.equal(take(flows, slots, 'holder', 1), 0)
     assert.ok(!tryOpenWatch(watches, flows.cellFor(watches, 'holder', NOW)))
-    assert.ok(flows.describe(NOW).every(({ users }) => users <= 10_001))
     release(slots, held)
     closeWatch(watches, watched)
     assert.equal(take(flows, slots, 'holder', 2), 1)
   })
+})
 
-  it('never share a place: what is given back late reaches nobody else', () => {
-    const each = schema({ perUser: true, qps: 1, burst: 1 })
-    const flows = table(each)
-    const late = flows.cellFor(each, 'late', NOW)
-    for (let i = 0; i < 10_100; i++) flows.cellFor(each, `user-${i}`, NOW)
-    assert.notEqual(flows.cellFor(each, 'late', NOW), late)
-    for (let i = 0; i < 10_100; i++) take(flows, each, `user-${i}`, 1)
-    const before = flows.describe(NOW)[0]?.tokens
-    for (let i = 0; i < 5; i++) refund(each, late)
-    assert.equal(flows.describe(NOW)[0]?.tokens, before)
-    assert.equal(take(flows, each, 'user-10099', 1), 0)
+describe('threads', () => {
+  const SEED = [123, 456] as const
+  const kinds: [string, CompiledSchema][] = [
+    ['a bucket', schema({ qps: 1, burst: 100 })],
+    ['a bucket for each user', schema({ qps: 1, burst: 100, perUser: true })],
+    ['slots', schema({ kind: 'maxRequestsInflight', max: 100 })],
+    ['slots for each user', schema({ kind: 'maxRequestsInflight', max: 100, perUser: true })],
+  ]
+  const tables = (limit: CompiledSchema): FlowTable[] => {
+    const main = new FlowTable({ thread: 3, threads: 3, seed: SEED })
+    main.update([limit], NOW)
+    const threads = [0, 1, 2].map((thread) => {
+      const flows = new FlowTable({ thread, threads: 3, seed: SEED })
+      flows.update([limit], NOW, main.shares())
+      return flows
+    })
+    return [main, ...threads]
+  }
+  for (const [what, limit] of kinds) {
+    it(`share ${what}`, () => {
+      const [main, ...threads] = tables(limit)
+      const taken = threads.map((flows) => take(flows, limit, 'u', 40))
+      assert.deepEqual(taken, [40, 40, 20])
+      assert.equal(main?.describe(NOW)[0]?.users, limit.perUser ? 1 : 0)
+    })
+  }
+
+  it('are told of a limit that the main thread has resized, and resize nothing themselves', () => {
+    const before = schema({ qps: 1, burst: 100 })
+    const [main, one, two] = tables(before)
+    assert.ok(main !== undefined && one !== undefined && two !== undefined)
+    take(one, before, 'u', 60)
+    const after = schema({ qps: 1, burst: 10 })
+    main.update([after], NOW)
+    for (const flows of [one, two]) flows.update([after], NOW, main.shares())
+    assert.equal(take(one, after, 'u', 6) + take(two, after, 'u', 9), 10)
+  })
+
+  it('get a limit that becomes per user', () => {
+    const before = schema({})
+    const [main, one, two] = tables(before)
+    const after = schema({ perUser: true })
+    main?.update([after], NOW)
+    for (const flows of [one, two]) flows?.update([after], NOW, main?.shares())
+    assert.equal(one === undefined ? 0 : take(one, after, 'u', 6), 6)
+    assert.equal(two === undefined ? 0 : take(two, after, 'u', 9), 4)
+  })
+
+  it('give back what one of them held when it dies', () => {
+    const limit = schema({ kind: 'maxRequestsInflight', max: 10, maxWatches: 2, perUser: true })
+    const [main, one, two] = tables(limit)
+    assert.ok(main !== undefined && one !== undefined && two !== undefined)
+    take(one, limit, 'u', 7)
+    assert.ok(one.tryOpenWatch(limit, one.cellFor(limit, 'u', NOW), 'u', NOW))
+    assert.equal(take(two, limit, 'u', 9), 3)
+    main.releaseThread(0)
+    const { inFlight, watches } = main.describe(NOW)[0] ?? {}
+    assert.deepEqual([inFlight, watches], [3, 0])
+    assert.equal(take(two, limit, 'u', 9), 7)
   })
 })
 
@@ -212,8 +280,8 @@ describe('description', () => {
     take(flows, slots, 'a', 2)
     tryOpenWatch(slots, flows.cellFor(slots, 'a', NOW))
     assert.deepEqual(flows.describe(NOW), [
-      { schema: 'each', kind: 'tokenBucket', inFlight: 0, watches: 0, tokens: 2, users: 2 },
-      { schema: 'slots', kind: 'maxRequestsInflight', inFlight: 2, watches: 1, tokens: 0, users: 0 },
+      { schema: 'each', kind: 'tokenBucket', inFlight: 0, watches: 0, tokens: 2, users: 2, overflows: 0 },
+      { schema: 'slots', kind: 'maxRequestsInflight', inFlight: 2, watches: 1, tokens: 0, users: 0, overflows: 0 },
     ])
   })
 })

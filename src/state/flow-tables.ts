@@ -1,18 +1,22 @@
 // The flow cells of one cluster: one for each schema, or one for each user of a schema. They outlive changes of the
-// object, so that a new certificate or a raised limit refills no bucket.
+// object, so that a new certificate or a raised limit refills no bucket, and threads, so that a limit is one for all.
 
 import type { CompiledSchema } from '../core/compiled-cluster.ts'
 import {
-  createFlowCell,
   createFlowMemory,
-  type FlowCell,
+  FlowCell,
   type FlowMemory,
-  isIdle,
+  isOwn,
   openWatches,
+  releaseThread,
   requestsInFlight,
   resize,
   tokensLeft,
+  tryAcquire,
+  tryOpenWatch,
 } from '../core/flow-control.ts'
+import { createUserMemory, UserCells } from '../core/flow-users.ts'
+import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 /** One schema as it stands. */
 export interface FlowDescription {
@@ -26,105 +30,150 @@ export interface FlowDescription {
   readonly tokens: number
   /** Users remembered; 0 when the limit is not per user. */
   readonly users: number
+  /** How often a user had to share the cell of those who found no place in the table. */
+  readonly overflows: number
 }
 
-/**
- * Users remembered before idle ones are forgotten. Only idle cells go, those that equal a new one, so nobody gains a
- * fresh limit by it. More stay only while they hold a request or owe a token, which is bounded by the traffic itself.
- */
-const USERS_KEPT = 10_000
-/** Cells looked at for each new user beyond that: more than come in, so that the table shrinks again. */
-const SWEEP = 8
-const CELLS_PER_CHUNK = 64
+/** What threads share of one schema. */
+export interface FlowShare {
+  readonly schema: string
+  readonly kind: CompiledSchema['kind']
+  /** Another one for a schema that comes again after it was gone, or changes its kind. */
+  readonly id: number
+  /** Of limits that are not per user. */
+  readonly memory: FlowMemory
+  /** Once the limit has been per user. */
+  readonly users: FlowMemory | undefined
+}
 
 interface Entry {
   schema: CompiledSchema
-  /** Of limits that are not per user. */
+  share: FlowShare
   readonly cell: FlowCell
-  readonly users: Map<string, FlowCell>
-  /** Where the sweep goes on; starts over at the end. */
-  sweep: IterableIterator<[string, FlowCell]>
+  users: UserCells | undefined
 }
 
 export class FlowTable {
   #entries: Entry[] = []
   /** By schema object, so that a request that began under an older snapshot still counts in the same cell. */
   readonly #bySchema = new WeakMap<CompiledSchema, Entry>()
-  #chunk: FlowMemory = createFlowMemory(CELLS_PER_CHUNK)
-  #used = 0
+  readonly #place: ThreadPlace
+  #nextId = 0
 
-  /** The cell that counts requests of `userName` against `schema`, an object of the snapshot that the request has. */
-  cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCell {
-    const entry = this.#bySchema.get(schema) ?? this.#adopt(schema)
-    if (!schema.perUser) return entry.cell
-    const known = entry.users.get(userName)
-    if (known !== undefined) return known
-    if (entry.users.size >= USERS_KEPT) forgetIdle(entry, nowMs)
-    const cell = this.#createCell()
-    entry.users.set(userName, cell)
-    return cell
+  constructor(place: ThreadPlace = ALONE) {
+    this.#place = place
   }
 
-  /** Puts the schemas of a new snapshot in force. One of the same name and kind keeps fill level and counts. */
-  update(next: readonly CompiledSchema[], nowMs: number): void {
+  /**
+   * Takes a request's share of `schema`, an object of the snapshot that the request has; undefined = refused. What was
+   * taken is given back to the cell that comes out.
+   */
+  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCell | undefined {
+    for (;;) {
+      const cell = this.cellFor(schema, userName, nowMs)
+      if (tryAcquire(schema, cell, nowMs)) return cell
+      // Passed on to another user in between: look again.
+      if (isOwn(cell)) return undefined
+    }
+  }
+
+  /**
+   * Counts a watch that opens, in the cell that its request was admitted by; undefined = the cap is reached. The cell that
+   * comes out is another one only where the first held nothing of this request and was passed on.
+   */
+  tryOpenWatch(schema: CompiledSchema, admittedBy: FlowCell, userName: string, nowMs: number): FlowCell | undefined {
+    for (let cell = admittedBy; ; cell = this.cellFor(schema, userName, nowMs)) {
+      if (tryOpenWatch(schema, cell)) return cell
+      if (isOwn(cell)) return undefined
+    }
+  }
+
+  /** The cell that counts requests of `userName` against `schema`. */
+  cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCell {
+    const entry = this.#bySchema.get(schema) ?? this.#adopt(schema, undefined)
+    if (!schema.perUser) return entry.cell
+    return (entry.users ?? this.#addUsers(entry, undefined)).cellOf(userName, schema, nowMs)
+  }
+
+  /**
+   * Puts the schemas of a new snapshot in force. One of the same name and kind keeps fill level and counts.
+   * @param shares what another thread has made and resized already; else this table does both
+   */
+  update(next: readonly CompiledSchema[], nowMs: number, shares?: readonly FlowShare[]): void {
     const before = new Map(this.#entries.map((entry) => [entry.schema.name, entry]))
     this.#entries = next.map((schema) => {
+      const share = shares?.find((one) => one.schema === schema.name)
       const entry = before.get(schema.name)
-      if (entry === undefined || entry.schema.kind !== schema.kind) return this.#adopt(schema)
-      changeLimit(entry, schema, nowMs)
+      if (
+        entry === undefined ||
+        entry.schema.kind !== schema.kind ||
+        (share !== undefined && share.id !== entry.share.id)
+      )
+        return this.#adopt(schema, share)
+      if (share === undefined) changeLimit(entry, schema, nowMs)
+      entry.schema = schema
+      if (schema.perUser && entry.users === undefined) this.#addUsers(entry, share?.users)
       this.#bySchema.set(schema, entry)
       return entry
     })
+  }
+
+  /** For the threads that are to count in the same cells. */
+  shares(): readonly FlowShare[] {
+    return this.#entries.map(({ share }) => share)
+  }
+
+  /** A thread has died: what it held is free. */
+  releaseThread(thread: number): void {
+    for (const { share } of this.#entries) {
+      releaseThread(share.memory, thread)
+      if (share.users !== undefined) releaseThread(share.users, thread)
+    }
   }
 
   describe(nowMs: number): readonly FlowDescription[] {
     return this.#entries.map((entry) => describeEntry(entry, nowMs))
   }
 
-  #adopt(schema: CompiledSchema): Entry {
-    const users = new Map<string, FlowCell>()
-    const entry: Entry = { schema, cell: this.#createCell(), users, sweep: users.entries() }
+  #adopt(schema: CompiledSchema, given: FlowShare | undefined): Entry {
+    const { thread, threads } = this.#place
+    const share = given ?? {
+      schema: schema.name,
+      kind: schema.kind,
+      id: this.#nextId++,
+      memory: createFlowMemory(1, threads),
+      users: undefined,
+    }
+    const entry: Entry = { schema, share, cell: new FlowCell(share.memory, 0, thread), users: undefined }
+    if (schema.perUser) this.#addUsers(entry, share.users)
     this.#bySchema.set(schema, entry)
     return entry
   }
 
-  /** A place is never used twice: a request may still hold the cell of a forgotten user. Memory goes by the chunk. */
-  #createCell(): FlowCell {
-    if (this.#used === CELLS_PER_CHUNK) {
-      this.#chunk = createFlowMemory(CELLS_PER_CHUNK)
-      this.#used = 0
-    }
-    return createFlowCell(this.#chunk, this.#used++)
+  #addUsers(entry: Entry, given: FlowMemory | undefined): UserCells {
+    const memory = given ?? entry.share.users ?? createUserMemory(this.#place.threads)
+    entry.share = { ...entry.share, users: memory }
+    entry.users = new UserCells(memory, this.#place.thread, this.#place.seed)
+    return entry.users
   }
 }
 
-function changeLimit(entry: Entry, next: CompiledSchema, nowMs: number): void {
-  const previous = entry.schema
-  entry.schema = next
+function changeLimit({ schema: previous, cell, users }: Entry, next: CompiledSchema, nowMs: number): void {
   if (previous.qps === next.qps && previous.burst === next.burst) return
-  resize(previous, next, entry.cell, nowMs)
-  for (const cell of entry.users.values()) resize(previous, next, cell, nowMs)
-}
-
-function forgetIdle(entry: Entry, nowMs: number): void {
-  for (let i = 0; i < SWEEP; i++) {
-    const { value, done } = entry.sweep.next()
-    if (done === true) {
-      entry.sweep = entry.users.entries()
-      continue
-    }
-    if (isIdle(entry.schema, value[1], nowMs)) entry.users.delete(value[0])
-  }
+  resize(previous, next, cell, nowMs)
+  users?.resize(previous, next, nowMs)
 }
 
 function describeEntry({ schema, cell, users }: Entry, nowMs: number): FlowDescription {
-  let inFlight = requestsInFlight(cell)
-  let watches = openWatches(cell)
-  let tokens = tokensLeft(schema, cell, nowMs)
-  for (const each of users.values()) {
-    inFlight += requestsInFlight(each)
-    watches += openWatches(each)
-    tokens = Math.min(tokens, tokensLeft(schema, each, nowMs))
+  const all = users?.totals(schema, nowMs)
+  const tokens = tokensLeft(schema, cell, nowMs)
+  return {
+    schema: schema.name,
+    kind: schema.kind,
+    inFlight: requestsInFlight(cell) + (all?.inFlight ?? 0),
+    watches: openWatches(cell) + (all?.watches ?? 0),
+    tokens: Math.min(tokens, all?.tokens ?? tokens),
+    users: all?.users ?? 0,
+    overflows: users?.overflows() ?? 0,
   }
-  return { schema: schema.name, kind: schema.kind, inFlight, watches, tokens, users: users.size }
 }

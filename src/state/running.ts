@@ -5,31 +5,44 @@ export interface RunningRequest {
   readonly endpoint: string
   /** Watches, logs, upgrades: what outlives a drain. */
   readonly longRunning: boolean
+  /** Where it stands among those that are running, for RunningRequests alone; -1 = it is not among them. */
+  place: number
   /** Ends it as its protocol ends cleanly: a watch between two events; an upgraded connection is cut. */
   finish(): void
   /** Ends it now. */
   cut(): void
 }
 
+/**
+ * Not a Set: what comes and goes with every request makes it outgrow one hash table after the other, and each of them points
+ * to the next, so that one old table keeps all later requests alive until the next major garbage collection.
+ */
 export class RunningRequests {
-  readonly #running = new Set<RunningRequest>()
+  readonly #running: RunningRequest[] = []
   #onEmpty: (() => void) | undefined
 
   get size(): number {
-    return this.#running.size
+    return this.#running.length
   }
 
   add(request: RunningRequest): void {
-    this.#running.add(request)
+    request.place = this.#running.push(request) - 1
   }
 
   remove(request: RunningRequest): void {
-    this.#running.delete(request)
-    if (this.#running.size === 0) this.#onEmpty?.()
+    const { place } = request
+    if (place < 0) return
+    request.place = -1
+    const last = this.#running.pop()
+    if (last !== undefined && last !== request) {
+      this.#running[place] = last
+      last.place = place
+    }
+    if (this.#running.length === 0) this.#onEmpty?.()
   }
 
   longRunning(matches: (request: RunningRequest) => boolean = () => true): RunningRequest[] {
-    return [...this.#running].filter((request) => request.longRunning && matches(request))
+    return this.#running.filter((request) => request.longRunning && matches(request))
   }
 
   cutAll(): void {
@@ -38,7 +51,7 @@ export class RunningRequests {
 
   /** Resolves when nothing runs. */
   empty(): Promise<void> {
-    if (this.#running.size === 0) return Promise.resolve()
+    if (this.#running.length === 0) return Promise.resolve()
     return new Promise((resolve) => {
       this.#onEmpty = resolve
     })

@@ -57,6 +57,8 @@ export interface TestGateway {
 // biome-ignore lint/suspicious/noExplicitAny: JSON as the gateway printed it
 export type AccessLogLine = Record<string, any>
 
+/** Gateway threads of each gateway under test. */
+const THREADS = process.env['PORTCULLIS_TEST_THREADS'] ?? '2'
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 
 /** Starts `serve --source files` and waits until it is ready. */
@@ -99,13 +101,20 @@ async function start(
       `--admin-listen=127.0.0.1:${adminPort}`,
       `--data-dir=${join(dir, 'data')}`,
       `--drain-timeout=${options.drainTimeout ?? '5s'}`,
+      `--threads=${THREADS}`,
       // Shown to clients that name no cluster before their request does: those of /clusters/NAME.
       `--tls-cert-file=${own.cert}`,
       `--tls-private-key-file=${own.key}`,
       ...(options.args ?? []),
     ],
     // Variables of the test runner change how Node behaves: a child that sees them believes to be a test.
-    env: { NODE_TEST_CONTEXT: undefined, NODE_OPTIONS: undefined, NODE_V8_COVERAGE: undefined, ...options.env },
+    env: {
+      NODE_TEST_CONTEXT: undefined,
+      NODE_OPTIONS: undefined,
+      NODE_V8_COVERAGE: undefined,
+      PORTCULLIS_TEST_THREADS: undefined,
+      ...options.env,
+    },
     logFile: join(dir, 'gateway.log'),
     stdoutFile,
     ready: async () => (await fetch(`${admin}/readyz`)).ok,

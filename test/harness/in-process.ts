@@ -10,15 +10,23 @@ import { startGateway } from '../../src/app/lifecycle.ts'
 
 export interface InProcessGateway {
   readonly port: number
+  readonly ports: readonly number[]
   readonly adminPort: number
   readonly logged: readonly { level: string; message: string; fields: Record<string, unknown> }[]
-  /** Replaces all objects; in force when it returns. */
+  /** Replaces all objects; in force when it returns, where there are no threads. */
   apply(clusters: readonly UpstreamCluster[]): void
+  /** Resolves when what was applied is in force in every thread. */
+  applied(): Promise<void>
+  /** Ends a gateway thread as a crash would. */
+  crashThread(thread: number): Promise<void>
   metrics(): Promise<string>
   stop(): Promise<void>
 }
 
-/** @param delivered when the source has its objects; default: at once */
+/**
+ * Without `threads` among the overrides, requests are served by this thread itself, which starts faster.
+ * @param delivered when the source has its objects; default: at once
+ */
 export async function startInProcess(
   clusters: readonly UpstreamCluster[],
   overrides: Partial<Config> = {},
@@ -64,15 +72,19 @@ export async function startInProcess(
     maxHeaderBytes: 1024 * 1024,
     maxConcurrentStreams: 250,
     headerTimeoutMs: 10_000,
+    threads: 1,
     warnings: [],
     ...overrides,
   }
-  const gateway = await startGateway(config, { log, source })
+  const gateway = await startGateway(config, { log, source, inline: overrides.threads === undefined })
   return {
     port: gateway.ports[0] ?? 0,
+    ports: gateway.ports,
     adminPort: gateway.adminPort,
     logged,
     apply: (objects) => deliver?.(changeOf(objects)),
+    applied: () => gateway.applied(),
+    crashThread: (thread) => gateway.crashThread(thread),
     metrics: async () => (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text(),
     async stop() {
       await gateway.stop()

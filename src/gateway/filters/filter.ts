@@ -25,6 +25,10 @@ export interface AdmissionRequest {
   readonly monotonicMs: number
   /** Filled by flow control: what to give back. */
   held: Held | undefined
+  /** Filled by admission: `Warning` texts of what would have refused, were it not in shadow mode. */
+  warnings: readonly string[]
+  /** `filter/rule` of the same. */
+  shadow: readonly string[]
 }
 
 export interface Held {

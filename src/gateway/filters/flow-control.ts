@@ -1,7 +1,7 @@
 // The flow control schema of the policy: token bucket, requests in flight, open watches. Takes what permit gives back.
 
 import type { CompiledSchema } from '../../core/compiled-cluster.ts'
-import { refund, retryAfterSeconds, tryAcquire, tryOpenWatch } from '../../core/flow-control.ts'
+import { refund, retryAfterSeconds } from '../../core/flow-control.ts'
 import { type Refusal, type RefusalCause, refuse } from '../../core/refusal.ts'
 import { tooManyInFlightMessage, tooManyRequestsMessage, tooManyWatchesMessage } from '../../core/traffic-messages.ts'
 import type { AdmissionRequest, Filter } from './filter.ts'
@@ -18,12 +18,12 @@ function check(request: AdmissionRequest): Refusal | undefined {
   const { cluster, live, policy, user, monotonicMs } = request
   const schema = cluster.schemas[policy.schema]
   if (schema === undefined || (schema.kind === 'exempt' && schema.maxWatches === 0)) return undefined
-  const cell = live.flows.cellFor(schema, user.name, monotonicMs)
   const rule = schema.name
-  if (!tryAcquire(schema, cell, monotonicMs)) {
+  const cell = live.flows.tryAcquire(schema, user.name, monotonicMs)
+  if (cell === undefined) {
     const causes = causesOf(schema, policy.schema)
     if (schema.kind === 'tokenBucket') {
-      const seconds = retryAfterSeconds(schema, cell, monotonicMs)
+      const seconds = retryAfterSeconds(schema, live.flows.cellFor(schema, user.name, monotonicMs), monotonicMs)
       const message = tooManyRequestsMessage(cluster.name, schema)
       return refuse('rate-limited', message, { rule, causes, retryAfterSeconds: seconds })
     }
@@ -31,15 +31,16 @@ function check(request: AdmissionRequest): Refusal | undefined {
     return refuse('too-many-in-flight', message, { rule, causes, retryAfterSeconds: 1 })
   }
   const inFlight = schema.kind === 'maxRequestsInflight'
-  if (request.isWatch && schema.maxWatches > 0 && !tryOpenWatch(schema, cell)) {
+  const watch = request.isWatch && schema.maxWatches > 0
+  const counted = watch ? live.flows.tryOpenWatch(schema, cell, user.name, monotonicMs) : cell
+  if (counted === undefined) {
     refund(schema, cell)
     const message = tooManyWatchesMessage(cluster.name, schema)
     const causes = causesOf(schema, policy.schema)
     return refuse('too-many-watches', message, { rule, causes, retryAfterSeconds: WATCH_RETRY_SECONDS })
   }
-  const watch = request.isWatch && schema.maxWatches > 0
   const token = schema.kind === 'tokenBucket'
-  if (inFlight || token || watch) request.held = { schema, cell, inFlight, token, watch }
+  if (inFlight || token || watch) request.held = { schema, cell: counted, inFlight, token, watch }
   return undefined
 }
 

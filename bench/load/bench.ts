@@ -1,0 +1,267 @@
+// What every row needs: the programs, a load client, and a report.
+
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import process from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { clientProgram } from './client-program.ts'
+import { type ClusterOptions, HOST, Material, SMALL_PATH, TOKEN } from './material.ts'
+import { Client, cpuSeconds, freePort, type Place, type Server, startServer } from './processes.ts'
+import type { Report } from './report.ts'
+
+export type Identity = 'x509' | 'token'
+
+/** One measurement of GETs. */
+export interface LoadSample {
+  readonly perSecond: number
+  /** CPU of the proxy alone, all its threads. */
+  readonly cpuMicros: number
+  /** Cores that the proxy used, e.g. 0.98. */
+  readonly cores: number
+  /** Latency, milliseconds. */
+  readonly p50: number
+  readonly p99: number
+  /** CPU of the client, seconds. */
+  readonly clientSeconds: number
+  readonly seconds: number
+  readonly requests: number
+  /** Requests that failed: never more than was tolerated. */
+  readonly errors: number
+  /** CLOCK_MONOTONIC, microseconds. */
+  readonly startMicros: number
+  readonly endMicros: number
+}
+
+export interface LoadOptions {
+  readonly identity?: Identity
+  readonly connections?: number
+  readonly streams?: number
+  /** Requests a second. Default: as many as it takes (closed loop). */
+  readonly rate?: number
+  /** Default 1.5. */
+  readonly seconds?: number
+  /** Requests before the measurement, for `seconds` at most. Default 2,000. */
+  readonly warmUp?: number
+  readonly place?: Place
+  readonly path?: string
+  /** The part of the requests that may fail. Default: the run's. */
+  readonly tolerated?: number
+}
+
+export interface GatewayOptions extends ClusterOptions {
+  readonly name?: string
+  /** Default 1. */
+  readonly threads?: number
+  readonly place?: Place
+  /** The checkout to run. Default: the one that is measured. */
+  readonly root?: string
+  /** For node itself. */
+  readonly nodeArgs?: readonly string[]
+}
+
+/** A running Portcullis. */
+export interface Gateway extends Server {
+  readonly admin: number
+}
+
+/** Its /metrics; '' when it cannot answer, as a thread that is busy with thousands of probes. */
+async function metricsOf(gateway: Gateway): Promise<string> {
+  try {
+    return await (await fetch(`http://127.0.0.1:${gateway.admin}/metrics`)).text()
+  } catch {
+    return ''
+  }
+}
+
+/** NaN when there is none. */
+function valueOf(metrics: string, name: string): number {
+  const line = metrics.split('\n').find((candidate) => candidate.startsWith(`${name} `))
+  return Number(line?.slice(name.length) ?? Number.NaN)
+}
+
+interface LoadLine {
+  readonly requests: number
+  readonly errors: number
+  readonly seconds: number
+  readonly perSecond: number
+  readonly p50Micros: number
+  readonly p99Micros: number
+  readonly startMicros: number
+  readonly endMicros: number
+}
+
+/** Connections and their first requests are not what is measured. */
+const CONNECTION_WARM_UP = 2_000
+const WARM_UP_SECONDS = 4
+/** Thousands of clusters need some. */
+const START_SECONDS = 180
+const HEALTHY_SECONDS = 60
+
+export class Bench {
+  readonly rounds: number
+  readonly report: Report
+  /** The checkout whose gateway is measured. */
+  readonly root: string
+  /** The part of the requests that may fail in a measurement. */
+  readonly tolerated: number
+  readonly material: Material = new Material()
+  readonly #client: string = clientProgram()
+  #hasThreads: boolean | undefined
+
+  constructor(rounds: number, report: Report, root: string, tolerated = 0) {
+    this.rounds = rounds
+    this.report = report
+    this.root = root
+    this.tolerated = tolerated
+  }
+
+  /** Whether the gateway can be given a number of threads. */
+  get hasThreads(): boolean {
+    if (this.#hasThreads === undefined) {
+      const help = execFileSync(process.execPath, [join(this.root, 'src/main.ts'), 'serve', '--help']).toString()
+      this.#hasThreads = help.includes('--threads')
+    }
+    return this.#hasThreads
+  }
+
+  /** nghttpd: one thread, faster than any proxy here. */
+  nghttpd(place: Place = 'load'): Promise<Server> {
+    const port = freePort()
+    const { material } = this
+    const files = [String(port), material.path('server.key'), material.path('server.pem')]
+    const args = ['-n', '1', '-d', material.path('www'), ...files]
+    return startServer({ name: 'direct', port, command: 'nghttpd', args, place })
+  }
+
+  /**
+   * The upstream for watches and large lists; listens on `endpoints` ports from its first on. `admin` is
+   * the port that starts a broadcast.
+   */
+  async upstream(endpoints: number = 1): Promise<Server & { readonly admin: number }> {
+    const port = freePort(endpoints)
+    const admin = freePort()
+    const files = [`-cert=${this.material.path('server.pem')}`, `-key=${this.material.path('server.key')}`]
+    const args = ['upstream', `-port=${port}`, `-ports=${endpoints}`, `-admin=${admin}`, ...files]
+    return { ...(await startServer({ name: 'direct', port, command: this.#client, args, place: 'load' })), admin }
+  }
+
+  haproxy(upstreamPort: number, endpoints: number = 1): Promise<Server> {
+    const port = freePort()
+    const args = ['-db', '-f', this.material.haproxyConfig(port, upstreamPort, endpoints)]
+    return startServer({ name: 'HAProxy', port, command: 'haproxy', args, place: 'proxy' })
+  }
+
+  /** The full path: identity, policies, token bucket, impersonation, metrics; access log off. */
+  async portcullis(options: GatewayOptions): Promise<Gateway> {
+    const port = freePort()
+    const admin = freePort()
+    const root = options.root ?? this.root
+    const threads = root === this.root && this.hasThreads ? [`--threads=${options.threads ?? 1}`] : []
+    const args = [
+      ...(options.nodeArgs ?? []),
+      join(root, 'src/main.ts'),
+      'serve',
+      '--source=files',
+      `--config-dir=${this.material.clusters(`clusters-${port}`, options)}`,
+      `--listen=127.0.0.1:${port}`,
+      `--admin-listen=127.0.0.1:${admin}`,
+      `--data-dir=${this.material.path(`data-${port}`)}`,
+      '--access-log=false',
+      '--drain-timeout=1s',
+      ...threads,
+    ]
+    const { name = 'Portcullis', place = 'proxy' } = options
+    const command = process.execPath
+    const server = await startServer({ name, port, command, args, place, cwd: root, startSeconds: START_SECONDS })
+    const gateway = { ...server, admin }
+    await this.#ready(gateway, 1 + (options.otherClusters ?? 0), options.upstreamPort)
+    return gateway
+  }
+
+  /** Waits for all clusters and for the upstream's health: thousands of probes at once may cost it its first one. */
+  async #ready(gateway: Gateway, clusters: number, upstreamPort: number): Promise<void> {
+    const healthy = `portcullis_endpoint_healthy{cluster="${HOST}",endpoint="https://127.0.0.1:${upstreamPort}"}`
+    const deadline = performance.now() + HEALTHY_SECONDS * 1000
+    for (;;) {
+      const metrics = await metricsOf(gateway)
+      if (valueOf(metrics, 'portcullis_config_clusters') === clusters && valueOf(metrics, healthy) === 1) return
+      if (performance.now() > deadline) {
+        throw new Error(`${gateway.name}: not ${clusters} clusters, or the upstream is not healthy`)
+      }
+      await sleep(250)
+    }
+  }
+
+  /** A client of `target` in one of its modes (client-go/main.go). */
+  client(
+    target: Server,
+    mode: string,
+    flags: readonly string[],
+    identity: Identity = 'x509',
+    place: Place = 'load',
+  ): Client {
+    const certificate = [`-cert=${this.material.path('client.pem')}`, `-key=${this.material.path('client.key')}`]
+    const credential = identity === 'x509' ? certificate : [`-token=${TOKEN}`]
+    return new Client(this.#client, [mode, `-port=${target.port}`, `-host=${HOST}`, ...credential, ...flags], place)
+  }
+
+  /** GETs of the small object. Throws when one fails. */
+  async load(target: Server, options: LoadOptions): Promise<LoadSample> {
+    const { identity = 'x509', connections = 4, streams = 16, rate = 0, seconds = 1.5 } = options
+    const flags = [`-connections=${connections}`, `-streams=${streams}`, `-path=${options.path ?? SMALL_PATH}`]
+    flags.push(`-rate=${rate}`, `-seconds=${seconds}`, `-warm-up=${options.warmUp ?? CONNECTION_WARM_UP}`)
+    flags.push(`-tolerated=${options.tolerated ?? this.tolerated}`)
+    const client = this.client(target, 'load', flags, identity, options.place ?? 'load')
+    try {
+      await client.next()
+      const before = cpuSeconds(target.pid)
+      const clientBefore = cpuSeconds(client.pid)
+      client.go()
+      const line = await client.next<LoadLine>()
+      const used = cpuSeconds(target.pid) - before
+      return {
+        ...line,
+        cpuMicros: (used * 1e6) / line.requests,
+        cores: used / line.seconds,
+        p50: line.p50Micros / 1000,
+        p99: line.p99Micros / 1000,
+        clientSeconds: cpuSeconds(client.pid) - clientBefore,
+      }
+    } catch (error) {
+      throw new Error(`${target.name}: ${error instanceof Error ? error.message : error}`, { cause: error })
+    } finally {
+      await client.stop()
+    }
+  }
+
+  /** A JavaScript program has to be compiled before it is measured. */
+  async warmUp(target: Server, identities: readonly Identity[] = ['x509']): Promise<void> {
+    for (const identity of identities) await this.load(target, { identity, seconds: WARM_UP_SECONDS, tolerated: 1 })
+  }
+}
+
+/** Samples by name, in the order of their first. */
+export class Samples<T> {
+  readonly #samples = new Map<string, T[]>()
+
+  add(name: string, sample: T): void {
+    const list = this.#samples.get(name)
+    if (list === undefined) this.#samples.set(name, [sample])
+    else list.push(sample)
+  }
+
+  get names(): string[] {
+    return [...this.#samples.keys()]
+  }
+
+  /** NaN without samples. */
+  median(name: string, value: (sample: T) => number): number {
+    const sorted = (this.#samples.get(name) ?? []).map(value).sort((a, b) => a - b)
+    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+  }
+
+  /** Median of one divided by the median of the other. */
+  ratio(name: string, to: string, value: (sample: T) => number): number {
+    return this.median(name, value) / this.median(to, value)
+  }
+}

@@ -1,0 +1,128 @@
+// h2 is the load client of the benchmarks and the upstream of those that need one. One mode a process; results are JSON
+// lines on stdout, and a line on stdin starts what has been prepared.
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+type options struct {
+	port, ports, admin, connections, streams, lists, warmUp, rate, workers, status int
+	seconds, tolerated                                                             float64
+	pace                                                                           int
+	host, path, cert, key, token                                                   string
+}
+
+var stdin = bufio.NewReader(os.Stdin)
+
+func main() {
+	if len(os.Args) < 2 {
+		fail(fmt.Errorf("usage: h2 load|watch|list|handshakes|upstream [flags]"))
+	}
+	var o options
+	f := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
+	f.IntVar(&o.port, "port", 0, "port on 127.0.0.1")
+	f.IntVar(&o.admin, "admin", 0, "upstream: port for the commands")
+	f.IntVar(&o.ports, "ports", 1, "upstream: how many, from -port on")
+	f.IntVar(&o.connections, "connections", 4, "")
+	f.IntVar(&o.streams, "streams", 16, "requests at once on a connection")
+	f.IntVar(&o.lists, "lists", 1, "list: 1 on each connection, or 0 for one after the other until the end")
+	f.IntVar(&o.warmUp, "warm-up", 0, "load: requests before the measurement, for as many seconds at most")
+	f.IntVar(&o.rate, "rate", 0, "load: requests a second, each at its time whether or not earlier ones are answered")
+	f.IntVar(&o.workers, "workers", 8, "handshakes: at once")
+	f.IntVar(&o.status, "status", 200, "load: the expected status; 0: any")
+	f.IntVar(&o.pace, "pace", 0, "list: bytes a second that each connection reads; 0: as fast as they come")
+	f.Float64Var(&o.seconds, "seconds", 5, "load, handshakes: how long")
+	f.Float64Var(&o.tolerated, "tolerated", 0, "load: the part of the requests that may fail")
+	f.StringVar(&o.host, "host", "localhost", "SNI and :authority")
+	f.StringVar(&o.path, "path", "/", "")
+	f.StringVar(&o.cert, "cert", "", "PEM file of the client's certificate, or the upstream's")
+	f.StringVar(&o.key, "key", "", "PEM file of its key")
+	f.StringVar(&o.token, "token", "", "bearer token")
+	_ = f.Parse(os.Args[2:])
+
+	debug.SetGCPercent(400)
+	modes := map[string]func(*options) error{
+		"load": load, "watch": watch, "list": list, "handshakes": handshakes, "upstream": upstream,
+	}
+	run := modes[os.Args[1]]
+	if run == nil {
+		fail(fmt.Errorf("no mode %q", os.Args[1]))
+	}
+	if os.Args[1] != "upstream" && os.Args[1] != "handshakes" {
+		runtime.LockOSThread()
+	}
+	if err := run(&o); err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// print writes one JSON line.
+func print(value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		fail(err)
+	}
+	fmt.Println(string(text))
+}
+
+// waitForLine waits until the runner says go on; its death ends this process.
+func waitForLine() {
+	if _, err := stdin.ReadString('\n'); err == io.EOF {
+		os.Exit(0)
+	}
+}
+
+// exitAtEOF ends the process with its parent, whatever the loop does.
+func exitAtEOF() {
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		os.Exit(0)
+	}()
+}
+
+func (o *options) target() (*target, error) {
+	config := &tls.Config{
+		ServerName:         o.host,
+		InsecureSkipVerify: true, // the certificate of a benchmark on loopback
+		NextProtos:         []string{"h2"},
+		// HAProxy's OpenSSL has no ML-KEM: the same key exchange with everybody.
+		CurvePreferences:            []tls.CurveID{tls.X25519, tls.CurveP256},
+		DynamicRecordSizingDisabled: true,
+	}
+	if o.cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	fields := []hpack.HeaderField{
+		{Name: ":method", Value: "GET"},
+		{Name: ":scheme", Value: "https"},
+		{Name: ":authority", Value: strings.ToLower(o.host)},
+		{Name: ":path", Value: o.path},
+		{Name: "user-agent", Value: "kubectl/v1.34.0 (linux/amd64) kubernetes/0000000"},
+		{Name: "accept", Value: "application/json"},
+	}
+	if o.token != "" {
+		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + o.token})
+	}
+	return &target{port: o.port, config: config, fields: fields, window: streamWindow}, nil
+}

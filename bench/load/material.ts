@@ -1,0 +1,137 @@
+// What the programs of a run read: certificates, the small object, HAProxy's configuration, UpstreamCluster files.
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createCA, issueCertificate } from '../../src/io/pki.ts'
+
+export const HOST = 'bench.example.com'
+/** A GET of one small object. */
+export const SMALL_PATH = '/api/v1/namespaces/default/configmaps/small'
+export const TOKEN = 'bench-token'
+const OBJECT_BYTES = 1024
+const REVIEW_PATH = '/apis/authentication.k8s.io/v1/tokenreviews'
+/** Probes of thousands of clusters would be what is measured. */
+const PROBE_INTERVAL_SECONDS = 300
+/** tcpmux: nobody listens. Thousands of TLS handshakes at the start would be a test of the upstream. */
+const REFUSING_PORT = 1
+
+/** The gateway refuses very large files. */
+const CLUSTERS_A_FILE = 100
+
+export interface ClusterOptions {
+  readonly upstreamPort: number
+  /** Servers of the cluster: this many ports from `upstreamPort` on. Default 1. */
+  readonly endpoints?: number
+  /** The last one matches. Default 20. */
+  readonly policies?: number
+  /** Further clusters that nobody asks for, with a server that refuses connections. Default 0. */
+  readonly otherClusters?: number
+}
+
+/** A temporary folder with all of it. */
+export class Material {
+  readonly folder: string = mkdtempSync(join(tmpdir(), 'portcullis-bench-'))
+
+  constructor() {
+    const ca = createCA({ commonName: 'bench CA' })
+    const names = { dnsNames: [HOST, 'localhost'], ipAddresses: ['127.0.0.1'] }
+    const server = issueCertificate(ca, { commonName: HOST, usage: 'server', ...names })
+    const client = issueCertificate(ca, { commonName: 'bench', usage: 'client' })
+    this.#write('ca.pem', ca.certPem)
+    this.#write('server.pem', server.certPem)
+    this.#write('server.key', server.keyPem)
+    this.#write('both.pem', server.certPem + server.keyPem)
+    this.#write('client.pem', client.certPem)
+    this.#write('client.key', client.keyPem)
+    this.#write(`www${SMALL_PATH}`, 'x'.repeat(OBJECT_BYTES))
+    this.#write('www/readyz', 'ok')
+    const user = { username: 'bench', uid: '1', groups: ['one', 'two', 'three'], extra: {} }
+    this.#write(`www${REVIEW_PATH}`, JSON.stringify({ status: { authenticated: true, user } }))
+  }
+
+  path(name: string): string {
+    return join(this.folder, name)
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  #write(name: string, text: string): string {
+    const file = this.path(name)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+    return file
+  }
+
+  /** The same work in C: the client's certificate verified, its name passed on, the upstream verified, HTTP/2 and TLS twice. */
+  haproxyConfig(port: number, upstreamPort: number, endpoints: number): string {
+    const verify = `ssl verify required ca-file ${this.path('ca.pem')} verifyhost ${HOST} alpn h2`
+    const servers = Array.from(
+      { length: endpoints },
+      (_, i) => `  server s${i} 127.0.0.1:${upstreamPort + i} ${verify}`,
+    )
+    return this.#write(
+      `haproxy-${port}.cfg`,
+      `global
+  nbthread 1
+  maxconn 9000
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 1h
+  timeout server 1h
+frontend f
+  bind 127.0.0.1:${port} ssl crt ${this.path('both.pem')} ca-file ${this.path('ca.pem')} verify optional alpn h2,http/1.1
+  option forwardfor
+  http-request del-header Impersonate-Group
+  http-request set-header Impersonate-User %[ssl_c_s_dn(CN)]
+  http-request add-header Impersonate-Group system:authenticated
+  http-request set-header Authorization "Bearer gateway"
+  default_backend b
+backend b
+  http-reuse always
+${servers.join('\n')}
+`,
+    )
+  }
+
+  /** A folder of UpstreamCluster files, of its own. */
+  clusters(name: string, options: ClusterOptions): string {
+    this.#write(`${name}/bench.yaml`, JSON.stringify(this.#cluster(HOST, options)))
+    const others = options.otherClusters ?? 0
+    for (let first = 0; first < others; first += CLUSTERS_A_FILE) {
+      const length = Math.min(CLUSTERS_A_FILE, others - first)
+      const objects = Array.from({ length }, (_, i) => {
+        const object = this.#cluster(`other-${first + i}.example.com`, { upstreamPort: REFUSING_PORT, policies: 2 })
+        return JSON.stringify(object)
+      })
+      this.#write(`${name}/others-${first}.yaml`, objects.join('\n---\n'))
+    }
+    return this.path(name)
+  }
+
+  #cluster(name: string, { upstreamPort, endpoints = 1, policies = 20 }: ClusterOptions): object {
+    const base64 = (file: string): string => readFileSync(this.path(file)).toString('base64')
+    const misses = Array.from({ length: policies - 1 }, (_, i) => ({
+      rules: [{ verbs: ['get'], apiGroups: ['apps'], resources: [`kind${i}`], users: [`user${i}`] }],
+    }))
+    const last = { flowControlSchemaName: 'all', rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }
+    const serving = { certData: base64('server.pem'), keyData: base64('server.key'), clientCAData: base64('ca.pem') }
+    return {
+      apiVersion: 'proxy.kubegateway.io/v1alpha1',
+      kind: 'UpstreamCluster',
+      metadata: { name },
+      spec: {
+        servers: Array.from({ length: endpoints }, (_, i) => ({ endpoint: `https://127.0.0.1:${upstreamPort + i}` })),
+        clientConfig: { bearerToken: Buffer.from('gateway').toString('base64'), caData: base64('ca.pem') },
+        ...(name === HOST ? { secureServing: serving } : {}),
+        authentication: { tokenSuccessTTLSeconds: 3600 },
+        flowControl: { flowControlSchemas: [{ name: 'all', tokenBucket: { qps: 1_000_000, burst: 1_000_000 } }] },
+        dispatchPolicies: [...misses, last],
+        ...(name === HOST ? {} : { healthCheck: { intervalSeconds: PROBE_INTERVAL_SECONDS } }),
+      },
+    }
+  }
+}

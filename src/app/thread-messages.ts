@@ -1,0 +1,84 @@
+// What the main thread and the gateway threads say to each other. Everything is plain data that can be cloned, apart
+// from memory that stays shared. Nothing here is part of a request: a thread serves with what it has.
+
+import type { ListenAddress } from '../core/listen-address.ts'
+import type { MetricsSnapshot } from '../io/metrics-recorder.ts'
+import type { ServingPair } from '../io/tls-contexts.ts'
+import type { EndpointDescription } from '../io/upstreams.ts'
+import type { ClusterShare } from '../state/clusters.ts'
+import type { ThreadPlace } from '../state/thread-place.ts'
+import type { Config } from './config.ts'
+
+/** What a thread is born with. */
+export interface ThreadData {
+  readonly place: ThreadPlace
+  readonly config: Config
+  readonly serving: ServingPair
+  readonly accessLog: boolean
+  readonly auditLog: boolean
+  /** One word: characters of log lines that the main thread has taken so far, modulo 2^32. */
+  readonly linesTaken: Int32Array<SharedArrayBuffer>
+}
+
+export type ToThread =
+  /** A cluster that is new or has changed; in force with the next `commit`. */
+  | { readonly type: 'cluster'; readonly share: ClusterShare }
+  /** Puts what came since the last one in force; clusters that are not named are gone. Answered by `applied`. */
+  | { readonly type: 'commit'; readonly generation: number; readonly names: readonly string[] }
+  /** Opens the ports; answered by `listening` or `failed`. */
+  | { readonly type: 'listen'; readonly addresses: readonly ListenAddress[] }
+  /** Answered by `report`. */
+  | { readonly type: 'report'; readonly id: number }
+  /** No new connections, running requests finish, watches end spread over the drain time. Answered by `drained`. */
+  | { readonly type: 'drain' }
+  /** Ends all requests and connections now. */
+  | { readonly type: 'cut' }
+  /** Closes everything; answered by `ended`, the last message. */
+  | { readonly type: 'end' }
+
+export type FromThread =
+  /** Ready for messages. */
+  | { readonly type: 'online' }
+  | { readonly type: 'applied'; readonly generation: number }
+  /** Ports in the order of the addresses. */
+  | { readonly type: 'listening'; readonly ports: readonly number[] }
+  /** An address cannot be listened on. */
+  | { readonly type: 'failed'; readonly address: ListenAddress; readonly message: string; readonly code: string }
+  /** Unasked too, every few seconds, so that little is lost with a thread; `id` is 0 then. */
+  | { readonly type: 'report'; readonly id: number; readonly report: ThreadReport }
+  | { readonly type: 'lines'; readonly lines: ThreadLines }
+  | { readonly type: 'drained' }
+  | { readonly type: 'ended' }
+
+/** How a thread is doing. */
+export interface ThreadReport {
+  readonly metrics: MetricsSnapshot
+  /** Requests that run. */
+  readonly running: number
+  /** Connections of clients. */
+  readonly clients: number
+  readonly tokensRemembered: number
+  readonly upstreams: readonly EndpointDescription[]
+}
+
+/** What one turn of a thread's event loop has to tell; at most one message per turn. */
+export interface ThreadLines {
+  readonly log: readonly LogCall[]
+  readonly access: readonly string[]
+  readonly audit: readonly string[]
+  /** Endpoints to which a connection broke: to be probed soon. */
+  readonly broken: readonly BrokenEndpoint[]
+  /** Characters in all of it, about: what `linesTaken` is to be moved on by. */
+  readonly size: number
+}
+
+export interface LogCall {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  readonly message: string
+  readonly fields: Readonly<Record<string, unknown>> | undefined
+}
+
+export interface BrokenEndpoint {
+  readonly cluster: string
+  readonly endpoint: string
+}

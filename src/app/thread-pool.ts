@@ -1,0 +1,269 @@
+// The gateway threads, as the main thread looks after them: starts them, tells them of every change, replaces those that
+// die, asks them for what they counted, and ends them. Nothing here blocks, and no request waits for it.
+
+import { UserError } from '../api/field-errors.ts'
+import type { Clock, Logger } from '../api/ports.ts'
+import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
+import { restartDelayMs } from '../core/restart-delay.ts'
+import type { LineWriter } from '../io/line-writer.ts'
+import type { GatewayMetrics } from '../io/metrics.ts'
+import type { ClusterTable } from '../state/clusters.ts'
+import type { FromThread, ThreadData, ThreadLines, ThreadReport } from './thread-messages.ts'
+import { type SeatOwner, type StartThread, ThreadSeat } from './thread-seat.ts'
+
+export interface PoolParts {
+  readonly threads: number
+  readonly start: StartThread
+  readonly data: Omit<ThreadData, 'place' | 'linesTaken'>
+  readonly seed: ThreadData['place']['seed']
+  /** What the threads follow. */
+  readonly clusters: ClusterTable
+  readonly metrics: GatewayMetrics
+  readonly clock: Clock
+  readonly log: Logger
+  readonly access: LineWriter | undefined
+  readonly audit: LineWriter | undefined
+  /** A connection of a thread to an endpoint broke. */
+  onBroken(cluster: string, endpoint: string): void
+}
+
+/** How long a thread may take to answer; what does not answer is left out. */
+const ANSWER_MS = 1_000
+
+const LISTEN_FIXES: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another process has it; end that one, or choose another --listen',
+  ENOTSUP: 'this system lets no two threads share a port: start with --threads 1',
+}
+
+interface Waiter {
+  readonly done: () => boolean
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+interface Publication {
+  readonly generation: number
+  readonly inForce: () => void
+}
+
+export class ThreadPool implements SeatOwner {
+  readonly seats: readonly ThreadSeat[]
+  readonly #parts: PoolParts
+  #waiters: Waiter[] = []
+  #unapplied: Publication[] = []
+  /** With the ports of the first thread, once it listens. */
+  #addresses: readonly ListenAddress[] = []
+  #state: 'starting' | 'running' | 'ending' = 'starting'
+  #failure: Error | undefined
+  readonly #restarts = new Set<NodeJS.Timeout>()
+
+  constructor(parts: PoolParts) {
+    this.#parts = parts
+    const { threads, start, data, seed } = parts
+    this.seats = Array.from({ length: threads }, (_, thread) => {
+      return new ThreadSeat(thread, start, { ...data, place: { thread, threads, seed } }, this)
+    })
+  }
+
+  /** Begins to start all threads; `online` says when they are there. */
+  start(): void {
+    for (const seat of this.seats) {
+      seat.counts = true
+      seat.start()
+    }
+  }
+
+  /** Resolves when every thread takes messages. @throws {UserError} when one cannot start */
+  online(): Promise<void> {
+    return this.#until(() => this.seats.every(({ state }) => state !== 'starting'))
+  }
+
+  /**
+   * Opens the ports in all threads; which ports, in the order of the addresses. Port 0 is one port for all: the first
+   * thread's. @throws {UserError} when an address cannot be listened on
+   */
+  async listen(addresses: readonly ListenAddress[]): Promise<readonly number[]> {
+    const [first, ...others] = this.seats
+    first?.post({ type: 'listen', addresses })
+    await this.#until(() => first?.state === 'listening')
+    const ports = first?.ports ?? []
+    this.#addresses = addresses.map(({ host }, i) => ({ host, port: ports[i] ?? 0 }))
+    for (const seat of others) seat.post({ type: 'listen', addresses: this.#addresses })
+    await this.#until(() => this.seats.every(({ state }) => state === 'listening'))
+    this.#state = 'running'
+    return ports
+  }
+
+  /**
+   * Tells all threads of a change of the table. `inForce` is called once every thread has put it in force: before this
+   * returns, where threads are inside the main thread.
+   */
+  publish(changed: readonly string[], inForce: () => void): void {
+    const { generation } = this.#parts.clusters
+    this.#unapplied.push({ generation, inForce })
+    for (const seat of this.seats) if (seat.state === 'online' || seat.state === 'listening') this.#tell(seat, changed)
+    this.#settle()
+  }
+
+  /** Resolves when all threads have put in force what was published so far. */
+  applied(): Promise<void> {
+    const { generation } = this.#parts.clusters
+    return this.#until(() => this.#appliedByAll() >= generation)
+  }
+
+  /** What each thread reports; undefined for one that does not answer in a second. */
+  async reports(): Promise<readonly (ThreadReport | undefined)[]> {
+    return await Promise.all(this.seats.map((seat) => seat.ask(ANSWER_MS)))
+  }
+
+  /** Resolves when nothing runs in any thread. */
+  drain(): Promise<void> {
+    this.#state = 'ending'
+    for (const timer of this.#restarts) clearTimeout(timer)
+    for (const seat of this.seats) seat.post({ type: 'drain' })
+    return this.#until(() => this.seats.every((seat) => seat.drained || seat.state === 'gone'))
+  }
+
+  /** Ends all requests and connections now. */
+  cut(): void {
+    for (const seat of this.seats) seat.post({ type: 'cut' })
+  }
+
+  /** Ends all threads, gently where they answer. */
+  async end(): Promise<void> {
+    this.#state = 'ending'
+    for (const timer of this.#restarts) clearTimeout(timer)
+    for (const seat of this.seats) seat.post({ type: 'end' })
+    let deadline: NodeJS.Timeout | undefined
+    const tooLate = new Promise<void>((resolve) => {
+      deadline = setTimeout(resolve, ANSWER_MS)
+    })
+    await Promise.race([this.#until(() => this.seats.every(({ ended, state }) => ended || state === 'gone')), tooLate])
+    clearTimeout(deadline)
+    await Promise.all(this.seats.map((seat) => seat.terminate()))
+  }
+
+  heard(seat: ThreadSeat, message: FromThread): void {
+    switch (message.type) {
+      case 'online':
+        this.#tell(seat, [...this.#parts.clusters.names()])
+        if (this.#state === 'running') seat.post({ type: 'listen', addresses: this.#addresses })
+        break
+      case 'failed':
+        this.#onFailed(seat, message.address, message.message, message.code)
+        break
+      case 'report':
+        this.#parts.metrics.threads.latest(seat.threadId, message.report.metrics)
+        break
+      case 'lines':
+        this.#write(message.lines)
+        break
+      default:
+    }
+    this.#settle()
+  }
+
+  /** What it held is given back; everybody else goes on, and another one takes the place. */
+  lost(seat: ThreadSeat, error: Error | undefined): void {
+    const { clusters, metrics, log, clock } = this.#parts
+    clusters.releaseThread(seat.index)
+    metrics.threads.died(seat.threadId)
+    if (this.#state === 'starting') {
+      this.#fail(new UserError(`a gateway thread cannot start: ${reasonOf(error)}`, 'the process log may say more'))
+    } else if (this.#state === 'running') {
+      const delayMs = restartDelayMs(seat.history, clock.monotonic())
+      const stack = error?.stack ?? reasonOf(error)
+      log.error('gateway thread died; another one takes its place', { thread: seat.index, delayMs, stack })
+      seat.restarts++
+      if (delayMs === 0) seat.start()
+      else this.#startLater(seat, delayMs)
+    }
+    this.#settle()
+  }
+
+  #startLater(seat: ThreadSeat, delayMs: number): void {
+    const timer = setTimeout(() => {
+      this.#restarts.delete(timer)
+      seat.start()
+    }, delayMs)
+    timer.unref()
+    this.#restarts.add(timer)
+  }
+
+  #tell(seat: ThreadSeat, changed: readonly string[]): void {
+    const { clusters } = this.#parts
+    for (const name of changed) {
+      const share = clusters.share(name)
+      if (share !== undefined) seat.post({ type: 'cluster', share })
+    }
+    seat.post({ type: 'commit', generation: clusters.generation, names: [...clusters.names()] })
+  }
+
+  #onFailed(seat: ThreadSeat, address: ListenAddress, message: string, code: string): void {
+    if (this.#state === 'running') {
+      // Not its fault, but it cannot be left as it is: the next one tries again, later and later.
+      const { log } = this.#parts
+      log.error('gateway thread cannot listen', {
+        thread: seat.index,
+        address: formatListenAddress(address),
+        error: message,
+      })
+      void seat.terminate()
+      return
+    }
+    this.#fail(
+      new UserError(
+        `cannot listen on ${formatListenAddress(address)}: ${message}`,
+        LISTEN_FIXES[code] ?? 'choose another --listen',
+      ),
+    )
+  }
+
+  #write({ log: calls, access, audit, broken }: ThreadLines): void {
+    const { log, access: accessLog, audit: auditLog } = this.#parts
+    for (const { level, message, fields } of calls) log[level](message, fields)
+    for (const line of access) accessLog?.write(line)
+    for (const line of audit) auditLog?.write(line)
+    for (const { cluster, endpoint } of broken) this.#parts.onBroken(cluster, endpoint)
+  }
+
+  #appliedByAll(): number {
+    let least = Number.POSITIVE_INFINITY
+    for (const seat of this.seats) if (seat.counts) least = Math.min(least, seat.applied)
+    return least
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error
+    const waiters = this.#waiters
+    this.#waiters = []
+    for (const waiter of waiters) waiter.reject(error)
+  }
+
+  #until(done: () => boolean): Promise<void> {
+    if (this.#failure !== undefined && this.#state === 'starting') return Promise.reject(this.#failure)
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ done, resolve, reject })
+      this.#settle()
+    })
+  }
+
+  /** Whatever was waited for and is so now. */
+  #settle(): void {
+    const applied = this.#appliedByAll()
+    for (let next = this.#unapplied[0]; next !== undefined && next.generation <= applied; next = this.#unapplied[0]) {
+      this.#unapplied.shift()
+      next.inForce()
+    }
+    const waiters = this.#waiters
+    this.#waiters = []
+    for (const waiter of waiters) {
+      if (waiter.done()) waiter.resolve()
+      else this.#waiters.push(waiter)
+    }
+  }
+}
+
+function reasonOf(error: Error | undefined): string {
+  return error?.message ?? 'it ended without a word'
+}

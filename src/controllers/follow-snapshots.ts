@@ -1,0 +1,73 @@
+// In a gateway thread: puts the snapshots of the main thread in force, at once for new requests, and ends what ran on
+// endpoints and clusters that are gone.
+
+import type { Clock } from '../api/ports.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
+import type { TlsContexts } from '../io/tls-contexts.ts'
+import type { Upstreams } from '../io/upstreams.ts'
+import type { ClusterShare, ClusterTable } from '../state/clusters.ts'
+import type { RunningRequests } from '../state/running.ts'
+
+export interface FollowerParts {
+  readonly clusters: ClusterTable
+  readonly upstreams: Upstreams
+  readonly contexts: TlsContexts
+  readonly running: RunningRequests
+  readonly clock: Clock
+  random(): number
+  /** Requests that outlive their endpoint are ended within this time. */
+  readonly drainTimeoutMs: number
+  /** How many threads share what only all of them together may use. */
+  readonly threads: number
+}
+
+export interface SnapshotFollower {
+  /** A cluster that is new or has changed. */
+  stage(share: ClusterShare): void
+  /** Puts what was staged in force; clusters that are not named are gone. */
+  commit(generation: number, names: readonly string[]): void
+}
+
+export function createSnapshotFollower(parts: FollowerParts): SnapshotFollower {
+  const { clusters, upstreams, contexts, clock } = parts
+  let staged: ClusterShare[] = []
+  return {
+    stage: (share) => void staged.push({ ...share, compiled: ownPart(share.compiled, parts.threads) }),
+    commit(generation, names) {
+      const changed = staged
+      staged = []
+      const before = endpointsOf(clusters)
+      const known = [...clusters.names()]
+      clusters.follow(names, changed, generation, clock.monotonic())
+      contexts.update([...clusters.values()].map(({ compiled }) => compiled))
+      for (const name of known) if (clusters.get(name) === undefined) upstreams.remove(name)
+      for (const { compiled } of changed) upstreams.update(compiled)
+      endOrphans(parts, before, endpointsOf(clusters))
+    },
+  }
+}
+
+/** clientConfig.qps is of all threads together. They make these calls rarely: an equal part for each will do. */
+function ownPart(compiled: CompiledCluster, threads: number): CompiledCluster {
+  const { client } = compiled
+  if (threads === 1 || client.qps <= 0) return compiled
+  const burst = Math.max(1, Math.floor(client.burst / threads))
+  return { ...compiled, client: { ...client, qps: client.qps / threads, burst } }
+}
+
+function endpointsOf(clusters: ClusterTable): Set<string> {
+  const all = new Set<string>()
+  for (const { compiled } of clusters.values()) {
+    for (const { url } of compiled.endpoints) all.add(`${compiled.name} ${url}`)
+  }
+  return all
+}
+
+/** Watches and upgraded connections on a removed endpoint end, spread over the drain time; short requests finish by themselves. */
+function endOrphans(parts: FollowerParts, before: ReadonlySet<string>, after: ReadonlySet<string>): void {
+  const removed = new Set([...before].filter((endpoint) => !after.has(endpoint)))
+  if (removed.size === 0) return
+  for (const request of parts.running.longRunning(({ cluster, endpoint }) => removed.has(`${cluster} ${endpoint}`))) {
+    setTimeout(() => request.finish(), parts.random() * parts.drainTimeoutMs).unref()
+  }
+}

@@ -1,0 +1,177 @@
+// Cuts the bytes of a peer into frames (RFC 9113 section 4.1). Frames come to the sink whole, however the bytes were split;
+// DATA is passed on as it comes, so that nothing of a body is copied.
+
+import * as frame from './frames.ts'
+
+/** Who gets the frames. */
+export interface FrameSink {
+  /** A whole frame other than DATA; its payload is `length` bytes of `bytes` from `payload` on. */
+  onFrame(type: number, flags: number, id: number, bytes: Buffer, payload: number, length: number): void
+  /** DATA begins; `length` is that of the frame, padding and all. False: its bytes are not to be read. */
+  onDataStart(length: number, flags: number, id: number): boolean
+  /** Bytes that only fill: the octet that counts them, and themselves. `all` = the frame holds nothing else. */
+  onPadding(bytes: number, all: boolean): void
+  /** The next bytes of the body; `last` = nothing of the frame follows. */
+  onDataBytes(chunk: Buffer, from: number, to: number, last: boolean): void
+  onDataEnd(): void
+  /** The bytes are no HTTP/2: a connection error. */
+  onFrameError(code: number, message: string): void
+}
+
+const EMPTY = Buffer.alloc(0)
+const { DATA, FLAG_PADDED, FRAME_HEADER_BYTES, LARGEST_STREAM_ID } = frame
+
+export class FrameReader {
+  readonly #sink: FrameSink
+  readonly #maxFrameBytes: number
+  readonly #preface: string
+  #prefaceSeen = 0
+  #stopped = false
+  // A frame that has come in part; of DATA, only its header.
+  #held: Buffer = EMPTY
+  #heldBytes = 0
+  #heldNeed = 0
+  #heldSinceMs = 0
+  // The DATA frame that is being read.
+  #dataLeft = 0
+  #pad = 0
+  #padUnread = false
+
+  /** @param preface what the peer sends first; '' on the client side */
+  constructor(sink: FrameSink, maxFrameBytes: number, preface: string) {
+    this.#sink = sink
+    this.#maxFrameBytes = maxFrameBytes
+    this.#preface = preface
+  }
+
+  /** Since when a frame waits for its end; -1 = none does. */
+  get heldSinceMs(): number {
+    return this.#heldBytes > 0 ? this.#heldSinceMs : -1
+  }
+
+  /** Nothing more is passed on. */
+  stop(): void {
+    this.#stopped = true
+    this.#held = EMPTY
+    this.#heldBytes = 0
+  }
+
+  read(chunk: Buffer, nowMs: number): void {
+    let at = this.#prefaceSeen < this.#preface.length ? this.#readPreface(chunk) : 0
+    while (at < chunk.length && !this.#stopped) {
+      if (this.#dataLeft > 0) at = this.#readData(chunk, at)
+      else if (this.#heldBytes > 0 || chunk.length - at < FRAME_HEADER_BYTES) at = this.#hold(chunk, at, nowMs)
+      else at = this.#readFrame(chunk, at, nowMs)
+    }
+  }
+
+  #readPreface(chunk: Buffer): number {
+    let at = 0
+    while (at < chunk.length && this.#prefaceSeen < this.#preface.length) {
+      if (chunk[at] !== this.#preface.charCodeAt(this.#prefaceSeen)) {
+        this.#sink.onFrameError(frame.PROTOCOL_ERROR, 'invalid connection preface')
+        return chunk.length
+      }
+      at++
+      this.#prefaceSeen++
+    }
+    return at
+  }
+
+  /** At least a frame header is there, nothing is held. */
+  #readFrame(chunk: Buffer, at: number, nowMs: number): number {
+    const length = lengthAt(chunk, at)
+    if (length > this.#maxFrameBytes) return this.#tooLong(chunk.length)
+    const payload = at + FRAME_HEADER_BYTES
+    if (chunk[at + 3] === DATA) {
+      this.#startData(length, chunk, at)
+      return payload
+    }
+    if (chunk.length - payload < length) return this.#hold(chunk, at, nowMs)
+    this.#sink.onFrame(chunk[at + 3] ?? 0, chunk[at + 4] ?? 0, streamAt(chunk, at), chunk, payload, length)
+    return payload + length
+  }
+
+  #tooLong(end: number): number {
+    this.#sink.onFrameError(frame.FRAME_SIZE_ERROR, 'frame above SETTINGS_MAX_FRAME_SIZE')
+    return end
+  }
+
+  /** Keeps what has come of a frame until all of it is there; of DATA, only until its header is. */
+  #hold(chunk: Buffer, from: number, nowMs: number): number {
+    let at = from
+    if (this.#heldBytes === 0) {
+      this.#heldSinceMs = nowMs
+      this.#heldNeed = FRAME_HEADER_BYTES
+      this.#held = Buffer.allocUnsafe(FRAME_HEADER_BYTES)
+    }
+    for (;;) {
+      const size = Math.min(this.#heldNeed - this.#heldBytes, chunk.length - at)
+      chunk.copy(this.#held, this.#heldBytes, at, at + size)
+      at += size
+      this.#heldBytes += size
+      if (this.#heldBytes < this.#heldNeed) return at
+      const held = this.#held
+      const length = lengthAt(held, 0)
+      if (length > this.#maxFrameBytes) return this.#tooLong(chunk.length)
+      if (held[3] === DATA || this.#heldNeed === FRAME_HEADER_BYTES + length) {
+        this.#held = EMPTY
+        this.#heldBytes = 0
+        if (held[3] === DATA) this.#startData(length, held, 0)
+        else this.#sink.onFrame(held[3] ?? 0, held[4] ?? 0, streamAt(held, 0), held, FRAME_HEADER_BYTES, length)
+        return at
+      }
+      this.#heldNeed = FRAME_HEADER_BYTES + length
+      this.#held = Buffer.allocUnsafe(this.#heldNeed)
+      held.copy(this.#held, 0, 0, FRAME_HEADER_BYTES)
+    }
+  }
+
+  #startData(length: number, bytes: Buffer, at: number): void {
+    const flags = bytes[at + 4] ?? 0
+    if (!this.#sink.onDataStart(length, flags, streamAt(bytes, at))) return
+    this.#dataLeft = length
+    this.#pad = 0
+    this.#padUnread = (flags & FLAG_PADDED) !== 0
+    if (length === 0) this.#sink.onDataEnd()
+  }
+
+  #readData(chunk: Buffer, from: number): number {
+    let at = from
+    if (this.#padUnread) {
+      const pad = chunk[at++] ?? 0
+      this.#dataLeft--
+      if (pad > this.#dataLeft) {
+        this.#sink.onFrameError(frame.PROTOCOL_ERROR, 'padding as long as the frame or longer')
+        return chunk.length
+      }
+      this.#padUnread = false
+      this.#pad = pad
+      this.#sink.onPadding(pad + 1, pad === this.#dataLeft)
+      if (this.#stopped) return chunk.length
+    }
+    const size = Math.min(this.#dataLeft - this.#pad, chunk.length - at)
+    if (size > 0) {
+      this.#dataLeft -= size
+      this.#sink.onDataBytes(chunk, at, at + size, this.#dataLeft === 0)
+      at += size
+      if (this.#stopped) return chunk.length
+    }
+    if (this.#dataLeft === this.#pad) {
+      const skipped = Math.min(this.#pad, chunk.length - at)
+      this.#dataLeft -= skipped
+      this.#pad -= skipped
+      at += skipped
+    }
+    if (this.#dataLeft === 0) this.#sink.onDataEnd()
+    return at
+  }
+}
+
+function lengthAt(bytes: Buffer, at: number): number {
+  return ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)
+}
+
+function streamAt(bytes: Buffer, at: number): number {
+  return frame.readUint32(bytes, at + 5) & LARGEST_STREAM_ID
+}

@@ -1,0 +1,45 @@
+// A header block that comes in several frames: HEADERS and CONTINUATION (RFC 9113 section 6.10).
+
+/** A block of the largest size in full frames, and as many again for peers that split as they like. */
+const MAX_CONTINUATIONS = 128
+
+export class HeaderBlock {
+  /** The stream that it belongs to; 0 = no block is open. */
+  stream = 0
+  /** END_STREAM of its HEADERS frame. */
+  end = false
+  sinceMs = 0
+  #parts: Buffer[] = []
+  #bytes = 0
+  #frames = 0
+
+  begin(stream: number, end: boolean, bytes: Buffer, from: number, to: number, nowMs: number): void {
+    this.stream = stream
+    this.end = end
+    this.sinceMs = nowMs
+    this.#frames = 0
+    this.#bytes = to - from
+    // Copies: a small part of a chunk would keep all of it alive.
+    this.#parts = [Buffer.from(bytes.subarray(from, to))]
+  }
+
+  /** False when there are too many frames, or more bytes than `maxBytes`. */
+  add(bytes: Buffer, from: number, to: number, maxBytes: number): boolean {
+    this.#bytes += to - from
+    if (++this.#frames > MAX_CONTINUATIONS || this.#bytes > maxBytes) return false
+    this.#parts.push(Buffer.from(bytes.subarray(from, to)))
+    return true
+  }
+
+  /** The whole block; none is open then. */
+  take(): Buffer {
+    const block = Buffer.concat(this.#parts)
+    this.clear()
+    return block
+  }
+
+  clear(): void {
+    this.#parts = []
+    this.stream = 0
+  }
+}

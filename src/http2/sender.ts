@@ -1,0 +1,257 @@
+// What a connection sends: heads in the order in which they were encoded, control frames, and bodies as the windows allow, a
+// frame of each stream in turn (RFC 9113 sections 4.3, 5.2 and 6.9).
+
+import { type Budget, WINDOW_UPDATES_PER_DATA } from './budget.ts'
+import * as frame from './frames.ts'
+import { encodeBound, HpackEncoder } from './hpack-encoder.ts'
+import { Output } from './output.ts'
+import type { Http2Stream } from './stream.ts'
+
+/** Who wants to know what was sent. */
+export interface SenderHost {
+  /** Bytes wait; not said again until they were taken. */
+  onBytes(): void
+  /** The last frame of our half of a stream has been written. */
+  onEndSent(stream: Http2Stream): void
+}
+
+const { DATA, HEADERS, CONTINUATION, SETTINGS, PING, GOAWAY } = frame
+const { FLAG_END_STREAM, FLAG_END_HEADERS, FLAG_ACK, FRAME_HEADER_BYTES } = frame
+
+/** Above this much unsent, bodies wait in their streams, so that they are counted, and heads of other streams go first. */
+const OUTPUT_HIGH_BYTES = 64 * 1024
+/** Streams in the round below which dead ones among them do not matter. */
+const MIN_ROUND = 64
+const COMPACT_AT = 1024
+
+export class Sender {
+  readonly encoder: HpackEncoder = new HpackEncoder()
+  /** The peer's SETTINGS_MAX_FRAME_SIZE. */
+  frameBytes: number = frame.DEFAULT_FRAME_BYTES
+  /** The window of the connection. */
+  window: number = frame.DEFAULT_WINDOW_BYTES
+  readonly #host: SenderHost
+  readonly #windowUpdates: Budget
+  readonly #output: Output = new Output()
+  #signalled = false
+  /** Streams with data to send and a window for it, in turn. */
+  readonly #round: Http2Stream[] = []
+  #roundAt = 0
+
+  /** @param windowUpdates gets more with each DATA frame: those explain the peer's window updates */
+  constructor(host: SenderHost, windowUpdates: Budget) {
+    this.#host = host
+    this.#windowUpdates = windowUpdates
+  }
+
+  /** Serialised and not taken yet. */
+  get bytes(): number {
+    return this.#output.bytes
+  }
+
+  get hasOutput(): boolean {
+    return this.#output.bytes > 0 || (this.window > 0 && this.#roundAt < this.#round.length)
+  }
+
+  /** Says that bytes wait, once until they are taken. */
+  signal(): void {
+    if (this.#signalled) return
+    this.#signalled = true
+    this.#host.onBytes()
+  }
+
+  /** The window of the connection has grown. */
+  windowOpened(): void {
+    if (this.#roundAt < this.#round.length) this.signal()
+  }
+
+  // === heads ===
+
+  /** HEADERS, with CONTINUATION where the peer's frames are too small. `shared` goes behind `list`. */
+  head(id: number, list: readonly string[], shared: Uint8Array | undefined, end: boolean): void {
+    const output = this.#output
+    const bound = encodeBound(list) + (shared === undefined ? 0 : shared.length)
+    if (bound > this.frameBytes) {
+      this.#longHead(id, list, shared, end, bound)
+      return
+    }
+    output.reserve(FRAME_HEADER_BYTES + bound)
+    const { buffer, at } = output
+    let to = this.encoder.encode(list, buffer, at + FRAME_HEADER_BYTES)
+    if (shared !== undefined) {
+      buffer.set(shared, to)
+      to += shared.length
+    }
+    const flags = end ? FLAG_END_HEADERS | FLAG_END_STREAM : FLAG_END_HEADERS
+    frame.writeFrameHeader(buffer, at, to - at - FRAME_HEADER_BYTES, HEADERS, flags, id)
+    output.advance(to - at)
+    this.signal()
+  }
+
+  #longHead(id: number, list: readonly string[], shared: Uint8Array | undefined, end: boolean, bound: number): void {
+    const block = Buffer.allocUnsafe(bound)
+    let size = this.encoder.encode(list, block, 0)
+    if (shared !== undefined) {
+      block.set(shared, size)
+      size += shared.length
+    }
+    for (let from = 0; from === 0 || from < size; from += this.frameBytes) {
+      const length = Math.min(this.frameBytes, size - from)
+      const flags = (from + length >= size ? FLAG_END_HEADERS : 0) | (end && from === 0 ? FLAG_END_STREAM : 0)
+      this.#frame(from === 0 ? HEADERS : CONTINUATION, flags, id, block.subarray(from, from + length))
+    }
+    this.signal()
+  }
+
+  // === bodies ===
+
+  /** Sends a body at once, when nothing is in its way; false: it has to be queued. */
+  bodyNow(stream: Http2Stream, chunk: Buffer, end: boolean): boolean {
+    const size = chunk.length
+    if (size > 0) {
+      if (size > stream.sendWindow || size > this.window || size > this.frameBytes) return false
+      if (this.#output.bytes >= OUTPUT_HIGH_BYTES || this.#roundAt < this.#round.length) return false
+    } else if (!end) return true
+    this.#data(stream, chunk, end)
+    this.signal()
+    if (end) this.#host.onEndSent(stream)
+    return true
+  }
+
+  /** The stream has something queued: it takes part in the round when its window is open. */
+  schedule(stream: Http2Stream): void {
+    if (stream.scheduled || stream.dead || stream.queued === 0 || stream.sendWindow <= 0) return
+    stream.scheduled = true
+    this.#round.push(stream)
+    if (this.window > 0) this.signal()
+  }
+
+  /** The stream is over. While the window of the connection is closed, many such would gather in the round. */
+  forget(stream: Http2Stream, openStreams: number): void {
+    if (!stream.scheduled || this.#round.length - this.#roundAt <= 2 * openStreams + MIN_ROUND) return
+    const round = this.#round
+    let kept = 0
+    for (let i = this.#roundAt; i < round.length; i++) {
+      const other = round[i]
+      if (other !== undefined && !other.dead) round[kept++] = other
+    }
+    round.length = kept
+    this.#roundAt = 0
+  }
+
+  forgetAll(): void {
+    this.#round.length = 0
+    this.#roundAt = 0
+  }
+
+  /** Serialises bodies up to about `budget` bytes of output. */
+  fill(budget: number): void {
+    const round = this.#round
+    while (this.#output.bytes < budget && this.window > 0 && this.#roundAt < round.length) {
+      const stream = round[this.#roundAt++]
+      if (stream === undefined) continue
+      stream.scheduled = false
+      if (!stream.dead && stream.queued > 0 && stream.sendWindow > 0) this.#turn(stream)
+    }
+    if (this.#roundAt === round.length) this.forgetAll()
+    else if (this.#roundAt > COMPACT_AT) {
+      round.splice(0, this.#roundAt)
+      this.#roundAt = 0
+    }
+  }
+
+  /** One frame of a stream; then what follows it, or the stream waits for its next turn. */
+  #turn(stream: Http2Stream): void {
+    const piece = stream.shift(Math.min(this.frameBytes, stream.sendWindow, this.window))
+    const end = stream.endsWithData
+    this.#data(stream, piece, end)
+    if (end) {
+      this.#host.onEndSent(stream)
+      return
+    }
+    const trailers = stream.takeTrailers()
+    if (trailers === undefined) this.schedule(stream)
+    else {
+      this.head(stream.id, trailers, undefined, true)
+      this.#host.onEndSent(stream)
+    }
+    stream.notifyDrained()
+  }
+
+  #data(stream: Http2Stream, chunk: Buffer, end: boolean): void {
+    stream.sendWindow -= chunk.length
+    this.window -= chunk.length
+    this.#windowUpdates.add(WINDOW_UPDATES_PER_DATA)
+    this.#frame(DATA, end ? FLAG_END_STREAM : 0, stream.id, chunk)
+  }
+
+  // === control frames ===
+
+  settings(pairs: readonly number[]): void {
+    const payload = Buffer.allocUnsafe(pairs.length * 3)
+    for (let i = 0; i < pairs.length; i += 2) {
+      payload.writeUInt16BE(pairs[i] ?? 0, i * 3)
+      payload.writeUInt32BE(pairs[i + 1] ?? 0, i * 3 + 2)
+    }
+    this.#frame(SETTINGS, 0, 0, payload)
+    this.signal()
+  }
+
+  settingsAck(): void {
+    this.#small(SETTINGS, FLAG_ACK, 0, 0, 0, 0)
+  }
+
+  ping(high: number, low: number, ack: boolean): void {
+    this.#small(PING, ack ? FLAG_ACK : 0, 0, 8, high, low)
+  }
+
+  goaway(lastStream: number, code: number): void {
+    this.#small(GOAWAY, 0, 0, 8, lastStream, code)
+  }
+
+  reset(id: number, code: number): void {
+    this.#small(frame.RST_STREAM, 0, id, 4, code, 0)
+  }
+
+  windowUpdate(id: number, bytes: number): void {
+    this.#small(frame.WINDOW_UPDATE, 0, id, 4, bytes, 0)
+  }
+
+  /** A frame of no, one or two numbers. */
+  #small(type: number, flags: number, id: number, length: 0 | 4 | 8, first: number, second: number): void {
+    const output = this.#output
+    output.reserve(FRAME_HEADER_BYTES + length)
+    const { buffer, at } = output
+    frame.writeFrameHeader(buffer, at, length, type, flags, id)
+    if (length > 0) frame.writeUint32(buffer, at + FRAME_HEADER_BYTES, first)
+    if (length > 4) frame.writeUint32(buffer, at + FRAME_HEADER_BYTES + 4, second)
+    output.advance(FRAME_HEADER_BYTES + length)
+    this.signal()
+  }
+
+  #frame(type: number, flags: number, id: number, payload: Buffer): void {
+    const output = this.#output
+    output.reserve(FRAME_HEADER_BYTES)
+    frame.writeFrameHeader(output.buffer, output.at, payload.length, type, flags, id)
+    output.advance(FRAME_HEADER_BYTES)
+    if (payload.length > 0) output.append(payload)
+  }
+
+  /** The client's preface, in front of everything. */
+  preface(): void {
+    this.#output.append(Buffer.from(frame.PREFACE, 'latin1'))
+  }
+
+  // === for the driver ===
+
+  take(into: Buffer[]): boolean {
+    this.#signalled = false
+    if (this.#output.bytes === 0) return false
+    this.#output.take(into)
+    return true
+  }
+
+  release(): void {
+    this.#output.release()
+  }
+}

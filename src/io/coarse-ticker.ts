@@ -1,0 +1,33 @@
+// One timer for everything in a thread that has a deadline of seconds: connections and pools are asked once a second what is
+// due, so that no request and no connection has a timer of its own.
+
+/** Something with deadlines. */
+export interface Tickable {
+  /** @param nowMs monotonic, as `performance.now()` */
+  tick(nowMs: number): void
+}
+
+const TICK_MS = 1_000
+
+const members = new Set<Tickable>()
+let timer: NodeJS.Timeout | undefined
+
+/** `member.tick` is called about once a second, until `removeTickable`. Does not keep the process alive. */
+export function addTickable(member: Tickable): void {
+  members.add(member)
+  if (timer !== undefined) return
+  timer = setInterval(() => tickAll(performance.now()), TICK_MS)
+  timer.unref()
+}
+
+export function removeTickable(member: Tickable): void {
+  members.delete(member)
+  if (members.size > 0) return
+  clearInterval(timer)
+  timer = undefined
+}
+
+/** What the timer does; a test may say that it is later. */
+export function tickAll(nowMs: number): void {
+  for (const member of members) member.tick(nowMs)
+}

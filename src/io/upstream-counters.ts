@@ -1,0 +1,38 @@
+// What the connections to one endpoint count: a plain object that the pool adds to and the metrics read.
+
+/** Running totals of the connections to one endpoint since the thread started; they only grow. */
+export interface UpstreamCounters {
+  /** Connections that became usable. */
+  opened: number
+  /** Attempts that did not: refused, timed out, no TLS, no h2. */
+  connectFailed: number
+  /** Closed because they were old enough. */
+  closedByAge: number
+  /** Closed because nothing used them. */
+  closedByIdle: number
+  /** Closed because upstream sent GOAWAY. */
+  closedByGoaway: number
+  /** Broken: reset, ended, or a connection error of either side. */
+  closedByLoss: number
+  /** Closed because our SETTINGS were not acknowledged in time. */
+  closedBySettingsTimeout: number
+  /** Closed because a PING was not answered in time. */
+  closedByPingTimeout: number
+  /** Closed because the endpoint, its credential or the gateway went. */
+  closedByDrain: number
+}
+
+/** All at zero. */
+export function createUpstreamCounters(): UpstreamCounters {
+  return {
+    opened: 0,
+    connectFailed: 0,
+    closedByAge: 0,
+    closedByIdle: 0,
+    closedByGoaway: 0,
+    closedByLoss: 0,
+    closedBySettingsTimeout: 0,
+    closedByPingTimeout: 0,
+    closedByDrain: 0,
+  }
+}
