@@ -686,6 +686,16 @@ describe('client', () => {
     assert.deepEqual([heard.end, side.errors()], [true, ['1 CANCEL']])
   })
 
+  it('bears an upstream that refuses very many streams', () => {
+    const side = new Client()
+    for (let i = 0; i < 3000; i++) {
+      const heard = side.open()
+      side.send(frameOf(frame.RST_STREAM, 0, 2 * i + 1, uint32(frame.REFUSED_STREAM)))
+      assert.equal(heard.reset, 'refused')
+    }
+    assert.equal(side.connection.usable, true)
+  })
+
   it('ends the connection over a pushed stream', () => {
     const side = new Client()
     side.open()

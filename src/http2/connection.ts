@@ -390,7 +390,7 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
     if (code === frame.REFUSED_STREAM) this.counters.streamsRefused++
     const { events } = stream
     this.kill(stream)
-    if (!this.#budgets.resets.take(this.nowMs)) this.#abuse('rapidReset')
+    if (this.isServer && !this.#budgets.resets.take(this.nowMs)) this.#abuse('rapidReset')
     events.onReset(resetReason(code))
     this.closeIfIdle()
   }
@@ -565,8 +565,9 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
     this.closeIfIdle()
   }
 
+  /** Only of clients: an upstream that resets its streams costs nothing that we have not asked for. */
   protected countBlame(): void {
-    if (!this.#budgets.resets.take(this.nowMs)) this.#abuse('madeYouReset')
+    if (this.isServer && !this.#budgets.resets.take(this.nowMs)) this.#abuse('madeYouReset')
   }
 
   #streamError(id: number, code: number): void {

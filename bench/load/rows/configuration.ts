@@ -46,7 +46,7 @@ async function compare(
   }
   bench.report.table(
     `Full load, ${noun}; the proxy on one core, client and upstream on the other`,
-    ['', 'CPU us/request', 'requests/s', 'seconds to start'],
+    ['', 'CPU us/request', 'requests/s', 'seconds until it serves'],
     samples.names.map((name, i) => [
       name,
       samples.median(name, cpuMicros).toFixed(2),
