@@ -7,6 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
 import type { JsonSchema } from '../src/api/json-schema.ts'
+import { HIGH_WATER_BYTES } from '../src/api/stream.ts'
 import type { UpstreamCluster } from '../src/api/upstream-cluster.ts'
 import { checkUpstreamCluster } from '../src/api/upstream-cluster-checks.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../src/api/upstream-cluster-schema.ts'
@@ -17,6 +18,8 @@ import { compileDegrade } from '../src/core/compile-settings.ts'
 import { degradeMessage } from '../src/core/degrade.ts'
 import { REFUSAL_TABLE } from '../src/core/refusal.ts'
 import { FILTERS } from '../src/gateway/filters/order.ts'
+import * as budget from '../src/http2/budget.ts'
+import { CLIENT_LIMITS, SERVER_LIMITS } from '../src/http2/limits.ts'
 import { createMetrics } from '../src/io/metrics.ts'
 import { nodePemChecks } from '../src/io/pem-checks.ts'
 import { createCA, issueCertificate } from '../src/io/pki.ts'
@@ -129,24 +132,124 @@ test('operating has every refusal with its code and whether it may be sent again
   assert.deepEqual(rows, expected)
 })
 
-test('the sizes and limits in architecture are those of the code', () => {
-  const rows = tableRows(ARCHITECTURE).filter((row) => /^[A-Z_]+$/.test(codeOf(row[2])))
-  assert.ok(rows.length > 20, 'the table is found')
-  for (const [, value, constant, file] of rows) {
-    const name = codeOf(constant)
-    const found = new RegExp(`\\bconst ${name}(?:: number)? = ([\\d_* ]+)$`, 'm').exec(read(codeOf(file)))
-    assert.ok(found !== null, `${file} has no constant ${name}`)
-    const number = (found[1] ?? '')
-      .split('*')
-      .reduce((product, factor) => product * Number(factor.replaceAll('_', '')), 1)
-    assert.equal(amount(value ?? ''), number, `${name} in ${file}`)
+/** Rows of the table of limits: value, constant, file, and what counts. */
+function limitRows(): { value: string; constant: string; file: string; counter: string }[] {
+  return tableRows(ARCHITECTURE)
+    .filter((row) => /^[A-Z_]+(\.\w+)*$/.test(codeOf(row[2])))
+    .map((row) => ({ value: row[1] ?? '', constant: codeOf(row[2]), file: codeOf(row[3]), counter: row[5] ?? '' }))
+}
+
+/** The number that a file gives to `NAME`, or to `NAME.member.member`; undefined = there is no such constant. */
+function constantOf(file: string, path: string): number | undefined {
+  const [name = '', ...members] = path.split('.')
+  const source = read(file)
+  const start = source.search(new RegExp(`\\bconst ${name}\\b`))
+  if (start < 0) return undefined
+  const line = source.slice(start, source.indexOf('\n', start))
+  let text = line.endsWith('{') ? source.slice(start, source.indexOf('\n}', start)) : line
+  for (const member of members) {
+    const at = text.search(new RegExp(`\\b${member}: `))
+    if (at < 0) return undefined
+    text = text.slice(at).replace(`${member}: `, '= ')
   }
+  const [, product] = /= ([\d_]+(?: \* [\d_]+)*)(?:$|[,\n ])/.exec(text) ?? []
+  return product?.split('*').reduce((all, factor) => all * Number(factor.replaceAll('_', '')), 1)
+}
+
+test('the sizes and limits in architecture are those of the code', () => {
+  const rows = limitRows()
+  assert.ok(rows.length > 80, 'the table is found')
+  for (const { value, constant, file } of rows) {
+    const number = constantOf(file, constant)
+    assert.ok(number !== undefined, `${file} has no constant ${constant}`)
+    assert.equal(amount(value), number, `${constant} in ${file}`)
+  }
+})
+
+test('architecture has every limit of the HTTP/2 engine', () => {
+  const listed = new Set(limitRows().map(({ file, constant }) => `${file} ${constant}`))
+  const limits = [
+    ...numbersOf('src/http2/limits.ts', { SERVER_LIMITS, CLIENT_LIMITS }),
+    ...numbersOf('src/http2/budget.ts', { ...budget }),
+    ...['output', 'sender', 'header-block', 'closed-streams', 'literal-memo'].flatMap(constantsIn),
+  ]
+  assert.ok(limits.length > 40, 'the limits are found')
+  // Of a server's streams there is nothing to say to it, and a round is no limit.
+  const none = /CLIENT_LIMITS\.maxConcurrentStreams|MIN_ROUND|COMPACT_AT/
+  assert.deepEqual(
+    limits.filter((limit) => !none.test(limit) && !listed.has(limit)),
+    [],
+  )
+})
+
+/** `FILE NAME` and `FILE NAME.member` of the numbers among the exports of a file. */
+function numbersOf(file: string, exported: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(exported).flatMap(([name, value]) => {
+    if (typeof value === 'number') return [`${file} ${name}`]
+    if (typeof value !== 'object' || value === null) return []
+    return numbersOf(file, Object.fromEntries(Object.entries(value).map(([key, one]) => [`${name}.${key}`, one])))
+  })
+}
+
+function constantsIn(name: string): string[] {
+  const file = `src/http2/${name}.ts`
+  return [...read(file).matchAll(/^(?:export )?const ([A-Z_]+) = \d/gm)].map((match) => `${file} ${match[1] ?? ''}`)
+}
+
+test('every kind of abuse is in operating, and stands beside the limit that makes it count', async () => {
+  const text = await createMetrics().text()
+  const kinds = new Set(
+    [...text.matchAll(/http2_abuse_total\{side="client",kind="([\w-]+)"/g)].map((match) => match[1]),
+  )
+  assert.ok(kinds.size > 10, 'the kinds are found')
+  const told = OPERATING.slice(OPERATING.indexOf('### HTTP/2 abuse'), OPERATING.indexOf('## Logs'))
+  const inOperating = tableRows(told).flatMap((row) =>
+    [...(row[0] ?? '').matchAll(/`([\w-]+)`/g)].map(([, kind]) => kind),
+  )
+  assert.deepEqual(new Set(inOperating), kinds)
+  const sources = ['src/http2/connection.ts', 'src/http2/server.ts', 'src/http2/client.ts', 'src/io/http2-socket.ts']
+  const counted = sources
+    .flatMap((file) => [...read(file).matchAll(/counters\.(\w+)\+\+|#abuse\('(\w+)'\)/g)])
+    .map(([, field, abuse]) => (field ?? abuse ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
+    .filter((kind) => kinds.has(kind))
+  const beside = limitRows().flatMap(({ counter }) => [...counter.matchAll(/`([a-z-]+)`/g)].map(([, kind]) => kind))
+  assert.deepEqual(new Set(beside), new Set(counted))
+})
+
+test('the memory of a connection in architecture follows from the limits', () => {
+  const { maxConcurrentStreams, maxHeaderListBytes, connectionWindowBytes, maxFrameBytes } = SERVER_LIMITS
+  const slack = constantOf('src/http2/connection.ts', 'BLOCK_SLACK_BYTES') ?? Number.NaN
+  const replay = constantOf('src/gateway/exchange.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
+  assert.ok(replay <= HIGH_WATER_BYTES, 'what is kept is what waits in the stream, or less')
+  const heads = maxConcurrentStreams * maxHeaderListBytes
+  const requests = maxConcurrentStreams * HIGH_WATER_BYTES
+  const answers = maxConcurrentStreams * (HIGH_WATER_BYTES + CLIENT_LIMITS.streamWindowBytes)
+  const block = 2 * (maxHeaderListBytes + slack)
+  const output = 3 * SERVER_LIMITS.maxBacklogBytes
+  const hpack =
+    2 * SERVER_LIMITS.headerTableBytes + 2 * (constantOf('src/http2/literal-memo.ts', 'MAX_OCTETS') ?? Number.NaN)
+  const parts = [heads, requests, answers, connectionWindowBytes, block, maxFrameBytes, output, hpack]
+  const [, part = ''] = ARCHITECTURE.split('### Memory of a connection')
+  const rows = tableRows(part).slice(1)
+  assert.deepEqual(
+    rows.map(([, value = '']) => amount(value)),
+    parts,
+  )
+  const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(1).replace('.0', '')
+  const perRequest = (heads + requests + answers) / maxConcurrentStreams
+  const rest = parts.slice(3).reduce((sum, bytes) => sum + bytes, 0)
+  const all = Math.round((heads + requests + answers + rest) / 2 ** 20)
+  const sum = `${mib(perRequest)} MiB for each open request (the first three rows) and ${mib(rest)} MiB beside them, together ${all} MiB`
+  assert.ok(part.replace(/\s+/g, ' ').includes(sum), sum)
+  const answerBlock = 2 * (CLIENT_LIMITS.maxHeaderListBytes + slack)
+  assert.ok(part.replace(/\s+/g, ' ').includes(`block of up to ${answerBlock / 2 ** 20} MiB`))
+  assert.ok(part.includes(`times ${CLIENT_LIMITS.streamWindowBytes / 1024} KiB`))
 })
 
 /** `256 KiB` -> 262144, `10 s` -> 10000 (milliseconds), `400` -> 400. */
 function amount(text: string): number {
-  const units: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1024 * 1024, s: 1000 }
-  const [, digits = '', unit = ''] = /^(\d+) ?(\w*)$/.exec(text) ?? []
+  const units: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1024 * 1024, ms: 1, s: 1000 }
+  const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?) ?(\w*)$/.exec(text) ?? []
   return Number(digits) * (units[unit] ?? Number.NaN)
 }
 

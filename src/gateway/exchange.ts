@@ -13,6 +13,7 @@ import {
 import type { ClientUpgrade } from '../api/upgrade.ts'
 import { type RequestHead, readRequestHead } from '../core/request-head.ts'
 import type { WatchFrames } from '../core/watch-frames.ts'
+import { ChunkQueue } from '../http2/chunk-queue.ts'
 import type { RunningRequest } from '../state/running.ts'
 import { giveBack, type Permit } from './admit.ts'
 import type { Gateway } from './gateway.ts'
@@ -72,7 +73,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   requestEnded: boolean
   requestTrailers: HeaderList | undefined = undefined
   /** What came of the body, as long as it may have to be sent (again). */
-  kept: Buffer[] | undefined = undefined
+  kept: ChunkQueue | undefined = undefined
   keptBytes = 0
   replayable = true
   /** Taken from one side, not yet by the other: bytes whose window is still to be given back. */
@@ -148,8 +149,8 @@ export class Exchange implements StreamEvents, RunningRequest {
 
   #keep(chunk: Buffer): void {
     this.keptBytes += chunk.length
-    if (this.kept === undefined) this.kept = [chunk]
-    else this.kept.push(chunk)
+    this.kept ??= new ChunkQueue()
+    this.kept.push(chunk)
   }
 
   /** What came before there was an endpoint was sent: from here on it counts as passed on. */

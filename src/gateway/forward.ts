@@ -75,7 +75,7 @@ function send(
 }
 
 function sendBody({ kept, requestEnded, requestTrailers }: Exchange, stream: Stream): void {
-  if (kept !== undefined) for (let i = 0; i < kept.length; i++) stream.body(kept[i] ?? EMPTY, false)
+  if (kept !== undefined) for (const piece of kept.pieces()) stream.body(piece, false)
   if (requestTrailers !== undefined) stream.trailers(requestTrailers)
   else if (requestEnded) stream.body(EMPTY, true)
 }
@@ -142,7 +142,8 @@ class Attempt implements StreamEvents, UpstreamHalf {
     exchange.client.headers(head, end)
     gw.events.responseStarted(record)
     if (end) exchange.end()
-    else if (exchange.finishAtBoundary) exchange.finish()
+    // What came together with the head goes out first: a watch that ends without one event looks broken to its client.
+    else if (exchange.finishAtBoundary) setImmediate(() => exchange.finish())
   }
 
   #watchAnswered(list: HeaderList, status: number): void {

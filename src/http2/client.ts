@@ -27,8 +27,6 @@ export class ClientConnection extends Connection {
   protected override readonly isServer = false
   readonly #events: ClientEvents
   #nextStream = 1
-  /** Of HEAD: the answer has no body, whatever its `content-length` says (RFC 9110 section 9.3.2). */
-  readonly #headRequests = new Set<number>()
 
   constructor(
     limits: Http2Limits,
@@ -79,8 +77,8 @@ export class ClientConnection extends Connection {
     this.#nextStream += 2
     const stream = new Http2Stream(this, id, this.peerWindowBytes, this.limits.streamWindowBytes)
     stream.events = events
-    this.streams.set(id, stream)
-    if (isHead(head)) this.#headRequests.add(id)
+    stream.bodyless = isHead(head)
+    this.streams.add(stream)
     if (shared !== undefined && shared.encoded === undefined) shared.encoded = encodeShared(shared.list)
     if (end) {
       stream.ending = true
@@ -121,7 +119,7 @@ export class ClientConnection extends Connection {
       stream.events.onHeaders(fields, false)
       return
     }
-    const bodyless = status === 204 || status === 304 || this.#headRequests.delete(stream.id)
+    const bodyless = status === 204 || status === 304 || stream.bodyless
     if (end && !bodyless && contentLength > 0) {
       this.blame(stream, PROTOCOL_ERROR)
       return
@@ -167,10 +165,8 @@ export class ClientConnection extends Connection {
 
   /** Streams above the last one that the peer has seen may be sent again (RFC 9113 section 6.8). */
   protected override onPeerGoaway(lastStream: number, code: number): void {
-    const unseen: Http2Stream[] = []
-    for (const stream of this.streams.values()) if (stream.id > lastStream) unseen.push(stream)
-    for (const stream of unseen) {
-      if (stream.dead) continue
+    for (const stream of this.streams.all()) {
+      if (stream.id <= lastStream || stream.dead) continue
       const { events } = stream
       this.kill(stream)
       events.onReset('refused')
@@ -179,12 +175,7 @@ export class ClientConnection extends Connection {
   }
 
   protected override onStreamGone(): void {
-    if (this.#headRequests.size > this.streams.size) this.#forgetHeads()
     this.#events.onSlotFree()
-  }
-
-  #forgetHeads(): void {
-    for (const id of this.#headRequests) if (!this.streams.has(id)) this.#headRequests.delete(id)
   }
 
   /** A client needs no GOAWAY to stop: it closes when its last stream has ended. */

@@ -8,10 +8,11 @@ import type { AbuseKind, Http2Counters } from './counters.ts'
 import { FrameReader, type FrameSink } from './frame-reader.ts'
 import * as frame from './frames.ts'
 import { HeaderBlock } from './header-block.ts'
-import { COMPRESSION, HpackDecoder, MALFORMED } from './hpack-decoder.ts'
+import { COMPRESSION, HpackDecoder, MALFORMED, TOO_LARGE } from './hpack-decoder.ts'
 import type { Http2Limits } from './limits.ts'
 import { Sender, type SenderHost } from './sender.ts'
 import { ANY_LENGTH, type Http2Stream, NOBODY, resetReason, type StreamCarrier } from './stream.ts'
+import { StreamTable } from './stream-table.ts'
 
 /** Who moves the bytes: src/io/http2-socket.ts. */
 export interface ConnectionDriver {
@@ -29,6 +30,8 @@ const { ENHANCE_YOUR_CALM, INTERNAL_ERROR, SETTINGS_TIMEOUT, LARGEST_WINDOW_BYTE
 const EMPTY = Buffer.alloc(0)
 /** A header block may be this much larger than the list that it stands for. */
 const BLOCK_SLACK_BYTES = 64 * 1024
+/** A list that is too large, from a block so much smaller: made to be unpacked (CVE-2016-6581). */
+const BOMB_FACTOR = 8
 /** Payload of our PINGs: those that ask for life, and the one between the two steps of GOAWAY. */
 const PING_KEEPALIVE = 0x706f7274
 const PING_DRAIN = 0x64726169
@@ -39,7 +42,7 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
   protected readonly limits: Http2Limits
   protected readonly counters: Http2Counters
   protected readonly driver: ConnectionDriver
-  protected readonly streams: Map<number, Http2Stream> = new Map()
+  protected readonly streams: StreamTable = new StreamTable()
   protected readonly decoder: HpackDecoder
   protected readonly sender: Sender
   protected nowMs: number
@@ -351,6 +354,7 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
 
   #onBlock(id: number, end: boolean, bytes: Buffer, from: number, to: number): void {
     const outcome = this.decoder.decode(bytes, from, to, this.limits.maxHeaderListBytes)
+    if (outcome === TOO_LARGE && (to - from) * BOMB_FACTOR < this.limits.maxHeaderListBytes) this.counters.hpackBomb++
     const broken = this.#blockBroken
     this.#blockBroken = false
     if (outcome === COMPRESSION) this.fail(COMPRESSION_ERROR, 'invalid header block')
@@ -458,7 +462,7 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
   #resizeWindows(bytes: number): void {
     const change = bytes - this.peerWindowBytes
     this.peerWindowBytes = bytes
-    for (const stream of this.streams.values()) {
+    for (const stream of this.streams.all()) {
       stream.sendWindow += change
       if (stream.sendWindow > LARGEST_WINDOW_BYTES) {
         this.fail(FLOW_CONTROL_ERROR, 'INITIAL_WINDOW_SIZE makes a window overflow')
@@ -630,6 +634,7 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
     if (end) stream.ending = true
     this.sender.head(stream.id, list, undefined, end)
     if (end) this.onEndSent(stream)
+    if (this.sender.bytes > this.limits.maxBacklogBytes) this.#abuse('slowRead')
   }
 
   sendTrailers(stream: Http2Stream, list: HeaderList): void {
@@ -803,7 +808,7 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
   }
 
   #loseStreams(): void {
-    const lost = [...this.streams.values()]
+    const lost = this.streams.all()
     this.streams.clear()
     this.sender.forgetAll()
     for (const stream of lost) {

@@ -90,7 +90,7 @@ export class ServerConnection extends Connection {
     const stream = new Http2Stream(this, id, this.peerWindowBytes, this.limits.streamWindowBytes)
     stream.remoteEnded = end
     if (!end) stream.expectedBytes = contentLength
-    this.streams.set(id, stream)
+    this.streams.add(stream)
     const events = this.#handler(this.#peer, stream, fields, end)
     // The answer may be complete already, or the connection over.
     if (!stream.dead && !(stream.localEnded && stream.remoteEnded)) stream.events = events

@@ -2,6 +2,7 @@
 // the same class: what differs is when a head may come, which server.ts and client.ts say.
 
 import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type StreamEvents } from '../api/stream.ts'
+import { ChunkQueue } from './chunk-queue.ts'
 import {
   CANCEL,
   FLOW_CONTROL_ERROR,
@@ -102,10 +103,11 @@ export class Http2Stream implements Stream {
   receivedBytes: number = 0
   /** Given to `onBody` and not taken yet. */
   unread: number = 0
+  /** Client side, of a request by HEAD: the answer has no body, whatever its `content-length` says (RFC 9110 section 9.3.2). */
+  bodyless: boolean = false
   queued: number = 0
-  #queue: Buffer[] | undefined
-  #head = 0
-  #headOffset = 0
+  /** What waits for its turn; undefined while nothing does. */
+  #queue: ChunkQueue | undefined
   #trailers: HeaderList | undefined
   #high = false
 
@@ -163,24 +165,10 @@ export class Http2Stream implements Stream {
   /** The next bytes to send, at most `limit`; the queue is not empty. */
   shift(limit: number): Buffer {
     const queue = this.#queue
-    const chunk = queue?.[this.#head]
-    if (queue === undefined || chunk === undefined) return EMPTY
-    const left = chunk.length - this.#headOffset
-    const size = Math.min(left, limit)
-    const piece = chunk.subarray(this.#headOffset, this.#headOffset + size)
-    this.queued -= size
-    if (size < left) {
-      this.#headOffset += size
-      return piece
-    }
-    this.#headOffset = 0
-    queue[this.#head++] = EMPTY
-    if (this.#head === queue.length) this.#queue = undefined
-    else if (this.#head >= COMPACT_AT) {
-      queue.splice(0, this.#head)
-      this.#head = 0
-    }
-    if (this.#queue === undefined) this.#head = 0
+    if (queue === undefined) return EMPTY
+    const piece = queue.shift(limit)
+    this.queued = queue.bytes
+    if (queue.bytes === 0) this.#queue = undefined
     return piece
   }
 
@@ -212,13 +200,9 @@ export class Http2Stream implements Stream {
   }
 
   #enqueue(chunk: Buffer): void {
-    if (this.#queue === undefined) {
-      this.#queue = [chunk]
-      this.#head = 0
-    } else this.#queue.push(chunk)
-    this.queued += chunk.length
+    this.#queue ??= new ChunkQueue()
+    this.#queue.push(chunk)
+    this.queued = this.#queue.bytes
     if (this.queued >= HIGH_WATER_BYTES) this.#high = true
   }
 }
-
-const COMPACT_AT = 64

@@ -19,7 +19,7 @@ export interface Http1ServerLimits {
 /** Longer than the 90 s after which client-go drops idle connections, so that the client is the one who closes. */
 const KEEP_ALIVE_TIMEOUT_MS = 120_000
 const CONNECTIONS_CHECK_INTERVAL_MS = 1_000
-/** As many fields as HTTP/2 takes. node:http's own maxHeadersCount would leave fields out without a word. */
+/** More fields than any client sends. node:http's own maxHeadersCount would leave fields out without a word. */
 const MAX_HEADER_PAIRS = 2000
 const BAD_REQUEST = '400 Bad Request'
 const TOO_LARGE = '431 Request Header Fields Too Large'

@@ -1,5 +1,5 @@
-// The gateway's own calls to a kube-apiserver (probes, TokenReview, SubjectAccessReview), over the connections that carry
-// the clients' requests: a path that is broken for them is broken for the probe too.
+// The gateway's own calls to a kube-apiserver: TokenReview and SubjectAccessReview over the connections that carry the
+// clients' requests, probes over those of the main thread.
 
 import type { HeaderList } from '../api/stream.ts'
 import type { UpstreamEndpoint } from './upstream-pool.ts'

@@ -24,6 +24,7 @@ const PROFILES = 1_000
 const READ_HEADS_EVERY = 8
 const VALID_EVERY = 16
 const INTERLEAVED_EVERY = 5
+const EXACT_EVERY = 8
 
 /** Input `index` of the campaign `seed`. */
 export function makeInput(seed: number, index: number): Input {
@@ -59,12 +60,26 @@ export function checkInput(input: Input): string {
     whole.checkNothingStalls()
     whole.checkNothingLeaks()
     whole.checkEnd()
+    // The other way round than in `whole`: nothing is given back before.
+    if (input.cut % EXACT_EVERY === 0) pieces.checkWindowExact()
     pieces.checkEnd()
     if (input.cut % INTERLEAVED_EVERY === 0) checkInterleaved(input, bytes)
     return ''
   } catch (error) {
     return error instanceof Error ? (error.stack ?? error.message) : String(error)
   }
+}
+
+/** Whether a session that nobody damaged leaves the connection open. */
+export function survivesValid(seed: number, index: number): boolean {
+  const random = new Random(seed, index)
+  const side = random.oneIn(2) ? 'server' : 'client'
+  const frames = side === 'server' ? clientSession(random) : serverSession(random)
+  const input: Input = { side, profile: random.below(PROFILES), frames, cut: 1 }
+  const bytes = bytesOf(input)
+  const subject = start(input, bytes)
+  subject.feed(bytes)
+  return !subject.isClosed
 }
 
 /** Output is taken between the pieces: other bytes come of it, by right, but nothing may break. */

@@ -17,6 +17,7 @@ const PROBE = Buffer.from([0x88])
 
 export class ClientSubject extends Subject implements ClientEvents {
   protected readonly connection: ClientConnection
+  protected readonly givesBackWhenTaken: boolean
   readonly #profile: number
   #goaway = false
 
@@ -25,6 +26,7 @@ export class ClientSubject extends Subject implements ClientEvents {
     super(readHeads)
     this.#profile = profile
     const connectionCredit = profile % 2 === 0 ? 'at-once' : 'when-taken'
+    this.givesBackWhenTaken = connectionCredit === 'when-taken'
     this.connection = new ClientConnection({ ...LIMITS.client, connectionCredit }, COUNTERS, this, this, NOW_MS)
     for (let i = 0; i < CLIENT_STREAMS.length; i++) this.#open()
   }

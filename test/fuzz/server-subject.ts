@@ -17,6 +17,7 @@ const LARGEST_PROBE = 2 ** 31 - 3
 
 export class ServerSubject extends Subject {
   protected readonly connection: ServerConnection
+  protected readonly givesBackWhenTaken: boolean = true
   readonly #profile: number
 
   /** `profile` decides how the request path behaves. */

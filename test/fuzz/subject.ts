@@ -99,6 +99,7 @@ export class Heard implements StreamEvents {
   }
 
   settle(): void {
+    if (this.subject.holdAll) return
     const bytes = this.#owed
     this.#owed = 0
     if (bytes > 0) this.stream?.credit(bytes)
@@ -131,6 +132,8 @@ export abstract class Subject implements ConnectionDriver {
   /** Of all events, in order. */
   events = 0
   protected abstract readonly connection: Connection
+  /** No stream gives anything back any more. */
+  holdAll = false
   #signalled = false
   #closedTold = 0
   readonly #parts: Buffer[] = []
@@ -140,6 +143,8 @@ export abstract class Subject implements ConnectionDriver {
   }
 
   abstract onStreamEnd(stream: Heard): void
+  /** The window of the connection is given back as the bytes are taken, not as they come. */
+  protected abstract readonly givesBackWhenTaken: boolean
   /** Frames that open a stream on which DATA may follow, and its number; undefined when none can be opened. */
   protected abstract openProbe(): { frames: Buffer; id: number } | undefined
 
@@ -238,6 +243,27 @@ export abstract class Subject implements ConnectionDriver {
     if (this.isClosed && this.received.goaway && this.sent.goaways.every((code) => code === h2.NO_ERROR)) return
     if (this.isClosed) throw new Violation(`DATA within the windows: GOAWAY ${this.sent.goaways.join()}`)
     if (updates === 0) throw new Violation('the window of the connection was not given back')
+  }
+
+  /** The window of the connection is what the frames say, to the byte: so much is taken, and one byte more is not. */
+  checkWindowExact(): void {
+    if (!this.#isUsable() || !this.givesBackWhenTaken) return
+    for (const stream of this.heard) stream.reset('cancel')
+    this.drainOutput()
+    if (this.isClosed) return
+    const probe = this.openProbe()
+    if (probe === undefined) return
+    this.#feedFrames([probe.frames])
+    this.holdAll = true
+    for (;;) {
+      const left = LIMITS.server.connectionWindowBytes - this.received.data + this.sent.connectionCredit
+      if (this.isClosed)
+        throw new Violation(`${left} bytes before the end of the window: GOAWAY ${this.sent.goaways.join()}`)
+      this.#feedFrames([build(h2.DATA, 0, probe.id, FILL.subarray(0, Math.min(16_384, left + 1)))])
+      this.drainOutput()
+      if (left < 16_384) break
+    }
+    if (this.sent.goaways.at(-1) !== h2.FLOW_CONTROL_ERROR) throw new Violation('DATA above the window is taken')
   }
 
   /** The socket is gone: everybody has been told, once. */
