@@ -1,81 +1,42 @@
-// Health checks: GET the probe path of every endpoint, at its interval, at once when an endpoint is new or a connection broke.
-// Probes use the connections of the requests, so that what hangs for them hangs for the probe.
+// Health checks of all endpoints: GET the probe path of each, at its interval, at once when it is new, and soon after its
+// cluster has changed or a connection of requests broke. Probes use the same kind of connections as requests, so that what
+// hangs for them hangs for the probe.
 
 import type { Clock, Logger } from '../api/ports.ts'
 import { KubeCallError, kubeCall } from '../io/kube-call.ts'
 import type { Upstreams } from '../io/upstreams.ts'
 import type { ClusterTable, LiveCluster } from '../state/clusters.ts'
 import type { Endpoint } from '../state/endpoints.ts'
+import { EndpointProber, type ProberParts } from './endpoint-prober.ts'
+import { createProbeGate } from './probe-gate.ts'
 
 export interface ProbeEvents {
   probed(cluster: string, endpoint: string, healthy: boolean): void
 }
 
 export interface EndpointProbes {
-  /** Follows the cluster table: new endpoints are probed at once, gone ones no more. */
+  /** Follows the cluster table: new endpoints are probed at once, those of changed clusters soon, gone ones no more. */
   sync(): void
-  /** Probes again soon: a connection to it broke, or what connects to it has changed. */
+  /**
+   * A connection to the endpoint broke: it is probed again soon, unless its last probe failed and this is no news. At most
+   * once until the next probe in turn.
+   */
   hurry(cluster: string, endpoint: string): void
-  /** Resolves when every endpoint has been probed once. */
+  /** Resolves when every endpoint has been probed once, or after 5 s: those that are silent must not hold up all others. */
   firstRound(): Promise<void>
   stop(): void
 }
 
-interface Prober {
-  readonly cluster: string
-  readonly url: string
-  timer: NodeJS.Timeout | undefined
-  running: boolean
-  /** The next probe comes soon, or is to follow the running one soon. */
-  hurried: boolean
-  probed: boolean
-  stopped: boolean
-}
-
-/** Probes of many gateways must not come together: each interval is varied by this much either way. */
-const JITTER = 0.1
-/** A broken connection is followed by a probe, but a storm of them by no storm. */
-const HURRY_MS = 100
+const FIRST_ROUND_MS = 5_000
 
 export function startEndpointProbes(
   clusters: ClusterTable,
-  upstreams: Upstreams,
+  upstreams: Pick<Upstreams, 'get'>,
   clock: Clock,
   random: () => number,
   log: Logger,
   events: ProbeEvents,
 ): EndpointProbes {
-  const probers = new Map<string, Prober>()
-  let waiters: (() => void)[] = []
-
-  const keyOf = (cluster: string, url: string): string => `${cluster} ${url}`
-
-  const schedule = (prober: Prober, delayMs: number): void => {
-    clearTimeout(prober.timer)
-    if (prober.stopped) return
-    prober.timer = setTimeout(() => void run(prober), delayMs)
-    prober.timer.unref()
-  }
-
-  const run = async (prober: Prober): Promise<void> => {
-    if (prober.running || prober.stopped) return
-    const live = clusters.get(prober.cluster)
-    const endpoint = live?.endpoints.byUrl(prober.url)
-    if (live === undefined || endpoint === undefined) return
-    prober.running = true
-    prober.hurried = false
-    const { intervalMs } = live.compiled.healthCheck
-    try {
-      const message = await probe(live, endpoint, upstreams)
-      if (!prober.stopped) report(live, endpoint, message)
-    } finally {
-      prober.running = false
-      prober.probed = true
-      settle()
-      schedule(prober, prober.hurried ? HURRY_MS : intervalMs * (1 - JITTER + 2 * JITTER * random()))
-    }
-  }
-
   const report = (live: LiveCluster, endpoint: Endpoint, message: string): void => {
     const before = endpoint.health.state
     live.endpoints.onProbe(endpoint, message === '', message, live.compiled.healthCheck, clock.monotonic())
@@ -86,70 +47,92 @@ export function startEndpointProbes(
     if (after === 'unhealthy') log.warn('endpoint health changed', fields)
     else log.info('endpoint health changed', fields)
   }
+  const probeOne = async (prober: EndpointProber): Promise<boolean> => {
+    const live = clusters.get(prober.cluster)
+    const endpoint = live?.endpoints.byUrl(prober.url)
+    if (live === undefined || endpoint === undefined) return false
+    const message = await probe(live, endpoint, upstreams)
+    if (!prober.stopped) report(live, endpoint, message)
+    return message === ''
+  }
+  return new AllProbes(clusters, probeOne, random)
+}
 
-  const settle = (): void => {
-    for (const prober of probers.values()) if (!prober.probed) return
-    const done = waiters
-    waiters = []
-    for (const resolve of done) resolve()
+class AllProbes implements EndpointProbes {
+  readonly #clusters: ClusterTable
+  readonly #parts: ProberParts
+  /** By cluster and URL. */
+  readonly #probers = new Map<string, EndpointProber>()
+  /** Endpoints that have had no probe yet. */
+  #unprobed = 0
+  /** Who waits for the first round, and until when. */
+  readonly #waiters = new Map<() => void, NodeJS.Timeout>()
+
+  constructor(clusters: ClusterTable, probe: ProberParts['probe'], random: () => number) {
+    this.#clusters = clusters
+    const gate = createProbeGate<EndpointProber>((prober) => void prober.run())
+    this.#parts = { probe, random, gate, firstOver: () => this.#onFirstOver() }
   }
 
-  const stopOne = (prober: Prober): void => {
-    prober.stopped = true
-    clearTimeout(prober.timer)
-  }
-
-  return {
-    sync() {
-      const wanted = new Set<string>()
-      for (const live of clusters.values()) {
-        for (const { url } of live.compiled.endpoints) {
-          const key = keyOf(live.compiled.name, url)
-          wanted.add(key)
-          if (probers.has(key)) continue
-          const prober: Prober = {
-            cluster: live.compiled.name,
-            url,
-            timer: undefined,
-            running: false,
-            hurried: false,
-            probed: false,
-            stopped: false,
-          }
-          probers.set(key, prober)
-          schedule(prober, 0)
+  sync(): void {
+    const wanted = new Set<string>()
+    for (const { compiled } of this.#clusters.values()) {
+      for (const { url } of compiled.endpoints) {
+        const key = keyOf(compiled.name, url)
+        wanted.add(key)
+        const known = this.#probers.get(key)
+        if (known !== undefined) {
+          known.follow(compiled)
+          continue
         }
+        this.#unprobed++
+        this.#probers.set(key, new EndpointProber(compiled, url, this.#parts))
       }
-      for (const [key, prober] of probers) {
-        if (wanted.has(key)) continue
-        stopOne(prober)
-        probers.delete(key)
-      }
-      settle()
-    },
-    hurry(cluster, endpoint) {
-      const prober = probers.get(keyOf(cluster, endpoint))
-      // The first one is on its way already. A storm must not put the probe off again and again.
-      if (prober === undefined || prober.hurried || !(prober.probed || prober.running)) return
-      prober.hurried = true
-      // What runs now may have seen the state of before.
-      if (!prober.running) schedule(prober, HURRY_MS)
-    },
-    firstRound() {
-      return new Promise((resolve) => {
-        waiters.push(resolve)
-        settle()
-      })
-    },
-    stop() {
-      for (const prober of probers.values()) stopOne(prober)
-      probers.clear()
-    },
+    }
+    for (const [key, prober] of this.#probers) {
+      if (wanted.has(key)) continue
+      this.#probers.delete(key)
+      prober.stop()
+    }
+  }
+
+  hurry(cluster: string, endpoint: string): void {
+    this.#probers.get(keyOf(cluster, endpoint))?.broke()
+  }
+
+  firstRound(): Promise<void> {
+    if (this.#unprobed === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const deadline = setTimeout(() => {
+        this.#waiters.delete(resolve)
+        resolve()
+      }, FIRST_ROUND_MS)
+      this.#waiters.set(resolve, deadline)
+    })
+  }
+
+  #onFirstOver(): void {
+    this.#unprobed--
+    if (this.#unprobed > 0) return
+    for (const [resolve, deadline] of this.#waiters) {
+      clearTimeout(deadline)
+      resolve()
+    }
+    this.#waiters.clear()
+  }
+
+  stop(): void {
+    for (const prober of this.#probers.values()) prober.stop()
+    this.#probers.clear()
   }
 }
 
+function keyOf(cluster: string, url: string): string {
+  return `${cluster} ${url}`
+}
+
 /** '' when healthy, else why not. */
-async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Upstreams): Promise<string> {
+async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upstreams, 'get'>): Promise<string> {
   const cluster = live.compiled
   const upstream = upstreams.get(cluster.name, endpoint.url)
   if (upstream === undefined) return 'no connection'
