@@ -68,7 +68,7 @@ export interface Stream {
   readonly queued: number
   /** Server side: the response head (`:status` first; 1xx any number of times). Client side: sent by `open`. */
   headers(list: HeaderList, end: boolean): void
-  /** Never blocks; look at `queued`. */
+  /** Never blocks; look at `queued`. What has to wait is copied: `chunk` may be of an `onBody`. */
   body(chunk: Buffer, end: boolean): void
   /** Ends the message with trailers. */
   trailers(list: HeaderList): void
@@ -81,6 +81,7 @@ export interface Stream {
 export interface StreamEvents {
   /** Client side: a response head, 1xx included (then `end` is false and another follows). Server side: not used. */
   onHeaders(list: HeaderList, end: boolean): void
+  /** `chunk` is valid during the call: the next read may overwrite it. */
   onBody(chunk: Buffer, end: boolean): void
   onTrailers(list: HeaderList): void
   /** `queued` has fallen below the low-water mark. */

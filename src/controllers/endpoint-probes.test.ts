@@ -78,7 +78,14 @@ class Scene {
 
 function nothing(): void {}
 
-const STREAM: Stream = { queued: 0, headers: nothing, body: nothing, trailers: nothing, credit: nothing, reset: nothing }
+const STREAM: Stream = {
+  queued: 0,
+  headers: nothing,
+  body: nothing,
+  trailers: nothing,
+  credit: nothing,
+  reset: nothing,
+}
 
 const nameOf = (i: number): string => `c${i}.example.com`
 const urlOf = (i: number): string => `https://127.0.0.1:${10_000 + i}`

@@ -1,66 +1,72 @@
-// Bytes that wait, in the order in which they came. Small pieces are joined: a piece of its own costs more than a hundred
-// bytes and keeps what it was cut from alive, so that a peer which sends byte by byte could fill the memory.
+// Bytes that wait, in the order in which they came, in memory of the pool: a peer which sends byte by byte costs little more
+// than the bytes, and nothing of what they came in is kept alive.
 
-/** Pieces up to this size are copied behind each other. */
-const JOIN_BYTES = 1024
-const JOINED_BYTES = 4096
-const COMPACT_AT = 64
-const EMPTY = Buffer.alloc(0)
+import { releaseSlab, takeSlab } from './slabs.ts'
+
+/** The first piece of a queue: most that wait at all are small. */
+const FIRST_BYTES = 2048
+
+/** Takes bytes by copying them. */
+export interface ByteSink {
+  append(bytes: Buffer): void
+}
 
 export class ChunkQueue {
   /** All bytes that wait. */
   bytes: number = 0
-  readonly #chunks: Buffer[] = []
-  #head = 0
-  #headOffset = 0
-  /** Where small pieces go, and how far it is filled; its filled part is the last chunk. */
-  #joined: Buffer = EMPTY
-  #filled = 0
+  /** The first is read from #from on, the last is written up to #to; those between are full. */
+  readonly #slabs: Buffer[] = []
+  #from = 0
+  #to = 0
 
   push(chunk: Buffer): void {
-    const size = chunk.length
-    if (size === 0) return
-    this.bytes += size
-    if (size > JOIN_BYTES) {
-      this.#joined = EMPTY
-      this.#chunks.push(chunk)
-      return
+    const { length } = chunk
+    for (let at = 0; at < length; ) {
+      let last = this.#slabs[this.#slabs.length - 1]
+      if (last === undefined || this.#to === last.length) {
+        last = last === undefined && length <= FIRST_BYTES ? Buffer.allocUnsafeSlow(FIRST_BYTES) : takeSlab()
+        this.#slabs.push(last)
+        this.#to = 0
+      }
+      const size = Math.min(length - at, last.length - this.#to)
+      chunk.copy(last, this.#to, at, at + size)
+      this.#to += size
+      at += size
     }
-    if (this.#joined.length - this.#filled < size || this.#head === this.#chunks.length) {
-      this.#joined = Buffer.allocUnsafeSlow(JOINED_BYTES)
-      this.#filled = 0
-      this.#chunks.push(EMPTY)
-    }
-    chunk.copy(this.#joined, this.#filled)
-    this.#filled += size
-    this.#chunks[this.#chunks.length - 1] = this.#joined.subarray(0, this.#filled)
+    this.bytes += length
   }
 
-  /** The next bytes, at most `limit`; empty when nothing waits. */
-  shift(limit: number): Buffer {
-    const chunk = this.#chunks[this.#head]
-    if (chunk === undefined) return EMPTY
-    const left = chunk.length - this.#headOffset
-    const size = left < limit ? left : limit
-    const piece = chunk.subarray(this.#headOffset, this.#headOffset + size)
-    this.bytes -= size
-    if (size < left) {
-      this.#headOffset += size
-      return piece
+  /** The next `size` bytes, at most all, go to `sink`, which copies them. */
+  moveTo(sink: ByteSink, size: number): void {
+    const slabs = this.#slabs
+    let left = Math.min(size, this.bytes)
+    this.bytes -= left
+    while (left > 0) {
+      const first = slabs[0]
+      if (first === undefined) return
+      const end = slabs.length === 1 ? this.#to : first.length
+      const part = Math.min(left, end - this.#from)
+      sink.append(first.subarray(this.#from, this.#from + part))
+      this.#from += part
+      left -= part
+      if (this.#from < end) return
+      releaseSlab(first)
+      slabs.shift()
+      this.#from = 0
     }
-    this.#headOffset = 0
-    this.#chunks[this.#head++] = EMPTY
-    if (this.#head === this.#chunks.length || this.#head >= COMPACT_AT) {
-      this.#chunks.splice(0, this.#head)
-      this.#head = 0
-    }
-    return piece
   }
 
-  /** Everything that waits, which goes on waiting. */
+  /** Everything that waits, which goes on waiting; valid until another method is called. */
   pieces(): readonly Buffer[] {
-    const pieces = this.#chunks.slice(this.#head)
-    if (this.#headOffset > 0 && pieces[0] !== undefined) pieces[0] = pieces[0].subarray(this.#headOffset)
-    return pieces
+    const last = this.#slabs.length - 1
+    return this.#slabs.map((slab, i) => slab.subarray(i === 0 ? this.#from : 0, i === last ? this.#to : slab.length))
+  }
+
+  /** Nothing waits any more. */
+  clear(): void {
+    for (const slab of this.#slabs) releaseSlab(slab)
+    this.#slabs.length = 0
+    this.#from = 0
+    this.bytes = 0
   }
 }

@@ -32,6 +32,8 @@ const EMPTY = Buffer.alloc(0)
 const BLOCK_SLACK_BYTES = 64 * 1024
 /** A list that is too large, from a block so much smaller: made to be unpacked (CVE-2016-6581). */
 const BOMB_FACTOR = 8
+/** A window is given back in pieces no larger than this, so that what it lets in does not come in bursts. */
+const LARGEST_UPDATE_BYTES = 64 * 1024
 /** Payload of our PINGs: those that ask for life, and the one between the two steps of GOAWAY. */
 const PING_KEEPALIVE = 0x706f7274
 const PING_DRAIN = 0x64726169
@@ -85,7 +87,7 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
     this.driver = driver
     this.nowMs = nowMs
     this.decoder = new HpackDecoder(limits.headerTableBytes)
-    this.streamUpdateBytes = limits.streamWindowBytes >> 1
+    this.streamUpdateBytes = Math.min(limits.streamWindowBytes >> 1, LARGEST_UPDATE_BYTES)
     this.#connectionUpdateBytes = limits.connectionWindowBytes >> 1
     this.#receiveWindow = limits.connectionWindowBytes
     this.#reader = new FrameReader(this, limits.maxFrameBytes, preface)
@@ -122,7 +124,7 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
 
   // === in ===
 
-  /** Bytes from the peer. `onBody` hands out parts of `chunk`: its memory must not be used again. Never throws. */
+  /** Bytes from the peer. `onBody` hands out parts of `chunk`; afterwards its memory may be used again. Never throws. */
   receive(chunk: Buffer, nowMs: number): void {
     if (this.over) return
     this.nowMs = nowMs

@@ -1,17 +1,9 @@
-// Bytes on their way out: frames are written one behind the other into pooled memory; large bodies join by reference.
+// Bytes on their way out: frames are written one behind the other into pooled memory. Bodies are copied: that costs less than
+// the memory that they came in would, were it kept until the socket has taken them.
 
-/** Frames and small bodies are gathered in pieces of this size. */
-const SLAB_BYTES = 32 * 1024
-/** Memory kept for reuse by all connections of a thread: 2 MiB. */
-const MAX_POOLED = 64
-/** A body chunk up to this size is copied: cheaper than a write of its own. */
-export const COPY_BYTES = 4096
+import { releaseSlab, SLAB_BYTES, takeSlab } from './slabs.ts'
 
-const pool: Buffer[] = []
-
-function takeSlab(): Buffer {
-  return pool.pop() ?? Buffer.allocUnsafeSlow(SLAB_BYTES)
-}
+const NOTHING = Buffer.alloc(0)
 
 export class Output {
   /** Where the next bytes go; valid after `reserve`. */
@@ -19,10 +11,9 @@ export class Output {
   at = 0
   /** Bytes that `take` would give. */
   bytes = 0
-  #start = 0
-  #slab: Buffer | undefined
+  #pooled = false
+  /** What is full; parts of slabs, the slabs, and those that were taken and are not written yet. */
   readonly #parts: Buffer[] = []
-  /** Slabs whose bytes are in #parts, and those that were taken and are not written yet. */
   readonly #full: Buffer[] = []
   readonly #taken: Buffer[] = []
 
@@ -30,16 +21,9 @@ export class Output {
   reserve(size: number): void {
     if (this.buffer.length - this.at >= size) return
     this.#closePart()
-    if (size > SLAB_BYTES) {
-      // A memory of its own, which is not reused.
-      this.#slab = undefined
-      this.buffer = Buffer.allocUnsafeSlow(size)
-    } else {
-      this.#slab = takeSlab()
-      this.buffer = this.#slab
-    }
-    this.at = 0
-    this.#start = 0
+    // What is larger gets a memory of its own, which is not used again.
+    this.#pooled = size <= SLAB_BYTES
+    this.buffer = this.#pooled ? takeSlab() : Buffer.allocUnsafeSlow(size)
   }
 
   /** `size` bytes have been written at `at`. */
@@ -48,20 +32,16 @@ export class Output {
     this.bytes += size
   }
 
-  /** Appends a chunk that nobody changes any more. */
+  /** Copies a chunk, over as many slabs as it needs. */
   append(chunk: Buffer): void {
-    if (chunk.length <= COPY_BYTES) {
-      this.reserve(chunk.length)
-      this.buffer.set(chunk, this.at)
-      this.advance(chunk.length)
-      return
+    const { length } = chunk
+    for (let from = 0; from < length; ) {
+      if (this.at === this.buffer.length) this.reserve(1)
+      const size = Math.min(length - from, this.buffer.length - this.at)
+      chunk.copy(this.buffer, this.at, from, from + size)
+      this.advance(size)
+      from += size
     }
-    if (this.at > this.#start) {
-      this.#parts.push(this.buffer.subarray(this.#start, this.at))
-      this.#start = this.at
-    }
-    this.#parts.push(chunk)
-    this.bytes += chunk.length
   }
 
   /** Moves everything to `into`. The memory belongs to the reader until `release`. */
@@ -77,18 +57,15 @@ export class Output {
   /** What was taken has been written: its memory can be used again. */
   release(): void {
     const taken = this.#taken
-    for (let i = 0; i < taken.length; i++) if (pool.length < MAX_POOLED) pool.push(taken[i] ?? NOTHING)
+    for (let i = 0; i < taken.length; i++) releaseSlab(taken[i] ?? NOTHING)
     taken.length = 0
   }
 
   #closePart(): void {
-    if (this.at > this.#start) this.#parts.push(this.buffer.subarray(this.#start, this.at))
-    if (this.#slab !== undefined) this.#full.push(this.#slab)
-    this.#slab = undefined
+    if (this.at > 0) this.#parts.push(this.at === this.buffer.length ? this.buffer : this.buffer.subarray(0, this.at))
+    if (this.#pooled) this.#full.push(this.buffer)
+    this.#pooled = false
     this.buffer = NOTHING
     this.at = 0
-    this.#start = 0
   }
 }
-
-const NOTHING = Buffer.alloc(0)

@@ -112,7 +112,8 @@ export class Sender {
       if (size > stream.sendWindow || size > this.window || size > this.frameBytes) return false
       if (this.#output.bytes >= OUTPUT_HIGH_BYTES || this.#roundAt < this.#round.length) return false
     } else if (!end) return true
-    this.#data(stream, chunk, end)
+    this.#dataHeader(stream, size, end)
+    if (size > 0) this.#output.append(chunk)
     this.signal()
     if (end) this.#host.onEndSent(stream)
     return true
@@ -162,9 +163,10 @@ export class Sender {
 
   /** One frame of a stream; then what follows it, or the stream waits for its next turn. */
   #turn(stream: Http2Stream): void {
-    const piece = stream.shift(Math.min(this.frameBytes, stream.sendWindow, this.window))
-    const end = stream.endsWithData
-    this.#data(stream, piece, end)
+    const size = Math.min(this.frameBytes, stream.sendWindow, this.window, stream.queued)
+    const end = stream.endsWith(size)
+    this.#dataHeader(stream, size, end)
+    stream.moveTo(this.#output, size)
     if (end) {
       this.#host.onEndSent(stream)
       return
@@ -178,11 +180,12 @@ export class Sender {
     stream.notifyDrained()
   }
 
-  #data(stream: Http2Stream, chunk: Buffer, end: boolean): void {
-    stream.sendWindow -= chunk.length
-    this.window -= chunk.length
+  /** The header of a DATA frame, whose `size` bytes follow. */
+  #dataHeader(stream: Http2Stream, size: number, end: boolean): void {
+    stream.sendWindow -= size
+    this.window -= size
     this.#windowUpdates.add(WINDOW_UPDATES_PER_DATA)
-    this.#frame(DATA, end ? FLAG_END_STREAM : 0, stream.id, chunk)
+    this.#header(DATA, end ? FLAG_END_STREAM : 0, stream.id, size)
   }
 
   // === control frames ===
@@ -230,11 +233,15 @@ export class Sender {
   }
 
   #frame(type: number, flags: number, id: number, payload: Buffer): void {
+    this.#header(type, flags, id, payload.length)
+    this.#output.append(payload)
+  }
+
+  #header(type: number, flags: number, id: number, length: number): void {
     const output = this.#output
     output.reserve(FRAME_HEADER_BYTES)
-    frame.writeFrameHeader(output.buffer, output.at, payload.length, type, flags, id)
+    frame.writeFrameHeader(output.buffer, output.at, length, type, flags, id)
     output.advance(FRAME_HEADER_BYTES)
-    if (payload.length > 0) output.append(payload)
   }
 
   /** The client's preface, in front of everything. */

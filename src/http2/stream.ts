@@ -2,7 +2,7 @@
 // the same class: what differs is when a head may come, which server.ts and client.ts say.
 
 import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type StreamEvents } from '../api/stream.ts'
-import { ChunkQueue } from './chunk-queue.ts'
+import { type ByteSink, ChunkQueue } from './chunk-queue.ts'
 import {
   CANCEL,
   FLOW_CONTROL_ERROR,
@@ -71,7 +71,6 @@ export const NOBODY: StreamEvents = {
 }
 
 const LOW_WATER_BYTES = HIGH_WATER_BYTES / 2
-const EMPTY = Buffer.alloc(0)
 
 /** What the body of a message must have: no check. */
 export const ANY_LENGTH = -1
@@ -106,7 +105,7 @@ export class Http2Stream implements Stream {
   /** Client side, of a request by HEAD: the answer has no body, whatever its `content-length` says (RFC 9110 section 9.3.2). */
   bodyless: boolean = false
   queued: number = 0
-  /** What waits for its turn; undefined while nothing does. */
+  /** What waits for its turn; undefined until something does. */
   #queue: ChunkQueue | undefined
   #trailers: HeaderList | undefined
   #high = false
@@ -129,7 +128,7 @@ export class Http2Stream implements Stream {
   body(chunk: Buffer, end: boolean): void {
     if (this.dead || this.ending) return
     if (end) this.ending = true
-    if (this.#queue === undefined && this.#connection.sendNow(this, chunk, end)) return
+    if (this.queued === 0 && this.#connection.sendNow(this, chunk, end)) return
     if (chunk.length > 0) this.#enqueue(chunk)
     this.#connection.schedule(this)
   }
@@ -137,7 +136,7 @@ export class Http2Stream implements Stream {
   trailers(list: HeaderList): void {
     if (this.dead || this.ending) return
     this.ending = true
-    if (this.#queue === undefined) this.#connection.sendTrailers(this, list)
+    if (this.queued === 0) this.#connection.sendTrailers(this, list)
     else this.#trailers = list
   }
 
@@ -162,24 +161,22 @@ export class Http2Stream implements Stream {
 
   // === for the connection ===
 
-  /** The next bytes to send, at most `limit`; the queue is not empty. */
-  shift(limit: number): Buffer {
+  /** Copies the next `size` bytes of what is queued to `sink`. */
+  moveTo(sink: ByteSink, size: number): void {
     const queue = this.#queue
-    if (queue === undefined) return EMPTY
-    const piece = queue.shift(limit)
+    if (queue === undefined) return
+    queue.moveTo(sink, size)
     this.queued = queue.bytes
-    if (queue.bytes === 0) this.#queue = undefined
-    return piece
   }
 
-  /** END_STREAM belongs on the last DATA frame: nothing is queued behind it. */
-  get endsWithData(): boolean {
-    return this.ending && this.#queue === undefined && this.#trailers === undefined
+  /** END_STREAM belongs on the DATA frame that takes the next `size` bytes: nothing is queued behind it. */
+  endsWith(size: number): boolean {
+    return this.ending && size === this.queued && this.#trailers === undefined
   }
 
   /** Trailers whose turn has come. */
   takeTrailers(): HeaderList | undefined {
-    if (this.#queue !== undefined) return undefined
+    if (this.queued > 0) return undefined
     const list = this.#trailers
     this.#trailers = undefined
     return list
@@ -194,6 +191,7 @@ export class Http2Stream implements Stream {
 
   /** Nothing of it is kept: a dead stream may be held by the request path for a while. */
   clear(): void {
+    this.#queue?.clear()
     this.#queue = undefined
     this.#trailers = undefined
     this.queued = 0

@@ -104,7 +104,8 @@ export class Http1Stream implements Stream {
   body(chunk: Buffer, end: boolean): void {
     const response = this.#response
     if (response.destroyed || response.writableEnded) return
-    if (chunk.length > 0) response.write(chunk)
+    // A copy: it waits in the socket, and the chunk is valid during this call only.
+    if (chunk.length > 0) response.write(Buffer.from(chunk))
     if (end) this.#end()
   }
 

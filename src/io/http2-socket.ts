@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import type { Connection, ConnectionDriver } from '../http2/connection.ts'
 import type { Http2Counters } from '../http2/counters.ts'
 import { addTickable, removeTickable, type Tickable } from './coarse-ticker.ts'
+import { listenSharedRead } from './shared-read.ts'
 
 /** DATA taken from the engine for one write: more would only wait in the kernel, less costs system calls. */
 const WRITE_BYTES = 128 * 1024
@@ -74,7 +75,8 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   start(connection: Connection): void {
     this.#connection = connection
     const socket = this.#socket
-    socket.on('data', (chunk: Buffer) => this.#receive(chunk))
+    const receive = (chunk: Buffer): void => this.#receive(chunk)
+    if (!listenSharedRead(socket, receive)) socket.on('data', receive)
     socket.on('error', (error: Error) => {
       this.#error = error.message
     })

@@ -71,7 +71,7 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
           fail('answer too large')
           return
         }
-        chunks.push(chunk)
+        chunks.push(Buffer.from(chunk))
         if (end) done()
       },
       onTrailers: () => done(),

@@ -1,9 +1,11 @@
 // TLS contexts of the listener: one for each cluster that SNI names, with its certificate and client CAs, and one for each
-// address, for connections that name no cluster. Built when first needed, replaced when the material changes.
+// address, for connections that name no cluster. Built when first needed, replaced when the material changes; clusters with
+// equal material share one, which says nothing about identities: the request path decides which CAs count.
 
 import { constants } from 'node:crypto'
-import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls'
+import type { SecureContext } from 'node:tls'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
+import { type SharedContextOptions, sharedSecureContext } from './secure-contexts.ts'
 
 export interface ServingPair {
   readonly cert: string
@@ -12,7 +14,7 @@ export interface ServingPair {
 
 /** A context, and what it is made of. */
 export interface AddressContext {
-  readonly options: SecureContextOptions
+  readonly options: SharedContextOptions
   readonly context: SecureContext
 }
 
@@ -47,7 +49,7 @@ export class TlsContexts {
   forCluster(cluster: CompiledCluster): SecureContext {
     const known = this.#byName.get(cluster.name)
     if (known !== undefined && sameMaterial(known.material, cluster.serving)) return known.context
-    const context = createSecureContext(contextOptions(this.#pairOf(cluster), cluster.serving.clientCA))
+    const context = sharedSecureContext(contextOptions(this.#pairOf(cluster), cluster.serving.clientCA))
     this.#byName.set(cluster.name, { material: cluster.serving, context })
     return context
   }
@@ -63,7 +65,7 @@ export class TlsContexts {
     const known = this.#byAddress.get(name)
     if (known !== undefined && known.pair.cert === pair.cert && known.pair.key === pair.key) return known.built
     const options = contextOptions(pair, this.#unionCAs)
-    const built = { options, context: createSecureContext(options) }
+    const built = { options, context: sharedSecureContext(options) }
     this.#byAddress.set(name, { pair, built })
     return built
   }
@@ -81,7 +83,7 @@ function sameMaterial(a: CompiledCluster['serving'], b: CompiledCluster['serving
  * No session resumption: a resumed session carries an identity that was verified for another moment, and perhaps for
  * another cluster (CVE-2025-23419 class). SSL_OP_NO_TICKET without a session store turns it off in TLS 1.2 and 1.3.
  */
-function contextOptions(pair: ServingPair, clientCA: string): SecureContextOptions {
+function contextOptions(pair: ServingPair, clientCA: string): SharedContextOptions {
   return {
     cert: pair.cert,
     key: pair.key,

@@ -3,6 +3,7 @@
 import { isIP, connect as netConnect, type Socket } from 'node:net'
 import { type ConnectionOptions, createSecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls'
 import type { CompiledClient, CompiledEndpoint } from '../core/compiled-cluster.ts'
+import { connectSharedRead } from './shared-read.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
 
@@ -32,10 +33,22 @@ export class UpstreamConnector {
 
   /** @throws (rejects) the error of the system or of OpenSSL, or after 5 s */
   tls(protocols: string[]): Promise<TLSSocket> {
+    return this.#connectTls(protocols, (options) => tlsConnect(options))
+  }
+
+  /** For h2: reads into the memory of shared-read.ts. A server that speaks HTTP/1.1 needs another connection. */
+  h2(): Promise<TLSSocket> {
+    // The types know `onread` for net only; tls.connect passes it on.
+    return this.#connectTls(['h2', 'http/1.1'], (options) =>
+      connectSharedRead((onread) => tlsConnect({ ...options, onread } as ConnectionOptions)),
+    )
+  }
+
+  #connectTls(protocols: string[], connect: (options: ConnectionOptions) => TLSSocket): Promise<TLSSocket> {
     const { host, port } = this.#endpoint
     return new Promise((resolve, reject) => {
       // A certificate that OpenSSL cannot read throws here; the promise then rejects.
-      const socket = tlsConnect({ ...this.#options(), host, port, ALPNProtocols: protocols })
+      const socket = connect({ ...this.#options(), host, port, ALPNProtocols: protocols })
       const deadline = setTimeout(() => socket.destroy(new Error('connect timed out')), CONNECT_TIMEOUT_MS)
       // On both sides of the gateway: Nagle against delayed ACK costs 40 ms.
       socket.setNoDelay(true)

@@ -197,7 +197,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
     if (body === undefined || this.#over) return
     if (chunk.length > 0) {
       this.#queued += chunk.length
-      body.push(chunk)
+      body.push(Buffer.from(chunk))
     }
     if (end) body.push(null)
   }

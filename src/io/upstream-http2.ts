@@ -30,10 +30,15 @@ export interface Http2GroupShape {
    * a connection is filled before the next is used.
    */
   readonly spread: number
+  /** At most; beyond it requests wait for a free stream. */
+  readonly connections: number
 }
 
-/** Connections of a group at most; beyond it requests wait for a free stream. */
-const MAX_CONNECTIONS = 64
+/**
+ * A request that waits for a connection or a stream for so long is refused: twice what connecting may take. Its client gets
+ * an answer rather than silence, and may come back when there is room, or go elsewhere.
+ */
+const LONGEST_WAIT_MS = 10_000
 /** Load (streams, and bytes counted as such) that one connection carries before requests go to another one as well. */
 const SPREAD_LOAD = 16
 /** Connections that have not answered yet at most, so that a server which has just started is not met by all at once. */
@@ -64,7 +69,7 @@ export class Http2Group implements ConnectionOwner {
     // First come, first served: who waits goes before.
     const connection = this.#waiting.size === 0 ? this.#pick() : undefined
     if (connection !== undefined) return connection.open(head, shared, end, events)
-    const stream = new WaitingStream(head, shared, end, events, this.#onAbandoned)
+    const stream = new WaitingStream(head, shared, end, events, this.#onAbandoned, performance.now())
     if (this.#state === 'destroyed') queueMicrotask(() => stream.refuse())
     else {
       this.#waiting.add(stream)
@@ -98,7 +103,7 @@ export class Http2Group implements ConnectionOwner {
   #connectForWaiting(): void {
     if (this.#opening || this.#waiting.size === 0 || this.#state === 'destroyed') return
     const active = this.#active()
-    if (active >= MAX_CONNECTIONS || (this.#failed && active > 0)) return
+    if (active >= this.#shape.connections || (this.#failed && active > 0)) return
     // What is still in slow start will take more before long.
     let unproven = 0
     let room = 0
@@ -195,10 +200,20 @@ export class Http2Group implements ConnectionOwner {
 
   tick(nowMs: number): void {
     this.#failed = false
+    this.#refuseLate(nowMs)
     for (const connection of [...this.#connections]) connection.tick(nowMs)
     this.#retireExpired(nowMs)
     this.onRoom()
     if (this.#state === 'draining') this.#retireAll()
+  }
+
+  /** Those that have waited for too long; they stand in the order in which they came. */
+  #refuseLate(nowMs: number): void {
+    for (const stream of this.#waiting) {
+      if (nowMs - stream.sinceMs < LONGEST_WAIT_MS) return
+      this.#waiting.delete(stream)
+      stream.refuse()
+    }
   }
 
   /** An old connection goes when there is another: no request waits for its successor. */

@@ -57,14 +57,18 @@ export interface UpstreamEvents {
   onBroken(error: Error): void
 }
 
+/** For requests that come and go: 64 x 100 streams (a kube-apiserver's 250 even) are more than one endpoint can work on. */
+const MAX_CONNECTIONS = 64
+/** Watches keep their streams for minutes, and one endpoint may have 100,000 of them. */
+const MAX_WATCH_CONNECTIONS = 1_024
 /**
  * Four for unary requests: measured with lists of 20 MB beside requests of 1 KiB, the small ones took a third of the time
  * that they take on one connection, and the processor's time for a request was the same.
  */
 const SHAPES: Readonly<Record<RequestClass, Http2GroupShape>> = {
-  unary: { spread: 4 },
-  watch: { spread: 1 },
-  anonymous: { spread: 1 },
+  unary: { spread: 4, connections: MAX_CONNECTIONS },
+  watch: { spread: 1, connections: MAX_WATCH_CONNECTIONS },
+  anonymous: { spread: 1, connections: MAX_CONNECTIONS },
 }
 const SAME_ACCIDENT_MS = 100
 /** So long it is believed that a server speaks no h2; then the next request asks again. */
@@ -147,7 +151,7 @@ class Endpoint implements UpstreamEndpoint, Tickable {
   }
 
   async #connectH2(): Promise<TLSSocket> {
-    const socket = await this.#connector.tls(['h2', 'http/1.1'])
+    const socket = await this.#connector.h2()
     this.#protocolSinceMs = performance.now()
     if (socket.alpnProtocol === 'h2') {
       this.#protocol = 'h2'

@@ -10,6 +10,8 @@ export interface Carrier {
 const EMPTY = Buffer.alloc(0)
 
 export class WaitingStream implements Stream {
+  /** When it was opened, as `performance.now()`. */
+  readonly sinceMs: number
   readonly #head: HeaderList
   readonly #shared: SharedFields | undefined
   /** The request has no body. */
@@ -30,7 +32,9 @@ export class WaitingStream implements Stream {
     end: boolean,
     events: StreamEvents,
     onAbandoned: (stream: WaitingStream) => void,
+    sinceMs: number,
   ) {
+    this.sinceMs = sinceMs
     this.#head = head
     this.#shared = shared
     this.#end = end
@@ -76,7 +80,7 @@ export class WaitingStream implements Stream {
       return
     }
     if (this.#over || this.#bodyEnded || this.#end) return
-    if (chunk.length > 0) this.#chunks.push(chunk)
+    if (chunk.length > 0) this.#chunks.push(Buffer.from(chunk))
     this.#bytes += chunk.length
     this.#bodyEnded = end
   }

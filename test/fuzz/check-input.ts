@@ -59,9 +59,8 @@ export function checkInput(input: Input): string {
     if (difference !== '') return difference
     whole.checkNothingStalls()
     whole.checkNothingLeaks()
+    if (input.cut % EXACT_EVERY === 0) whole.checkWindowExact()
     whole.checkEnd()
-    // The other way round than in `whole`: nothing is given back before.
-    if (input.cut % EXACT_EVERY === 0) pieces.checkWindowExact()
     pieces.checkEnd()
     if (input.cut % INTERLEAVED_EVERY === 0) checkInterleaved(input, bytes)
     return ''

@@ -59,6 +59,8 @@ export class ServerSubject extends Subject {
     switch (this.#modeOf(heard.number)) {
       case 1:
         stream.headers(ANSWER, false)
+        // In two parts: the window may close between them, or shrink below zero.
+        heard.give(60, false)
         heard.give(300, true)
         return
       case 2:

@@ -255,14 +255,18 @@ export abstract class Subject implements ConnectionDriver {
     if (probe === undefined) return
     this.#feedFrames([probe.frames])
     this.holdAll = true
-    for (;;) {
-      const left = LIMITS.server.connectionWindowBytes - this.received.data + this.sent.connectionCredit
-      if (this.isClosed)
-        throw new Violation(`${left} bytes before the end of the window: GOAWAY ${this.sent.goaways.join()}`)
-      this.#feedFrames([build(h2.DATA, 0, probe.id, FILL.subarray(0, Math.min(16_384, left + 1)))])
+    const send = (size: number): void => {
+      this.#feedFrames([build(h2.DATA, 0, probe.id, FILL.subarray(0, size))])
       this.drainOutput()
-      if (left < 16_384) break
     }
+    const mostFrames = Math.ceil(LIMITS.server.connectionWindowBytes / PROBE_BYTES.length) + 1
+    for (let left = this.#windowLeft(), frames = 0; left > 0; left = this.#windowLeft(), frames++) {
+      // A stream that was refused takes nothing: its DATA is given back.
+      if (frames > mostFrames) return
+      send(Math.min(left, PROBE_BYTES.length))
+      if (this.isClosed) throw new Violation(`DATA within the window: GOAWAY ${this.sent.goaways.join()}`)
+    }
+    send(1)
     if (this.sent.goaways.at(-1) !== h2.FLOW_CONTROL_ERROR) throw new Violation('DATA above the window is taken')
   }
 
@@ -277,6 +281,10 @@ export abstract class Subject implements ConnectionDriver {
     }
     this.connection.receive(buildPing(1, 0), NOW_MS)
     this.connection.tick(NOW_MS * 1_000)
+  }
+
+  #windowLeft(): number {
+    return LIMITS.server.connectionWindowBytes - this.received.data + this.sent.connectionCredit
   }
 
   #isUsable(): boolean {

@@ -155,6 +155,7 @@ export class Sent {
 
   #data(stream: number, flags: number, length: number, received: Received): string {
     if (this.ended.has(stream) || this.reset.has(stream)) return `DATA behind the end of stream ${stream}`
+    if (length === 0 && (flags & h2.END_STREAM) === 0) return `DATA without data on stream ${stream}`
     this.data += length
     const onStream = (this.streamData.get(stream) ?? 0) + length
     this.streamData.set(stream, onStream)

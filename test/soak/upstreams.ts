@@ -109,7 +109,7 @@ export async function startApiservers(): Promise<SoakUpstreams> {
     certificate: cluster.admin.cert,
     count: 2,
     paths: {
-      object: `${configMaps}/kube-root-ca.crt`,
+      object: '/api/v1/namespaces/default',
       list: configMaps,
       watch: `${configMaps}?watch=1`,
       create: configMaps,

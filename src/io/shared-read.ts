@@ -1,0 +1,48 @@
+// Sockets to endpoints read into one buffer for each thread: memory of its own for every read would cost a list of 200 MB as
+// much, outside V8's heap, and the full collections that follow. What is read is taken before the next read.
+
+import type { OnReadOpts, Socket } from 'node:net'
+
+/** A TLS record has 16 KiB at most. */
+const READ_BYTES = 64 * 1024
+
+const memory: Buffer = Buffer.allocUnsafeSlow(READ_BYTES)
+const readers = new WeakMap<Socket, SharedReader>()
+
+/** Takes what a socket reads, from the first byte on; it comes before anybody listens. */
+class SharedReader {
+  #receive: ((chunk: Buffer) => void) | undefined
+  #early: Buffer[] = []
+
+  readonly options: OnReadOpts = {
+    buffer: memory,
+    callback: (bytes) => {
+      const chunk = memory.subarray(0, bytes)
+      if (this.#receive === undefined) this.#early.push(Buffer.from(chunk))
+      else this.#receive(chunk)
+      return true
+    },
+  }
+
+  listen(receive: (chunk: Buffer) => void): void {
+    const early = this.#early
+    this.#early = []
+    this.#receive = receive
+    for (const chunk of early) receive(chunk)
+  }
+}
+
+/** Opens a socket by `connect`, which takes the `onread` option, so that it reads into the shared buffer. */
+export function connectSharedRead<S extends Socket>(connect: (onread: OnReadOpts) => S): S {
+  const reader = new SharedReader()
+  const socket = connect(reader.options)
+  readers.set(socket, reader)
+  return socket
+}
+
+/** Hears what comes on a socket of `connectSharedRead`: each chunk is valid during the call. False: it is not such a socket. */
+export function listenSharedRead(socket: object, receive: (chunk: Buffer) => void): boolean {
+  const reader = readers.get(socket as Socket)
+  reader?.listen(receive)
+  return reader !== undefined
+}
