@@ -171,7 +171,7 @@ test('architecture has every limit of the HTTP/2 engine', () => {
   const limits = [
     ...numbersOf('src/http2/limits.ts', { SERVER_LIMITS, CLIENT_LIMITS }),
     ...numbersOf('src/http2/budget.ts', { ...budget }),
-    ...['output', 'sender', 'header-block', 'closed-streams', 'literal-memo'].flatMap(constantsIn),
+    ...['slabs', 'chunk-queue', 'sender', 'header-block', 'closed-streams', 'literal-memo'].flatMap(constantsIn),
   ]
   assert.ok(limits.length > 40, 'the limits are found')
   // Of a server's streams there is nothing to say to it, and a round is no limit.

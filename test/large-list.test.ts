@@ -70,6 +70,9 @@ async function readSlowly(stream: ClientHttp2Stream | ServerHttp2Stream, tally: 
 /** Writes as much as is taken, each piece with a number of its own. */
 function pump(stream: ClientHttp2Stream | ServerHttp2Stream, totalBytes: number, sent: Tally): void {
   let piece = 0
+  // A server's stream that nobody has read is closed by node:http2 when it has "finished", which may be before its last bytes
+  // are out: RST_STREAM instead of END_STREAM.
+  stream.resume()
   const go = (): void => {
     for (;;) {
       const chunk = Buffer.alloc(256 * 1024, 'x')
@@ -77,7 +80,6 @@ function pump(stream: ClientHttp2Stream | ServerHttp2Stream, totalBytes: number,
       sent.bytes += chunk.length
       sent.hash.update(chunk)
       if (sent.bytes >= totalBytes) {
-        // With the last bytes: an end of its own is lost by node:http2 when the window is exactly 0; it sends RST_STREAM.
         stream.end(chunk)
         return
       }

@@ -72,6 +72,22 @@ for (const kind of ['unary', 'anonymous'] as const) {
     const [next] = askTimes(up, kind, 1)
     assert.equal((await next?.outcome)?.text, 'next')
     assert.deepEqual(up.broken, [], 'that it is busy is no failure of the endpoint')
-    for (const { stream } of [...running, served]) stream.reset('cancel')
+    served?.stream.reset('cancel')
+    for (const { stream } of running) stream.reset('cancel')
   })
 }
+
+test('an endpoint without connections costs nothing: it leaves the ticker, and comes back with the next request', async (context) => {
+  const gone = await startUpstream()
+  await gone.stop()
+  const { pool } = endpointAt(gone.port)
+  cleanups.push(() => pool.destroy())
+  const stopped = context.mock.method(globalThis, 'clearInterval')
+  for (const times of [1, 2]) {
+    assert.equal((await ask(pool).outcome).reset, 'refused')
+    assert.equal(stopped.mock.callCount(), times - 1)
+    tickAll(performance.now())
+    // The last one in the ticker stops its timer.
+    assert.equal(stopped.mock.callCount(), times)
+  }
+})

@@ -1,8 +1,9 @@
 // How a socket to an endpoint is opened: who we are, whom we trust, and what we speak.
 
 import { isIP, connect as netConnect, type Socket } from 'node:net'
-import { type ConnectionOptions, createSecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls'
+import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls'
 import type { CompiledClient, CompiledEndpoint } from '../core/compiled-cluster.ts'
+import { sharedSecureContext } from './secure-contexts.ts'
 import { connectSharedRead } from './shared-read.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
@@ -68,8 +69,10 @@ export class UpstreamConnector {
 
   #options(): ConnectionOptions {
     if (this.#tls === undefined) {
-      const { ca, cert, key, ...rest } = upstreamTls(this.#endpoint, this.#client)
-      this.#tls = { ...rest, secureContext: createSecureContext({ ca, cert, key }) }
+      const { ca: _ca, cert: _cert, key: _key, ...rest } = upstreamTls(this.#endpoint, this.#client)
+      const { ca, cert, key } = this.#client
+      const own = cert === '' ? {} : { cert, key }
+      this.#tls = { ...rest, secureContext: sharedSecureContext({ ...own, ...(ca === '' ? {} : { ca }) }) }
     }
     return this.#tls
   }

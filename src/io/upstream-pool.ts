@@ -97,7 +97,9 @@ class Endpoint implements UpstreamEndpoint, Tickable {
   readonly #watch: Http2Group
   readonly #anonymous: Http2Group
   #http1: Http1Pool | undefined
-  #draining = false
+  /** Something here has a deadline. */
+  #ticking = false
+
   constructor(
     endpoint: CompiledEndpoint,
     client: CompiledClient,
@@ -113,7 +115,6 @@ class Endpoint implements UpstreamEndpoint, Tickable {
     this.#unary = this.#createGroup('unary')
     this.#watch = this.#createGroup('watch')
     this.#anonymous = this.#createGroup('anonymous')
-    addTickable(this)
   }
 
   #createGroup(kind: RequestClass): Http2Group {
@@ -145,6 +146,10 @@ class Endpoint implements UpstreamEndpoint, Tickable {
     end: boolean,
     events: StreamEvents,
   ): Stream {
+    if (!this.#ticking) {
+      this.#ticking = true
+      addTickable(this)
+    }
     if (this.#protocol === 'http/1.1') return this.#http1Pool().open(head, shared, end, events)
     // Not known yet: it waits for the first connection like any other, and learns then what it will be sent over.
     return this.#group(kind).open(head, shared, end, events)
@@ -200,17 +205,18 @@ class Endpoint implements UpstreamEndpoint, Tickable {
     this.#unary.tick(nowMs)
     this.#watch.tick(nowMs)
     this.#anonymous.tick(nowMs)
-    if (
-      this.#protocol === 'http/1.1' &&
-      this.#endpoint.scheme === 'https' &&
-      nowMs - this.#protocolSinceMs >= HTTP1_BELIEVED_MS
-    )
-      this.#protocol = 'unknown'
-    if (this.#draining && this.#unary.over && this.#watch.over && this.#anonymous.over) removeTickable(this)
+    const believed = this.#protocol === 'http/1.1' && this.#endpoint.scheme === 'https'
+    if (believed && nowMs - this.#protocolSinceMs >= HTTP1_BELIEVED_MS) this.#protocol = 'unknown'
+    else if (!believed && this.#unary.over && this.#watch.over && this.#anonymous.over) this.#rest()
+  }
+
+  /** Thousands of endpoints that nobody uses are not asked every second. */
+  #rest(): void {
+    this.#ticking = false
+    removeTickable(this)
   }
 
   drain(): void {
-    this.#draining = true
     this.#unary.drain()
     this.#watch.drain()
     this.#anonymous.drain()
@@ -222,7 +228,7 @@ class Endpoint implements UpstreamEndpoint, Tickable {
     this.#watch.destroy()
     this.#anonymous.destroy()
     this.#http1?.destroy()
-    removeTickable(this)
+    this.#rest()
   }
 
   describe(): EndpointConnections {

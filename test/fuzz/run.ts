@@ -11,13 +11,16 @@ interface Share {
   readonly from: number
   readonly to: number
   readonly step: number
+  readonly current: Int32Array
+  /** Of the worker, in `current`. */
+  readonly number: number
 }
-
-type Message = { readonly done: number } | { readonly failed: number; readonly problem: string }
 
 /** More heap than this after a collection means that something is kept from input to input. */
 const MAX_HEAP_BYTES = 200_000_000
-const REPORT_EVERY = 20_000
+const MEMORY_EVERY = 20_000
+/** An input takes a tenth of a millisecond: a worker that is at one for so long hangs. */
+const WATCH_MS = 20_000
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -37,56 +40,79 @@ async function main(): Promise<void> {
   const workers = Number(values.workers)
   console.log(`fuzzing the HTTP/2 engine: ${inputs} inputs, seed ${seed}, ${workers} workers`)
   const startedMs = performance.now()
-  const failed = await campaign(seed, inputs, workers)
+  const failure = await campaign(seed, inputs, workers)
   const seconds = (performance.now() - startedMs) / 1_000
-  if (failed.length > 0) {
-    report(seed, Math.min(...failed))
+  if (failure !== undefined) {
     process.exitCode = 1
+    if (failure.hangs) console.error(`HANGS: input ${failure.input} of seed ${seed}:\n${shown(seed, failure.input)}`)
+    else report(seed, failure.input)
     return
   }
   console.log(`${inputs} inputs in ${seconds.toFixed(0)} s (${Math.round(inputs / seconds)} a second): nothing found`)
 }
 
-/** Resolves with the numbers of inputs that failed; each worker stops at its first one. */
-async function campaign(seed: number, inputs: number, workers: number): Promise<number[]> {
-  const failed: number[] = []
-  const done = new Array<number>(workers).fill(0)
-  let told = 0
-  await Promise.all(
-    Array.from({ length: workers }, (_, i) => {
-      const share: Share = { seed, from: i, to: inputs, step: workers }
-      const worker = new Worker(new URL(import.meta.url), { workerData: share, argv: [] })
-      worker.on('message', (message: Message) => {
-        if ('failed' in message) failed.push(message.failed)
-        else done[i] = message.done
-        const percent = Math.floor((100 * done.reduce((sum, n) => sum + n, 0)) / inputs)
-        if (percent < told + 10) return
-        told = percent
-        console.log(`${percent} %`)
-      })
-      return new Promise<void>((resolve, reject) => {
-        worker.once('error', reject)
-        worker.once('exit', () => resolve())
-      })
-    }),
-  )
-  return failed
+interface Failure {
+  readonly input: number
+  readonly hangs: boolean
 }
 
-function work({ seed, from, to, step }: Share): void {
+/** Resolves with the first failure, or undefined when there is none. */
+async function campaign(seed: number, inputs: number, workers: number): Promise<Failure | undefined> {
+  // The input that each worker is at: a shared one is there even when the worker hangs.
+  const current = new Int32Array(new SharedArrayBuffer(4 * workers))
+  const running: Worker[] = []
+  let failure: Failure | undefined
+  const fail = (found: Failure): void => {
+    failure ??= found
+    for (const worker of running) void worker.terminate()
+  }
+  const exits = Array.from({ length: workers }, (_, i) => {
+    const workerData: Share = { seed, from: i, to: inputs, step: workers, current, number: i }
+    const worker = new Worker(new URL(import.meta.url), { workerData, argv: [] })
+    running.push(worker)
+    worker.on('message', (input: number) => fail({ input, hangs: false }))
+    return new Promise<void>((resolve, reject) => {
+      worker.once('error', reject)
+      worker.once('exit', () => resolve())
+    })
+  })
+  const watch = setInterval(watcher(current, inputs, fail), WATCH_MS)
+  await Promise.all(exits).finally(() => clearInterval(watch))
+  return failure
+}
+
+/** Tells how far it is, and of a worker that has been at one input since the last look. */
+function watcher(current: Int32Array, inputs: number, fail: (failure: Failure) => void): () => void {
+  let before = new Int32Array(current.length).fill(-1)
+  let told = 0
+  return () => {
+    const now = Int32Array.from(current)
+    const hanging = now.findIndex((input, i) => input === before[i] && input + current.length < inputs)
+    if (hanging >= 0) fail({ input: now[hanging] ?? 0, hangs: true })
+    before = now
+    const percent = Math.floor((100 * Math.min(...now)) / inputs)
+    if (percent < told + 10) return
+    told = percent
+    console.log(`${percent} %`)
+  }
+}
+
+function work({ seed, from, to, step, current, number }: Share): void {
   let done = 0
-  for (let index = from; index < to; index += step) {
-    const problem = checkInput(makeInput(seed, index))
-    if (problem !== '') {
-      parentPort?.postMessage({ failed: index, problem })
+  for (let input = from; input < to; input += step) {
+    current[number] = input
+    if (checkInput(makeInput(seed, input)) !== '') {
+      parentPort?.postMessage(input)
       return
     }
-    if (++done % REPORT_EVERY !== 0) continue
-    parentPort?.postMessage({ done })
+    if (++done % MEMORY_EVERY !== 0) continue
     const { heapUsed } = process.memoryUsage()
     if (heapUsed > MAX_HEAP_BYTES) throw new Error(`${heapUsed} bytes of heap are in use: something is kept`)
   }
-  parentPort?.postMessage({ done })
+}
+
+function shown(seed: number, index: number): string {
+  return describeInput(makeInput(seed, index))
 }
 
 /** Prints what is wrong with an input, and the least that still shows it. */

@@ -6,6 +6,7 @@ import { DECODED, HpackDecoder } from '../../src/http2/hpack-decoder.ts'
 import { FrameConnection } from './frame-connection.ts'
 import {
   CONTINUATION,
+  data,
   END_HEADERS,
   END_STREAM,
   type Frame,
@@ -49,7 +50,7 @@ export function answerHead(stream: number, status: number, fields: readonly stri
 
 /** 200 with a short body. */
 export function answerOk({ connection, stream }: FrameRequest, body = 'ok'): void {
-  connection.send(answerHead(stream, 200), dataFrame(stream, body))
+  connection.send(answerHead(stream, 200), data(stream, body, END_STREAM))
 }
 
 export async function startFrameUpstream(): Promise<FrameUpstream> {
@@ -88,17 +89,6 @@ export async function startFrameUpstream(): Promise<FrameUpstream> {
   server.on('tlsClientError', () => undefined)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return Object.assign(upstream, { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}` })
-}
-
-/** DATA with END_STREAM. */
-function dataFrame(stream: number, body: string): Buffer {
-  const bytes = Buffer.from(body)
-  const frame = Buffer.alloc(9 + bytes.length)
-  frame.writeUIntBE(bytes.length, 0, 3)
-  frame[4] = END_STREAM
-  frame.writeUInt32BE(stream, 5)
-  bytes.copy(frame, 9)
-  return frame
 }
 
 /** Reads the heads of one connection. */
