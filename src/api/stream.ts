@@ -84,7 +84,7 @@ export interface StreamEvents {
   /** `chunk` is valid during the call: the next read may overwrite it. */
   onBody(chunk: Buffer, end: boolean): void
   onTrailers(list: HeaderList): void
-  /** `queued` has fallen below the low-water mark. */
+  /** After a time above HIGH_WATER_BYTES `queued` has fallen below it, or fallen further; the last time at 0. */
   onDrained(): void
   /** The message will not be completed. */
   onReset(reason: ResetReason): void

@@ -173,9 +173,9 @@ export class Exchange implements StreamEvents, RunningRequest {
   }
 
   onDrained(): void {
-    if (this.owedToUpstream === 0 || this.client.queued >= HIGH_WATER_BYTES) return
-    const bytes = this.owedToUpstream
-    this.owedToUpstream = 0
+    const bytes = creditFor(this.owedToUpstream, this.client.queued)
+    if (bytes === 0) return
+    this.owedToUpstream -= bytes
     this.upstream?.stream?.credit(bytes)
   }
 
@@ -190,9 +190,9 @@ export class Exchange implements StreamEvents, RunningRequest {
 
   /** Upstream has taken what it had to: the client may send on. */
   upstreamDrained(): void {
-    if (this.owedToClient === 0 || (this.upstream?.stream?.queued ?? 0) >= HIGH_WATER_BYTES) return
-    const bytes = this.owedToClient
-    this.owedToClient = 0
+    const bytes = creditFor(this.owedToClient, this.upstream?.stream?.queued ?? 0)
+    if (bytes === 0) return
+    this.owedToClient -= bytes
     this.client.credit(bytes)
   }
 
@@ -252,6 +252,14 @@ export class Exchange implements StreamEvents, RunningRequest {
     gw.events.requestEnded(record)
     gw.running.remove(this)
   }
+}
+
+/**
+ * How much of what is owed is given back, with `queued` bytes still to be sent: what there is room for. All at once would
+ * bring as much at once, and everybody else on the connection behind it.
+ */
+function creditFor(owed: number, queued: number): number {
+  return queued === 0 ? owed : Math.min(owed, Math.max(0, HIGH_WATER_BYTES - queued))
 }
 
 function recordOf({ gw, peer, head, monotonicMs, nowMs }: Exchange): RequestRecord {

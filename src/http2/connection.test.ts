@@ -452,7 +452,7 @@ describe('flow control', () => {
       side.take()
       side.send(frameOf(frame.WINDOW_UPDATE, 0, 0, uint32(65_535)), frameOf(frame.WINDOW_UPDATE, 0, 1, uint32(65_535)))
     }
-    assert.equal(heard.drained, 1)
+    assert.ok(heard.drained > 1, 'and goes on to say so until nothing waits')
     assert.equal(heard.stream.queued, 0)
   })
 

@@ -70,8 +70,6 @@ export const NOBODY: StreamEvents = {
   onReset: () => undefined,
 }
 
-const LOW_WATER_BYTES = HIGH_WATER_BYTES / 2
-
 /** What the body of a message must have: no check. */
 export const ANY_LENGTH = -1
 
@@ -182,10 +180,10 @@ export class Http2Stream implements Stream {
     return list
   }
 
-  /** After sending: tells who waits that there is room again. */
+  /** After sending: tells who waits that there is room again, a frame's worth at a time, so that no burst follows. */
   notifyDrained(): void {
-    if (!this.#high || this.queued > LOW_WATER_BYTES) return
-    this.#high = false
+    if (!this.#high || this.queued >= HIGH_WATER_BYTES) return
+    if (this.queued === 0) this.#high = false
     this.events.onDrained()
   }
 
