@@ -24,8 +24,10 @@ import { drainThread } from './thread-drain.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './thread-messages.ts'
 import { ThreadOutbox } from './thread-outbox.ts'
 
-/** How often the thread reports unasked. */
+/** How often the thread reports unasked; less often when that takes long, because there are thousands of clusters. */
 const REPORT_MS = 5_000
+/** A report may take one part in so many of the time. */
+const REPORT_SHARE = 500
 
 export class GatewayThread {
   readonly #data: ThreadData
@@ -35,7 +37,7 @@ export class GatewayThread {
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
   readonly #follower: SnapshotFollower
-  readonly #reporting: NodeJS.Timeout
+  #reporting: NodeJS.Timeout | undefined
   #listeners: Listener[] = []
 
   constructor(data: ThreadData, post: (message: FromThread) => void) {
@@ -52,8 +54,7 @@ export class GatewayThread {
     const parts = { clusters, upstreams, contexts, running, clock, random, drainTimeoutMs, threads }
     this.#follower = createSnapshotFollower(parts)
     this.#metrics.beforeSnapshot(() => this.#updateGauges())
-    this.#reporting = setInterval(() => post({ type: 'report', id: 0, report: this.#report() }), REPORT_MS)
-    this.#reporting.unref()
+    this.#reportLater(REPORT_MS)
     post({ type: 'online' })
   }
 
@@ -120,12 +121,22 @@ export class GatewayThread {
   }
 
   #end(): void {
-    clearInterval(this.#reporting)
+    clearTimeout(this.#reporting)
     for (const listener of this.#listeners) listener.close()
     this.#gateway.upstreams.destroy()
     this.#outbox.flush()
     this.#post({ type: 'report', id: 0, report: this.#report() })
     this.#post({ type: 'ended' })
+  }
+
+  #reportLater(delayMs: number): void {
+    this.#reporting = setTimeout(() => {
+      const { clock } = this.#gateway
+      const startMs = clock.monotonic()
+      this.#post({ type: 'report', id: 0, report: this.#report() })
+      this.#reportLater(Math.max(REPORT_MS, (clock.monotonic() - startMs) * REPORT_SHARE))
+    }, delayMs)
+    this.#reporting.unref()
   }
 
   #report(): ThreadReport {
