@@ -37,6 +37,8 @@ export class EndpointProber {
   /** The last probe in turn succeeded, and no broken connection has led to another one since. */
   #mayHurry = false
   #firstOver = false
+  /** Probes that failed one after the other. */
+  #failures = 0
   #stopped = false
 
   /** The first probe comes at once. */
@@ -115,10 +117,13 @@ export class EndpointProber {
 
   #settle(healthy: boolean): void {
     const first = !this.#firstOver
+    this.#failures = healthy ? 0 : this.#failures + 1
+    // A connection broke and the probe failed, too: whether the endpoint is dead is settled now, not in some intervals.
+    const doubtful = this.#early && !first && !healthy && this.#failures < this.#compiled.healthCheck.unhealthyThreshold
     this.#mayHurry = healthy && (first || !this.#early || this.#mayHurry)
     this.#early = false
     this.#tellFirstOver()
-    if (this.#changedMeanwhile) this.#soon()
+    if (this.#changedMeanwhile || doubtful) this.#soon()
     else if (this.#brokeMeanwhile) this.#hurry()
     if (this.#early) return
     const [from, to] = first ? [EARLIEST_SECOND, 1] : [1 - JITTER, 1 + JITTER]
