@@ -140,7 +140,7 @@ async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upst
     const answer = await kubeCall(upstream, {
       method: 'GET',
       path: cluster.healthCheck.path,
-      authority: endpoint.url.slice(endpoint.url.indexOf('//') + 2),
+      authority: endpoint.authority,
       token: cluster.client.bearerToken,
       timeoutMs: cluster.healthCheck.timeoutMs,
     })

@@ -62,8 +62,6 @@ export function createUpstreamClustersController(parts: UpstreamClustersParts): 
       })
     }
     probes.sync()
-    // A repaired CA, credential or check must not wait for the next interval.
-    for (const { name, endpoints } of changed) for (const { url } of endpoints) probes.hurry(name, url)
     const names = changed.map(({ name }) => name)
     parts.events.compiled(clusters.generation, names, change.problems)
   }

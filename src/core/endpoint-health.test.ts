@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { CompiledHealthCheck } from './compiled-cluster.ts'
 import {
-  createHealth,
+  createEndpointMemory,
   type EndpointHealth,
   ejectable,
   type HealthOfOne,
@@ -11,7 +11,12 @@ import {
   onFailure,
   onProbe,
   onSuccess,
+  SharedHealth,
 } from './endpoint-health.ts'
+
+function createHealth(): EndpointHealth {
+  return new SharedHealth(createEndpointMemory(1), 0)
+}
 
 const CHECK: CompiledHealthCheck = {
   path: '/readyz',

@@ -35,10 +35,6 @@ const LONGEST_EJECTION_MS = 60_000
 /** Without a failure for so long, the next ejection is a first one again. */
 const FORGET_EJECTIONS_MS = 600_000
 
-export function createHealth(): EndpointHealth {
-  return new SharedHealth(createEndpointMemory(1), 0)
-}
-
 /** What all threads know of one endpoint. Can be posted to a thread. */
 export interface EndpointMemory {
   readonly words: Int32Array<SharedArrayBuffer>

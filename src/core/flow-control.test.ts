@@ -8,9 +8,8 @@ import fc from 'fast-check'
 import type { CompiledSchema } from './compiled-cluster.ts'
 import {
   closeWatch,
-  createFlowCell,
   createFlowMemory,
-  type FlowCell,
+  FlowCell,
   type FlowMemory,
   isIdle,
   lockCell,
@@ -26,6 +25,11 @@ import {
   tryOpenWatch,
 } from './flow-control.ts'
 import { tryLock } from './shared-lock.ts'
+
+/** A cell without history: bucket full, nothing in flight. */
+function createFlowCell(memory: FlowMemory = createFlowMemory(1), index = 0, thread = 0): FlowCell {
+  return new FlowCell(memory, index, thread)
+}
 
 const THREADS = 3
 const NONE = { qps: 0, burst: 0, max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '' }

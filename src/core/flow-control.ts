@@ -77,11 +77,6 @@ export function createFlowMemory(cells: number, columns = 1): FlowMemory {
   }
 }
 
-/** The cell at `index`. In new memory it has no history: bucket full, nothing in flight. */
-export function createFlowCell(memory: FlowMemory = createFlowMemory(1), index = 0, thread = 0): FlowCell {
-  return new FlowCell(memory, index, thread)
-}
-
 function wordsOfCell(columns: number): number {
   return FIXED_WORDS + 2 * columns
 }

@@ -163,6 +163,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   /** The request cannot be sent again. */
   forgetBody(): void {
     this.replayable = false
+    this.kept?.clear()
     this.kept = undefined
   }
 
@@ -243,6 +244,7 @@ export class Exchange implements StreamEvents, RunningRequest {
     if (this.phase === 'over') return
     const held = this.phase === 'deciding' ? this.keptBytes : this.owedToClient
     this.phase = 'over'
+    this.kept?.clear()
     this.kept = undefined
     if (held > 0) this.client.credit(held)
     this.upstream?.leave()

@@ -6,11 +6,10 @@ import { clientResponseHeaders, headerValue } from '../core/hop-headers.ts'
 import { refuse } from '../core/refusal.ts'
 import { tryRetry } from '../core/retry-budget.ts'
 import { noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
-import { warningValue } from '../core/warning.ts'
 import { createWatchFrames, followWatch } from '../core/watch-frames.ts'
 import type { RequestClass } from '../io/upstream-pool.ts'
-import type { Endpoint } from '../state/endpoints.ts'
 import { nothingSent, type Permit, watchStarted } from './admit.ts'
+import { Attempt } from './attempt.ts'
 import type { Exchange, UpstreamHalf } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
 import { respond } from './respond.ts'
@@ -58,13 +57,11 @@ function send(
   if (endpoint === undefined) return false
   const connections = gw.upstreams.get(permit.cluster.name, endpoint.url)
   if (connections === undefined) return false
-  record.endpoint = endpoint.url
-  record.attempts++
-  const attempt = new Attempt(exchange, permit, caller, endpoint, tried, nowMs)
+  const attempt = new ForwardAttempt(exchange, permit, caller, endpoint, tried, nowMs)
   exchange.upstream = attempt
   // Who sent a list before may still look at it.
   const fields = tried.length === 0 ? head.fields : head.fields.slice()
-  fields[AUTHORITY_AT] = authorityOf(endpoint.url)
+  fields[AUTHORITY_AT] = endpoint.authority
   fields[SCHEME_AT] = endpoint.compiled.scheme
   const noBody = exchange.requestEnded && exchange.keptBytes === 0 && exchange.requestTrailers === undefined
   const kind = classOf(exchange, caller)
@@ -85,41 +82,12 @@ function classOf({ record }: Exchange, caller: Authenticated): RequestClass {
   return record.longRunning ? 'watch' : 'unary'
 }
 
-function authorityOf(url: string): string {
-  return url.slice(url.indexOf('//') + 2)
-}
-
-/** One sending of the request to one endpoint, and what comes of it. What an attempt given up still says is not heard. */
-class Attempt implements StreamEvents, UpstreamHalf {
+/** What comes of one sending. What an attempt given up still says is not heard. */
+class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
   stream: Stream | undefined = undefined
-  readonly #exchange: Exchange
-  readonly #permit: Permit
-  readonly #caller: Authenticated
-  readonly #endpoint: Endpoint
-  /** Endpoints (by URL) that had the request before. */
-  readonly #tried: readonly string[]
-  readonly #sentAtMs: number
-  #counted = true
-
-  constructor(
-    exchange: Exchange,
-    permit: Permit,
-    caller: Authenticated,
-    endpoint: Endpoint,
-    tried: readonly string[],
-    nowMs: number,
-  ) {
-    this.#exchange = exchange
-    this.#permit = permit
-    this.#caller = caller
-    this.#endpoint = endpoint
-    this.#tried = tried
-    this.#sentAtMs = nowMs
-    endpoint.started()
-  }
 
   onHeaders(list: HeaderList, end: boolean): void {
-    const exchange = this.#exchange
+    const exchange = this.exchange
     if (exchange.upstream !== this || exchange.phase !== 'sending') return
     const status = Number(list[1])
     if (status < 200) {
@@ -128,33 +96,24 @@ class Attempt implements StreamEvents, UpstreamHalf {
     }
     exchange.phase = 'answering'
     exchange.forgetBody()
-    const { gw, record } = exchange
-    const permit = this.#permit
-    const nowMs = gw.clock.monotonic()
-    record.code = status
-    record.ttfbMs = nowMs - record.startMs
-    record.upstreamMs = nowMs - this.#sentAtMs
-    permit.live.endpoints.onSuccess(this.#endpoint, nowMs)
-    const head = clientResponseHeaders(list)
-    if (headerValue(head, 'audit-id') === undefined) head.push('audit-id', record.auditId)
-    for (let i = 0; i < permit.warnings.length; i++) head.push('warning', warningValue(permit.warnings[i] ?? ''))
-    if (permit.isWatch) this.#watchAnswered(list, status)
-    exchange.client.headers(head, end)
-    gw.events.responseStarted(record)
+    this.answered(status)
+    if (this.permit.isWatch) this.#watchAnswered(list, status)
+    exchange.client.headers(this.clientHead(list), end)
+    exchange.gw.events.responseStarted(exchange.record)
     if (end) exchange.end()
     // What came together with the head goes out first: a watch that ends without one event looks broken to its client.
     else if (exchange.finishAtBoundary) setImmediate(() => exchange.finish())
   }
 
   #watchAnswered(list: HeaderList, status: number): void {
-    watchStarted(this.#permit)
+    watchStarted(this.permit)
     if (status !== 200) return
     const encoding = headerValue(list, 'content-encoding') ?? ''
-    this.#exchange.frames = createWatchFrames(headerValue(list, 'content-type') ?? '', encoding)
+    this.exchange.frames = createWatchFrames(headerValue(list, 'content-type') ?? '', encoding)
   }
 
   onBody(chunk: Buffer, end: boolean): void {
-    const exchange = this.#exchange
+    const exchange = this.exchange
     if (exchange.upstream !== this || exchange.phase !== 'answering') return
     exchange.record.responseBytes += chunk.length
     const { client, frames } = exchange
@@ -169,18 +128,18 @@ class Attempt implements StreamEvents, UpstreamHalf {
   }
 
   onTrailers(list: HeaderList): void {
-    const exchange = this.#exchange
+    const exchange = this.exchange
     if (exchange.upstream !== this || exchange.phase !== 'answering') return
     exchange.client.trailers(list)
     exchange.end()
   }
 
   onDrained(): void {
-    if (this.#exchange.upstream === this) this.#exchange.upstreamDrained()
+    if (this.exchange.upstream === this) this.exchange.upstreamDrained()
   }
 
   onReset(reason: ResetReason): void {
-    const exchange = this.#exchange
+    const exchange = this.exchange
     if (exchange.upstream !== this || exchange.phase === 'over') return
     if (exchange.phase === 'answering') this.#brokenAnswer(reason)
     else this.#noAnswer(reason)
@@ -188,7 +147,7 @@ class Attempt implements StreamEvents, UpstreamHalf {
 
   /** Upstream is gone in the middle: never a clean end, but for a watch that stands between two events. */
   #brokenAnswer(reason: ResetReason): void {
-    const exchange = this.#exchange
+    const exchange = this.exchange
     exchange.record.aborted = 'upstream'
     if (exchange.frames?.atBoundary === true) exchange.client.body(EMPTY, true)
     else exchange.client.reset(reason === 'connection' || reason === 'cancel' ? 'internal' : reason)
@@ -196,12 +155,11 @@ class Attempt implements StreamEvents, UpstreamHalf {
   }
 
   #noAnswer(reason: ResetReason): void {
-    const exchange = this.#exchange
+    const exchange = this.exchange
     const { gw, record } = exchange
     this.leave()
-    if (this.#mayRetry(reason) && tryRetry(this.#permit.live.retryBudget, gw.clock.monotonic())) {
-      const tried = [...this.#tried, this.#endpoint.url]
-      if (send(exchange, this.#permit, this.#caller, tried, reason === 'refused')) {
+    if (this.#mayRetry(reason) && tryRetry(this.permit.live.retryBudget, gw.clock.monotonic())) {
+      if (send(exchange, this.permit, this.caller, this.tried, reason === 'refused')) {
         gw.events.retried(record.cluster, reason === 'refused' ? 'refused' : 'read')
         return
       }
@@ -211,19 +169,13 @@ class Attempt implements StreamEvents, UpstreamHalf {
 
   /** Never a write that may have been seen; never twice to the same endpoint. */
   #mayRetry(reason: ResetReason): boolean {
-    const { replayable, requestEnded, record } = this.#exchange
+    const { replayable, requestEnded, record } = this.exchange
     if (!replayable) return false
     if (reason === 'refused') return true
-    return (record.method === 'GET' || record.method === 'HEAD') && !this.#permit.isWatch && requestEnded
+    return (record.method === 'GET' || record.method === 'HEAD') && !this.permit.isWatch && requestEnded
   }
 
   cancel(): void {
     this.stream?.reset('cancel')
-  }
-
-  leave(): void {
-    if (!this.#counted) return
-    this.#counted = false
-    this.#endpoint.ended()
   }
 }

@@ -4,6 +4,7 @@ import { paceMs } from '../core/pace.ts'
 import { KubeCallError, kubeCall } from '../io/kube-call.ts'
 import type { ReviewCall } from '../io/token-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
+import type { Endpoint } from '../state/endpoints.ts'
 import type { Gateway } from './gateway.ts'
 
 /** As kube-apiserver's webhook authenticator: a review that takes longer is no answer. */
@@ -17,14 +18,14 @@ export function reviewCall(gw: Gateway, live: LiveCluster, path: string): Review
     await waitForTurn(gw, live)
     const candidates = readyEndpoints(gw, live)
     let last = 'no healthy endpoint'
-    for (const url of candidates.slice(0, MAX_TRIES)) {
-      const endpoint = gw.upstreams.get(cluster.name, url)
-      if (endpoint === undefined) continue
+    for (const { url, authority } of candidates.slice(0, MAX_TRIES)) {
+      const connections = gw.upstreams.get(cluster.name, url)
+      if (connections === undefined) continue
       try {
-        const answer = await kubeCall(endpoint, {
+        const answer = await kubeCall(connections, {
           method: 'POST',
           path,
-          authority: url.slice(url.indexOf('//') + 2),
+          authority,
           token: cluster.client.bearerToken,
           body,
           timeoutMs: REVIEW_TIMEOUT_MS,
@@ -49,17 +50,12 @@ async function waitForTurn(gw: Gateway, live: LiveCluster): Promise<void> {
   if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
 }
 
-function readyEndpoints(gw: Gateway, live: LiveCluster): string[] {
+function readyEndpoints(gw: Gateway, { endpoints }: LiveCluster): Endpoint[] {
   const nowMs = gw.clock.monotonic()
-  const ready: string[] = []
-  const unchecked: string[] = []
-  live.compiled.endpoints.forEach(({ url }, i) => {
-    const endpoint = live.endpoints.view(i)
-    if (live.endpoints.available(i, nowMs)) ready.push(url)
-    else if (endpoint?.enabled === true && endpoint.health.state === 'unknown') unchecked.push(url)
-  })
+  const ready = endpoints.all.filter((_, i) => endpoints.available(i, nowMs))
   // As for the clients' requests: one that nobody has checked yet is better than none.
-  if (ready.length === 0) ready.push(...unchecked)
+  if (ready.length === 0)
+    ready.push(...endpoints.all.filter(({ enabled, health }) => enabled && health.state === 'unknown'))
   const start = Math.floor(gw.random() * ready.length)
   return [...ready.slice(start), ...ready.slice(0, start)]
 }

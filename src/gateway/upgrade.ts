@@ -3,15 +3,14 @@
 
 import type { HeaderList, Stream } from '../api/stream.ts'
 import type { ClientUpgrade } from '../api/upgrade.ts'
-import { clientResponseHeaders, headerValue } from '../core/hop-headers.ts'
 import { refuse } from '../core/refusal.ts'
 import { UPSTREAM_PSEUDO } from '../core/request-head.ts'
 import { tryRetry } from '../core/retry-budget.ts'
 import { noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
-import { warningValue } from '../core/warning.ts'
 import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upgrade-splice.ts'
 import type { Endpoint } from '../state/endpoints.ts'
 import { nothingSent, type Permit, watchStarted } from './admit.ts'
+import { Attempt } from './attempt.ts'
 import type { Exchange, UpstreamHalf } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
 import { respond } from './respond.ts'
@@ -42,9 +41,7 @@ function send(
   const endpoint = selectEndpoint(gw, permit, nowMs, tried)
   const connections = endpoint === undefined ? undefined : gw.upstreams.get(permit.cluster.name, endpoint.url)
   if (endpoint === undefined || connections === undefined) return false
-  record.endpoint = endpoint.url
-  record.attempts++
-  const attempt = new UpgradeAttempt(exchange, client, permit, caller, endpoint, tried, nowMs)
+  const attempt = new UpgradeAttempt(client, exchange, permit, caller, endpoint, tried, nowMs)
   exchange.upstream = attempt
   const fields = outgoingFields(exchange, permit, caller, endpoint)
   attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, attempt)
@@ -56,11 +53,11 @@ function outgoingFields(
   { head, record }: Exchange,
   permit: Permit,
   caller: Authenticated,
-  { url }: Endpoint,
+  { authority }: Endpoint,
 ): HeaderList {
   return [
     'host',
-    url.slice(url.indexOf('//') + 2),
+    authority,
     ...head.fields.slice(UPSTREAM_PSEUDO),
     ...caller.credentials(permit.cluster.client).list,
     'audit-id',
@@ -72,84 +69,49 @@ function outgoingFields(
   ]
 }
 
-class UpgradeAttempt implements SpliceEvents, UpstreamHalf {
+class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
   /** What the client sends is spliced, or ignored. */
   readonly stream: Stream | undefined = undefined
   splice: Splice | undefined = undefined
-  readonly #exchange: Exchange
   readonly #client: ClientUpgrade
-  readonly #permit: Permit
-  readonly #caller: Authenticated
-  readonly #endpoint: Endpoint
-  readonly #tried: readonly string[]
-  readonly #sentAtMs: number
-  #counted = true
 
-  constructor(
-    exchange: Exchange,
-    client: ClientUpgrade,
-    permit: Permit,
-    caller: Authenticated,
-    endpoint: Endpoint,
-    tried: readonly string[],
-    nowMs: number,
-  ) {
-    this.#exchange = exchange
+  constructor(client: ClientUpgrade, ...attempt: ConstructorParameters<typeof Attempt>) {
+    super(...attempt)
     this.#client = client
-    this.#permit = permit
-    this.#caller = caller
-    this.#endpoint = endpoint
-    this.#tried = tried
-    this.#sentAtMs = nowMs
-    endpoint.started()
-  }
-
-  #answered(code: number): void {
-    const { gw, record } = this.#exchange
-    const nowMs = gw.clock.monotonic()
-    record.code = code
-    record.ttfbMs = nowMs - record.startMs
-    record.upstreamMs = nowMs - this.#sentAtMs
   }
 
   onSwitched(): void {
-    const exchange = this.#exchange
+    const exchange = this.exchange
     exchange.phase = 'upgraded'
-    this.#answered(SWITCHING_PROTOCOLS)
-    watchStarted(this.#permit)
+    this.answered(SWITCHING_PROTOCOLS)
+    watchStarted(this.permit)
     exchange.gw.events.responseStarted(exchange.record)
-    this.#permit.live.endpoints.onSuccess(this.#endpoint, exchange.gw.clock.monotonic())
   }
 
   onResponse(head: HeaderList): void {
-    const { client, record } = this.#exchange
-    this.#answered(Number(head[1]))
-    const fields = clientResponseHeaders(head)
-    if (headerValue(fields, 'audit-id') === undefined) fields.push('audit-id', record.auditId)
-    for (const warning of this.#permit.warnings) fields.push('warning', warningValue(warning))
-    client.headers(fields, false)
+    this.answered(Number(head[1]))
+    this.exchange.client.headers(this.clientHead(head), false)
   }
 
   onBody(chunk: Buffer): void {
-    this.#exchange.record.responseBytes += chunk.length
-    this.#exchange.client.body(chunk, false)
+    this.exchange.record.responseBytes += chunk.length
+    this.exchange.client.body(chunk, false)
   }
 
   onBodyEnd(): void {
-    this.#exchange.client.body(EMPTY, true)
-    this.#exchange.end()
+    this.exchange.client.body(EMPTY, true)
+    this.exchange.end()
   }
 
   /** Only a request of which no byte was sent may go to another endpoint. */
   onFailed(error: Error, sent: boolean): void {
-    const exchange = this.#exchange
+    const exchange = this.exchange
     const { gw, record } = exchange
     if (exchange.phase === 'over') return
     this.leave()
     gw.log.debug('upgrade failed', { cluster: record.cluster, endpoint: record.endpoint, error: error.message })
-    if (!sent && !exchange.gone && tryRetry(this.#permit.live.retryBudget, gw.clock.monotonic())) {
-      const tried = [...this.#tried, this.#endpoint.url]
-      if (send(exchange, this.#client, this.#permit, this.#caller, tried)) {
+    if (!sent && !exchange.gone && tryRetry(this.permit.live.retryBudget, gw.clock.monotonic())) {
+      if (send(exchange, this.#client, this.permit, this.caller, this.tried)) {
         gw.events.retried(record.cluster, 'refused')
         return
       }
@@ -158,19 +120,13 @@ class UpgradeAttempt implements SpliceEvents, UpstreamHalf {
   }
 
   onClosed(fromClient: number, toClient: number): void {
-    const { record } = this.#exchange
+    const { record } = this.exchange
     record.requestBytes = fromClient
     record.responseBytes = toClient
-    this.#exchange.end()
+    this.exchange.end()
   }
 
   cancel(): void {
     this.splice?.cut()
-  }
-
-  leave(): void {
-    if (!this.#counted) return
-    this.#counted = false
-    this.#endpoint.ended()
   }
 }

@@ -99,12 +99,9 @@ export class ClientConnection extends Connection {
       return
     }
     if (outcome === TOO_LARGE) this.counters.headerListTooLarge++
-    if (outcome !== DECODED) {
-      this.blame(stream, PROTOCOL_ERROR)
-      return
-    }
-    if (stream.answered) this.#onTrailers(stream, end)
-    else this.#onAnswer(stream, end)
+    if (stream.answered) this.onTrailers(stream, end, outcome)
+    else if (outcome === DECODED) this.#onAnswer(stream, end)
+    else this.blame(stream, PROTOCOL_ERROR)
   }
 
   #onAnswer(stream: Http2Stream, end: boolean): void {
@@ -129,17 +126,6 @@ export class ClientConnection extends Connection {
     stream.remoteEnded = end
     stream.events.onHeaders(fields, end)
     if (end) this.afterRemoteEnd(stream)
-  }
-
-  #onTrailers(stream: Http2Stream, end: boolean): void {
-    if (!end || this.decoder.pseudoCount > 0) {
-      this.blame(stream, PROTOCOL_ERROR)
-      return
-    }
-    if (!this.lengthFits(stream)) return
-    stream.remoteEnded = true
-    stream.events.onTrailers(this.decoder.fields)
-    this.afterRemoteEnd(stream)
   }
 
   #onUnknownStream(id: number): void {

@@ -12,6 +12,28 @@ import { HpackEncoder } from './hpack-encoder.ts'
 import { CLIENT_LIMITS, type Http2Limits, SERVER_LIMITS } from './limits.ts'
 import { ServerConnection } from './server.ts'
 
+const ERROR_NAMES = [
+  'NO_ERROR',
+  'PROTOCOL_ERROR',
+  'INTERNAL_ERROR',
+  'FLOW_CONTROL_ERROR',
+  'SETTINGS_TIMEOUT',
+  'STREAM_CLOSED',
+  'FRAME_SIZE_ERROR',
+  'REFUSED_STREAM',
+  'CANCEL',
+  'COMPRESSION_ERROR',
+  'CONNECT_ERROR',
+  'ENHANCE_YOUR_CALM',
+  'INADEQUATE_SECURITY',
+  'HTTP_1_1_REQUIRED',
+]
+
+/** RFC 9113 section 7. */
+function errorName(code: number): string {
+  return ERROR_NAMES[code] ?? String(code)
+}
+
 interface Frame {
   readonly type: number
   readonly flags: number
@@ -131,8 +153,8 @@ abstract class Side<C extends Connection> {
   errors(): string[] {
     const found: string[] = []
     for (const { type, id, payload } of this.take()) {
-      if (type === frame.RST_STREAM) found.push(`${id} ${frame.errorName(payload.readUInt32BE(0))}`)
-      if (type === frame.GOAWAY) found.push(`0 ${frame.errorName(payload.readUInt32BE(4))}`)
+      if (type === frame.RST_STREAM) found.push(`${id} ${errorName(payload.readUInt32BE(0))}`)
+      if (type === frame.GOAWAY) found.push(`0 ${errorName(payload.readUInt32BE(4))}`)
     }
     return found
   }
@@ -379,7 +401,7 @@ describe('server: connection errors', () => {
       const side = new Server()
       side.send(...frames(side))
       assert.deepEqual(side.errors(), [`0 ${code}`])
-      assert.equal(frame.errorName(side.closed?.code ?? -1), code)
+      assert.equal(errorName(side.closed?.code ?? -1), code)
     })
   }
 
@@ -585,7 +607,7 @@ describe('abuse', () => {
         side.send(...frames(side, i))
         if (i % 50 === 0) side.take()
       }
-      assert.equal(frame.errorName(side.closed?.code ?? -1), 'ENHANCE_YOUR_CALM')
+      assert.equal(errorName(side.closed?.code ?? -1), 'ENHANCE_YOUR_CALM')
       assert.equal(side.counters[counter], 1)
     })
   }

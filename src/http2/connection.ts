@@ -8,7 +8,7 @@ import type { AbuseKind, Http2Counters } from './counters.ts'
 import { FrameReader, type FrameSink } from './frame-reader.ts'
 import * as frame from './frames.ts'
 import { HeaderBlock } from './header-block.ts'
-import { COMPRESSION, HpackDecoder, MALFORMED, TOO_LARGE } from './hpack-decoder.ts'
+import { COMPRESSION, DECODED, HpackDecoder, MALFORMED, TOO_LARGE } from './hpack-decoder.ts'
 import type { Http2Limits } from './limits.ts'
 import { Sender, type SenderHost } from './sender.ts'
 import { ANY_LENGTH, type Http2Stream, NOBODY, resetReason, type StreamCarrier } from './stream.ts'
@@ -34,6 +34,8 @@ const BLOCK_SLACK_BYTES = 64 * 1024
 const BOMB_FACTOR = 8
 /** A window is given back in pieces no larger than this, so that what it lets in does not come in bursts. */
 const LARGEST_UPDATE_BYTES = 64 * 1024
+/** What `onClosed` says of a peer that does not answer; the code is NO_ERROR, as of a clean end. */
+export const PING_UNANSWERED = 'no answer to PING'
 /** Payload of our PINGs: those that ask for life, and the one between the two steps of GOAWAY. */
 const PING_KEEPALIVE = 0x706f7274
 const PING_DRAIN = 0x64726169
@@ -361,6 +363,18 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
     this.#blockBroken = false
     if (outcome === COMPRESSION) this.fail(COMPRESSION_ERROR, 'invalid header block')
     else this.onHead(id, end, broken ? MALFORMED : outcome)
+  }
+
+  /** Behind a body (RFC 9113 section 8.1): no pseudo-header fields, and nothing after them. */
+  protected onTrailers(stream: Http2Stream, end: boolean, outcome: number): void {
+    if (!end || outcome !== DECODED || this.decoder.pseudoCount > 0) {
+      this.blame(stream, PROTOCOL_ERROR)
+      return
+    }
+    if (!this.lengthFits(stream)) return
+    stream.remoteEnded = true
+    stream.events.onTrailers(this.decoder.fields)
+    this.afterRemoteEnd(stream)
   }
 
   // === small frames ===
@@ -745,7 +759,7 @@ export abstract class Connection implements StreamCarrier, FrameSink, SenderHost
       if (this.#lastReceivedMs >= this.#pingSentMs) this.#pingSentMs = -1
       else if (nowMs - this.#pingSentMs > limits.pingTimeoutMs) {
         this.counters.pingTimeouts++
-        this.#end(NO_ERROR, 'no answer to PING')
+        this.#end(NO_ERROR, PING_UNANSWERED)
       }
       return
     }

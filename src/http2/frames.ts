@@ -28,32 +28,7 @@ export const FRAME_SIZE_ERROR = 6
 export const REFUSED_STREAM = 7
 export const CANCEL = 8
 export const COMPRESSION_ERROR = 9
-export const CONNECT_ERROR = 10
 export const ENHANCE_YOUR_CALM = 11
-export const INADEQUATE_SECURITY = 12
-export const HTTP_1_1_REQUIRED = 13
-
-const ERROR_NAMES = [
-  'NO_ERROR',
-  'PROTOCOL_ERROR',
-  'INTERNAL_ERROR',
-  'FLOW_CONTROL_ERROR',
-  'SETTINGS_TIMEOUT',
-  'STREAM_CLOSED',
-  'FRAME_SIZE_ERROR',
-  'REFUSED_STREAM',
-  'CANCEL',
-  'COMPRESSION_ERROR',
-  'CONNECT_ERROR',
-  'ENHANCE_YOUR_CALM',
-  'INADEQUATE_SECURITY',
-  'HTTP_1_1_REQUIRED',
-]
-
-/** For logs; a code that RFC 9113 does not know is shown as its number. */
-export function errorName(code: number): string {
-  return ERROR_NAMES[code] ?? String(code)
-}
 
 /** RFC 9113 section 6.5.2; ENABLE_CONNECT_PROTOCOL is of RFC 8441. */
 export const HEADER_TABLE_SIZE = 1

@@ -50,7 +50,8 @@ export class ServerConnection extends Connection {
   protected override onHead(id: number, end: boolean, outcome: number): void {
     const known = this.streams.get(id)
     if (known !== undefined) {
-      this.#onTrailers(known, end, outcome)
+      if (known.remoteEnded) this.blame(known, STREAM_CLOSED)
+      else this.onTrailers(known, end, outcome)
       return
     }
     if ((id & 1) === 0) {
@@ -94,21 +95,6 @@ export class ServerConnection extends Connection {
     const events = this.#handler(this.#peer, stream, fields, end)
     // The answer may be complete already, or the connection over.
     if (!stream.dead && !(stream.localEnded && stream.remoteEnded)) stream.events = events
-  }
-
-  #onTrailers(stream: Http2Stream, end: boolean, outcome: number): void {
-    if (stream.remoteEnded) {
-      this.blame(stream, STREAM_CLOSED)
-      return
-    }
-    if (!end || outcome !== DECODED || this.decoder.pseudoCount > 0) {
-      this.blame(stream, PROTOCOL_ERROR)
-      return
-    }
-    if (!this.lengthFits(stream)) return
-    stream.remoteEnded = true
-    stream.events.onTrailers(this.decoder.fields)
-    this.afterRemoteEnd(stream)
   }
 
   /** HEADERS on a stream that is over, or was passed over (RFC 9113 section 5.1.1). */

@@ -32,7 +32,7 @@ export function resetReason(code: number): ResetReason {
   }
 }
 
-export function resetCode(reason: ResetReason): number {
+function resetCode(reason: ResetReason): number {
   switch (reason) {
     case 'cancel':
       return CANCEL
@@ -85,13 +85,13 @@ export class Http2Stream implements Stream {
   remoteEnded: boolean = false
   /** Reset by one of us, or lost with the connection: nothing more happens. */
   dead: boolean = false
-  /** Client side: the final response head has come. Server side: it has been sent. */
+  /** Client side: the final response head has come. */
   answered: boolean = false
   /** The connection has it in its round of streams with data to send. */
   scheduled: boolean = false
   /** What the peer lets us send. */
   sendWindow: number
-  /** What we let the peer send; below zero it broke the rule. */
+  /** What we let the peer send. */
   receiveWindow: number
   /** Taken by the other side, not yet given back to the peer. */
   #taken = 0

@@ -6,8 +6,15 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createRecord, type RequestRecord } from '../api/request-record.ts'
-import { createMetrics, type GatewayMetrics, mergeSnapshots, ThreadMetrics } from './metrics.ts'
+import { createMetrics, type GatewayMetrics, ThreadMetrics } from './metrics.ts'
 import { MetricsRecorder, type MetricsSnapshot } from './metrics-recorder.ts'
+
+/** The sums of snapshots of different threads. */
+function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
+  const threads = new ThreadMetrics()
+  for (const [thread, snapshot] of snapshots.entries()) threads.latest(thread, snapshot)
+  return threads.merged()
+}
 
 const ENDPOINT = 'https://10.0.0.1:6443'
 const CLUSTERS = [

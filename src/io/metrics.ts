@@ -159,10 +159,3 @@ export class ThreadMetrics {
     return store
   }
 }
-
-/** The sums of snapshots of different threads. */
-export function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
-  const threads = new ThreadMetrics()
-  for (const [thread, snapshot] of snapshots.entries()) threads.latest(thread, snapshot)
-  return threads.merged()
-}

@@ -3,6 +3,7 @@
 import type { Duplex } from 'node:stream'
 import type { HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../api/stream.ts'
 import { ClientConnection, type ClientEvents } from '../http2/client.ts'
+import { PING_UNANSWERED } from '../http2/connection.ts'
 import type { Http2Counters } from '../http2/counters.ts'
 import { SETTINGS_TIMEOUT } from '../http2/frames.ts'
 import { CLIENT_LIMITS } from '../http2/limits.ts'
@@ -36,8 +37,6 @@ const AGE_JITTER = 0.2
 const IDLE_CLOSE_MS = 60_000
 /** Bytes under way that count as one stream more: small answers do not stand behind a large list. */
 const BYTES_PER_LOAD_BITS = 13
-/** How the engine names a PING without an answer; the code is NO_ERROR, as of a clean end. */
-const PING_UNANSWERED = 'no answer to PING'
 
 export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carrier {
   readonly #owner: ConnectionOwner

@@ -52,6 +52,8 @@ export interface EndpointShare {
 /** One endpoint. Who forwards a request tells when it starts and ends. */
 export class Endpoint implements EndpointView, HealthOfOne {
   readonly url: string
+  /** `host:port` of the URL, as it was written: what requests to it say in `:authority`. */
+  readonly authority: string
   readonly hash: number
   readonly share: EndpointShare
   readonly health: SharedHealth
@@ -64,6 +66,7 @@ export class Endpoint implements EndpointView, HealthOfOne {
 
   constructor(compiled: CompiledEndpoint, share: EndpointShare, thread: number) {
     this.url = compiled.url
+    this.authority = compiled.url.slice(compiled.url.indexOf('//') + 2)
     this.hash = endpointHash(compiled.url)
     this.share = share
     this.health = new SharedHealth(share.memory, thread)

@@ -1,0 +1,70 @@
+// One sending of a request to one endpoint: what forwarding and upgrades do alike.
+
+import type { HeaderList } from '../api/stream.ts'
+import { clientResponseHeaders, headerValue } from '../core/hop-headers.ts'
+import { warningValue } from '../core/warning.ts'
+import type { Endpoint } from '../state/endpoints.ts'
+import type { Permit } from './admit.ts'
+import type { Exchange } from './exchange.ts'
+import type { Authenticated } from './identity.ts'
+
+export abstract class Attempt {
+  protected readonly exchange: Exchange
+  protected readonly permit: Permit
+  protected readonly caller: Authenticated
+  readonly #endpoint: Endpoint
+  /** Endpoints (by URL) that had the request before. */
+  readonly #tried: readonly string[]
+  readonly #sentAtMs: number
+  #counted = true
+
+  constructor(
+    exchange: Exchange,
+    permit: Permit,
+    caller: Authenticated,
+    endpoint: Endpoint,
+    tried: readonly string[],
+    nowMs: number,
+  ) {
+    this.exchange = exchange
+    this.permit = permit
+    this.caller = caller
+    this.#endpoint = endpoint
+    this.#tried = tried
+    this.#sentAtMs = nowMs
+    exchange.record.endpoint = endpoint.url
+    exchange.record.attempts++
+    endpoint.started()
+  }
+
+  /** A response head has come; the endpoint works. */
+  protected answered(code: number): void {
+    const { gw, record } = this.exchange
+    const nowMs = gw.clock.monotonic()
+    record.code = code
+    record.ttfbMs = nowMs - record.startMs
+    record.upstreamMs = nowMs - this.#sentAtMs
+    this.permit.live.endpoints.onSuccess(this.#endpoint, nowMs)
+  }
+
+  /** The response head as the client gets it. */
+  protected clientHead(list: HeaderList): HeaderList {
+    const head = clientResponseHeaders(list)
+    if (headerValue(head, 'audit-id') === undefined) head.push('audit-id', this.exchange.record.auditId)
+    const { warnings } = this.permit
+    for (let i = 0; i < warnings.length; i++) head.push('warning', warningValue(warnings[i] ?? ''))
+    return head
+  }
+
+  /** Endpoints that have had the request by now. */
+  protected get tried(): readonly string[] {
+    return [...this.#tried, this.#endpoint.url]
+  }
+
+  /** The endpoint no longer counts this request. */
+  leave(): void {
+    if (!this.#counted) return
+    this.#counted = false
+    this.#endpoint.ended()
+  }
+}
