@@ -281,6 +281,22 @@ describe('passive ejection', () => {
     }
   })
 
+  test('one is lost while the other is still left alone: no request is lost', async () => {
+    const scene = await setUp(2)
+    await spread(scene, 20)
+    const [first, second] = [stubOf(scene, 0), stubOf(scene, 1)]
+    await first.stop()
+    await waitFor('the ejection', async () => {
+      assert.deepEqual(await spread(scene, 20), [0, 20])
+      return (await statusOf(scene))[0]?.ejected === true
+    })
+    const again = await startStub(first.port)
+    cleanups.push(again.stop)
+    scene.stubs[0] = again
+    await second.stop()
+    for (let i = 0; i < 5; i++) assert.deepEqual(await spread(scene, 20), [20, 0])
+  })
+
   test('never the last one: it is tried, and serves as soon as it can', async () => {
     const scene = await setUp(1)
     const stub = stubOf(scene, 0)

@@ -14,6 +14,8 @@ export interface Problem {
   /** What to do about it. */
   readonly fix: string
   readonly severity: 'error' | 'warning'
+  /** metadata.name of the UpstreamCluster that it is about, where the source knows; default: none. */
+  readonly cluster?: string
 }
 
 /** PEM and key checks that need a crypto library; given to `checkUpstreamCluster`. */
@@ -44,6 +46,8 @@ export interface ResourceSource {
 export interface SourceChange {
   readonly clusters: ReadonlyMap<string, ResolvedCluster>
   readonly problems: readonly Problem[]
+  /** Names of clusters that are new, differ from the delivery before, or are gone; absent = any may be. */
+  readonly changed?: ReadonlySet<string>
 }
 
 export interface Logger {

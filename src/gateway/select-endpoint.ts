@@ -1,5 +1,6 @@
 // Which endpoint gets a request: those of the policy that are ready, by the policy's strategy.
 
+import type { EndpointHealth } from '../core/endpoint-health.ts'
 import { affinityHash, PICKERS } from '../core/pick-endpoint.ts'
 import type { Endpoint } from '../state/endpoints.ts'
 import type { Permit } from './admit.ts'
@@ -19,17 +20,18 @@ export function selectEndpoint(
   const left = tried.length === 0 ? endpoints : endpoints.filter((endpoint) => !tried.includes(endpoint.url))
   const hash = policy.strategy === 'Affinity' ? affinityHash(permit.user.name, permit.remoteAddress) : 0
   const at = PICKERS[policy.strategy](left, { random: gw.random, cursor, affinityHash: hash, exclude: -1 })
-  return left[at] ?? unchecked(left)
+  return left[at] ?? leastBusy(left, 'healthy') ?? leastBusy(left, 'unknown')
 }
 
 /**
- * An endpoint that nobody has checked yet is better than none: where a cluster has just come, or all of its endpoints were
- * replaced at once, requests need not be refused until the first checks are in.
+ * Better than none. A healthy endpoint that is left alone for a while, when this request has seen the others fail: it is
+ * the last one, and that is never left alone. And one that nobody has checked yet: where a cluster has just come, or all of
+ * its endpoints were replaced at once, requests need not be refused until the first checks are in.
  */
-function unchecked(endpoints: readonly Endpoint[]): Endpoint | undefined {
+function leastBusy(endpoints: readonly Endpoint[], state: EndpointHealth['state']): Endpoint | undefined {
   let best: Endpoint | undefined
   for (const endpoint of endpoints) {
-    if (!endpoint.enabled || endpoint.health.state !== 'unknown') continue
+    if (!endpoint.enabled || endpoint.health.state !== state) continue
     if (best === undefined || endpoint.inFlight < best.inFlight) best = endpoint
   }
   return best

@@ -1,0 +1,134 @@
+// metav1.Status, as a kube-apiserver answers with it, and the errors that become one
+// (k8s.io/apimachinery/pkg/apis/meta/v1/types.go, pkg/api/errors/errors.go, pkg/util/validation/field/errors.go).
+
+/** Reasons that Portcullis' own API server gives. */
+export type StatusReason =
+  | 'BadRequest'
+  | 'Unauthorized'
+  | 'Forbidden'
+  | 'NotFound'
+  | 'MethodNotAllowed'
+  | 'NotAcceptable'
+  | 'AlreadyExists'
+  | 'Conflict'
+  | 'Expired'
+  | 'Invalid'
+  | 'RequestEntityTooLarge'
+  | 'UnsupportedMediaType'
+  | 'TooManyRequests'
+  | 'ServiceUnavailable'
+  | 'Timeout'
+  | 'InternalError'
+
+const CODES: Readonly<Record<StatusReason, number>> = {
+  BadRequest: 400,
+  Unauthorized: 401,
+  Forbidden: 403,
+  NotFound: 404,
+  MethodNotAllowed: 405,
+  NotAcceptable: 406,
+  AlreadyExists: 409,
+  Conflict: 409,
+  Expired: 410,
+  RequestEntityTooLarge: 413,
+  UnsupportedMediaType: 415,
+  Invalid: 422,
+  TooManyRequests: 429,
+  InternalError: 500,
+  ServiceUnavailable: 503,
+  Timeout: 504,
+}
+
+export interface StatusCause {
+  readonly reason: string
+  readonly message: string
+  readonly field?: string
+}
+
+export interface StatusDetails {
+  readonly name?: string
+  readonly group?: string
+  /** The resource (plural), or for Invalid the kind, as kube-apiserver has it. */
+  readonly kind?: string
+  readonly uid?: string
+  readonly causes?: readonly StatusCause[]
+  readonly retryAfterSeconds?: number
+}
+
+export interface Status {
+  readonly kind: 'Status'
+  readonly apiVersion: 'v1'
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly status: 'Success' | 'Failure'
+  readonly message?: string
+  /** '' only in answers of other servers. */
+  readonly reason?: StatusReason | ''
+  readonly details?: StatusDetails
+  readonly code?: number
+}
+
+/** What a server refuses, or a client is refused. */
+export class StatusError extends Error {
+  readonly status: Status
+
+  constructor(status: Status) {
+    super(status.message ?? '')
+    this.name = 'StatusError'
+    this.status = status
+  }
+
+  get code(): number {
+    return this.status.code ?? 500
+  }
+
+  get reason(): string {
+    return this.status.reason ?? ''
+  }
+}
+
+export function failure(reason: StatusReason, message: string, details?: StatusDetails): Status {
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    ...(details !== undefined && { details }),
+    code: CODES[reason],
+  }
+}
+
+export function statusError(reason: StatusReason, message: string, details?: StatusDetails): StatusError {
+  return new StatusError(failure(reason, message, details))
+}
+
+/** A mistake in a field, as kube-apiserver lists it among the causes of a 422. */
+export interface FieldError {
+  readonly reason:
+    | 'FieldValueRequired'
+    | 'FieldValueInvalid'
+    | 'FieldValueNotSupported'
+    | 'FieldValueDuplicate'
+    | 'FieldValueForbidden'
+    | 'FieldValueTooLong'
+    | 'FieldValueTooMany'
+    | 'FieldValueTypeInvalid'
+  /** Without the field: `Required value: detail`. */
+  readonly message: string
+  /** `spec.servers[0].endpoint`. */
+  readonly field: string
+}
+
+/** 422: `<Kind.group> "<name>" is invalid: ...`, with every mistake (errors.NewInvalid). */
+export function invalid(group: string, kind: string, name: string, errors: readonly FieldError[]): StatusError {
+  const texts = errors.map(({ field, message }) => `${field}: ${message}`)
+  const list = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
+  const qualified = group === '' ? kind : `${kind}.${group}`
+  return statusError('Invalid', `${qualified} ${JSON.stringify(name)} is invalid: ${list}`, {
+    name,
+    group,
+    kind,
+    causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
+  })
+}
