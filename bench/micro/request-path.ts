@@ -105,7 +105,8 @@ function clusterOf(policies: number, clientCA: string): UpstreamCluster {
 
 function buildGateway(policies: number, clientCA: string): Gateway {
   const clusters = new ClusterTable()
-  clusters.apply([compileCluster({ object: clusterOf(policies, clientCA), revision: '1' })], systemClock.monotonic())
+  const compiled = compileCluster({ object: clusterOf(policies, clientCA), revision: '1' })
+  clusters.change([compiled], [], systemClock.monotonic())
   const live = clusters.get(HOST)
   for (const one of live?.endpoints.all ?? []) one.health.state = 'healthy'
   const metrics = createMetrics()

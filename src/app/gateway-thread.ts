@@ -13,7 +13,7 @@ import { createAccessReviewer } from '../io/access-review.ts'
 import { createAuditLog } from '../io/audit-log.ts'
 import { systemClock } from '../io/clock.ts'
 import { type Listener, type ListenerOptions, listen } from '../io/listener-socket.ts'
-import { MetricsRecorder } from '../io/metrics-recorder.ts'
+import { knownCluster, MetricsRecorder } from '../io/metrics-recorder.ts'
 import { TlsContexts } from '../io/tls-contexts.ts'
 import { createTokenReviewer, type TokenVerdict } from '../io/token-review.ts'
 import { Upstreams } from '../io/upstreams.ts'
@@ -65,7 +65,7 @@ export class GatewayThread {
         this.#follower.stage(message.share)
         return
       case 'commit':
-        this.#commit(message.generation, message.names)
+        this.#commit(message.generation, message.removed)
         return
       case 'listen':
         void this.#listen(message.addresses)
@@ -84,13 +84,9 @@ export class GatewayThread {
     }
   }
 
-  #commit(generation: number, names: readonly string[]): void {
-    this.#follower.commit(generation, names)
-    const known = [...this.#gateway.clusters.values()].map(({ compiled }) => ({
-      name: compiled.name,
-      endpoints: compiled.endpoints.map((endpoint) => endpoint.url),
-    }))
-    this.#metrics.clustersChanged(known)
+  #commit(generation: number, removed: readonly string[]): void {
+    const changed = this.#follower.commit(generation, removed)
+    this.#metrics.clustersChanged(changed.map(knownCluster), removed)
     this.#post({ type: 'applied', generation })
   }
 

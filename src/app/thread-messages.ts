@@ -23,8 +23,8 @@ export interface ThreadData {
 export type ToThread =
   /** A cluster that is new or has changed; in force with the next `commit`. */
   | { readonly type: 'cluster'; readonly share: ClusterShare }
-  /** Puts what came since the last one in force; clusters that are not named are gone. Answered by `applied`. */
-  | { readonly type: 'commit'; readonly generation: number; readonly names: readonly string[] }
+  /** Puts what came since the last one in force, and drops clusters. Answered by `applied`. */
+  | { readonly type: 'commit'; readonly generation: number; readonly removed: readonly string[] }
   /** Opens the ports; answered by `listening` or `failed`. */
   | { readonly type: 'listen'; readonly addresses: readonly ListenAddress[] }
   /** Answered by `report`. */

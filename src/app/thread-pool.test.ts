@@ -104,7 +104,7 @@ function setUp(threads = 2) {
     const spec = { servers: [{ endpoint: 'https://a:1' }], dispatchPolicies: [] }
     const metadata = { name: 'prod' }
     const object = { apiVersion: 'proxy.kubegateway.io/v1alpha1', kind: 'UpstreamCluster', metadata, spec } as const
-    clusters.apply([compileCluster({ object, revision })], time.ms)
+    clusters.change([compileCluster({ object, revision })], [], time.ms)
   }
   /** The fake that was started as number `n`. */
   const fake = (n: number): FakeThread => {
@@ -170,9 +170,9 @@ describe('a change', () => {
     fake(1).answers = false
     const inForce: string[] = []
     put('1')
-    pool.publish(['prod'], () => inForce.push('1'))
+    pool.publish(['prod'], [], () => inForce.push('1'))
     put('2')
-    pool.publish(['prod'], () => inForce.push('2'))
+    pool.publish(['prod'], [], () => inForce.push('2'))
     fake(1).say({ type: 'applied', generation: 1 })
     assert.deepEqual(inForce, ['1'])
     let applied = false
@@ -191,7 +191,7 @@ describe('a change', () => {
     fake(1).answers = false
     const inForce: string[] = []
     put('1')
-    pool.publish(['prod'], () => inForce.push('1'))
+    pool.publish(['prod'], [], () => inForce.push('1'))
     fake(1).crash()
     assert.deepEqual(inForce, ['1'])
   })
@@ -201,7 +201,7 @@ describe('a thread that dies', () => {
   it('is followed at once by one that gets everything before it listens', async () => {
     const { pool, fake, fakes, logged, put } = await started()
     put('1')
-    pool.publish(['prod'], () => undefined)
+    pool.publish(['prod'], [], () => undefined)
     const error = new Error('out of luck')
     fake(0).crash(error)
     assert.equal(fakes.length, 3)

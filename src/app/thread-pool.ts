@@ -98,10 +98,12 @@ export class ThreadPool implements SeatOwner {
    * Tells all threads of a change of the table. `inForce` is called once every thread has put it in force: before this
    * returns, where threads are inside the main thread.
    */
-  publish(changed: readonly string[], inForce: () => void): void {
+  publish(changed: readonly string[], removed: readonly string[], inForce: () => void): void {
     const { generation } = this.#parts.clusters
     this.#unapplied.push({ generation, inForce })
-    for (const seat of this.seats) if (seat.state === 'online' || seat.state === 'listening') this.#tell(seat, changed)
+    for (const seat of this.seats) {
+      if (seat.state === 'online' || seat.state === 'listening') this.#tell(seat, changed, removed)
+    }
     this.#settle()
   }
 
@@ -146,7 +148,7 @@ export class ThreadPool implements SeatOwner {
   heard(seat: ThreadSeat, message: FromThread): void {
     switch (message.type) {
       case 'online':
-        this.#tell(seat, [...this.#parts.clusters.names()])
+        this.#tell(seat, [...this.#parts.clusters.names()], [])
         if (this.#state === 'running') seat.post({ type: 'listen', addresses: this.#addresses })
         break
       case 'failed':
@@ -190,13 +192,13 @@ export class ThreadPool implements SeatOwner {
     this.#restarts.add(timer)
   }
 
-  #tell(seat: ThreadSeat, changed: readonly string[]): void {
+  #tell(seat: ThreadSeat, changed: readonly string[], removed: readonly string[]): void {
     const { clusters } = this.#parts
     for (const name of changed) {
       const share = clusters.share(name)
       if (share !== undefined) seat.post({ type: 'cluster', share })
     }
-    seat.post({ type: 'commit', generation: clusters.generation, names: [...clusters.names()] })
+    seat.post({ type: 'commit', generation: clusters.generation, removed })
   }
 
   #onFailed(seat: ThreadSeat, address: ListenAddress, message: string, code: string): void {

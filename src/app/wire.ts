@@ -8,6 +8,7 @@ import { createUpstreamClustersController } from '../controllers/upstream-cluste
 import { systemClock } from '../io/clock.ts'
 import type { LineWriter } from '../io/line-writer.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics.ts'
+import { knownCluster } from '../io/metrics-recorder.ts'
 import { threadSeriesText } from '../io/thread-series.ts'
 import { startThread } from '../io/threads.ts'
 import { type ServingPair, TlsContexts } from '../io/tls-contexts.ts'
@@ -74,9 +75,11 @@ export function wire(
     clock,
     log,
     events: {
-      compiled: (generation, changed, problems) => {
-        tellClusters(metrics, clusters)
-        pool.publish(changed, () => {
+      compiled: ({ changed, removed, source: { problems } }) => {
+        const { generation } = clusters
+        metrics.clustersChanged(changed.map(knownCluster), removed)
+        const names = changed.map(({ name }) => name)
+        pool.publish(names, removed, () => {
           applied.problems = problems
           applied.appliedAtMs = clock.now()
           countConfig(metrics, clusters, generation, problems, applied.appliedAtMs)
@@ -101,14 +104,6 @@ export function wire(
 const startWorker: StartThread = (data, events) =>
   startThread(new URL('thread-entry.ts', import.meta.url), `gateway-${data.place.thread}`, data, events)
 
-function tellClusters(metrics: GatewayMetrics, clusters: ClusterTable): void {
-  const known = [...clusters.values()].map(({ compiled }) => ({
-    name: compiled.name,
-    endpoints: compiled.endpoints.map((endpoint) => endpoint.url),
-  }))
-  metrics.clustersChanged(known)
-}
-
 function countConfig(
   metrics: GatewayMetrics,
   clusters: ClusterTable,
@@ -117,8 +112,7 @@ function countConfig(
   nowMs: number,
 ): void {
   const errors = problems.filter((problem) => problem.severity === 'error').length
-  const known = [...clusters.names()].length
-  metrics.configApplied({ generation, nowMs, clusters: known, errors, warnings: problems.length - errors })
+  metrics.configApplied({ generation, nowMs, clusters: clusters.size, errors, warnings: problems.length - errors })
 }
 
 /** What all threads have counted, and what only the main thread sees. */

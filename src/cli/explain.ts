@@ -1,10 +1,10 @@
 // `portcullis explain`: what the gateway would do with one request, or with every line of an access log.
 
 import type { Problem } from '../api/ports.ts'
+import { buildClusterIndex, type ClusterIndex } from '../core/cluster-index.ts'
 import { compileCluster } from '../core/compile-cluster.ts'
 import { parseExplainLine } from '../core/explain-input.ts'
 import { type ExplainInput, type ExplainOutput, explainRequest } from '../core/explain-request.ts'
-import { buildClusterIndex, type ClusterIndex } from '../core/lookup-cluster.ts'
 import { loadDirectory } from '../io/files-source.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 

@@ -37,8 +37,10 @@ class Scene {
     const compiled = Array.from({ length: count }, (_, i) =>
       compileCluster({ object: clusterOf(i), revision: String(this.#revision) }),
     )
-    this.#clusters.apply(compiled, 0)
-    this.probes.sync()
+    const names = compiled.map(({ name }) => name)
+    const removed = [...this.#clusters.names()].filter((name) => !names.includes(name))
+    this.#clusters.change(compiled, removed, 0)
+    this.probes.change(compiled, removed)
   }
 
   get first(): readonly [cluster: string, url: string] {

@@ -3,6 +3,7 @@
 // hangs for them hangs for the probe.
 
 import type { Clock, Logger } from '../api/ports.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { KubeCallError, kubeCall } from '../io/kube-call.ts'
 import type { Upstreams } from '../io/upstreams.ts'
 import type { ClusterTable, LiveCluster } from '../state/clusters.ts'
@@ -15,8 +16,8 @@ export interface ProbeEvents {
 }
 
 export interface EndpointProbes {
-  /** Follows the cluster table: new endpoints are probed at once, those of changed clusters soon, gone ones no more. */
-  sync(): void
+  /** Follows a change of the cluster table: new endpoints are probed at once, those of changed clusters soon, gone ones no more. */
+  change(changed: readonly CompiledCluster[], removed: readonly string[]): void
   /**
    * A connection to the endpoint broke: it is probed again soon, unless its last probe failed and this is no news. At most
    * once until the next probe in turn.
@@ -55,49 +56,47 @@ export function startEndpointProbes(
     if (!prober.stopped) report(live, endpoint, message)
     return message === ''
   }
-  return new AllProbes(clusters, probeOne, random)
+  return new AllProbes(probeOne, random)
 }
 
 class AllProbes implements EndpointProbes {
-  readonly #clusters: ClusterTable
   readonly #parts: ProberParts
-  /** By cluster and URL. */
-  readonly #probers = new Map<string, EndpointProber>()
+  /** By cluster, then URL. */
+  readonly #probers = new Map<string, ReadonlyMap<string, EndpointProber>>()
   /** Endpoints that have had no probe yet. */
   #unprobed = 0
   /** Who waits for the first round, and until when. */
   readonly #waiters = new Map<() => void, NodeJS.Timeout>()
 
-  constructor(clusters: ClusterTable, probe: ProberParts['probe'], random: () => number) {
-    this.#clusters = clusters
+  constructor(probe: ProberParts['probe'], random: () => number) {
     const gate = createProbeGate<EndpointProber>((prober) => void prober.run())
     this.#parts = { probe, random, gate, firstOver: () => this.#onFirstOver() }
   }
 
-  sync(): void {
-    const wanted = new Set<string>()
-    for (const { compiled } of this.#clusters.values()) {
+  change(changed: readonly CompiledCluster[], removed: readonly string[]): void {
+    for (const name of removed) this.#keepOnly(name, new Map())
+    for (const compiled of changed) {
+      const before = this.#probers.get(compiled.name)
+      const after = new Map<string, EndpointProber>()
       for (const { url } of compiled.endpoints) {
-        const key = keyOf(compiled.name, url)
-        wanted.add(key)
-        const known = this.#probers.get(key)
-        if (known !== undefined) {
-          known.follow(compiled)
-          continue
-        }
-        this.#unprobed++
-        this.#probers.set(key, new EndpointProber(compiled, url, this.#parts))
+        const known = before?.get(url)
+        known?.follow(compiled)
+        if (known === undefined) this.#unprobed++
+        after.set(url, known ?? new EndpointProber(compiled, url, this.#parts))
       }
-    }
-    for (const [key, prober] of this.#probers) {
-      if (wanted.has(key)) continue
-      this.#probers.delete(key)
-      prober.stop()
+      this.#keepOnly(compiled.name, after)
     }
   }
 
+  #keepOnly(cluster: string, after: ReadonlyMap<string, EndpointProber>): void {
+    const before = this.#probers.get(cluster) ?? new Map<string, EndpointProber>()
+    if (after.size === 0) this.#probers.delete(cluster)
+    else this.#probers.set(cluster, after)
+    for (const [url, prober] of before) if (!after.has(url)) prober.stop()
+  }
+
   hurry(cluster: string, endpoint: string): void {
-    this.#probers.get(keyOf(cluster, endpoint))?.broke()
+    this.#probers.get(cluster)?.get(endpoint)?.broke()
   }
 
   firstRound(): Promise<void> {
@@ -122,13 +121,9 @@ class AllProbes implements EndpointProbes {
   }
 
   stop(): void {
-    for (const prober of this.#probers.values()) prober.stop()
+    for (const probers of this.#probers.values()) for (const prober of probers.values()) prober.stop()
     this.#probers.clear()
   }
-}
-
-function keyOf(cluster: string, url: string): string {
-  return `${cluster} ${url}`
 }
 
 /** '' when healthy, else why not. */

@@ -24,8 +24,8 @@ export interface FollowerParts {
 export interface SnapshotFollower {
   /** A cluster that is new or has changed. */
   stage(share: ClusterShare): void
-  /** Puts what was staged in force; clusters that are not named are gone. */
-  commit(generation: number, names: readonly string[]): void
+  /** Puts what was staged in force, and drops `removed`. @returns the clusters that were staged */
+  commit(generation: number, removed: readonly string[]): readonly CompiledCluster[]
 }
 
 export function createSnapshotFollower(parts: FollowerParts): SnapshotFollower {
@@ -33,16 +33,18 @@ export function createSnapshotFollower(parts: FollowerParts): SnapshotFollower {
   let staged: ClusterShare[] = []
   return {
     stage: (share) => void staged.push({ ...share, compiled: ownPart(share.compiled, parts.threads) }),
-    commit(generation, names) {
+    commit(generation, removed) {
       const changed = staged
       staged = []
-      const before = endpointsOf(clusters)
-      const known = [...clusters.names()]
-      clusters.follow(names, changed, generation, clock.monotonic())
-      contexts.update([...clusters.values()].map(({ compiled }) => compiled))
-      for (const name of known) if (clusters.get(name) === undefined) upstreams.remove(name)
-      for (const { compiled } of changed) upstreams.update(compiled)
-      endOrphans(parts, before, endpointsOf(clusters))
+      const compiled = changed.map((share) => share.compiled)
+      const names = [...removed, ...compiled.map(({ name }) => name)]
+      const before = endpointsOf(clusters, names)
+      clusters.follow(changed, removed, generation, clock.monotonic())
+      contexts.change(compiled, removed)
+      for (const name of removed) upstreams.remove(name)
+      for (const cluster of compiled) upstreams.update(cluster)
+      endOrphans(parts, before, endpointsOf(clusters, names))
+      return compiled
     },
   }
 }
@@ -55,10 +57,10 @@ function ownPart(compiled: CompiledCluster, threads: number): CompiledCluster {
   return { ...compiled, client: { ...client, qps: client.qps / threads, burst } }
 }
 
-function endpointsOf(clusters: ClusterTable): Set<string> {
+function endpointsOf(clusters: ClusterTable, names: readonly string[]): Set<string> {
   const all = new Set<string>()
-  for (const { compiled } of clusters.values()) {
-    for (const { url } of compiled.endpoints) all.add(`${compiled.name} ${url}`)
+  for (const name of names) {
+    for (const { url } of clusters.get(name)?.compiled.endpoints ?? []) all.add(`${name} ${url}`)
   }
   return all
 }

@@ -1,6 +1,6 @@
 // Desired objects -> state in force: compiles what changed and hands it to the gateway threads (follow-snapshots.ts).
 
-import type { Clock, Logger, Problem, SourceChange } from '../api/ports.ts'
+import type { Clock, Logger, SourceChange } from '../api/ports.ts'
 import { compileCluster } from '../core/compile-cluster.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import type { TlsContexts } from '../io/tls-contexts.ts'
@@ -10,10 +10,18 @@ import type { EndpointProbes } from './endpoint-probes.ts'
 
 export interface ConfigEvents {
   /**
-   * A change has been compiled, as `generation` of the cluster table: time to tell the gateway threads.
+   * A change has been compiled and is in the cluster table: time to tell the gateway threads.
    * @param changed clusters that are new or differ from before
+   * @param removed names of those that are gone
    */
-  compiled(generation: number, changed: readonly string[], problems: readonly Problem[]): void
+  compiled(change: CompiledChange): void
+}
+
+export interface CompiledChange {
+  readonly changed: readonly CompiledCluster[]
+  readonly removed: readonly string[]
+  /** What the source delivered. */
+  readonly source: SourceChange
 }
 
 export interface UpstreamClustersParts {
@@ -29,40 +37,41 @@ export interface UpstreamClustersParts {
 /** Returns what a source calls on every change. */
 export function createUpstreamClustersController(parts: UpstreamClustersParts): (change: SourceChange) => void {
   const { clusters, upstreams, contexts, probes, clock, log } = parts
-  return (change) => {
-    const compiled: CompiledCluster[] = []
-    for (const [name, resolved] of change.clusters) {
+  return (source) => {
+    const changed: CompiledCluster[] = []
+    const removed: string[] = []
+    for (const name of source.changed ?? namesIn(source, clusters)) {
+      const resolved = source.clusters.get(name)
       const current = clusters.get(name)?.compiled
-      if (current?.revision === resolved.revision) {
-        compiled.push(current)
+      if (resolved === undefined) {
+        if (current !== undefined) removed.push(name)
         continue
       }
+      if (current?.revision === resolved.revision) continue
       try {
         const next = compileCluster(resolved)
         // Certificates that OpenSSL does not take are found here, and not in the handshakes of clients.
         contexts.forCluster(next)
-        compiled.push(next)
+        changed.push(next)
       } catch (error) {
         // What slipped through validation must not take the other clusters along: what was in force stays.
         log.error('cluster cannot be compiled', { cluster: name, error })
-        if (current !== undefined) compiled.push(current)
       }
     }
-    const known = new Map([...clusters.values()].map((live) => [live.compiled.name, live.compiled.revision]))
-    clusters.apply(compiled, clock.monotonic())
-    contexts.update(compiled)
-    for (const name of known.keys()) if (clusters.get(name) === undefined) upstreams.remove(name)
-    const changed = compiled.filter((cluster) => known.get(cluster.name) !== cluster.revision)
+    clusters.change(changed, removed, clock.monotonic())
+    contexts.change(changed, removed)
+    for (const name of removed) upstreams.remove(name)
     for (const cluster of changed) {
       upstreams.update(cluster)
-      log.info('cluster applied', {
-        cluster: cluster.name,
-        revision: cluster.revision,
-        generation: clusters.generation,
-      })
+      const { name, revision } = cluster
+      log.info('cluster applied', { cluster: name, revision, generation: clusters.generation })
     }
-    probes.sync()
-    const names = changed.map(({ name }) => name)
-    parts.events.compiled(clusters.generation, names, change.problems)
+    probes.change(changed, removed)
+    parts.events.compiled({ changed, removed, source })
   }
+}
+
+/** Where the source does not say what has changed: anything may have. */
+function namesIn({ clusters }: SourceChange, table: ClusterTable): ReadonlySet<string> {
+  return new Set([...clusters.keys(), ...table.names()])
 }

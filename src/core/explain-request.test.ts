@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { UpstreamClusterSpec } from '../api/upstream-cluster.ts'
+import { buildClusterIndex } from './cluster-index.ts'
 import { compileCluster } from './compile-cluster.ts'
 import type { CompiledCluster } from './compiled-cluster.ts'
 import { parseExplainLine } from './explain-input.ts'
 import { type ExplainInput, type ExplainOutput, explainRequest } from './explain-request.ts'
-import { buildClusterIndex } from './lookup-cluster.ts'
 
 const ALL = { verbs: ['*'], apiGroups: ['*'], resources: ['*'], nonResourceURLs: ['*'] }
 const A = 'https://10.0.0.1:6443'

@@ -2,16 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { UpstreamClusterSpec } from '../api/upstream-cluster.ts'
+import { buildClusterIndex, normalizeHost } from './cluster-index.ts'
 import { compileCluster } from './compile-cluster.ts'
 import type { CompiledCluster } from './compiled-cluster.ts'
-import {
-  buildClusterIndex,
-  clusterForAddress,
-  clusterForServerName,
-  type LookupKey,
-  lookupCluster,
-  normalizeHost,
-} from './lookup-cluster.ts'
+import { clusterForAddress, clusterForServerName, type LookupKey, lookupCluster } from './lookup-cluster.ts'
 
 function cluster(name: string, spec: Partial<UpstreamClusterSpec> = {}): CompiledCluster {
   const object = {

@@ -1,23 +1,10 @@
 // Which cluster a request is for: path prefix, host name, destination IP, listener port, default; in this order.
-// The index is built once per change; a lookup by host is one map access on a normalised name.
+// A lookup by host is one map access on a normalised name (cluster-index.ts).
 
 import { canonicalIp } from '../api/ip-address.ts'
+import { type ClusterIndex, normalizeHost } from './cluster-index.ts'
 import type { CompiledCluster } from './compiled-cluster.ts'
 import { absoluteFormAuthority, originForm } from './request-target.ts'
-
-export interface ClusterIndex {
-  /** By metadata.name, for path prefixes. */
-  readonly byName: ReadonlyMap<string, CompiledCluster>
-  /** By normalised host name or IP address. */
-  readonly byHost: ReadonlyMap<string, CompiledCluster>
-  /** `*.example.com` is here as `example.com`. */
-  readonly byWildcard: ReadonlyMap<string, CompiledCluster>
-  /** By canonical address. */
-  readonly byIp: ReadonlyMap<string, CompiledCluster>
-  readonly byPort: ReadonlyMap<number, CompiledCluster>
-  /** The cluster marked spec.default. */
-  readonly fallback: CompiledCluster | undefined
-}
 
 export interface LookupKey {
   /** `:authority` or Host, as received. */
@@ -39,31 +26,6 @@ export interface LookupResult {
 const PATH_PREFIX = '/clusters/'
 /** Longest name that a refusal repeats; a DNS name has no more. */
 const MAX_NAME_SHOWN = 253
-
-/** Of clusters that claim the same host, address, port or default, the first keeps it: nobody takes over traffic by being added. */
-export function buildClusterIndex(clusters: Iterable<CompiledCluster>): ClusterIndex {
-  const byName = new Map<string, CompiledCluster>()
-  const byHost = new Map<string, CompiledCluster>()
-  const byWildcard = new Map<string, CompiledCluster>()
-  const byIp = new Map<string, CompiledCluster>()
-  const byPort = new Map<number, CompiledCluster>()
-  let fallback: CompiledCluster | undefined
-  for (const cluster of clusters) {
-    claim(byName, cluster.name, cluster)
-    for (const host of cluster.hosts) {
-      if (host.startsWith('*.')) claim(byWildcard, normalizeHost(host.slice(2)), cluster)
-      else claim(byHost, normalizeHost(host), cluster)
-    }
-    for (const ip of cluster.ips) claim(byIp, canonicalIp(ip) ?? ip, cluster)
-    for (const port of cluster.ports) claim(byPort, port, cluster)
-    if (cluster.isDefault) fallback ??= cluster
-  }
-  return { byName, byHost, byWildcard, byIp, byPort, fallback }
-}
-
-function claim<Key>(index: Map<Key, CompiledCluster>, key: Key, cluster: CompiledCluster): void {
-  if (!index.has(key)) index.set(key, cluster)
-}
 
 /** `unknown` is what was asked for: a host name, or a path prefix. */
 export function lookupCluster(index: ClusterIndex, key: LookupKey): LookupResult | { unknown: string } {
@@ -123,22 +85,4 @@ function clusterForHost(index: ClusterIndex, host: string): CompiledCluster | un
 function clusterForIp(index: ClusterIndex, address: string): CompiledCluster | undefined {
   if (index.byIp.size === 0) return undefined
   return index.byIp.get(address) ?? index.byIp.get(canonicalIp(address) ?? '')
-}
-
-/**
- * The host of an authority: lower-case, without port and without one trailing dot. IPv6 comes out without brackets, in
- * canonical form; IPv4-mapped IPv6 as IPv4.
- */
-export function normalizeHost(authority: string): string {
-  if (authority.startsWith('[')) {
-    const close = authority.indexOf(']')
-    const inner = authority.slice(1, close < 0 ? authority.length : close)
-    return canonicalIp(inner) ?? inner.toLowerCase()
-  }
-  const colon = authority.indexOf(':')
-  // More than one colon: an IPv6 address without brackets, and so without port.
-  if (colon >= 0 && authority.indexOf(':', colon + 1) >= 0) return canonicalIp(authority) ?? authority.toLowerCase()
-  let end = colon < 0 ? authority.length : colon
-  if (end > 1 && authority.charCodeAt(end - 1) === 0x2e) end--
-  return authority.slice(0, end).toLowerCase()
 }

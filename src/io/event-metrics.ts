@@ -48,27 +48,24 @@ export type ReviewResult = 'allowed' | 'denied' | 'error'
 /** Clusters in force and their endpoints. */
 export type KnownEndpoints = ReadonlyMap<string, ReadonlySet<string>>
 
-/** The functions of `MainEvents`, and one that forgets the endpoints that left the configuration. */
-export function createMainEvents(registry: Registry): { events: MainEvents; retain(known: KnownEndpoints): void } {
+/** The functions of `MainEvents`, and one that forgets endpoints that left the configuration. */
+export function createMainEvents(registry: Registry): {
+  events: MainEvents
+  forget(cluster: string, endpoints: Iterable<string>): void
+} {
   const registers = [registry]
   const gauge = (name: string, help: string, labelNames: string[] = []): Gauge =>
     new Gauge({ name: `portcullis_${name}`, help, labelNames, registers })
   const healthy = gauge('endpoint_healthy', '1 when the endpoint takes new requests', ['cluster', 'endpoint'])
-  const seen = new Map<string, { cluster: string; endpoint: string }>()
   return {
     events: {
       endpointHealth: (cluster, endpoint, ok) => {
-        seen.set(`${cluster}\n${endpoint}`, { cluster, endpoint })
         healthy.set({ cluster, endpoint }, ok ? 1 : 0)
       },
       configApplied: createConfigMetrics(gauge),
     },
-    retain: (known) => {
-      for (const [key, labels] of seen) {
-        if (known.get(labels.cluster)?.has(labels.endpoint) === true) continue
-        healthy.remove(labels)
-        seen.delete(key)
-      }
+    forget: (cluster, endpoints) => {
+      for (const endpoint of endpoints) healthy.remove({ cluster, endpoint })
     },
   }
 }

@@ -2,6 +2,7 @@
 // a message. The main thread adds the snapshots up and makes the text (metrics.ts).
 
 import type { RequestRecord } from '../api/request-record.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { createHttp2Counters, type Http2Counters } from '../http2/counters.ts'
 import type { RetryCause, ReviewResult, ThreadEvents } from './event-metrics.ts'
 import { CounterTable, SeriesStore, type StoreSnapshot } from './metric-series.ts'
@@ -34,6 +35,10 @@ export interface KnownCluster {
   readonly endpoints: readonly string[]
 }
 
+export function knownCluster({ name, endpoints }: CompiledCluster): KnownCluster {
+  return { name, endpoints: endpoints.map((endpoint) => endpoint.url) }
+}
+
 /** All that a thread has counted: plain data that can be sent to another thread. */
 export interface MetricsSnapshot {
   readonly process: StoreSnapshot
@@ -64,7 +69,7 @@ export class MetricsRecorder implements ThreadEvents {
   readonly #processRows: { clients: CounterTable; logs: CounterTable; http2: CounterTable; handshakes: number }
   /** Requests that name no cluster, or one that is gone. */
   readonly #unknown: Counted
-  #clusters = new Map<string, Counted>()
+  readonly #clusters = new Map<string, Counted>()
   // Requests of a thread come in runs for the same cluster.
   #last: Counted
   readonly #pools = new Map<string, Map<string, UpstreamCounters>>()
@@ -83,17 +88,18 @@ export class MetricsRecorder implements ThreadEvents {
     for (const protocol of ['h2', 'http/1.1']) this.#processRows.clients.at(protocol, '')
   }
 
-  /** Makes room for these clusters and forgets all others, which are counted as '' from now on. */
-  clustersChanged(clusters: Iterable<KnownCluster>): void {
-    const next = new Map<string, Counted>()
-    for (const { name, endpoints } of clusters) {
-      next.set(name, this.#clusters.get(name) ?? this.#create(name))
+  /** Makes room for clusters that are new or have changed, and forgets others, which are counted as '' from now on. */
+  clustersChanged(changed: Iterable<KnownCluster>, removed: Iterable<string> = []): void {
+    for (const name of removed) {
+      this.#clusters.delete(name)
+      this.#pools.delete(name)
+    }
+    for (const { name, endpoints } of changed) {
+      if (!this.#clusters.has(name)) this.#clusters.set(name, this.#create(name))
       const pools = this.#pools.get(name)
       if (pools === undefined) continue
       for (const endpoint of pools.keys()) if (!endpoints.includes(endpoint)) pools.delete(endpoint)
     }
-    for (const name of this.#pools.keys()) if (!next.has(name)) this.#pools.delete(name)
-    this.#clusters = next
     this.#last = this.#unknown
   }
 

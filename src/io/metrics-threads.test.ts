@@ -265,13 +265,12 @@ test('a cluster that goes is forgotten, also what dead threads counted of it', a
   metrics.threads.died(1)
   const [, stage] = CLUSTERS
   assert.ok(stage !== undefined)
-  metrics.clustersChanged([stage])
+  metrics.clustersChanged([stage], ['prod'])
   assert.equal((await samples(metrics)).get(TOTAL), undefined)
   // It comes back: both threads begin anew.
-  for (const all of [[stage], CLUSTERS]) {
-    metrics.clustersChanged(all)
-    two.clustersChanged(all)
-  }
+  two.clustersChanged([], ['prod'])
+  metrics.clustersChanged(CLUSTERS)
+  two.clustersChanged(CLUSTERS)
   two.observe(record())
   metrics.threads.latest(2, sent(two))
   assert.equal((await samples(metrics)).get(TOTAL), 1)

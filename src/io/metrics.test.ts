@@ -209,7 +209,7 @@ test('a cluster that goes takes its series along', async () => {
     metrics.endpointHealth(cluster, 'https://gone', false)
     metrics.tokenCache(cluster, true)
   }
-  metrics.clustersChanged([{ name: 'prod', endpoints: [ENDPOINT] }])
+  metrics.clustersChanged([{ name: 'prod', endpoints: [ENDPOINT] }], ['stage'])
   const text = await metrics.text()
   assert.doesNotMatch(text, /cluster="stage"|gone/)
   assert.equal(await sampleOf(metrics, `portcullis_endpoint_healthy{cluster="prod",endpoint="${ENDPOINT}"}`), 1)

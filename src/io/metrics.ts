@@ -12,8 +12,8 @@ import { exposeCluster, exposeProcess } from './metrics-text.ts'
 
 /** Everything that is counted. What is told here, rather than in a thread, is counted by `recorder`. */
 export interface GatewayMetrics extends ThreadEvents, MainEvents {
-  /** To be called whenever clusters come, go or change their endpoints; other clusters are counted as ''. */
-  clustersChanged(clusters: Iterable<KnownCluster>): void
+  /** To be called whenever clusters come, change their endpoints, or go; unknown clusters are counted as ''. */
+  clustersChanged(changed: readonly KnownCluster[], removed?: readonly string[]): void
   /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
   requestStarted(record: RequestRecord): void
   /** Once per request, at its end; also for requests that `requestStarted` was not called for. */
@@ -36,11 +36,11 @@ const MAIN_THREAD = 0
 export function createMetrics(): GatewayMetrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'portcullis_' })
-  const { events, retain } = createMainEvents(registry)
+  const { events, forget } = createMainEvents(registry)
   const recorder = new MetricsRecorder()
   const threads = new ThreadMetrics()
   const updates: (() => void | Promise<void>)[] = []
-  let known = new Map<string, ReadonlySet<string>>()
+  const known = new Map<string, ReadonlySet<string>>()
   const scrape = async (): Promise<string> => {
     for (const update of updates) await update()
     threads.latest(MAIN_THREAD, recorder.snapshot())
@@ -54,12 +54,25 @@ export function createMetrics(): GatewayMetrics {
   return {
     ...events,
     ...threadEvents(recorder),
-    clustersChanged: (clusters) => {
-      const list = [...clusters]
-      known = new Map(list.map(({ name, endpoints }) => [name, new Set(endpoints)]))
-      recorder.clustersChanged(list)
-      threads.retain(new Set(known.keys()))
-      retain(known)
+    // A probe may be answered when its endpoint is gone.
+    endpointHealth: (cluster, endpoint, healthy) => {
+      if (known.get(cluster)?.has(endpoint) === true) events.endpointHealth(cluster, endpoint, healthy)
+    },
+    clustersChanged: (changed, removed = []) => {
+      for (const name of removed) {
+        forget(name, known.get(name) ?? new Set())
+        known.delete(name)
+      }
+      for (const { name, endpoints } of changed) {
+        const next = new Set(endpoints)
+        forget(
+          name,
+          [...(known.get(name) ?? [])].filter((endpoint) => !next.has(endpoint)),
+        )
+        known.set(name, next)
+      }
+      recorder.clustersChanged(changed, removed)
+      threads.retain(known, removed)
     },
     requestStarted: (record) => recorder.requestStarted(record),
     observe: (record) => recorder.observe(record),
@@ -103,12 +116,12 @@ export class ThreadMetrics {
   #clusters = new Map<string, MergedStore>()
   readonly #latest = new Map<number, MetricsSnapshot>()
   readonly #dead = new Set<number>()
-  #known: ReadonlySet<string> | undefined
+  #known: { has(cluster: string): boolean } | undefined
 
-  /** Forgets all clusters but these (and ''), and takes up no others. Until it is called, all are taken up. */
-  retain(clusters: ReadonlySet<string>): void {
-    this.#known = clusters
-    for (const name of this.#clusters.keys()) if (!this.#takes(name)) this.#clusters.delete(name)
+  /** Takes up no clusters but these (and ''), and forgets `removed`. Until it is called, all are taken up. */
+  retain(known: { has(cluster: string): boolean }, removed: Iterable<string>): void {
+    this.#known = known
+    for (const name of removed) this.#clusters.delete(name)
   }
 
   /** `thread`: a number that is never used twice, such as worker.threadId. What comes after `died` is ignored. */

@@ -23,6 +23,10 @@ export class TlsContexts {
   readonly #byName = new Map<string, { material: CompiledCluster['serving']; context: SecureContext }>()
   /** By cluster; '' = no cluster claims the address. */
   readonly #byAddress = new Map<string, { pair: ServingPair; built: AddressContext }>()
+  /** The client CA bundle of each cluster that has one. */
+  readonly #clientCAs = new Map<string, string>()
+  /** How many clusters have a bundle. */
+  readonly #users = new Map<string, number>()
   #unionCAs = ''
 
   constructor(own: ServingPair) {
@@ -30,19 +34,31 @@ export class TlsContexts {
   }
 
   /** Drops what no longer fits; new connections get the new material. */
-  update(clusters: Iterable<CompiledCluster>): void {
-    const cas = new Set<string>()
-    const names = new Set<string>([''])
-    for (const cluster of clusters) {
-      names.add(cluster.name)
-      if (cluster.serving.clientCA !== '') cas.add(cluster.serving.clientCA)
+  change(changed: Iterable<CompiledCluster>, removed: Iterable<string>): void {
+    let differs = false
+    for (const name of removed) {
+      this.#byName.delete(name)
+      this.#byAddress.delete(name)
+      if (this.#setClientCA(name, '')) differs = true
     }
-    for (const name of this.#byName.keys()) if (!names.has(name)) this.#byName.delete(name)
-    for (const name of this.#byAddress.keys()) if (!names.has(name)) this.#byAddress.delete(name)
-    const unionCAs = [...cas].join('\n')
-    if (unionCAs === this.#unionCAs) return
-    this.#unionCAs = unionCAs
+    for (const { name, serving } of changed) if (this.#setClientCA(name, serving.clientCA)) differs = true
+    if (!differs) return
+    this.#unionCAs = [...this.#users.keys()].join('\n')
     this.#byAddress.clear()
+  }
+
+  /** @returns whether the set of all CA bundles has changed */
+  #setClientCA(cluster: string, clientCA: string): boolean {
+    const before = this.#clientCAs.get(cluster) ?? ''
+    if (before === clientCA) return false
+    if (clientCA === '') this.#clientCAs.delete(cluster)
+    else this.#clientCAs.set(cluster, clientCA)
+    const usersBefore = this.#users.get(before) ?? 0
+    if (usersBefore > 1) this.#users.set(before, usersBefore - 1)
+    else this.#users.delete(before)
+    const usersNow = this.#users.get(clientCA) ?? 0
+    if (clientCA !== '') this.#users.set(clientCA, usersNow + 1)
+    return usersBefore === 1 || (clientCA !== '' && usersNow === 0)
   }
 
   /** For connections whose SNI names the cluster: its certificate, its client CAs. */

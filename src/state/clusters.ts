@@ -1,8 +1,8 @@
 // The clusters as the request path sees them: the compiled object, and beside it what outlives a change of the object.
 // Controllers write, the request path reads; a change swaps one pointer.
 
+import { type ClusterIndex, LiveClusterIndex } from '../core/cluster-index.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
-import { buildClusterIndex, type ClusterIndex } from '../core/lookup-cluster.ts'
 import { createPace, type Pace } from '../core/pace.ts'
 import { createRetryBudget, type RetryBudget } from '../core/retry-budget.ts'
 import { EndpointSet, type EndpointShare } from './endpoints.ts'
@@ -33,7 +33,7 @@ export interface ClusterShare {
 
 export class ClusterTable {
   readonly #live = new Map<string, LiveCluster>()
-  #index: ClusterIndex = buildClusterIndex([])
+  readonly #index = new LiveClusterIndex()
   #generation = 0
   /** Never the same for two clusters, or for two versions that differ in who vouches for identities. */
   #nextEpoch = 0
@@ -64,23 +64,24 @@ export class ClusterTable {
     return this.#live.keys()
   }
 
-  /** Makes `clusters` the whole truth; what is unchanged keeps its state. Order decides who keeps a claim on a host. */
-  apply(clusters: readonly CompiledCluster[], monotonicMs: number): void {
-    this.#keepOnly(clusters.map((cluster) => cluster.name))
-    for (const cluster of clusters) this.#put(cluster, monotonicMs, undefined)
-    this.#index = buildClusterIndex(clusters)
-    this.#generation++
+  get size(): number {
+    return this.#live.size
   }
 
   /**
-   * Follows the table of another thread: makes the clusters called `names`, in this order, the whole truth. Those in
-   * `changed` are new or differ from before. `generation` is that of the other table.
+   * Puts clusters in force that are new or have changed, and drops others. What is unchanged keeps its state. Who came first
+   * keeps a claim on a host.
    */
-  follow(names: readonly string[], changed: readonly ClusterShare[], generation: number, monotonicMs: number): void {
-    this.#keepOnly(names)
+  change(changed: readonly CompiledCluster[], removed: readonly string[], monotonicMs: number): void {
+    for (const name of removed) this.#remove(name)
+    for (const cluster of changed) this.#put(cluster, monotonicMs, undefined)
+    this.#generation++
+  }
+
+  /** Follows a change of the table of another thread, which became of this generation by it. */
+  follow(changed: readonly ClusterShare[], removed: readonly string[], generation: number, monotonicMs: number): void {
+    for (const name of removed) this.#remove(name)
     for (const share of changed) this.#put(share.compiled, monotonicMs, share)
-    const inForce = names.map((name) => this.#live.get(name)?.compiled)
-    this.#index = buildClusterIndex(inForce.filter((compiled) => compiled !== undefined))
     this.#generation = generation
   }
 
@@ -99,19 +100,30 @@ export class ClusterTable {
     }
   }
 
-  #keepOnly(names: readonly string[]): void {
-    const kept = new Set(names)
-    for (const name of this.#live.keys()) if (!kept.has(name)) this.#live.delete(name)
+  #remove(name: string): void {
+    const live = this.#live.get(name)
+    if (live === undefined) return
+    this.#live.delete(name)
+    this.#reindex(live.compiled, undefined)
   }
 
   #put(cluster: CompiledCluster, monotonicMs: number, share: ClusterShare | undefined): void {
     const known = this.#live.get(cluster.name)
     if (share === undefined && known?.compiled.revision === cluster.revision) return
+    const before = known?.compiled
     const live = known ?? this.#create(cluster)
     if (identityDiffers(live.compiled, cluster)) live.identityEpoch = this.#nextEpoch++
     live.endpoints.update(cluster.endpoints, share?.endpoints)
     live.flows.update(cluster.schemas, monotonicMs, share?.flows)
     live.compiled = cluster
+    this.#reindex(before, cluster)
+  }
+
+  #reindex(before: CompiledCluster | undefined, after: CompiledCluster | undefined): void {
+    if (this.#index.replace(before, after)) return
+    const all: CompiledCluster[] = []
+    for (const { compiled } of this.#live.values()) all.push(compiled)
+    this.#index.rebuild(all)
   }
 
   #create(compiled: CompiledCluster): LiveCluster {
