@@ -1,0 +1,140 @@
+// Where an object does not fit its schema, in the words of kube-apiserver (k8s.io/kube-openapi/pkg/validation/validate, whose
+// results apiextensions-apiserver/pkg/apiserver/validation/validation.go turns into field errors).
+
+import { isRecord } from '../../api/object-shape.ts'
+import type { FieldError } from '../../api/status.ts'
+import { duplicate, invalidType, invalidValue, notSupported, required, tooMany } from './field-error.ts'
+import { goJson } from './go-values.ts'
+import { numberMistakes, textMistakes } from './scalar-mistakes.ts'
+import { additionalSchema, memberSchema, ownProperty, type SchemaView } from './schema-view.ts'
+
+/** @param path `spec.servers[0]`; '' = the object itself */
+export function mistakesOf(schema: SchemaView, value: unknown, path: string): FieldError[] {
+  const mistakes = typeMistakes(schema, value, path)
+  if (typeof value === 'string') mistakes.push(...textMistakes(schema, value, path))
+  if (typeof value === 'number') mistakes.push(...numberMistakes(schema, value, path))
+  if (Array.isArray(value)) mistakes.push(...listMistakes(schema, value, path))
+  mistakes.push(...enumMistakes(schema, value, path))
+  if (isRecord(value)) mistakes.push(...objectMistakes(schema, value, path))
+  return mistakes
+}
+
+/** x-kubernetes-list-type: items of a set, and keys of a map, that are there twice (schema/listtype/validation.go). */
+export function duplicateItems(schema: SchemaView | undefined, value: unknown, path: string): FieldError[] {
+  if (schema === undefined) return []
+  if (Array.isArray(value)) {
+    const { items } = schema
+    const own = ownDuplicates(schema, value, path)
+    return [...own, ...value.flatMap((item, at) => duplicateItems(items, item, `${path}[${at}]`))]
+  }
+  if (!isRecord(value)) return []
+  return Object.entries(value).flatMap(([key, member]) => {
+    const at = ownProperty(schema, key) === undefined ? `${path}[${key}]` : childOf(path, key)
+    return duplicateItems(memberSchema(schema, key), member, at)
+  })
+}
+
+function childOf(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`
+}
+
+function typeMistakes(schema: SchemaView, value: unknown, path: string): FieldError[] {
+  const wanted =
+    schema['x-kubernetes-int-or-string'] === true ? ['integer', 'string'] : schema.type ? [schema.type] : []
+  if (wanted.length === 0 || (value === null && schema.nullable === true)) return []
+  const actual = typeOf(value)
+  if (wanted.includes(actual) || (actual === 'integer' && wanted.includes('number'))) return []
+  // What should be text of a format is called by it, and what is there instead by its format, if it has one.
+  const formatted = schema.format !== undefined && schema.type === 'string' && value !== null
+  const name = formatted ? schema.format : wanted.join(',')
+  const shown = formatted ? (NUMBER_FORMATS.get(actual) ?? '') : actual
+  return [invalidType(path, shown, `${inBody(path)} must be of type ${name}: "${shown}"`)]
+}
+
+const NUMBER_FORMATS: ReadonlyMap<string, string> = new Map([
+  ['integer', 'int64'],
+  ['number', 'float64'],
+])
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
+  return typeof value
+}
+
+function inBody(path: string): string {
+  return `${path} in body`
+}
+
+function listMistakes(schema: SchemaView, value: readonly unknown[], path: string): FieldError[] {
+  const { items, minItems, maxItems } = schema
+  const mistakes = items === undefined ? [] : value.flatMap((item, at) => mistakesOf(items, item, `${path}[${at}]`))
+  if (minItems !== undefined && value.length < minItems) {
+    mistakes.push(invalidValue(path, value.length, `${inBody(path)} should have at least ${minItems} items`))
+  }
+  if (maxItems !== undefined && value.length > maxItems) mistakes.push(tooMany(path, value.length, maxItems))
+  return mistakes
+}
+
+function enumMistakes({ enum: values }: SchemaView, value: unknown, path: string): FieldError[] {
+  if (values === undefined || values.length === 0) return []
+  const json = goJson(value)
+  if (values.some((allowed) => goJson(allowed) === json)) return []
+  const supported = values.map((allowed) => (typeof allowed === 'string' ? allowed : goJson(allowed)))
+  return [notSupported(path, value, supported)]
+}
+
+function objectMistakes(schema: SchemaView, value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+  const mistakes: FieldError[] = []
+  const keys = Object.keys(value)
+  const { minProperties, maxProperties } = schema
+  if (minProperties !== undefined && keys.length < minProperties) {
+    mistakes.push(invalidValue(path, keys.length, `${inBody(path)} should have at least ${minProperties} properties`))
+  }
+  if (maxProperties !== undefined && keys.length > maxProperties) {
+    mistakes.push(tooMany(path, keys.length, maxProperties))
+  }
+  const additional = additionalSchema(schema)
+  for (const key of keys) {
+    if (additional !== undefined && ownProperty(schema, key) === undefined) {
+      mistakes.push(...mistakesOf(additional, value[key], `${path}.${key}`))
+    }
+  }
+  for (const [key, known] of Object.entries(schema.properties ?? {})) {
+    if (Object.hasOwn(value, key)) mistakes.push(...mistakesOf(known, value[key], childOf(path, key)))
+  }
+  for (const key of schema.required ?? []) {
+    if (!Object.hasOwn(value, key)) mistakes.push(required(childOf(path, key)))
+  }
+  return mistakes
+}
+
+function ownDuplicates(schema: SchemaView, items: readonly unknown[], path: string): FieldError[] {
+  const type = schema['x-kubernetes-list-type']
+  if (type === 'set') {
+    return repeated(items).map((at) => duplicate(`${path}[${at}]`, items[at]))
+  }
+  if (type !== 'map') return []
+  const odd = items.findIndex((item) => item !== null && !isRecord(item))
+  if (odd >= 0) {
+    return [invalidValue(`${path}[${odd}]`, items[odd], 'must be an object for an array of list-type map')]
+  }
+  const names = schema['x-kubernetes-list-map-keys'] ?? []
+  const keys = items.map((item) => {
+    const given = names.filter((name) => isRecord(item) && Object.hasOwn(item, name))
+    return Object.fromEntries(given.map((name) => [name, isRecord(item) ? item[name] : undefined]))
+  })
+  return repeated(keys).map((at) => duplicate(`${path}[${at}]`, keys[at]))
+}
+
+/** Where each value is for the second time; a third time is not told. */
+function repeated(values: readonly unknown[]): number[] {
+  const times = new Map<string, number>()
+  return values.flatMap((value, at) => {
+    const json = goJson(value)
+    const before = times.get(json) ?? 0
+    times.set(json, before + 1)
+    return before === 1 ? [at] : []
+  })
+}

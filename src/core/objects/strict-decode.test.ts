@@ -1,0 +1,126 @@
+// Decoding of bodies against the answers of a real kube-apiserver (test/data/object-decoding.json).
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { isRecord } from '../../api/object-shape.ts'
+import { decodeObject } from './strict-decode.ts'
+
+interface Row {
+  readonly type: 'json' | 'yaml'
+  readonly text: string
+  readonly code: number
+  /** Pruned and with defaults; null when the object has none. */
+  readonly spec?: Readonly<Record<string, unknown>> | null
+  readonly message?: string
+  readonly strict?: string
+}
+
+const DATA: { readonly texts: readonly Row[] } = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../../../test/data/object-decoding.json'), 'utf8'),
+)
+
+for (const row of DATA.texts) {
+  test(`as kube-apiserver: ${row.type} ${JSON.stringify(row.text)}`, () => {
+    const outcome = decoded(row)
+    if (typeof outcome === 'string') {
+      // The parsers of YAML word their mistakes differently; the other messages are the same.
+      assert.equal(row.code, 400, `${outcome} was fine for kube-apiserver`)
+      if (row.type === 'json' || /anchor|unsupported value/.test(outcome)) {
+        assert.ok(row.message?.includes(outcome), `${outcome} should be in ${row.message}`)
+      }
+      return
+    }
+    if (row.code === 400) assert.match(row.message ?? '', NO_OBJECT, `${row.message}`)
+    assert.deepEqual(outcome.strictErrors.length > 0, /duplicate field|already set/.test(row.strict ?? ''))
+    for (const error of outcome.strictErrors)
+      assert.ok(row.strict?.includes(error), `${error} should be in ${row.strict}`)
+    if (row.spec === undefined || row.spec === null) return
+    assert.ok(isRecord(outcome.value) && isRecord(outcome.value['spec']))
+    assert.deepEqual({ mode: 'A', ...outcome.value['spec'] }, row.spec)
+  })
+}
+
+/** What is text of the right syntax, but no object of a kind. */
+const NO_OBJECT = /cannot unmarshal \w+ into Go value|'Kind' is missing|incompatible YAML document/
+
+function decoded({ text, type }: Row): ReturnType<typeof decodeObject> | string {
+  try {
+    return decodeObject(text, type)
+  } catch (error) {
+    assert.ok(error instanceof SyntaxError)
+    return error.message
+  }
+}
+
+test('a key that is there twice is named by its path, once', () => {
+  const { value, duplicates } = decodeObject('{"a":1,"b":{"c":[{"x":1,"x":2,"x":3}]},"a":{"y":2}}', 'json')
+  assert.deepEqual(value, { a: { y: 2 }, b: { c: [{ x: 3 }] } })
+  assert.deepEqual(duplicates, ['b.c[0].x', 'a'])
+  const yaml = decodeObject('a: 1\nb:\n  c:\n  - x: 1\n    x: 2\na: 3\n', 'yaml')
+  assert.deepEqual(yaml.duplicates, ['b.c[0].x', 'a'])
+  assert.deepEqual(yaml.strictErrors, [
+    'yaml: unmarshal errors:\n  line 5: key "x" already set in map\n  line 6: key "a" already set in map',
+  ])
+})
+
+test('__proto__ is a key like any other', () => {
+  for (const format of ['json', 'yaml'] as const) {
+    const { value, duplicates } = decodeObject('{"__proto__": {"polluted": 1}, "__proto__": {"polluted": 2}}', format)
+    assert.equal(JSON.stringify(value), '{"__proto__":{"polluted":2}}')
+    assert.deepEqual(duplicates, ['__proto__'])
+    assert.equal(({} as Readonly<Record<string, unknown>>)['polluted'], undefined)
+  }
+})
+
+test('bombs are refused: nesting, aliases, and numbers too large', () => {
+  const refuses = (text: string, format: 'json' | 'yaml', message: RegExp): void => {
+    assert.throws(() => decodeObject(text, format), { name: 'SyntaxError', message })
+  }
+  refuses('['.repeat(100_000), 'json', /exceeded max depth/)
+  refuses('{"a":'.repeat(501), 'json', /exceeded max depth/)
+  refuses(`${'['.repeat(600)}${']'.repeat(600)}`, 'yaml', /exceeded max depth/)
+  refuses('['.repeat(50_000), 'yaml', /^yaml: /)
+  refuses('{"a":1e999}', 'json', /cannot unmarshal number/)
+  refuses(`{"a":${'9'.repeat(400)}}`, 'json', /cannot unmarshal number/)
+  let bomb = 'a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n'
+  for (let level = 1; level < 9; level++)
+    bomb += `a${level}: &a${level} [${Array(10)
+      .fill(`*a${level - 1}`)
+      .join(',')}]\n`
+  refuses(bomb, 'yaml', /excessive aliasing/)
+})
+
+test('JSON that JSON.parse takes is read, and nothing else', () => {
+  const texts = [
+    '{',
+    '}',
+    '[1,]',
+    '[,1]',
+    '{"a":1,}',
+    '01',
+    '-',
+    '1.',
+    '.5',
+    '1e',
+    '+1',
+    'tru',
+    'nul',
+    '"',
+    '"\\',
+    '"\\u12"',
+  ]
+  const fine = ['0', '-0', '1.5e-3', '"\\u00e9\\n"', '[]', '{}', ' [ 1 , { "a" : null } ] ', 'true', '"\u2028"', '1E+2']
+  for (const text of [...texts, ...fine, '', '\u0001', "'a'", '{"a" 1}', '[1 2]', 'NaN', '\ufeff{}', '{"a":1}{}']) {
+    let expected: unknown
+    let refused = false
+    try {
+      expected = JSON.parse(text)
+    } catch {
+      refused = true
+    }
+    if (refused) assert.throws(() => decodeObject(text, 'json'), SyntaxError, JSON.stringify(text))
+    else assert.deepEqual(decodeObject(text, 'json').value, expected)
+  }
+})

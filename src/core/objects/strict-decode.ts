@@ -1,0 +1,42 @@
+// The text of a request's body -> a value, strictly: fields that are given twice are told, nothing is guessed.
+
+import { goQuote } from './go-values.ts'
+import { parseJson } from './json-text.ts'
+import { parseYaml } from './yaml-text.ts'
+
+export interface DecodedObject {
+  readonly value: unknown
+  /** Paths of the fields that are given twice; the last one holds. At most 100. */
+  readonly duplicates: readonly string[]
+  /** `duplicates` as kube-apiserver's strict decoding words them: one message for each path of JSON, one for all of YAML. */
+  readonly strictErrors: readonly string[]
+}
+
+/**
+ * The first document of a YAML text; what follows it is not read, as in kube-apiserver.
+ * @throws {SyntaxError} when the text is no JSON, or no YAML that JSON could hold, or nested deeper than 500 levels; with the
+ * message of Go's encoding/json, or one that begins with `yaml: `
+ */
+export function decodeObject(text: string, format: 'json' | 'yaml'): DecodedObject {
+  if (format === 'json') {
+    const { value, duplicates } = parseJson(text)
+    return { value, duplicates, strictErrors: duplicates.map((path) => `duplicate field ${goQuote(path)}`) }
+  }
+  const fast = plainJson(text)
+  if (fast !== undefined) return fast
+  const { value, duplicates, duplicateMessages } = parseYaml(text)
+  const strictErrors =
+    duplicateMessages.length === 0 ? [] : [`yaml: unmarshal errors:\n  ${duplicateMessages.join('\n  ')}`]
+  return { value, duplicates, strictErrors }
+}
+
+/** kubectl sends JSON where YAML is asked for, which is faster to read as what it is. What is odd is left to YAML. */
+function plainJson(text: string): DecodedObject | undefined {
+  if (!text.trimStart().startsWith('{')) return undefined
+  try {
+    const { value, duplicates } = parseJson(text)
+    return duplicates.length === 0 ? { value, duplicates, strictErrors: [] } : undefined
+  } catch {
+    return undefined
+  }
+}
