@@ -14,7 +14,15 @@ import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { createHttp2Counters, type Http2Counters } from '../http2/counters.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
 import { type Http2Session, serveHttp2 } from './http2-server.ts'
-import type { TlsContexts } from './tls-contexts.ts'
+import type { AddressContext } from './tls-contexts.ts'
+
+/** Where the TLS contexts of connections come from; asked for every connection, so that new material counts at once. */
+export interface ListenerContexts {
+  /** For connections whose SNI names the cluster. */
+  forCluster(cluster: CompiledCluster): SecureContext
+  /** For all others. */
+  forAddress(cluster: CompiledCluster | undefined): AddressContext
+}
 
 export interface ListenerOptions {
   readonly host: string
@@ -24,7 +32,7 @@ export interface ListenerOptions {
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
-  readonly contexts: TlsContexts
+  readonly contexts: ListenerContexts
   /** Which cluster's context a connection gets; undefined = the gateway's own. */
   clusterForServerName(serverName: string): CompiledCluster | undefined
   clusterForAddress(localAddress: string, localPort: number): CompiledCluster | undefined

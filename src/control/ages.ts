@@ -1,0 +1,45 @@
+// Times as `kubectl get` shows them (apimachinery/pkg/util/duration/duration.go, HumanDuration).
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+
+/** RFC 3339, as Go's time.RFC3339 reads it: seconds are needed, fractions and an offset allowed. */
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
+
+/** How long ago `timestamp` was: `5m12s`; `<unknown>` when it is missing, `<invalid>` when it is no time. */
+export function ageOf(timestamp: unknown, nowMs: number): string {
+  if (timestamp === undefined || timestamp === null || timestamp === '') return '<unknown>'
+  const ms = timeOf(timestamp)
+  return ms === undefined ? '<invalid>' : humanDuration(nowMs - ms)
+}
+
+/** Milliseconds since the epoch; undefined = not an RFC 3339 time. */
+export function timeOf(timestamp: unknown): number | undefined {
+  if (typeof timestamp !== 'string' || !RFC3339.test(timestamp)) return undefined
+  const ms = Date.parse(timestamp)
+  return Number.isNaN(ms) ? undefined : ms
+}
+
+/** At most two units, the finer one only where it says something. A little in the future is now; more is `<invalid>`. */
+export function humanDuration(ms: number): string {
+  const seconds = Math.trunc(ms / SECOND)
+  if (seconds < -1) return '<invalid>'
+  if (seconds < 0) return '0s'
+  if (seconds < 120) return `${seconds}s`
+  const minutes = Math.trunc(ms / MINUTE)
+  if (minutes < 10) return twoUnits(minutes, 'm', seconds % 60, 's')
+  if (minutes < 180) return `${minutes}m`
+  const hours = Math.trunc(ms / HOUR)
+  if (hours < 8) return twoUnits(hours, 'h', minutes % 60, 'm')
+  if (hours < 48) return `${hours}h`
+  const days = Math.trunc(hours / 24)
+  if (hours < 24 * 8) return twoUnits(days, 'd', hours % 24, 'h')
+  if (days < 365 * 2) return `${days}d`
+  const years = Math.trunc(days / 365)
+  return years < 8 ? twoUnits(years, 'y', days % 365, 'd') : `${years}y`
+}
+
+function twoUnits(coarse: number, coarseUnit: string, fine: number, fineUnit: string): string {
+  return fine === 0 ? `${coarse}${coarseUnit}` : `${coarse}${coarseUnit}${fine}${fineUnit}`
+}

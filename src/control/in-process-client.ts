@@ -1,0 +1,114 @@
+// ObjectClient without HTTP: for controllers and commands of the process that the API server runs in. It acts as the
+// gateway itself, who may do everything.
+
+import type {
+  FollowEvents,
+  Following,
+  ObjectClient,
+  ObjectList,
+  ObjectName,
+  PatchOptions,
+  PatchType,
+} from '../api/object-client.ts'
+import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { statusError } from '../api/status.ts'
+import { DELETE_NOW } from './deletion-options.ts'
+import { parseLabelSelector } from './list-label-selector.ts'
+import { EVERYTHING } from './list-options.ts'
+import { metaText } from './object-metadata.ts'
+import type { Registry } from './registry.ts'
+import type { WriteCall } from './registry-parts.ts'
+import type { Incoming } from './write-object-decode.ts'
+
+/** Who it is, in managedFields and to whoever asks. */
+export const GATEWAY_USER = 'system:portcullis'
+const MANAGER = 'portcullis'
+
+export function createInProcessClient(registry: Registry): ObjectClient {
+  return new InProcessClient(registry)
+}
+
+class InProcessClient implements ObjectClient {
+  readonly #registry: Registry
+
+  constructor(registry: Registry) {
+    this.#registry = registry
+  }
+
+  async get(kind: ResourceKind, at: ObjectName): Promise<JsonObject> {
+    return this.#registry.get(kind, at)
+  }
+
+  async list(kind: ResourceKind, namespace: string, labelSelector = ''): Promise<ObjectList> {
+    const labels = readSelector(labelSelector)
+    const { items, metadata } = this.#registry.list(kind, namespace, { ...EVERYTHING, labels })
+    return { items, resourceVersion: String(metadata['resourceVersion']) }
+  }
+
+  async create(kind: ResourceKind, object: JsonObject): Promise<JsonObject> {
+    const namespace = kind.namespaced ? metaText(object, 'namespace') : ''
+    return this.#registry.create(kind, namespace, incoming(object), callOf(MANAGER, false)).object
+  }
+
+  async update(kind: ResourceKind, object: JsonObject, subresource?: 'status'): Promise<JsonObject> {
+    const at = { namespace: metaText(object, 'namespace'), name: metaText(object, 'name') }
+    return this.#registry.update(kind, at, subresource ?? '', incoming(object), callOf(MANAGER, false)).object
+  }
+
+  async patch(
+    kind: ResourceKind,
+    at: ObjectName,
+    type: PatchType,
+    body: unknown,
+    options: PatchOptions,
+  ): Promise<JsonObject> {
+    const call = callOf(options.fieldManager, options.force === true)
+    return this.#registry.patch(kind, at, options.subresource ?? '', type, incoming(body), call).object
+  }
+
+  async delete(kind: ResourceKind, at: ObjectName): Promise<void> {
+    this.#registry.delete(kind, at, DELETE_NOW)
+  }
+
+  follow(kind: ResourceKind, namespace: string, events: FollowEvents): Following {
+    let stop: (() => void) | undefined
+    let stopped = false
+    // Not before the caller has what this returns.
+    queueMicrotask(() => {
+      if (stopped) return
+      const { store } = this.#registry
+      const { items, metadata } = this.#registry.list(kind, namespace, EVERYTHING)
+      events.onReplace(items)
+      events.onState(true, '')
+      if (stopped) return
+      stop = store.watch(resourceName(kind), namespace, Number(metadata['resourceVersion']), ({ type, object }) => {
+        if (!stopped) events.onChange(type, object)
+      })
+    })
+    return {
+      async stop() {
+        stopped = true
+        stop?.()
+      },
+    }
+  }
+}
+
+/** As if it had been sent: the caller's values may change later, and members that are undefined are none. */
+function incoming(object: unknown): Incoming {
+  const value: unknown = JSON.parse(JSON.stringify(object))
+  return { value, duplicates: [], strictErrors: [], text: '' }
+}
+
+function callOf(manager: string, force: boolean): WriteCall {
+  return { options: { dryRun: false, fieldValidation: 'Strict', manager, force }, warnings: [] }
+}
+
+function readSelector(text: string): ReturnType<typeof parseLabelSelector> {
+  try {
+    return parseLabelSelector(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) throw statusError('BadRequest', error.message)
+    throw error
+  }
+}

@@ -1,0 +1,57 @@
+// The wire format of protocol buffers (protobuf.dev/programming-guides/encoding), as much of it as OpenAPI v2 needs.
+// Defaults (0, false, '') are left out, as proto3 does.
+
+const VARINT = 0
+const FIXED64 = 1
+const LENGTH_DELIMITED = 2
+
+/** One message; its fields in the order of the calls. */
+export class ProtobufWriter {
+  readonly #chunks: Buffer[] = []
+
+  bool(field: number, value: boolean): void {
+    if (value) this.int64(field, 1)
+  }
+
+  /** @param value a whole number from 0 to Number.MAX_SAFE_INTEGER */
+  int64(field: number, value: number): void {
+    if (value !== 0) this.#chunks.push(varint(field * 8 + VARINT), varint(value))
+  }
+
+  double(field: number, value: number): void {
+    if (value === 0) return
+    const bytes = Buffer.alloc(8)
+    bytes.writeDoubleLE(value)
+    this.#chunks.push(varint(field * 8 + FIXED64), bytes)
+  }
+
+  string(field: number, value: string): void {
+    if (value !== '') this.bytes(field, Buffer.from(value))
+  }
+
+  /** Of a repeated field: '' is an element. */
+  element(field: number, value: string): void {
+    this.bytes(field, Buffer.from(value))
+  }
+
+  /** Bytes, or an embedded message. */
+  bytes(field: number, value: Buffer): void {
+    this.#chunks.push(varint(field * 8 + LENGTH_DELIMITED), varint(value.length), value)
+  }
+
+  finish(): Buffer {
+    return Buffer.concat(this.#chunks)
+  }
+}
+
+/** Seven bits a byte, the lowest first; the high bit says that more follow. */
+function varint(value: number): Buffer {
+  const bytes: number[] = []
+  let rest = value
+  while (rest >= 128) {
+    bytes.push((rest % 128) + 128)
+    rest = Math.floor(rest / 128)
+  }
+  bytes.push(rest)
+  return Buffer.from(bytes)
+}

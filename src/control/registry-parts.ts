@@ -1,0 +1,40 @@
+// What the registry is made of, and what every write carries.
+
+import type { ObjectName } from '../api/object-client.ts'
+import type { ObjectKey, ObjectStore } from '../api/object-store.ts'
+import type { PemChecks } from '../api/ports.ts'
+import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import type { WriteOptions } from './query-options.ts'
+import type { CurrentObjects } from './registry-current.ts'
+
+export interface RegistryParts {
+  readonly store: ObjectStore
+  readonly kinds: readonly ResourceKind[]
+  readonly pem: PemChecks
+  /** Wall clock, milliseconds. */
+  now(): number
+  /** A UUID, version 4. */
+  uuid(): string
+  /** In [0, 1). */
+  random(): number
+}
+
+/** What the parts of the registry share. */
+export interface RegistryContext extends RegistryParts {
+  readonly current: CurrentObjects
+}
+
+export interface WriteCall {
+  readonly options: WriteOptions
+  /** What the client is warned of is added here. */
+  readonly warnings: string[]
+}
+
+export interface Written {
+  readonly object: JsonObject
+  readonly created: boolean
+}
+
+export function keyOf(kind: ResourceKind, at: ObjectName): ObjectKey {
+  return { resource: resourceName(kind), namespace: kind.namespaced ? at.namespace : '', name: at.name }
+}

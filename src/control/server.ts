@@ -1,0 +1,193 @@
+// The embedded API server on the Stream seam: routes -> authenticate -> authorize -> registry -> answer. Start reading here.
+
+import type { Logger } from '../api/ports.ts'
+import { failure, StatusError, statusError } from '../api/status.ts'
+import type { HeaderList, Peer, RequestHandler, ResetReason, Stream, StreamEvents } from '../api/stream.ts'
+import type { UserInfo } from '../api/user.ts'
+import { warningValue } from '../core/warning.ts'
+import { type Answer, statusAnswer } from './answer.ts'
+import { type Attributes, type Authorizer, forbidden } from './authorize.ts'
+import { impersonate } from './impersonate.ts'
+import { BodyReader } from './read-body.ts'
+import { type ControlRequest, readRequest } from './read-request.ts'
+import { answerRequest, type Routed, type RouteParts, routeRequest } from './routes.ts'
+import { type WatchRequest, WatchStream } from './watch-stream.ts'
+
+export interface ControlParts extends RouteParts {
+  authenticate(peer: Peer, head: HeaderList): UserInfo | 'anonymous' | 'invalid'
+  readonly authorize: Authorizer
+  readonly log: Logger
+  /** In [0, 1). */
+  random(): number
+  /** A UUID, version 4: the Audit-ID of a request. */
+  uuid(): string
+}
+
+/** Serves requests; `endWatches` ends those that would go on for ever, each between two events. */
+export type ControlHandler = RequestHandler & { endWatches(): void }
+
+export function createControlHandler(parts: ControlParts): ControlHandler {
+  const watches = new Set<WatchStream>()
+  const handler: RequestHandler = (peer, stream, head, end) => {
+    const exchange = new ControlExchange(parts, watches, peer, stream)
+    exchange.begin(head, end)
+    return exchange
+  }
+  return Object.assign(handler, {
+    endWatches(): void {
+      for (const watch of [...watches]) watch.finish()
+    },
+  })
+}
+
+const BUG_MESSAGE =
+  'Internal error occurred: the request failed inside the server; its log has the details under this Audit-ID'
+/** Longer Audit-IDs of clients are not taken over (apiserver/pkg/audit). */
+const MAX_AUDIT_ID = 128
+
+class ControlExchange implements StreamEvents {
+  readonly #parts: ControlParts
+  readonly #watches: Set<WatchStream>
+  readonly #peer: Peer
+  readonly #stream: Stream
+  readonly #body = new BodyReader()
+  readonly #warnings: string[] = []
+  #auditId = ''
+  #isHead = false
+  #routed: Routed | undefined
+  #watch: WatchStream | undefined
+  #answered = false
+
+  constructor(parts: ControlParts, watches: Set<WatchStream>, peer: Peer, stream: Stream) {
+    this.#parts = parts
+    this.#watches = watches
+    this.#peer = peer
+    this.#stream = stream
+  }
+
+  begin(head: HeaderList, end: boolean): void {
+    this.#auditId = auditIdOf(head) ?? this.#parts.uuid()
+    this.#attempt(() => {
+      const request = readRequest(head)
+      if ('failure' in request)
+        throw statusError(request.code === 400 ? 'BadRequest' : 'InternalError', request.failure)
+      this.#isHead = request.method === 'HEAD'
+      const user = this.#admit(request)
+      this.#routed = routeRequest(this.#parts, request, user)
+      if (end) this.#serve(this.#routed)
+    })
+  }
+
+  onHeaders(): void {
+    // Of the client's side only.
+  }
+
+  onBody(chunk: Buffer, end: boolean): void {
+    if (chunk.length > 0) this.#stream.credit(chunk.length)
+    if (this.#answered) return
+    this.#attempt(() => {
+      this.#body.add(chunk)
+      if (end && this.#routed !== undefined) this.#serve(this.#routed)
+    })
+  }
+
+  onTrailers(): void {
+    if (this.#answered) return
+    this.#attempt(() => {
+      if (this.#routed !== undefined) this.#serve(this.#routed)
+    })
+  }
+
+  onDrained(): void {
+    this.#watch?.onDrained()
+  }
+
+  onReset(_reason: ResetReason): void {
+    this.#answered = true
+    this.#watch?.onReset()
+  }
+
+  /** Who asks, and whether he may. @throws {StatusError} 401, 403 */
+  #admit(request: ControlRequest): UserInfo | 'anonymous' {
+    const caller = this.#parts.authenticate(this.#peer, request.head)
+    if (caller === 'invalid') {
+      // A certificate that the handshake did not verify never will be on this connection.
+      if (this.#peer.certificate?.verified === false) this.#peer.drain()
+      throw statusError('Unauthorized', 'Unauthorized')
+    }
+    const user = impersonate(caller, request.head, this.#parts.authorize)
+    const attributes = attributesOf(request)
+    if (!this.#parts.authorize(user, attributes)) throw new StatusError(forbidden(user, attributes))
+    return user
+  }
+
+  #serve(routed: Routed): void {
+    const answer = answerRequest(this.#parts, routed, this.#body.bytes(), this.#warnings)
+    if ('body' in answer) this.#send(answer)
+    else this.#startWatch(answer)
+  }
+
+  #startWatch(request: WatchRequest): void {
+    const { registry, random } = this.#parts
+    this.#answered = true
+    const type = `application/${request.encoding.format}`
+    const headers: HeaderList = [':status', '200', 'content-type', type, 'cache-control', 'no-cache, private']
+    this.#stream.headers([...headers, ...this.#ownHeaders()], this.#isHead)
+    if (this.#isHead) return
+    const parts = { store: registry.store, now: () => registry.now(), random }
+    const watch = new WatchStream(parts, request, this.#stream, () => this.#watches.delete(watch))
+    this.#watch = watch
+    this.#watches.add(watch)
+    watch.start()
+  }
+
+  /** Errors that are answers, and those that are bugs. */
+  #attempt(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      if (!(error instanceof StatusError)) {
+        this.#parts.log.error('request failed inside the API server', { error, auditId: this.#auditId })
+      }
+      if (this.#answered) {
+        this.#watch?.onReset()
+        this.#stream.reset('internal')
+        return
+      }
+      this.#send(statusAnswer(error instanceof StatusError ? error.status : failure('InternalError', BUG_MESSAGE)))
+    }
+  }
+
+  #send(answer: Answer): void {
+    this.#answered = true
+    const empty = this.#isHead || answer.body.length === 0
+    const head: HeaderList = [':status', String(answer.code), ...answer.headers]
+    // RFC 9110 section 8.6: a 304 says nothing of a length that it has not.
+    if (answer.code !== 304) head.push('content-length', String(answer.body.length))
+    this.#stream.headers([...head, ...this.#ownHeaders()], empty)
+    if (!empty) this.#stream.body(answer.body, true)
+  }
+
+  #ownHeaders(): HeaderList {
+    const { registry } = this.#parts
+    const headers: HeaderList = ['date', new Date(registry.now()).toUTCString(), 'audit-id', this.#auditId]
+    for (const text of this.#warnings) headers.push('warning', warningValue(text))
+    return headers
+  }
+}
+
+function attributesOf({ info, method }: ControlRequest): Attributes {
+  if (!info.isResourceRequest) return { verb: method.toLowerCase(), path: info.path }
+  const { verb, apiGroup, resource, subresource, name } = info
+  // The namespace of a Namespace is itself, to kube-apiserver's RequestInfo.
+  const namespace = info.namespace
+  return { verb, group: apiGroup, resource, subresource, namespace, name }
+}
+
+function auditIdOf(head: HeaderList): string | undefined {
+  for (let i = 0; i + 1 < head.length; i += 2) {
+    const value = head[i + 1] ?? ''
+    if (head[i] === 'audit-id' && value !== '' && value.length <= MAX_AUDIT_ID) return value
+  }
+  return undefined
+}

@@ -1,0 +1,19 @@
+// Where the embedded control plane keeps what it writes, below --data-dir.
+
+import { join } from 'node:path'
+
+export interface ControlPaths {
+  /** CA, certificates, the key of tokens, admin.kubeconfig. */
+  readonly pki: string
+  /** SQLite. */
+  readonly store: string
+  /** What Secrets are encrypted with, unless --store-key-file names another. */
+  readonly storeKey: string
+  readonly caCertificate: string
+}
+
+export function controlPaths(dataDir: string): ControlPaths {
+  const dir = join(dataDir, 'control')
+  const pki = join(dir, 'pki')
+  return { pki, store: join(dir, 'objects.db'), storeKey: join(dir, 'store.key'), caCertificate: join(pki, 'ca.crt') }
+}

@@ -1,0 +1,110 @@
+// The embedded API server inside the test process: a real listener, a store in memory, a PKI of its own.
+
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ObjectStore } from '../../src/api/object-store.ts'
+import type { Logger } from '../../src/api/ports.ts'
+import { SCHEME } from '../../src/api/scheme.ts'
+import { createAuthenticator } from '../../src/control/authenticate.ts'
+import { createAuthorizer, roleBindings } from '../../src/control/authorize.ts'
+import { Registry } from '../../src/control/registry.ts'
+import { createControlHandler } from '../../src/control/server.ts'
+import { listenControl } from '../../src/io/control-listener.ts'
+import { ensureControlPki, issueControlCertificate } from '../../src/io/control-pki.ts'
+import { createTokenVerifier } from '../../src/io/control-tokens.ts'
+import { nodePemChecks } from '../../src/io/pem-checks.ts'
+import type { KeyPair } from '../../src/io/pki.ts'
+import { openSqliteStore } from '../../src/io/sqlite-store.ts'
+import { writeKubeconfig } from './kubeconfig.ts'
+
+export interface ControlOptions {
+  /** Revisions of history that the store keeps. Default: the store's own. */
+  readonly historyRevisions?: number
+  /** Wall clock, milliseconds. Default: the machine's. */
+  now?(): number
+}
+
+export interface TestControl {
+  readonly port: number
+  readonly server: string
+  readonly caPem: string
+  readonly dir: string
+  readonly store: ObjectStore
+  readonly registry: Registry
+  /** Of the groups portcullis:admins and portcullis:viewers. */
+  readonly admin: KeyPair
+  readonly viewer: KeyPair
+  /** Of the administrator. */
+  readonly kubeconfig: string
+  /** PEM of the key that signs tokens. */
+  readonly tokenKey: string
+  readonly errors: readonly { message: string; fields: Record<string, unknown> }[]
+  kubeconfigFor(user: { readonly cert?: KeyPair; readonly token?: string }): string
+  endWatches(): void
+  stop(): Promise<void>
+}
+
+export async function startControl(options: ControlOptions = {}): Promise<TestControl> {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-control-'))
+  const now = (): number => (options.now ?? Date.now)()
+  const pki = ensureControlPki(join(dir, 'pki'), ['127.0.0.1', 'localhost'])
+  const store = openSqliteStore({
+    file: ':memory:',
+    key: undefined,
+    now,
+    ...(options.historyRevisions !== undefined && { historyRevisions: options.historyRevisions }),
+  })
+  const random = Math.random
+  const registry = new Registry({ store, kinds: SCHEME, pem: nodePemChecks, now, uuid: randomUUID, random })
+  const errors: { message: string; fields: Record<string, unknown> }[] = []
+  const quiet = (): void => undefined
+  const log: Logger = {
+    debug: quiet,
+    info: quiet,
+    warn: quiet,
+    error: (message, fields = {}) => void errors.push({ message, fields }),
+  }
+  const bindings = roleBindings([], [])
+  const handler = createControlHandler({
+    registry,
+    bindings,
+    version: '0.0.0',
+    checks: [],
+    authenticate: createAuthenticator({ clientCAs: [pki.caPem], tokens: createTokenVerifier(pki.tokenKey), now }),
+    authorize: createAuthorizer(bindings),
+    log,
+    random,
+    uuid: randomUUID,
+  })
+  const serving = { cert: pki.servingCert, key: pki.servingKey }
+  const listener = await listenControl({ host: '127.0.0.1', port: 0, serving, clientCAs: [pki.caPem], handler })
+  const server = `https://127.0.0.1:${listener.port}`
+  let kubeconfigs = 0
+  const kubeconfigFor = (user: { readonly cert?: KeyPair; readonly token?: string }): string =>
+    writeKubeconfig(join(dir, `${kubeconfigs++}.kubeconfig`), { server, ca: pki.caPem, user })
+  const admin = issueControlCertificate(join(dir, 'pki'), { user: 'alice', groups: ['portcullis:admins'] })
+  const viewer = issueControlCertificate(join(dir, 'pki'), { user: 'bob', groups: ['portcullis:viewers'] })
+  return {
+    port: listener.port,
+    server,
+    caPem: pki.caPem,
+    dir,
+    store,
+    registry,
+    admin,
+    viewer,
+    kubeconfig: kubeconfigFor({ cert: admin }),
+    tokenKey: pki.tokenKey,
+    errors,
+    kubeconfigFor,
+    endWatches: () => handler.endWatches(),
+    async stop() {
+      handler.endWatches()
+      listener.close()
+      store.close()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
