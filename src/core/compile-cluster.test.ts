@@ -65,7 +65,7 @@ test('the smallest object gets every documented default', () => {
     healthCheck: { path: '/readyz', intervalMs: 5000, timeoutMs: 3000, healthyThreshold: 1, unhealthyThreshold: 2 },
     access: undefined,
     degrade: { mode: 'Off', reason: '', expiresAtMs: 0, expiresAt: '', exempt: [], shadow: false },
-    authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true },
+    authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true, revoked: undefined },
     closeWhenIdle: false,
   })
   const [{ rules, ...policy } = { rules: [] }] = policies
@@ -121,7 +121,7 @@ test('everything written is kept', () => {
   assert.deepEqual(cluster.client, client)
   const health = { path: '/livez', intervalMs: 1000, timeoutMs: 2000, healthyThreshold: 3, unhealthyThreshold: 4 }
   assert.deepEqual(cluster.healthCheck, health)
-  const authentication = { audiences: ['x'], successTtlMs: 0, failureTtlMs: 1000, anonymous: false }
+  const authentication = { audiences: ['x'], successTtlMs: 0, failureTtlMs: 1000, anonymous: false, revoked: undefined }
   assert.deepEqual(cluster.authentication, authentication)
   const expiresAtMs = Date.UTC(2030, 0)
   const degrade = {
@@ -182,17 +182,51 @@ test('limits: the kind is that of the local part', () => {
           perUser: true,
         },
         { name: 'slots', maxRequestsInflight: { max: 0 }, maxWatches: 3, shadow: true },
+        { name: 'all', strategy: 'globalAllocate', tokenBucket: bucket, globalTokenBucket: { qps: 50, burst: 100 } },
+        {
+          name: 'all-slots',
+          strategy: 'globalCount',
+          maxRequestsInflight: { max: 2 },
+          globalMaxRequestsInflight: { max: 9 },
+        },
+        { name: 'unasked', tokenBucket: bucket, globalTokenBucket: { qps: 50, burst: 100 } },
       ],
     },
     dispatchPolicies: [
       { rules: [], flowControlSchemaName: 'slots', strategy: 'Affinity', action: 'Deny', shadow: true, logMode: 'off' },
     ],
   })
-  const plain = { qps: 0, burst: 0, max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '' }
+  const plain = {
+    qps: 0,
+    burst: 0,
+    max: 0,
+    perUser: false,
+    maxWatches: 0,
+    shadow: false,
+    strategy: '',
+    shared: undefined,
+  }
   assert.deepEqual(schemas, [
     { ...plain, name: 'free', kind: 'exempt' },
     { ...plain, ...bucket, name: 'bucket', kind: 'tokenBucket', perUser: true, strategy: 'globalCount' },
     { ...plain, name: 'slots', kind: 'maxRequestsInflight', maxWatches: 3, shadow: true },
+    {
+      ...plain,
+      ...bucket,
+      name: 'all',
+      kind: 'tokenBucket',
+      strategy: 'globalAllocate',
+      shared: { qps: 50, burst: 100, max: 0 },
+    },
+    {
+      ...plain,
+      name: 'all-slots',
+      kind: 'maxRequestsInflight',
+      max: 2,
+      strategy: 'globalCount',
+      shared: { qps: 0, burst: 0, max: 9 },
+    },
+    { ...plain, ...bucket, name: 'unasked', kind: 'tokenBucket' },
   ])
   assert.deepEqual(policies, [
     { index: 0, rules: [], strategy: 'Affinity', endpoints: [0], schema: 2, logMode: 'off', deny: true, shadow: true },

@@ -18,7 +18,9 @@ import type {
   CompiledEndpoint,
   CompiledHealthCheck,
   CompiledSchema,
+  CompiledSharedLimit,
 } from './compiled-cluster.ts'
+import { compileRevocation } from './revocation.ts'
 
 const DEFAULT_WEIGHT = 100
 const DEFAULT_PORTS = { http: 80, https: 443 } as const
@@ -48,7 +50,7 @@ function compileEndpoint(server: UpstreamServer): CompiledEndpoint {
   }
 }
 
-/** A `global*` limit stands beside its local one; the local one is what this gateway falls back to. */
+/** A `global*` limit stands beside its local one, and a request needs both. */
 export function compileSchema(schema: FlowControlSchema): CompiledSchema {
   const { qps, burst } = schema.tokenBucket ?? { qps: 0, burst: 0 }
   const { max } = schema.maxRequestsInflight ?? { max: 0 }
@@ -62,7 +64,18 @@ export function compileSchema(schema: FlowControlSchema): CompiledSchema {
     maxWatches: schema.maxWatches ?? 0,
     shadow: schema.shadow ?? false,
     strategy: schema.strategy ?? '',
+    shared: sharedLimit(schema),
   }
+}
+
+/** What all replicas share; a limit of each user is never shared. */
+function sharedLimit(schema: FlowControlSchema): CompiledSharedLimit | undefined {
+  const { strategy, globalTokenBucket: bucket, globalMaxRequestsInflight: inflight } = schema
+  if ((strategy !== 'globalAllocate' && strategy !== 'globalCount') || schema.perUser === true) return undefined
+  const kind = kindOf(schema)
+  if (kind === 'tokenBucket' && bucket !== undefined) return { qps: bucket.qps, burst: bucket.burst, max: 0 }
+  if (kind === 'maxRequestsInflight' && inflight !== undefined) return { qps: 0, burst: 0, max: inflight.max }
+  return undefined
 }
 
 function kindOf(schema: FlowControlSchema): CompiledSchema['kind'] {
@@ -127,5 +140,6 @@ export function compileAuthentication(authentication: Authentication): CompiledA
     successTtlMs: (authentication.tokenSuccessTTLSeconds ?? 60) * SECOND_MS,
     failureTtlMs: (authentication.tokenFailureTTLSeconds ?? 10) * SECOND_MS,
     anonymous: authentication.anonymous ?? true,
+    revoked: compileRevocation(authentication.revoked ?? []),
   }
 }

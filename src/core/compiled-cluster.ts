@@ -63,8 +63,17 @@ export interface CompiledSchema {
   /** 0 = no cap. */
   readonly maxWatches: number
   readonly shadow: boolean
-  /** As declared: '', local, globalAllocate, globalCount. Kept for the limits shared by replicas. */
+  /** As declared: '', local, globalAllocate, globalCount. The two global ones mean the same here. */
   readonly strategy: string
+  /** What all replicas together may do, beside what each may; undefined = nothing is shared. */
+  readonly shared: CompiledSharedLimit | undefined
+}
+
+/** Of the kind of the schema: requests per second and burst, or requests running at once. */
+export interface CompiledSharedLimit {
+  readonly qps: number
+  readonly burst: number
+  readonly max: number
 }
 
 export interface CompiledAccessRule {
@@ -148,4 +157,13 @@ export interface CompiledAuthentication {
   readonly successTtlMs: number
   readonly failureTtlMs: number
   readonly anonymous: boolean
+  /** undefined = nobody is. */
+  readonly revoked: CompiledRevocation | undefined
+}
+
+/** Who is cut off. Hashes are SHA-256, lower-case hex. */
+export interface CompiledRevocation {
+  readonly users: ReadonlySet<string>
+  readonly certificates: ReadonlySet<string>
+  readonly tokens: ReadonlySet<string>
 }

@@ -32,7 +32,7 @@ function createFlowCell(memory: FlowMemory = createFlowMemory(1), index = 0, thr
 }
 
 const THREADS = 3
-const NONE = { qps: 0, burst: 0, max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '' }
+const NONE = { qps: 0, burst: 0, max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '', shared: undefined }
 
 function bucket(qps: number, burst: number): CompiledSchema {
   return { ...NONE, name: 'b', kind: 'tokenBucket', qps, burst }

@@ -6,6 +6,7 @@
 // thread, whose sum is compared with the limit: when a thread dies, emptying its column gives back exactly what it held.
 
 import type { CompiledSchema } from './compiled-cluster.ts'
+import { type GlobalAccount, missSlot, returnToAccount, slotsOf, takeFromAccount } from './global-account.ts'
 import { lock, openLockOf, tryLock, unlock } from './shared-lock.ts'
 
 /** Memory of many cells. Can be posted to a thread, which then sees the same cells. */
@@ -43,6 +44,8 @@ export class FlowCell {
   /** Whose cell the caller takes this to be; nothing is taken from it when it has become another one's. */
   keyLow = 0
   keyHigh = 0
+  /** Of a limit that replicas share: what this one may take of it. */
+  account: GlobalAccount | undefined = undefined
 
   constructor(memory: FlowMemory, index: number, thread: number) {
     this.words = memory.words
@@ -83,14 +86,15 @@ function wordsOfCell(columns: number): number {
 
 /**
  * Takes one request's share of the limit, or says no. `nowMs` is monotonic, and the same clock for all who share the
- * cell. What was taken of maxRequestsInflight is given back by `release`.
+ * cell. What was taken of maxRequestsInflight is given back by `release`. Where replicas share the limit, both that limit
+ * and the local one have to admit it.
  */
 export function tryAcquire(schema: CompiledSchema, cell: FlowCell, nowMs: number): boolean {
   switch (schema.kind) {
     case 'exempt':
       return true
     case 'maxRequestsInflight':
-      return increment(cell, cell.at + FIXED_WORDS, schema.max)
+      return takeSlot(schema, cell)
     case 'tokenBucket':
       return takeToken(schema, cell, nowMs)
   }
@@ -109,6 +113,7 @@ export function refund(schema: CompiledSchema, cell: FlowCell): void {
   }
   lockCell(cell)
   if (isOwn(cell)) write(cell, Math.min(read(cell, TOKENS) + 1, schema.burst), read(cell, SINCE))
+  if (schema.shared !== undefined && cell.account !== undefined) returnToAccount(cell.account)
   unlock(cell.words, cell.at)
 }
 
@@ -234,7 +239,9 @@ function takeTokenLocked(schema: CompiledSchema, cell: FlowCell, nowMs: number):
   const since = read(cell, SINCE)
   const elapsed = Math.max(0, Math.floor(nowMs * TICKS_PER_MS) - since)
   // One whole token, without a division: tokens + elapsed * qps / TICKS_PER_SECOND >= 1.
-  const taken = (1 - tokens) * TICKS_PER_SECOND <= elapsed * schema.qps
+  const enough = (1 - tokens) * TICKS_PER_SECOND <= elapsed * schema.qps
+  const { account } = cell
+  const taken = enough && (schema.shared === undefined || (account !== undefined && takeFromAccount(account)))
   if (taken) write(cell, tokens - 1, since)
   return taken
 }
@@ -283,6 +290,20 @@ function increment(cell: FlowCell, first: number, max: number): boolean {
   lockCell(cell)
   const admitted = isOwn(cell) && sum(cell, first) < max
   if (admitted) Atomics.add(cell.words, first + cell.thread, 1)
+  unlock(cell.words, cell.at)
+  return admitted
+}
+
+function takeSlot(schema: CompiledSchema, cell: FlowCell): boolean {
+  const first = cell.at + FIXED_WORDS
+  if (schema.shared === undefined) return increment(cell, first, schema.max)
+  const { account } = cell
+  if (account === undefined) return false
+  lockCell(cell)
+  const running = sum(cell, first)
+  const admitted = running < schema.max && running < slotsOf(account)
+  if (admitted) Atomics.add(cell.words, first + cell.thread, 1)
+  else if (running < schema.max) missSlot(account)
   unlock(cell.words, cell.at)
   return admitted
 }

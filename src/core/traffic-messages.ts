@@ -2,14 +2,21 @@
 
 import type { CompiledSchema } from './compiled-cluster.ts'
 
-export function tooManyRequestsMessage(cluster: string, schema: CompiledSchema): string {
-  const scope = schema.perUser ? ' for each user' : ''
-  return `too many requests for cluster "${cluster}": flow control "${schema.name}" allows ${schema.qps} a second${scope}, burst ${schema.burst}`
+/** @param byAll the limit is the one that all replicas share */
+export function tooManyRequestsMessage(cluster: string, schema: CompiledSchema, byAll = false): string {
+  const { qps, burst } = (byAll ? schema.shared : undefined) ?? schema
+  return `too many requests for cluster "${cluster}": flow control "${schema.name}" allows ${qps} a second${scopeOf(schema, byAll)}, burst ${burst}`
 }
 
-export function tooManyInFlightMessage(cluster: string, schema: CompiledSchema): string {
-  const scope = schema.perUser ? ' for each user' : ''
-  return `too many requests in flight for cluster "${cluster}": flow control "${schema.name}" allows ${schema.max} at once${scope}`
+/** @param byAll the limit is the one that all replicas share */
+export function tooManyInFlightMessage(cluster: string, schema: CompiledSchema, byAll = false): string {
+  const { max } = (byAll ? schema.shared : undefined) ?? schema
+  return `too many requests in flight for cluster "${cluster}": flow control "${schema.name}" allows ${max} at once${scopeOf(schema, byAll)}`
+}
+
+function scopeOf(schema: CompiledSchema, byAll: boolean): string {
+  if (byAll) return ' for all gateways together'
+  return schema.perUser ? ' for each user' : ''
 }
 
 export function tooManyWatchesMessage(cluster: string, schema: CompiledSchema): string {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CompiledSchema } from '../core/compiled-cluster.ts'
 import { closeWatch, release, tryAcquire, tryOpenWatch } from '../core/flow-control.ts'
+import { changeTokens } from '../core/global-fill.ts'
 import { FlowTable } from './flow-tables.ts'
 
 const NOW = 5000
@@ -19,6 +20,7 @@ function schema(part: Partial<CompiledSchema>): CompiledSchema {
     maxWatches: 0,
     shadow: false,
     strategy: '',
+    shared: undefined,
     ...part,
   }
 }
@@ -283,5 +285,48 @@ describe('description', () => {
       { schema: 'each', kind: 'tokenBucket', inFlight: 0, watches: 0, tokens: 2, users: 2, overflows: 0 },
       { schema: 'slots', kind: 'maxRequestsInflight', inFlight: 2, watches: 1, tokens: 0, users: 0, overflows: 0 },
     ])
+  })
+})
+
+describe('limits that replicas share', () => {
+  const shared = { qps: 100, burst: 100, max: 0 }
+
+  it('have one account for all threads, which outlives changes', () => {
+    const [before, after] = [schema({}), schema({ shared })]
+    const flows = table(before)
+    assert.deepEqual(flows.shared(), [])
+    flows.update([after], NOW)
+    const [flow] = flows.shared()
+    assert.ok(flow)
+    const thread = new FlowTable({ thread: 0, threads: 1, seed: [1, 2] })
+    thread.update([after], NOW, flows.shares())
+    assert.equal(take(thread, after, 'a', 3), 0)
+    changeTokens(flow.cell, flow.account, 2)
+    assert.equal(take(thread, after, 'a', 3), 2)
+    const later = schema({ shared: { ...shared, qps: 50 } })
+    flows.update([later], NOW)
+    thread.update([later], NOW, flows.shares())
+    assert.equal(flows.shared()[0]?.account, flow.account)
+    changeTokens(flow.cell, flow.account, 1)
+    assert.equal(take(thread, later, 'a', 3), 1)
+  })
+
+  it('reach a thread that knew the limit before it was shared', () => {
+    const [before, after] = [schema({}), schema({ shared })]
+    const flows = table(before)
+    const thread = new FlowTable({ thread: 0, threads: 1, seed: [1, 2] })
+    thread.update([before], NOW, flows.shares())
+    flows.update([after], NOW)
+    thread.update([after], NOW, flows.shares())
+    const [flow] = flows.shared()
+    assert.ok(flow)
+    changeTokens(flow.cell, flow.account, 2)
+    assert.equal(take(thread, after, 'a', 3), 2)
+    // No longer shared: the account does not count.
+    const alone = schema({})
+    flows.update([alone], NOW)
+    thread.update([alone], NOW, flows.shares())
+    assert.deepEqual(flows.shared(), [])
+    assert.equal(take(thread, alone, 'a', 3), 3)
   })
 })

@@ -16,6 +16,7 @@ import {
   tryOpenWatch,
 } from '../core/flow-control.ts'
 import { createUserMemory, UserCells } from '../core/flow-users.ts'
+import { createGlobalAccount, type GlobalAccount } from '../core/global-account.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 /** One schema as it stands. */
@@ -44,6 +45,15 @@ export interface FlowShare {
   readonly memory: FlowMemory
   /** Once the limit has been per user. */
   readonly users: FlowMemory | undefined
+  /** Once the limit has been shared by replicas. */
+  readonly account: GlobalAccount | undefined
+}
+
+/** A limit that replicas share, as this one counts in it. */
+export interface SharedFlow {
+  readonly schema: CompiledSchema
+  readonly cell: FlowCell
+  readonly account: GlobalAccount
 }
 
 interface Entry {
@@ -113,6 +123,7 @@ export class FlowTable {
       if (share === undefined) changeLimit(entry, schema, nowMs)
       entry.schema = schema
       if (schema.perUser && entry.users === undefined) this.#addUsers(entry, share?.users)
+      if (schema.shared !== undefined) this.#addAccount(entry, share?.account)
       this.#bySchema.set(schema, entry)
       return entry
     })
@@ -131,6 +142,13 @@ export class FlowTable {
     }
   }
 
+  /** The limits in force that replicas share. */
+  shared(): readonly SharedFlow[] {
+    return this.#entries.flatMap(({ schema, cell }) => {
+      return schema.shared === undefined || cell.account === undefined ? [] : [{ schema, cell, account: cell.account }]
+    })
+  }
+
   describe(nowMs: number): readonly FlowDescription[] {
     return this.#entries.map((entry) => describeEntry(entry, nowMs))
   }
@@ -143,11 +161,20 @@ export class FlowTable {
       id: this.#nextId++,
       memory: createFlowMemory(1, threads),
       users: undefined,
+      account: undefined,
     }
     const entry: Entry = { schema, share, cell: new FlowCell(share.memory, 0, thread), users: undefined }
     if (schema.perUser) this.#addUsers(entry, share.users)
+    if (schema.shared !== undefined) this.#addAccount(entry, share.account)
     this.#bySchema.set(schema, entry)
     return entry
+  }
+
+  #addAccount(entry: Entry, given: GlobalAccount | undefined): void {
+    if (entry.cell.account !== undefined) return
+    const account = given ?? createGlobalAccount()
+    entry.share = { ...entry.share, account }
+    entry.cell.account = account
   }
 
   #addUsers(entry: Entry, given: FlowMemory | undefined): UserCells {

@@ -2,11 +2,13 @@
 
 import type { CompiledSchema } from '../../core/compiled-cluster.ts'
 import { refund, retryAfterSeconds } from '../../core/flow-control.ts'
+import { refusedByAll } from '../../core/global-fill.ts'
 import { type Refusal, type RefusalCause, refuse } from '../../core/refusal.ts'
 import { tooManyInFlightMessage, tooManyRequestsMessage, tooManyWatchesMessage } from '../../core/traffic-messages.ts'
 import type { AdmissionRequest, Filter } from './filter.ts'
 
 const WATCH_RETRY_SECONDS = 1
+const SHARED_RETRY_SECONDS = 1
 
 export const flowControl: Filter = {
   name: 'flow-control',
@@ -20,16 +22,7 @@ function check(request: AdmissionRequest): Refusal | undefined {
   if (schema === undefined || (schema.kind === 'exempt' && schema.maxWatches === 0)) return undefined
   const rule = schema.name
   const cell = live.flows.tryAcquire(schema, user.name, monotonicMs)
-  if (cell === undefined) {
-    const causes = causesOf(schema, policy.schema)
-    if (schema.kind === 'tokenBucket') {
-      const seconds = retryAfterSeconds(schema, live.flows.cellFor(schema, user.name, monotonicMs), monotonicMs)
-      const message = tooManyRequestsMessage(cluster.name, schema)
-      return refuse('rate-limited', message, { rule, causes, retryAfterSeconds: seconds })
-    }
-    const message = tooManyInFlightMessage(cluster.name, schema)
-    return refuse('too-many-in-flight', message, { rule, causes, retryAfterSeconds: 1 })
-  }
+  if (cell === undefined) return refuseOver(request, schema)
   const inFlight = schema.kind === 'maxRequestsInflight'
   const watch = request.isWatch && schema.maxWatches > 0
   const counted = watch ? live.flows.tryOpenWatch(schema, cell, user.name, monotonicMs) : cell
@@ -42,6 +35,21 @@ function check(request: AdmissionRequest): Refusal | undefined {
   const token = schema.kind === 'tokenBucket'
   if (inFlight || token || watch) request.held = { schema, cell: counted, inFlight, token, watch }
   return undefined
+}
+
+function refuseOver({ cluster, live, policy, user, monotonicMs }: AdmissionRequest, schema: CompiledSchema): Refusal {
+  const rule = schema.name
+  const causes = causesOf(schema, policy.schema)
+  const cell = live.flows.cellFor(schema, user.name, monotonicMs)
+  const byAll = refusedByAll(schema, cell)
+  if (schema.kind === 'tokenBucket') {
+    // When replicas leave the next token to this one is not known here.
+    const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, cell, monotonicMs)
+    const message = tooManyRequestsMessage(cluster.name, schema, byAll)
+    return refuse('rate-limited', message, { rule, causes, retryAfterSeconds: seconds })
+  }
+  const message = tooManyInFlightMessage(cluster.name, schema, byAll)
+  return refuse('too-many-in-flight', message, { rule, causes, retryAfterSeconds: 1 })
 }
 
 /** Which limit it was, for programs; the message says it to people. */

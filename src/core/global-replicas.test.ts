@@ -1,0 +1,53 @@
+// Who shares a limit: parts sum up to it, and nobody takes more than its part before the others are known to be back.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { ReplicaView, wholePart } from './global-replicas.ts'
+
+const at = (heardMs: number, ...ids: string[]): { id: string; heardMs: number }[] => ids.map((id) => ({ id, heardMs }))
+
+test('whole parts sum up to the limit, and differ by one at most', () => {
+  fc.assert(
+    fc.property(fc.nat(10_000), fc.integer({ min: 1, max: 50 }), (total, replicas) => {
+      const parts = Array.from({ length: replicas }, (_, rank) => wholePart(total, { replicas, rank }))
+      assert.equal(
+        parts.reduce((sum, part) => sum + part, 0),
+        total,
+      )
+      assert.ok(Math.max(...parts) - Math.min(...parts) <= 1)
+    }),
+  )
+})
+
+test('nobody heard of yet: as many as were expected', () => {
+  const view = new ReplicaView('a', 3)
+  assert.deepEqual([view.mode, view.part], ['parted', { replicas: 3, rank: 0 }])
+  view.heard(at(1, 'b', 'a'), 1, 100)
+  assert.deepEqual([view.mode, view.part], ['shared', { replicas: 2, rank: 0 }])
+})
+
+test('Redis lost: the parts are those of the last that was heard', () => {
+  const view = new ReplicaView('b', 1)
+  view.heard(at(1, 'c', 'b', 'a'), 1, 100)
+  view.lost()
+  assert.deepEqual([view.mode, view.part], ['parted', { replicas: 3, rank: 1 }])
+})
+
+test('back, it keeps to its part until all have spoken since, or are given up', () => {
+  const view = new ReplicaView('a', 1)
+  view.heard(at(1, 'a', 'b', 'c'), 1, 100)
+  view.lost()
+  // What b and c said before it was back proves nothing.
+  view.heard([...at(1000, 'a'), ...at(900, 'b', 'c')], 1000, 1100)
+  assert.deepEqual([view.mode, view.part.replicas], ['returning', 3])
+  view.heard([...at(1250, 'a', 'b'), ...at(900, 'c')], 1250, 1350)
+  assert.equal(view.mode, 'returning')
+  view.heard(at(1500, 'a', 'b', 'c'), 1500, 1600)
+  assert.equal(view.mode, 'shared')
+  view.lost()
+  view.heard(at(9000, 'a'), 9000, 9100)
+  assert.equal(view.mode, 'returning')
+  view.heard(at(13_000, 'a'), 13_000, 13_100)
+  assert.deepEqual([view.mode, view.members], ['shared', ['a']])
+})

@@ -1,0 +1,98 @@
+// How many requests of a limit on requests in flight that all replicas share this one may run. Pure: the clock is an
+// argument.
+//
+// Redis keeps a lease for each replica: so many slots, until a time. The leases never sum up to more than the limit, but
+// where requests ran already when the limit was lowered, or Redis came back without memory. A replica holds what
+// its requests use and a part of what is free, so that requests wait for nobody, and gives up its spare slots when
+// there are few. It uses fewer first and tells Redis then; it asks for more first and uses them then.
+
+import { type Part, type SharingMode, wholePart } from './global-replicas.ts'
+
+/** Slots of a replica that Redis has not heard of for so long are free: it has crashed. */
+export const LEASE_MS = 5_000
+/** A lease that stays as it is is renewed so often. */
+const RENEW_MS = 500
+/** A replica that has more than its part gives up this much of it at a time to one that has less and lacks slots. */
+const YIELD = 0.1
+/** So much of its slots a replica may have too many before it says so. */
+const HOARD = 0.125
+
+/** What Redis says of a limit. */
+export interface LeaseAnswer {
+  /** Slots of this replica. */
+  readonly slots: number
+  /** Of the others together. */
+  readonly others: number
+  /** How many of the others refused requests lately and have less than their part. */
+  readonly lacking: number
+}
+
+export class SlotShare {
+  max: number
+  /** Slots that Redis last granted; -1 = none has been asked for. */
+  #granted = -1
+  #free = 0
+  #othersLack = 0
+  #grantedMs = Number.NEGATIVE_INFINITY
+  #missed: number
+  /** Whether requests were refused for want of slots, lately. */
+  #lackedMs = Number.NEGATIVE_INFINITY
+
+  constructor(max: number, missed: number) {
+    this.max = max
+    this.#missed = missed
+  }
+
+  observe(missed: number, nowMs: number): void {
+    if (missed !== this.#missed) this.#lackedMs = nowMs
+    this.#missed = missed
+  }
+
+  /** With Redis away: its part, but while others may count on the lease of before, no more than that. */
+  parted(part: Part, nowMs: number): number {
+    const own = wholePart(this.max, part)
+    return this.#granted >= 0 && nowMs - this.#grantedMs < LEASE_MS ? Math.min(own, this.#granted) : own
+  }
+
+  /** How many slots it should have, with `running` in use. */
+  target(running: number, mode: SharingMode, part: Part, nowMs: number): number {
+    const own = wholePart(this.max, part)
+    if (this.#granted < 0) return Math.max(running, own)
+    const spare = Math.max(0, this.#granted - running)
+    const lacks = this.lacks(nowMs)
+    // Some, as long as there is one; none, when there is none: the others need theirs.
+    const ahead = (this.#free + spare) / (part.replicas + 1)
+    let target = running + (this.#free > 0 || lacks ? Math.max(1, Math.ceil(ahead)) : Math.floor(ahead))
+    if (this.#yields(own)) {
+      target = Math.min(target, Math.max(own, Math.floor(this.#granted * (1 - YIELD))))
+    }
+    if (mode === 'returning') target = Math.min(target, own)
+    return Math.min(target, this.max)
+  }
+
+  lacks(nowMs: number): boolean {
+    return nowMs - this.#lackedMs < RENEW_MS
+  }
+
+  #yields(own: number): boolean {
+    return this.#othersLack > 0 && this.#granted > own
+  }
+
+  /** Whether Redis is to be asked for `target` now: for more, for much less, or again. */
+  isDue(target: number, part: Part, nowMs: number): boolean {
+    if (target > this.#granted || nowMs - this.#grantedMs >= RENEW_MS) return true
+    if (this.#yields(wholePart(this.max, part))) return target < this.#granted
+    return this.#granted - target > this.#granted * HOARD
+  }
+
+  answered({ slots, others, lacking }: LeaseAnswer, nowMs: number): void {
+    this.#granted = slots
+    this.#free = Math.max(0, this.max - slots - others)
+    this.#othersLack = lacking
+    this.#grantedMs = nowMs
+  }
+
+  get granted(): number {
+    return Math.max(0, this.#granted)
+  }
+}
