@@ -3,8 +3,13 @@
 import { Command, Option } from 'commander'
 import { certsClient, certsInit } from './certs.ts'
 import { check } from './check.ts'
+import { backupControlStore, printControlKubeconfig } from './control.ts'
+import { degrade } from './degrade.ts'
 import { explain } from './explain.ts'
+import { importKubeconfig } from './import-kubeconfig.ts'
+import { importKubeGateway } from './import-kubegateway.ts'
 import { kubeconfig } from './kubeconfig.ts'
+import { revoke } from './revoke.ts'
 
 /** A setting of the gateway as a flag. */
 export interface FlagSetting {
@@ -27,7 +32,13 @@ export interface ProgramParts {
   readonly now: () => number
   /** Each resolves with the exit code. */
   serve(flags: Record<string, unknown>): Promise<number>
-  demo(options: { real: boolean; listen: string; adminListen: string; dir: string }): Promise<number>
+  demo(options: {
+    real: boolean
+    listen: string
+    adminListen: string
+    controlListen: string
+    dir: string
+  }): Promise<number>
 }
 
 /** Runs one command line; resolves with the exit code. */
@@ -45,12 +56,16 @@ export async function runProgram(argv: readonly string[], parts: ProgramParts): 
   addServe(program, parts, done)
   addInspection(program, parts, done)
   addCredentials(program, parts, done)
+  addSwitches(program, parts, done)
+  addImport(program, parts, done)
+  addControl(program, parts, done)
   program
     .command('demo')
     .description('a gateway in front of two small clusters in this process, with things to try')
     .option('--real', 'in front of real kube-apiservers (built on first use; needs Go)', false)
     .option('--listen <host:port>', 'address of the gateway', '127.0.0.1:8443')
     .option('--admin-listen <host:port>', 'address of its admin listener', '127.0.0.1:9090')
+    .option('--control-listen <host:port>', 'address of its own API server', '127.0.0.1:9443')
     .option('--dir <dir>', 'where its files go, made anew', '.portcullis/demo')
     .action((options) => done(parts.demo(options)))
   try {
@@ -61,6 +76,80 @@ export async function runProgram(argv: readonly string[], parts: ProgramParts): 
     return exit
   }
   return code
+}
+
+/** Options of every command that speaks to the API server of the objects. */
+function forControlPlane(command: Command): Command {
+  return command
+    .option('--kubeconfig <file>', 'of the API server that holds the objects; default: as kubectl')
+    .option('--context <name>', "context in it; default: the kubeconfig's own")
+}
+
+function addSwitches(program: Command, { out, err, now }: ProgramParts, done: Done): void {
+  forControlPlane(program.command('degrade'))
+    .description('the degrade switch of a cluster: throw it, or see where it is in force')
+    .argument('<cluster>', 'metadata.name of the UpstreamCluster')
+    .option('--mode <mode>', 'Off, ReadOnly, HeartbeatsOnly or Freeze')
+    .option('--reason <text>', 'shown in every refusal; needed with every mode but Off')
+    .option('--ttl <duration>', 'the mode ends by itself after this time')
+    .option('--status', 'wait until every replica and thread has it in force, and list them', false)
+    .option('--timeout <duration>', 'how long to wait', '30s')
+    .action((cluster: string, options) => done(degrade({ ...options, cluster, now, out, err })))
+  forControlPlane(program.command('revoke'))
+    .description('refuse a certificate, a token or a user from now on, and cut off what runs for it')
+    .argument('[cluster]', 'metadata.name of the UpstreamCluster')
+    .option('--all', 'in every cluster', false)
+    .option('--user <user>', 'user name')
+    .option('--certificate <file>', 'client certificate, PEM')
+    .option('--token-file <file>', 'bearer token')
+    .option('--reason <text>', 'kept with the revocation')
+    .option('--timeout <duration>', 'how long to wait until it is in force everywhere', '30s')
+    .action((cluster: string | undefined, { certificate, ...options }) => {
+      const optional = {
+        ...(cluster === undefined ? {} : { cluster }),
+        ...(certificate && { certificateFile: certificate }),
+      }
+      return done(revoke({ ...options, ...optional, now, out, err }))
+    })
+}
+
+function addImport(program: Command, { out, err }: ProgramParts, done: Done): void {
+  const command = program.command('import').description('make UpstreamClusters of what there is')
+  forControlPlane(command.command('kubegateway'))
+    .description('the UpstreamClusters of a KubeGateway control plane, with a remark on everything that differs')
+    .option('--dir <dir>', 'write a file for each there; default: to standard output')
+    .action((options) => done(importKubeGateway({ ...options, out, err })))
+  command
+    .command('kubeconfig')
+    .description('an UpstreamCluster and a Secret for each context')
+    .argument('<file>', 'kubeconfig')
+    .option('--namespace <namespace>', 'of the Secrets', 'portcullis-system')
+    .option('--dir <dir>', 'write a file for each there; default: to standard output')
+    .action((file: string, options) => done(importKubeconfig({ ...options, file, out, err })))
+}
+
+function addControl(program: Command, { out, err, now }: ProgramParts, done: Done): void {
+  const control = program.command('control').description("the gateway's own API server (--source embedded)")
+  control
+    .command('kubeconfig')
+    .description('print a kubeconfig for it, with a new credential')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .requiredOption('--user <user>', 'user name')
+    .option('--group <group>', 'portcullis:admins, portcullis:viewers or others; may be repeated', collect, [])
+    .option('--server <url>', 'how it is reached', 'https://localhost:9443')
+    .option('--token-ttl <duration>', 'a token that is valid for so long, instead of a client certificate')
+    .option('--days <days>', 'validity of the client certificate', Number)
+    .action((options) => {
+      const { dataDir, user, group: groups, server, tokenTtl, days } = options
+      const optional = { ...(tokenTtl === undefined ? {} : { tokenTtl }), ...(days === undefined ? {} : { days }) }
+      return done(printControlKubeconfig({ dataDir, user, groups, server, ...optional, now, out, err }))
+    })
+  control
+    .command('backup')
+    .description('copy its store, also while the gateway runs')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .argument('<file>', 'the copy; must not exist')
+    .action((file, { dataDir }) => done(backupControlStore({ dataDir, file, out, err })))
 }
 
 type Done = (result: Promise<number> | number) => Promise<void>

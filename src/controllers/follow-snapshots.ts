@@ -1,5 +1,5 @@
 // In a gateway thread: puts the snapshots of the main thread in force, at once for new requests, and ends what ran on
-// endpoints and clusters that are gone.
+// endpoints and clusters that are gone, or for somebody who is revoked.
 
 import type { Clock } from '../api/ports.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
@@ -44,6 +44,7 @@ export function createSnapshotFollower(parts: FollowerParts): SnapshotFollower {
       for (const name of removed) upstreams.remove(name)
       for (const cluster of compiled) upstreams.update(cluster)
       endOrphans(parts, before, endpointsOf(clusters, names))
+      endRevoked(parts, compiled)
       return compiled
     },
   }
@@ -63,6 +64,13 @@ function endpointsOf(clusters: ClusterTable, names: readonly string[]): Set<stri
     for (const { url } of clusters.get(name)?.compiled.endpoints ?? []) all.add(`${name} ${url}`)
   }
   return all
+}
+
+/** Not only after a revocation: a change of the cluster is rare, and this is a look at what runs. */
+function endRevoked({ running }: FollowerParts, changed: readonly CompiledCluster[]): void {
+  for (const { name, authentication } of changed) {
+    if (authentication.revoked !== undefined) running.cutRevoked(name, authentication.revoked)
+  }
 }
 
 /** Watches and upgraded connections on a removed endpoint end, spread over the drain time; short requests finish by themselves. */

@@ -1,6 +1,6 @@
 // Desired objects -> state in force: compiles what changed and hands it to the gateway threads (follow-snapshots.ts).
 
-import type { Clock, Logger, SourceChange } from '../api/ports.ts'
+import type { Clock, Logger, Problem, SourceChange } from '../api/ports.ts'
 import { compileCluster } from '../core/compile-cluster.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import type { TlsContexts } from '../io/tls-contexts.ts'
@@ -22,6 +22,8 @@ export interface CompiledChange {
   readonly removed: readonly string[]
   /** What the source delivered. */
   readonly source: SourceChange
+  /** Clusters whose newest version could not be compiled, and why: their last good one stays in force. */
+  readonly failures: ReadonlyMap<string, Problem>
 }
 
 export interface UpstreamClustersParts {
@@ -37,12 +39,14 @@ export interface UpstreamClustersParts {
 /** Returns what a source calls on every change. */
 export function createUpstreamClustersController(parts: UpstreamClustersParts): (change: SourceChange) => void {
   const { clusters, upstreams, contexts, probes, clock, log } = parts
+  const failures = new Map<string, Problem>()
   return (source) => {
     const changed: CompiledCluster[] = []
     const removed: string[] = []
     for (const name of source.changed ?? namesIn(source, clusters)) {
       const resolved = source.clusters.get(name)
       const current = clusters.get(name)?.compiled
+      failures.delete(name)
       if (resolved === undefined) {
         if (current !== undefined) removed.push(name)
         continue
@@ -56,6 +60,7 @@ export function createUpstreamClustersController(parts: UpstreamClustersParts): 
       } catch (error) {
         // What slipped through validation must not take the other clusters along: what was in force stays.
         log.error('cluster cannot be compiled', { cluster: name, error })
+        failures.set(name, failureOf(name, error))
       }
     }
     clusters.change(changed, removed, clock.monotonic())
@@ -67,8 +72,14 @@ export function createUpstreamClustersController(parts: UpstreamClustersParts): 
       log.info('cluster applied', { cluster: name, revision, generation: clusters.generation })
     }
     probes.change(changed, removed)
-    parts.events.compiled({ changed, removed, source })
+    parts.events.compiled({ changed, removed, source, failures })
   }
+}
+
+function failureOf(cluster: string, error: unknown): Problem {
+  const message = `cannot be put in force: ${error instanceof Error ? error.message : String(error)}`
+  const fix = 'the log of the gateway says more; correct the object'
+  return { file: '', line: 0, path: 'spec', message, fix, severity: 'error', cluster }
 }
 
 /** Where the source does not say what has changed: anything may have. */

@@ -13,6 +13,7 @@ import { matchPolicy } from './match-policy.ts'
 import { REFUSAL_TABLE, type RefusalReason } from './refusal.ts'
 import { accessDeniedMessage, noPolicyMessage, policyDeniedMessage, unknownClusterMessage } from './refusal-messages.ts'
 import { parseRequestInfo, type RequestInfo } from './request-info.ts'
+import { revokedUserMessage } from './revocation.ts'
 import { noEndpointMessage, tooManyInFlightMessage } from './traffic-messages.ts'
 
 export interface ExplainInput {
@@ -80,6 +81,10 @@ export function explainRequest(index: ClusterIndex, input: ExplainInput, nowMs: 
   const user = assumeUser(input.user ?? '', input.groups)
   if (user.name === ANONYMOUS_USER && !cluster.authentication.anonymous) {
     return refused(output, 'unauthorized', 'Unauthorized')
+  }
+  const { revoked } = cluster.authentication
+  if (revoked?.users.has(user.name) === true) {
+    return refused(output, 'revoked', `Unauthorized: ${revokedUserMessage(user.name)}`)
   }
   const userAgent = input.userAgent ?? ''
   const matched = matchPolicy(cluster.policies, info, user, userAgent)

@@ -9,6 +9,7 @@ export type RefusalReason =
   | 'unknown-cluster'
   | 'misdirected'
   | 'unauthorized'
+  | 'revoked'
   | 'authentication-unavailable'
   | 'impersonation-invalid'
   | 'impersonation-forbidden'
@@ -68,6 +69,7 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'unknown-cluster': { code: 404, statusReason: 'NotFound', retryAfter: false },
   misdirected: { code: 421, statusReason: 'MisdirectedRequest', retryAfter: false },
   unauthorized: { code: 401, statusReason: 'Unauthorized', retryAfter: false },
+  revoked: { code: 401, statusReason: 'Unauthorized', retryAfter: false },
   'authentication-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   'impersonation-invalid': { code: 400, statusReason: 'BadRequest', retryAfter: false },
   'impersonation-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
@@ -115,7 +117,8 @@ export function refusalStatus(refusal: Refusal, isEvents = false): object {
     apiVersion: 'v1',
     metadata: {},
     status: 'Failure',
-    // A 401 says no more, whatever was wrong with the credential (apiserver/pkg/endpoints/filters/authentication.go).
+    // A 401 says no more, whatever was wrong with the credential (apiserver/pkg/endpoints/filters/authentication.go). That it is
+    // revoked is ours to say: who has it should ask why, and not try again.
     message: refusal.refused === 'unauthorized' ? 'Unauthorized' : refusal.message,
     reason: row.statusReason,
     ...(Object.keys(details).length > 0 ? { details } : {}),

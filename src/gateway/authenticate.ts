@@ -3,16 +3,18 @@
 
 import type { Peer } from '../api/stream.ts'
 import { ANONYMOUS } from '../api/user.ts'
-import type { CompiledCluster } from '../core/compiled-cluster.ts'
+import type { CompiledCluster, CompiledRevocation } from '../core/compiled-cluster.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
+import { CERTIFICATE_REVOKED, hasAny, TOKEN_REVOKED } from '../core/revocation.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../core/user-from-cert.ts'
 import { type BearerToken, readBearerToken } from '../core/websocket-token.ts'
+import { certificateHashes, tokenHashes } from '../io/credential-hashes.ts'
 import { KnownSecret } from '../io/known-secret.ts'
 import type { TokenVerdict } from '../io/token-review.ts'
 import { verifyClientCertificate } from '../io/x509-chain.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import type { Exchange } from './exchange.ts'
-import { type Authenticated, authenticated } from './identity.ts'
+import { type Authenticated, authenticated, refuseRevokedPart } from './identity.ts'
 import { reviewCall } from './kube-review.ts'
 
 /** What the certificate of a connection is worth to one cluster. */
@@ -21,6 +23,8 @@ interface RememberedCertificate {
   readonly clientCA: string
   readonly notAfterMs: number
   readonly outcome: Authenticated | Refusal | undefined
+  /** What it is recognised by when it is revoked; none when it is not valid anyway. */
+  readonly hashes: readonly string[]
 }
 
 /** The last token of a connection that was good. */
@@ -41,7 +45,9 @@ const TOKEN_MEMO = ':token'
 const UNAUTHORIZED = 'Unauthorized'
 const NEVER = Number.POSITIVE_INFINITY
 
-/** A promise only where a token has to be asked for. */
+/**
+ * A promise only where a token has to be asked for. Whether the user is revoked is asked afterwards (refuseRevoked).
+ */
 export function authenticate(
   exchange: Exchange,
   live: LiveCluster,
@@ -49,7 +55,9 @@ export function authenticate(
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
   const { peer, head } = exchange
   const byCertificate = peer.certificate === undefined ? undefined : fromCertificate(peer, cluster, exchange.nowMs)
-  if (byCertificate !== undefined && !isRefusal(byCertificate)) return byCertificate
+  if (byCertificate !== undefined && (!isRefusal(byCertificate) || byCertificate.refused === 'revoked')) {
+    return byCertificate
+  }
   // Without either field there is no token, whatever else there is.
   if (head.authorization !== undefined || head.upgrade !== '') {
     const remembered = fromMemory(exchange, live, cluster)
@@ -65,12 +73,15 @@ export function authenticate(
 
 /** undefined = a certificate without a user name has no opinion. */
 function fromCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): Authenticated | Refusal | undefined {
-  const known = peer.memo.get(cluster.name) as RememberedCertificate | undefined
-  if (known !== undefined && known.clientCA === cluster.serving.clientCA && known.notAfterMs > nowMs)
-    return known.outcome
-  const fresh = checkCertificate(peer, cluster, nowMs)
-  peer.memo.set(cluster.name, fresh)
-  return fresh.outcome
+  let known = peer.memo.get(cluster.name) as RememberedCertificate | undefined
+  if (known === undefined || known.clientCA !== cluster.serving.clientCA || known.notAfterMs <= nowMs) {
+    known = checkCertificate(peer, cluster, nowMs)
+    peer.memo.set(cluster.name, known)
+  }
+  const { revoked } = cluster.authentication
+  // One that names nobody is refused, too: a revoked certificate is not the same as none.
+  if (revoked !== undefined && hasAny(revoked.certificates, known.hashes)) return refuseRevokedPart(CERTIFICATE_REVOKED)
+  return known.outcome
 }
 
 function checkCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): RememberedCertificate {
@@ -79,14 +90,18 @@ function checkCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): 
     clientCA,
     notAfterMs,
     outcome: refuse('unauthorized', UNAUTHORIZED),
+    hashes: [],
   })
-  if (peer.certificate === undefined) return refused(NEVER)
+  const leaf = peer.certificate?.chain[0]
+  if (peer.certificate === undefined || leaf === undefined) return refused(NEVER)
   const verified = verifyClientCertificate(peer.certificate, clientCA, nowMs)
   if ('error' in verified) return refused(NEVER)
+  const { notAfterMs } = verified
   const user = userFromCertificate(verified.subject, verified.sha256)
-  if (user === undefined) return { clientCA, notAfterMs: verified.notAfterMs, outcome: undefined }
-  if ('error' in user) return refused(verified.notAfterMs)
-  return { clientCA, notAfterMs: verified.notAfterMs, outcome: authenticated(user, 'x509') }
+  const hashes = certificateHashes(leaf)
+  if (user === undefined) return { clientCA, notAfterMs, outcome: undefined, hashes }
+  if ('error' in user) return refused(notAfterMs)
+  return { clientCA, notAfterMs, outcome: authenticated(user, 'x509', hashes), hashes }
 }
 
 /** The same field again, on the same connection and for the same cluster. Nothing else makes two tokens the same. */
@@ -107,27 +122,35 @@ function fromToken(
   cluster: CompiledCluster,
   { token, from }: BearerToken & { readonly kind: 'token' },
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
-  const { audiences, successTtlMs, failureTtlMs } = cluster.authentication
+  const { audiences, successTtlMs, failureTtlMs, revoked } = cluster.authentication
+  const refusal = revoked === undefined || revoked.tokens.size === 0 ? undefined : refuseToken(revoked, token)
+  if (refusal !== undefined) return refusal
   const epoch = live.identityEpoch
   const query = { cluster: cluster.name, epoch, token, audiences, successTtlMs, failureTtlMs }
   // A token of a subprotocol is not what `authorization` says, so that field does not stand for it.
   const authorization = from === 'header' ? exchange.head.authorization : undefined
   const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, TOKEN_REVIEW_PATH))
   return verdict instanceof Promise
-    ? verdict.then((late) => fromVerdict(exchange, cluster, epoch, authorization, late))
-    : fromVerdict(exchange, cluster, epoch, authorization, verdict)
+    ? verdict.then((late) => fromVerdict(exchange, cluster, epoch, token, authorization, late))
+    : fromVerdict(exchange, cluster, epoch, token, authorization, verdict)
+}
+
+/** Before anybody is asked: neither a remembered answer nor an apiserver that is away counts for a revoked token. */
+function refuseToken(revoked: CompiledRevocation, token: string): Refusal | undefined {
+  return hasAny(revoked.tokens, tokenHashes(token)) ? refuseRevokedPart(TOKEN_REVOKED) : undefined
 }
 
 function fromVerdict(
   { gw, peer }: Exchange,
   cluster: CompiledCluster,
   epoch: number,
+  token: string,
   authorization: string | undefined,
   verdict: TokenVerdict,
 ): Authenticated | Refusal {
   switch (verdict.kind) {
     case 'authenticated': {
-      const identity = identityOf(verdict)
+      const identity = identityOf(verdict, token)
       if (authorization !== undefined && !isRefusal(identity)) {
         const { untilMs } = verdict
         remember(peer, {
@@ -155,13 +178,16 @@ function remember(peer: Peer, token: RememberedToken): void {
   peer.memo.set(TOKEN_MEMO, token)
 }
 
-/** A remembered verdict is one object: the identity made of it is remembered with it. */
+/** A remembered verdict is one object, and of one token: the identity made of it is remembered with it. */
 const identities = new WeakMap<TokenVerdict, Authenticated | Refusal>()
 
-function identityOf(verdict: TokenVerdict & { readonly kind: 'authenticated' }): Authenticated | Refusal {
+function identityOf(
+  verdict: TokenVerdict & { readonly kind: 'authenticated' },
+  token: string,
+): Authenticated | Refusal {
   const known = identities.get(verdict)
   if (known !== undefined) return known
-  const fresh = authenticated(withAuthenticatedGroup(verdict.user), 'token')
+  const fresh = authenticated(withAuthenticatedGroup(verdict.user), 'token', tokenHashes(token))
   identities.set(verdict, fresh)
   return fresh
 }

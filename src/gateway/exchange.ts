@@ -17,6 +17,7 @@ import { ChunkQueue } from '../http2/chunk-queue.ts'
 import type { RunningRequest } from '../state/running.ts'
 import { giveBack, type Permit } from './admit.ts'
 import type { Gateway } from './gateway.ts'
+import type { Authenticated } from './identity.ts'
 
 /** Body kept until upstream answers, so that a request which upstream never processed can be sent elsewhere. */
 const REPLAY_LIMIT_BYTES = 256 * 1024
@@ -64,6 +65,8 @@ export class Exchange implements StreamEvents, RunningRequest {
   /** Wall clock and monotonic milliseconds at which the decision was taken. */
   nowMs: number
   monotonicMs: number
+  /** Who sent it, whomever it runs as. */
+  requestor: Authenticated | undefined = undefined
   /** What admission allowed, and what it took. */
   permit: Permit | undefined = undefined
   upstream: UpstreamHalf | undefined = undefined

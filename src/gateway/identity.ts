@@ -2,22 +2,26 @@
 
 import type { HeaderList, SharedFields } from '../api/stream.ts'
 import type { UserInfo } from '../api/user.ts'
-import type { CompiledClient } from '../core/compiled-cluster.ts'
+import type { CompiledClient, CompiledRevocation } from '../core/compiled-cluster.ts'
 import { identityHeaders, identityProblem } from '../core/impersonate.ts'
 import { type Refusal, refuse } from '../core/refusal.ts'
+import { revokedPart } from '../core/revocation.ts'
 
 /** A user that is known, and can be told to upstream exactly. */
 export class Authenticated {
   readonly user: UserInfo
   readonly kind: 'x509' | 'token' | 'anonymous'
+  /** What the certificate or token is recognised by when it is revoked. */
+  readonly hashes: readonly string[]
   /** The impersonation header fields; never empty. */
   readonly #identity: HeaderList
   #credentials: SharedFields
   #client: CompiledClient | undefined = undefined
 
-  constructor(user: UserInfo, kind: Authenticated['kind']) {
+  constructor(user: UserInfo, kind: Authenticated['kind'], hashes: readonly string[]) {
     this.user = user
     this.kind = kind
+    this.hashes = hashes
     this.#identity = identityHeaders(user)
     this.#credentials = { list: this.#identity, encoded: undefined }
     // Without an Impersonate-User the request would run as the gateway (CVE-2023-48312).
@@ -35,6 +39,27 @@ export class Authenticated {
 }
 
 /** Fails closed: an identity that cannot be told to upstream exactly is no identity. */
-export function authenticated(user: UserInfo, kind: Authenticated['kind']): Authenticated | Refusal {
-  return identityProblem(user) === '' ? new Authenticated(user, kind) : refuse('unauthorized', 'Unauthorized')
+export function authenticated(
+  user: UserInfo,
+  kind: Authenticated['kind'],
+  hashes: readonly string[] = NO_HASHES,
+): Authenticated | Refusal {
+  return identityProblem(user) === '' ? new Authenticated(user, kind, hashes) : refuse('unauthorized', 'Unauthorized')
+}
+
+const NO_HASHES: readonly string[] = []
+
+/**
+ * Asked of whoever sends a request, after all that was remembered or waited for: what is revoked in the meantime counts.
+ * @param revoked of the cluster as it is now
+ */
+export function refuseRevoked(revoked: CompiledRevocation | undefined, requestor: Authenticated): Refusal | undefined {
+  if (revoked === undefined) return undefined
+  const part = revokedPart(revoked, requestor)
+  return part === '' ? undefined : refuseRevokedPart(part)
+}
+
+/** Why is told to the operator, in the object, and not to whoever has the credential now. */
+export function refuseRevokedPart(part: string): Refusal {
+  return refuse('revoked', `Unauthorized: ${part}`, { rule: 'spec.authentication.revoked' })
 }

@@ -19,7 +19,7 @@ import { authenticate } from './authenticate.ts'
 import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
-import type { Authenticated } from './identity.ts'
+import { type Authenticated, refuseRevoked } from './identity.ts'
 import { impersonate } from './impersonation.ts'
 import { lookup } from './lookup.ts'
 import { respond } from './respond.ts'
@@ -83,9 +83,14 @@ function serveRequestor(
   requestor: Authenticated | Refusal,
 ): Refusal | undefined {
   if (isRefusal(requestor)) return requestor
+  const revoked = refuseRevoked(live.compiled.authentication.revoked, requestor)
+  if (revoked !== undefined) return revoked
   const caller = impersonate(exchange, live, requestor)
   if (caller instanceof Promise) {
-    return wait(exchange, caller, (known) => serveCaller(exchange, live, cluster, info, requestor, known))
+    return wait(exchange, caller, (known) => {
+      const meanwhile = refuseRevoked(live.compiled.authentication.revoked, requestor)
+      return meanwhile ?? serveCaller(exchange, live, cluster, info, requestor, known)
+    })
   }
   return serveCaller(exchange, live, cluster, info, requestor, caller)
 }
@@ -102,6 +107,7 @@ function serveCaller(
   if (isRefusal(caller)) return caller
   const { peer, record, monotonicMs } = exchange
   identify(record, requestor, caller)
+  exchange.requestor = requestor
   const { user } = caller
 
   const matched = matchPolicy(cluster.policies, info, user, record.userAgent)
@@ -157,6 +163,8 @@ function settle(exchange: Exchange, refusal: Refusal | undefined): void {
   // A certificate that the handshake did not verify never will be on this connection: OpenSSL checked it against the CAs
   // of then, and checks it against those of now on a new one. (kube-apiserver closes connections on every 401.)
   if (refusal.refused === 'unauthorized' && peer.certificate?.verified === false) peer.drain()
+  // Nothing more comes of the connection of a revoked certificate either.
+  else if (refusal.refused === 'revoked' && peer.certificate !== undefined) peer.drain()
   respond(exchange, refusal)
 }
 

@@ -1,8 +1,13 @@
 // The requests that are running, so that those which would never end by themselves can be ended: watches and upgraded connections.
 
+import type { CompiledRevocation } from '../core/compiled-cluster.ts'
+import { type Revocable, revokedPart } from '../core/revocation.ts'
+
 export interface RunningRequest {
   readonly cluster: string
   readonly endpoint: string
+  /** Who sent it. */
+  readonly requestor: Revocable | undefined
   /** Watches, logs, upgrades: what outlives a drain. */
   readonly longRunning: boolean
   /** Where it stands among those that are running, for RunningRequests alone; -1 = it is not among them. */
@@ -43,6 +48,16 @@ export class RunningRequests {
 
   longRunning(matches: (request: RunningRequest) => boolean = () => true): RunningRequest[] {
     return this.#running.filter((request) => request.longRunning && matches(request))
+  }
+
+  /** What somebody sent to a cluster who is revoked there: ends now, whatever it is. */
+  cutRevoked(cluster: string, revoked: CompiledRevocation): void {
+    const theirs = this.#running.filter((request) => {
+      return (
+        request.cluster === cluster && request.requestor !== undefined && revokedPart(revoked, request.requestor) !== ''
+      )
+    })
+    for (const request of theirs) request.cut()
   }
 
   cutAll(): void {

@@ -1,0 +1,373 @@
+// The switch and revocations from the command line, against objects in memory: what is written, what is waited for, exit codes.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, beforeEach, describe, test } from 'node:test'
+import { MemoryObjects } from '../../test/harness/memory-objects.ts'
+import { LEASES, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
+import { statusError } from '../api/status.ts'
+import type { UpstreamClusterSpec } from '../api/upstream-cluster.ts'
+import type { GatewayStatus } from '../api/upstream-cluster-status.ts'
+import { microTime, replicaLease } from '../core/cluster-status-gateways.ts'
+import { certificateHashes, revocableTokenHash } from '../io/credential-hashes.ts'
+import { createCA } from '../io/pki.ts'
+import { type DegradeOptions, degrade } from './degrade.ts'
+import { type RevokeOptions, revoke } from './revoke.ts'
+
+const NOW = Date.parse('2030-01-31T12:00:00Z')
+const dir = mkdtempSync(join(tmpdir(), 'portcullis-'))
+after(() => rmSync(dir, { recursive: true, force: true }))
+let objects: MemoryObjects
+
+beforeEach(() => {
+  objects = new MemoryObjects()
+  put('prod')
+})
+
+function put(name: string, spec: object = {}, annotations: Record<string, string> = {}): void {
+  objects.put(UPSTREAM_CLUSTERS, {
+    apiVersion: 'proxy.kubegateway.io/v1alpha1',
+    kind: 'UpstreamCluster',
+    metadata: { name, annotations },
+    spec,
+  })
+}
+
+function specOf(name: string): UpstreamClusterSpec {
+  return objects.find(UPSTREAM_CLUSTERS, name)?.['spec'] as UpstreamClusterSpec
+}
+
+function generationOf(name: string): number {
+  return (objects.find(UPSTREAM_CLUSTERS, name)?.['metadata'] as { generation: number }).generation
+}
+
+/** A replica that is alive, with so much of a cluster in force. */
+function replica(name: string, cluster: string, entry: Partial<GatewayStatus> = {}, renewedMs = NOW): void {
+  objects.put(LEASES, replicaLease(name, 'portcullis-system', microTime(renewedMs)))
+  const object = objects.find(UPSTREAM_CLUSTERS, cluster)
+  const gateways = (object?.['status'] as { gateways?: GatewayStatus[] } | undefined)?.gateways ?? []
+  const full = {
+    name,
+    threads: 4,
+    threadsApplied: 4,
+    observedGeneration: generationOf(cluster),
+    appliedAt: '2030-01-31T11:59:00Z',
+    ...entry,
+  }
+  objects.put(UPSTREAM_CLUSTERS, { ...object, status: { gateways: [...gateways, full] } })
+}
+
+interface Ran {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+async function run(
+  command: (io: { out: (text: string) => void; err: (text: string) => void }) => Promise<number>,
+): Promise<Ran> {
+  let out = ''
+  let err = ''
+  const code = await command({
+    out: (text) => {
+      out += text
+    },
+    err: (text) => {
+      err += text
+    },
+  })
+  return { code, out, err }
+}
+
+function throwSwitch(options: Partial<DegradeOptions>, now = (): number => NOW): Promise<Ran> {
+  return run((io) => degrade({ cluster: 'prod', status: false, client: objects, now, ...io, ...options }))
+}
+
+function cutOff(options: Partial<RevokeOptions>, now = (): number => NOW): Promise<Ran> {
+  return run((io) => revoke({ all: false, client: objects, now, ...io, ...options }))
+}
+
+/** Every look is a second later. */
+function ticking(): () => number {
+  let now = NOW
+  return () => {
+    now += 1_000
+    return now
+  }
+}
+
+describe('degrade', () => {
+  test('throws the switch with an end, and leaves the rest of spec.degrade alone', async () => {
+    put('prod', { degrade: { mode: 'Off', exempt: [{ users: ['root'] }] } })
+    const { code, out, err } = await throwSwitch({ mode: 'freeze', reason: 'etcd is full', ttl: '30m' })
+    assert.equal(err, '')
+    assert.equal(out, 'prod: degrade mode Freeze until 2030-01-31T12:30:00Z (generation 3): etcd is full\n')
+    assert.equal(code, 0)
+    assert.deepEqual(specOf('prod').degrade, {
+      mode: 'Freeze',
+      reason: 'etcd is full',
+      expiresAt: '2030-01-31T12:30:00Z',
+      exempt: [{ users: ['root'] }],
+    })
+  })
+
+  test('Off takes reason and end away', async () => {
+    put('prod', { degrade: { mode: 'Freeze', reason: 'x', expiresAt: '2030-01-31T13:00:00Z' } })
+    const { out } = await throwSwitch({ mode: 'Off' })
+    assert.deepEqual(specOf('prod').degrade, { mode: 'Off' })
+    assert.equal(out, 'prod: degrade mode Off (generation 3)\n')
+  })
+
+  const mistakes: [string, Partial<DegradeOptions>, RegExp][] = [
+    [
+      'no such mode',
+      { mode: 'Frezze', reason: 'x' },
+      /there is no mode "Frezze"; did you mean Freeze\? modes are Off, ReadOnly, /,
+    ],
+    ['no reason', { mode: 'Freeze' }, /Freeze needs a reason; give --reason TEXT/],
+    [
+      'a ttl that is none',
+      { mode: 'Freeze', reason: 'x', ttl: '30 minutes' },
+      /--ttl "30 minutes" is no duration above zero; write --ttl 30m/,
+    ],
+    ['a ttl that is over', { mode: 'Freeze', reason: 'x', ttl: '-5m' }, /is no duration above zero/],
+    ['a ttl beyond all calendars', { mode: 'Freeze', reason: 'x', ttl: '99999999h' }, /--ttl is too long/],
+    ['an end of nothing', { mode: 'Off', ttl: '5m' }, /Off has no end/],
+    ['nothing to do', {}, /nothing to do; give --mode MODE/],
+    ['a reason for nothing', { reason: 'x', status: true }, /--reason and --ttl need --mode/],
+    [
+      'no such cluster',
+      { cluster: 'prd', mode: 'Off' },
+      /there is no UpstreamCluster "prd"; did you mean prod\? known: prod/,
+    ],
+  ]
+  for (const [what, options, expected] of mistakes) {
+    test(`${what}: one line, exit code 1, nothing written`, async () => {
+      const { code, out, err } = await throwSwitch(options)
+      assert.match(err, expected)
+      assert.match(err, /^error: [^\n]*\n$/)
+      assert.equal(out, '')
+      assert.equal(code, 1)
+      assert.equal(generationOf('prod'), 1)
+    })
+  }
+
+  test('says what makes it something else than it looks', async () => {
+    put('prod', { degrade: { shadow: true } }, { 'proxy.kubegateway.io/feature-gates': 'DenyAllRequests=true' })
+    const { err } = await throwSwitch({ mode: 'ReadOnly', reason: 'x' })
+    assert.match(err, /warning: spec.degrade.shadow is set/)
+    assert.match(err, /warning: .*DenyAllRequests=true freezes prod whatever the mode/)
+    assert.match(err, /warning: no --ttl was given/)
+  })
+
+  test('a server that is away, or refuses: one line', async () => {
+    objects.away = true
+    assert.match(
+      (await throwSwitch({ status: true })).err,
+      /^error: the API server gives no answer: connect ECONNREFUSED; is --kubeconfig/,
+    )
+    objects.away = false
+    objects.patch = () => Promise.reject(statusError('Forbidden', 'prod is forbidden'))
+    const { code, err } = await throwSwitch({ mode: 'Off' })
+    assert.match(err, /^error: the API server refuses: prod is forbidden; the user of the kubeconfig needs/)
+    assert.equal(code, 1)
+  })
+})
+
+describe('--status', () => {
+  test('is content when every live replica has it in all threads', async () => {
+    replica('gw-a', 'prod')
+    replica('gw-b', 'prod', { threads: 8, threadsApplied: 8 })
+    replica('gone', 'prod', { observedGeneration: 0 }, NOW - 3_600_000)
+    const { code, out, err } = await throwSwitch({ status: true })
+    assert.equal(err, '')
+    assert.equal(code, 0)
+    assert.match(out, /gw-a +4\/4 +1 +2030-01-31T11:59:00Z +in force\n/)
+    assert.match(out, /gw-b +8\/8 +1 .*in force\n/)
+    assert.match(out, /gone +4\/4 +0 .*gone\n/)
+  })
+
+  test('names the replica that has not, and fails', async () => {
+    replica('gw-a', 'prod')
+    replica('gw-b', 'prod', { observedGeneration: 0 })
+    replica('gw-c', 'prod', { threadsApplied: 3 })
+    const { code, err } = await throwSwitch({ status: true, timeout: '3s' }, ticking())
+    assert.equal(err, 'error: generation 1 of prod is not in force yet on: gw-b, gw-c\n')
+    assert.equal(code, 1)
+  })
+
+  test('waits for one that comes round', async () => {
+    replica('gw-a', 'prod', { observedGeneration: 0 })
+    const { list } = objects
+    let looks = 0
+    objects.list = (...args) => {
+      if (++looks === 3) {
+        const object = objects.find(UPSTREAM_CLUSTERS, 'prod')
+        const gateways = [{ name: 'gw-a', threads: 4, threadsApplied: 4, observedGeneration: 1, appliedAt: '' }]
+        objects.put(UPSTREAM_CLUSTERS, { ...object, status: { gateways } })
+      }
+      return list.apply(objects, args)
+    }
+    assert.equal((await throwSwitch({ status: true })).code, 0)
+  })
+
+  test('no gateway at all is no success', async () => {
+    const { code, err } = await throwSwitch({ status: true, timeout: '2s' }, ticking())
+    assert.match(err, /^error: no gateway renews its Lease/)
+    assert.equal(code, 1)
+  })
+
+  test('a replica that lives but has said nothing yet is waited for', async () => {
+    objects.put(LEASES, replicaLease('gw-new', 'default', microTime(NOW)))
+    const { code, err } = await throwSwitch({ status: true, timeout: '2s' }, ticking())
+    assert.match(err, /not in force yet on: gw-new\n/)
+    assert.equal(code, 1)
+  })
+
+  test('an object that is invalid is not waited for', async () => {
+    replica('gw-a', 'prod', { observedGeneration: 0 })
+    const object = objects.find(UPSTREAM_CLUSTERS, 'prod')
+    const ready = {
+      type: 'Ready',
+      status: 'False',
+      reason: 'Invalid',
+      message: 'spec.servers: is empty',
+      observedGeneration: 1,
+    }
+    objects.put(UPSTREAM_CLUSTERS, { ...object, status: { ...(object?.['status'] as object), conditions: [ready] } })
+    const { code, err } = await throwSwitch({ status: true })
+    assert.equal(err, 'error: generation 1 of prod is invalid: spec.servers: is empty\n')
+    assert.equal(code, 1)
+  })
+})
+
+describe('revoke', () => {
+  /** Replicas follow every write. */
+  function follow(...clusters: string[]): void {
+    const { patch } = objects
+    for (const cluster of clusters) replica('gw-a', cluster)
+    objects.patch = async (...args) => {
+      const answer = await patch.apply(objects, args)
+      const { name, generation } = answer['metadata'] as { name: string; generation: number }
+      const gateways = [{ name: 'gw-a', threads: 1, threadsApplied: 1, observedGeneration: generation, appliedAt: '' }]
+      objects.put(UPSTREAM_CLUSTERS, {
+        ...answer,
+        metadata: { ...(answer['metadata'] as object), name },
+        status: { gateways },
+      })
+      return answer
+    }
+  }
+
+  test('a user, once; with when and why, and beside what is there', async () => {
+    follow('prod')
+    put('prod', { authentication: { audiences: ['x'], revoked: [{ user: 'old' }] } })
+    const first = await cutOff({ cluster: 'prod', user: 'alice', reason: 'left' })
+    assert.equal(first.err, '')
+    assert.equal(first.code, 0)
+    assert.match(first.out, /^prod: user "alice" is revoked \(generation 3\)\n/)
+    const expected = {
+      audiences: ['x'],
+      revoked: [{ user: 'old' }, { user: 'alice', reason: 'left', revokedAt: '2030-01-31T12:00:00Z' }],
+    }
+    assert.deepEqual(specOf('prod').authentication, expected)
+    const second = await cutOff({ cluster: 'prod', user: 'alice' })
+    assert.match(second.out, /^prod: user "alice" was already revoked \(generation 3\)\n/)
+    assert.equal(second.code, 0)
+    assert.deepEqual(specOf('prod').authentication, expected)
+  })
+
+  test('a certificate, by both its hashes; a token, by what cannot be rewritten', async () => {
+    follow('prod')
+    const { certPem } = createCA({ commonName: 'alice' })
+    const [certificate, tokenFile] = [join(dir, 'alice.crt'), join(dir, 'token')]
+    writeFileSync(certificate, certPem)
+    writeFileSync(tokenFile, 'a-token\n')
+    const { out } = await cutOff({ cluster: 'prod', certificateFile: certificate })
+    assert.match(out, /^prod: the certificate of CN=alice \(SHA-256 [0-9a-f]{64}\) is revoked/)
+    assert.equal((await cutOff({ cluster: 'prod', tokenFile })).code, 0)
+    const der = Buffer.from(certPem.replace(/-----[^-]+-----|\s/g, ''), 'base64')
+    const revoked = specOf('prod').authentication?.revoked ?? []
+    assert.deepEqual(
+      revoked.map(({ certificateFingerprint, tokenHash }) => certificateFingerprint ?? tokenHash),
+      [...certificateHashes(der), revocableTokenHash('a-token')],
+    )
+    assert.ok(!JSON.stringify(objects.all(UPSTREAM_CLUSTERS)).includes('a-token'))
+  })
+
+  test('--all: every cluster, and each is waited for', async () => {
+    put('stage')
+    follow('prod', 'stage')
+    const { code, out } = await cutOff({ all: true, user: 'alice' })
+    assert.equal(code, 0)
+    assert.match(out, /prod: user "alice" is revoked/)
+    assert.match(out, /stage, generation 2:\n/)
+    assert.equal(specOf('stage').authentication?.revoked?.length, 1)
+  })
+
+  test('one replica that does not follow: exit code 1', async () => {
+    replica('gw-a', 'prod')
+    const { code, err } = await cutOff({ cluster: 'prod', user: 'alice', timeout: '2s' }, ticking())
+    assert.match(err, /not in force yet on: gw-a/)
+    assert.equal(code, 1)
+  })
+
+  test('two at the same time both count', async () => {
+    follow('prod')
+    const { patch } = objects
+    let once = true
+    objects.patch = async (...args) => {
+      if (once) {
+        once = false
+        put('prod', { authentication: { revoked: [{ user: 'bob' }] } })
+        throw statusError('Conflict', 'the object has been modified')
+      }
+      return await patch.apply(objects, args)
+    }
+    assert.equal((await cutOff({ cluster: 'prod', user: 'alice' })).code, 0)
+    assert.deepEqual(
+      specOf('prod').authentication?.revoked?.map(({ user }) => user),
+      ['bob', 'alice'],
+    )
+  })
+
+  const files: [string, string, RegExp][] = [
+    ['an empty token', ' \n', /is empty; give a file with the bearer token/],
+    ['two tokens', 'a b', /holds no bearer token/],
+    ['a JWT as JSON', '{"payload":""}', /holds no bearer token/],
+  ]
+  for (const [what, text, expected] of files) {
+    test(`${what} is refused`, async () => {
+      const tokenFile = join(dir, 'bad-token')
+      writeFileSync(tokenFile, text)
+      const { code, err } = await cutOff({ cluster: 'prod', tokenFile })
+      assert.match(err, expected)
+      assert.equal(code, 1)
+    })
+  }
+
+  const mistakes: [string, Partial<RevokeOptions>, RegExp][] = [
+    ['nobody', { cluster: 'prod' }, /nobody is named; give one of --user/],
+    ['two at once', { cluster: 'prod', user: 'a', tokenFile: 'b' }, /more than one is named/],
+    ['an empty user', { cluster: 'prod', user: '' }, /the user has no name/],
+    ['no cluster', { user: 'a' }, /no cluster is named; name one, or give --all/],
+    ['a cluster and all', { cluster: 'prod', all: true, user: 'a' }, /give one of the two/],
+    ['a file that is not there', { cluster: 'prod', tokenFile: '/nonexistent' }, /cannot read \/nonexistent/],
+    [
+      'a certificate that is none',
+      { cluster: 'prod', certificateFile: import.meta.filename },
+      /holds no PEM certificate/,
+    ],
+  ]
+  for (const [what, options, expected] of mistakes) {
+    test(`${what}: one line, exit code 1, nothing written`, async () => {
+      const { code, err } = await cutOff(options)
+      assert.match(err, expected)
+      assert.match(err, /^error: [^\n]*\n$/)
+      assert.equal(code, 1)
+      assert.equal(generationOf('prod'), 1)
+    })
+  }
+})

@@ -1,0 +1,255 @@
+// `portcullis import kubeconfig`: an UpstreamCluster, and a Secret with what is secret, for each context of a kubeconfig.
+
+import { parse } from 'yaml'
+import { UserError } from '../api/field-errors.ts'
+import { isDnsName, parseEndpoint } from '../api/name-syntax.ts'
+import { isRecord } from '../api/object-shape.ts'
+import { checkUpstreamCluster } from '../api/upstream-cluster-checks.ts'
+import { readFileNamedBy } from '../io/manifest-files.ts'
+import { nodePemChecks } from '../io/pem-checks.ts'
+import { readTextFile } from '../io/pki-files.ts'
+import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './import-output.ts'
+
+export interface ImportKubeconfigOptions extends ImportOutput {
+  readonly file: string
+  /** Of the Secrets. Default portcullis-system. */
+  readonly namespace?: string
+}
+
+type Loose = Readonly<Record<string, unknown>>
+
+/** Returns the exit code: 1 when the file cannot be read, or what comes of a context would be refused. */
+export function importKubeconfig(options: ImportKubeconfigOptions): number {
+  try {
+    const { file, namespace = 'portcullis-system' } = options
+    const config = readKubeconfig(file)
+    const contexts = named(config['contexts'], 'context')
+    if (contexts.size === 0) throw new UserError(`${file} has no contexts`, 'give a kubeconfig that kubectl can use')
+    const names = new Set<string>()
+    const imported = [...contexts].map(([context, value]) => {
+      const name = freeName(context, names)
+      return new ContextImport(file, config, namespace, name, context, value).result()
+    })
+    return printImport(imported, options)
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    options.err(`error: ${error.message}; ${error.fix}\n`)
+    return 1
+  }
+}
+
+function readKubeconfig(file: string): Loose {
+  const text = readTextFile(file)
+  let value: unknown
+  try {
+    value = parse(text)
+  } catch (error) {
+    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+    throw new UserError(`${file} is no YAML: ${reason}`, 'give a kubeconfig')
+  }
+  if (!isRecord(value) || (value['kind'] ?? 'Config') !== 'Config') {
+    throw new UserError(`${file} is no kubeconfig`, 'it begins with apiVersion: v1, kind: Config')
+  }
+  return value
+}
+
+/** The items of a list of `{ name, <key> }`; the first of a name counts, as for kubectl. */
+function named(list: unknown, key: string): ReadonlyMap<string, Loose> {
+  const found = new Map<string, Loose>()
+  for (const item of Array.isArray(list) ? list : []) {
+    if (!isRecord(item) || typeof item['name'] !== 'string' || found.has(item['name'])) continue
+    found.set(item['name'], isRecord(item[key]) ? item[key] : {})
+  }
+  return found
+}
+
+/** A name of objects out of that of a context, such as `admin@prod` or `arn:aws:eks:...:cluster/x`. */
+function freeName(context: string, taken: Set<string>): string {
+  const labels = context
+    .toLowerCase()
+    .replace(/[^a-z0-9.-]+/g, '-')
+    .split('.')
+  const plain = labels.map((label) => label.replace(/^-+|-+$/g, '').slice(0, 63)).filter((label) => label !== '')
+  const base = plain
+    .join('.')
+    .slice(0, 200)
+    .replace(/[.-]+$/, '')
+  const wanted = isDnsName(base) ? base : 'cluster'
+  let name = wanted
+  for (let i = 2; taken.has(name); i++) name = `${wanted}-${i}`
+  taken.add(name)
+  return name
+}
+
+const ALLOW_ALL = {
+  rules: [
+    { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+    { verbs: ['*'], nonResourceURLs: ['*'] },
+  ],
+}
+
+/** Keys of the Secret, and what they stand for in clientConfig. */
+const SECRET_KEYS = { 'ca.crt': 'caRef', 'tls.crt': 'certRef', 'tls.key': 'keyRef', token: 'bearerTokenRef' } as const
+
+class ContextImport {
+  readonly #file: string
+  readonly #config: Loose
+  readonly #namespace: string
+  readonly #name: string
+  readonly #context: string
+  readonly #value: Loose
+  readonly #remarks: Remark[] = []
+  /** Base64, by key. */
+  readonly #secret: Partial<Record<keyof typeof SECRET_KEYS, string>> = {}
+
+  constructor(file: string, config: Loose, namespace: string, name: string, context: string, value: Loose) {
+    this.#file = file
+    this.#config = config
+    this.#namespace = namespace
+    this.#name = name
+    this.#context = context
+    this.#value = value
+  }
+
+  result(): ImportedCluster {
+    const spec = this.#spec()
+    if (spec === undefined) return { name: this.#name, documents: [], remarks: this.#remarks }
+    if (this.#name !== this.#context) this.#say('note', `is the context ${JSON.stringify(this.#context)}`)
+    const cluster = {
+      apiVersion: 'proxy.kubegateway.io/v1alpha1',
+      kind: 'UpstreamCluster',
+      metadata: { name: this.#name },
+      spec,
+    }
+    for (const { path, message, fix, severity } of checkUpstreamCluster(cluster, nodePemChecks)) {
+      this.#remarks.push({ severity, path, message: fix === '' ? message : `${message}; ${fix}` })
+    }
+    const secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: this.#secretName(), namespace: this.#namespace },
+      type: 'Opaque',
+      data: this.#secret,
+    }
+    const documents = Object.keys(this.#secret).length === 0 ? [cluster] : [secret, cluster]
+    return { name: this.#name, documents, remarks: this.#remarks }
+  }
+
+  #say(severity: Remark['severity'], message: string, path = ''): void {
+    this.#remarks.push({ severity, path, message })
+  }
+
+  #secretName(): string {
+    return `${this.#name}-upstream`
+  }
+
+  /** undefined = nothing can be made of it, and it has been said why. */
+  #spec(): object | undefined {
+    const { cluster: clusterName, user: userName } = this.#value
+    const cluster = named(this.#config['clusters'], 'cluster').get(String(clusterName))
+    if (cluster === undefined) {
+      this.#say('error', `names no cluster of ${this.#file}: ${JSON.stringify(clusterName)}`)
+      return undefined
+    }
+    const endpoint = this.#endpoint(cluster['server'])
+    if (endpoint === undefined) return undefined
+    const user = named(this.#config['users'], 'user').get(String(userName))
+    if (user === undefined) this.#say('warning', `names no user of ${this.#file}: the gateway has no credential`)
+    const secure = this.#security(cluster)
+    if (user !== undefined) this.#credentials(user)
+    return {
+      servers: [{ endpoint }],
+      clientConfig: { ...secure, ...this.#references() },
+      dispatchPolicies: [ALLOW_ALL],
+    }
+  }
+
+  #endpoint(server: unknown): string | undefined {
+    if (typeof server !== 'string' || server === '') {
+      this.#say('error', 'its cluster has no server')
+      return undefined
+    }
+    const endpoint = server.replace(/\/+$/, '')
+    const parsed = parseEndpoint(endpoint)
+    if (!('mistake' in parsed)) return endpoint
+    this.#say('error', `the server ${JSON.stringify(server)} cannot be an endpoint: it ${parsed.mistake}`)
+    return undefined
+  }
+
+  #security(cluster: Loose): object {
+    if (typeof cluster['proxy-url'] === 'string')
+      this.#say('warning', 'proxy-url is not taken over: the gateway connects directly')
+    const name = cluster['tls-server-name']
+    const serverName = typeof name === 'string' && name !== '' ? { serverName: name } : {}
+    if (cluster['insecure-skip-tls-verify'] === true) {
+      this.#say(
+        'warning',
+        'certificates of the servers are not verified; give clientConfig.caRef instead',
+        'spec.clientConfig.insecure',
+      )
+      return { insecure: true, ...serverName }
+    }
+    this.#take('ca.crt', cluster, 'certificate-authority')
+    if (this.#secret['ca.crt'] === undefined) {
+      this.#say('warning', 'the kubeconfig has no certificate-authority: the CAs of this machine vouch for the servers')
+    }
+    return serverName
+  }
+
+  #credentials(user: Loose): void {
+    this.#take('tls.crt', user, 'client-certificate')
+    this.#take('tls.key', user, 'client-key')
+    const { token, tokenFile } = user
+    if (typeof token === 'string' && token !== '') this.#secret.token = base64(token)
+    else if (typeof tokenFile === 'string') {
+      const text = this.#read(tokenFile)
+      if (text !== undefined) this.#secret.token = base64(text.trim())
+      this.#say('note', 'the token of tokenFile is copied as it is now: who renews that file has to renew the Secret')
+    }
+    if (isRecord(user['exec'])) {
+      const command = JSON.stringify(user['exec']['command'] ?? '')
+      this.#say(
+        'error',
+        `cannot take over an exec credential (${command}): give the gateway a token or certificate of its own`,
+      )
+    }
+    if (isRecord(user['auth-provider']))
+      this.#say('error', 'cannot take over an auth-provider: give a token or certificate')
+    if (user['username'] !== undefined)
+      this.#say('error', 'cannot take over a password: API servers know none any more')
+    if (user['as'] !== undefined) this.#say('warning', 'impersonation of the kubeconfig (as) is not taken over')
+    if (this.#secret['tls.crt'] === undefined && this.#secret.token === undefined) return
+    this.#say('note', 'its user has to be allowed to impersonate: deploy/rbac/upstream-gateway-user.yaml is the role')
+  }
+
+  /** `key-data` (base64) before `key` (a file), as kubectl. */
+  #take(into: keyof typeof SECRET_KEYS, from: Loose, key: string): void {
+    const data = from[`${key}-data`]
+    const file = from[key]
+    if (typeof data === 'string' && data !== '') this.#secret[into] = data.replace(/\s/g, '')
+    else if (typeof file === 'string' && file !== '') {
+      const text = this.#read(file)
+      if (text !== undefined) this.#secret[into] = base64(text)
+    }
+  }
+
+  #read(name: string): string | undefined {
+    try {
+      return readFileNamedBy(this.#file, name)
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      this.#say('error', error.message)
+      return undefined
+    }
+  }
+
+  #references(): object {
+    const entries = Object.entries(SECRET_KEYS).filter(([key]) => Object.hasOwn(this.#secret, key))
+    const at = { namespace: this.#namespace, name: this.#secretName() }
+    return Object.fromEntries(entries.map(([key, field]) => [field, { ...at, key }]))
+  }
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64')
+}

@@ -1,0 +1,141 @@
+// `portcullis revoke`: cuts off a user, a certificate or a token, at once and on every replica, by spec.authentication.revoked.
+
+import { UserError } from '../api/field-errors.ts'
+import type { ObjectClient } from '../api/object-client.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
+import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
+import { StatusError } from '../api/status.ts'
+import type { Revocation } from '../api/upstream-cluster.ts'
+import { timeOf } from '../core/cluster-status.ts'
+import { parseDuration } from '../core/duration.ts'
+import { isUnrecognisable, readCertificate, revocableTokenHash } from '../io/credential-hashes.ts'
+import { readTextFile } from '../io/pki-files.ts'
+import {
+  type ControlPlaneOptions,
+  getCluster,
+  metadataOf,
+  readPositiveDuration,
+  withControlPlane,
+} from './control-plane.ts'
+import { waitApplied } from './wait-applied.ts'
+
+export interface RevokeOptions extends ControlPlaneOptions {
+  /** Default, with `all`: every cluster. */
+  readonly cluster?: string
+  readonly all: boolean
+  /** Exactly one of the three. */
+  readonly user?: string
+  /** PEM; the first certificate counts. */
+  readonly certificateFile?: string
+  readonly tokenFile?: string
+  readonly reason?: string
+  /** How long to wait until it is in force everywhere. Default 30s. */
+  readonly timeout?: string
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+type Subject = Pick<Revocation, 'user' | 'certificateFingerprint' | 'tokenHash'>
+
+const MANAGER = 'portcullis-revoke'
+const MAX_ATTEMPTS = 10
+
+/** Resolves with the exit code: 1 when something is wrong, or a replica does not have it in force in time. */
+export function revoke(options: RevokeOptions): Promise<number> {
+  return withControlPlane(options, async (client) => {
+    const { now, out, err } = options
+    const { subjects, text } = readSubjects(options)
+    const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
+    const clusters = await chosenClusters(client, options)
+    const entry = { ...(options.reason && { reason: options.reason }), revokedAt: timeOf(now()) }
+    // First everywhere, and only then a look at whether it is: one replica that is slow must not keep others open.
+    for (const cluster of clusters) {
+      const { added, generation } = await addTo(client, cluster, subjects, entry)
+      out(`${cluster}: ${text} ${added ? 'is' : 'was already'} revoked (generation ${generation})\n`)
+    }
+    let code = 0
+    for (const cluster of clusters) {
+      code = Math.max(code, await waitApplied({ client, timeoutMs, now, out, err }, cluster))
+    }
+    return code
+  })
+}
+
+function readSubjects(options: RevokeOptions): { subjects: readonly Subject[]; text: string } {
+  const { user, certificateFile, tokenFile } = options
+  const given = [user, certificateFile, tokenFile].filter((one) => one !== undefined).length
+  if (given !== 1) {
+    const mistake = given === 0 ? 'nobody is named' : 'more than one is named'
+    throw new UserError(mistake, 'give one of --user USER, --certificate FILE and --token-file FILE')
+  }
+  if (certificateFile !== undefined) return certificateSubjects(certificateFile)
+  if (tokenFile !== undefined) return tokenSubjects(tokenFile)
+  if (user === undefined || user === '') throw new UserError('the user has no name', 'give --user USER')
+  return { subjects: [{ user }], text: `user ${JSON.stringify(user)}` }
+}
+
+/** Two entries: as people know its fingerprint, and the one that a rewritten signature does not escape. */
+function certificateSubjects(file: string): { subjects: readonly Subject[]; text: string } {
+  const certificate = readCertificate(readTextFile(file))
+  if (certificate === undefined) {
+    throw new UserError(
+      `${file} holds no PEM certificate`,
+      'give the client certificate, such as the client-certificate of a kubeconfig',
+    )
+  }
+  const subjects = certificate.hashes.map((certificateFingerprint) => ({ certificateFingerprint }))
+  return { subjects, text: `the certificate of ${certificate.subject} (SHA-256 ${certificate.hashes[0]})` }
+}
+
+function tokenSubjects(file: string): { subjects: readonly Subject[]; text: string } {
+  const token = readTextFile(file).trim()
+  if (token === '') throw new UserError(`${file} is empty`, 'give a file with the bearer token and nothing else')
+  if (/\s/.test(token) || isUnrecognisable(token)) {
+    throw new UserError(`${file} holds no bearer token`, 'give a file with the bearer token and nothing else')
+  }
+  return { subjects: [{ tokenHash: revocableTokenHash(token) }], text: 'the token' }
+}
+
+async function chosenClusters(client: ObjectClient, { cluster, all }: RevokeOptions): Promise<readonly string[]> {
+  if (cluster !== undefined && all) throw new UserError('a cluster and --all are both given', 'give one of the two')
+  if (cluster !== undefined) return [metadataOf(await getCluster(client, cluster)).name]
+  if (!all) throw new UserError('no cluster is named', 'name one, or give --all')
+  const { items } = await client.list(UPSTREAM_CLUSTERS, '')
+  if (items.length === 0) throw new UserError('there is no UpstreamCluster', 'is --kubeconfig the right one?')
+  return items.map((item) => metadataOf(item).name).sort()
+}
+
+/** Nothing is written when all of it is there already. Others may add theirs at the same time. */
+async function addTo(
+  client: ObjectClient,
+  name: string,
+  subjects: readonly Subject[],
+  entry: Pick<Revocation, 'reason' | 'revokedAt'>,
+): Promise<{ added: boolean; generation: number }> {
+  for (let attempt = 1; ; attempt++) {
+    const object = await client.get(UPSTREAM_CLUSTERS, { namespace: '', name })
+    const { resourceVersion, generation = 1 } = metadataOf(object)
+    const known = revokedOf(object)
+    const missing = subjects.filter((subject) => !known.some((one) => keyOf(one) === keyOf(subject)))
+    if (missing.length === 0) return { added: false, generation }
+    const revoked = [...known, ...missing.map((subject) => ({ ...subject, ...entry }))]
+    const patch = { metadata: { resourceVersion }, spec: { authentication: { revoked } } }
+    const options = { fieldManager: MANAGER }
+    const at = { namespace: '', name }
+    try {
+      const after = await client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', patch, options)
+      return { added: true, generation: metadataOf(after).generation ?? 1 }
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.code !== 409 || attempt === MAX_ATTEMPTS) throw error
+    }
+  }
+}
+
+function revokedOf(object: JsonObject): readonly Revocation[] {
+  const spec = object['spec'] as { authentication?: { revoked?: readonly Revocation[] } } | undefined
+  return spec?.authentication?.revoked ?? []
+}
+
+function keyOf({ user, certificateFingerprint, tokenHash }: Subject): string {
+  return JSON.stringify([user, certificateFingerprint, tokenHash])
+}

@@ -1,0 +1,114 @@
+// What there is to say about one UpstreamCluster, gathered from the live state of the main thread.
+
+import type { Clock, Problem } from '../api/ports.ts'
+import type { CredentialFault, EndpointState, StatusFacts } from '../core/cluster-status.ts'
+import { timeOf } from '../core/cluster-status.ts'
+import type { CompiledCluster } from '../core/compiled-cluster.ts'
+import { effectiveMode } from '../core/degrade.ts'
+import { certificateEndsMs } from '../io/certificate-validity.ts'
+import type { LiveCluster } from '../state/clusters.ts'
+
+/** The clusters of the main thread, as far as statuses need them. */
+export interface LiveClusters {
+  get(name: string): LiveCluster | undefined
+}
+
+export interface GatheringParts {
+  readonly clusters: LiveClusters
+  readonly clock: Clock
+}
+
+/** @param inForce metadata.generation that all threads have in force; 0 = none */
+export function gatherFacts(
+  { clusters, clock }: GatheringParts,
+  name: string,
+  generation: number,
+  inForce: number,
+  problems: readonly Problem[],
+): StatusFacts {
+  const live = inForce === 0 ? undefined : clusters.get(name)
+  const endpoints = live === undefined ? [] : endpointStates(live, clock)
+  return {
+    generation,
+    problems,
+    inForce: live === undefined ? 0 : inForce,
+    degrade: live?.compiled.degrade,
+    endpoints,
+    credentials: live === undefined ? [] : credentialFaults(live.compiled, endpoints, clock.now()),
+  }
+}
+
+function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState[] {
+  return endpoints.describe(clock.monotonic()).map(({ url, disabled, state, available, lastProbe }) => {
+    return { url, disabled, state, available, message: lastProbe?.message ?? '' }
+  })
+}
+
+/**
+ * Whatever may change the status without a word from anybody: endpoints, the end of the degrade mode, certificates. Another text
+ * when there is something else to say.
+ */
+export function liveSignature({ clusters, clock }: GatheringParts, name: string): string {
+  const live = clusters.get(name)
+  if (live === undefined) return ''
+  const { compiled, endpoints } = live
+  const nowMs = clock.now()
+  const monotonicMs = clock.monotonic()
+  let text: string = effectiveMode(compiled.degrade, nowMs)
+  for (let i = 0; i < endpoints.all.length; i++) {
+    const endpoint = endpoints.view(i)
+    text += `,${endpoint?.health.state}${endpoints.available(i, monotonicMs)}${endpoint?.lastProbe?.message ?? ''}`
+  }
+  for (const { path } of expiredCertificates(compiled, nowMs)) text += path
+  return text
+}
+
+const REFUSED = 'answered with 401'
+
+/** Certificates that have run out, and credentials that upstream does not take. */
+function credentialFaults(
+  compiled: CompiledCluster,
+  endpoints: readonly EndpointState[],
+  nowMs: number,
+): CredentialFault[] {
+  const faults = [...expiredCertificates(compiled, nowMs)]
+  const { client } = compiled
+  const refusing = endpoints.filter(({ message, disabled }) => !disabled && message === REFUSED)
+  if (refusing.length > 0 && (client.cert !== '' || client.bearerToken !== '')) {
+    const urls = refusing.map(({ url }) => url).join(', ')
+    faults.push({ path: 'spec.clientConfig', reason: 'Refused', message: `${urls} answers its health check with 401` })
+  }
+  return faults
+}
+
+const NONE: readonly CredentialFault[] = []
+
+function expiredCertificates(compiled: CompiledCluster, nowMs: number): readonly CredentialFault[] {
+  const { client, serving } = compiled
+  if (client.cert === '' && serving.cert === '') return NONE
+  const faults: CredentialFault[] = []
+  for (const [path, pem] of [
+    ['spec.clientConfig.certData', client.cert],
+    ['spec.secureServing.certData', serving.cert],
+  ] as const) {
+    const endsMs = endOf(compiled, path, pem)
+    if (endsMs !== undefined && endsMs <= nowMs) {
+      faults.push({ path, reason: 'Expired', message: `the certificate ended at ${timeOf(endsMs)}` })
+    }
+  }
+  return faults
+}
+
+/** Parsed once for each version of a cluster. */
+const ends = new WeakMap<CompiledCluster, Map<string, number | undefined>>()
+
+function endOf(compiled: CompiledCluster, path: string, pem: string): number | undefined {
+  if (pem === '') return undefined
+  let known = ends.get(compiled)
+  if (known === undefined) {
+    known = new Map()
+    ends.set(compiled, known)
+  }
+  if (!known.has(path)) known.set(path, certificateEndsMs(pem))
+  return known.get(path)
+}

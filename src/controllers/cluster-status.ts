@@ -1,0 +1,304 @@
+// Statuses of UpstreamClusters that tell the truth: each replica writes its own entry of status.gateways, the leader among
+// them writes conditions and endpoints, removes entries of replicas that are gone, and tells of transitions by Events. Nothing
+// that serves requests waits for any of it: while the API server is away, statuses wait.
+
+import type { FollowEvents, Following, ObjectClient } from '../api/object-client.ts'
+import type { Clock, Logger, Problem } from '../api/ports.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
+import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
+import { StatusError } from '../api/status.ts'
+import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
+import { clusterStatus, type StatusFacts, timeOf } from '../core/cluster-status.ts'
+import { statusTransitions } from '../core/cluster-status-events.ts'
+import { gatewayEntry, withGateway, withoutGone } from '../core/cluster-status-gateways.ts'
+import { problemMessage } from '../core/cluster-status-messages.ts'
+import { sameJson } from '../core/same-json.ts'
+import { StatusEvents } from './cluster-status-events.ts'
+import { gatherFacts, type LiveClusters, liveSignature } from './cluster-status-facts.ts'
+import { generationOf, nameOf, statusOf, uidOf } from './cluster-status-objects.ts'
+import { ProblemIndex } from './cluster-status-problems.ts'
+import { StatusQueue, type Turn } from './cluster-status-queue.ts'
+import { ReplicaLeases } from './cluster-status-replicas.ts'
+
+export interface ClusterStatusParts {
+  readonly client: ObjectClient
+  /** Unique among the replicas. */
+  readonly replica: string
+  isLeader(): boolean
+  /** Of the main thread. */
+  readonly clusters: LiveClusters
+  /** Of the last change that was delivered; another array when it is another one. */
+  problems(): readonly Problem[]
+  readonly clock: Clock
+  /** In [0, 1). */
+  random(): number
+  readonly log: Logger
+  readonly pace?: Partial<StatusPace>
+}
+
+export interface StatusPace {
+  /** Writes at a time. Default 8. */
+  readonly writes: number
+  /** Between two writes of one cluster. Default 1 s. */
+  readonly spacingMs: number
+  /** How often the state of all endpoints is compared. Default 1 s. */
+  readonly sweepMs: number
+  /** How long a new generation may take to come into force, or to be found wrong, before this is told. Default 500 ms. */
+  readonly settleMs: number
+  /** Between two renewals of this replica's Lease. Default 10 s. */
+  readonly beatMs: number
+}
+
+export interface ClusterStatusController {
+  /**
+   * All threads have put something in force, or a change was delivered that brought nothing.
+   * @param generations metadata.generation in force of each cluster: the whole truth. It is read later, too: it may be one
+   * map that always says what is in force.
+   * @param threads how many gateway threads there are
+   * @param changed clusters that may differ from the time before; default: any
+   */
+  applied(generations: ReadonlyMap<string, number>, threads: number, changed?: ReadonlySet<string>): void
+  /** Nothing is written after it. */
+  stop(): Promise<void>
+}
+
+const DEFAULT_PACE: StatusPace = { writes: 8, spacingMs: 1_000, sweepMs: 1_000, settleMs: 500, beatMs: 10_000 }
+
+/** Writes statuses from now on. */
+export function startClusterStatus(parts: ClusterStatusParts): ClusterStatusController {
+  const statuses = new ClusterStatuses(parts)
+  statuses.start()
+  return statuses
+}
+
+/** A round is made in so many pieces, so that thousands of clusters hold up nothing else. */
+const SWEEP_SLICES = 10
+
+/** What is known of one object. */
+interface Known {
+  object: JsonObject
+  /** The first time this generation was seen: monotonic milliseconds. */
+  generation: number
+  seenAtMs: number
+  /** What was written last, and what the server made of it. */
+  wanted: UpstreamClusterStatus | undefined
+  answered: unknown
+  /** What changes by itself, as of the last look. */
+  signature: string
+}
+
+class ClusterStatuses implements ClusterStatusController, FollowEvents {
+  readonly #parts: ClusterStatusParts
+  readonly #pace: StatusPace
+  readonly #queue: StatusQueue
+  readonly #events: StatusEvents
+  readonly #replicas: ReplicaLeases
+  readonly #known = new Map<string, Known>()
+  #generations: ReadonlyMap<string, number> = new Map()
+  #threads = 0
+  readonly #problems = new ProblemIndex()
+  #wasLeader = false
+  #following: Following | undefined
+  #sweeping: NodeJS.Timeout | undefined
+  /** The round that is being made. */
+  #swept = this.#known.entries()
+  #stopped = false
+
+  constructor(parts: ClusterStatusParts) {
+    const { client, replica, clock, log } = parts
+    this.#parts = parts
+    this.#pace = { ...DEFAULT_PACE, ...parts.pace }
+    this.#replicas = new ReplicaLeases(client, replica, clock, log, this.#pace.beatMs)
+    this.#events = new StatusEvents(client, replica, clock, log)
+    this.#queue = new StatusQueue({
+      turn: (cluster) => this.#turn(cluster),
+      clock,
+      random: () => parts.random(),
+      limit: this.#pace.writes,
+      spacingMs: this.#pace.spacingMs,
+    })
+  }
+
+  start(): void {
+    // Its own Lease first: a leader would take the entries of a replica without one for leftovers.
+    void this.#replicas.start().then(() => {
+      if (this.#stopped) return
+      this.#following = this.#parts.client.follow(UPSTREAM_CLUSTERS, '', this)
+    })
+    this.#sweeping = setInterval(() => this.#sweep(), this.#pace.sweepMs / SWEEP_SLICES)
+    this.#sweeping.unref()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#sweeping)
+    await this.#following?.stop()
+    await this.#queue.stop()
+    await this.#events.stop()
+    await this.#replicas.stop()
+  }
+
+  applied(generations: ReadonlyMap<string, number>, threads: number, changed?: ReadonlySet<string>): void {
+    this.#generations = generations
+    this.#threads = threads
+    this.#readProblems()
+    for (const name of changed ?? this.#known.keys()) if (this.#known.has(name)) this.#queue.add(name)
+  }
+
+  // === what the API server says ===
+
+  onReplace(objects: readonly JsonObject[]): void {
+    const names = new Set(objects.map(nameOf))
+    for (const name of this.#known.keys()) if (!names.has(name)) this.#forget(name)
+    for (const object of objects) this.#learn(object)
+  }
+
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
+    if (type === 'DELETED') this.#forget(nameOf(object))
+    else this.#learn(object)
+  }
+
+  onState(current: boolean): void {
+    if (current) this.#queue.retry()
+  }
+
+  #learn(object: JsonObject): void {
+    const name = nameOf(object)
+    const generation = generationOf(object)
+    const known = this.#known.get(name)
+    if (known === undefined || uidOf(known.object) !== uidOf(object)) {
+      const seenAtMs = this.#parts.clock.monotonic()
+      this.#known.set(name, { object, generation, seenAtMs, wanted: undefined, answered: undefined, signature: '' })
+    } else {
+      known.object = object
+      if (known.generation !== generation) {
+        known.generation = generation
+        known.seenAtMs = this.#parts.clock.monotonic()
+      }
+    }
+    this.#queue.add(name)
+  }
+
+  #forget(name: string): void {
+    this.#known.delete(name)
+    this.#queue.forget(name)
+  }
+
+  // === what changes by itself ===
+
+  /** Endpoints come and go without a word; so does leadership. */
+  #sweep(): void {
+    this.#readProblems()
+    const leads = this.#parts.isLeader()
+    const everything = leads && !this.#wasLeader
+    this.#wasLeader = leads
+    if (!leads) return
+    if (everything) for (const name of this.#known.keys()) this.#queue.add(name)
+    for (let left = Math.ceil(this.#known.size / SWEEP_SLICES); left > 0; left--) {
+      const { value, done } = this.#swept.next()
+      if (done === true) {
+        this.#swept = this.#known.entries()
+        return
+      }
+      this.#look(...value)
+    }
+  }
+
+  #look(name: string, known: Known): void {
+    const signature = liveSignature(this.#parts, name)
+    if (signature === known.signature && !this.#hasGone(known)) return
+    known.signature = signature
+    this.#queue.add(name)
+  }
+
+  #hasGone({ object }: Known): boolean {
+    return statusOf(object)?.gateways?.some(({ name }) => this.#replicas.isGone(name)) ?? false
+  }
+
+  /** Looks again at the clusters of which another delivery says something else. */
+  #readProblems(): void {
+    for (const name of this.#problems.read(this.#parts.problems())) if (this.#known.has(name)) this.#queue.add(name)
+  }
+
+  // === one cluster's turn ===
+
+  async #turn(name: string): Promise<Turn> {
+    const known = this.#known.get(name)
+    if (known === undefined || this.#stopped) return 'nothing'
+    const { clock } = this.#parts
+    const facts = this.#factsOf(name, known)
+    const settledMs = known.seenAtMs + this.#pace.settleMs - clock.monotonic()
+    if (facts.inForce < facts.generation && settledMs > 0) {
+      this.#queue.add(name, settledMs)
+      return 'nothing'
+    }
+    const before = statusOf(known.object)
+    const wanted = this.#statusOf(facts, before)
+    if (sameJson(wanted, before)) return 'nothing'
+    // A server that keeps less than it is given must not be asked without end.
+    if (sameJson(wanted, known.wanted) && sameJson(before, known.answered)) return 'nothing'
+    return await this.#write(name, known, before, wanted)
+  }
+
+  #factsOf(name: string, { object, generation }: Known): StatusFacts {
+    const problems = this.#problems.of(name)
+    return gatherFacts(
+      this.#parts,
+      name,
+      generation || generationOf(object),
+      this.#generations.get(name) ?? 0,
+      problems,
+    )
+  }
+
+  #statusOf(facts: StatusFacts, before: UpstreamClusterStatus | undefined): UpstreamClusterStatus {
+    const { clock, replica } = this.#parts
+    const nowMs = clock.now()
+    const mistake = facts.problems.find(({ severity }) => severity === 'error')
+    const own = {
+      name: replica,
+      threads: this.#threads,
+      threadsApplied: facts.inForce === 0 ? 0 : this.#threads,
+      observedGeneration: facts.inForce,
+      ...(mistake !== undefined && {
+        message: `generation ${facts.generation} is invalid: ${problemMessage(mistake)}`,
+      }),
+    }
+    const status = withGateway(before, gatewayEntry(before, own, timeOf(nowMs)))
+    if (!this.#parts.isLeader()) return status
+    return withoutGone(clusterStatus(facts, status, nowMs), (name) => this.#replicas.isGone(name))
+  }
+
+  async #write(
+    name: string,
+    known: Known,
+    before: UpstreamClusterStatus | undefined,
+    wanted: UpstreamClusterStatus,
+  ): Promise<Turn> {
+    const { client, log } = this.#parts
+    try {
+      const answer = await client.update(UPSTREAM_CLUSTERS, { ...known.object, status: wanted }, 'status')
+      known.wanted = wanted
+      known.answered = statusOf(answer)
+      if (this.#known.get(name) === known && generationOf(answer) >= known.generation) known.object = answer
+      if (this.#parts.isLeader()) this.#events.tell(answer, statusTransitions(before, wanted))
+      return 'written'
+    } catch (error) {
+      if (error instanceof StatusError && error.code === 404) return 'nothing'
+      if (error instanceof StatusError && error.code === 409) return await this.#refresh(name)
+      const reason = error instanceof Error ? error.message : String(error)
+      log.debug('status cannot be written', { cluster: name, reason })
+      return 'failed'
+    }
+  }
+
+  /** Somebody else was faster: what they wrote counts. */
+  async #refresh(name: string): Promise<Turn> {
+    try {
+      this.#learn(await this.#parts.client.get(UPSTREAM_CLUSTERS, { namespace: '', name }))
+      return 'again'
+    } catch (error) {
+      return error instanceof StatusError && error.code === 404 ? 'nothing' : 'failed'
+    }
+  }
+}

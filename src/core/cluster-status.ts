@@ -1,0 +1,212 @@
+// What the status of an UpstreamCluster says: its conditions, as Kubernetes means them (metav1.Condition,
+// apimachinery/pkg/apis/meta/v1/types.go), out of what a gateway sees. No condition claims more than has been looked at:
+// `observedGeneration` falls behind until then, which is what `kubectl wait` goes by.
+
+import type { Problem } from '../api/ports.ts'
+import type { Condition, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
+import { joinedMessages, problemMessage } from './cluster-status-messages.ts'
+import type { CompiledDegrade } from './compiled-cluster.ts'
+import { effectiveMode } from './degrade.ts'
+
+/** An endpoint as the gateway that writes the status sees it. */
+export interface EndpointState {
+  readonly url: string
+  readonly disabled: boolean
+  readonly state: 'unknown' | 'healthy' | 'unhealthy'
+  /** Takes requests now. */
+  readonly available: boolean
+  /** What the last health check said; '' when it was good, or there was none. */
+  readonly message: string
+}
+
+/** A credential in force that does not work, or will not for long. */
+export interface CredentialFault {
+  /** `spec.clientConfig.certData`. */
+  readonly path: string
+  readonly reason: 'Expired' | 'Refused'
+  readonly message: string
+}
+
+/** What there is to say about one object. */
+export interface StatusFacts {
+  /** metadata.generation of the object as it is. */
+  readonly generation: number
+  /** What is wrong with it, or doubtful. */
+  readonly problems: readonly Problem[]
+  /** metadata.generation of the version that all threads have in force; 0 = none. */
+  readonly inForce: number
+  /** Of the version in force; undefined = none is. */
+  readonly degrade: CompiledDegrade | undefined
+  readonly endpoints: readonly EndpointState[]
+  readonly credentials: readonly CredentialFault[]
+}
+
+type Verdict = Pick<Condition, 'status' | 'reason' | 'message'> & { readonly observedGeneration: number }
+
+/** Paths of what is a credential, references included. */
+const CREDENTIAL = /^spec\.(clientConfig\.(key|cert|ca|bearerToken)|secureServing\.(key|cert|clientCA))(Data|Ref|$)/
+
+/**
+ * Conditions, endpoints and observedGeneration; `gateways` is taken over from `before`.
+ * @param before the status so far: a condition keeps its lastTransitionTime as long as its status stays
+ * @param nowMs milliseconds since the epoch
+ */
+export function clusterStatus(
+  facts: StatusFacts,
+  before: UpstreamClusterStatus | undefined,
+  nowMs: number,
+): UpstreamClusterStatus {
+  const examined = isExamined(facts)
+  const condition = (type: string, verdict: Verdict): Condition => transition(before, type, verdict, nowMs)
+  const enabled = facts.endpoints.filter(({ disabled }) => !disabled)
+  const observed = examined ? facts.generation : before?.observedGeneration
+  return {
+    ...before,
+    ...(observed !== undefined && { observedGeneration: observed }),
+    conditions: [
+      condition('Ready', readiness(facts, before, enabled)),
+      condition('EndpointsHealthy', endpointsHealth(facts, enabled)),
+      condition('CredentialsValid', credentialsValidity(facts)),
+      condition('Degraded', degradation(facts, nowMs)),
+      ...(before?.conditions ?? []).filter(({ type }) => !OWN_TYPES.has(type)),
+    ],
+    endpoints: { ready: facts.endpoints.filter(({ available }) => available).length, total: facts.endpoints.length },
+  }
+}
+
+const OWN_TYPES: ReadonlySet<string> = new Set(['Ready', 'EndpointsHealthy', 'CredentialsValid', 'Degraded'])
+
+export function conditionOf(status: UpstreamClusterStatus | undefined, type: string): Condition | undefined {
+  return status?.conditions?.find((condition) => condition.type === type)
+}
+
+/** Either in force, or known to be wrong. */
+function isExamined(facts: StatusFacts): boolean {
+  return facts.inForce >= facts.generation || errorsOf(facts).length > 0
+}
+
+function errorsOf({ problems }: StatusFacts): readonly Problem[] {
+  return problems.filter(({ severity }) => severity === 'error')
+}
+
+function transition(
+  before: UpstreamClusterStatus | undefined,
+  type: string,
+  verdict: Verdict,
+  nowMs: number,
+): Condition {
+  const known = conditionOf(before, type)
+  const same = known?.status === verdict.status && known.lastTransitionTime !== undefined
+  return { type, ...verdict, lastTransitionTime: same ? known.lastTransitionTime : timeOf(nowMs) }
+}
+
+/** metav1.Time has whole seconds. */
+export function timeOf(nowMs: number): string {
+  return `${new Date(nowMs).toISOString().slice(0, 19)}Z`
+}
+
+/** Whether the object as it is serves requests. */
+function readiness(
+  facts: StatusFacts,
+  before: UpstreamClusterStatus | undefined,
+  enabled: readonly EndpointState[],
+): Verdict {
+  const { generation, inForce } = facts
+  const errors = errorsOf(facts)
+  if (errors.length > 0) {
+    const stays =
+      inForce === 0 ? 'no version of it is in force' : `the last good version ${generationText(facts)} stays in force`
+    const message = joinedMessages([...errors.map(problemMessage), stays])
+    return { status: 'False', reason: 'Invalid', message, observedGeneration: generation }
+  }
+  if (inForce < generation) {
+    const known = conditionOf(before, 'Ready')
+    // What it says is about an older generation, and says so.
+    if (known !== undefined && known.reason !== 'Pending') return verdictOf(known)
+    return pending(generation, `generation ${generation} is not in force yet`)
+  }
+  const warnings = facts.problems.map(problemMessage)
+  const ready = enabled.filter(({ available }) => available).length
+  if (ready > 0) {
+    const message = joinedMessages([
+      `generation ${inForce} is in force, ${ready} of ${enabled.length} endpoints take requests`,
+      ...warnings,
+    ])
+    return { status: 'True', reason: 'Serving', message, observedGeneration: generation }
+  }
+  if (enabled.some(({ state }) => state === 'unknown')) return pending(generation, 'no endpoint has been checked yet')
+  const message = joinedMessages([
+    enabled.length === 0 ? 'all endpoints are disabled' : 'no endpoint takes requests',
+    ...warnings,
+  ])
+  return { status: 'False', reason: 'NoHealthyEndpoint', message, observedGeneration: generation }
+}
+
+/** In CRDs of old an object may lack it. */
+function generationText({ inForce, generation }: StatusFacts): string {
+  return inForce === generation ? '' : `(generation ${inForce})`
+}
+
+function pending(observedGeneration: number, message: string): Verdict {
+  return { status: 'Unknown', reason: 'Pending', message, observedGeneration }
+}
+
+function verdictOf({ status, reason, message, observedGeneration }: Condition): Verdict {
+  return { status, reason, message, observedGeneration: observedGeneration ?? 0 }
+}
+
+/** Of the version in force; disabled endpoints are no fault. */
+function endpointsHealth({ inForce }: StatusFacts, enabled: readonly EndpointState[]): Verdict {
+  if (inForce === 0) return pending(0, 'no version is in force')
+  const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
+    return { status, reason, message, observedGeneration: inForce }
+  }
+  if (enabled.length === 0) return say('False', 'AllDisabled', 'all endpoints are disabled')
+  const bad = enabled.filter(({ available, state }) => !available && state !== 'unknown')
+  if (bad.length > 0) {
+    const reason = bad.length === enabled.length ? 'NoneHealthy' : 'SomeUnhealthy'
+    const texts = bad.map(({ url, message }) => `${url}: ${message === '' ? 'its connections break' : message}`)
+    return say('False', reason, joinedMessages(texts))
+  }
+  const unchecked = enabled.filter(({ available }) => !available)
+  if (unchecked.length > 0) return pending(inForce, `not checked yet: ${unchecked.map(({ url }) => url).join(', ')}`)
+  return say('True', 'AllHealthy', `${enabled.length} of ${enabled.length} endpoints take requests`)
+}
+
+/** Those of the object as it is, and whether those in force work. */
+function credentialsValidity(facts: StatusFacts): Verdict {
+  const { inForce, generation, credentials } = facts
+  const mistakes = errorsOf(facts).filter(({ path }) => CREDENTIAL.test(path))
+  if (mistakes.length > 0) {
+    const message = joinedMessages(mistakes.map(problemMessage))
+    return { status: 'False', reason: 'Invalid', message, observedGeneration: generation }
+  }
+  if (inForce === 0) return pending(0, 'no version is in force')
+  const [first] = credentials
+  if (first !== undefined) {
+    const message = joinedMessages(credentials.map(({ path, message }) => `${path}: ${message}`))
+    return { status: 'False', reason: first.reason, message, observedGeneration: inForce }
+  }
+  return {
+    status: 'True',
+    reason: 'Valid',
+    message: 'certificates, keys and tokens are usable',
+    observedGeneration: inForce,
+  }
+}
+
+/** The switch as it works now, not as it was thrown. */
+function degradation({ degrade, inForce }: StatusFacts, nowMs: number): Verdict {
+  const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
+    return { status, reason, message, observedGeneration: inForce }
+  }
+  if (degrade === undefined) return pending(0, 'no version is in force')
+  if (degrade.mode === 'Off') return say('False', 'Off', 'nothing is refused')
+  const why = degrade.reason === '' ? 'no reason given' : degrade.reason
+  if (effectiveMode(degrade, nowMs) === 'Off') {
+    return say('False', 'Expired', `${degrade.mode} ended at ${degrade.expiresAt}: ${why}`)
+  }
+  const until = degrade.expiresAtMs === 0 ? 'without an expiry' : `until ${degrade.expiresAt}`
+  if (degrade.shadow) return say('False', 'Shadow', `${degrade.mode} ${until} only counts and warns: ${why}`)
+  return say('True', degrade.mode, `${degrade.mode} ${until}: ${why}`)
+}
