@@ -1,17 +1,13 @@
 // The entry: argv to the command line, and what its commands need of the layers above it.
 
-import { readFileSync } from 'node:fs'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { UserError } from './api/field-errors.ts'
 import { SETTINGS } from './app/config.ts'
 import { demoCommand } from './app/demo-command.ts'
 import { serveCommand } from './app/serve-command.ts'
+import { VERSION } from './app/version.ts'
 import { runProgram } from './cli/program.ts'
-
-const version = String(
-  Reflect.get(JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as object, 'version'),
-)
 
 // The reader of a pipe may leave early (`| head`): that is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -32,7 +28,7 @@ function report(error: unknown): number {
 }
 
 process.exitCode = await runProgram(process.argv.slice(2), {
-  version,
+  version: VERSION,
   settings: SETTINGS,
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),

@@ -1,5 +1,5 @@
 // `portcullis demo --real`: the demo on two real clusters that the test harness builds and starts.
-// Arguments: the gateway's address, the admin listener's address, the directory.
+// Arguments: the addresses of the gateway, of the admin listener and of the gateway's API server; the directory.
 
 import process from 'node:process'
 import type { DemoBackend, StartBackends } from '../src/app/demo-clusters.ts'
@@ -80,5 +80,9 @@ spec:
 `
 }
 
-const [listen = '127.0.0.1:8443', adminListen = '127.0.0.1:9090', dir = '.portcullis/demo'] = process.argv.slice(2)
-process.exitCode = await runDemo({ listen, adminListen, dir }, startRealClusters)
+const [listen = '127.0.0.1:8443', adminListen = '127.0.0.1:9090', controlListen = '127.0.0.1:9443', dir] =
+  process.argv.slice(2)
+process.exitCode = await runDemo(
+  { listen, adminListen, controlListen, dir: dir ?? '.portcullis/demo' },
+  startRealClusters,
+)

@@ -15,6 +15,13 @@ export const CLIENT_SECRETS = {
 } as const
 export const SERVING_SECRETS = { keyData: 'keyRef', certData: 'certRef', clientCAData: 'clientCARef' } as const
 
+/** How secret bytes are judged. */
+export interface MaterialChecks {
+  readonly pem: PemChecks
+  /** Whether references may name files. */
+  readonly fileReferences: boolean
+}
+
 /** Bytes given inline; a reference is a promise of bytes; `broken` has been reported. */
 type Material =
   | { readonly kind: 'absent' | 'reference' | 'broken' }
@@ -25,20 +32,14 @@ export function checkClientConfig(
   config: Loose<ClientConfig>,
   https: boolean,
   path: string,
-  pem: PemChecks,
+  { pem, fileReferences }: MaterialChecks,
   out: ProblemList,
 ): void {
-  const token = material(
-    config.bearerToken,
-    config.bearerTokenRef,
-    path,
-    'bearerToken',
-    CLIENT_SECRETS.bearerToken,
-    out,
-  )
-  const key = material(config.keyData, config.keyRef, path, 'keyData', CLIENT_SECRETS.keyData, out)
-  const cert = material(config.certData, config.certRef, path, 'certData', CLIENT_SECRETS.certData, out)
-  const ca = material(config.caData, config.caRef, path, 'caData', CLIENT_SECRETS.caData, out)
+  const secrets = new SecretFields(path, fileReferences, out)
+  const token = secrets.read('bearerToken', config.bearerToken, CLIENT_SECRETS.bearerToken, config.bearerTokenRef)
+  const key = secrets.read('keyData', config.keyData, CLIENT_SECRETS.keyData, config.keyRef)
+  const cert = secrets.read('certData', config.certData, CLIENT_SECRETS.certData, config.certRef)
+  const ca = secrets.read('caData', config.caData, CLIENT_SECRETS.caData, config.caRef)
   checkToken(token, `${path}.bearerToken`, out)
   checkPair(key, cert, path, pem, out)
   checkBundle(ca, `${path}.caData`, pem, out)
@@ -62,13 +63,13 @@ export function checkClientConfig(
 export function checkSecureServing(
   serving: Loose<SecureServing>,
   path: string,
-  pem: PemChecks,
+  { pem, fileReferences }: MaterialChecks,
   out: ProblemList,
 ): void {
-  const key = material(serving.keyData, serving.keyRef, path, 'keyData', SERVING_SECRETS.keyData, out)
-  const cert = material(serving.certData, serving.certRef, path, 'certData', SERVING_SECRETS.certData, out)
-  const { clientCAData, clientCARef } = serving
-  const ca = material(clientCAData, clientCARef, path, 'clientCAData', SERVING_SECRETS.clientCAData, out)
+  const secrets = new SecretFields(path, fileReferences, out)
+  const key = secrets.read('keyData', serving.keyData, SERVING_SECRETS.keyData, serving.keyRef)
+  const cert = secrets.read('certData', serving.certData, SERVING_SECRETS.certData, serving.certRef)
+  const ca = secrets.read('clientCAData', serving.clientCAData, SERVING_SECRETS.clientCAData, serving.clientCARef)
   checkPair(key, cert, path, pem, out)
   checkBundle(ca, `${path}.clientCAData`, pem, out)
   for (const [index, name] of (serving.serverNames ?? []).entries()) {
@@ -86,49 +87,62 @@ function checkRate({ qps = 0, burst = 0 }: Loose<ClientConfig>, path: string, ou
   }
 }
 
-function material(
-  data: string | undefined,
-  reference: Loose<SecretReference> | undefined,
-  path: string,
-  field: string,
-  referenceField: string,
-  out: ProblemList,
-): Material {
-  const at = childPath(path, field)
-  const inline = data ?? ''
-  if (reference !== undefined) {
-    const referencePath = childPath(path, referenceField)
-    if (inline !== '') out.error(referencePath, `stands beside ${field}`, `remove one of the two`)
-    return { kind: checkReference(reference, referencePath, out) ? 'reference' : 'broken' }
-  }
-  if (inline === '') return { kind: 'absent' }
-  const decoded = decodeBase64(inline)
-  if (decoded !== undefined) return { kind: 'inline', text: decoded }
-  const isPem = inline.includes('-----BEGIN')
-  out.error(at, 'is not base64', isPem ? `encode the PEM with base64, or use ${referenceField}` : 'encode with base64')
-  return { kind: 'broken' }
-}
+/** Reads the fields of secret bytes under one path, and reports what is wrong with them. */
+class SecretFields {
+  readonly #path: string
+  readonly #fileReferences: boolean
+  readonly #out: ProblemList
 
-function checkReference(reference: Loose<SecretReference>, path: string, out: ProblemList): boolean {
-  const { file = '', name = '', namespace = '', key = '' } = reference
-  if ((file === '') === (name === '')) {
-    out.error(
-      path,
-      file === '' ? 'names nothing' : 'names both a file and a Secret',
-      'give exactly one of file and name',
-    )
-    return false
+  constructor(path: string, fileReferences: boolean, out: ProblemList) {
+    this.#path = path
+    this.#fileReferences = fileReferences
+    this.#out = out
   }
-  if (name !== '' && key === '') {
-    out.error(`${path}.key`, 'is required beside name', "name the key in the Secret's data, such as tls.key")
-    return false
+
+  read(
+    field: string,
+    data: string | undefined,
+    referenceField: string,
+    reference: Loose<SecretReference> | undefined,
+  ): Material {
+    const inline = data ?? ''
+    if (reference !== undefined) {
+      const at = childPath(this.#path, referenceField)
+      if (inline !== '') this.#out.error(at, `stands beside ${field}`, 'remove one of the two')
+      return { kind: this.#checkReference(reference, at) ? 'reference' : 'broken' }
+    }
+    if (inline === '') return { kind: 'absent' }
+    const decoded = decodeBase64(inline)
+    if (decoded !== undefined) return { kind: 'inline', text: decoded }
+    const isPem = inline.includes('-----BEGIN')
+    const fix = isPem ? `encode the PEM with base64, or use ${referenceField}` : 'encode with base64'
+    this.#out.error(childPath(this.#path, field), 'is not base64', fix)
+    return { kind: 'broken' }
   }
-  if (file !== '' && (key !== '' || namespace !== '')) {
-    const extra = key !== '' ? 'key' : 'namespace'
-    out.error(`${path}.${extra}`, 'means nothing beside file', 'remove it')
-    return false
+
+  #checkReference({ file = '', name = '', namespace = '', key = '' }: Loose<SecretReference>, path: string): boolean {
+    if ((file === '') === (name === '')) {
+      const message = file === '' ? 'names nothing' : 'names both a file and a Secret'
+      this.#out.error(path, message, 'give exactly one of file and name')
+      return false
+    }
+    if (file !== '' && !this.#fileReferences) {
+      const fix = 'name a Secret: name, namespace and key'
+      this.#out.error(`${path}.file`, 'is only for objects that come from files (--source files)', fix)
+      return false
+    }
+    if (name !== '' && key === '') {
+      const fix = "name the key in the Secret's data, such as tls.key"
+      this.#out.error(`${path}.key`, 'is required beside name', fix)
+      return false
+    }
+    if (file !== '' && (key !== '' || namespace !== '')) {
+      const extra = key !== '' ? 'key' : 'namespace'
+      this.#out.error(`${path}.${extra}`, 'means nothing beside file', 'remove it')
+      return false
+    }
+    return true
   }
-  return true
 }
 
 /** Strict, but for line breaks, as Go's decoder; Node's would pass over what it does not know. */

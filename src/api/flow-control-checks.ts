@@ -1,4 +1,5 @@
-// Limits (spec.flowControl): exactly one kind each, and the shared one never below the local one.
+// Limits (spec.flowControl): exactly one kind each, and the shared one never below the local one, and only where replicas
+// can share one.
 
 import { childPath, type ProblemList, shown } from './field-errors.ts'
 import type { Loose } from './object-shape.ts'
@@ -10,10 +11,12 @@ const LIMITS = ['maxRequestsInflight', 'tokenBucket'] as const
 
 type Schema = Loose<FlowControlSchema>
 
+/** @param globalLimits whether the gateway can keep limits that replicas share: whether it has a Redis */
 export function checkFlowControlSchemas(
   schemas: readonly (Schema | undefined)[],
   path: string,
   out: ProblemList,
+  globalLimits = true,
 ): void {
   const names = new Set<string>()
   for (const [index, schema] of schemas.entries()) {
@@ -28,6 +31,28 @@ export function checkFlowControlSchemas(
     checkBucket(schema.tokenBucket, `${at}.tokenBucket`, out)
     checkBucket(schema.globalTokenBucket, `${at}.globalTokenBucket`, out)
     checkGlobal(schema, at, out)
+    if (isShared(schema)) checkSharing(schema, at, globalLimits, out)
+  }
+}
+
+function isShared({ strategy }: Schema): boolean {
+  return strategy === 'globalAllocate' || strategy === 'globalCount'
+}
+
+/** What is asked of all replicas together. */
+function checkSharing(schema: Schema, path: string, globalLimits: boolean, out: ProblemList): void {
+  const blocks = LIMITS.map((limit) => GLOBAL_OF[limit]).filter((block) => schema[block] !== undefined)
+  const [first] = blocks
+  if (first === undefined) return
+  if (schema.perUser === true) {
+    const message = `cannot stand beside ${first}: replicas share no limit of each user`
+    out.error(`${path}.perUser`, message, 'remove it, or set strategy to local')
+  }
+  if (globalLimits) return
+  for (const block of blocks) {
+    const message = 'is a limit of all replicas together, which needs Redis, and this gateway has none'
+    const fix = 'start the gateway with --redis-url, or set strategy to local: then every replica has the local limit'
+    out.error(childPath(path, block), message, fix)
   }
 }
 
@@ -39,7 +64,7 @@ function checkKind(schema: Schema, path: string, out: ProblemList): void {
   if (given.length > 0) return
   const shared = LIMITS.filter((limit) => schema[GLOBAL_OF[limit]] !== undefined)
   for (const limit of shared) {
-    const fix = `add ${limit}: what this gateway falls back to when the shared limit cannot be asked`
+    const fix = `add ${limit}: what each replica may do at most, as much as ${GLOBAL_OF[limit]} where one may do it all`
     out.error(childPath(path, limit), `is required beside ${GLOBAL_OF[limit]}`, fix)
   }
   if (shared.length > 0) return
@@ -54,7 +79,7 @@ function checkBucket(bucket: Loose<TokenBucket> | undefined, path: string, out: 
 }
 
 function checkGlobal(schema: Schema, path: string, out: ProblemList): void {
-  const isGlobal = schema.strategy === 'globalAllocate' || schema.strategy === 'globalCount'
+  const isGlobal = isShared(schema)
   const kinds = KINDS.filter((kind) => schema[kind] !== undefined)
   for (const limit of LIMITS) {
     const block = GLOBAL_OF[limit]

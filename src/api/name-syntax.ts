@@ -17,6 +17,20 @@ export function isObjectName(name: string): boolean {
   return name.length <= MAX_DNS_NAME && name.split('.').every((label) => DNS_LABEL.test(label))
 }
 
+const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
+
+/** A label's value (IsValidLabelValue): '' is one. */
+export function isLabelValue(value: string): boolean {
+  return value.length <= MAX_DNS_LABEL && LABEL_VALUE.test(value)
+}
+
+/** A label's or annotation's key (IsQualifiedName): `name` or `dns.name/name`. */
+export function isLabelKey(key: string): boolean {
+  const slash = key.indexOf('/')
+  const name = key.slice(slash + 1)
+  return name !== '' && isLabelValue(name) && (slash < 0 || isObjectName(key.slice(0, slash)))
+}
+
 /** A host name or `*.` and one, in any case, with or without the trailing dot. */
 export function isServerName(name: string): boolean {
   const host = name.toLowerCase().replace(/\.$/, '')

@@ -23,6 +23,7 @@ export function normalize(schema: JsonSchema, value: unknown): unknown {
     const { items } = schema
     return items === undefined ? value : value.map((item: unknown) => normalize(items, item))
   }
+  if (isRecord(value) && schema.additionalProperties !== undefined) return mapValues(schema.additionalProperties, value)
   if (!isRecord(value) || schema.properties === undefined) return value
   const entries: [string, unknown][] = []
   for (const [key, member] of Object.entries(value)) {
@@ -40,6 +41,10 @@ export function normalize(schema: JsonSchema, value: unknown): unknown {
   return Object.fromEntries(entries)
 }
 
+function mapValues(schema: JsonSchema, value: Readonly<Record<string, unknown>>): unknown {
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, normalize(schema, member)]))
+}
+
 /** The value as far as its types are right. Items of lists keep their places. */
 export function looseView(schema: JsonSchema, value: unknown): unknown {
   switch (schema.type) {
@@ -47,6 +52,8 @@ export function looseView(schema: JsonSchema, value: unknown): unknown {
       return typeof value === 'string' ? value : undefined
     case 'boolean':
       return typeof value === 'boolean' ? value : undefined
+    case 'number':
+      return typeof value === 'number' ? value : undefined
     case 'integer':
       return Number.isInteger(value) ? value : undefined
     case 'array': {
@@ -56,13 +63,23 @@ export function looseView(schema: JsonSchema, value: unknown): unknown {
     }
     case 'object': {
       if (!isRecord(value)) return undefined
-      const entries = Object.entries(schema.properties ?? {}).flatMap(([key, known]): [string, unknown][] => {
-        const member = Object.hasOwn(value, key) ? looseView(known, value[key]) : undefined
-        return member === undefined ? [] : [[key, member]]
-      })
-      return Object.fromEntries(entries)
+      const { additionalProperties: values } = schema
+      const fields = Object.entries(schema.properties ?? {})
+      const known = values === undefined ? fields : Object.keys(value).map((key) => [key, values] as const)
+      return looseFields(known, value)
     }
   }
+}
+
+function looseFields(
+  fields: readonly (readonly [string, JsonSchema])[],
+  value: Readonly<Record<string, unknown>>,
+): unknown {
+  const entries = fields.flatMap(([key, schema]): [string, unknown][] => {
+    const member = Object.hasOwn(value, key) ? looseView(schema, value[key]) : undefined
+    return member === undefined ? [] : [[key, member]]
+  })
+  return Object.fromEntries(entries)
 }
 
 export function propertyOf(schema: JsonSchema, key: string): JsonSchema | undefined {

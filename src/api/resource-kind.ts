@@ -43,7 +43,9 @@ export interface ResourceKind {
    * @param before the object that is replaced; undefined for a new one
    */
   check(object: JsonObject, before: JsonObject | undefined, pem: PemChecks): readonly FieldProblem[]
-  /** Mistakes that only two objects together make; `others` are all of the kind but this one. */
+  /** What only one object of the kind may have; malformed parts claim nothing. */
+  claims?(object: JsonObject): readonly string[]
+  /** Mistakes that only two objects together make; `others` are those, beside this one, that have a claim of its own. */
   conflicts?(object: JsonObject, others: readonly JsonObject[]): readonly FieldProblem[]
 }
 

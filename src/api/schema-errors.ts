@@ -2,7 +2,7 @@
 
 import { Ajv, type DefinedError, type ValidateFunction } from 'ajv'
 import { childPath, type FieldProblem, shown } from './field-errors.ts'
-import type { JsonSchema } from './json-schema.ts'
+import { type JsonSchema, MAX_INT32 } from './json-schema.ts'
 import { nearestName } from './nearest-name.ts'
 import { propertyOf } from './object-shape.ts'
 
@@ -16,9 +16,11 @@ export interface ShapeErrors {
 /** `path` is where `value` stands in its object. */
 export type SchemaCheck = (value: unknown, path: string) => ShapeErrors
 
+// Formats and patterns are checked by rules of our own, with better messages.
+const FORMATS = { byte: true, 'date-time': true, int32: true, int64: true } as const
+
 export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
-  // The formats are checked by rules of our own, with better messages.
-  const ajv = new Ajv({ allErrors: true, verbose: true, formats: { byte: true, 'date-time': true } })
+  const ajv = new Ajv({ allErrors: true, verbose: true, formats: FORMATS })
   const validate: ValidateFunction = ajv.compile(strict(schema))
   return (value, path) => {
     const byPath = new Map<string, FieldProblem>()
@@ -34,13 +36,22 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
   }
 }
 
-/** A CRD may not say additionalProperties: false; the API server prunes, or rejects when asked. We always reject. */
+/**
+ * As ajv is to see it. A CRD may not say additionalProperties: false; the API server prunes, or rejects when asked. We always
+ * reject.
+ */
 function strict(schema: JsonSchema): object {
+  const entries = Object.entries(schema).filter(
+    ([keyword]) => keyword !== 'pattern' && !keyword.startsWith('x-kubernetes-'),
+  )
   const properties = Object.entries(schema.properties ?? {}).map(([key, known]) => [key, strict(known)])
+  const { additionalProperties: values } = schema
+  const open = values !== undefined ? strict(values) : schema['x-kubernetes-preserve-unknown-fields'] === true
   return {
-    ...schema,
+    ...Object.fromEntries(entries),
     ...(schema.items !== undefined && { items: strict(schema.items) }),
-    ...(schema.type === 'object' && { properties: Object.fromEntries(properties), additionalProperties: false }),
+    ...(schema['x-kubernetes-list-type'] === 'set' && { uniqueItems: true }),
+    ...(schema.type === 'object' && { properties: Object.fromEntries(properties), additionalProperties: open }),
   }
 }
 
@@ -75,6 +86,12 @@ function describe(root: JsonSchema, error: DefinedError, rootPath: string): Fiel
       return problem(path, 'is empty', `write ${firstSentence(schema.description ?? 'a value')}`)
     case 'maxLength':
       return problem(path, 'is too long', `write at most ${schema.maxLength ?? 0} characters`)
+    case 'maxItems':
+      return problem(path, 'has too many entries', `write at most ${schema.maxItems ?? 0}`)
+    case 'maxProperties':
+      return problem(path, 'has too many entries', `write at most ${schema.maxProperties ?? 0}`)
+    case 'uniqueItems':
+      return problem(`${path}[${error.params.i}]`, 'is named twice', 'remove one of the two')
     default:
       return problem(path, error.message ?? 'is not valid', 'see the description of the field')
   }
@@ -91,7 +108,7 @@ function locate(root: JsonSchema, pointer: string, rootPath: string): { path: st
       schema = schema.items
     } else {
       path = childPath(path, key)
-      schema = propertyOf(schema, key) ?? schema
+      schema = propertyOf(schema, key) ?? schema.additionalProperties ?? schema
     }
   }
   return { path, schema }
@@ -113,6 +130,7 @@ const TYPE_NAMES: Readonly<Record<JsonSchema['type'], string>> = {
   array: 'a list',
   string: 'a text',
   integer: 'a whole number',
+  number: 'a number',
   boolean: 'true or false',
 }
 
@@ -136,12 +154,14 @@ function typeFix(schema: JsonSchema): string {
       return 'write a text, in quotes if it looks like a number, true or false'
     case 'integer':
       return `write a whole number ${rangeOf(schema)}`
+    case 'number':
+      return 'write a number'
     case 'boolean':
       return 'write true or false, without quotes'
   }
 }
 
-function rangeOf({ minimum = 0, maximum = 0 }: JsonSchema): string {
+function rangeOf({ minimum = -MAX_INT32, maximum = MAX_INT32 }: JsonSchema): string {
   return `from ${minimum} to ${maximum}`
 }
 

@@ -126,8 +126,8 @@ export function invalid(group: string, kind: string, name: string, errors: reado
   const list = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
   const qualified = group === '' ? kind : `${kind}.${group}`
   return statusError('Invalid', `${qualified} ${JSON.stringify(name)} is invalid: ${list}`, {
-    name,
-    group,
+    ...(name !== '' && { name }),
+    ...(group !== '' && { group }),
     kind,
     causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
   })

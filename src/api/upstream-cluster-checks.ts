@@ -12,6 +12,7 @@ import { nearestName } from './nearest-name.ts'
 import { checkObjectHead } from './object-head-checks.ts'
 import { isRecord, type Loose, looseView, normalize } from './object-shape.ts'
 import type { PemChecks } from './ports.ts'
+import { checkRevocations } from './revocation-checks.ts'
 import { checkAccessRules, checkRules } from './rule-checks.ts'
 import { createSchemaCheck, type ShapeErrors } from './schema-errors.ts'
 import type { DispatchPolicy, UpstreamCluster, UpstreamClusterSpec } from './upstream-cluster.ts'
@@ -20,8 +21,20 @@ import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './upstream-cluster-schema.ts'
 
 const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
 
+/** What the gateways that the object is for can do. */
+export interface ClusterCheckOptions {
+  /** Whether secret references may name files: only where objects come from files themselves. Default true. */
+  readonly fileReferences?: boolean
+  /** Whether limits that replicas share can be kept; where not, they are mistakes. Default true. */
+  readonly globalLimits?: boolean
+}
+
 /** Every mistake and doubt, at most one error for each path. Takes any JSON value and never throws. */
-export function checkUpstreamCluster(object: unknown, pem: PemChecks): readonly FieldProblem[] {
+export function checkUpstreamCluster(
+  object: unknown,
+  pem: PemChecks,
+  options: ClusterCheckOptions = {},
+): readonly FieldProblem[] {
   const out = new ProblemList()
   if (!isRecord(object)) {
     out.error('', 'is no object', `write a map with apiVersion, kind ${UPSTREAM_CLUSTER_KIND}, metadata and spec`)
@@ -36,7 +49,7 @@ export function checkUpstreamCluster(object: unknown, pem: PemChecks): readonly 
   const view = looseView(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as Loose<UpstreamClusterSpec> | undefined
   if (view === undefined) return out.problems
   const rules = new ProblemList()
-  checkSpec(view, pem, rules)
+  checkSpec(view, pem, options, rules)
   return [...out.problems, ...rules.problems.filter((problem) => !follows(problem, shape))]
 }
 
@@ -76,11 +89,18 @@ function checkFeatureGates(object: Readonly<Record<string, unknown>>, out: Probl
   out.error(`metadata.annotations[${FEATURE_GATES_ANNOTATION}]`, mistakes.join('; '), fix)
 }
 
-function checkSpec(spec: Loose<UpstreamClusterSpec>, pem: PemChecks, out: ProblemList): void {
+function checkSpec(
+  spec: Loose<UpstreamClusterSpec>,
+  pem: PemChecks,
+  options: ClusterCheckOptions,
+  out: ProblemList,
+): void {
   const https = checkServers(spec, out)
-  checkClientConfig(spec.clientConfig ?? {}, https, 'spec.clientConfig', pem, out)
-  checkSecureServing(spec.secureServing ?? {}, 'spec.secureServing', pem, out)
-  checkFlowControlSchemas(spec.flowControl?.flowControlSchemas ?? [], 'spec.flowControl.flowControlSchemas', out)
+  const material = { pem, fileReferences: options.fileReferences ?? true }
+  checkClientConfig(spec.clientConfig ?? {}, https, 'spec.clientConfig', material, out)
+  checkSecureServing(spec.secureServing ?? {}, 'spec.secureServing', material, out)
+  const schemas = spec.flowControl?.flowControlSchemas ?? []
+  checkFlowControlSchemas(schemas, 'spec.flowControl.flowControlSchemas', out, options.globalLimits ?? true)
   for (const [index, policy] of (spec.dispatchPolicies ?? []).entries()) {
     if (policy !== undefined) checkPolicy(policy, spec, `spec.dispatchPolicies[${index}]`, out)
   }
@@ -107,6 +127,7 @@ function checkSpec(spec: Loose<UpstreamClusterSpec>, pem: PemChecks, out: Proble
   for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
     if (audience === '') out.error(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
   }
+  checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
 }
 
 /** @returns whether a server is asked over TLS */

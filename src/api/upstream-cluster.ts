@@ -226,4 +226,22 @@ export interface Authentication {
   readonly tokenFailureTTLSeconds?: number
   /** Whether requests without credentials are let through as system:anonymous. Default true, as kube-apiserver. */
   readonly anonymous?: boolean
+  /** Added: who is refused from now on, on connections that are open as well. */
+  readonly revoked?: readonly Revocation[]
+}
+
+/** Exactly one of `user`, `certificateFingerprint` and `tokenHash`. */
+export interface Revocation {
+  /** A user name, whichever way the user proves it. Not a user who is impersonated. */
+  readonly user?: string
+  /** SHA-256 of the DER of the client certificate, or of the part of it that is signed; 64 lower-case hex digits. */
+  readonly certificateFingerprint?: string
+  /**
+   * SHA-256 of the bearer token, 64 lower-case hex digits; of a JWT also of its first two parts, `header.payload`, since
+   * whoever has the token can write its signature otherwise.
+   */
+  readonly tokenHash?: string
+  readonly reason?: string
+  /** RFC 3339. For people: it is in force whatever it says. */
+  readonly revokedAt?: string
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { test } from 'node:test'
 import { type Config, ConfigError, loadConfig, SETTINGS } from './config.ts'
 
@@ -39,10 +39,22 @@ tlsPrivateKeyFile: tls.key
 accessLog: false
 `
 
-test('defaults need only a configuration directory', () => {
-  assert.deepEqual(load({ configDir: 'clusters' }), {
-    source: 'files',
-    configDir: 'clusters',
+test('defaults need nothing: objects live in the embedded API server', () => {
+  assert.deepEqual(load({}), {
+    source: 'embedded',
+    configDir: '',
+    controlListen: { host: '0.0.0.0', port: 9443 },
+    controlHosts: [],
+    controlAdmins: [],
+    controlViewers: [],
+    storeKeyFile: '',
+    kubeconfig: '',
+    context: '',
+    installCrds: true,
+    replicaName: hostname(),
+    redisUrl: '',
+    redisPasswordFile: '',
+    expectedReplicas: 1,
     listen: [{ host: '0.0.0.0', port: 8443 }],
     adminListen: '127.0.0.1:9090',
     dataDir: 'data',
@@ -58,6 +70,23 @@ test('defaults need only a configuration directory', () => {
     threads: availableParallelism(),
     warnings: [],
   })
+})
+
+test('a configuration directory alone means files', () => {
+  assert.equal(load({ configDir: 'clusters' }).source, 'files')
+  assert.equal(load({ source: 'kubernetes' }).source, 'kubernetes')
+})
+
+test('what belongs to one source is refused with another', () => {
+  const mistakes: [Record<string, unknown>, string][] = [
+    [{ source: 'embedded', configDir: 'd' }, '--config-dir: has no meaning with --source embedded'],
+    [{ kubeconfig: 'k' }, '--kubeconfig: has no meaning with --source embedded'],
+    [{ redisPasswordFile: 'p' }, '--redis-password-file: stands without --redis-url'],
+    [{ redisUrl: 'localhost:6379' }, '--redis-url: "localhost:6379" is not the URL of a Redis'],
+    [{ controlAdmin: ['alice'] }, '--control-admin: ["alice"] names nobody'],
+    [{ controlListen: '0.0.0.0:8443' }, '--control-listen: 0.0.0.0:8443 is also in --listen as 0.0.0.0:8443'],
+  ]
+  for (const [flags, problem] of mistakes) assert.deepEqual(problemsOf(flags), [problem])
 })
 
 test('a file sets everything, in YAML types', () => {
@@ -111,33 +140,31 @@ test('the switch takes a bare flag, words and booleans', () => {
 test('all mistakes at once, each with its origin and value', () => {
   const yaml = 'drainTimeout: 30\nlistne: 1.2.3.4:1\nlogLevel: loud\nmaxHeaderBytes: [1]\n'
   const problems = problemsOf(
-    { config: 'g.yaml', listen: ['::1:8443'], source: 'kubernetes' },
+    { config: 'g.yaml', listen: ['::1:8443'], source: 'consul' },
     { PORTCULLIS_MAX_CONCURRENT_STREAMS: '-1', PORTCULLIS_ADMIN_LISTEN: 'localhost:99999' },
     { 'g.yaml': yaml },
   )
   assert.deepEqual(problems, [
     'g.yaml:2 listne: unknown key, did you mean listen?',
-    '--source: "kubernetes" is not built yet',
+    '--source: "consul" is not known',
     '--listen: ["::1:8443"] has an IPv6 address without brackets',
     'PORTCULLIS_ADMIN_LISTEN: "localhost:99999" has a port that is not 0 to 65535',
     'g.yaml:1 drainTimeout: 30 is not a duration',
     'g.yaml:3 logLevel: "loud" is not known',
     'g.yaml:4 maxHeaderBytes: [1] is not a single value',
     'PORTCULLIS_MAX_CONCURRENT_STREAMS: "-1" is not a whole number',
-    '--config-dir: no directory of UpstreamCluster files is given',
   ])
 })
 
 test('every problem says what to do', () => {
   try {
-    load({ source: 'embedded', drainTimeout: '25h' })
+    load({ source: 'files', drainTimeout: '25h' })
     assert.fail('accepted')
   } catch (error) {
     assert.ok(error instanceof ConfigError)
     assert.equal(
       error.message,
-      '--source: "embedded" is not built yet; write files\n' +
-        '--drain-timeout: "25h" is not from 0s to 24h; write a duration from 0s to 24h with its unit, for example 30s, 1m30s or 500ms\n' +
+      '--drain-timeout: "25h" is not from 0s to 24h; write a duration from 0s to 24h with its unit, for example 30s, 1m30s or 500ms\n' +
         '--config-dir: no directory of UpstreamCluster files is given; ' +
         'give --config-dir, PORTCULLIS_CONFIG_DIR or configDir in the configuration file',
     )

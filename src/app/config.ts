@@ -1,7 +1,7 @@
 // The settings of the process: one table, read from flags, PORTCULLIS_* variables and a YAML file, in this order of
 // precedence. All mistakes are reported at once, each with where it stands, the value and the fix.
 
-import { availableParallelism } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { formatListenAddress, type ListenAddress, parseListenAddress } from '../core/listen-address.ts'
 import { LOG_LEVELS, type LogLevel } from '../io/log.ts'
 import {
@@ -11,16 +11,41 @@ import {
   oneOf,
   parseAddress,
   parseAddresses,
+  parseOneAddress,
+  parseRedisUrl,
+  parseSubjects,
   parseSwitch,
   parseText,
+  parseTexts,
   type ValueParser,
 } from './setting-values.ts'
 import { type ConfigProblem, type Setting, type SettingsInput, SettingsReader } from './settings-reader.ts'
 
 /** What `serve` runs with. Frozen. */
 export interface Config {
-  readonly source: 'files'
+  readonly source: SourceKind
+  /** '' unless the source is files. */
   readonly configDir: string
+  /** Of the embedded API server, and of the webhook that CRDs of a cluster are checked by. */
+  readonly controlListen: ListenAddress
+  /** Names and addresses in the serving certificate of `controlListen`, beside those of this machine. */
+  readonly controlHosts: readonly string[]
+  /** `user:NAME` or `group:NAME`. */
+  readonly controlAdmins: readonly string[]
+  readonly controlViewers: readonly string[]
+  /** Encrypts Secrets at rest; '' = one in dataDir. */
+  readonly storeKeyFile: string
+  /** Of the cluster whose CRDs are the source; '' = that of the pod that this is. */
+  readonly kubeconfig: string
+  readonly context: string
+  readonly installCrds: boolean
+  /** Unique among the replicas. */
+  readonly replicaName: string
+  /** '' = no limits across replicas. */
+  readonly redisUrl: string
+  readonly redisPasswordFile: string
+  /** How many replicas there are, as long as Redis has never said so. */
+  readonly expectedReplicas: number
   readonly listen: readonly ListenAddress[]
   readonly adminListen: string
   readonly dataDir: string
@@ -40,6 +65,8 @@ export interface Config {
   /** What is doubtful but does not stop the gateway; one line each. */
   readonly warnings: readonly string[]
 }
+
+export type SourceKind = 'embedded' | 'files' | 'kubernetes'
 
 /** All mistakes; `message` is one line for each. */
 export class ConfigError extends Error {
@@ -70,14 +97,90 @@ const HOUR = 3_600_000
 const MOST_THREADS = 1024
 
 const TABLE = {
-  source: setting<'files'>(
+  source: setting<SourceKind>(
     'source',
     '<kind>',
-    'files',
-    oneOf(['files'], ['embedded', 'kubernetes']),
-    'where objects live: files (a directory, watched)',
+    '',
+    oneOf(['embedded', 'files', 'kubernetes']),
+    'where objects live: embedded (an API server of our own), files (a directory, watched) or kubernetes (CRDs of a ' +
+      'cluster); default: files with --config-dir, else embedded',
   ),
-  configDir: setting('configDir', '<dir>', '', parseText, 'directory of UpstreamCluster files'),
+  configDir: setting('configDir', '<dir>', '', parseText, 'directory of UpstreamCluster files, for --source files'),
+  controlListen: setting(
+    'controlListen',
+    '<host:port>',
+    '0.0.0.0:9443',
+    parseOneAddress,
+    'address of the embedded API server, and of the webhook for CRDs; TLS with client certificates or tokens',
+  ),
+  controlHosts: setting(
+    'controlHost',
+    '<host>',
+    '',
+    parseTexts,
+    'name or address by which the embedded API server is reached, for its certificate; may be repeated',
+    true,
+  ),
+  controlAdmins: setting(
+    'controlAdmin',
+    '<subject>',
+    '',
+    parseSubjects,
+    'who may edit objects, beside group:portcullis:admins: user:NAME or group:NAME; may be repeated',
+    true,
+  ),
+  controlViewers: setting(
+    'controlViewer',
+    '<subject>',
+    '',
+    parseSubjects,
+    'who may read objects (no Secrets), beside group:portcullis:viewers; may be repeated',
+    true,
+  ),
+  storeKeyFile: setting(
+    'storeKeyFile',
+    '<file>',
+    '',
+    parseText,
+    'key that Secrets are encrypted with at rest, 32 bytes; default: one that is made in --data-dir',
+  ),
+  kubeconfig: setting(
+    'kubeconfig',
+    '<file>',
+    '',
+    parseText,
+    'cluster that holds the objects, for --source kubernetes; default: the one that this runs in',
+  ),
+  context: setting('context', '<name>', '', parseText, 'context in --kubeconfig; default: its current one'),
+  installCrds: setting(
+    'installCrds',
+    '[bool]',
+    'true',
+    parseSwitch,
+    'whether --source kubernetes creates and updates the CustomResourceDefinitions; else they must be there',
+  ),
+  replicaName: setting(
+    'replicaName',
+    '<name>',
+    '',
+    parseText,
+    'name of this replica in status and leases; default: the host name',
+  ),
+  redisUrl: setting(
+    'redisUrl',
+    '<url>',
+    '',
+    parseRedisUrl,
+    'redis:// or rediss:// URL of the Redis that replicas share global limits by; default: none',
+  ),
+  redisPasswordFile: setting('redisPasswordFile', '<file>', '', parseText, 'password of --redis-url, alone in a file'),
+  expectedReplicas: setting(
+    'expectedReplicas',
+    '<n>',
+    '1',
+    integerBetween(1, 1_000),
+    'how many replicas share global limits, for as long as Redis could not be asked',
+  ),
   listen: setting(
     'listen',
     '<host:port>',
@@ -163,9 +266,22 @@ export const CONFIG_FILE: Setting<string> = setting(
 /** Throws a ConfigError that holds every mistake. */
 export function loadConfig(input: SettingsInput): Config {
   const reader = new SettingsReader(input, SETTINGS, CONFIG_FILE)
+  const configDir = reader.take(TABLE.configDir, '')
   const values: Omit<Config, 'warnings'> = {
-    source: reader.take(TABLE.source, 'files'),
-    configDir: reader.take(TABLE.configDir, ''),
+    source: reader.take(TABLE.source, configDir === '' ? 'embedded' : 'files'),
+    configDir,
+    controlListen: reader.take(TABLE.controlListen, { host: '', port: 0 }),
+    controlHosts: reader.take(TABLE.controlHosts, []),
+    controlAdmins: reader.take(TABLE.controlAdmins, []),
+    controlViewers: reader.take(TABLE.controlViewers, []),
+    storeKeyFile: reader.take(TABLE.storeKeyFile, ''),
+    kubeconfig: reader.take(TABLE.kubeconfig, ''),
+    context: reader.take(TABLE.context, ''),
+    installCrds: reader.take(TABLE.installCrds, true),
+    replicaName: reader.take(TABLE.replicaName, hostname()),
+    redisUrl: reader.take(TABLE.redisUrl, ''),
+    redisPasswordFile: reader.take(TABLE.redisPasswordFile, ''),
+    expectedReplicas: reader.take(TABLE.expectedReplicas, 1),
     listen: reader.take(TABLE.listen, []),
     adminListen: reader.take(TABLE.adminListen, ''),
     dataDir: reader.take(TABLE.dataDir, ''),
@@ -190,8 +306,18 @@ function checkTogether(config: Omit<Config, 'warnings'>, reader: SettingsReader)
   const problem = (at: Setting, message: string, fix: string): void => {
     reader.problems.push({ where: reader.where(at), message, fix })
   }
-  if (config.configDir === '' && !reader.problems.some((known) => known.where === reader.where(TABLE.configDir))) {
+  const { source } = config
+  if (source === 'files' && config.configDir === '' && !isWrong(reader, TABLE.configDir)) {
     problem(TABLE.configDir, 'no directory of UpstreamCluster files is given', `give ${namesOf(TABLE.configDir)}`)
+  }
+  if (source !== 'files' && config.configDir !== '') {
+    problem(TABLE.configDir, `has no meaning with --source ${source}`, 'remove it, or write --source files')
+  }
+  if (source !== 'kubernetes' && config.kubeconfig !== '') {
+    problem(TABLE.kubeconfig, `has no meaning with --source ${source}`, 'remove it, or write --source kubernetes')
+  }
+  if (config.redisPasswordFile !== '' && config.redisUrl === '' && !isWrong(reader, TABLE.redisUrl)) {
+    problem(TABLE.redisPasswordFile, `stands without ${TABLE.redisUrl.flag}`, `give ${namesOf(TABLE.redisUrl)} too`)
   }
   if ((config.tlsCertFile === '') !== (config.tlsPrivateKeyFile === '')) {
     const missing = config.tlsCertFile === '' ? TABLE.tlsCertFile : TABLE.tlsPrivateKeyFile
@@ -199,11 +325,16 @@ function checkTogether(config: Omit<Config, 'warnings'>, reader: SettingsReader)
     problem(given, `stands without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
   }
   const admin = parseListenAddress(config.adminListen)
+  const control = config.controlListen
   const ports = new Set<string>()
   for (const address of config.listen) {
     const text = formatListenAddress(address)
     if (address.port !== 0 && ports.has(text)) problem(TABLE.listen, `${text} is given twice`, 'remove one')
     ports.add(text)
+    if (source !== 'files' && overlap(address, control)) {
+      const shown = formatListenAddress(control)
+      problem(TABLE.controlListen, `${shown} is also in --listen as ${text}`, 'give it a port of its own')
+    }
     if ('error' in admin || !overlap(address, admin)) continue
     problem(TABLE.adminListen, `${config.adminListen} is also in --listen as ${text}`, 'give it a port of its own')
   }
@@ -213,6 +344,10 @@ function checkTogether(config: Omit<Config, 'warnings'>, reader: SettingsReader)
         'whoever reaches it reads metrics and configuration without a credential',
     )
   }
+}
+
+function isWrong(reader: SettingsReader, setting: Setting): boolean {
+  return reader.problems.some((known) => known.where === reader.where(setting))
 }
 
 function namesOf(setting: Setting): string {

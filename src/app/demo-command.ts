@@ -16,6 +16,7 @@ export interface DemoCommandOptions {
   readonly real: boolean
   readonly listen: string
   readonly adminListen: string
+  readonly controlListen: string
   readonly dir: string
 }
 
@@ -45,13 +46,16 @@ export async function runDemo(options: Omit<DemoCommandOptions, 'real'>, cluster
   return 0
 }
 
-async function runRealDemo({ listen, adminListen, dir }: DemoCommandOptions): Promise<number> {
+async function runRealDemo({ listen, adminListen, controlListen, dir }: DemoCommandOptions): Promise<number> {
   if (!existsSync(REAL_DEMO)) {
     process.stderr.write('error: --real needs the source checkout, with its test harness; run it there\n')
     return 1
   }
   // A process group of its own: Ctrl-C reaches it once, through us, however it was sent.
-  const child = spawn(process.execPath, [REAL_DEMO, listen, adminListen, dir], { stdio: 'inherit', detached: true })
+  const child = spawn(process.execPath, [REAL_DEMO, listen, adminListen, controlListen, dir], {
+    stdio: 'inherit',
+    detached: true,
+  })
   process.on('SIGINT', () => child.kill('SIGINT'))
   process.on('SIGTERM', () => child.kill('SIGTERM'))
   return await new Promise((resolve, reject) => {

@@ -1,10 +1,11 @@
-// The files of the demo: its directory, the gateway's configuration made of the examples in config/clusters/, the PKI, and
-// a kubeconfig.
+// The files of the demo: its directory, the objects (the examples in config/clusters/, and the Secrets that they refer to),
+// the PKI, and a kubeconfig.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { stringify } from 'yaml'
+import { parse, stringify } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
 import { createCA, issueCertificate, type KeyPair } from '../io/pki.ts'
 import { replaceFile, writeKeyPair } from '../io/pki-files.ts'
 import type { DemoBackend } from './demo-clusters.ts'
@@ -17,6 +18,8 @@ export interface DemoPki {
   readonly admin: KeyPair
 }
 
+/** Of the Secrets. */
+const NAMESPACE = 'default'
 const EXAMPLES = join(import.meta.dirname, '../../config/clusters')
 /** Marks a directory as the demo's: only such a one is emptied. */
 const MARKER = '.portcullis-demo'
@@ -29,7 +32,7 @@ export function prepareDirectory(dir: string): void {
     }
     rmSync(dir, { recursive: true })
   }
-  mkdirSync(join(dir, 'config'), { recursive: true })
+  mkdirSync(join(dir, 'objects'), { recursive: true })
   writeFileSync(join(dir, MARKER), 'Made by `portcullis demo`, which empties this directory when it starts.\n')
 }
 
@@ -45,32 +48,63 @@ export function createDemoPki(): DemoPki {
   return { ca, serving, admin }
 }
 
-/** The examples, with the endpoints of `backends`, and every file they refer to. Returns the configuration directory. */
-export function writeConfiguration(dir: string, pki: DemoPki, backends: readonly DemoBackend[]): string {
-  const configDir = join(dir, 'config')
-  const pkiDir = join(configDir, 'pki')
+/** What is created in the gateway's API server, Secrets first; the same stands in `dir`/objects, to be read and applied again. */
+export function writeObjects(dir: string, pki: DemoPki, backends: readonly DemoBackend[]): readonly JsonObject[] {
+  const pkiDir = join(dir, 'pki')
+  const objectsDir = join(dir, 'objects')
   writeKeyPair(pkiDir, 'ca', pki.ca)
   writeKeyPair(pkiDir, 'tls', pki.serving)
   writeKeyPair(pkiDir, 'admin', pki.admin)
-  for (const backend of backends) {
-    replaceFile(join(pkiDir, `${backend.name}-ca.crt`), backend.ca, 0o644)
-    writeKeyPair(pkiDir, `${backend.name}-gateway`, backend.gateway)
-    writeFileSync(join(configDir, `${backend.name}.yaml`), exampleFor(backend))
-  }
-  return configDir
+  const secrets = [
+    secret('ca', { 'tls.crt': pki.ca.certPem }),
+    secret('tls', { 'tls.crt': pki.serving.certPem, 'tls.key': pki.serving.keyPem }),
+    ...backends.flatMap(({ name, ca, gateway }) => [
+      secret(`${name}-ca`, { 'tls.crt': ca }),
+      secret(`${name}-gateway`, { 'tls.crt': gateway.certPem, 'tls.key': gateway.keyPem }),
+    ]),
+  ]
+  replaceFile(join(objectsDir, 'secrets.yaml'), secrets.map((one) => `---\n${stringify(one)}`).join(''), 0o600)
+  const clusters = backends.map((backend) => {
+    const text = exampleFor(backend)
+    writeFileSync(join(objectsDir, `${backend.name}.yaml`), text)
+    return parse(text) as JsonObject
+  })
+  return [...secrets, ...clusters]
 }
 
-/** Text, so that the comments stay: whoever tries the demo is to read and edit it. */
+function secret(name: string, stringData: Readonly<Record<string, string>>): JsonObject {
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: NAMESPACE }, stringData }
+}
+
+/** Text, so that the comments stay: whoever tries the demo is to read it. Files that it refers to become Secrets. */
 function exampleFor({ name, endpoints }: DemoBackend): string {
-  let text = readFileSync(join(EXAMPLES, `${name}.yaml`), 'utf8')
+  let text = readFileSync(join(EXAMPLES, `${name}.yaml`), 'utf8').replace(/^#.*\n/gm, '')
+  text = text.replaceAll(/\{ file: pki\/([a-z-]+)\.(crt|key) \}/g, `{ namespace: ${NAMESPACE}, name: $1, key: tls.$2 }`)
   endpoints.forEach((endpoint, i) => {
     text = text.replaceAll(`https://apiserver-${i + 1}.${name}.example.com:6443`, endpoint)
   })
   return text
 }
 
-/** Contexts CLUSTER-admin (certificate) and CLUSTER-alice (token) for each cluster; default-alice names no cluster at all. */
-export function writeDemoKubeconfig(dir: string, origin: string, pki: DemoPki, clusters: readonly string[]): string {
+/** How the gateway's own API server is reached, base64 of PEM. */
+export interface ControlAccess {
+  readonly server: string
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+}
+
+/**
+ * Contexts CLUSTER-admin (certificate) and CLUSTER-alice (token) for each cluster; default-alice names no cluster at all;
+ * portcullis is the gateway's own API server.
+ */
+export function writeDemoKubeconfig(
+  dir: string,
+  origin: string,
+  pki: DemoPki,
+  clusters: readonly string[],
+  control: ControlAccess,
+): string {
   const file = join(dir, 'kubeconfig')
   const authority = { 'certificate-authority-data': base64(pki.ca.certPem) }
   const servers = [
@@ -86,14 +120,22 @@ export function writeDemoKubeconfig(dir: string, origin: string, pki: DemoPki, c
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': `${clusters[0] ?? 'default'}-alice`,
-    clusters: servers.map(({ name, server }) => ({ name, cluster: { server, ...authority } })),
+    clusters: [
+      ...servers.map(({ name, server }) => ({ name, cluster: { server, ...authority } })),
+      { name: 'portcullis', cluster: { server: control.server, 'certificate-authority-data': control.ca } },
+    ],
     users: [
+      {
+        name: 'portcullis-admin',
+        user: { 'client-certificate-data': control.cert, 'client-key-data': control.key },
+      },
       { name: 'admin', user: admin },
       { name: 'alice', user: { token: DEMO_TOKENS.alice } },
     ],
     contexts: [
       ...clusters.flatMap((name) => [context(name, 'admin'), context(name, 'alice')]),
       context('default', 'alice'),
+      { name: 'portcullis', context: { cluster: 'portcullis', user: 'portcullis-admin' } },
     ],
   }
   replaceFile(file, stringify(document, { lineWidth: 0 }), 0o600)

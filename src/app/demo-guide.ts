@@ -13,11 +13,11 @@ export interface GuideFacts {
 }
 
 export function demoGuide({ dir, kubeconfig, origin, adminPort, backends }: GuideFacts): string {
-  const ca = `${dir}/config/pki/ca.crt`
+  const ca = `${dir}/pki/ca.crt`
   const prod = `${origin}/clusters/prod`
   const admin = `http://127.0.0.1:${adminPort}`
-  const file = `${dir}/config/prod.yaml`
-  const switchTo = (mode: string): string => `sed -i.bak 's/mode: "[A-Za-z]*"/mode: "${mode}"/' ${file}`
+  const file = `${dir}/objects/prod.yaml`
+  const degrade = (what: string): string => `bin/portcullis degrade prod ${what} --context portcullis`
   // Of real clusters the heartbeats do not pass the gateway.
   const heartbeats = backends.some(({ nodes }) => nodes.length > 0)
   const frozen = heartbeats ? ';\nafter twenty seconds without heartbeats the nodes of prod are NotReady' : ''
@@ -28,8 +28,23 @@ Portcullis is ready on ${origin}, in front of
 ${running.join('\n')}
 Two dozen requests a second are on it: kubelets, controllers, people, and a ci-bot that asks too much.
 
-Look around, through the gateway (alice has a token, admin a client certificate):
+The clusters are objects in the gateway's own API server. Edit them; a change is in force at once, a mistake is refused:
   export KUBECONFIG=${kubeconfig}
+  kubectl --context portcullis edit uc prod
+  kubectl --context portcullis get uc -o wide --watch
+  kubectl --context portcullis explain uc.spec.degrade
+
+The degrade switch. Freeze prod: alice is refused and told why, staging and the admin's reserved lane go on${frozen}:
+  ${degrade("--mode Freeze --reason 'incident 4711: etcd is being restored' --ttl 10m")}
+  ${degrade('--status')}
+  kubectl get pods
+  kubectl --context prod-admin get nodes
+Heartbeats first${beating}, all else stays refused; then reads; then everything, this time with kubectl:
+  ${degrade('--mode HeartbeatsOnly')}
+  ${degrade('--mode ReadOnly')}
+  kubectl --context portcullis patch uc prod --type merge -p '{"spec":{"degrade":{"mode":"Off"}}}'
+
+Look around, through the gateway (alice has a token, admin a client certificate):
   kubectl get pods
   kubectl --context staging-alice get deployments
   kubectl --context prod-admin get nodes -o wide
@@ -46,25 +61,17 @@ Requests of one connection spread over the apiservers; each of these two has ser
 List pods too fast (five a second for each ordinary user; controllers are exempt):
   alice -o /dev/null -w '%{http_code}\\n' '${prod}/api/v1/namespaces/shop/pods?[1-30]' | sort | uniq -c
 
-The degrade switch. Freeze prod: alice is refused and told why, staging and the admin's reserved lane go on${frozen}:
-  ${switchTo('Freeze')}
-  kubectl get pods
-  alice ${prod}/api/v1/namespaces/shop/pods
-  kubectl --context prod-admin get nodes
-Heartbeats first${beating}, all else stays refused; then reads; then everything:
-  ${switchTo('HeartbeatsOnly')}
-  ${switchTo('ReadOnly')}
-  ${switchTo('Off')}
-
 What would happen to a request, and why:
-  bin/portcullis explain --config-dir ${dir}/config --host prod --user alice GET /api/v1/namespaces/shop/pods
-Break ${file}: the last good version stays in force, and this finds the mistake:
-  bin/portcullis check ${dir}/config
-A user of your own:
-  bin/portcullis certs client --dir ${dir}/config/pki --user dora --group developers
-  bin/portcullis kubeconfig prod --config-dir ${dir}/config --server ${origin} --ca-file ${ca} \\
-    --user-cert ${dir}/config/pki/dora.crt --user-key ${dir}/config/pki/dora.key > ${dir}/dora.kubeconfig
+  bin/portcullis explain --config-dir ${dir}/objects --host prod --user alice GET /api/v1/namespaces/shop/pods
+The objects as files, to read, to check, to apply again:
+  bin/portcullis check ${dir}/objects
+  kubectl --context portcullis apply --server-side --force-conflicts -f ${file}
+A user of your own, and how to be rid of it at once, on every replica:
+  bin/portcullis certs client --dir ${dir}/pki --user dora --group developers
+  bin/portcullis kubeconfig prod --config-dir ${dir}/objects --server ${origin} --ca-file ${ca} \\
+    --user-cert ${dir}/pki/dora.crt --user-key ${dir}/pki/dora.key > ${dir}/dora.kubeconfig
   kubectl --kubeconfig ${dir}/dora.kubeconfig auth whoami
+  bin/portcullis revoke prod --user dora --context portcullis
 
 What it sees:
   curl -s ${admin}/metrics | grep apiserver_request_total

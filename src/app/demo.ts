@@ -1,15 +1,19 @@
 // `portcullis demo`: a gateway in this process in front of two clusters, with traffic on it and a list of things to try.
 
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
+import { parse } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
 import type { Logger } from '../api/ports.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
+import { SCHEME, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
 import { type LineWriter, openLineWriter } from '../io/line-writer.ts'
 import { createLogger } from '../io/log.ts'
 import { type Config, loadConfig } from './config.ts'
 import { type DemoBackend, type StartBackends, startInProcessClusters } from './demo-clusters.ts'
-import { createDemoPki, prepareDirectory, writeConfiguration, writeDemoKubeconfig } from './demo-files.ts'
+import { type ControlAccess, createDemoPki, prepareDirectory, writeDemoKubeconfig, writeObjects } from './demo-files.ts'
 import { demoGuide } from './demo-guide.ts'
 import { startTraffic, type Traffic } from './demo-traffic.ts'
 import { type RunningGateway, startGateway } from './lifecycle.ts'
@@ -18,6 +22,8 @@ export interface DemoOptions {
   /** `host:port` of the gateway; port 0 = any free one. */
   readonly listen: string
   readonly adminListen: string
+  /** Of the gateway's own API server. */
+  readonly controlListen: string
   /** Made anew. Default `.portcullis/demo` below the working directory. */
   readonly dir?: string
   readonly out: (text: string) => void
@@ -40,20 +46,21 @@ export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
   const dir = options.dir ?? join('.portcullis', 'demo')
   const config = demoConfig(options, dir)
   // Before anything is removed: the demo that has the port may be using the directory.
-  for (const address of [...config.listen, adminAddress(config)]) await requireFree(address)
+  for (const address of [...config.listen, adminAddress(config), config.controlListen]) await requireFree(address)
   prepareDirectory(dir)
   const pki = createDemoPki()
   const backends = await (options.clusters ?? startInProcessClusters)(pki.ca)
   const logs = openLogs(dir)
   let gateway: RunningGateway | undefined
   try {
-    writeConfiguration(dir, pki, backends)
+    const objects = writeObjects(dir, pki, backends)
     gateway = await startGateway(config, logs.given)
+    await createObjects(gateway, objects)
     const host = config.listen[0]?.host ?? '127.0.0.1'
     const port = gateway.ports[0] ?? 0
     const origin = `https://${formatListenAddress({ host: host === '0.0.0.0' ? '127.0.0.1' : host, port })}`
     const names = backends.map(({ name }) => name)
-    const kubeconfig = writeDemoKubeconfig(dir, origin, pki, names)
+    const kubeconfig = writeDemoKubeconfig(dir, origin, pki, names, controlAccess(gateway))
     const traffic = startTraffic({ origin, ca: pki.ca.certPem, clusters: backends })
     const { adminPort } = gateway
     options.out(demoGuide({ dir, kubeconfig: resolve(kubeconfig), origin, adminPort, backends }))
@@ -79,16 +86,40 @@ export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
   }
 }
 
+/** Resolves when all of them are in force: everything that is printed afterwards is to work at once. */
+async function createObjects(gateway: RunningGateway, objects: readonly JsonObject[]): Promise<void> {
+  for (const object of objects) {
+    const kind = SCHEME.find((one) => one.kind === object['kind'])
+    if (kind !== undefined) await gateway.objects?.create(kind, object)
+  }
+  const clusters = objects.filter(({ kind }) => kind === UPSTREAM_CLUSTERS.kind).length
+  await gateway.inForce(clusters)
+}
+
+/** The gateway's own API server, as the administrator's kubeconfig that it wrote has it. */
+function controlAccess({ adminKubeconfig }: RunningGateway): ControlAccess {
+  const { clusters, users } = parse(readFileSync(adminKubeconfig, 'utf8'))
+  const [{ cluster }] = clusters
+  const [{ user }] = users
+  return {
+    server: cluster.server,
+    ca: cluster['certificate-authority-data'],
+    cert: user['client-certificate-data'],
+    key: user['client-key-data'],
+  }
+}
+
 async function stopBackends(backends: readonly DemoBackend[]): Promise<void> {
   await Promise.all(backends.map((backend) => backend.stop()))
 }
 
-function demoConfig({ listen, adminListen }: DemoOptions, dir: string): Config {
-  const pki = join(dir, 'config', 'pki')
+function demoConfig({ listen, adminListen, controlListen }: DemoOptions, dir: string): Config {
+  const pki = join(dir, 'pki')
   const flags = {
     listen: [listen],
     adminListen,
-    configDir: join(dir, 'config'),
+    controlListen,
+    replicaName: 'demo',
     dataDir: join(dir, 'data'),
     tlsCertFile: join(pki, 'tls.crt'),
     tlsPrivateKeyFile: join(pki, 'tls.key'),
@@ -129,7 +160,7 @@ async function requireFree({ host, port }: ListenAddress): Promise<void> {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const text = formatListenAddress({ host, port })
       const why = error.code === 'EADDRINUSE' ? 'it is in use' : error.message
-      const fix = `end what uses it, or choose others: --listen 127.0.0.1:9443 --admin-listen 127.0.0.1:9091`
+      const fix = `end what uses it, or choose others: --listen 127.0.0.1:8444 --admin-listen 127.0.0.1:9091 --control-listen 127.0.0.1:9444`
       reject(new UserError(`cannot listen on ${text}: ${why}`, fix))
     })
     server.listen({ host, port }, () => server.close(() => resolve()))

@@ -7,7 +7,7 @@ import type { Parts } from './wire.ts'
 
 /** A thread that does not answer within a second shows as such. */
 export async function describeState(parts: Parts, draining: boolean): Promise<object> {
-  const { clusters, pool, upstreams } = parts
+  const { clusters, pool, upstreams, limits } = parts
   const { problems, appliedAtMs } = parts.config()
   const reports = await pool.reports()
   const sum = (of: (report: ThreadReport) => number): number =>
@@ -28,6 +28,7 @@ export async function describeState(parts: Parts, draining: boolean): Promise<ob
       clientConnections: reports[i]?.clients ?? null,
     })),
     problems,
+    globalLimits: limits?.status() ?? null,
     connections: reports.flatMap((report, thread) => (report?.upstreams ?? []).map((one) => ({ thread, ...one }))),
     probeConnections: [...upstreams.describe()],
     clusters: [...clusters.values()].map((live) => describeCluster(live, parts)),

@@ -2,11 +2,12 @@
 // `draining` from SIGTERM, `stopped`.
 
 import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Check } from '../admin/routes.ts'
 import { startAdminServer } from '../admin/server.ts'
 import { UserError } from '../api/field-errors.ts'
+import type { ObjectClient } from '../api/object-client.ts'
 import type { Logger, ResourceSource } from '../api/ports.ts'
-import { createFilesSource } from '../io/files-source.ts'
 import { requireFreePort } from '../io/free-port.ts'
 import type { PlainServer } from '../io/http-plain.ts'
 import { type LineWriter, openLineWriter } from '../io/line-writer.ts'
@@ -16,20 +17,31 @@ import { ensureServingCertificate } from '../io/serving-certificate.ts'
 import type { ServingPair } from '../io/tls-contexts.ts'
 import type { Config } from './config.ts'
 import { describeState } from './describe.ts'
+import { createObjectPlane, type ObjectPlane } from './object-plane.ts'
+import { type Statuses, startStatuses } from './statuses.ts'
 import { type Parts, wire } from './wire.ts'
 
 export interface RunningGateway {
   readonly ports: readonly number[]
   readonly adminPort: number
+  /** Of the embedded API server, or of the webhook; 0 = there is none. */
+  readonly controlPort: number
+  /** Credentials of the first administrator of the embedded API server; '' = there is none. */
+  readonly adminKubeconfig: string
+  /** What statuses are written by; undefined where objects are files. */
+  readonly objects: ObjectClient | undefined
   /** Drains: readyz fails, GOAWAY, running requests finish, watches end spread over the drain time. A second call ends at once. */
   stop(): Promise<void>
   /** Resolves when every gateway thread has put in force what the source has delivered. */
   applied(): Promise<void>
+  /** Resolves when so many UpstreamClusters are in force in every thread, and their endpoints have been probed once. */
+  inForce(clusters: number): Promise<void>
   /** Ends a gateway thread at once, as a crash would: for tests of what the others do. */
   crashThread(thread: number): Promise<void>
 }
 
 const STDOUT = 1
+const IN_FORCE_LOOK_MS = 5
 const STDERR = 2
 /** What takes the place of the usual parts. */
 export interface GivenParts {
@@ -44,12 +56,12 @@ export interface GivenParts {
 /** @throws {UserError} with one clear line for what the operator can mend */
 export async function startGateway(config: Config, given: Partial<GivenParts> = {}): Promise<RunningGateway> {
   const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
-  const source = given.source ?? createFilesSource({ dir: config.configDir, pem: nodePemChecks, log })
   const serving = loadServingPair(config)
+  const plane = given.source === undefined ? createObjectPlane(config, log) : givenPlane(given.source)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   const audit = config.auditLogPath === '' ? undefined : openAuditLog(config.auditLogPath)
-  const parts = wire(config, serving, { log, access, audit }, source, given.inline ?? false)
-  const life = new Lifecycle(config, parts, log, [access, audit])
+  const parts = wire(config, serving, { log, access, audit }, plane.source, given.inline ?? false)
+  const life = new Lifecycle(config, parts, plane, log, [access, audit])
   try {
     await life.start()
   } catch (error) {
@@ -57,6 +69,11 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
     throw error
   }
   return life
+}
+
+function givenPlane(source: ResourceSource): ObjectPlane {
+  const nothing = (): Promise<void> => Promise.resolve()
+  return { source, client: undefined, port: 0, adminKubeconfig: '', start: nothing, stop: nothing }
 }
 
 function openAuditLog(path: string): LineWriter {
@@ -73,6 +90,8 @@ function openAuditLog(path: string): LineWriter {
 class Lifecycle implements RunningGateway {
   readonly #config: Config
   readonly #parts: Parts
+  readonly #plane: ObjectPlane
+  #statuses: Statuses | undefined
   readonly #log: Logger
   readonly #writers: readonly (LineWriter | undefined)[]
   #state: 'starting' | 'ready' | 'draining' | 'stopped' = 'starting'
@@ -82,15 +101,34 @@ class Lifecycle implements RunningGateway {
   #admin: PlainServer | undefined
   #stopping: Promise<void> | undefined
 
-  constructor(config: Config, parts: Parts, log: Logger, writers: readonly (LineWriter | undefined)[]) {
+  constructor(
+    config: Config,
+    parts: Parts,
+    plane: ObjectPlane,
+    log: Logger,
+    writers: readonly (LineWriter | undefined)[],
+  ) {
     this.#config = config
     this.#parts = parts
+    this.#plane = plane
     this.#log = log
     this.#writers = writers
   }
 
   get ports(): readonly number[] {
     return this.#ports
+  }
+
+  get controlPort(): number {
+    return this.#plane.port
+  }
+
+  get adminKubeconfig(): string {
+    return this.#plane.adminKubeconfig
+  }
+
+  get objects(): ObjectClient | undefined {
+    return this.#plane.client
   }
 
   get adminPort(): number {
@@ -110,8 +148,9 @@ class Lifecycle implements RunningGateway {
       },
     })
     // Threads share ports; a port that somebody else shares would be none of ours.
-    for (const address of this.#config.listen) await requireFreePort(address)
+    for (const address of this.#config.listen) await requireFreePort(address, '--listen')
     pool.start()
+    await this.#plane.start()
     await source.start(apply)
     this.#synced = true
     await Promise.all([probes.firstRound(), pool.online()])
@@ -119,6 +158,7 @@ class Lifecycle implements RunningGateway {
     this.#probed = true
     this.#ports = await pool.listen(this.#config.listen)
     this.#state = 'ready'
+    this.#statuses = startStatuses(this.#config, this.#parts, this.#plane.client, this.#log)
   }
 
   get #draining(): boolean {
@@ -127,6 +167,12 @@ class Lifecycle implements RunningGateway {
 
   applied(): Promise<void> {
     return this.#parts.pool.applied()
+  }
+
+  async inForce(clusters: number): Promise<void> {
+    while (this.#parts.clusters.size < clusters) await sleep(IN_FORCE_LOOK_MS)
+    await this.applied()
+    await this.#parts.probes.firstRound()
   }
 
   async crashThread(thread: number): Promise<void> {
@@ -161,9 +207,12 @@ class Lifecycle implements RunningGateway {
   }
 
   async #end(): Promise<void> {
-    const { probes, source, pool, upstreams } = this.#parts
+    const { probes, source, pool, upstreams, limits } = this.#parts
     probes.stop()
+    await this.#statuses?.stop()
     await source.stop()
+    await limits?.stop()
+    await this.#plane.stop()
     await pool.end()
     upstreams.destroy()
     await this.#admin?.stop()
@@ -174,9 +223,11 @@ class Lifecycle implements RunningGateway {
 
   /** Starting failed: gives back what was opened. */
   async abandon(): Promise<void> {
-    const { probes, source, pool, upstreams } = this.#parts
+    const { probes, source, pool, upstreams, limits } = this.#parts
     probes.stop()
     await source.stop().catch(() => undefined)
+    await limits?.stop()
+    await this.#plane.stop().catch(() => undefined)
     await pool.end()
     upstreams.destroy()
     await this.#admin?.stop()

@@ -1,8 +1,8 @@
 // How the text of a setting becomes its value. A parser gives the value, or says what is wrong and what to write
 // instead; it accepts what a flag or variable (text) and what a YAML file (text, number, boolean, list) can hold.
 
+import { formatDuration, parseDuration } from '../core/duration.ts'
 import { type ListenAddress, parseListenAddress } from '../core/listen-address.ts'
-import { formatDuration, parseDuration } from './duration.ts'
 
 export type Parsed<T> = { readonly value: T } | Mistake
 
@@ -35,6 +35,36 @@ export function parseAddress(raw: unknown): Parsed<string> {
   const text = String(raw)
   const address = parseListenAddress(text)
   if ('error' in address) return addressMistake(address.error)
+  return { value: text }
+}
+
+/** `host:port`, taken apart. */
+export function parseOneAddress(raw: unknown): Parsed<ListenAddress> {
+  const address = parseListenAddress(String(raw))
+  return 'error' in address ? addressMistake(address.error) : { value: address }
+}
+
+/** One text or several: a list, or a text with commas. */
+export function parseTexts(raw: unknown): Parsed<readonly string[]> {
+  const texts = textsOf(raw)
+  return texts.length > 0 ? { value: texts } : { mistake: 'names nothing', fix: 'give at least one name' }
+}
+
+/** `user:NAME` and `group:NAME`. */
+export function parseSubjects(raw: unknown): Parsed<readonly string[]> {
+  const fix = 'write user:NAME or group:NAME, for example group:platform-sres'
+  const subjects = textsOf(raw)
+  const wrong = subjects.find((subject) => !/^(user|group):./.test(subject))
+  if (wrong === undefined && subjects.length > 0) return { value: subjects }
+  return { mistake: subjects.length > 1 ? `: "${wrong ?? ''}" names nobody` : 'names nobody', fix }
+}
+
+/** The message never repeats a password. */
+export function parseRedisUrl(raw: unknown): Parsed<string> {
+  const text = String(raw)
+  const fix = 'write redis://HOST:PORT or rediss://HOST:PORT (TLS), with the password in --redis-password-file'
+  if (!URL.canParse(text) || !/^rediss?:$/.test(new URL(text).protocol))
+    return { mistake: 'is not the URL of a Redis', fix }
   return { value: text }
 }
 
@@ -110,13 +140,11 @@ export function bytesBetween(min: number, max: number): ValueParser<number> {
   }
 }
 
-/** One of a few words; `unbuilt` are known words that this version cannot serve. */
-export function oneOf<T extends string>(words: readonly T[], unbuilt: readonly string[] = []): ValueParser<T> {
-  const fix = words.length === 1 ? `write ${words[0]}` : `write one of ${words.join(', ')}`
+/** One of a few words. */
+export function oneOf<T extends string>(words: readonly T[]): ValueParser<T> {
+  const fix = `write one of ${words.join(', ')}`
   return (raw) => {
     const word = words.find((candidate) => candidate === raw)
-    if (word !== undefined) return { value: word }
-    if (unbuilt.includes(String(raw))) return { mistake: 'is not built yet', fix }
-    return { mistake: 'is not known', fix }
+    return word === undefined ? { mistake: 'is not known', fix } : { value: word }
   }
 }

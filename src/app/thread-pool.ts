@@ -5,6 +5,7 @@ import { UserError } from '../api/field-errors.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
 import { restartDelayMs } from '../core/restart-delay.ts'
+import { cannotListen } from '../io/free-port.ts'
 import type { LineWriter } from '../io/line-writer.ts'
 import type { GatewayMetrics } from '../io/metrics.ts'
 import type { ClusterTable } from '../state/clusters.ts'
@@ -29,11 +30,6 @@ export interface PoolParts {
 
 /** How long a thread may take to answer; what does not answer is left out. */
 const ANSWER_MS = 1_000
-
-const LISTEN_FIXES: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'another process has it; end that one, or choose another --listen',
-  ENOTSUP: 'this system lets no two threads share a port: start with --threads 1',
-}
 
 interface Waiter {
   readonly done: () => boolean
@@ -213,12 +209,7 @@ export class ThreadPool implements SeatOwner {
       void seat.terminate()
       return
     }
-    this.#fail(
-      new UserError(
-        `cannot listen on ${formatListenAddress(address)}: ${message}`,
-        LISTEN_FIXES[code] ?? 'choose another --listen',
-      ),
-    )
+    this.#fail(cannotListen(address, message, code, '--listen'))
   }
 
   #write({ log: calls, access, audit, broken }: ThreadLines): void {

@@ -1,14 +1,18 @@
 // Builds the main thread and ties it together: what the source delivers is compiled, put in force in all gateway threads,
 // probed, and shown. What a gateway thread is made of stands in gateway-thread.ts.
 
-import { randomInt } from 'node:crypto'
-import type { Clock, Logger, Problem, ResourceSource } from '../api/ports.ts'
+import { randomInt, randomUUID } from 'node:crypto'
+import type { Clock, Logger, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
 import { type EndpointProbes, startEndpointProbes } from '../controllers/endpoint-probes.ts'
+import { type GlobalLimits, startGlobalLimits } from '../controllers/global-limits.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
 import { systemClock } from '../io/clock.ts'
+import { globalLimitSeriesText } from '../io/global-limit-series.ts'
 import type { LineWriter } from '../io/line-writer.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics.ts'
 import { knownCluster } from '../io/metrics-recorder.ts'
+import { readTextFile } from '../io/pki-files.ts'
+import { createRedisLimits } from '../io/redis-limits.ts'
 import { threadSeriesText } from '../io/thread-series.ts'
 import { startThread } from '../io/threads.ts'
 import { type ServingPair, TlsContexts } from '../io/tls-contexts.ts'
@@ -29,10 +33,23 @@ export interface Parts {
   /** Of all threads. */
   readonly metrics: { text(): Promise<string>; readonly contentType: string }
   readonly clock: Clock
+  /** What replicas share over Redis; undefined = nothing. */
+  readonly limits: GlobalLimits | undefined
   /** What the last change that is in force in all threads brought. */
   config(): { readonly problems: readonly Problem[]; readonly appliedAtMs: number }
   apply: Parameters<ResourceSource['start']>[0]
+  /** Calls `listener` whenever all threads have put a change in force. */
+  onApplied(listener: AppliedListener): void
 }
+
+/**
+ * @param generations metadata.generation in force of each cluster: one map that always says what is in force
+ * @param changed clusters that may differ from the time before; absent = any
+ */
+export type AppliedListener = (
+  generations: ReadonlyMap<string, number>,
+  changed: ReadonlySet<string> | undefined,
+) => void
 
 export interface Outputs {
   readonly log: Logger
@@ -65,7 +82,10 @@ export function wire(
   const data = { config, serving, accessLog: access !== undefined, auditLog: audit !== undefined }
   const start: StartThread = inline ? startInlineThread : startWorker
   const onBroken = (cluster: string, endpoint: string): void => probes.hurry(cluster, endpoint)
+  const limits = globalLimits(config, clusters, clock, log)
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, clock, log, access, audit, onBroken })
+  const generations = new Map<string, number>()
+  let listener: AppliedListener = () => undefined
   const applied: { problems: readonly Problem[]; appliedAtMs: number } = { problems: [], appliedAtMs: 0 }
   const apply = createUpstreamClustersController({
     clusters,
@@ -75,19 +95,24 @@ export function wire(
     clock,
     log,
     events: {
-      compiled: ({ changed, removed, source: { problems } }) => {
+      compiled: ({ changed, removed, source, failures }) => {
         const { generation } = clusters
+        const problems = [...source.problems, ...failures.values()]
+        const failed = new Set(failures.keys())
         metrics.clustersChanged(changed.map(knownCluster), removed)
         const names = changed.map(({ name }) => name)
+        limits?.changed([...names, ...removed])
         pool.publish(names, removed, () => {
           applied.problems = problems
           applied.appliedAtMs = clock.now()
           countConfig(metrics, clusters, generation, problems, applied.appliedAtMs)
+          noteGenerations(generations, source, failed)
+          listener(generations, source.changed)
         })
       },
     },
   })
-  const text = metricsText(metrics, pool, clusters, outputs, clock)
+  const text = metricsText(metrics, pool, clusters, outputs, clock, limits)
   return {
     clusters,
     pool,
@@ -96,8 +121,36 @@ export function wire(
     source,
     metrics: { text, contentType: metrics.contentType },
     clock,
+    limits,
     config: () => applied,
     apply,
+    onApplied: (next) => {
+      listener = next
+      listener(generations, undefined)
+    },
+  }
+}
+
+function globalLimits(config: Config, clusters: ClusterTable, clock: Clock, log: Logger): GlobalLimits | undefined {
+  const { redisUrl: url, redisPasswordFile, replicaName, expectedReplicas } = config
+  if (url === '') return undefined
+  const password = redisPasswordFile === '' ? '' : readTextFile(redisPasswordFile).trim()
+  const redis = createRedisLimits({ url, password, ca: '' }, Math.random)
+  // Another one after a restart, so that what the process before it held is not taken for its own.
+  const replica = `${replicaName}_${randomUUID()}`
+  return startGlobalLimits({ clusters, redis, replica, expectedReplicas, clock, random: Math.random, log })
+}
+
+/** Brings up to date which version of each cluster is in force. Files have none: 0. */
+function noteGenerations(
+  generations: Map<string, number>,
+  { clusters, changed }: SourceChange,
+  failed: ReadonlySet<string>,
+): void {
+  for (const name of changed ?? new Set([...clusters.keys(), ...generations.keys()])) {
+    const resolved = clusters.get(name)
+    if (resolved === undefined) generations.delete(name)
+    else if (!failed.has(name)) generations.set(name, resolved.object.metadata.generation ?? 0)
   }
 }
 
@@ -122,6 +175,7 @@ function metricsText(
   clusters: ClusterTable,
   outputs: Outputs,
   clock: Clock,
+  limits: GlobalLimits | undefined,
 ): () => Promise<string> {
   const overflows: { cluster: string; schema: string; overflows: number }[] = []
   metrics.beforeScrape(async () => {
@@ -142,6 +196,6 @@ function metricsText(
     const states = pool.seats.map(({ index, answers, applied, restarts }) => {
       return { thread: index, answers, generation: applied, restarts }
     })
-    return `${threadSeriesText(states, overflows)}${text}`
+    return `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}${text}`
   }
 }

@@ -3,10 +3,10 @@
 // - two that claim the same name, host, address or port: who has it keeps it, else the first by file and line;
 // - what is gone is removed when the caller says that it has been gone for long enough.
 
-import { findConflicts, heldClaims } from '../api/cluster-conflicts.ts'
 import type { Problem } from '../api/ports.ts'
 import type { Reading } from './files-load.ts'
 import { type FoundCluster, type LoadedCluster, located } from './files-objects.ts'
+import { settleClaims } from './settle-claims.ts'
 
 export interface Decision {
   readonly clusters: ReadonlyMap<string, LoadedCluster>
@@ -83,37 +83,20 @@ interface Circumstances {
   readonly problems: Problem[]
 }
 
-/**
- * Who loses a claim falls back to its version in force, or is not loaded. Falling back may revive an old claim, hence the
- * loop; it ends, because versions in force have no conflicts among them and never lose.
- */
+/** As settleClaims; what is lost is reported where it is claimed. */
 function settleConflicts(clusters: Map<string, LoadedCluster>, circumstances: Circumstances): void {
   const { owners, inForce, vanishing, kept, problems } = circumstances
-  const holds = heldClaims([...inForce.values()].map((cluster) => cluster.object))
-  for (;;) {
-    const conflicts = findConflicts(
-      [...clusters.values()].map(({ object }) => object),
-      holds,
+  settleClaims(clusters, inForce, ({ loser, holder, claim }, held, fallsBack) => {
+    if (fallsBack) kept.add(loser)
+    const source = owners.get(loser)?.source
+    // What is about to be removed gives way in a moment: no mistake.
+    if (source === undefined || vanishing.has(holder)) return
+    const { file = '', line = 0 } = held ?? {}
+    const message = `UpstreamCluster ${JSON.stringify(loser)} claims ${claim.what}, which ${JSON.stringify(holder)} (${file}:${line}) has`
+    problems.push(
+      located(source, { path: claim.path, message, fix: 'remove it from one of the two', severity: 'error' }),
     )
-    if (conflicts.length === 0) return
-    const before = new Map(clusters)
-    for (const { loser, holder, claim } of conflicts) {
-      const last = inForce.get(loser)
-      if (last === undefined || before.get(loser) === last) clusters.delete(loser)
-      else {
-        clusters.set(loser, last)
-        kept.add(loser)
-      }
-      const source = owners.get(loser)?.source
-      // What is about to be removed gives way in a moment: no mistake.
-      if (source === undefined || vanishing.has(holder)) continue
-      const { file = '', line = 0 } = before.get(holder) ?? {}
-      const message = `UpstreamCluster ${JSON.stringify(loser)} claims ${claim.what}, which ${JSON.stringify(holder)} (${file}:${line}) has`
-      problems.push(
-        located(source, { path: claim.path, message, fix: 'remove it from one of the two', severity: 'error' }),
-      )
-    }
-  }
+  })
 }
 
 function compare(a: string, b: string): number {

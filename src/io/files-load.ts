@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { UserError } from '../api/field-errors.ts'
 import type { PemChecks, Problem } from '../api/ports.ts'
 import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster.ts'
+import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
 import { ClusterLoader, type FoundCluster, sortObjects } from './files-objects.ts'
 import { FileParser, type SourceObject } from './files-parse.ts'
 import { SecretFiles } from './secret-files.ts'
@@ -31,9 +32,9 @@ export class DirectoryReader {
   readonly #parser = new FileParser()
   #secretPaths: readonly string[] = []
 
-  constructor(dir: string, pem: PemChecks) {
+  constructor(dir: string, pem: PemChecks, checks: ClusterCheckOptions = {}) {
     this.#dir = dir
-    this.#loader = new ClusterLoader(pem)
+    this.#loader = new ClusterLoader(pem, checks)
   }
 
   /** @throws {UserError} when the directory itself cannot be read */

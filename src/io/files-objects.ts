@@ -1,14 +1,15 @@
 // The objects of a configuration directory: Secrets to refer to, UpstreamClusters to check, and others to leave alone.
 
-import { createHash } from 'node:crypto'
 import { type FieldProblem, ProblemList, shown } from '../api/field-errors.ts'
 import { nearestName } from '../api/nearest-name.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { PemChecks, Problem, ResolvedCluster } from '../api/ports.ts'
-import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND, type UpstreamCluster } from '../api/upstream-cluster.ts'
-import { checkUpstreamCluster, normalizeUpstreamCluster } from '../api/upstream-cluster-checks.ts'
+import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster.ts'
+import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
+import { type ClusterVerdict, judgeCluster, secretsOf } from './cluster-verdict.ts'
 import type { SourceObject } from './files-parse.ts'
-import { type Resolved, readSecret, resolveReferences, type SecretFiles, secretName } from './secret-files.ts'
+import { resolveReferences, type SecretFiles } from './secret-files.ts'
+import { type Resolved, readSecret, secretName } from './secret-references.ts'
 
 /** A good cluster and where it was found. */
 export interface LoadedCluster extends ResolvedCluster {
@@ -66,22 +67,15 @@ function isForeign({ apiVersion, kind }: Readonly<Record<string, unknown>>, out:
   return true
 }
 
-/** What the checks said about one object with the secrets it refers to. */
-interface Checked {
-  /** The references that were followed, and the bytes they led to. */
-  readonly secrets: string
-  readonly problems: readonly FieldProblem[]
-  /** Undefined when there are errors. */
-  readonly good: ResolvedCluster | undefined
-}
-
 /** Checks objects, and remembers what it said about those that did not change: reading keys and certificates is slow. */
 export class ClusterLoader {
   readonly #pem: PemChecks
-  readonly #checked = new WeakMap<object, Checked>()
+  readonly #checks: ClusterCheckOptions
+  readonly #checked = new WeakMap<object, ClusterVerdict>()
 
-  constructor(pem: PemChecks) {
+  constructor(pem: PemChecks, checks: ClusterCheckOptions) {
     this.#pem = pem
+    this.#checks = checks
   }
 
   /** Undefined when the object does not even say its name. */
@@ -101,38 +95,16 @@ export class ClusterLoader {
     return { name, source, loaded: { ...checked.good, file: source.file, line: source.line } }
   }
 
-  #check(value: unknown, { object, origins, bytes }: Resolved): Checked {
-    const secrets = [...origins.keys(), ...bytes].join(' ')
+  #check(value: unknown, resolved: Resolved): ClusterVerdict {
     const known = isRecord(value) ? this.#checked.get(value) : undefined
-    if (known?.secrets === secrets) return known
-    const problems = checkUpstreamCluster(object, this.#pem).map((problem) => {
-      return { ...problem, path: origins.get(problem.path) ?? problem.path }
-    })
-    const isGood = problems.every((problem) => problem.severity !== 'error')
-    const checked = { secrets, problems, good: isGood ? resolvedCluster(object) : undefined }
+    if (known?.secrets === secretsOf(resolved)) return known
+    const checked = judgeCluster(resolved, this.#pem, this.#checks)
     if (isRecord(value)) this.#checked.set(value, checked)
     return checked
   }
 }
 
-function resolvedCluster(object: unknown): ResolvedCluster {
-  const cluster = normalizeUpstreamCluster(object)
-  return { object: cluster, revision: revisionOf(cluster) }
-}
-
 /** A field problem with its file and line. */
 export function located(source: SourceObject, problem: FieldProblem): Problem {
   return { file: source.file, line: source.lineOf(problem.path), ...problem }
-}
-
-function revisionOf({ metadata, spec }: UpstreamCluster): string {
-  const { name, labels, annotations } = metadata
-  const content = JSON.stringify({ name, labels, annotations, spec }, sortedKeys)
-  return createHash('sha256').update(content).digest('hex').slice(0, 16)
-}
-
-/** For JSON.stringify: the order in which fields were written makes no difference. */
-function sortedKeys(_key: string, value: unknown): unknown {
-  if (!isRecord(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -5,6 +5,7 @@
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import { UserError } from '../api/field-errors.ts'
 import type { Logger, PemChecks, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
+import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
 import { type Decision, decide } from './files-decide.ts'
 import { DirectoryReader } from './files-load.ts'
 import type { LoadedCluster } from './files-objects.ts'
@@ -13,6 +14,8 @@ export interface FilesSourceOptions {
   readonly dir: string
   readonly pem: PemChecks
   readonly log: Logger
+  /** What this gateway can do. Default: everything. */
+  readonly checks?: ClusterCheckOptions
   /** Milliseconds without a change until the directory is read again. Default 50. */
   readonly debounceMs?: number
 }
@@ -65,10 +68,10 @@ class FilesSource implements ResourceSource {
   #stopped = false
   #watchFailed = false
 
-  constructor({ dir, pem, log, debounceMs = DEFAULT_DEBOUNCE_MS }: FilesSourceOptions) {
+  constructor({ dir, pem, log, checks, debounceMs = DEFAULT_DEBOUNCE_MS }: FilesSourceOptions) {
     this.#log = log
     this.#debounceMs = debounceMs
-    this.#reader = new DirectoryReader(dir, pem)
+    this.#reader = new DirectoryReader(dir, pem, checks)
   }
 
   async start(onChange: (change: SourceChange) => void): Promise<void> {

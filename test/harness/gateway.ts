@@ -15,6 +15,10 @@ export interface GatewayOptions {
   readonly clusters: readonly UpstreamCluster[]
   /** Default: a new folder. */
   readonly configDir?: string
+  /** Flags that say where objects live. Default: the configuration folder. `CONTROL` in them is replaced by a free port. */
+  readonly source?: readonly string[]
+  /** Kept when the gateway ends. Default: a new folder, which is not. */
+  readonly dataDir?: string
   /** Further `--listen` addresses. `PORT` in them is replaced by the first listener's port. */
   readonly listen?: readonly string[]
   /** Further flags of `serve`. */
@@ -31,6 +35,9 @@ export interface TestGateway {
   /** Of the listener on 127.0.0.1. */
   readonly port: number
   readonly adminPort: number
+  /** What `CONTROL` in the source's flags became. */
+  readonly controlPort: number
+  readonly dataDir: string
   readonly pid: number
   readonly running: boolean
   readonly configDir: string
@@ -61,15 +68,15 @@ export type AccessLogLine = Record<string, any>
 const THREADS = process.env['PORTCULLIS_TEST_THREADS'] ?? '2'
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 
-/** Starts `serve --source files` and waits until it is ready. */
+/** Starts `serve`, with files unless `source` says otherwise, and waits until it is ready. */
 export function startGateway(options: GatewayOptions): Promise<TestGateway> {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-gateway-'))
   const configDir = options.configDir ?? join(dir, 'config')
   mkdirSync(configDir, { recursive: true })
   for (const cluster of options.clusters) writeCluster(configDir, cluster)
-  return withFreePorts(2, async ([port = 0, adminPort = 0]) => {
+  return withFreePorts(3, async ([port = 0, adminPort = 0, controlPort = 0]) => {
     try {
-      return await start(options, dir, configDir, port, adminPort)
+      return await start(options, dir, configDir, { port, adminPort, controlPort })
     } catch (error) {
       if (!(error instanceof PortTaken)) rmSync(dir, { recursive: true, force: true })
       throw error
@@ -81,9 +88,10 @@ async function start(
   options: GatewayOptions,
   dir: string,
   configDir: string,
-  port: number,
-  adminPort: number,
+  { port, adminPort, controlPort }: { port: number; adminPort: number; controlPort: number },
 ): Promise<TestGateway> {
+  const dataDir = options.dataDir ?? join(dir, 'data')
+  const source = options.source ?? ['--source=files', `--config-dir=${configDir}`]
   const stdoutFile = join(dir, 'access.log')
   const listeners = [`127.0.0.1:${port}`, ...(options.listen ?? [])]
   const own = writeKeyPair(dir, 'own', serverCertificate(gatewayCA(), ['localhost'], LOOPBACK_ADDRESSES))
@@ -95,11 +103,10 @@ async function start(
       ...(options.nodeArgs ?? []),
       MAIN,
       'serve',
-      '--source=files',
-      `--config-dir=${configDir}`,
+      ...source.map((flag) => flag.replace('CONTROL', String(controlPort))),
       ...listeners.map((listener) => `--listen=${listener.replace('PORT', String(port))}`),
       `--admin-listen=127.0.0.1:${adminPort}`,
-      `--data-dir=${join(dir, 'data')}`,
+      `--data-dir=${dataDir}`,
       `--drain-timeout=${options.drainTimeout ?? '5s'}`,
       `--threads=${THREADS}`,
       // Shown to clients that name no cluster before their request does: those of /clusters/NAME.
@@ -128,6 +135,8 @@ async function start(
   return {
     port,
     adminPort,
+    controlPort,
+    dataDir,
     pid: gateway.pid,
     get running() {
       return gateway.running

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Logger, ResolvedCluster, ResourceSource, SourceChange } from '../../src/api/ports.ts'
 import type { UpstreamCluster } from '../../src/api/upstream-cluster.ts'
-import type { Config } from '../../src/app/config.ts'
+import { type Config, loadConfig } from '../../src/app/config.ts'
 import { startGateway } from '../../src/app/lifecycle.ts'
 
 export interface InProcessGateway {
@@ -58,17 +58,12 @@ export async function startInProcess(
       void logged.push({ level, message, fields })
   const log: Logger = { debug: logAs('debug'), info: logAs('info'), warn: logAs('warn'), error: logAs('error') }
   const config: Config = {
-    source: 'files',
-    configDir: '',
+    ...loadConfig({ flags: { source: 'files', configDir: 'given' }, env: {}, readFile: () => '' }),
     listen: [{ host: '127.0.0.1', port: 0 }],
     adminListen: '127.0.0.1:0',
     dataDir,
     drainTimeoutMs: 2_000,
-    tlsCertFile: '',
-    tlsPrivateKeyFile: '',
     accessLog: false,
-    auditLogPath: '',
-    logLevel: 'info',
     maxHeaderBytes: 1024 * 1024,
     maxConcurrentStreams: 250,
     headerTimeoutMs: 10_000,

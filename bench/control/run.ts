@@ -1,0 +1,148 @@
+// `node bench/control/run.ts`: what the control plane costs. UpstreamClusters are created over HTTP in a gateway of its own
+// process; then: how long a start with all of them takes, how long after the answer to a write it is in force on connections
+// to every thread, and what CPU a change costs among few and among many.
+
+import { readFileSync } from 'node:fs'
+import type { ClientHttp2Session } from 'node:http2'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { createCA } from '../../src/io/pki.ts'
+import { startGateway, type TestGateway } from '../../test/harness/gateway.ts'
+import { h2Connect, h2Request } from '../../test/harness/h2-client.ts'
+import { clientPair, clusterObject } from '../../test/harness/objects.ts'
+import { reply, startStub } from '../../test/harness/stub-upstream.ts'
+import { cpuSeconds } from '../load/processes.ts'
+
+const FEW = 10
+const MANY = 2_000
+const CHANGES = 100
+const ROUNDS = 5
+/** Enough for the kernel to give every thread some. */
+const CONNECTIONS = 8
+const PATH = '/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters'
+const EMBEDDED = ['--source=embedded', '--control-listen=127.0.0.1:CONTROL']
+const HOST = 'c0.example.com'
+
+const stub = await startStub()
+stub.answer = (request) => {
+  stub.seen.length = 0
+  reply(request, 200, '{}')
+}
+const clientCA = createCA({ commonName: 'clients of the bench' })
+const user = clientPair(clientCA, 'alice')
+
+interface Running {
+  readonly gateway: TestGateway
+  readonly control: ClientHttp2Session
+}
+
+function connectControl(gateway: TestGateway): ClientHttp2Session {
+  const file = join(gateway.dataDir, 'control/pki/admin.kubeconfig')
+  const { users } = parse(readFileSync(file, 'utf8'))
+  const pem = (key: string): string => Buffer.from(users[0].user[key], 'base64').toString()
+  const certificate = { certPem: pem('client-certificate-data'), keyPem: pem('client-key-data') }
+  return h2Connect({ port: gateway.controlPort, serverName: 'localhost', certificate })
+}
+
+async function start(dataDir?: string): Promise<Running> {
+  const options = { clusters: [], source: EMBEDDED, readyTimeoutMs: 60_000, ...(dataDir && { dataDir }) }
+  const gateway = await startGateway(options)
+  return { gateway, control: connectControl(gateway) }
+}
+
+async function create({ control }: Running, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    const healthCheck = { intervalSeconds: 300 }
+    const object = clusterObject([stub], { name: `c${i}.example.com`, clientCA, spec: { healthCheck } })
+    const head = [':method', 'POST', ':path', PATH, 'content-type', 'application/json']
+    const { status, body } = await h2Request(control, head, Buffer.from(JSON.stringify(object)))
+    if (status !== 201) throw new Error(`${status} ${body.toString()}`)
+  }
+}
+
+async function patch({ control }: Running, spec: object): Promise<void> {
+  const head = [':method', 'PATCH', ':path', `${PATH}/${HOST}`, 'content-type', 'application/merge-patch+json']
+  const { status, body } = await h2Request(control, head, Buffer.from(JSON.stringify({ spec })))
+  if (status !== 200) throw new Error(`${status} ${body.toString()}`)
+}
+
+/** Milliseconds from the answer to the write until every connection sees it. */
+async function untilInForce(
+  running: Running,
+  sessions: readonly ClientHttp2Session[],
+  freeze: boolean,
+): Promise<number> {
+  await patch(running, { degrade: freeze ? { mode: 'Freeze', reason: 'bench' } : { mode: 'Off' } })
+  const answeredMs = performance.now()
+  for (const session of sessions) {
+    for (;;) {
+      const { status } = await h2Request(session, [':authority', HOST, ':path', '/api/v1/pods'])
+      if ((status === 503) === freeze) break
+    }
+  }
+  return performance.now() - answeredMs
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+}
+
+interface Sample {
+  readonly cpuMs: number
+  readonly latenciesMs: readonly number[]
+}
+
+async function measure(running: Running): Promise<Sample> {
+  const sessions = Array.from({ length: CONNECTIONS }, () =>
+    h2Connect({ port: running.gateway.port, serverName: HOST, certificate: user }),
+  )
+  const latenciesMs: number[] = []
+  for (let i = 0; i < 20; i++) latenciesMs.push(await untilInForce(running, sessions, i % 2 === 0))
+  const before = cpuSeconds(running.gateway.pid)
+  for (let i = 0; i < CHANGES; i++) await patch(running, { degrade: { mode: 'Off', reason: `change ${i}` } })
+  const cpuMs = ((cpuSeconds(running.gateway.pid) - before) * 1000) / CHANGES
+  for (const session of sessions) session.destroy()
+  return { cpuMs, latenciesMs }
+}
+
+const few = await start()
+await create(few, FEW)
+const first = await start()
+const createStart = performance.now()
+await create(first, MANY)
+console.log(`${MANY} UpstreamClusters created over HTTP: ${((performance.now() - createStart) / 1000).toFixed(1)} s`)
+first.control.destroy()
+// kill -9: what was acknowledged is there again.
+const { dataDir } = first.gateway
+const kept = `${dataDir}-kept`
+await (await import('node:fs/promises')).cp(dataDir, kept, { recursive: true })
+await first.gateway.stop('SIGKILL')
+const loadStart = performance.now()
+const many = await start(kept)
+console.log(
+  `a start with all of them, until it serves: ${((performance.now() - loadStart) / 1000).toFixed(1)} s (goal: 10)`,
+)
+
+const samples: Record<'few' | 'many', Sample[]> = { few: [], many: [] }
+for (let round = 0; round < ROUNDS; round++) {
+  samples.few.push(await measure(few))
+  samples.many.push(await measure(many))
+}
+for (const [name, count] of [
+  ['few', FEW],
+  ['many', MANY],
+] as const) {
+  const latencies = samples[name].flatMap(({ latenciesMs }) => latenciesMs)
+  console.log(
+    `among ${count}: CPU of a change ${median(samples[name].map(({ cpuMs }) => cpuMs)).toFixed(2)} ms; in force on all connections ` +
+      `${median(latencies).toFixed(1)} ms after the answer (median), ${Math.max(...latencies).toFixed(1)} ms at most (goal: 1000)`,
+  )
+}
+const ratio = median(samples.many.map(({ cpuMs }) => cpuMs)) / median(samples.few.map(({ cpuMs }) => cpuMs))
+console.log(`a change among ${MANY} costs ${ratio.toFixed(2)} x one among ${FEW}`)
+for (const { gateway, control } of [few, many]) {
+  control.destroy()
+  await gateway.stop()
+}
+await (await import('node:fs/promises')).rm(kept, { recursive: true, force: true })
+await stub.stop()

@@ -1,0 +1,46 @@
+// status of an UpstreamCluster: what the gateways report. Conditions and endpoints are written by the leader among them,
+// every replica writes its own entry of `gateways`.
+
+/** metav1.Condition. */
+export interface Condition {
+  /** Ready, EndpointsHealthy, CredentialsValid or Degraded. */
+  readonly type: string
+  readonly status: 'True' | 'False' | 'Unknown'
+  /** metadata.generation that this is about. */
+  readonly observedGeneration?: number
+  /** When `status` changed last, RFC 3339. */
+  readonly lastTransitionTime: string
+  /** CamelCase, for programs. */
+  readonly reason: string
+  /** For people. */
+  readonly message: string
+}
+
+/** Proof of what a replica has put in force. */
+export interface GatewayStatus {
+  /** The replica. */
+  readonly name: string
+  /** How many gateway threads it runs. */
+  readonly threads: number
+  /** How many of them have `observedGeneration`, or a newer one, in force. */
+  readonly threadsApplied: number
+  /** metadata.generation that it was told to put in force last. */
+  readonly observedGeneration: number
+  /** When the last thread had it, RFC 3339. */
+  readonly appliedAt: string
+  /** What keeps it from more, or what it works without. */
+  readonly message?: string
+}
+
+export interface UpstreamClusterStatus {
+  /** metadata.generation that was looked at last. */
+  readonly observedGeneration?: number
+  readonly conditions?: readonly Condition[]
+  readonly endpoints?: {
+    /** Enabled and healthy. */
+    readonly ready: number
+    /** All in spec.servers. */
+    readonly total: number
+  }
+  readonly gateways?: readonly GatewayStatus[]
+}

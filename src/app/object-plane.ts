@@ -1,0 +1,258 @@
+// Where the objects live, by --source: files, the embedded API server, or CRDs of a cluster. Each gives a source of clusters;
+// the last two also a client, by which statuses are written.
+
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { CUSTOM_KINDS, crdOf } from '../api/crd.ts'
+import type { Following, ObjectClient } from '../api/object-client.ts'
+import type { ObjectStore } from '../api/object-store.ts'
+import type { Logger, ResourceSource } from '../api/ports.ts'
+import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import { NAMESPACES, SCHEME, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
+import { StatusError } from '../api/status.ts'
+import type { RequestHandler } from '../api/stream.ts'
+import { upstreamClusterKind } from '../api/upstream-cluster-kind.ts'
+import { createAuthenticator } from '../control/authenticate.ts'
+import { createAuthorizer, roleBindings } from '../control/authorize.ts'
+import { createInProcessClient } from '../control/in-process-client.ts'
+import { Registry } from '../control/registry.ts'
+import { type ControlHandler, createControlHandler } from '../control/server.ts'
+import { createWebhookHandler } from '../control/webhook.ts'
+import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
+import { type ControlListener, listenControl } from '../io/control-listener.ts'
+import { controlPaths } from '../io/control-paths.ts'
+import { type ControlPki, ensureControlPki } from '../io/control-pki.ts'
+import { createTokenVerifier } from '../io/control-tokens.ts'
+import { createFilesSource } from '../io/files-source.ts'
+import { cannotListen, requireFreePort } from '../io/free-port.ts'
+import { installCrds } from '../io/install-crds.ts'
+import { createKubeClient, type KubeClient } from '../io/kube-client.ts'
+import { createObjectsSource } from '../io/objects-source.ts'
+import { nodePemChecks } from '../io/pem-checks.ts'
+import { openSqliteStore } from '../io/sqlite-store.ts'
+import { readStoreKey } from '../io/store-key.ts'
+import type { Config } from './config.ts'
+import { VERSION } from './version.ts'
+
+export interface ObjectPlane {
+  readonly source: ResourceSource
+  /** undefined: objects are files, and have no status. */
+  readonly client: ObjectClient | undefined
+  /** Of the embedded API server, or of the webhook; 0 = there is none, or it is not open. */
+  readonly port: number
+  /** Credentials of the first administrator of the embedded API server; '' = there is none. */
+  readonly adminKubeconfig: string
+  /** Before the source starts. @throws {UserError} */
+  start(): Promise<void>
+  /** When nothing uses the source and the client any more. */
+  stop(): Promise<void>
+}
+
+/** @throws {UserError} for what the operator can mend */
+export function createObjectPlane(config: Config, log: Logger): ObjectPlane {
+  switch (config.source) {
+    case 'files':
+      return filesPlane(config, log)
+    case 'embedded':
+      return new EmbeddedPlane(config, log)
+    case 'kubernetes':
+      return new KubernetesPlane(config, log)
+  }
+}
+
+/** What this gateway can do with an object. */
+function checksOf({ redisUrl }: Config): { readonly globalLimits: boolean } {
+  return { globalLimits: redisUrl !== '' }
+}
+
+function kindsOf(config: Config): readonly ResourceKind[] {
+  const clusters = upstreamClusterKind(checksOf(config))
+  return SCHEME.map((kind) => (kind === UPSTREAM_CLUSTERS ? clusters : kind))
+}
+
+function filesPlane(config: Config, log: Logger): ObjectPlane {
+  const source = createFilesSource({ dir: config.configDir, pem: nodePemChecks, log, checks: checksOf(config) })
+  const nothing = (): Promise<void> => Promise.resolve()
+  return { source, client: undefined, port: 0, adminKubeconfig: '', start: nothing, stop: nothing }
+}
+
+const SYSTEM = 'portcullis-system'
+/** The serving certificate is looked at so often, and renewed in time. */
+const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
+
+/** The control port and its certificate; what is served there differs. */
+class ControlPort {
+  readonly #config: Config
+  readonly #log: Logger
+  readonly #dir: string
+  pki: ControlPki
+  #listener: ControlListener | undefined
+  #renewal: NodeJS.Timeout | undefined
+
+  constructor(config: Config, log: Logger) {
+    this.#config = config
+    this.#log = log
+    this.#dir = controlPaths(config.dataDir).pki
+    this.pki = this.#ensurePki(config.controlListen.port)
+  }
+
+  get port(): number {
+    return this.#listener?.port ?? 0
+  }
+
+  async open(handler: RequestHandler): Promise<void> {
+    const address = this.#config.controlListen
+    await requireFreePort(address, '--control-listen')
+    const { servingCert: cert, servingKey: key, caPem } = this.pki
+    try {
+      this.#listener = await listenControl({ ...address, serving: { cert, key }, clientCAs: [caPem], handler })
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      throw cannotListen(address, message, String(Reflect.get(Object(error), 'code')), '--control-listen')
+    }
+    this.pki = this.#ensurePki(this.port)
+    this.#renewal = setInterval(() => this.#renew(), RENEWAL_CHECK_MS)
+    this.#renewal.unref()
+  }
+
+  #renew(): void {
+    try {
+      this.pki = this.#ensurePki(this.port)
+      this.#listener?.setServing({ cert: this.pki.servingCert, key: this.pki.servingKey })
+    } catch (error) {
+      this.#log.error('the certificate of the control port cannot be renewed', { error })
+    }
+  }
+
+  #ensurePki(port: number): ControlPki {
+    const { controlHosts, controlListen } = this.#config
+    const own = isWildcard(controlListen) ? [] : [controlListen.host]
+    const machine = /^[A-Za-z0-9.-]+$/.test(hostname()) ? [hostname()] : []
+    const hosts = [...new Set([...controlHosts, ...own, 'localhost', '127.0.0.1', '::1', ...machine])]
+    const server = `https://${formatListenAddress({ host: hosts[0] ?? 'localhost', port })}`
+    return ensureControlPki(this.#dir, hosts, { server })
+  }
+
+  close(): void {
+    clearInterval(this.#renewal)
+    this.#listener?.close()
+  }
+}
+
+function isWildcard({ host }: ListenAddress): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
+
+class EmbeddedPlane implements ObjectPlane {
+  readonly source: ResourceSource
+  readonly client: ObjectClient
+  readonly #control: ControlPort
+  readonly #store: ObjectStore
+  readonly #handler: ControlHandler
+  #stopped = false
+
+  constructor(config: Config, log: Logger) {
+    const paths = controlPaths(config.dataDir)
+    this.#control = new ControlPort(config, log)
+    const key = readStoreKey(config.storeKeyFile === '' ? paths.storeKey : config.storeKeyFile)
+    this.#store = openSqliteStore({ file: paths.store, key })
+    const parts = { now: Date.now, uuid: randomUUID, random: Math.random }
+    const registry = new Registry({ ...parts, store: this.#store, kinds: kindsOf(config), pem: nodePemChecks })
+    this.client = createInProcessClient(registry)
+    this.source = createObjectsSource({ client: this.client, pem: nodePemChecks, log, checks: checksOf(config) })
+    const { caPem, tokenKey } = this.#control.pki
+    const bindings = roleBindings(config.controlAdmins, config.controlViewers)
+    this.#handler = createControlHandler({
+      ...parts,
+      registry,
+      bindings,
+      version: VERSION,
+      checks: [{ name: 'store', isHealthy: () => !this.#stopped }],
+      authenticate: createAuthenticator({ clientCAs: [caPem], tokens: createTokenVerifier(tokenKey), now: Date.now }),
+      authorize: createAuthorizer(bindings),
+      log,
+    })
+  }
+
+  get port(): number {
+    return this.#control.port
+  }
+
+  get adminKubeconfig(): string {
+    return this.#control.pki.adminKubeconfigFile
+  }
+
+  async start(): Promise<void> {
+    // Of the gateway's own Leases and the Secrets of imported clusters.
+    await this.client
+      .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: SYSTEM } })
+      .catch(ignoreExisting)
+    await this.#control.open(this.#handler)
+  }
+
+  stop(): Promise<void> {
+    if (this.#stopped) return Promise.resolve()
+    this.#stopped = true
+    this.#handler.endWatches()
+    this.#control.close()
+    this.#store.close()
+    return Promise.resolve()
+  }
+}
+
+function ignoreExisting(error: unknown): void {
+  if (!(error instanceof StatusError && error.reason === 'AlreadyExists')) throw error
+}
+
+class KubernetesPlane implements ObjectPlane {
+  readonly source: ResourceSource
+  readonly client: KubeClient
+  readonly adminKubeconfig = ''
+  readonly #config: Config
+  readonly #log: Logger
+  readonly #control: ControlPort
+  readonly #clusters = new Map<string, JsonObject>()
+  #following: Following | undefined
+
+  constructor(config: Config, log: Logger) {
+    this.#config = config
+    this.#log = log
+    this.#control = new ControlPort(config, log)
+    const { kubeconfig: kubeconfigFile, context } = config
+    this.client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
+    this.source = createObjectsSource({ client: this.client, pem: nodePemChecks, log, checks: checksOf(config) })
+  }
+
+  get port(): number {
+    return this.#control.port
+  }
+
+  async start(): Promise<void> {
+    const { client } = this
+    const log = this.#log
+    if (this.#config.installCrds) await installCrds({ client, crds: CUSTOM_KINDS.map(crdOf), log })
+    this.#following = client.follow(UPSTREAM_CLUSTERS, '', {
+      onReplace: (objects) => {
+        this.#clusters.clear()
+        for (const object of objects) this.#clusters.set(nameOf(object), object)
+      },
+      onChange: (type, object) => {
+        if (type === 'DELETED') this.#clusters.delete(nameOf(object))
+        else this.#clusters.set(nameOf(object), object)
+      },
+      onState: () => undefined,
+    })
+    const clusters = (): readonly JsonObject[] => [...this.#clusters.values()]
+    await this.#control.open(createWebhookHandler({ kinds: kindsOf(this.#config), pem: nodePemChecks, clusters, log }))
+  }
+
+  async stop(): Promise<void> {
+    this.#control.close()
+    await this.#following?.stop()
+    await this.client.close()
+  }
+}
+
+function nameOf({ metadata }: JsonObject): string {
+  return String(Reflect.get(Object(metadata), 'name'))
+}

@@ -1,0 +1,49 @@
+// Statuses of UpstreamClusters: the election of who writes what all replicas know, and the controller that writes.
+
+import { randomUUID } from 'node:crypto'
+import type { ObjectClient } from '../api/object-client.ts'
+import type { Logger } from '../api/ports.ts'
+import { startClusterStatus } from '../controllers/cluster-status.ts'
+import { holdLease } from '../io/leader-lease.ts'
+import type { Config } from './config.ts'
+import type { Parts } from './wire.ts'
+
+export interface Statuses {
+  stop(): Promise<void>
+}
+
+/** Where the Leases of the gateway are: a namespace that every API server has. */
+const NAMESPACE = 'default'
+const LEADER_LEASE = 'portcullis-leader'
+
+/** Objects that are files have no status: `client` is undefined then. */
+export function startStatuses(
+  config: Config,
+  parts: Parts,
+  client: ObjectClient | undefined,
+  log: Logger,
+): Statuses | undefined {
+  if (client === undefined) return undefined
+  const { replicaName: replica } = config
+  const { clusters, clock, pool } = parts
+  const identity = `${replica}_${randomUUID()}`
+  const lease = holdLease(client, { namespace: NAMESPACE, name: LEADER_LEASE, identity, log })
+  const controller = startClusterStatus({
+    client,
+    replica,
+    isLeader: () => lease.isLeader(),
+    clusters,
+    problems: () => parts.config().problems,
+    clock,
+    random: Math.random,
+    log,
+  })
+  parts.onApplied((generations, changed) => controller.applied(generations, pool.seats.length, changed))
+  return {
+    async stop() {
+      parts.onApplied(() => undefined)
+      await controller.stop()
+      await lease.stop()
+    },
+  }
+}

@@ -1,0 +1,208 @@
+// HTTP to one API server, by undici over connections of our own. client-node's own way opens a new agent, and with it a new
+// TLS connection, for every request, reads certificates from disk each time, and gives no hold on deadlines.
+// HTTP/1.1: a watch has a connection to itself, so that TCP keep-alive tells of a dead path without PINGs.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Agent, type Dispatcher, ProxyAgent } from 'undici'
+import { isRecord } from '../api/object-shape.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
+import { StatusError } from '../api/status.ts'
+import { faultOf, statusErrorOf } from './kube-client-errors.ts'
+import type { KubeAccess, KubeCredentials } from './kube-config-access.ts'
+
+export interface KubeHttpRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Raw path below the server's URL, with the query. */
+  readonly path: string
+  readonly body?: unknown
+  /** Of `body`. Default application/json. */
+  readonly contentType?: string
+}
+
+/** A whole answer has come within this time, or the call has failed; kube-apiserver itself gives up after 60 s. */
+const CALL_TIMEOUT_MS = 30_000
+const CONNECT_TIMEOUT_MS = 10_000
+/** The head of a watch comes at once. A kept connection that is dead takes this long to be found. */
+const WATCH_HEAD_TIMEOUT_MS = 10_000
+/** The kernel asks after this long without a byte, then every second; ten in vain end the connection (libuv). */
+const KEEP_ALIVE_MS = 15_000
+/** Below kube-apiserver's 90 s: a request never meets a connection that is being closed. */
+const IDLE_MS = 30_000
+const MAX_CONNECTIONS = 32
+/** How often a server's `Retry-After` is followed. */
+const MAX_RESENDS = 3
+const LONGEST_RETRY_AFTER_S = 10
+const USER_AGENT = 'portcullis'
+
+export class KubeHttp {
+  readonly #credentials: KubeCredentials
+  readonly #timeoutMs: number
+  #agent: Dispatcher | undefined
+  #agentKey = ''
+
+  constructor(credentials: KubeCredentials, timeoutMs: number = CALL_TIMEOUT_MS) {
+    this.#credentials = credentials
+    this.#timeoutMs = timeoutMs
+  }
+
+  get server(): string {
+    return this.#credentials.server
+  }
+
+  /**
+   * @throws {StatusError} (rejects) when the server refuses
+   * @throws {Error} (rejects) when no answer came
+   */
+  async call(request: KubeHttpRequest, end?: AbortSignal): Promise<JsonObject> {
+    const timeout = AbortSignal.timeout(this.#timeoutMs)
+    const signal = end === undefined ? timeout : AbortSignal.any([timeout, end])
+    for (let resends = 0; ; resends++) {
+      try {
+        return await this.#callOnce(request, signal)
+      } catch (error) {
+        const seconds = resends < MAX_RESENDS ? retryAfterOf(error) : undefined
+        if (seconds === undefined) throw error
+        await sleep(seconds * 1000, undefined, { signal }).catch(() => {
+          throw error
+        })
+      }
+    }
+  }
+
+  /** The body of an answer without an end. Rejects as `call`; iterating throws plain Errors. */
+  async open(path: string, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    const request: KubeHttpRequest = { method: 'GET', path }
+    const answer = await this.#send(request, signal, Math.min(this.#timeoutMs, WATCH_HEAD_TIMEOUT_MS), silenceMs)
+    if (answer.statusCode !== 200) throw await this.#refusal(answer)
+    return this.#chunks(answer.body)
+  }
+
+  async close(): Promise<void> {
+    await this.#agent?.destroy()
+  }
+
+  async #callOnce(request: KubeHttpRequest, signal: AbortSignal): Promise<JsonObject> {
+    const answer = await this.#send(request, signal, this.#timeoutMs, this.#timeoutMs)
+    if (answer.statusCode >= 300) throw await this.#refusal(answer)
+    const text = await this.#text(answer)
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch {
+      value = undefined
+    }
+    if (!isRecord(value)) throw new Error(`${this.server} answered with something that is no JSON object`)
+    return value
+  }
+
+  async #send(
+    request: KubeHttpRequest,
+    signal: AbortSignal,
+    headersTimeout: number,
+    bodyTimeout: number,
+  ): Promise<Dispatcher.ResponseData> {
+    let brokenBefore = false
+    for (;;) {
+      const access = await this.#credentials.access()
+      try {
+        const answer = await this.#dispatch(request, access, signal, headersTimeout, bodyTimeout)
+        if (answer.statusCode !== 401 || !this.#credentials.renew()) return answer
+        await answer.body.dump()
+      } catch (error) {
+        // A kept connection that the server closed meanwhile says nothing about the server.
+        if (request.method !== 'GET' || brokenBefore || !isBroken(error)) throw this.#noAnswer(error)
+        brokenBefore = true
+      }
+    }
+  }
+
+  #dispatch(
+    { method, path, body, contentType = 'application/json' }: KubeHttpRequest,
+    access: KubeAccess,
+    signal: AbortSignal,
+    headersTimeout: number,
+    bodyTimeout: number,
+  ): Promise<Dispatcher.ResponseData> {
+    const { origin, pathname } = new URL(access.server)
+    return this.#agentFor(access).request({
+      origin,
+      path: `${pathname.replace(/\/$/, '')}${path}`,
+      method,
+      headers: {
+        accept: 'application/json',
+        'user-agent': USER_AGENT,
+        ...(body !== undefined && { 'content-type': contentType }),
+        ...access.headers,
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal,
+      headersTimeout,
+      bodyTimeout,
+    })
+  }
+
+  /** Another one when the certificates changed; requests that run on the old one end there. */
+  #agentFor(access: KubeAccess): Dispatcher {
+    const { tls, proxyUrl } = access
+    const key = JSON.stringify([tls, proxyUrl])
+    if (this.#agent !== undefined && key === this.#agentKey) return this.#agent
+    this.#agent?.close().catch(() => undefined)
+    const identity = {
+      ...(tls.ca !== '' && { ca: tls.ca }),
+      ...(tls.cert !== '' && { cert: tls.cert, key: tls.key }),
+      ...(tls.serverName !== '' && { servername: tls.serverName }),
+      rejectUnauthorized: !tls.insecure,
+    }
+    const keepAlive = { keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS, timeout: CONNECT_TIMEOUT_MS }
+    const options = {
+      allowH2: false,
+      connections: MAX_CONNECTIONS,
+      keepAliveTimeout: IDLE_MS,
+      keepAliveMaxTimeout: IDLE_MS,
+    }
+    this.#agent =
+      proxyUrl === ''
+        ? new Agent({ ...options, connect: { ...identity, ...keepAlive } })
+        : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: identity, connect: keepAlive })
+    this.#agentKey = key
+    return this.#agent
+  }
+
+  async #refusal(answer: Dispatcher.ResponseData): Promise<StatusError> {
+    const retryAfter = answer.headers['retry-after']
+    const text = await this.#text(answer)
+    return statusErrorOf(answer.statusCode, text, typeof retryAfter === 'string' ? retryAfter : '')
+  }
+
+  async #text(answer: Dispatcher.ResponseData): Promise<string> {
+    try {
+      return await answer.body.text()
+    } catch (error) {
+      throw this.#noAnswer(error)
+    }
+  }
+
+  async *#chunks(body: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+    try {
+      for await (const chunk of body) yield chunk
+    } catch (error) {
+      throw this.#noAnswer(error)
+    }
+  }
+
+  #noAnswer(error: unknown): Error {
+    return new Error(`no answer from ${this.server}: ${faultOf(error)}`)
+  }
+}
+
+function isBroken(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : ''
+  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
+}
+
+/** As client-go: 429 and 5xx are sent again, whatever the verb, when the server says when. */
+function retryAfterOf(error: unknown): number | undefined {
+  if (!(error instanceof StatusError) || (error.code !== 429 && error.code < 500)) return undefined
+  const seconds = error.status.details?.retryAfterSeconds
+  return seconds !== undefined && seconds <= LONGEST_RETRY_AFTER_S ? Math.max(1, seconds) : undefined
+}

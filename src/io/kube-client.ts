@@ -1,0 +1,113 @@
+// ObjectClient (src/api/object-client.ts) of a Kubernetes cluster.
+
+import type {
+  FollowEvents,
+  Following,
+  ObjectClient,
+  ObjectName,
+  PatchOptions,
+  PatchType,
+} from '../api/object-client.ts'
+import { isRecord } from '../api/object-shape.ts'
+import type { Logger } from '../api/ports.ts'
+import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { statusError } from '../api/status.ts'
+import { KubeHttp } from './kube-client-http.ts'
+import { KubeCredentials } from './kube-config-access.ts'
+import { type FollowTiming, followResource, listAll, type ResourcePages } from './kube-watch.ts'
+
+export interface KubeClientOptions {
+  /** '' = as kubectl: $KUBECONFIG, ~/.kube/config, or the service account of the pod. */
+  readonly kubeconfigFile: string
+  /** Default: the kubeconfig's current one. */
+  readonly context?: string
+  readonly log: Logger
+  /** For tests. */
+  readonly timing?: Partial<FollowTiming>
+  /** Milliseconds in which a call that is no watch must have ended. Default 30 s. */
+  readonly timeoutMs?: number
+}
+
+export interface KubeClient extends ObjectClient {
+  /** URL of the API server, for messages. */
+  readonly server: string
+  /** Ends all connections; followers are to be stopped before. */
+  close(): Promise<void>
+}
+
+const FIELD_MANAGER = 'portcullis'
+
+/** Nothing is sent yet. @throws {UserError} when the kubeconfig cannot be used */
+export function createKubeClient({ kubeconfigFile, context, log, timing, timeoutMs }: KubeClientOptions): KubeClient {
+  const credentials = new KubeCredentials({ kubeconfigFile, ...(context !== undefined && { context }) })
+  const http = new KubeHttp(credentials, timeoutMs)
+  return {
+    server: http.server,
+    close: () => http.close(),
+    get: async (kind, at) => http.call({ method: 'GET', path: objectPath(kind, at) }),
+    list: (kind, namespace, labelSelector = '') => listAll(pagesOf(http, kind, namespace, labelSelector)),
+    create: async (kind, object) => {
+      const { namespace } = nameOf(object)
+      const path = `${collectionPath(kind, namespace, true)}?fieldManager=${FIELD_MANAGER}`
+      return http.call({ method: 'POST', path, body: object })
+    },
+    update: async (kind, object, subresource) => {
+      const path = `${objectPath(kind, nameOf(object), subresource)}?fieldManager=${FIELD_MANAGER}`
+      return http.call({ method: 'PUT', path, body: object })
+    },
+    patch: async (kind, at, type, body, options) => {
+      const path = `${objectPath(kind, at, options.subresource)}?${patchQuery(type, options)}`
+      return http.call({ method: 'PATCH', path, body, contentType: type })
+    },
+    delete: async (kind, at) => {
+      await http.call({ method: 'DELETE', path: objectPath(kind, at) })
+    },
+    follow: (kind, namespace, events: FollowEvents): Following =>
+      followResource(pagesOf(http, kind, namespace, ''), events, { log, resource: resourceName(kind), ...timing }),
+  }
+}
+
+function pagesOf(http: KubeHttp, kind: ResourceKind, namespace: string, labelSelector: string): ResourcePages {
+  const path = collectionPath(kind, namespace, false)
+  const selector: Record<string, string> = labelSelector === '' ? {} : { labelSelector }
+  return {
+    page: (query, signal) =>
+      http.call({ method: 'GET', path: `${path}?${new URLSearchParams({ ...selector, ...query })}` }, signal),
+    watch: (query, silenceMs, signal) =>
+      http.open(`${path}?${new URLSearchParams({ ...selector, ...query })}`, silenceMs, signal),
+  }
+}
+
+/** @param needed for a namespaced kind, one namespace must be meant */
+function collectionPath(kind: ResourceKind, namespace: string, needed: boolean): string {
+  const { group, version, plural, namespaced } = kind
+  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
+  const one = namespace === '' && needed ? 'default' : namespace
+  return namespaced && one !== '' ? `${root}/namespaces/${segment(kind, one)}/${plural}` : `${root}/${plural}`
+}
+
+function objectPath(kind: ResourceKind, { namespace, name }: ObjectName, subresource?: 'status'): string {
+  const path = `${collectionPath(kind, namespace, true)}/${segment(kind, name)}`
+  return subresource === undefined ? path : `${path}/${subresource}`
+}
+
+/** Of a path; a name that would lead elsewhere names nothing. */
+function segment(kind: ResourceKind, name: string): string {
+  if (name === '' || name === '.' || name === '..') {
+    throw statusError('NotFound', `${resourceName(kind)} ${JSON.stringify(name)} not found`)
+  }
+  return encodeURIComponent(name)
+}
+
+function patchQuery(type: PatchType, { fieldManager, force = false }: PatchOptions): URLSearchParams {
+  const query = new URLSearchParams({ fieldManager })
+  // Only with apply: otherwise 422.
+  if (force && type === 'application/apply-patch+yaml') query.set('force', 'true')
+  return query
+}
+
+function nameOf(object: JsonObject): ObjectName {
+  const { metadata } = object
+  const { name, namespace } = isRecord(metadata) ? metadata : {}
+  return { name: typeof name === 'string' ? name : '', namespace: typeof namespace === 'string' ? namespace : '' }
+}

@@ -1,0 +1,325 @@
+// UpstreamClusters of an API server, and which version of each is in force: the last good one, and of what only one cluster
+// can have, the claim of whoever has it, else of the oldest object. A change costs what it touches, whatever the rest.
+
+import { claimsOf } from '../api/cluster-conflicts.ts'
+import { type FieldProblem, ProblemList } from '../api/field-errors.ts'
+import { isRecord } from '../api/object-shape.ts'
+import type { PemChecks, Problem, ResolvedCluster } from '../api/ports.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
+import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
+import { type ClusterVerdict, judgeCluster, secretsOf } from './cluster-verdict.ts'
+import type { KnownSecretData } from './objects-source-secrets.ts'
+import { type Resolved, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
+import { settleClaims } from './settle-claims.ts'
+
+/** The Secrets as the table needs them: NamedSecrets, or a stand-in. */
+export interface SecretLookup {
+  get(name: string): KnownSecretData
+  retain(name: string): void
+  release(name: string): void
+}
+
+export interface ClusterObjectsOptions {
+  readonly secrets: SecretLookup
+  readonly pem: PemChecks
+  readonly checks?: ClusterCheckOptions
+}
+
+export interface Settlement {
+  /** In force in another version than before, new, or gone. */
+  readonly changed: ReadonlySet<string>
+  /** Clusters about which there is something else to say than before, with what was said then. */
+  readonly reported: ReadonlyMap<string, readonly Problem[]>
+}
+
+interface Entry {
+  readonly name: string
+  object: JsonObject
+  /** Of what the verdict depends on in the object. */
+  state: string
+  references: readonly SecretReferenceAt[]
+  verdict: ClusterVerdict | undefined
+  /** The version that ought to be in force; undefined when there are errors. */
+  good: ResolvedCluster | undefined
+  /** Claims of the good version and of the one in force. */
+  claims: readonly string[]
+  problems: readonly Problem[]
+  conflicts: readonly Problem[]
+}
+
+export class ClusterObjects {
+  readonly #secrets: SecretLookup
+  readonly #pem: PemChecks
+  readonly #checks: ClusterCheckOptions
+  readonly #entries = new Map<string, Entry>()
+  readonly #inForce = new Map<string, ResolvedCluster>()
+  /** Secret -> clusters that name it. */
+  readonly #users = new Map<string, Set<string>>()
+  /** Claim -> clusters that make it. */
+  readonly #claimants = new Map<string, Set<string>>()
+  /** To be checked. */
+  readonly #unchecked = new Set<string>()
+  /** Checked or gone since the last settlement, with the claims that they made before. */
+  readonly #touched = new Map<string, readonly string[]>()
+  /** Clusters whose Secrets have not been read yet. */
+  readonly #waiting = new Set<string>()
+  /** Those about which there is something to say. */
+  readonly #reports = new Map<string, readonly Problem[]>()
+
+  constructor({ secrets, pem, checks = {} }: ClusterObjectsOptions) {
+    this.#secrets = secrets
+    this.#pem = pem
+    this.#checks = { fileReferences: false, ...checks }
+  }
+
+  get inForce(): ReadonlyMap<string, ResolvedCluster> {
+    return this.#inForce
+  }
+
+  /** Whether some cluster waits for an answer about a Secret. */
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0
+  }
+
+  get hasWork(): boolean {
+    return this.#unchecked.size > 0 || this.#touched.size > 0
+  }
+
+  /** By cluster. */
+  get problems(): readonly Problem[] {
+    return [...this.#reports.values()].flat()
+  }
+
+  problemsOf(name: string): readonly Problem[] {
+    return this.#reports.get(name) ?? []
+  }
+
+  /** These are all there are. */
+  replace(objects: readonly JsonObject[]): void {
+    const names = new Set<string>()
+    for (const object of objects) names.add(this.put(object))
+    for (const name of [...this.#entries.keys()]) if (!names.has(name)) this.remove(name)
+  }
+
+  /** Returns its name. What is as it was is not looked at again. */
+  put(object: JsonObject): string {
+    const name = String(metadataOf(object)['name'] ?? '')
+    const state = stateOf(object)
+    const known = this.#entries.get(name)
+    if (known?.state === state) {
+      known.object = object
+      return name
+    }
+    const references = referencesOf(object)
+    // First what is new, so that a Secret that stays in use is not forgotten in between.
+    for (const { secret } of references) if (secret !== '') this.#use(secret, name)
+    if (known !== undefined) this.#unuse(known.references, name, references)
+    const entry = known ?? this.#newEntry(name, object)
+    Object.assign(entry, { object, state, references, verdict: undefined })
+    this.#entries.set(name, entry)
+    this.#unchecked.add(name)
+    return name
+  }
+
+  remove(name: string): void {
+    const entry = this.#entries.get(name)
+    if (entry === undefined) return
+    this.#unuse(entry.references, name, [])
+    this.#entries.delete(name)
+    this.#unchecked.delete(name)
+    this.#waiting.delete(name)
+    this.#touch(name, entry.claims)
+    this.#claim(name, entry.claims, [])
+  }
+
+  /** What is known of these Secrets changed. */
+  secretsChanged(names: readonly string[]): void {
+    for (const secret of names) for (const name of this.#users.get(secret) ?? []) this.#unchecked.add(name)
+  }
+
+  /** Checks one object that is due; false when none is. */
+  checkNext(): boolean {
+    const next = this.#unchecked.values().next()
+    if (next.done === true) return false
+    this.#unchecked.delete(next.value)
+    const entry = this.#entries.get(next.value)
+    if (entry !== undefined) this.#check(entry)
+    return true
+  }
+
+  /** Decides what is in force, after all checks. */
+  settle(): Settlement {
+    const names = this.#affected()
+    const wanted = new Map<string, ResolvedCluster>()
+    const before = new Map<string, ResolvedCluster>()
+    const members = [...names].flatMap((name) => this.#entries.get(name) ?? []).sort(byAge)
+    for (const name of names) {
+      const last = this.#inForce.get(name)
+      if (last !== undefined) before.set(name, last)
+    }
+    for (const entry of members) {
+      entry.conflicts = []
+      const version = entry.good ?? before.get(entry.name)
+      if (version !== undefined) wanted.set(entry.name, version)
+    }
+    settleClaims(wanted, before, ({ loser, holder, claim }) => {
+      const entry = this.#entries.get(loser)
+      if (entry === undefined) return
+      const message = `UpstreamCluster ${JSON.stringify(loser)} claims ${claim.what}, which ${JSON.stringify(holder)} has`
+      const problem: FieldProblem = {
+        path: claim.path,
+        message,
+        fix: 'remove it from one of the two',
+        severity: 'error',
+      }
+      entry.conflicts = [...entry.conflicts, reported(loser, problem)]
+    })
+    return this.#putInForce(names, wanted)
+  }
+
+  #putInForce(names: ReadonlySet<string>, wanted: ReadonlyMap<string, ResolvedCluster>): Settlement {
+    const changed = new Set<string>()
+    const spoken = new Map<string, readonly Problem[]>()
+    for (const name of names) {
+      const version = wanted.get(name)
+      if (version !== this.#inForce.get(name)) changed.add(name)
+      if (version === undefined) this.#inForce.delete(name)
+      else this.#inForce.set(name, version)
+      const entry = this.#entries.get(name)
+      if (entry !== undefined) this.#reclaim(entry)
+      const problems = entry === undefined ? [] : [...entry.problems, ...entry.conflicts]
+      const before = this.problemsOf(name)
+      if (JSON.stringify(problems) !== JSON.stringify(before)) spoken.set(name, before)
+      if (problems.length === 0) this.#reports.delete(name)
+      else this.#reports.set(name, problems)
+    }
+    this.#touched.clear()
+    return { changed, reported: spoken }
+  }
+
+  /** Those touched, and whoever claims what one of these claims, claimed or has: nobody else can win or lose anything. */
+  #affected(): Set<string> {
+    const names = new Set(this.#touched.keys())
+    // A set that grows while it is walked is walked to its new end.
+    for (const name of names) {
+      const claims = [...(this.#touched.get(name) ?? []), ...(this.#entries.get(name)?.claims ?? [])]
+      for (const claim of claims) for (const other of this.#claimants.get(claim) ?? []) names.add(other)
+    }
+    return names
+  }
+
+  #check(entry: Entry): void {
+    const { name, references } = entry
+    const unread = references.find(({ secret }) => secret !== '' && this.#secrets.get(secret).state === 'unread')
+    if (unread !== undefined) {
+      // The version before stays; this is only seen where an answer takes long.
+      const message = `waits for Secret ${unread.secret}, which could not be read yet`
+      const problem: FieldProblem = { path: unread.path, message, fix: 'see the log', severity: 'warning' }
+      this.#waiting.add(name)
+      entry.problems = [reported(name, problem)]
+      this.#touch(name, entry.claims)
+      return
+    }
+    this.#waiting.delete(name)
+    const resolved = this.#resolve(entry)
+    const verdict =
+      entry.verdict?.secrets === secretsOf(resolved) ? entry.verdict : judgeCluster(resolved, this.#pem, this.#checks)
+    entry.verdict = verdict
+    const unresolved = resolved.problems.some(({ severity }) => severity === 'error')
+    entry.good = unresolved ? undefined : verdict.good
+    entry.problems = [...resolved.problems, ...verdict.problems].map((problem) => reported(name, problem))
+    this.#touch(name, entry.claims)
+    this.#reclaim(entry)
+  }
+
+  #resolve({ object, references }: Entry): Resolved {
+    const out = new ProblemList()
+    const found = new Map<SecretReferenceAt, Buffer>()
+    for (const reference of references) {
+      const { secret } = reference
+      if (secret === '') continue
+      const { state, message, data } = this.#secrets.get(secret)
+      const absence =
+        state === 'unreadable'
+          ? { message: `Secret ${secret} cannot be read: ${message}`, fix: 'allow the gateway to get it' }
+          : { message: `Secret ${secret} does not exist`, fix: 'create it, or name another' }
+      const bytes = secretBytes(reference, state === 'present' ? data : undefined, absence, out)
+      if (bytes !== undefined) found.set(reference, bytes)
+    }
+    return withBytes(object, found, out.problems)
+  }
+
+  #newEntry(name: string, object: JsonObject): Entry {
+    const nothing = { references: [], claims: [], problems: [], conflicts: [] }
+    return { name, object, state: '', verdict: undefined, good: undefined, ...nothing }
+  }
+
+  #touch(name: string, claims: readonly string[]): void {
+    this.#touched.set(name, [...(this.#touched.get(name) ?? []), ...claims])
+  }
+
+  #reclaim(entry: Entry): void {
+    const last = this.#inForce.get(entry.name)
+    const versions = new Set([entry.good, last].filter((version) => version !== undefined))
+    const keys = [...versions].flatMap(({ object }) => claimsOf(object).map(({ key }) => key))
+    this.#claim(entry.name, entry.claims, keys)
+    entry.claims = keys
+  }
+
+  #claim(name: string, before: readonly string[], after: readonly string[]): void {
+    for (const key of before) removeFrom(this.#claimants, key, name)
+    for (const key of after) addTo(this.#claimants, key, name)
+  }
+
+  #use(secret: string, name: string): void {
+    this.#secrets.retain(secret)
+    addTo(this.#users, secret, name)
+  }
+
+  #unuse(references: readonly SecretReferenceAt[], name: string, kept: readonly SecretReferenceAt[]): void {
+    for (const { secret } of references) {
+      if (secret === '') continue
+      this.#secrets.release(secret)
+      if (!kept.some((one) => one.secret === secret)) removeFrom(this.#users, secret, name)
+    }
+  }
+}
+
+function reported(cluster: string, problem: FieldProblem): Problem {
+  return { file: '', line: 0, ...problem, cluster }
+}
+
+/** Equal when nothing differs that the checks or the gateway look at: a write of the status leaves it as it is. */
+function stateOf(object: JsonObject): string {
+  const { uid, generation, resourceVersion, labels, annotations } = metadataOf(object)
+  return JSON.stringify([uid, generation ?? resourceVersion ?? object, labels, annotations])
+}
+
+/** Who came first: by creationTimestamp (seconds), then by name. */
+function byAge(a: Entry, b: Entry): number {
+  return compare(createdAt(a.object), createdAt(b.object)) || compare(a.name, b.name)
+}
+
+function createdAt(object: JsonObject): string {
+  return String(metadataOf(object)['creationTimestamp'] ?? '')
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function metadataOf({ metadata }: JsonObject): Readonly<Record<string, unknown>> {
+  return isRecord(metadata) ? metadata : {}
+}
+
+function addTo(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const known = sets.get(key)
+  if (known === undefined) sets.set(key, new Set([value]))
+  else known.add(value)
+}
+
+function removeFrom(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const known = sets.get(key)
+  known?.delete(value)
+  if (known?.size === 0) sets.delete(key)
+}

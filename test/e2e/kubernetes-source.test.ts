@@ -1,0 +1,208 @@
+// UpstreamClusters and Secrets in a real cluster: CRDs, rights, an API server that goes away and comes back.
+
+import assert from 'node:assert/strict'
+import { after, before, type TestContext, test } from 'node:test'
+import { stringify } from 'yaml'
+import { crdOf } from '../../src/api/crd.ts'
+import { UserError } from '../../src/api/field-errors.ts'
+import type { Logger, ResolvedCluster, SourceChange } from '../../src/api/ports.ts'
+import type { JsonObject } from '../../src/api/resource-kind.ts'
+import { POD_PROTECTORS, SECRETS, UPSTREAM_CLUSTERS } from '../../src/api/scheme.ts'
+import { installCrds } from '../../src/io/install-crds.ts'
+import { createKubeClient, type KubeClient } from '../../src/io/kube-client.ts'
+import { createObjectsSource } from '../../src/io/objects-source.ts'
+import { nodePemChecks } from '../../src/io/pem-checks.ts'
+import { startCluster, type TestCluster } from '../harness/cluster.ts'
+import { base64 } from '../harness/kubeconfig.ts'
+import { type SeverableProxy, startSeverableProxy } from '../harness/severable-proxy.ts'
+import { waitFor } from '../harness/wait.ts'
+
+const CRDS = [crdOf(UPSTREAM_CLUSTERS), crdOf(POD_PROTECTORS)]
+const lines: string[] = []
+const write = (message: string, fields?: Record<string, unknown>): void => {
+  lines.push(`${message} ${JSON.stringify(fields)}`)
+}
+const log: Logger = { debug: write, info: write, warn: write, error: write }
+
+let cluster: TestCluster
+let admin: KubeClient
+let proxy: SeverableProxy
+
+before(async () => {
+  cluster = await startCluster({ name: 'source' })
+  admin = createKubeClient({ kubeconfigFile: cluster.adminKubeconfig, log })
+  proxy = await startSeverableProxy(cluster.apiservers[0]?.port ?? 0)
+})
+
+after(async () => {
+  await admin.close()
+  await proxy.stop()
+  await cluster.stop()
+})
+
+function manifest(name: string, host: string, secret?: string): JsonObject {
+  const token = { bearerTokenRef: { namespace: 'default', name: secret, key: 'token' } }
+  return {
+    apiVersion: 'proxy.kubegateway.io/v1alpha1',
+    kind: 'UpstreamCluster',
+    metadata: { name },
+    spec: {
+      servers: [{ endpoint: 'https://127.0.0.1:6443' }],
+      clientConfig: { insecure: true, ...(secret === undefined ? { bearerToken: base64('inline') } : token) },
+      secureServing: { serverNames: [host] },
+      dispatchPolicies: [{ rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }],
+    },
+  }
+}
+
+/** A user with these rights, as a kubeconfig that leads through the proxy. */
+async function userWith(name: string, rules: readonly object[]): Promise<string> {
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name }, rules }
+  const binding = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+    subjects: [{ kind: 'User', name, apiGroup: 'rbac.authorization.k8s.io' }],
+  }
+  await cluster.apply([role, binding].map((object) => stringify(object)).join('---\n'))
+  const user = { cert: cluster.clientCertificate(name) }
+  const resourceAttributes = { verb: 'list', group: 'proxy.kubegateway.io', resource: 'upstreamclusters' }
+  const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes } }
+  // The authoriser reads roles through a watch of its own.
+  await waitFor(`the rights of ${name}`, async () => {
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+    const review = await cluster.request(path, { method: 'POST', user, body })
+    return review.json().status?.allowed === true
+  })
+  return cluster.kubeconfigFor(user, `https://127.0.0.1:${proxy.port}`)
+}
+
+const CLUSTERS_RULE = { apiGroups: ['proxy.kubegateway.io'], resources: ['upstreamclusters'], verbs: ['list', 'watch'] }
+
+async function started(t: TestContext, kubeconfigFile: string, refreshMs = 60_000) {
+  const timing = { firstDelayMs: 20, longestDelayMs: 200, awayMs: 300 }
+  const client = createKubeClient({ kubeconfigFile, log, timing })
+  const source = createObjectsSource({ client, pem: nodePemChecks, log, refreshMs })
+  const deliveries: SourceChange[] = []
+  t.after(async () => {
+    proxy.mend()
+    await source.stop()
+    await client.close()
+  })
+  await source.start((change) => deliveries.push(change))
+  return {
+    deliveries,
+    inForce: (name: string): ResolvedCluster | undefined => deliveries.at(-1)?.clusters.get(name),
+    problems: (): string[] => (deliveries.at(-1)?.problems ?? []).map(({ message }) => message),
+  }
+}
+
+function hostOf(found: ResolvedCluster | undefined): string {
+  return found?.object.spec.secureServing?.serverNames?.join(',') ?? ''
+}
+
+function tokenOf(found: ResolvedCluster | undefined): string {
+  return Buffer.from(found?.object.spec.clientConfig?.bearerToken ?? '', 'base64').toString()
+}
+
+test('CRDs: who may not write them is told the command; who may installs them, and old ones get their fields', async () => {
+  const file = await userWith('poor', [CLUSTERS_RULE])
+  const poor = createKubeClient({ kubeconfigFile: file, log })
+  const refused = (message: RegExp) => (error: unknown) => {
+    assert.ok(error instanceof UserError, String(error))
+    assert.match(error.message, message)
+    assert.match(error.fix, /kubectl apply --server-side -f deploy\/crds/)
+    return true
+  }
+  await assert.rejects(
+    installCrds({ client: poor, crds: CRDS, log }),
+    refused(/^CustomResourceDefinition upstreamclusters.proxy.kubegateway.io is missing$/),
+  )
+  // As an old release left it: without the degrade switch.
+  const old = structuredClone(CRDS[0]) as { spec: { versions: { schema: { openAPIV3Schema: unknown } }[] } }
+  const [version] = old.spec.versions
+  assert.ok(version !== undefined)
+  version.schema.openAPIV3Schema = { type: 'object', properties: { spec: { type: 'object' } } }
+  await cluster.apply(stringify(old))
+  const readOnly = { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: ['get'] }
+  const reader = createKubeClient({ kubeconfigFile: await userWith('reader', [readOnly, CLUSTERS_RULE]), log })
+  await assert.rejects(
+    installCrds({ client: reader, crds: CRDS, log }),
+    refused(
+      /^may not add v1alpha1 spec\..* to CustomResourceDefinition upstreamclusters.proxy.kubegateway.io: .*forbidden/,
+    ),
+  )
+  await installCrds({ client: admin, crds: CRDS, log })
+  const explained = await cluster.kubectl(['explain', 'uc.spec.degrade.mode'])
+  assert.equal(explained.code, 0, explained.stderr)
+  // Now everything is there: nobody needs to write.
+  await installCrds({ client: reader, crds: CRDS.slice(0, 1), log })
+  await installCrds({ client: poor, crds: CRDS.slice(0, 1), log })
+  await installCrds({ client: admin, crds: CRDS, log })
+  await Promise.all([poor.close(), reader.close()])
+})
+
+test('a change is in force at once; Secrets are watched where that is allowed', async (t) => {
+  const secrets = { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list', 'watch'] }
+  const file = await userWith('full', [CLUSTERS_RULE, secrets])
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'tok' }, stringData: { token: 'one' } }
+  await cluster.apply([manifest('a', 'a.test', 'tok'), secret].map((object) => stringify(object)).join('---\n'))
+  const { inForce, problems } = await started(t, file)
+  assert.deepEqual([hostOf(inForce('a')), tokenOf(inForce('a')), problems()], ['a.test', 'one', []])
+  await cluster.apply(stringify(manifest('a', 'b.test', 'tok')))
+  await waitFor('the other host', () => hostOf(inForce('a')) === 'b.test')
+  await cluster.apply(stringify({ ...secret, stringData: { token: 'two' } }))
+  await waitFor('the other token', () => tokenOf(inForce('a')) === 'two')
+  await cluster.kubectl(['delete', 'uc', 'a'])
+  await waitFor('the end of it', () => inForce('a') === undefined)
+})
+
+test('where Secrets may only be read by name, they are, and it is said', async (t) => {
+  const secrets = { apiGroups: [''], resources: ['secrets'], resourceNames: ['named'], verbs: ['get'] }
+  const file = await userWith('frugal', [CLUSTERS_RULE, secrets])
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'named' }, stringData: { token: 'one' } }
+  const objects = [manifest('here', 'here.test', 'named'), manifest('lost', 'lost.test', 'other'), secret]
+  await cluster.apply(objects.map((object) => stringify(object)).join('---\n'))
+  const { inForce, problems } = await started(t, file, 200)
+  assert.equal(tokenOf(inForce('here')), 'one')
+  assert.equal(inForce('lost'), undefined)
+  assert.match(
+    problems().join('\n'),
+    /^Secret default\/other cannot be read: secrets "other" is forbidden: User "frugal"/,
+  )
+  assert.ok(lines.some((line) => line.startsWith('Secrets cannot be watched; a change of one is seen later')))
+  await cluster.apply(stringify({ ...secret, stringData: { token: 'two' } }))
+  await waitFor('the other token', () => tokenOf(inForce('here')) === 'two')
+  await cluster.kubectl(['delete', 'uc', 'here', 'lost'])
+})
+
+test('the API server away: everything stays in force, it is said, and caught up with', async (t) => {
+  const kubeconfig = cluster.kubeconfigFor(cluster.admin, `https://127.0.0.1:${proxy.port}`)
+  for (const name of ['p', 'q']) await cluster.apply(stringify(manifest(name, `${name}.test`, 'later')))
+  await admin.create(SECRETS, {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'later', namespace: 'default' },
+    data: { token: base64('one') },
+  })
+  const { inForce, problems, deliveries } = await started(t, kubeconfig)
+  proxy.cut()
+  await waitFor('the news', () => problems().some((message) => message.includes('what was in force stays in force')))
+  assert.deepEqual([hostOf(inForce('p')), hostOf(inForce('q'))], ['p.test', 'q.test'])
+  await cluster.kubectl(['delete', 'uc', 'p'])
+  await cluster.apply(stringify(manifest('q', 'other.test', 'later')))
+  await cluster.apply(stringify(manifest('r', 'r.test')))
+  await admin.patch(
+    SECRETS,
+    { namespace: 'default', name: 'later' },
+    'application/merge-patch+json',
+    { data: { token: base64('two') } },
+    { fieldManager: 'test' },
+  )
+  const before = deliveries.length
+  proxy.mend()
+  await waitFor('everything', () => problems().length === 0 && tokenOf(inForce('q')) === 'two' && inForce('r'))
+  assert.deepEqual([inForce('p'), hostOf(inForce('q')), hostOf(inForce('r'))], [undefined, 'other.test', 'r.test'])
+  assert.ok(deliveries.length - before <= 4)
+})

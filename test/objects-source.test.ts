@@ -1,0 +1,483 @@
+// UpstreamClusters and Secrets from an ObjectClient: what is delivered, and when. The client is a stand-in; real API servers
+// are in test/e2e/kubernetes-source.test.ts.
+
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import fc from 'fast-check'
+import { findConflicts } from '../src/api/cluster-conflicts.ts'
+import { UserError } from '../src/api/field-errors.ts'
+import type { FollowEvents, ObjectClient, ObjectName } from '../src/api/object-client.ts'
+import type { Logger, PemChecks, ResolvedCluster, SourceChange } from '../src/api/ports.ts'
+import type { JsonObject, ResourceKind } from '../src/api/resource-kind.ts'
+import { SECRETS, UPSTREAM_CLUSTERS } from '../src/api/scheme.ts'
+import { statusError } from '../src/api/status.ts'
+import { createObjectsSource } from '../src/io/objects-source.ts'
+import { ClusterObjects } from '../src/io/objects-source-clusters.ts'
+import { settleClaims } from '../src/io/settle-claims.ts'
+import { base64 } from './harness/kubeconfig.ts'
+import { waitFor } from './harness/wait.ts'
+
+const quiet = (): void => undefined
+
+function logOf(lines: string[]): Logger {
+  const write = (message: string): void => void lines.push(message)
+  return { debug: quiet, info: write, warn: write, error: write }
+}
+
+interface Counted extends PemChecks {
+  readonly checks: number
+}
+
+/** Every text is a good key and certificate, but one with "bad" in it. */
+function countingPem(): Counted {
+  let checks = 0
+  const error = (text: string): string => {
+    checks++
+    return text.includes('bad') ? 'is bad' : ''
+  }
+  return {
+    get checks() {
+      return checks
+    },
+    certificatesError: error,
+    privateKeyError: error,
+    keyMatches: () => true,
+  }
+}
+
+class FakeServer {
+  readonly objects = new Map<string, JsonObject>()
+  readonly listeners = new Map<string, FollowEvents>()
+  readonly gets: string[] = []
+  mayListSecrets = true
+  isAway = false
+  #version = 100
+
+  put(object: JsonObject): void {
+    const key = this.#key(object)
+    const before = this.objects.get(key)
+    const metadata: Record<string, unknown> = Object(object['metadata'])
+    const generation = (Number(Object(before?.['metadata']).generation) || 0) + 1
+    const version = String(++this.#version)
+    const stored = { ...object, metadata: { uid: key, generation, ...metadata, resourceVersion: version } }
+    this.objects.set(key, stored)
+    this.#tell(before === undefined ? 'ADDED' : 'MODIFIED', stored)
+  }
+
+  /** Only the status: generation stays. */
+  putStatus(name: string, status: JsonObject): void {
+    const before = this.objects.get(`UpstreamCluster /${name}`)
+    const metadata: Record<string, unknown> = Object(before?.['metadata'])
+    const stored = { ...before, status, metadata: { ...metadata, resourceVersion: String(++this.#version) } }
+    this.objects.set(`UpstreamCluster /${name}`, stored)
+    this.#tell('MODIFIED', stored)
+  }
+
+  remove(kind: string, name: string): void {
+    const key = `${kind} ${name.includes('/') ? name : `/${name}`}`
+    const before = this.objects.get(key)
+    assert.ok(before !== undefined, key)
+    this.objects.delete(key)
+    const metadata: Record<string, unknown> = Object(before['metadata'])
+    this.#tell('DELETED', { ...before, metadata: { ...metadata, resourceVersion: String(++this.#version) } })
+  }
+
+  all(kind: string): JsonObject[] {
+    return [...this.objects.values()].filter((object) => object['kind'] === kind)
+  }
+
+  client(): ObjectClient {
+    const refuse = (): Promise<never> => Promise.reject(new Error('not of this stand-in'))
+    return {
+      get: (kind, at) => this.#get(kind, at),
+      list: async (kind) => {
+        if (kind === SECRETS && !this.mayListSecrets) throw statusError('Forbidden', 'secrets is forbidden')
+        return { items: [], resourceVersion: '1' }
+      },
+      create: refuse,
+      update: refuse,
+      patch: refuse,
+      delete: refuse,
+      follow: (kind, _namespace, events) => {
+        this.listeners.set(kind.kind, events)
+        setImmediate(() => {
+          if (this.listeners.get(kind.kind) !== events || this.isAway) return
+          events.onReplace(this.all(kind.kind))
+          events.onState(true, '')
+        })
+        return { stop: async () => void this.listeners.delete(kind.kind) }
+      },
+    }
+  }
+
+  async #get(kind: ResourceKind, { namespace, name }: ObjectName): Promise<JsonObject> {
+    this.gets.push(`${kind.kind} ${namespace}/${name}`)
+    if (this.isAway) throw new Error('no answer')
+    const found = this.objects.get(`${kind.kind} ${namespace}/${name}`)
+    if (found === undefined) throw statusError('NotFound', `secrets "${name}" not found`)
+    return found
+  }
+
+  #key({ kind, metadata }: JsonObject): string {
+    const { namespace = '', name }: Record<string, unknown> = Object(metadata)
+    return `${String(kind)} ${String(namespace)}/${String(name)}`
+  }
+
+  #tell(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
+    if (!this.isAway) this.listeners.get(String(object['kind']))?.onChange(type, object)
+  }
+}
+
+interface Wanted {
+  hosts?: readonly string[]
+  created?: string
+  broken?: boolean
+  /** Name of a Secret in namespace `ns`. */
+  secret?: string
+}
+
+function cluster(
+  name: string,
+  { hosts = [], created = '2026-01-01T00:00:00Z', broken, secret }: Wanted = {},
+): JsonObject {
+  const reference = (key: string): object => ({ namespace: 'ns', name: secret, key })
+  const serving = secret === undefined ? {} : { certRef: reference('tls.crt'), keyRef: reference('tls.key') }
+  return {
+    apiVersion: 'proxy.kubegateway.io/v1alpha1',
+    kind: 'UpstreamCluster',
+    metadata: { name, creationTimestamp: created },
+    spec: {
+      servers: [{ endpoint: broken === true ? 'no url' : 'http://127.0.0.1:1' }],
+      secureServing: { serverNames: hosts, ...serving },
+      dispatchPolicies: [{ rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }],
+    },
+  }
+}
+
+function secret(name: string, text: string): JsonObject {
+  const data = { 'tls.crt': base64(`cert ${text}`), 'tls.key': base64(`key ${text}`) }
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'ns' }, data }
+}
+
+async function started(t: TestContext, server: FakeServer, options: { refreshMs?: number } = {}) {
+  const lines: string[] = []
+  const pem = countingPem()
+  const deliveries: SourceChange[] = []
+  const source = createObjectsSource({ client: server.client(), pem, log: logOf(lines), ...options })
+  t.after(() => source.stop())
+  await source.start((change) => deliveries.push(change))
+  return {
+    source,
+    lines,
+    pem,
+    deliveries,
+    get last() {
+      return deliveries.at(-1) ?? assert.fail('nothing was delivered')
+    },
+    /** The delivery after the ones that were there when this was called. */
+    next: () => {
+      const count = deliveries.length
+      return waitFor('a delivery', () => deliveries[count], { intervalMs: 2 })
+    },
+  }
+}
+
+/** `name host,host` of what is in force. */
+function hosts(clusters: ReadonlyMap<string, ResolvedCluster>): string[] {
+  return [...clusters.values()]
+    .map(({ object }) => `${object.metadata.name} ${object.spec.secureServing?.serverNames?.join(',')}`)
+    .sort((a, b) => (a < b ? -1 : 1))
+}
+
+function messages({ problems }: SourceChange): string[] {
+  return problems.map(({ cluster: name = '', path, message }) => `${name} ${path}: ${message}`)
+}
+
+test('the first delivery is complete; each change names what changed', async (t) => {
+  const server = new FakeServer()
+  server.put(secret('s', '1'))
+  server.put(cluster('a', { hosts: ['x'], secret: 's' }))
+  server.put(cluster('b', { hosts: ['y'] }))
+  const { deliveries, next, pem } = await started(t, server)
+  assert.equal(deliveries.length, 1)
+  assert.deepEqual([hosts(deliveries[0]?.clusters ?? new Map()), deliveries[0]?.changed], [['a x', 'b y'], undefined])
+  assert.equal(deliveries[0]?.clusters.get('a')?.object.spec.secureServing?.keyData, base64('key 1'))
+  const first = next()
+  server.put(cluster('b', { hosts: ['z'] }))
+  const afterOne = await first
+  assert.deepEqual([hosts(afterOne.clusters), [...(afterOne.changed ?? [])]], [['a x', 'b z'], ['b']])
+  assert.equal(afterOne.clusters.get('a'), deliveries[0]?.clusters.get('a'))
+  const second = next()
+  const checks = pem.checks
+  server.put(secret('s', '2'))
+  assert.deepEqual([...((await second).changed ?? [])], ['a'])
+  assert.ok(pem.checks > checks)
+  const third = next()
+  server.remove('UpstreamCluster', 'b')
+  assert.deepEqual([hosts((await third).clusters), [...((await third).changed ?? [])]], [['a x'], ['b']])
+})
+
+test('a burst is one delivery, and a write of the status is none', async (t) => {
+  const server = new FakeServer()
+  const { deliveries, next, pem } = await started(t, server)
+  const burst = next()
+  for (let i = 0; i < 2000; i++) server.put(cluster(`c${i}`, { hosts: [`h${i}.example`] }))
+  assert.equal((await burst).clusters.size, 2000)
+  assert.equal(deliveries.length, 2)
+  const checks = pem.checks
+  for (let i = 0; i < 2000; i++) server.putStatus(`c${i}`, { observedGeneration: 1 })
+  // A list of what is known already brings nothing either; what differs in it is delivered.
+  server.listeners.get('UpstreamCluster')?.onReplace(server.all('UpstreamCluster'))
+  const one = next()
+  server.put(cluster('c7', { hosts: ['other.example'] }))
+  assert.deepEqual([...((await one).changed ?? [])], ['c7'])
+  assert.deepEqual([deliveries.length, pem.checks], [3, checks])
+})
+
+test('what was deleted while the follower was away is gone', async (t) => {
+  const server = new FakeServer()
+  server.put(cluster('a'))
+  server.put(cluster('b'))
+  const { next, last } = await started(t, server)
+  server.isAway = true
+  server.remove('UpstreamCluster', 'a')
+  server.put(cluster('c'))
+  server.listeners.get('UpstreamCluster')?.onState(false, 'connection refused')
+  const away = await next()
+  assert.deepEqual([hosts(away.clusters), [...(away.changed ?? ['?'])]], [hosts(last.clusters), []])
+  assert.match(messages(away)[0] ?? '', /cannot be watched, and what was in force stays in force: connection refused/)
+  const back = next()
+  server.listeners.get('UpstreamCluster')?.onReplace(server.all('UpstreamCluster'))
+  server.listeners.get('UpstreamCluster')?.onState(true, '')
+  assert.deepEqual([[...(await back).clusters.keys()].sort(), (await back).problems], [['b', 'c'], []])
+  assert.deepEqual([...((await back).changed ?? [])].sort(), ['a', 'c'])
+  const empty = next()
+  server.listeners.get('UpstreamCluster')?.onReplace([])
+  assert.equal((await empty).clusters.size, 0)
+})
+
+test('what is broken stays in its last good version, and says so once', async (t) => {
+  const server = new FakeServer()
+  server.put(cluster('a', { hosts: ['x'] }))
+  server.put(cluster('new', { broken: true }))
+  const { next, last, lines } = await started(t, server)
+  assert.deepEqual(hosts(last.clusters), ['a x'])
+  assert.deepEqual(
+    last.problems.map((problem) => [problem.cluster, problem.path, problem.file, problem.line]),
+    [['new', 'spec.servers[0].endpoint', '', 0]],
+  )
+  const broken = next()
+  server.put(cluster('a', { hosts: ['z'], broken: true }))
+  assert.deepEqual([hosts((await broken).clusters), (await broken).problems.length], [['a x'], 2])
+  const mended = next()
+  server.put(cluster('a', { hosts: ['z'] }))
+  assert.deepEqual([hosts((await mended).clusters), (await mended).problems.length], [['a z'], 1])
+  assert.deepEqual(
+    lines.filter((line) => line.startsWith('broken')),
+    ['broken configuration; the cluster is not served', 'broken configuration; what was in force stays in force'],
+  )
+})
+
+test('a claim is kept by who has it, else given to the oldest object, and passed on when it is free', async (t) => {
+  const server = new FakeServer()
+  server.put(cluster('a', { hosts: ['x'], created: '2026-01-02T00:00:00Z' }))
+  server.put(cluster('b', { hosts: ['x'], created: '2026-01-01T00:00:00Z' }))
+  const { next, last } = await started(t, server)
+  assert.deepEqual(hosts(last.clusters), ['b x'])
+  assert.deepEqual(messages(last), [
+    'a spec.secureServing.serverNames[0]: UpstreamCluster "a" claims host name "x", which "b" has',
+  ])
+  const third = next()
+  server.put(cluster('c', { hosts: ['x'], created: '2025-01-01T00:00:00Z' }))
+  assert.deepEqual([hosts((await third).clusters), (await third).problems.length], [['b x'], 2])
+  const gone = next()
+  server.remove('UpstreamCluster', 'b')
+  assert.deepEqual(hosts((await gone).clusters), ['c x'])
+  assert.deepEqual([...((await gone).changed ?? [])].sort(), ['b', 'c'])
+})
+
+test('a Secret that is missing, appears, breaks and goes: the cluster follows it as far as it is good', async (t) => {
+  const server = new FakeServer()
+  server.put(cluster('a', { secret: 's' }))
+  server.put(cluster('b'))
+  const { next, last, pem } = await started(t, server)
+  assert.deepEqual([...last.clusters.keys()], ['b'])
+  assert.match(messages(last)[0] ?? '', /^a spec.secureServing.keyRef: Secret ns\/s does not exist$/)
+  const appears = next()
+  server.put(secret('s', 'good'))
+  assert.deepEqual([[...(await appears).clusters.keys()].sort(), (await appears).problems], [['a', 'b'], []])
+  const breaks = next()
+  server.put(secret('s', 'bad'))
+  assert.equal((await breaks).clusters.get('a')?.object.spec.secureServing?.keyData, base64('key good'))
+  assert.match(messages(await breaks)[0] ?? '', /^a spec.secureServing.\w+Ref: is bad$/)
+  const gone = next()
+  server.remove('Secret', 'ns/s')
+  assert.equal((await gone).clusters.get('a')?.object.spec.secureServing?.keyData, base64('key good'))
+  const checks = pem.checks
+  const other = next()
+  server.put(secret('unrelated', 'bad'))
+  server.put(secret('t', 'more'))
+  server.put(cluster('a', { secret: 't' }))
+  assert.equal((await other).clusters.get('a')?.object.spec.secureServing?.keyData, base64('key more'))
+  assert.ok(pem.checks > checks)
+  // `t` was there before anybody named it, and is read then.
+  assert.ok(server.gets.includes('Secret ns/t'))
+  assert.ok(!server.gets.includes('Secret ns/unrelated'))
+})
+
+test('where Secrets may not be listed, those named are read one by one, again and again', async (t) => {
+  const server = new FakeServer()
+  server.mayListSecrets = false
+  server.put(secret('s', '1'))
+  server.put(secret('unrelated', '1'))
+  server.put(cluster('a', { secret: 's' }))
+  const { next, last, lines } = await started(t, server, { refreshMs: 50 })
+  assert.equal(last.clusters.get('a')?.object.spec.secureServing?.keyData, base64('key 1'))
+  assert.ok(lines.includes('Secrets cannot be watched; a change of one is seen later'))
+  const changed = next()
+  server.put(secret('s', '2'))
+  assert.equal((await changed).clusters.get('a')?.object.spec.secureServing?.keyData, base64('key 2'))
+  assert.ok(!server.gets.includes('Secret ns/unrelated'))
+  // Later it is allowed.
+  server.mayListSecrets = true
+  await waitFor('the watch', () => server.listeners.has('Secret'))
+})
+
+test('a file cannot be named, and what an object has under __proto__ harms nobody', async (t) => {
+  const server = new FakeServer()
+  const named = cluster('a')
+  const spec: Record<string, unknown> = Object(named['spec'])
+  server.put({
+    ...named,
+    spec: { ...spec, secureServing: { certRef: { file: '/etc/passwd' }, keyRef: { file: 'k' } } },
+  })
+  server.put(cluster('b'))
+  const evil: JsonObject = JSON.parse(
+    '{"kind":"UpstreamCluster","metadata":{"name":"__proto__","__proto__":{"x":1}},"spec":7}',
+  )
+  server.put(evil)
+  server.put({ kind: 'UpstreamCluster', metadata: { name: 'constructor' }, spec: { secureServing: { keyRef: [] } } })
+  const { last } = await started(t, server)
+  assert.deepEqual([...last.clusters.keys()], ['b'])
+  assert.ok(last.problems.some(({ cluster: name, path }) => name === 'a' && path.includes('certRef')))
+  for (const name of ['__proto__', 'constructor']) assert.ok(last.problems.some((problem) => problem.cluster === name))
+})
+
+test('a start without a server fails and says why; one that waits for a Secret goes on without it', async () => {
+  const server = new FakeServer()
+  server.isAway = true
+  const common = { client: server.client(), pem: countingPem(), log: logOf([]), startTimeoutMs: 100 }
+  const source = createObjectsSource(common)
+  const failing = source.start(() => assert.fail('delivered'))
+  server.listeners.get('UpstreamCluster')?.onState(false, 'no answer from https://k: connection refused')
+  await assert.rejects(failing, (error) => {
+    assert.ok(error instanceof UserError)
+    assert.match(error.message, /^no UpstreamClusters within 0.1 s: no answer from https:\/\/k: connection refused$/)
+    assert.match(error.fix, /no copy of the objects is kept/)
+    return true
+  })
+  assert.equal(server.listeners.size, 0)
+  const slow = new FakeServer()
+  slow.put(cluster('a', { secret: 's' }))
+  slow.put(cluster('b'))
+  const client = slow.client()
+  const follow: ObjectClient['follow'] = (kind, namespace, events) =>
+    kind === SECRETS ? { stop: async () => undefined } : client.follow(kind, namespace, events)
+  const deliveries: SourceChange[] = []
+  const patient = createObjectsSource({ ...common, client: { ...client, follow } })
+  await patient.start((change) => deliveries.push(change))
+  assert.deepEqual([...(deliveries[0]?.clusters.keys() ?? [])], ['b'])
+  assert.match(messages(deliveries[0] ?? assert.fail())[0] ?? '', /^a .*: waits for Secret ns\/s/)
+  await patient.stop()
+})
+
+test('incremental and from the beginning are the same, in any order of events', () => {
+  const present = { state: 'present', message: '', data: new Map() } as const
+  const event = fc.record({
+    name: fc.constantFrom('p', 'q', 'r', 's'),
+    hosts: fc.option(fc.subarray(['x', 'y', 'z']), { nil: undefined }),
+    created: fc.constantFrom('2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'),
+    gone: fc.boolean(),
+    settles: fc.boolean(),
+  })
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 14 }), (events) => {
+      const secrets = { get: () => present, retain: quiet, release: quiet }
+      const table = new ClusterObjects({ secrets, pem: countingPem() })
+      const objects = new Map<string, { good: boolean; object: JsonObject }>()
+      let inForce = new Map<string, string>()
+      for (const [index, { name, hosts: given, created, gone, settles }] of events.entries()) {
+        const object = cluster(name, { hosts: given ?? [], created, broken: given === undefined })
+        const metadata: Record<string, unknown> = Object(object['metadata'])
+        if (gone) objects.delete(name)
+        else objects.set(name, { good: given !== undefined, object })
+        if (gone) table.remove(name)
+        else table.put({ ...object, metadata: { ...metadata, resourceVersion: String(index) } })
+        if (!settles) continue
+        while (table.checkNext());
+        const { changed } = table.settle()
+        const next = decideAll(objects, inForce)
+        const now = new Map([...table.inForce].map(([key, { object: one }]) => [key, claimed(one)]))
+        assert.deepEqual(new Map([...now].sort()), new Map([...next].sort()))
+        for (const key of new Set([...next.keys(), ...inForce.keys()])) {
+          if (next.get(key) !== inForce.get(key)) assert.ok(changed.has(key), `${key} changed unsaid`)
+        }
+        const versions = [...table.inForce.values()].map(({ object: one }) => one)
+        assert.deepEqual(
+          findConflicts(versions, () => false),
+          [],
+        )
+        inForce = next
+      }
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+function claimed(object: unknown): string {
+  return String(Object(object).spec.secureServing?.serverNames ?? '')
+}
+
+/** The same rules over everything at once; what is in force is known by its hosts. */
+function decideAll(
+  objects: ReadonlyMap<string, { good: boolean; object: JsonObject }>,
+  before: ReadonlyMap<string, string>,
+): Map<string, string> {
+  const versionOf = (name: string, claims: string): ResolvedCluster => {
+    const object = cluster(name, { hosts: claims === '' ? [] : claims.split(',') })
+    return { object: object as unknown as ResolvedCluster['object'], revision: claims }
+  }
+  const age = ([name, { object }]: [string, { object: JsonObject }]): string =>
+    `${String(Object(object['metadata']).creationTimestamp)} ${name}`
+  const last = new Map([...before].map(([name, claims]) => [name, versionOf(name, claims)]))
+  const wanted = new Map<string, ResolvedCluster>()
+  for (const [name, { good, object }] of [...objects].sort((a, b) => (age(a) < age(b) ? -1 : 1))) {
+    const version = good ? versionOf(name, claimed(object)) : last.get(name)
+    if (version !== undefined) wanted.set(name, version)
+  }
+  settleClaims(wanted, last, quiet)
+  return new Map([...wanted].map(([name, { object }]) => [name, claimed(object)]))
+}
+
+test('one change among two thousand is looked at alone', () => {
+  const present = { state: 'present', message: '', data: new Map() } as const
+  const asked: string[] = []
+  const secrets = {
+    get: (name: string) => {
+      asked.push(name)
+      return present
+    },
+    retain: quiet,
+    release: quiet,
+  }
+  const table = new ClusterObjects({ secrets, pem: countingPem() })
+  table.replace(Array.from({ length: 2000 }, (_, i) => cluster(`c${i}`, { hosts: [`h${i}`], secret: `s${i}` })))
+  while (table.checkNext());
+  table.settle()
+  asked.length = 0
+  table.put(cluster('c5', { hosts: ['new'], secret: 's5' }))
+  while (table.checkNext());
+  table.settle()
+  assert.ok(asked.length > 0 && asked.every((name) => name === 'ns/s5'))
+  assert.equal(UPSTREAM_CLUSTERS.plural, 'upstreamclusters')
+})
