@@ -40,8 +40,8 @@ The degrade switch. Freeze prod: alice is refused and told why, staging and the 
   kubectl get pods
   kubectl --context prod-admin get nodes
 Heartbeats first${beating}, all else stays refused; then reads; then everything, this time with kubectl:
-  ${degrade('--mode HeartbeatsOnly')}
-  ${degrade('--mode ReadOnly')}
+  ${degrade("--mode HeartbeatsOnly --reason 'incident 4711: nodes first'")}
+  ${degrade("--mode ReadOnly --reason 'incident 4711: reads are safe'")}
   kubectl --context portcullis patch uc prod --type merge -p '{"spec":{"degrade":{"mode":"Off"}}}'
 
 Look around, through the gateway (alice has a token, admin a client certificate):

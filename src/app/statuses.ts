@@ -12,6 +12,14 @@ export interface Statuses {
   stop(): Promise<void>
 }
 
+function limitsMessage({ limits, clusters }: Parts, cluster: string): string {
+  const schemas = clusters.get(cluster)?.compiled.schemas ?? []
+  if (limits === undefined || !schemas.some(({ shared }) => shared !== undefined)) return ''
+  const { mode, replicas, message } = limits.status()
+  if (mode !== 'parted') return ''
+  return `Redis is away (${message}): limits that replicas share are kept to one part in ${Math.max(1, replicas.length)}`
+}
+
 /** Where the Leases of the gateway are: a namespace that every API server has. */
 const NAMESPACE = 'default'
 const LEADER_LEASE = 'portcullis-leader'
@@ -37,6 +45,7 @@ export function startStatuses(
     clock,
     random: Math.random,
     log,
+    ...(parts.limits !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),
   })
   parts.onApplied((generations, changed) => controller.applied(generations, pool.seats.length, changed))
   return {

@@ -118,6 +118,7 @@ function addImport(program: Command, { out, err }: ProgramParts, done: Done): vo
   forControlPlane(command.command('kubegateway'))
     .description('the UpstreamClusters of a KubeGateway control plane, with a remark on everything that differs')
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
+    .option('--force', 'overwrite files that are there', false)
     .action((options) => done(importKubeGateway({ ...options, out, err })))
   command
     .command('kubeconfig')
@@ -125,6 +126,7 @@ function addImport(program: Command, { out, err }: ProgramParts, done: Done): vo
     .argument('<file>', 'kubeconfig')
     .option('--namespace <namespace>', 'of the Secrets', 'portcullis-system')
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
+    .option('--force', 'overwrite files that are there', false)
     .action((file: string, options) => done(importKubeconfig({ ...options, file, out, err })))
 }
 

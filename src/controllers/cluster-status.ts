@@ -30,6 +30,8 @@ export interface ClusterStatusParts {
   /** Of the last change that was delivered; another array when it is another one. */
   problems(): readonly Problem[]
   readonly clock: Clock
+  /** What is to be said of the limits that a cluster shares with other replicas; '' = all is well. Default: nothing. */
+  limitsMessage?(cluster: string): string
   /** In [0, 1). */
   random(): number
   readonly log: Logger
@@ -85,6 +87,8 @@ interface Known {
   answered: unknown
   /** What changes by itself, as of the last look. */
   signature: string
+  /** What this replica's entry says, or is about to say, of shared limits. */
+  limitsMessage: string
 }
 
 class ClusterStatuses implements ClusterStatusController, FollowEvents {
@@ -102,6 +106,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   #sweeping: NodeJS.Timeout | undefined
   /** The round that is being made. */
   #swept = this.#known.entries()
+  #nextLimitsMs = 0
   #stopped = false
 
   constructor(parts: ClusterStatusParts) {
@@ -168,7 +173,15 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     const known = this.#known.get(name)
     if (known === undefined || uidOf(known.object) !== uidOf(object)) {
       const seenAtMs = this.#parts.clock.monotonic()
-      this.#known.set(name, { object, generation, seenAtMs, wanted: undefined, answered: undefined, signature: '' })
+      this.#known.set(name, {
+        object,
+        generation,
+        seenAtMs,
+        wanted: undefined,
+        answered: undefined,
+        signature: '',
+        limitsMessage: '',
+      })
     } else {
       known.object = object
       if (known.generation !== generation) {
@@ -192,6 +205,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     const leads = this.#parts.isLeader()
     const everything = leads && !this.#wasLeader
     this.#wasLeader = leads
+    this.#lookAtLimits()
     if (!leads) return
     if (everything) for (const name of this.#known.keys()) this.#queue.add(name)
     for (let left = Math.ceil(this.#known.size / SWEEP_SLICES); left > 0; left--) {
@@ -201,6 +215,16 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
         return
       }
       this.#look(...value)
+    }
+  }
+
+  /** Each replica says of itself when it keeps limits alone. */
+  #lookAtLimits(): void {
+    const { limitsMessage, clock } = this.#parts
+    if (limitsMessage === undefined || clock.monotonic() < this.#nextLimitsMs) return
+    this.#nextLimitsMs = clock.monotonic() + this.#pace.sweepMs
+    for (const [name, known] of this.#known) {
+      if (this.#parts.limitsMessage?.(name) !== known.limitsMessage) this.#queue.add(name)
     }
   }
 
@@ -233,7 +257,8 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       return 'nothing'
     }
     const before = statusOf(known.object)
-    const wanted = this.#statusOf(facts, before)
+    known.limitsMessage = this.#parts.limitsMessage?.(name) ?? ''
+    const wanted = this.#statusOf(known, facts, before)
     if (sameJson(wanted, before)) return 'nothing'
     // A server that keeps less than it is given must not be asked without end.
     if (sameJson(wanted, known.wanted) && sameJson(before, known.answered)) return 'nothing'
@@ -251,18 +276,20 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     )
   }
 
-  #statusOf(facts: StatusFacts, before: UpstreamClusterStatus | undefined): UpstreamClusterStatus {
+  #statusOf(known: Known, facts: StatusFacts, before: UpstreamClusterStatus | undefined): UpstreamClusterStatus {
     const { clock, replica } = this.#parts
     const nowMs = clock.now()
     const mistake = facts.problems.find(({ severity }) => severity === 'error')
+    const message =
+      mistake === undefined
+        ? known.limitsMessage
+        : `generation ${facts.generation} is invalid: ${problemMessage(mistake)}`
     const own = {
       name: replica,
       threads: this.#threads,
       threadsApplied: facts.inForce === 0 ? 0 : this.#threads,
       observedGeneration: facts.inForce,
-      ...(mistake !== undefined && {
-        message: `generation ${facts.generation} is invalid: ${problemMessage(mistake)}`,
-      }),
+      ...(message !== '' && { message }),
     }
     const status = withGateway(before, gatewayEntry(before, own, timeOf(nowMs)))
     if (!this.#parts.isLeader()) return status

@@ -2,12 +2,22 @@
 // `tokenFile`, plugins beside the kubeconfig, KUBERNETES_EXEC_INFO, and error messages that must not repeat what is in the file.
 
 import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
-import { KubeConfig, type User } from '@kubernetes/client-node'
+import type * as ClientNode from '@kubernetes/client-node'
+import type { KubeConfig, User } from '@kubernetes/client-node'
 import { parse } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
 import { isRecord } from '../api/object-shape.ts'
+
+const require = createRequire(import.meta.url)
+
+/** Loaded when it is needed: it takes a second, and a gateway whose objects live elsewhere needs none of it. */
+function newKubeConfig(): KubeConfig {
+  const { KubeConfig: Loaded } = require('@kubernetes/client-node') as typeof ClientNode
+  return new Loaded()
+}
 
 export interface KubeConfigOptions {
   /** '' = as kubectl: $KUBECONFIG, ~/.kube/config, or the service account of the pod. */
@@ -19,12 +29,12 @@ export interface KubeConfigOptions {
 /** @throws {UserError} when there is none, or it cannot be used */
 export function loadKubeConfig({ kubeconfigFile, context = '' }: KubeConfigOptions): KubeConfig {
   const files = kubeconfigFile !== '' ? [resolve(kubeconfigFile)] : defaultFiles()
-  const config = new KubeConfig()
+  const config = newKubeConfig()
   if (files.length === 0) loadPod(config)
   for (const [index, file] of files.entries()) {
     if (index === 0) loadFile(config, file)
     else {
-      const next = new KubeConfig()
+      const next = newKubeConfig()
       loadFile(next, file)
       mergeMissing(config, next)
     }

@@ -1,12 +1,18 @@
 // PEM checks by OpenSSL, through node:crypto: what it accepts here, the TLS stack accepts later.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { PemChecks } from '../api/ports.ts'
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 const BEGIN_CERTIFICATE = /-----BEGIN CERTIFICATE-----/g
 /** OpenSSL's security level 2, Node's default, refuses shorter keys in a handshake. */
 const MIN_RSA_BITS = 2048
+
+/** Thousands of clusters share CAs, and a cluster is checked when it is written and when it is read. */
+const REMEMBERED = 10_000
+const certificates = new LRUCache<string, X509Certificate>({ max: REMEMBERED })
+const keys = new LRUCache<string, KeyObject>({ max: REMEMBERED })
 
 export const nodePemChecks: PemChecks = { certificatesError, privateKeyError, keyMatches }
 
@@ -36,16 +42,26 @@ function keyMatches(certificatePem: string, keyPem: string): boolean {
 }
 
 function parseCertificate(pem: string): X509Certificate | undefined {
-  try {
-    return new X509Certificate(pem)
-  } catch {
-    return undefined
-  }
+  return remembered(certificates, pem, (text) => new X509Certificate(text))
 }
 
 function parseKey(pem: string): KeyObject | undefined {
+  return remembered(keys, pem, createPrivateKey)
+}
+
+/** What does not parse is not remembered. */
+function remembered<T extends object>(
+  known: LRUCache<string, T>,
+  pem: string,
+  parse: (pem: string) => T,
+): T | undefined {
+  // By the whole text: what was said of one key is never said of another.
+  const before = known.get(pem)
+  if (before !== undefined) return before
   try {
-    return createPrivateKey(pem)
+    const parsed = parse(pem)
+    known.set(pem, parsed)
+    return parsed
   } catch {
     return undefined
   }
