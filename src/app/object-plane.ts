@@ -2,7 +2,6 @@
 // the last two also a client, by which statuses are written.
 
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import { CUSTOM_KINDS, crdOf } from '../api/crd.ts'
 import type { Following, ObjectClient } from '../api/object-client.ts'
 import type { ObjectStore } from '../api/object-store.ts'
@@ -10,7 +9,6 @@ import type { Logger, ResourceSource } from '../api/ports.ts'
 import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
 import { NAMESPACES, SCHEME, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
-import type { RequestHandler } from '../api/stream.ts'
 import { upstreamClusterKind } from '../api/upstream-cluster-kind.ts'
 import { createAuthenticator } from '../control/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../control/authorize.ts'
@@ -18,13 +16,9 @@ import { createInProcessClient } from '../control/in-process-client.ts'
 import { Registry } from '../control/registry.ts'
 import { type ControlHandler, createControlHandler } from '../control/server.ts'
 import { createWebhookHandler } from '../control/webhook.ts'
-import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
-import { type ControlListener, listenControl } from '../io/control-listener.ts'
 import { controlPaths } from '../io/control-paths.ts'
-import { type ControlPki, ensureControlPki } from '../io/control-pki.ts'
 import { createTokenVerifier } from '../io/control-tokens.ts'
 import { createFilesSource } from '../io/files-source.ts'
-import { cannotListen, requireFreePort } from '../io/free-port.ts'
 import { installCrds } from '../io/install-crds.ts'
 import { createKubeClient, type KubeClient } from '../io/kube-client.ts'
 import { createObjectsSource } from '../io/objects-source.ts'
@@ -32,6 +26,7 @@ import { nodePemChecks } from '../io/pem-checks.ts'
 import { openSqliteStore } from '../io/sqlite-store.ts'
 import { readStoreKey } from '../io/store-key.ts'
 import type { Config } from './config.ts'
+import { ControlPort } from './control-port.ts'
 import { VERSION } from './version.ts'
 
 export interface ObjectPlane {
@@ -77,72 +72,6 @@ function filesPlane(config: Config, log: Logger): ObjectPlane {
 }
 
 const SYSTEM = 'portcullis-system'
-/** The serving certificate is looked at so often, and renewed in time. */
-const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
-
-/** The control port and its certificate; what is served there differs. */
-class ControlPort {
-  readonly #config: Config
-  readonly #log: Logger
-  readonly #dir: string
-  pki: ControlPki
-  #listener: ControlListener | undefined
-  #renewal: NodeJS.Timeout | undefined
-
-  constructor(config: Config, log: Logger) {
-    this.#config = config
-    this.#log = log
-    this.#dir = controlPaths(config.dataDir).pki
-    this.pki = this.#ensurePki(config.controlListen.port)
-  }
-
-  get port(): number {
-    return this.#listener?.port ?? 0
-  }
-
-  async open(handler: RequestHandler): Promise<void> {
-    const address = this.#config.controlListen
-    await requireFreePort(address, '--control-listen')
-    const { servingCert: cert, servingKey: key, caPem } = this.pki
-    try {
-      this.#listener = await listenControl({ ...address, serving: { cert, key }, clientCAs: [caPem], handler })
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
-      throw cannotListen(address, message, String(Reflect.get(Object(error), 'code')), '--control-listen')
-    }
-    this.pki = this.#ensurePki(this.port)
-    this.#renewal = setInterval(() => this.#renew(), RENEWAL_CHECK_MS)
-    this.#renewal.unref()
-  }
-
-  #renew(): void {
-    try {
-      this.pki = this.#ensurePki(this.port)
-      this.#listener?.setServing({ cert: this.pki.servingCert, key: this.pki.servingKey })
-    } catch (error) {
-      this.#log.error('the certificate of the control port cannot be renewed', { error })
-    }
-  }
-
-  #ensurePki(port: number): ControlPki {
-    const { controlHosts, controlListen } = this.#config
-    const own = isWildcard(controlListen) ? [] : [controlListen.host]
-    const machine = /^[A-Za-z0-9.-]+$/.test(hostname()) ? [hostname()] : []
-    const hosts = [...new Set([...controlHosts, ...own, 'localhost', '127.0.0.1', '::1', ...machine])]
-    const server = `https://${formatListenAddress({ host: hosts[0] ?? 'localhost', port })}`
-    return ensureControlPki(this.#dir, hosts, { server })
-  }
-
-  close(): void {
-    clearInterval(this.#renewal)
-    this.#listener?.close()
-  }
-}
-
-function isWildcard({ host }: ListenAddress): boolean {
-  return host === '0.0.0.0' || host === '::'
-}
-
 class EmbeddedPlane implements ObjectPlane {
   readonly source: ResourceSource
   readonly client: ObjectClient

@@ -1,0 +1,76 @@
+// The control port: the embedded API server, or the webhook for CRDs. Its certificate is renewed while it is open.
+
+import { hostname } from 'node:os'
+import type { Logger } from '../api/ports.ts'
+import type { RequestHandler } from '../api/stream.ts'
+import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
+import { type ControlListener, listenControl } from '../io/control-listener.ts'
+import { controlPaths } from '../io/control-paths.ts'
+import { type ControlPki, ensureControlPki } from '../io/control-pki.ts'
+import { cannotListen, requireFreePort } from '../io/free-port.ts'
+import type { Config } from './config.ts'
+
+/** The serving certificate is looked at so often, and renewed in time. */
+const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
+
+export class ControlPort {
+  readonly #config: Config
+  readonly #log: Logger
+  readonly #dir: string
+  pki: ControlPki
+  #listener: ControlListener | undefined
+  #renewal: NodeJS.Timeout | undefined
+
+  constructor(config: Config, log: Logger) {
+    this.#config = config
+    this.#log = log
+    this.#dir = controlPaths(config.dataDir).pki
+    this.pki = this.#ensurePki(config.controlListen.port)
+  }
+
+  get port(): number {
+    return this.#listener?.port ?? 0
+  }
+
+  async open(handler: RequestHandler): Promise<void> {
+    const address = this.#config.controlListen
+    await requireFreePort(address, '--control-listen')
+    const { servingCert: cert, servingKey: key, caPem } = this.pki
+    try {
+      this.#listener = await listenControl({ ...address, serving: { cert, key }, clientCAs: [caPem], handler })
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      throw cannotListen(address, message, String(Reflect.get(Object(error), 'code')), '--control-listen')
+    }
+    this.pki = this.#ensurePki(this.port)
+    this.#renewal = setInterval(() => this.#renew(), RENEWAL_CHECK_MS)
+    this.#renewal.unref()
+  }
+
+  #renew(): void {
+    try {
+      this.pki = this.#ensurePki(this.port)
+      this.#listener?.setServing({ cert: this.pki.servingCert, key: this.pki.servingKey })
+    } catch (error) {
+      this.#log.error('the certificate of the control port cannot be renewed', { error })
+    }
+  }
+
+  #ensurePki(port: number): ControlPki {
+    const { controlHosts, controlListen } = this.#config
+    const own = isWildcard(controlListen) ? [] : [controlListen.host]
+    const machine = /^[A-Za-z0-9.-]+$/.test(hostname()) ? [hostname()] : []
+    const hosts = [...new Set([...controlHosts, ...own, 'localhost', '127.0.0.1', '::1', ...machine])]
+    const server = `https://${formatListenAddress({ host: hosts[0] ?? 'localhost', port })}`
+    return ensureControlPki(this.#dir, hosts, { server })
+  }
+
+  close(): void {
+    clearInterval(this.#renewal)
+    this.#listener?.close()
+  }
+}
+
+function isWildcard({ host }: ListenAddress): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
