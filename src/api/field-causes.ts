@@ -1,7 +1,7 @@
 // Mistakes as kube-apiserver lists them in a 422 (k8s.io/apimachinery/pkg/util/validation/field/errors.go): the reason tells
 // programs what kind of mistake it is, the message holds the value where it may be shown.
 
-import { type FieldProblem, pathSegments } from './field-errors.ts'
+import { type FieldProblem, pathSegments, withoutPassword } from './field-errors.ts'
 import type { JsonObject } from './resource-kind.ts'
 import type { FieldError } from './status.ts'
 
@@ -50,7 +50,6 @@ function shownAt(path: string, value: unknown): string {
   if (SECRET.test(path)) return '"<hidden>"'
   if (Array.isArray(value)) return '"array"'
   if (typeof value === 'object' && value !== null) return '"object"'
-  // A password in a URL has no place in a message.
-  const text = JSON.stringify(typeof value === 'string' ? value.replace(/\/\/.*@/s, '//***@') : value) ?? 'null'
+  const text = JSON.stringify(typeof value === 'string' ? withoutPassword(value) : value) ?? 'null'
   return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}..."` : text
 }

@@ -47,6 +47,14 @@ export function pathSegments(path: string): string[] {
   return [...path.matchAll(/\[([^\]]*)\]|[^.[\]]+/g)].map((match) => match[1] ?? match[0])
 }
 
+/** Without what stands before the host: a password has no place in a message. */
+export function withoutPassword(url: string): string {
+  // Not by a regular expression: on `////...` it would take the square of the length.
+  const start = url.indexOf('//')
+  const at = url.lastIndexOf('@')
+  return start < 0 || at < start + 2 ? url : `${url.slice(0, start)}//***${url.slice(at)}`
+}
+
 /** A value in a message: JSON of at most 60 characters; of lists and maps only what they are. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list'

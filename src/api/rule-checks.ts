@@ -102,7 +102,8 @@ function checkList(entries: Entries, path: string, out: ProblemList): void {
 function isMixed(entries: readonly string[], path: string): boolean {
   const inverted = entries.filter((entry) => entry.startsWith('-'))
   if (inverted.length === 0 || inverted.length === entries.length) return false
-  return !path.endsWith('.userGroups') || inverted.some((entry) => entries.includes(entry.slice(1)))
+  const all = new Set(entries)
+  return !path.endsWith('.userGroups') || inverted.some((entry) => all.has(entry.slice(1)))
 }
 
 function isAllStars(text: string): boolean {

@@ -4,7 +4,7 @@
 
 import { checkClientConfig, checkSecureServing } from './credential-checks.ts'
 import { parseFeatureGates } from './feature-gates.ts'
-import { type FieldProblem, ProblemList, shown } from './field-errors.ts'
+import { type FieldProblem, ProblemList, shown, withoutPassword } from './field-errors.ts'
 import { checkFlowControlSchemas } from './flow-control-checks.ts'
 import { canonicalIp } from './ip-address.ts'
 import { isTimestamp, parseEndpoint } from './name-syntax.ts'
@@ -50,17 +50,22 @@ export function checkUpstreamCluster(
   if (view === undefined) return out.problems
   const rules = new ProblemList()
   checkSpec(view, pem, options, rules)
-  return [...out.problems, ...rules.problems.filter((problem) => !follows(problem, shape))]
+  const followsShape = consequencesOf(shape)
+  return [...out.problems, ...rules.problems.filter(({ path }) => !followsShape(path))]
 }
 
-/** Whether a mistake is only what another one leads to: what has a wrong type looks absent to the rules. */
-function follows({ path }: FieldProblem, shape: ShapeErrors): boolean {
-  if (shape.problems.some((problem) => problem.path === path)) return true
-  for (const wrong of shape.mistyped) {
-    if (wrong.startsWith(`${path}.`)) return true
-    if (wrong.startsWith('spec.flowControl') && path.endsWith('.flowControlSchemaName')) return true
+/**
+ * Whether a mistake is only what another one leads to: what has a wrong type looks absent to the rules. There may be as many
+ * of both as an object has entries.
+ */
+function consequencesOf({ problems, mistyped }: ShapeErrors): (path: string) => boolean {
+  const covered = new Set(problems.map(({ path }) => path))
+  let limitsMistyped = false
+  for (const wrong of mistyped) {
+    for (let dot = wrong.indexOf('.'); dot >= 0; dot = wrong.indexOf('.', dot + 1)) covered.add(wrong.slice(0, dot))
+    if (wrong.startsWith('spec.flowControl')) limitsMistyped = true
   }
-  return false
+  return (path) => covered.has(path) || (limitsMistyped && path.endsWith('.flowControlSchemaName'))
 }
 
 /** The object as it is used, of one in which no error was found: nulls and empty choices gone, defaults filled in. */
@@ -101,9 +106,7 @@ function checkSpec(
   checkSecureServing(spec.secureServing ?? {}, 'spec.secureServing', material, out)
   const schemas = spec.flowControl?.flowControlSchemas ?? []
   checkFlowControlSchemas(schemas, 'spec.flowControl.flowControlSchemas', out, options.globalLimits ?? true)
-  for (const [index, policy] of (spec.dispatchPolicies ?? []).entries()) {
-    if (policy !== undefined) checkPolicy(policy, spec, `spec.dispatchPolicies[${index}]`, out)
-  }
+  checkPolicies(spec, out)
   for (const [index, ip] of (spec.addresses?.ips ?? []).entries()) {
     if (ip === undefined || (!ip.includes('%') && canonicalIp(ip) !== undefined)) continue
     const fix = 'write an IPv4 or IPv6 address without brackets; host names go to spec.secureServing.serverNames'
@@ -141,8 +144,11 @@ function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: Problem
     const endpoint = parseEndpoint(server.endpoint)
     if ('mistake' in endpoint) {
       // A password has no place here, least of all in a message.
-      const text = server.endpoint.replace(/\/\/.*@/s, '//***@')
-      out.error(path, `${shown(text)} ${endpoint.mistake}`, 'write https://host:port or http://host:port')
+      out.error(
+        path,
+        `${shown(withoutPassword(server.endpoint))} ${endpoint.mistake}`,
+        'write https://host:port or http://host:port',
+      )
       continue
     }
     if (scheme === '') scheme = endpoint.scheme
@@ -157,30 +163,48 @@ function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: Problem
   return https
 }
 
+/** What policies may refer to. */
+interface Referents {
+  readonly endpoints: ReadonlySet<string>
+  readonly schemas: ReadonlySet<string>
+}
+
+function checkPolicies({ servers, flowControl, dispatchPolicies }: Loose<UpstreamClusterSpec>, out: ProblemList): void {
+  const endpoints = new Set((servers ?? []).map((server) => server?.endpoint ?? ''))
+  const schemas = new Set((flowControl?.flowControlSchemas ?? []).map((schema) => schema?.name ?? ''))
+  for (const [index, policy] of (dispatchPolicies ?? []).entries()) {
+    if (policy !== undefined) checkPolicy(policy, { endpoints, schemas }, `spec.dispatchPolicies[${index}]`, out)
+  }
+}
+
 function checkPolicy(
   policy: Loose<DispatchPolicy>,
-  spec: Loose<UpstreamClusterSpec>,
+  { endpoints, schemas }: Referents,
   path: string,
   out: ProblemList,
 ): void {
   checkRules(policy.rules ?? [], `${path}.rules`, out)
   // What servers or limits are named is unknown when that part is broken: no mistakes that follow from another.
-  if (spec.servers !== undefined && spec.servers.length > 0) {
-    const endpoints = spec.servers.map((server) => server?.endpoint ?? '')
+  if (endpoints.size > 0) {
     for (const [index, endpoint] of (policy.upstreamSubset ?? []).entries()) {
-      if (endpoint === undefined || endpoints.includes(endpoint)) continue
+      if (endpoint === undefined || endpoints.has(endpoint)) continue
       const message = `${shown(endpoint)} is not in spec.servers`
-      out.error(`${path}.upstreamSubset[${index}]`, message, choose(endpoint, endpoints, 'add it to spec.servers'))
+      const fix = choose(endpoint, endpoints, 'add it to spec.servers', out)
+      out.error(`${path}.upstreamSubset[${index}]`, message, fix)
     }
   }
   const { flowControlSchemaName = '' } = policy
-  const names = (spec.flowControl?.flowControlSchemas ?? []).map((schema) => schema?.name ?? '')
-  if (flowControlSchemaName === '' || names.includes(flowControlSchemaName)) return
+  if (flowControlSchemaName === '' || schemas.has(flowControlSchemaName)) return
   const message = `${shown(flowControlSchemaName)} is not in spec.flowControl.flowControlSchemas`
-  out.error(`${path}.flowControlSchemaName`, message, choose(flowControlSchemaName, names, 'add a schema of that name'))
+  const fix = choose(flowControlSchemaName, schemas, 'add a schema of that name', out)
+  out.error(`${path}.flowControlSchemaName`, message, fix)
 }
 
-function choose(name: string, known: readonly string[], otherwise: string): string {
-  const near = nearestName(name, known)
+/** Each name is compared with each that is known: worth it for a slip, and not for thousands. */
+const MOST_SUGGESTIONS = 20
+const MOST_COMPARED = 1000
+
+function choose(name: string, known: ReadonlySet<string>, otherwise: string, { problems }: ProblemList): string {
+  const near = problems.length < MOST_SUGGESTIONS && known.size <= MOST_COMPARED ? nearestName(name, known) : ''
   return near === '' ? otherwise : `did you mean ${near}?`
 }

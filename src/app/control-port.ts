@@ -1,6 +1,7 @@
 // The control port: the embedded API server, or the webhook for CRDs. Its certificate is renewed while it is open.
 
 import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../api/ports.ts'
 import type { RequestHandler } from '../api/stream.ts'
 import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
@@ -12,6 +13,9 @@ import type { Config } from './config.ts'
 
 /** The serving certificate is looked at so often, and renewed in time. */
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
+/** Watches have been ended before: what is left are answers on their way. */
+const CLOSE_WITHIN_MS = 500
+const CLOSE_LOOK_MS = 10
 
 export class ControlPort {
   readonly #config: Config
@@ -65,9 +69,16 @@ export class ControlPort {
     return ensureControlPki(this.#dir, hosts, { server })
   }
 
-  close(): void {
+  /** No new connections, running requests end; what is still open after a moment is closed. */
+  async close(): Promise<void> {
     clearInterval(this.#renewal)
-    this.#listener?.close()
+    const listener = this.#listener
+    if (listener === undefined) return
+    listener.drain()
+    for (let waitedMs = 0; waitedMs < CLOSE_WITHIN_MS && listener.connections() > 0; waitedMs += CLOSE_LOOK_MS) {
+      await sleep(CLOSE_LOOK_MS)
+    }
+    listener.close()
   }
 }
 

@@ -119,13 +119,12 @@ class EmbeddedPlane implements ObjectPlane {
     await this.#control.open(this.#handler)
   }
 
-  stop(): Promise<void> {
-    if (this.#stopped) return Promise.resolve()
+  async stop(): Promise<void> {
+    if (this.#stopped) return
     this.#stopped = true
     this.#handler.endWatches()
-    this.#control.close()
+    await this.#control.close()
     this.#store.close()
-    return Promise.resolve()
   }
 }
 
@@ -176,7 +175,7 @@ class KubernetesPlane implements ObjectPlane {
   }
 
   async stop(): Promise<void> {
-    this.#control.close()
+    await this.#control.close()
     await this.#following?.stop()
     await this.client.close()
   }

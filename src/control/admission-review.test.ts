@@ -151,3 +151,19 @@ test('what is no AdmissionReview is answered 400, whatever it is', () => {
     }),
   )
 })
+
+// Anybody who reaches the webhook may send it anything: what takes the square of its length takes minutes.
+test('an object with mistakes by the thousand takes no time to speak of', { timeout: 60_000 }, () => {
+  const many = <T>(make: (i: number) => T): T[] => Array.from({ length: 10_000 }, (_, i) => make(i))
+  const servers = many((i) => ({ endpoint: `https://a${i}.example.com:6443` }))
+  for (const spec of [
+    { servers, dispatchPolicies: [{ upstreamSubset: many((i) => `https://b${i}.example.com:6443`) }] },
+    { flowControl: { flowControlSchemas: many(() => ({ name: 1 })) }, dispatchPolicies: many(() => ({ rules: 1 })) },
+    { servers: [{ endpoint: '/'.repeat(1_000_000) }] },
+    { [`x${'y'.repeat(1_000_000)}`]: 1, degrade: { mode: 'z'.repeat(1_000_000) } },
+  ]) {
+    const { allowed, status } = review({ object: cluster('a', spec) })
+    assert.equal(allowed, false)
+    assert.ok((status?.details.causes.length ?? 0) <= 100)
+  }
+})

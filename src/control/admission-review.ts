@@ -8,8 +8,11 @@ import { isRecord } from '../api/object-shape.ts'
 import type { PemChecks } from '../api/ports.ts'
 import { apiVersionOf, type JsonObject, type ResourceKind } from '../api/resource-kind.ts'
 import { invalid, type Status, statusError } from '../api/status.ts'
+import { sameJson } from '../core/same-json.ts'
 
 const REVIEW_VERSION = 'admission.k8s.io/v1'
+/** An object that fits the schema of its CRD has fewer mistakes. */
+const MOST_CAUSES = 100
 /** kube-apiserver cuts warnings off from there (AdmissionResponse). */
 const LONGEST_WARNING = 250
 const MOST_WARNINGS = 16
@@ -38,10 +41,10 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   const doubts = found.filter(({ severity }) => severity === 'warning').map(problemText)
   if (mistakes.length === 0) return answer(uid, doubts, undefined)
   // What was stored before the webhook was there can still be labelled, and lose its finalizers.
-  if (before !== undefined && same(object['spec'], before['spec'])) {
+  if (before !== undefined && sameJson(object['spec'], before['spec'])) {
     return answer(uid, [...mistakes.map(problemText), ...doubts], undefined)
   }
-  const causes = mistakes.map((problem) => fieldErrorOf(problem, object))
+  const causes = mistakes.slice(0, MOST_CAUSES).map((problem) => fieldErrorOf(problem, object))
   return answer(uid, doubts, invalid(kind.group, kind.kind, nameOf(object), causes).status)
 }
 
@@ -113,14 +116,4 @@ function nameOf(object: JsonObject): string {
   const metadata = object['metadata']
   const name = isRecord(metadata) ? metadata['name'] : undefined
   return typeof name === 'string' ? name : ''
-}
-
-/** Equal as JSON, whatever the order of members. */
-function same(a: unknown, b: unknown): boolean {
-  if (Array.isArray(a) && Array.isArray(b)) {
-    return a.length === b.length && a.every((item, index) => same(item, b[index]))
-  }
-  if (!isRecord(a) || !isRecord(b)) return Object.is(a, b)
-  const keys = Object.keys(a)
-  return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && same(a[key], b[key]))
 }

@@ -2,7 +2,7 @@
 // without storing anything. Discovery, OpenAPI and the rules of access are made of this list.
 
 import { apiVersionOf, type ResourceKind } from '../api/resource-kind.ts'
-import { SCHEME } from '../api/scheme.ts'
+import { NAMESPACES, SCHEME } from '../api/scheme.ts'
 import type { ApiResource, Subresource } from './api-resource.ts'
 import { SELF_REVIEW_KINDS } from './self-review-kinds.ts'
 
@@ -20,6 +20,8 @@ export interface ApiGroupVersion {
 }
 
 const STORED_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
+/** No namespace goes but by its name. */
+const NAMESPACE_VERBS = STORED_VERBS.filter((verb) => verb !== 'deletecollection')
 const STATUS: Subresource = { name: 'status', verbs: ['get', 'patch', 'update'] }
 
 export const API_RESOURCES: readonly ApiResource[] = [...SCHEME.map(storedResource), ...SELF_REVIEW_KINDS]
@@ -30,7 +32,8 @@ export const API_GROUPS: readonly ApiGroup[] = groups()
 function storedResource(kind: ResourceKind): ApiResource {
   const { group, version, listKind, plural, singular, shortNames, categories, namespaced, schema } = kind
   const names = { group, version, kind: kind.kind, listKind, plural, singular, shortNames, categories }
-  return { ...names, namespaced, verbs: STORED_VERBS, subresources: kind.hasStatus ? [STATUS] : [], schema }
+  const verbs = kind === NAMESPACES ? NAMESPACE_VERBS : STORED_VERBS
+  return { ...names, namespaced, verbs, subresources: kind.hasStatus ? [STATUS] : [], schema }
 }
 
 function groups(): ApiGroup[] {

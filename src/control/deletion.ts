@@ -4,6 +4,7 @@ import type { ObjectName } from '../api/object-client.ts'
 import { StoreConflict, type StoredObject } from '../api/object-store.ts'
 import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
 import type { Status } from '../api/status.ts'
+import { sameJson } from '../core/same-json.ts'
 import type { DeleteOptions } from './deletion-options.ts'
 import { removalWrites, replacement } from './deletion-writes.ts'
 import { markedForDeletion } from './finalizers.ts'
@@ -12,7 +13,6 @@ import { finalizersOf, metaText } from './object-metadata.ts'
 import { conflict, detailsOf, MODIFIED } from './registry-errors.ts'
 import type { RegistryContext } from './registry-parts.ts'
 import { storedObject } from './registry-update.ts'
-import { sameJson } from './write-object-equality.ts'
 
 export interface Deleted {
   /** It waits for finalizers; undefined = it is gone. */

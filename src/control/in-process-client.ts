@@ -23,6 +23,8 @@ import type { Incoming } from './write-object-decode.ts'
 /** Who it is, in managedFields and to whoever asks. */
 export const GATEWAY_USER = 'system:portcullis'
 const MANAGER = 'portcullis'
+/** Until objects that could not be read are asked for again. */
+const RETRY_MS = 1000
 
 export function createInProcessClient(registry: Registry): ObjectClient {
   return new InProcessClient(registry)
@@ -73,21 +75,34 @@ class InProcessClient implements ObjectClient {
   follow(kind: ResourceKind, namespace: string, events: FollowEvents): Following {
     let stop: (() => void) | undefined
     let stopped = false
-    // Not before the caller has what this returns.
-    queueMicrotask(() => {
-      if (stopped) return
+    let retry: NodeJS.Timeout | undefined
+    const begin = (): void => {
       const { store } = this.#registry
       const { items, metadata } = this.#registry.list(kind, namespace, EVERYTHING)
       events.onReplace(items)
-      events.onState(true, '')
+      if (!stopped) events.onState(true, '')
       if (stopped) return
       stop = store.watch(resourceName(kind), namespace, Number(metadata['resourceVersion']), ({ type, object }) => {
         if (!stopped) events.onChange(type, object)
       })
-    })
+    }
+    // A disk that fails must not end the process, of which this is only one part.
+    const attempt = (): void => {
+      if (stopped) return
+      try {
+        begin()
+      } catch (error) {
+        retry = setTimeout(attempt, RETRY_MS)
+        retry.unref()
+        if (!stopped) events.onState(false, error instanceof Error ? error.message : String(error))
+      }
+    }
+    // Not before the caller has what this returns.
+    queueMicrotask(attempt)
     return {
       async stop() {
         stopped = true
+        clearTimeout(retry)
         stop?.()
       },
     }

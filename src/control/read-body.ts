@@ -5,23 +5,60 @@ import { statusError } from '../api/status.ts'
 /** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
 export const MAX_BODY_BYTES: number = 3 * 1024 * 1024
 
-/** Collects chunks; each is copied, because it is only valid during the call. */
-export class BodyReader {
-  readonly #chunks: Buffer[] = []
-  #bytes = 0
+/** What bodies that are still coming may take together, where anybody may send them. */
+export class BodyBudget {
+  #left: number
 
-  /** @throws {StatusError} 413 */
-  add(chunk: Buffer): void {
-    this.#bytes += chunk.length
-    if (this.#bytes > MAX_BODY_BYTES) {
-      this.#chunks.length = 0
-      throw statusError('RequestEntityTooLarge', `Request entity too large: limit is ${MAX_BODY_BYTES}`)
-    }
-    if (chunk.length > 0) this.#chunks.push(Buffer.from(chunk))
+  constructor(bytes: number) {
+    this.#left = bytes
   }
 
+  /** @throws {StatusError} 429 */
+  take(bytes: number): void {
+    if (bytes > this.#left) throw statusError('TooManyRequests', 'too many requests are being sent at a time')
+    this.#left -= bytes
+  }
+
+  give(bytes: number): void {
+    this.#left += bytes
+  }
+}
+
+/** Collects chunks; each is copied, because it is only valid during the call. */
+export class BodyReader {
+  readonly #limit: number
+  readonly #budget: BodyBudget | undefined
+  #chunks: Buffer[] = []
+  #bytes = 0
+
+  constructor(limit: number = MAX_BODY_BYTES, budget?: BodyBudget) {
+    this.#limit = limit
+    this.#budget = budget
+  }
+
+  /** @throws {StatusError} 413, 429 */
+  add(chunk: Buffer): void {
+    if (this.#bytes + chunk.length > this.#limit) {
+      this.drop()
+      throw statusError('RequestEntityTooLarge', `Request entity too large: limit is ${this.#limit}`)
+    }
+    if (chunk.length === 0) return
+    this.#budget?.take(chunk.length)
+    this.#bytes += chunk.length
+    this.#chunks.push(Buffer.from(chunk))
+  }
+
+  /** All of it. The reader is empty afterwards. */
   bytes(): Buffer {
-    return Buffer.concat(this.#chunks)
+    const whole = Buffer.concat(this.#chunks)
+    this.drop()
+    return whole
+  }
+
+  drop(): void {
+    this.#budget?.give(this.#bytes)
+    this.#bytes = 0
+    this.#chunks = []
   }
 }
 

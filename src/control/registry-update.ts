@@ -6,6 +6,7 @@ import { StoreConflict, type StoredObject } from '../api/object-store.ts'
 import { apiVersionOf, type JsonObject, type ResourceKind } from '../api/resource-kind.ts'
 import { type FieldError, invalid, statusError } from '../api/status.ts'
 import { trackUpdate } from '../core/objects/managed-fields.ts'
+import { sameJson } from '../core/same-json.ts'
 import { removalWrites } from './deletion-writes.ts'
 import { isNamespace, keptNamespace } from './namespaces.ts'
 import {
@@ -21,7 +22,6 @@ import { conflict, MODIFIED, notFound, unclassified } from './registry-errors.ts
 import { keyOf, type RegistryContext, type WriteCall, type Written } from './registry-parts.ts'
 import { type Others, type Subresource, updatedObject, validate } from './write-object.ts'
 import { type Incoming, isBuiltIn, objectOfBody, type Shaped } from './write-object-decode.ts'
-import { sameJson } from './write-object-equality.ts'
 
 export function updateObject(
   context: RegistryContext,

@@ -11,6 +11,7 @@ import { deletedStatus } from './deletion.ts'
 import { readDeleteOptions } from './deletion-options.ts'
 import { type ListResult, listDocument, tooLargeRevision } from './list.ts'
 import { readListOptions, readWatchOptions, revisionOf } from './list-options.ts'
+import { isNamespace } from './namespaces.ts'
 import { metadataOf } from './object-metadata.ts'
 import { readWriteOptions } from './query-options.ts'
 import { bodyFormat, unsupportedMediaType } from './read-body.ts'
@@ -80,6 +81,8 @@ export function checkMethod({ method, info }: ControlRequest, route: ResourceRou
 function methodsOf({ kind, namespace, name, subresource }: ResourceRoute): readonly string[] {
   if (subresource !== '') return ['GET', 'HEAD', 'PUT', 'PATCH']
   if (name !== '') return ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']
+  // One request is not to empty the server; a kube-apiserver has no such request either.
+  if (isNamespace(kind)) return ['GET', 'HEAD', 'POST']
   // All namespaces at once can only be read.
   return kind.namespaced && namespace === '' ? ['GET', 'HEAD'] : ['GET', 'HEAD', 'POST', 'DELETE']
 }

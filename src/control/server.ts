@@ -4,11 +4,11 @@ import type { Logger } from '../api/ports.ts'
 import { failure, StatusError, statusError } from '../api/status.ts'
 import type { HeaderList, Peer, RequestHandler, ResetReason, Stream, StreamEvents } from '../api/stream.ts'
 import type { UserInfo } from '../api/user.ts'
-import { warningValue } from '../core/warning.ts'
+import { warningValues } from '../core/warning.ts'
 import { type Answer, statusAnswer } from './answer.ts'
 import { type Attributes, type Authorizer, forbidden } from './authorize.ts'
 import { impersonate } from './impersonate.ts'
-import { BodyReader } from './read-body.ts'
+import { BodyReader, MAX_BODY_BYTES } from './read-body.ts'
 import { type ControlRequest, readRequest } from './read-request.ts'
 import { answerRequest, type Routed, type RouteParts, routeRequest } from './routes.ts'
 import { type WatchRequest, WatchStream } from './watch-stream.ts'
@@ -27,7 +27,7 @@ export interface ControlParts extends RouteParts {
 export type ControlHandler = RequestHandler & { endWatches(): void }
 
 export function createControlHandler(parts: ControlParts): ControlHandler {
-  const watches = new Set<WatchStream>()
+  const watches = new Map<WatchStream, string>()
   const handler: RequestHandler = (peer, stream, head, end) => {
     const exchange = new ControlExchange(parts, watches, peer, stream)
     exchange.begin(head, end)
@@ -35,7 +35,7 @@ export function createControlHandler(parts: ControlParts): ControlHandler {
   }
   return Object.assign(handler, {
     endWatches(): void {
-      for (const watch of [...watches]) watch.finish()
+      for (const watch of [...watches.keys()]) watch.finish()
     },
   })
 }
@@ -44,13 +44,20 @@ const BUG_MESSAGE =
   'Internal error occurred: the request failed inside the server; its log has the details under this Audit-ID'
 /** Longer Audit-IDs of clients are not taken over (apiserver/pkg/audit). */
 const MAX_AUDIT_ID = 128
+/** Of questions about oneself, which everybody with a credential may ask: far above any, far below what takes long to read. */
+const MAX_REVIEW_BYTES = 32 * 1024
+/** Watches that one user may have open: each write is written out for each of them. */
+export const MAX_WATCHES_PER_USER = 500
+
+const EMPTY = Buffer.alloc(0)
 
 class ControlExchange implements StreamEvents {
   readonly #parts: ControlParts
-  readonly #watches: Set<WatchStream>
+  /** All that are open, and whose they are. */
+  readonly #watches: Map<WatchStream, string>
   readonly #peer: Peer
   readonly #stream: Stream
-  readonly #body = new BodyReader()
+  #body: BodyReader | undefined
   readonly #warnings: string[] = []
   #auditId = ''
   #isHead = false
@@ -58,7 +65,7 @@ class ControlExchange implements StreamEvents {
   #watch: WatchStream | undefined
   #answered = false
 
-  constructor(parts: ControlParts, watches: Set<WatchStream>, peer: Peer, stream: Stream) {
+  constructor(parts: ControlParts, watches: Map<WatchStream, string>, peer: Peer, stream: Stream) {
     this.#parts = parts
     this.#watches = watches
     this.#peer = peer
@@ -74,7 +81,10 @@ class ControlExchange implements StreamEvents {
       this.#isHead = request.method === 'HEAD'
       const user = this.#admit(request)
       this.#routed = routeRequest(this.#parts, request, user)
-      if (end) this.#serve(this.#routed)
+      // What comes with a GET means nothing (RFC 9110 section 9.3.1), and is not kept for those who may only ask for health.
+      const reads = this.#isHead || request.method === 'GET'
+      if (end || reads) this.#serve(this.#routed)
+      else this.#body = new BodyReader(this.#routed.route === undefined ? MAX_REVIEW_BYTES : MAX_BODY_BYTES)
     })
   }
 
@@ -86,7 +96,7 @@ class ControlExchange implements StreamEvents {
     if (chunk.length > 0) this.#stream.credit(chunk.length)
     if (this.#answered) return
     this.#attempt(() => {
-      this.#body.add(chunk)
+      this.#body?.add(chunk)
       if (end && this.#routed !== undefined) this.#serve(this.#routed)
     })
   }
@@ -122,13 +132,19 @@ class ControlExchange implements StreamEvents {
   }
 
   #serve(routed: Routed): void {
-    const answer = answerRequest(this.#parts, routed, this.#body.bytes(), this.#warnings)
+    const answer = answerRequest(this.#parts, routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
     if ('body' in answer) this.#send(answer)
-    else this.#startWatch(answer)
+    else this.#startWatch(answer, routed.user === 'anonymous' ? '' : routed.user.name)
   }
 
-  #startWatch(request: WatchRequest): void {
+  #startWatch(request: WatchRequest, user: string): void {
     const { registry, random } = this.#parts
+    let open = 0
+    for (const other of this.#watches.values()) if (other === user) open++
+    if (open >= MAX_WATCHES_PER_USER) {
+      const details = { retryAfterSeconds: 1 }
+      throw statusError('TooManyRequests', `too many watches: user ${JSON.stringify(user)} has ${open} open`, details)
+    }
     this.#answered = true
     const type = `application/${request.encoding.format}`
     const headers: HeaderList = [':status', '200', 'content-type', type, 'cache-control', 'no-cache, private']
@@ -137,7 +153,7 @@ class ControlExchange implements StreamEvents {
     const parts = { store: registry.store, now: () => registry.now(), random }
     const watch = new WatchStream(parts, request, this.#stream, () => this.#watches.delete(watch))
     this.#watch = watch
-    this.#watches.add(watch)
+    this.#watches.set(watch, user)
     watch.start()
   }
 
@@ -171,7 +187,7 @@ class ControlExchange implements StreamEvents {
   #ownHeaders(): HeaderList {
     const { registry } = this.#parts
     const headers: HeaderList = ['date', new Date(registry.now()).toUTCString(), 'audit-id', this.#auditId]
-    for (const text of this.#warnings) headers.push('warning', warningValue(text))
+    for (const value of warningValues(this.#warnings)) headers.push('warning', value)
     return headers
   }
 }

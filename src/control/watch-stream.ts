@@ -49,6 +49,8 @@ export class WatchStream {
   #waiting: Waiting[] = []
   #waitingBytes = 0
   #bookmarkWaits = false
+  /** Of the state that the initial events show. What waits behind them is younger, and must not be taken for seen. */
+  #initialRevision = 0
   /** What was there when the watch began is known to the store anyway: it does not count as waiting. */
   #beginning = true
   #first = true
@@ -107,6 +109,7 @@ export class WatchStream {
     }
     if (options.initialEvents) {
       after = revision
+      this.#initialRevision = revision
       for (const { object } of store.list(resourceName(kind), { namespace })) {
         if (isSelected(options, object)) this.#waiting.push({ type: 'ADDED', object })
       }
@@ -174,19 +177,20 @@ export class WatchStream {
 
   #initialBookmark(): void {
     this.#bookmarkWaits = false
-    this.#stream.body(this.#bookmarkLine({ [INITIAL_EVENTS_END]: 'true' }), false)
+    this.#stream.body(this.#bookmarkLine(this.#initialRevision, { [INITIAL_EVENTS_END]: 'true' }), false)
   }
 
   /** Says how far the watch has come, when nothing waits that came before. */
   #bookmark(): void {
     if (this.#over || this.#waiting.length > 0 || this.#bookmarkWaits) return
-    if (this.#stream.queued < HIGH_WATER_BYTES) this.#stream.body(this.#bookmarkLine(undefined), false)
+    if (this.#stream.queued >= HIGH_WATER_BYTES) return
+    this.#stream.body(this.#bookmarkLine(this.#parts.store.revision, undefined), false)
   }
 
-  #bookmarkLine(annotations: JsonObject | undefined): Buffer {
+  #bookmarkLine(revision: number, annotations: JsonObject | undefined): Buffer {
     const { kind, encoding } = this.#request
     const metadata: JsonObject = {
-      resourceVersion: String(this.#parts.store.revision),
+      resourceVersion: String(revision),
       ...(annotations !== undefined && { annotations }),
     }
     const object = { kind: kind.kind, apiVersion: apiVersionOf(kind), metadata }

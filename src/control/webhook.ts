@@ -8,7 +8,7 @@ import type { HeaderList, RequestHandler, Stream, StreamEvents } from '../api/st
 import { headerValue } from '../core/hop-headers.ts'
 import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from './answer.ts'
-import { BodyReader } from './read-body.ts'
+import { BodyBudget, BodyReader, MAX_BODY_BYTES } from './read-body.ts'
 
 export interface WebhookParts {
   readonly kinds: readonly ResourceKind[]
@@ -21,11 +21,17 @@ export interface WebhookParts {
 /** What deploy/webhook names. */
 export const WEBHOOK_PATH = '/admission'
 const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz']
+/** Of all bodies that are being received: anybody may send them. */
+const MAX_WAITING_BYTES = 32 * 1024 * 1024
+/** kube-apiserver waits 10 s by default, for body and answer. */
+const BODY_TIMEOUT_MS = 10_000
+const EMPTY = Buffer.alloc(0)
 
 export function createWebhookHandler(parts: WebhookParts): RequestHandler {
+  const budget = new BodyBudget(MAX_WAITING_BYTES)
   return (_peer, stream, head, end) => {
-    const exchange = new WebhookExchange(parts, stream, head)
-    if (end) exchange.onBody(Buffer.alloc(0), true)
+    const exchange = new WebhookExchange(parts, stream, head, budget)
+    exchange.begin(end)
     return exchange
   }
 }
@@ -35,32 +41,51 @@ class WebhookExchange implements StreamEvents {
   readonly #stream: Stream
   readonly #method: string
   readonly #path: string
-  readonly #body = new BodyReader()
+  readonly #body: BodyReader
+  #deadline: NodeJS.Timeout | undefined
   #answered = false
 
-  constructor(parts: WebhookParts, stream: Stream, head: HeaderList) {
+  constructor(parts: WebhookParts, stream: Stream, head: HeaderList, budget: BodyBudget) {
+    this.#body = new BodyReader(MAX_BODY_BYTES, budget)
     this.#parts = parts
     this.#stream = stream
     this.#method = headerValue(head, ':method') ?? ''
     this.#path = (headerValue(head, ':path') ?? '').split('?', 1)[0] ?? ''
   }
 
+  /** Nothing is kept of a body that will not be read. */
+  begin(end: boolean): void {
+    const plain = this.#plainAnswer()
+    if (plain !== undefined) this.#send(plain)
+    else if (end) this.onBody(EMPTY, true)
+    else {
+      const late = statusError('Timeout', 'the AdmissionReview did not come in time')
+      this.#deadline = setTimeout(() => this.#send(this.#refusal(late)), BODY_TIMEOUT_MS)
+      this.#deadline.unref()
+    }
+  }
+
   onBody(chunk: Buffer, end: boolean): void {
-    this.#stream.credit(chunk.length)
+    if (chunk.length > 0) this.#stream.credit(chunk.length)
     if (this.#answered) return
     try {
       this.#body.add(chunk)
-      if (end) this.#send(this.#answer())
+      if (end) this.#send(this.#review())
     } catch (error) {
       this.#send(this.#refusal(error))
     }
   }
 
-  #answer(): Answer {
+  /** Of everything but reviews. */
+  #plainAnswer(): Answer | undefined {
     if (HEALTH_PATHS.includes(this.#path)) return textAnswer(200, 'ok')
     if (this.#path !== WEBHOOK_PATH) return textAnswer(404, '404 page not found\n')
-    if (this.#method !== 'POST')
-      throw statusError('MethodNotAllowed', `${this.#method} is not allowed: POST an AdmissionReview`)
+    if (this.#method === 'POST') return undefined
+    const message = `${this.#method} is not allowed: POST an AdmissionReview`
+    return statusAnswer(failure('MethodNotAllowed', message))
+  }
+
+  #review(): Answer {
     const { kinds, pem } = this.#parts
     const checks: AdmissionChecks = { scheme: kinds, pem }
     const review = parseJson(this.#body.bytes())
@@ -74,9 +99,16 @@ class WebhookExchange implements StreamEvents {
   }
 
   #send({ code, headers, body }: Answer): void {
+    this.#finish()
+    const empty = this.#method === 'HEAD'
+    this.#stream.headers([':status', String(code), ...headers, 'content-length', String(body.length)], empty)
+    if (!empty) this.#stream.body(body, true)
+  }
+
+  #finish(): void {
     this.#answered = true
-    this.#stream.headers([':status', String(code), ...headers, 'content-length', String(body.length)], false)
-    this.#stream.body(body, true)
+    clearTimeout(this.#deadline)
+    this.#body.drop()
   }
 
   onHeaders(): void {
@@ -84,7 +116,7 @@ class WebhookExchange implements StreamEvents {
   }
 
   onTrailers(): void {
-    this.onBody(Buffer.alloc(0), true)
+    this.onBody(EMPTY, true)
   }
 
   onDrained(): void {
@@ -92,7 +124,7 @@ class WebhookExchange implements StreamEvents {
   }
 
   onReset(): void {
-    this.#answered = true
+    this.#finish()
   }
 }
 

@@ -11,6 +11,8 @@ export type Turn = 'written' | 'nothing' | 'again' | 'failed'
 
 export interface QueueParts {
   turn(cluster: string): Promise<Turn>
+  /** A turn that broke off, which is a bug; it counts as failed. Default: nobody hears of it. */
+  onError?(cluster: string, error: unknown): void
   readonly clock: Clock
   /** In [0, 1). */
   random(): number
@@ -146,13 +148,23 @@ export class StatusQueue {
     const before = entry.lastMs
     entry.lastMs = this.#parts.clock.monotonic()
     this.#running++
-    const turn = await this.#parts.turn(entry.cluster)
+    const turn = await this.#turnOf(entry.cluster)
     if (turn === 'nothing') entry.lastMs = before
     this.#running--
     if (entry.state === 'running') entry.state = entry.timer === undefined ? 'idle' : 'waiting'
     this.#settle(entry, turn)
     if (this.#running === 0) this.#onIdle?.()
     this.#pump()
+  }
+
+  /** Never rejects: one odd object must not end the process. */
+  async #turnOf(cluster: string): Promise<Turn> {
+    try {
+      return await this.#parts.turn(cluster)
+    } catch (error) {
+      this.#parts.onError?.(cluster, error)
+      return 'failed'
+    }
   }
 
   #settle(entry: Entry, turn: Turn): void {

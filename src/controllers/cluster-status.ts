@@ -121,6 +121,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       random: () => parts.random(),
       limit: this.#pace.writes,
       spacingMs: this.#pace.spacingMs,
+      onError: (cluster, error) => log.error('a status could not be made', { cluster, error }),
     })
   }
 

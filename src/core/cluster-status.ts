@@ -115,7 +115,7 @@ function readiness(
   const errors = errorsOf(facts)
   if (errors.length > 0) {
     const stays =
-      inForce === 0 ? 'no version of it is in force' : `the last good version ${generationText(facts)} stays in force`
+      inForce === 0 ? 'no version of it is in force' : `the last good version${generationText(facts)} stays in force`
     const message = joinedMessages([...errors.map(problemMessage), stays])
     return { status: 'False', reason: 'Invalid', message, observedGeneration: generation }
   }
@@ -142,9 +142,9 @@ function readiness(
   return { status: 'False', reason: 'NoHealthyEndpoint', message, observedGeneration: generation }
 }
 
-/** In CRDs of old an object may lack it. */
+/** The same one, where not the object has changed but a Secret of it. */
 function generationText({ inForce, generation }: StatusFacts): string {
-  return inForce === generation ? '' : `(generation ${inForce})`
+  return inForce === generation ? '' : ` (generation ${inForce})`
 }
 
 function pending(observedGeneration: number, message: string): Verdict {

@@ -1,6 +1,27 @@
 // The value of a `Warning` header field, which kubectl prints.
 
 const CONTROL = /\p{Cc}/gu
+/** Characters of all warnings of one answer, beyond which each is cut short (apiserver/pkg/endpoints/filters/warning.go). */
+const MAX_TOTAL = 4 * 1024
+const MAX_EACH = 256
+
+/** The fields of one answer: each text once, and no more of them than clients take in a head. */
+export function warningValues(texts: readonly string[]): string[] {
+  const different = [...new Set(texts)].filter((text) => text !== '')
+  const total = different.reduce((sum, text) => sum + text.length, 0)
+  if (total <= MAX_TOTAL) return different.map(warningValue)
+  const values: string[] = []
+  let written = 0
+  for (const text of different) {
+    const shortened = Array.from(text.slice(0, 2 * MAX_EACH))
+      .slice(0, MAX_EACH)
+      .join('')
+    if (written >= MAX_TOTAL) break
+    written += shortened.length
+    values.push(warningValue(shortened))
+  }
+  return values
+}
 
 /**
  * RFC 9111 section 5.5 as Kubernetes uses it: code 299, agent "-", a quoted text. The text may hold what an operator wrote:

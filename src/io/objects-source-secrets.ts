@@ -181,7 +181,7 @@ export class NamedSecrets {
       const name = keyOf(object)
       if (!this.#entries.has(name)) continue
       seen.add(name)
-      if (this.#take(object, false) !== undefined) changed.push(name)
+      if (this.#take(object, false, true) !== undefined) changed.push(name)
     }
     for (const [name, entry] of this.#entries) {
       if (seen.has(name) || entry.known.state === 'absent') continue
@@ -191,13 +191,16 @@ export class NamedSecrets {
     if (changed.length > 0) this.#onChange(changed)
   }
 
-  /** The name of the Secret, when it is one of ours and differs from what was known. */
-  #take(object: JsonObject, gone: boolean): string | undefined {
+  /**
+   * The name of the Secret, when it is one of ours and differs from what was known.
+   * @param listed it is what there is now, also when it is older: the server may have been restored from a backup
+   */
+  #take(object: JsonObject, gone: boolean, listed = false): string | undefined {
     const name = keyOf(object)
     const entry = this.#entries.get(name)
     if (entry === undefined) return undefined
     const version = versionOf(object)
-    if (isOlder(version, entry.version)) return undefined
+    if (!listed && isOlder(version, entry.version)) return undefined
     entry.failures = 0
     const same = !gone && version !== '' && version === entry.version && entry.known.state === 'present'
     entry.version = version

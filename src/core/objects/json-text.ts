@@ -10,6 +10,8 @@ import { goQuote } from './go-values.ts'
 export const MAX_DEPTH = 500
 /** As many as kube-apiserver reports. */
 export const MAX_DUPLICATES = 100
+/** Characters of paths that are put together for them, all in all: one key of a megabyte may hold a hundred thousand. */
+export const MAX_DUPLICATE_TEXT: number = 64 * 1024
 
 export interface JsonText {
   readonly value: unknown
@@ -35,6 +37,8 @@ class Scanner {
   readonly #text: string
   #at = 0
   #depth = 0
+  /** Characters of the paths of duplicates so far. */
+  #told = 0
   /** Where the scanner is: `.spec`, `.servers`, `[0]`. */
   readonly #path: string[] = []
 
@@ -100,7 +104,10 @@ class Scanner {
   }
 
   #duplicate(key: string): void {
-    if (this.duplicates.size < MAX_DUPLICATES) this.duplicates.add(`${this.#path.join('')}.${key}`.slice(1))
+    if (this.duplicates.size >= MAX_DUPLICATES || this.#told > MAX_DUPLICATE_TEXT) return
+    const path = `${this.#path.join('')}.${key}`.slice(1)
+    this.#told += path.length
+    this.duplicates.add(path)
   }
 
   #key(): string {

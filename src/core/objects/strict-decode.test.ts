@@ -124,3 +124,16 @@ test('JSON that JSON.parse takes is read, and nothing else', () => {
     else assert.deepEqual(decodeObject(text, 'json').value, expected)
   }
 })
+
+// Put together one by one, the paths take minutes: for as long nobody else is served.
+test('fields given twice by the thousand, below a long key, take no time to speak of', { timeout: 60_000 }, () => {
+  const fields = Array.from({ length: 100_000 }, (_, i) => `"f${i % 90}":1`).join(',')
+  for (const [format, length] of [
+    ['json', 1_000_000],
+    ['yaml', 1000],
+  ] as const) {
+    const { duplicates } = decodeObject(`{"${'k'.repeat(length)}":{${fields}}}`, format)
+    assert.ok(duplicates.length > 0)
+    assert.ok(duplicates.join('').length < 1_100_000)
+  }
+})

@@ -2,7 +2,7 @@
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument, Scalar } from 'yaml'
 import { goSyntax } from './go-syntax.ts'
-import { MAX_DEPTH, MAX_DUPLICATES } from './json-text.ts'
+import { MAX_DEPTH, MAX_DUPLICATE_TEXT, MAX_DUPLICATES } from './json-text.ts'
 import { plainScalar, taggedScalar } from './yaml-scalars.ts'
 
 export interface YamlText {
@@ -56,6 +56,8 @@ class Reader {
   /** Nodes whose aliases are being read: one inside another of the same name never ends. */
   readonly #open = new Set<Node>()
   #aliases = 0
+  /** Characters of the paths of duplicates so far. */
+  #told = 0
   #aliasedNodes = 0
 
   constructor(lines: LineCounter) {
@@ -127,7 +129,9 @@ class Reader {
   }
 
   #duplicate(path: string, key: string | number | boolean, node: unknown): void {
-    if (this.#aliases > 0 || this.duplicates.size >= MAX_DUPLICATES || this.duplicates.has(path)) return
+    if (this.#aliases > 0 || this.duplicates.size >= MAX_DUPLICATES || this.#told > MAX_DUPLICATE_TEXT) return
+    this.#told += path.length
+    if (this.duplicates.has(path)) return
     this.duplicates.add(path)
     const offset = isScalar(node) ? (node.range?.[0] ?? 0) : 0
     this.duplicateMessages.push(`line ${this.#lines.linePos(offset).line}: key ${goSyntax(key)} already set in map`)
