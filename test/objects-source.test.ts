@@ -1,5 +1,5 @@
 // UpstreamClusters and Secrets from an ObjectClient: what is delivered, and when. The client is a stand-in; real API servers
-// are in test/e2e/kubernetes-source.test.ts.
+// are in test/e2e/control/kubernetes-source.test.ts.
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'

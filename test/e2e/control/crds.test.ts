@@ -7,20 +7,20 @@ import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { parse } from 'yaml'
-import type { JsonObject } from '../../src/api/resource-kind.ts'
-import { POD_PROTECTORS, SCHEME, UPSTREAM_CLUSTERS } from '../../src/api/scheme.ts'
-import { StatusError } from '../../src/api/status.ts'
-import { reviewAdmission } from '../../src/control/admission-review.ts'
-import { nodePemChecks } from '../../src/io/pem-checks.ts'
-import { createCA, issueCertificate } from '../../src/io/pki.ts'
-import { startCluster, type TestCluster } from '../harness/cluster.ts'
-import type { KubeResponse } from '../harness/kube-request.ts'
-import { gatewayCA, serverCertificate } from '../harness/pki.ts'
-import { waitFor } from '../harness/wait.ts'
+import type { JsonObject } from '../../../src/api/resource-kind.ts'
+import { POD_PROTECTORS, SCHEME, UPSTREAM_CLUSTERS } from '../../../src/api/scheme.ts'
+import { StatusError } from '../../../src/api/status.ts'
+import { reviewAdmission } from '../../../src/control/admission-review.ts'
+import { nodePemChecks } from '../../../src/io/pem-checks.ts'
+import { createCA, issueCertificate } from '../../../src/io/pki.ts'
+import { startCluster, type TestCluster } from '../../harness/cluster.ts'
+import type { KubeResponse } from '../../harness/kube-request.ts'
+import { gatewayCA, serverCertificate } from '../../harness/pki.ts'
+import { waitFor } from '../../harness/wait.ts'
 
 const CLUSTERS = '/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters'
 const PROTECTORS = '/apis/podseidon.kubewharf.io/v1alpha1/namespaces/default/podprotectors'
-const DEPLOY = new URL('../../deploy/', import.meta.url)
+const DEPLOY = new URL('../../../deploy/', import.meta.url)
 
 interface Cause {
   readonly field: string
@@ -66,7 +66,7 @@ function dryRun(path: string, object: JsonObject): Promise<KubeResponse> {
 }
 
 function casesOf(file: string): Record<string, unknown>[] {
-  return JSON.parse(readFileSync(new URL(`../data/${file}`, import.meta.url), 'utf8')).cases
+  return JSON.parse(readFileSync(new URL(`../../data/${file}`, import.meta.url), 'utf8')).cases
 }
 
 /** Beyond schema and CEL: certificates, keys, annotations. */

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { startControl, type TestControl } from '../harness/control.ts'
-import { type KubectlResult, kubectl } from '../harness/kubectl.ts'
-import { kubectlSuite } from '../harness/kubectl-suite.ts'
+import { startControl, type TestControl } from '../../harness/control.ts'
+import { type KubectlResult, kubectl } from '../../harness/kubectl.ts'
+import { kubectlSuite } from '../../harness/kubectl-suite.ts'
 
 kubectlSuite('embedded', startControl)
 
