@@ -257,7 +257,7 @@ describe('the first round', () => {
     await scene.probes.firstRound()
   })
 
-  test('is over after 5 s, however many are silent', async (context) => {
+  test('is over after 3 s, however many are silent', async (context) => {
     const scene = setUp(context)
     scene.outcome = 'silent'
     scene.apply(5_000)
@@ -265,7 +265,7 @@ describe('the first round', () => {
     void scene.probes.firstRound().then(() => {
       over = true
     })
-    await pass(4_900)
+    await pass(2_900)
     assert.equal(over, false)
     await pass(200)
     assert.equal(over, true)

@@ -23,12 +23,12 @@ export interface EndpointProbes {
    * once until the next probe in turn.
    */
   hurry(cluster: string, endpoint: string): void
-  /** Resolves when every endpoint has been probed once, or after 5 s: those that are silent must not hold up all others. */
+  /** Resolves when every endpoint has been probed once, or after 3 s: those that are silent must not hold up all others. */
   firstRound(): Promise<void>
   stop(): void
 }
 
-const FIRST_ROUND_MS = 5_000
+const FIRST_ROUND_MS = 3_000
 
 export function startEndpointProbes(
   clusters: ClusterTable,
