@@ -2,6 +2,7 @@
 
 import type { FieldProblem } from './field-errors.ts'
 import type { JsonSchema } from './json-schema.ts'
+import { isRecord } from './object-shape.ts'
 import type { PemChecks } from './ports.ts'
 
 /** A JSON object as it comes from, or goes to, an API server. Never changed once made: whoever changes one copies it. */
@@ -57,4 +58,10 @@ export function resourceName({ group, plural }: Pick<ResourceKind, 'group' | 'pl
 /** `proxy.kubegateway.io/v1alpha1`, `v1`. */
 export function apiVersionOf({ group, version }: Pick<ResourceKind, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`
+}
+
+/** metadata.name; '' when there is none. */
+export function nameOf({ metadata }: JsonObject): string {
+  const name = isRecord(metadata) ? metadata['name'] : undefined
+  return typeof name === 'string' ? name : ''
 }

@@ -3,7 +3,7 @@
 import { type Claim, claimsOf } from './cluster-conflicts.ts'
 import { type FieldProblem, ProblemList } from './field-errors.ts'
 import { isRecord } from './object-shape.ts'
-import type { JsonObject } from './resource-kind.ts'
+import { type JsonObject, nameOf } from './resource-kind.ts'
 import type { UpstreamCluster } from './upstream-cluster.ts'
 
 /** Objects never change, and the same ones are asked about with every write. */
@@ -56,10 +56,6 @@ function claimingParts(object: JsonObject): UpstreamCluster {
       default: spec['default'] === true,
     },
   }
-}
-
-function nameOf(object: JsonObject): string {
-  return asText(recordAt(object, 'metadata')['name'])
 }
 
 function recordAt(object: JsonObject, key: string): JsonObject {

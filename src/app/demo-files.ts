@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
+import { base64 } from '../core/base64.ts'
 import { createCA, issueCertificate, type KeyPair } from '../io/pki.ts'
 import { replaceFile, writeKeyPair } from '../io/pki-files.ts'
 import type { DemoBackend } from './demo-clusters.ts'
@@ -140,8 +141,4 @@ export function writeDemoKubeconfig(
   }
   replaceFile(file, stringify(document, { lineWidth: 0 }), 0o600)
   return file
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64')
 }

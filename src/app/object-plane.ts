@@ -3,9 +3,9 @@
 
 import { randomUUID } from 'node:crypto'
 import { CUSTOM_KINDS, crdOf } from '../api/crd.ts'
-import type { Following, ObjectClient } from '../api/object-client.ts'
+import type { ObjectClient } from '../api/object-client.ts'
 import type { ObjectStore } from '../api/object-store.ts'
-import type { Logger, ResourceSource } from '../api/ports.ts'
+import type { Logger, ResourceSource, SourceChange } from '../api/ports.ts'
 import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
 import { NAMESPACES, SCHEME, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
@@ -139,8 +139,8 @@ class KubernetesPlane implements ObjectPlane {
   readonly #config: Config
   readonly #log: Logger
   readonly #control: ControlPort
-  readonly #clusters = new Map<string, JsonObject>()
-  #following: Following | undefined
+  /** What has its claims; an object that is not in force has none. */
+  #inForce: SourceChange['clusters'] = new Map()
 
   constructor(config: Config, log: Logger) {
     this.#config = config
@@ -148,7 +148,15 @@ class KubernetesPlane implements ObjectPlane {
     this.#control = new ControlPort(config, log)
     const { kubeconfig: kubeconfigFile, context } = config
     this.client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
-    this.source = createObjectsSource({ client: this.client, pem: nodePemChecks, log, checks: checksOf(config) })
+    const source = createObjectsSource({ client: this.client, pem: nodePemChecks, log, checks: checksOf(config) })
+    this.source = {
+      start: (onChange) =>
+        source.start((change) => {
+          this.#inForce = change.clusters
+          onChange(change)
+        }),
+      stop: () => source.stop(),
+    }
   }
 
   get port(): number {
@@ -159,28 +167,12 @@ class KubernetesPlane implements ObjectPlane {
     const { client } = this
     const log = this.#log
     if (this.#config.installCrds) await installCrds({ client, crds: CUSTOM_KINDS.map(crdOf), log })
-    this.#following = client.follow(UPSTREAM_CLUSTERS, '', {
-      onReplace: (objects) => {
-        this.#clusters.clear()
-        for (const object of objects) this.#clusters.set(nameOf(object), object)
-      },
-      onChange: (type, object) => {
-        if (type === 'DELETED') this.#clusters.delete(nameOf(object))
-        else this.#clusters.set(nameOf(object), object)
-      },
-      onState: () => undefined,
-    })
-    const clusters = (): readonly JsonObject[] => [...this.#clusters.values()]
+    const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => ({ ...object }))
     await this.#control.open(createWebhookHandler({ kinds: kindsOf(this.#config), pem: nodePemChecks, clusters, log }))
   }
 
   async stop(): Promise<void> {
     await this.#control.close()
-    await this.#following?.stop()
     await this.client.close()
   }
-}
-
-function nameOf({ metadata }: JsonObject): string {
-  return String(Reflect.get(Object(metadata), 'name'))
 }

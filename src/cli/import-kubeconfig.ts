@@ -5,6 +5,7 @@ import { UserError } from '../api/field-errors.ts'
 import { isDnsName, parseEndpoint } from '../api/name-syntax.ts'
 import { isRecord } from '../api/object-shape.ts'
 import { checkUpstreamCluster } from '../api/upstream-cluster-checks.ts'
+import { base64 } from '../core/base64.ts'
 import { readFileNamedBy } from '../io/manifest-files.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { readTextFile } from '../io/pki-files.ts'
@@ -248,8 +249,4 @@ class ContextImport {
     const at = { namespace: this.#namespace, name: this.#secretName() }
     return Object.fromEntries(entries.map(([key, field]) => [field, { ...at, key }]))
   }
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64')
 }

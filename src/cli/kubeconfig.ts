@@ -3,6 +3,7 @@
 import { stringify } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
 import { nearestName } from '../api/nearest-name.ts'
+import { base64 } from '../core/base64.ts'
 import { compileCluster } from '../core/compile-cluster.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { loadDirectory } from '../io/files-source.ts'
@@ -99,8 +100,4 @@ function credentials(options: KubeconfigOptions): Record<string, string> {
     ...(userKeyFile === undefined ? {} : { 'client-key-data': base64(readTextFile(userKeyFile)) }),
     ...(tokenFile === undefined ? {} : { token: readTextFile(tokenFile).trim() }),
   }
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64')
 }

@@ -6,7 +6,7 @@ import { fieldErrorOf, problemText } from '../api/field-causes.ts'
 import type { FieldProblem } from '../api/field-errors.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { PemChecks } from '../api/ports.ts'
-import { apiVersionOf, type JsonObject, type ResourceKind } from '../api/resource-kind.ts'
+import { apiVersionOf, type JsonObject, nameOf, type ResourceKind } from '../api/resource-kind.ts'
 import { invalid, type Status, statusError } from '../api/status.ts'
 import { sameJson } from '../core/same-json.ts'
 
@@ -110,10 +110,4 @@ function answer(uid: string, warnings: readonly string[], refusal: Status | unde
 /** A warning becomes a header. */
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\s]+/gu, ' ')
-}
-
-function nameOf(object: JsonObject): string {
-  const metadata = object['metadata']
-  const name = isRecord(metadata) ? metadata['name'] : undefined
-  return typeof name === 'string' ? name : ''
 }

@@ -9,10 +9,6 @@ interface ServedMetadata {
   readonly generation?: number
 }
 
-export function nameOf(object: JsonObject): string {
-  return metadataOf(object).name ?? ''
-}
-
 export function uidOf(object: JsonObject): string {
   return metadataOf(object).uid ?? ''
 }

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
 import { canonicalIp } from '../api/ip-address.ts'
+import { base64 } from '../core/base64.ts'
 import { generateTokenKey } from './control-tokens.ts'
 import { createCA, issueCertificate, type KeyPair } from './pki.ts'
 import { makePrivateDirectory, readKeyPair, readTextFile, replaceFile, writeKeyPair } from './pki-files.ts'
@@ -34,8 +35,8 @@ export interface ControlUser {
   readonly days?: number
 }
 
-export const CONTROL_PORT = 9443
-export const ADMIN_GROUP = 'portcullis:admins'
+const CONTROL_PORT = 9443
+const ADMIN_GROUP = 'portcullis:admins'
 const ADMIN_USER = 'portcullis-admin'
 const CA_NAME = 'ca'
 const SERVING_NAME = 'tls'
@@ -194,8 +195,4 @@ function mayWrite(file: string, text: string): boolean {
 function checkHost(host: string): void {
   if (canonicalIp(host) !== undefined || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(host)) return
   throw new UserError(`not a host name or address: ${host}`, 'name the control plane as clients reach it')
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64')
 }

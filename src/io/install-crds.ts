@@ -6,7 +6,7 @@ import { UserError } from '../api/field-errors.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { Logger } from '../api/ports.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import { type JsonObject, nameOf, type ResourceKind } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 
 export interface InstallCrdsOptions {
@@ -208,8 +208,4 @@ function versionsOf(crd: JsonObject): readonly JsonObject[] {
 
 function schemaOf(version: JsonObject): unknown {
   return isRecord(version['schema']) ? version['schema']['openAPIV3Schema'] : undefined
-}
-
-function nameOf({ metadata }: JsonObject): string {
-  return isRecord(metadata) ? String(metadata['name']) : ''
 }

@@ -4,9 +4,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { UserError } from '../api/field-errors.ts'
 import type { Following, ObjectClient } from '../api/object-client.ts'
-import { isRecord } from '../api/object-shape.ts'
 import type { Logger, PemChecks, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
+import { nameOf } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
 import { ClusterObjects } from './objects-source-clusters.ts'
@@ -212,8 +211,4 @@ class ObjectsSource implements ResourceSource {
     }
     if (before.length > 0 && now.length === 0) this.#log.info('the configuration has no problems any more', { cluster })
   }
-}
-
-function nameOf({ metadata }: JsonObject): string {
-  return isRecord(metadata) ? String(metadata['name'] ?? '') : ''
 }

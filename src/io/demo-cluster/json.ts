@@ -44,14 +44,3 @@ export function objectAt(value: unknown, path: string): Json {
   const found = valueAt(value, path)
   return isJson(found) ? found : {}
 }
-
-/** Deep equality by value; the order of keys does not count. */
-export function sameJson(a: unknown, b: unknown): boolean {
-  return canonical(a) === canonical(b)
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, one: unknown) =>
-    isJson(one) ? Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1))) : one,
-  )
-}

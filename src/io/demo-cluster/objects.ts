@@ -2,9 +2,10 @@
 // (apiserver/pkg/registry/rest, generic/registry/store.go).
 
 import { randomInt, randomUUID } from 'node:crypto'
+import { sameJson } from '../../core/same-json.ts'
 import { alreadyExists, badRequest, conflict, invalid, notFound } from './api-error.ts'
 import { type Answer, type Call, type ClusterState, jsonAnswer, jsonBody, queryOf, wantsTable } from './call.ts'
-import { type DemoObject, isJson, type Json, sameJson, textAt, valueAt } from './json.ts'
+import { type DemoObject, isJson, type Json, textAt, valueAt } from './json.ts'
 import { groupVersionOf, KINDS, RESOURCES, type Resource } from './resources.ts'
 import { parseSelectors } from './selectors.ts'
 import { tableOf } from './tables.ts'

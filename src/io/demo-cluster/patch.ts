@@ -1,8 +1,9 @@
 // DEMO ONLY. The patch types: RFC 7386 merge patch, RFC 6902 JSON patch, and as much of the strategic merge patch as
 // kubectl apply, edit, set and label send for the demo's kinds.
 
+import { sameJson } from '../../core/same-json.ts'
 import { badRequest } from './api-error.ts'
-import { isJson, type Json, sameJson } from './json.ts'
+import { isJson, type Json } from './json.ts'
 
 /** RFC 7386. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
