@@ -572,6 +572,7 @@ function randomObjects(stubs: readonly StubUpstream[], random: Random): Upstream
       healthCheck: { intervalSeconds: oneOf([1, 5]) },
       degrade: oneOf([{}, { mode: 'Off' as const }, { mode: 'Freeze' as const, shadow: true }]),
       flowControl: { flowControlSchemas: [limit] },
+      ...(random() < 0.5 && { podProtection: { shadow: random() < 0.5, timeoutSeconds: oneOf([1, 10]) } }),
       dispatchPolicies: [
         { ...ALLOW_ALL, flowControlSchemaName: 'wide', strategy: oneOf(['RoundRobin', 'Random', 'LeastRequest']) },
         ...(random() < 0.5 ? [READ_ONLY] : []),

@@ -1,15 +1,18 @@
 // The examples in config/ load as they stand, without an error or a warning, and hold what their comments promise.
 
 import assert from 'node:assert/strict'
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { parse } from 'yaml'
+import { checkPodProtector } from '../src/api/pod-protector-checks.ts'
 import type { Config } from '../src/app/config.ts'
 import { loadConfig } from '../src/app/config.ts'
 import { buildClusterIndex } from '../src/core/cluster-index.ts'
 import { compileCluster } from '../src/core/compile-cluster.ts'
 import { explainRequest } from '../src/core/explain-request.ts'
+import { readProtector } from '../src/core/protection/read-protector.ts'
 import { loadDirectory } from '../src/io/files-source.ts'
 import { nodePemChecks } from '../src/io/pem-checks.ts'
 import { createCA, issueCertificate } from '../src/io/pki.ts'
@@ -40,6 +43,27 @@ test('the UpstreamClusters load without a problem', async () => {
   assert.deepEqual([...clusters.keys()].sort(), ['prod', 'staging'])
 })
 
+test('what they show of podProtection as a comment is valid, too', async () => {
+  for (const name of ['prod', 'staging']) {
+    const file = join(dir, `${name}.yaml`)
+    const text = readFileSync(file, 'utf8')
+    const shown = text.replace(/^ {2}# (podProtection:.*\n(?: {2}# .*\n)*)/m, (block) =>
+      block.replaceAll(/^ {2}# /gm, '  '),
+    )
+    assert.notEqual(shown, text)
+    const folder = join(dir, 'shown')
+    cpSync(join(dir, 'pki'), join(folder, 'pki'), { recursive: true })
+    writeFileSync(join(folder, `${name}.yaml`), shown)
+    const { clusters, problems } = await loadDirectory(folder, nodePemChecks)
+    assert.deepEqual(problems, [])
+    assert.deepEqual(
+      [...clusters.values()].map((one) => compileCluster(one).protection?.cell),
+      [name],
+    )
+    rmSync(folder, { recursive: true })
+  }
+})
+
 test('the two-user example: pod lists are limited for ordinary users, and not for the controller manager', async () => {
   const { clusters } = await loadDirectory(dir, nodePemChecks)
   const index = buildClusterIndex([...clusters.values()].map(compileCluster))
@@ -65,6 +89,14 @@ test('the cluster is found by host name, wildcard, path and as the default', asy
   assert.equal(clusterOf('staging.example.com'), 'staging')
   assert.equal(clusterOf('203.0.113.7', '/clusters/staging/version'), 'staging')
   assert.equal(clusterOf('203.0.113.7'), 'prod')
+})
+
+test('the PodProtector is valid, and is read as it stands', () => {
+  const object = parse(readFileSync(join(EXAMPLES, 'protectors/web.yaml'), 'utf8'))
+  assert.deepEqual(checkPodProtector(object), [])
+  const { protector, faults } = readProtector(object, undefined)
+  assert.deepEqual(faults, [])
+  assert.deepEqual(protector.spec, object.spec)
 })
 
 test('the settings load, and say what serve would do without them', () => {

@@ -143,19 +143,106 @@ test('a strategic merge patch merges containers by name', async () => {
   assert.equal((await ask(`${path}/two`, { method: 'DELETE' })).status, 200)
 })
 
-test('a deployment gets its pods, also after one is deleted', async () => {
-  const pods = async (): Promise<string[]> => {
-    const list = (await ask('/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart')).json()
-    return list.items.map((pod: { metadata: { name: string } }) => pod.metadata.name)
-  }
-  const [first = '', ...others] = await pods()
-  assert.ok(others.length > 0)
-  await ask(`/api/v1/namespaces/shop/pods/${first}`, { method: 'DELETE' })
-  const later = await waitFor('a new pod', async () => {
-    const names = await pods()
-    return names.length === others.length + 1 ? names : undefined
+const CART_PODS = '/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart'
+
+interface Pod {
+  metadata: { name: string; uid: string; resourceVersion: string; deletionTimestamp?: string }
+  status: { conditions: { type: string; status: string; lastTransitionTime: string }[] }
+}
+
+async function cartPods(): Promise<Pod[]> {
+  return (await ask(CART_PODS)).json().items
+}
+
+test('a deleted pod takes its time to end, and its deployment gets another one that is ready after a while', async () => {
+  const before = await cartPods()
+  const [first] = before
+  assert.ok(first !== undefined && before.length > 1)
+  const path = `/api/v1/namespaces/shop/pods/${first.metadata.name}`
+  assert.equal(typeof (await ask(path, { method: 'DELETE' })).json().metadata.deletionTimestamp, 'string')
+  assert.equal(typeof (await ask(path)).json().metadata.deletionTimestamp, 'string')
+  await waitFor('the pod to be gone', async () => (await ask(path)).status === 404)
+  const known = new Set(before.map(({ metadata }) => metadata.uid))
+  const added = await waitFor('a new pod that is ready', async () => {
+    const pods = await cartPods()
+    const ready = pods.filter(({ status }) => isReady(status.conditions)).length
+    return ready === before.length ? pods.find(({ metadata }) => !known.has(metadata.uid)) : undefined
   })
-  assert.equal(later.includes(first), false)
+  const readySince = (pod: Pod): number =>
+    Date.parse(pod.status.conditions.find(({ type }) => type === 'Ready')?.lastTransitionTime ?? '')
+  assert.ok(readySince(added) > readySince(first))
+})
+
+function isReady(conditions: Pod['status']['conditions'] = []): boolean {
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+}
+
+test('deletions with preconditions, as dry runs, and of collections', async () => {
+  const [one, two] = await cartPods()
+  assert.ok(one !== undefined && two !== undefined)
+  const { name, uid, resourceVersion } = one.metadata
+  const path = `/api/v1/namespaces/shop/pods/${name}`
+  const remove = (body: object, of = path): Promise<KubeResponse> => ask(of, { method: 'DELETE', body })
+  const wrong = await remove({ preconditions: { uid: two.metadata.uid } })
+  assert.equal(wrong.status, 409)
+  assert.match(wrong.json().message, /the UID in the precondition .* deleted and then recreated/)
+  assert.equal((await remove({ preconditions: { uid, resourceVersion: '1' } })).status, 409)
+  assert.equal((await remove({ dryRun: ['All'] })).status, 200)
+  assert.equal((await ask(path)).json().metadata.deletionTimestamp, undefined)
+  const collection = `/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3D${name}`
+  assert.equal((await remove({ preconditions: { uid: two.metadata.uid } }, collection)).status, 409)
+  const removed = await remove({ preconditions: { uid, resourceVersion }, gracePeriodSeconds: 0 }, collection)
+  assert.deepEqual(
+    removed.json().items.map((pod: Pod) => pod.metadata.name),
+    [name],
+  )
+  assert.equal((await ask(path)).status, 404)
+})
+
+test('an eviction deletes, by the options that it carries', async () => {
+  const [one] = (await cartPods()).filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+  const { name = '', uid } = one?.metadata ?? {}
+  const path = `/api/v1/namespaces/shop/pods/${name}`
+  const evict = (deleteOptions: object, of = name): Promise<KubeResponse> => {
+    const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: of, namespace: 'shop' }, deleteOptions }
+    return ask(`${path}/eviction`, { method: 'POST', body, user: { token: 'alice-token' } })
+  }
+  assert.equal((await evict({}, 'other')).status, 400)
+  assert.equal((await evict({ preconditions: { uid: 'other' } })).status, 409)
+  assert.equal((await evict({ dryRun: ['All'] })).status, 201)
+  assert.equal((await ask(path)).json().metadata.deletionTimestamp, undefined)
+  const evicted = await evict({ preconditions: { uid }, gracePeriodSeconds: 0 })
+  assert.deepEqual([evicted.status, evicted.json().status], [201, 'Success'])
+  assert.equal((await ask(path)).status, 404)
+  const { resources } = (await ask('/api/v1')).json()
+  assert.deepEqual(
+    resources.filter((one: { name: string }) => one.name === 'pods/eviction').map((one: object) => ({ ...one })),
+    [
+      {
+        name: 'pods/eviction',
+        singularName: '',
+        namespaced: true,
+        group: 'policy',
+        version: 'v1',
+        kind: 'Eviction',
+        verbs: ['create'],
+      },
+    ],
+  )
+})
+
+test('what pod protection needs of the gateway’s user, and nothing more', async () => {
+  const pods = '/api/v1/pods'
+  assert.match((await ask(`${pods}?limit=1`, { user: gateway })).json().metadata.resourceVersion, /^[0-9]+$/)
+  const event = (user: Credentials): Promise<KubeResponse> => {
+    const involvedObject = { kind: 'Pod', name: 'x', namespace: 'kube-system' }
+    const body = { metadata: { generateName: 'x.' }, involvedObject, reason: 'PodDeletionRefused', message: 'x' }
+    return ask('/api/v1/namespaces/kube-system/events', { method: 'POST', body, user })
+  }
+  assert.equal((await event(gateway)).status, 201)
+  assert.equal((await event({ token: 'alice-token' })).status, 403)
+  const pod = '/api/v1/namespaces/shop/pods/any'
+  assert.equal((await ask(pod, { method: 'DELETE', user: gateway })).status, 403)
 })
 
 test('a watch shows what exists, then what changes, relative to its selector', async () => {

@@ -1,6 +1,8 @@
 // `portcullis demo --real`: the demo on two real clusters that the test harness builds and starts.
 // Arguments: the addresses of the gateway, of the admin listener and of the gateway's API server; the directory.
 
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import process from 'node:process'
 import type { DemoBackend, StartBackends } from '../src/app/demo-clusters.ts'
 import { runDemo } from '../src/app/demo-command.ts'
@@ -8,15 +10,23 @@ import { DEMO_TOKENS } from '../src/app/demo-traffic.ts'
 import type { KeyPair } from '../src/io/pki.ts'
 import { startCluster } from './harness/cluster.ts'
 
+/** What the gateway's own user needs where pods are protected. */
+const PROTECTION_RBAC = join(import.meta.dirname, '../deploy/rbac/protection-worker.yaml')
+
 const startRealClusters: StartBackends = async (clientCA) => {
   process.stderr.write(
     'starting two real clusters; the first time ever, their programs are built, which takes minutes\n',
   )
-  const prod = await startRealCluster('prod', 2, clientCA)
-  return [prod, await startRealCluster('staging', 2, clientCA)]
+  const prod = await startRealCluster('prod', { nodes: 2, replicas: 8 }, clientCA)
+  return [prod, await startRealCluster('staging', { nodes: 2, replicas: 4 }, clientCA)]
 }
 
-async function startRealCluster(name: string, nodes: number, clientCA: KeyPair): Promise<DemoBackend> {
+/** `replicas`: of the deployment web, which runs in both. */
+async function startRealCluster(
+  name: string,
+  { nodes, replicas }: { readonly nodes: number; readonly replicas: number },
+  clientCA: KeyPair,
+): Promise<DemoBackend> {
   const cluster = await startCluster({
     name,
     apiservers: 2,
@@ -28,7 +38,8 @@ async function startRealCluster(name: string, nodes: number, clientCA: KeyPair):
     clientCA,
     tokens: Object.entries(DEMO_TOKENS).map(([user, token]) => ({ token, user, uid: `uid-of-${user}` })),
   })
-  await cluster.apply(MANIFESTS)
+  await cluster.apply(MANIFESTS + deployment('web', replicas))
+  await cluster.apply(readFileSync(PROTECTION_RBAC, 'utf8'))
   return {
     name,
     endpoints: cluster.apiservers.map(({ url }) => url),
@@ -36,6 +47,7 @@ async function startRealCluster(name: string, nodes: number, clientCA: KeyPair):
     gateway: cluster.gatewayUser.cert,
     // kwok renews the leases, past the gateway.
     nodes: [],
+    spareNode: 'node-0',
     stop: () => cluster.stop(),
   }
 }
@@ -50,7 +62,7 @@ apiVersion: v1
 kind: ConfigMap
 metadata: { name: features, namespace: shop }
 data: { checkout: v3 }
-${['cart', 'checkout', 'web'].map(deployment).join('')}---
+${deployment('cart', 4)}${deployment('checkout', 4)}---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: { name: demo-view }
@@ -66,13 +78,13 @@ subjects:
   - { apiGroup: rbac.authorization.k8s.io, kind: User, name: alice }
 `
 
-function deployment(name: string): string {
+function deployment(name: string, replicas: number): string {
   return `---
 apiVersion: apps/v1
 kind: Deployment
 metadata: { name: ${name}, namespace: shop }
 spec:
-  replicas: 4
+  replicas: ${replicas}
   selector: { matchLabels: { app: ${name} } }
   template:
     metadata: { labels: { app: ${name} } }

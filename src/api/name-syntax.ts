@@ -12,6 +12,11 @@ export function isDnsName(name: string): boolean {
   return name.split('.').every((label) => label.length <= MAX_DNS_LABEL && DNS_LABEL.test(label))
 }
 
+/** A DNS-1123 label, as a namespace is one. */
+export function isDnsLabel(text: string): boolean {
+  return text.length <= MAX_DNS_LABEL && DNS_LABEL.test(text)
+}
+
 /** As Kubernetes checks names of objects: labels may be longer than DNS allows. */
 export function isObjectName(name: string): boolean {
   return name.length <= MAX_DNS_NAME && name.split('.').every((label) => DNS_LABEL.test(label))

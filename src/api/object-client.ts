@@ -30,6 +30,22 @@ export interface FollowEvents {
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void
   /** Whether what was heard so far is the current state. `message` says what is wrong, '' when nothing is. */
   onState(current: boolean, message: string): void
+  /**
+   * Everything up to this resourceVersion has been told: after each list, each event, and each bookmark, which comes without
+   * an event. Never without something that the server said.
+   */
+  onVersion?(resourceVersion: string): void
+}
+
+/** What a follower wants to hear of. */
+export interface FollowChoice {
+  /** As `?labelSelector=`. Default: everything. An object that no longer matches is DELETED. */
+  readonly labelSelector?: string
+  /**
+   * Called for each object as it comes, before others are read; the follower is told what it returns. For whoever keeps
+   * little of large objects.
+   */
+  readonly transform?: (object: JsonObject) => JsonObject
 }
 
 export interface Following {
@@ -47,5 +63,7 @@ export interface ObjectClient {
   patch(kind: ResourceKind, at: ObjectName, type: PatchType, body: unknown, options: PatchOptions): Promise<JsonObject>
   delete(kind: ResourceKind, at: ObjectName): Promise<void>
   /** List and watch without end: resumes, relists after 410, and survives a server that is away for hours. */
-  follow(kind: ResourceKind, namespace: string, events: FollowEvents): Following
+  follow(kind: ResourceKind, namespace: string, events: FollowEvents, choice?: FollowChoice): Following
+  /** The newest resourceVersion of all objects of a kind: whatever was committed before the call is not newer. */
+  currentVersion?(kind: ResourceKind): Promise<string>
 }

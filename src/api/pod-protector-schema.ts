@@ -1,13 +1,12 @@
 // The schema of PodProtector: Podseidon's own (chart/crds of kubewharf/podseidon), every field described.
 
-import { type JsonSchema, kubeObject, list, MAX_INT32, map, object, text, time, wholeNumber } from './json-schema.ts'
+import { flag, type JsonSchema, kubeObject, list, MAX_INT32, object, text, time, wholeNumber } from './json-schema.ts'
+import { labelSelector } from './label-selector-schema.ts'
 import {
   type AdmissionBucket,
   type AdmissionHistoryConfig,
   type Aggregation,
   type CellStatus,
-  type LabelSelector,
-  type LabelSelectorRequirement,
   POD_PROTECTOR_API_VERSION,
   POD_PROTECTOR_KIND,
   type PodProtectorSpec,
@@ -20,29 +19,6 @@ function count(description: string): JsonSchema {
   return { ...wholeNumber(description), minimum: 0, maximum: MAX_INT32 }
 }
 
-function labelSelector(description: string): JsonSchema {
-  const requirement = object<LabelSelectorRequirement>(
-    'A requirement of a label.',
-    {
-      key: text('The label.'),
-      operator: text('How the label relates to values: In, NotIn, Exists or DoesNotExist.'),
-      values: {
-        ...list('Values for In and NotIn, at least one; none for Exists and DoesNotExist.', text('A value.')),
-        'x-kubernetes-list-type': 'atomic',
-      },
-    },
-    ['key', 'operator'],
-  )
-  const selector = object<LabelSelector>(description, {
-    matchLabels: map('Labels with the value that each has to have. All have to match.', text('The value.')),
-    matchExpressions: {
-      ...list('Requirements of labels. All have to match.', requirement),
-      'x-kubernetes-list-type': 'atomic',
-    },
-  })
-  return { ...selector, 'x-kubernetes-map-type': 'atomic' }
-}
-
 const spec = object<PodProtectorSpec>(
   'How many pods have to stay, and which.',
   {
@@ -52,7 +28,7 @@ const spec = object<PodProtectorSpec>(
     aggregationSelector: labelSelector('The pods that are counted: at least those of selector. Default: selector.'),
     admissionHistoryConfig: object<AdmissionHistoryConfig>('Overrides settings of the gateway for this object.', {
       maxConcurrentLag: wholeNumber('Deletions that may be let through before they are seen to happen. 0 = no limit.'),
-      compactThreshold: wholeNumber('How many single deletions are remembered before old ones are joined.'),
+      compactThreshold: wholeNumber('How many single deletions are remembered before old ones are joined; at least 1.'),
       aggregationRateMillis: wholeNumber('Milliseconds from an event of a pod until it is counted.'),
     }),
   },
@@ -68,6 +44,7 @@ const aggregation = object<Aggregation>(
     scheduledReplicas: wholeNumber('Pods that have a node.'),
     runningReplicas: wholeNumber('Pods in phase Running.'),
     lastEventTime: time('Of the last event that has been counted.'),
+    resourceVersion: text('Of the cell when its pods were counted.'),
   },
   ['totalReplicas', 'availableReplicas'],
 )
@@ -79,7 +56,9 @@ const bucket = object<AdmissionBucket>(
     podName: text('The pod, where it is only one. Not always kept.'),
     podUID: text('The uid of the pod, where it is only one.'),
     endTime: time('When the last one was let through, of several.'),
-    counter: wholeNumber('How many they are. Default 1.'),
+    counter: wholeNumber('By how much fewer pods will be available than were counted. Default 1.'),
+    resourceVersion: text('Of the pod as it was admitted; of several, the greatest.'),
+    podUIDs: list('Of several that were joined, which.', text('The uid of a pod.')),
   },
   ['startTime'],
 )
@@ -92,6 +71,7 @@ const cell = object<CellStatus>(
     admissionHistory: object<{ buckets?: readonly AdmissionBucket[] }>('Deletions let through and not yet counted.', {
       buckets: list('By time.', bucket),
     }),
+    stale: flag('Nothing was heard of the cell for so long that its pods do not count any more.'),
   },
   ['cellID'],
 )

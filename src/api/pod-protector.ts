@@ -58,6 +58,8 @@ export interface CellStatus {
   readonly cellID: string
   readonly aggregation?: Aggregation
   readonly admissionHistory?: { readonly buckets?: readonly AdmissionBucket[] }
+  /** Added: nothing was heard of the cell for so long that its pods do not count any more. */
+  readonly stale?: boolean
 }
 
 /** Counts of pods in a cell as the aggregator saw them. */
@@ -69,6 +71,8 @@ export interface Aggregation {
   readonly runningReplicas?: number
   /** RFC 3339 with microseconds: of the last event that went in. */
   readonly lastEventTime?: string
+  /** Added: of the cell when its pods were counted. */
+  readonly resourceVersion?: string
 }
 
 /** One deletion that was let through (podUID), or several that were joined (endTime and counter). */
@@ -77,8 +81,15 @@ export interface AdmissionBucket {
   readonly podName?: string
   readonly podUID?: string
   readonly endTime?: string
-  /** Default 1. */
+  /**
+   * By how much fewer pods will be available than were counted. Default 1; 0 = the pod is not counted as available, and
+   * must not become so.
+   */
   readonly counter?: number
+  /** Added: resourceVersion of the pod as it was admitted; of several, the greatest. A snapshot as new that lacks the pod tells that it is gone. */
+  readonly resourceVersion?: string
+  /** Added: of several that were joined, which; the rest of `counter` is not known by name. */
+  readonly podUIDs?: readonly string[]
 }
 
 export interface StatusSummary {

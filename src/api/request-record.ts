@@ -62,6 +62,10 @@ export interface RequestRecord {
   message: string
   /** What would have refused, were it not in shadow mode: `filter/name`. */
   shadow: readonly string[]
+  /** What pod protection said to a deletion or an eviction (ProtectionStatus); '' = it was not asked. */
+  protection: string
+  /** Audit annotations beside those of every request; undefined = none. */
+  auditAnnotations: Readonly<Record<string, string>> | undefined
   requestBytes: number
   responseBytes: number
   /** From start to the response head; -1 = none. */
@@ -123,6 +127,8 @@ export function createRecord(): RequestRecord {
     refusalRule: '',
     message: '',
     shadow: NONE,
+    protection: '',
+    auditAnnotations: undefined,
     requestBytes: 0,
     responseBytes: 0,
     ttfbMs: -1,

@@ -19,6 +19,10 @@ export const SIZES = {
   revoked: 10_000,
   userName: 1024,
   sha256: 64,
+  objectName: 253,
+  namespace: 63,
+  namespaces: 1024,
+  annotation: 317,
 } as const
 
 /** Of a text with a size, and of base64: absent and empty are the same. */
@@ -163,6 +167,27 @@ export const REVOCATION_RULES: readonly CelRule[] = [
 
 export const SHA256_RULES: readonly CelRule[] = [
   rule("self.matches('^[0-9a-f]{64}$')", 'is no SHA-256; write 64 lower-case hex digits, no colons'),
+]
+
+const OBJECT_NAME = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')"
+const OBJECT_NAME_FIX = 'use lower-case letters, digits, - and ., beginning and ending with a letter or digit'
+
+export const CELL_RULES: readonly CelRule[] = [rule(OBJECT_NAME, `is no name of a cell; ${OBJECT_NAME_FIX}`)]
+export const OBJECT_NAME_RULES: readonly CelRule[] = [rule(OBJECT_NAME, `is no name of a pod; ${OBJECT_NAME_FIX}`)]
+
+export const NAMESPACE_RULES: readonly CelRule[] = [
+  rule(
+    "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+    'is no namespace; write one as Kubernetes has it: at most 63 lower-case letters, digits and -; no patterns',
+  ),
+]
+
+export const AGGREGATION_RULES: readonly CelRule[] = [
+  rule(
+    `!(has(self.syncTime) && self.syncTime == 'Annotation') || ${has('syncTimeAnnotation')}`,
+    'is required beside syncTime Annotation; name the annotation of pods that holds a time',
+    '.syncTimeAnnotation',
+  ),
 ]
 
 const HTTPS = "self.servers.exists(s, s.endpoint.startsWith('https://'))"

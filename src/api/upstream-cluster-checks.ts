@@ -2,6 +2,7 @@
 // What KubeGateway accepts is accepted, but for mistakes that can only do harm; test/data/upstreamcluster-objects.json is
 // the table.
 
+import { checkPodProtection } from './cluster-protection-checks.ts'
 import { checkClientConfig, checkSecureServing } from './credential-checks.ts'
 import { parseFeatureGates } from './feature-gates.ts'
 import { type FieldProblem, ProblemList, shown, withoutPassword } from './field-errors.ts'
@@ -131,6 +132,7 @@ function checkSpec(
     if (audience === '') out.error(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
   }
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
+  if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
 }
 
 /** @returns whether a server is asked over TLS */

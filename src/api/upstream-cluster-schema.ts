@@ -1,6 +1,7 @@
 // The one JSON Schema of UpstreamCluster's spec: shape, types, ranges and a description of every field. ajv checks objects
 // against it, the CRD in deploy/crds/ carries it. What a schema cannot say is in upstream-cluster-checks.ts.
 
+import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
 import { atMost, checked, flag, integer, type JsonSchema, list, object, oneOf, text, time } from './json-schema.ts'
 import type {
   AccessControl,
@@ -161,6 +162,7 @@ const spec: JsonSchema = object<UpstreamClusterSpec>(
     accessControl,
     degrade,
     authentication,
+    podProtection: POD_PROTECTION_SCHEMA,
   },
   ['servers', 'dispatchPolicies'],
 )

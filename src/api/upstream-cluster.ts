@@ -2,6 +2,7 @@
 // KubeGateway's manifests apply unchanged; fields marked "added" are Portcullis'.
 // Byte fields (`...Data`, `bearerToken`) hold base64, as []byte does in Kubernetes JSON.
 
+import type { PodProtection } from './cluster-protection.ts'
 import type { KubeObject } from './meta.ts'
 
 export const UPSTREAM_CLUSTER_API_VERSION = 'proxy.kubegateway.io/v1alpha1'
@@ -44,6 +45,8 @@ export interface UpstreamClusterSpec {
   readonly degrade?: Degrade
   /** Added: how tokens are verified. */
   readonly authentication?: Authentication
+  /** Added: whether deletions of pods are judged by PodProtectors. Default: they are not. */
+  readonly podProtection?: PodProtection
 }
 
 export interface UpstreamServer {

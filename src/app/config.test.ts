@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { availableParallelism, hostname } from 'node:os'
 import { test } from 'node:test'
+import { DEFAULT_PROTECTION_SETTINGS } from '../core/protection/protection-settings.ts'
 import { type Config, ConfigError, loadConfig, SETTINGS } from './config.ts'
 
 type Env = Record<string, string | undefined>
@@ -68,6 +69,15 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     maxConcurrentStreams: 250,
     headerTimeoutMs: 10_000,
     threads: availableParallelism(),
+    protection: {
+      settings: DEFAULT_PROTECTION_SETTINGS,
+      kubeconfig: '',
+      context: '',
+      listen: undefined,
+      generatorConfigFile: '',
+      workloadsKubeconfig: '',
+      workloadsContext: '',
+    },
     warnings: [],
   })
 })
@@ -263,4 +273,83 @@ test('the table names each setting once, everywhere alike', () => {
     if (setting.defaultText !== '') assert.ok('value' in setting.parse(setting.defaultText), setting.name)
   }
   assert.equal(new Set(SETTINGS.map((setting) => setting.flag)).size, SETTINGS.length)
+})
+
+test('pod protection: what is given is taken', () => {
+  const { protection } = load({
+    protectionKubeconfig: 'core',
+    protectionContext: 'c',
+    protectionListen: '0.0.0.0:9444',
+    protectionGeneratorConfig: 'generator.yaml',
+    protectionWorkloadsKubeconfig: 'workloads',
+    protectionWorkloadsContext: 'w',
+    protectionMaxConcurrentLag: '5',
+    protectionCompactThreshold: '1',
+    protectionAggregationRate: '500ms',
+    protectionStaleAfter: '30s',
+    protectionReservationTimeout: '2m',
+    protectionClockSkew: '0s',
+    protectionBatchInterval: '0s',
+  })
+  assert.deepEqual(protection, {
+    kubeconfig: 'core',
+    context: 'c',
+    listen: '0.0.0.0:9444',
+    generatorConfigFile: 'generator.yaml',
+    workloadsKubeconfig: 'workloads',
+    workloadsContext: 'w',
+    settings: {
+      ...DEFAULT_PROTECTION_SETTINGS,
+      maxConcurrentLag: 5,
+      compactThreshold: 1,
+      aggregationRateMs: 500,
+      staleAfterMs: 30_000,
+      reservationTimeoutMs: 120_000,
+      clockSkewMs: 0,
+      batchIntervalMs: 0,
+    },
+  })
+})
+
+test('pod protection: mistakes', () => {
+  const mistakes: [Record<string, unknown>, string][] = [
+    [{ protectionContext: 'c' }, '--protection-context: stands without --protection-kubeconfig'],
+    [
+      { protectionGeneratorConfig: 'g', protectionWorkloadsContext: 'c' },
+      '--protection-workloads-context: stands without --protection-workloads-kubeconfig',
+    ],
+    [
+      { protectionWorkloadsKubeconfig: 'w' },
+      '--protection-workloads-kubeconfig: stands without --protection-generator-config',
+    ],
+    [
+      { configDir: 'd', protectionListen: 'h:1' },
+      '--protection-listen: needs PodProtectors, and with --source files no API server holds them',
+    ],
+    [
+      { configDir: 'd', protectionGeneratorConfig: 'g' },
+      '--protection-generator-config: needs PodProtectors, and with --source files no API server holds them',
+    ],
+    [{ protectionListen: '0.0.0.0:8443' }, '--protection-listen: 0.0.0.0:8443 is also in --listen as 0.0.0.0:8443'],
+    [{ protectionListen: '0.0.0.0:9443' }, '--protection-listen: 0.0.0.0:9443 is also --control-listen'],
+    [{ protectionListen: '0.0.0.0:9090' }, '--protection-listen: 0.0.0.0:9090 is also --admin-listen'],
+    [{ protectionListen: '8444' }, '--protection-listen: "8444" has no port'],
+    [{ protectionStaleAfter: '29s' }, '--protection-stale-after: "29s" is not from 30s to 24h'],
+    [{ protectionCompactThreshold: '0' }, '--protection-compact-threshold: "0" is not from 1 to 5000'],
+    [{ protectionReservationTimeout: '0s' }, '--protection-reservation-timeout: "0s" is not from 1s to 1h'],
+  ]
+  for (const [flags, problem] of mistakes) assert.deepEqual(problemsOf(flags), [problem])
+  const files = { configDir: 'd', protectionListen: 'h:1', protectionKubeconfig: 'core' }
+  assert.deepEqual(problemsOf(files), [])
+  assert.throws(() => load({ protectionStaleAfter: '1s' }), /0s switches it off/)
+})
+
+test('pod protection: doubtful times warn', () => {
+  assert.deepEqual(load({ protectionStaleAfter: '0' }).warnings, [])
+  assert.deepEqual(load({ protectionStaleAfter: '30s', protectionAggregationRate: '10s' }).warnings, [])
+  for (const more of [{ protectionAggregationRate: '10001ms' }, { protectionClockSkew: '11s' }]) {
+    const { warnings } = load({ protectionStaleAfter: '30s', ...more })
+    assert.match(warnings.join(), /^--protection-stale-after: is less than three times/)
+  }
+  assert.match(load({ protectionReservationTimeout: '30s' }).warnings.join(), /is less than kube-apiserver's own 1m/)
 })

@@ -2,8 +2,10 @@
 // precedence. All mistakes are reported at once, each with where it stands, the value and the fix.
 
 import { availableParallelism, hostname } from 'node:os'
-import { formatListenAddress, type ListenAddress, parseListenAddress } from '../core/listen-address.ts'
+import { type ListenAddress, parseListenAddress } from '../core/listen-address.ts'
 import { LOG_LEVELS, type LogLevel } from '../io/log.ts'
+import { checkListeners, type Listeners } from './listen-checks.ts'
+import { checkProtection, PROTECTION_TABLE, type ProtectionConfig, readProtection } from './protection-config.ts'
 import {
   bytesBetween,
   durationBetween,
@@ -17,9 +19,8 @@ import {
   parseSwitch,
   parseText,
   parseTexts,
-  type ValueParser,
 } from './setting-values.ts'
-import { type ConfigProblem, type Setting, type SettingsInput, SettingsReader } from './settings-reader.ts'
+import { type ConfigProblem, type Setting, type SettingsInput, SettingsReader, setting } from './settings-reader.ts'
 
 /** What `serve` runs with. Frozen. */
 export interface Config {
@@ -62,6 +63,7 @@ export interface Config {
   readonly headerTimeoutMs: number
   /** Gateway threads. */
   readonly threads: number
+  readonly protection: ProtectionConfig
   /** What is doubtful but does not stop the gateway; one line each. */
   readonly warnings: readonly string[]
 }
@@ -77,19 +79,6 @@ export class ConfigError extends Error {
     this.name = 'ConfigError'
     this.problems = problems
   }
-}
-
-function setting<T>(
-  name: string,
-  argument: string,
-  defaultText: string,
-  parse: ValueParser<T>,
-  help: string,
-  repeatable = false,
-): Setting<T> {
-  const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  const env = `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}`
-  return { name, flag: `--${words}`, argument, env, repeatable, defaultText, help, parse }
 }
 
 const HOUR = 3_600_000
@@ -249,6 +238,7 @@ const TABLE = {
     integerBetween(1, MOST_THREADS),
     'threads that serve requests; default: one for each processor',
   ),
+  ...PROTECTION_TABLE,
 }
 
 /** Every setting, in the order of help and documentation. */
@@ -295,6 +285,7 @@ export function loadConfig(input: SettingsInput): Config {
     maxConcurrentStreams: reader.take(TABLE.maxConcurrentStreams, 0),
     headerTimeoutMs: reader.take(TABLE.headerTimeout, 0),
     threads: reader.take(TABLE.threads, availableParallelism()),
+    protection: readProtection(reader),
   }
   checkTogether(values, reader)
   if (reader.problems.length > 0) throw new ConfigError(reader.problems)
@@ -324,26 +315,24 @@ function checkTogether(config: Omit<Config, 'warnings'>, reader: SettingsReader)
     const given = config.tlsCertFile === '' ? TABLE.tlsPrivateKeyFile : TABLE.tlsCertFile
     problem(given, `stands without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
   }
-  const admin = parseListenAddress(config.adminListen)
-  const control = config.controlListen
-  const ports = new Set<string>()
-  for (const address of config.listen) {
-    const text = formatListenAddress(address)
-    if (address.port !== 0 && ports.has(text)) problem(TABLE.listen, `${text} is given twice`, 'remove one')
-    ports.add(text)
-    if (source !== 'files' && overlap(address, control)) {
-      const shown = formatListenAddress(control)
-      problem(TABLE.controlListen, `${shown} is also in --listen as ${text}`, 'give it a port of its own')
-    }
-    if ('error' in admin || !overlap(address, admin)) continue
-    problem(TABLE.adminListen, `${config.adminListen} is also in --listen as ${text}`, 'give it a port of its own')
+  checkProtection(config.protection, source === 'files', reader)
+  checkListeners(listenersOf(config), reader)
+}
+
+function listenersOf({ source, listen, controlListen, adminListen, protection }: Omit<Config, 'warnings'>): Listeners {
+  return {
+    listen: { setting: TABLE.listen, addresses: listen },
+    admin: { setting: TABLE.adminListen, address: readAddress(adminListen) },
+    others: [
+      ...(source === 'files' ? [] : [{ setting: TABLE.controlListen, address: controlListen }]),
+      { setting: TABLE.protectionListen, address: readAddress(protection.listen ?? '') },
+    ],
   }
-  if (!('error' in admin) && !isLoopback(admin.host)) {
-    reader.warnings.push(
-      `${reader.where(TABLE.adminListen)}: ${config.adminListen} is not a loopback address; ` +
-        'whoever reaches it reads metrics and configuration without a credential',
-    )
-  }
+}
+
+function readAddress(text: string): ListenAddress | undefined {
+  const address = parseListenAddress(text)
+  return 'error' in address ? undefined : address
 }
 
 function isWrong(reader: SettingsReader, setting: Setting): boolean {
@@ -352,16 +341,4 @@ function isWrong(reader: SettingsReader, setting: Setting): boolean {
 
 function namesOf(setting: Setting): string {
   return `${setting.flag}, ${setting.env} or ${setting.name} in the configuration file`
-}
-
-function overlap(a: ListenAddress, b: ListenAddress): boolean {
-  return a.port !== 0 && a.port === b.port && (a.host === b.host || isWildcard(a.host) || isWildcard(b.host))
-}
-
-function isWildcard(host: string): boolean {
-  return host === '0.0.0.0' || host === '::'
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }

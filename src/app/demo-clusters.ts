@@ -18,6 +18,8 @@ export interface DemoBackend {
   readonly gateway: KeyPair
   /** Nodes whose leases the demo is to renew. */
   readonly nodes: readonly string[]
+  /** A node that the guide drains. */
+  readonly spareNode: string
   stop(): Promise<void>
 }
 
@@ -28,7 +30,7 @@ export type StartBackends = (clientCA: KeyPair) => Promise<readonly DemoBackend[
 export async function startInProcessClusters(): Promise<readonly DemoBackend[]> {
   return [
     await startInProcessCluster('prod', { nodes: 5, scale: 1 }),
-    await startInProcessCluster('staging', { nodes: 3, scale: 0.3 }),
+    await startInProcessCluster('staging', { nodes: 3, scale: 0.5 }),
   ]
 }
 
@@ -51,7 +53,9 @@ async function startInProcessCluster(name: string, size: { nodes: number; scale:
     tokens: demoUsers(name, size.nodes),
     size,
   })
-  return { name, endpoints: cluster.urls, ca: ca.certPem, gateway, nodes: cluster.nodes, stop: () => cluster.stop() }
+  const { urls: endpoints, nodes } = cluster
+  const spareNode = nodes[0] ?? ''
+  return { name, endpoints, ca: ca.certPem, gateway, nodes, spareNode, stop: () => cluster.stop() }
 }
 
 function demoUsers(cluster: string, nodes: number): ReadonlyMap<string, UserInfo> {

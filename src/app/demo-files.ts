@@ -1,10 +1,11 @@
-// The files of the demo: its directory, the objects (the examples in config/clusters/, and the Secrets that they refer to),
-// the PKI, and a kubeconfig.
+// The files of the demo: its directory, the objects (the examples in config/, and the Secrets that they refer to), the PKI,
+// and a kubeconfig.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
+import type { ObjectName } from '../api/object-client.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { base64 } from '../core/base64.ts'
 import { createCA, issueCertificate, type KeyPair } from '../io/pki.ts'
@@ -21,7 +22,10 @@ export interface DemoPki {
 
 /** Of the Secrets. */
 const NAMESPACE = 'default'
-const EXAMPLES = join(import.meta.dirname, '../../config/clusters')
+/** The example in config/protectors: of the pods of one service, in all clusters. */
+export const PROTECTOR: ObjectName = { namespace: 'shop', name: 'web' }
+const PROTECTOR_FILE = 'web.yaml'
+const EXAMPLES = join(import.meta.dirname, '../../config')
 /** Marks a directory as the demo's: only such a one is emptied. */
 const MARKER = '.portcullis-demo'
 
@@ -49,7 +53,7 @@ export function createDemoPki(): DemoPki {
   return { ca, serving, admin }
 }
 
-/** What is created in the gateway's API server, Secrets first; the same stands in `dir`/objects, to be read and applied again. */
+/** What is created in the gateway's API server, in this order; the same stands in `dir`, to be read and applied again. */
 export function writeObjects(dir: string, pki: DemoPki, backends: readonly DemoBackend[]): readonly JsonObject[] {
   const pkiDir = join(dir, 'pki')
   const objectsDir = join(dir, 'objects')
@@ -70,17 +74,34 @@ export function writeObjects(dir: string, pki: DemoPki, backends: readonly DemoB
     writeFileSync(join(objectsDir, `${backend.name}.yaml`), text)
     return parse(text) as JsonObject
   })
-  return [...secrets, ...clusters]
+  return [...secrets, ...clusters, ...writeProtector(dir)]
+}
+
+/** Not among the objects that `check` and `explain` read. */
+function writeProtector(dir: string): readonly JsonObject[] {
+  const text = readFileSync(join(EXAMPLES, 'protectors', PROTECTOR_FILE), 'utf8')
+  mkdirSync(join(dir, 'protectors'))
+  writeFileSync(join(dir, 'protectors', PROTECTOR_FILE), text)
+  const { namespace, name } = PROTECTOR
+  const protector = parse(text) as JsonObject
+  return [
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    { ...protector, metadata: { namespace, name } },
+  ]
 }
 
 function secret(name: string, stringData: Readonly<Record<string, string>>): JsonObject {
   return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: NAMESPACE }, stringData }
 }
 
-/** Text, so that the comments stay: whoever tries the demo is to read it. Files that it refers to become Secrets. */
+/**
+ * Text, so that the comments stay: whoever tries the demo is to read it. Files that it refers to become Secrets, and pods are
+ * protected: the demo has an API server for PodProtectors.
+ */
 function exampleFor({ name, endpoints }: DemoBackend): string {
-  let text = readFileSync(join(EXAMPLES, `${name}.yaml`), 'utf8').replace(/^#.*\n/gm, '')
+  let text = readFileSync(join(EXAMPLES, 'clusters', `${name}.yaml`), 'utf8').replace(/^#.*\n/gm, '')
   text = text.replaceAll(/\{ file: pki\/([a-z-]+)\.(crt|key) \}/g, `{ namespace: ${NAMESPACE}, name: $1, key: tls.$2 }`)
+  text = text.replace(/^ {2}# podProtection:.*\n(?: {2}# {3}.*\n)*/m, (block) => block.replaceAll(/^ {2}# /gm, '  '))
   endpoints.forEach((endpoint, i) => {
     text = text.replaceAll(`https://apiserver-${i + 1}.${name}.example.com:6443`, endpoint)
   })

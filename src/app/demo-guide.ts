@@ -1,6 +1,7 @@
 // What `portcullis demo` prints: what is running, and lines to copy and paste.
 
 import type { DemoBackend } from './demo-clusters.ts'
+import { type ProtectedService, protectionGuide } from './demo-guide-protection.ts'
 import { DEMO_TOKENS } from './demo-traffic.ts'
 
 export interface GuideFacts {
@@ -10,9 +11,10 @@ export interface GuideFacts {
   readonly origin: string
   readonly adminPort: number
   readonly backends: readonly DemoBackend[]
+  readonly service: ProtectedService
 }
 
-export function demoGuide({ dir, kubeconfig, origin, adminPort, backends }: GuideFacts): string {
+export function demoGuide({ dir, kubeconfig, origin, adminPort, backends, service }: GuideFacts): string {
   const ca = `${dir}/pki/ca.crt`
   const prod = `${origin}/clusters/prod`
   const admin = `http://127.0.0.1:${adminPort}`
@@ -44,12 +46,13 @@ Heartbeats first${beating}, all else stays refused; then reads; then everything,
   ${degrade("--mode ReadOnly --reason 'incident 4711: reads are safe'")}
   kubectl --context portcullis patch uc prod --type merge -p '{"spec":{"degrade":{"mode":"Off"}}}'
 
+${protectionGuide(service, backends, admin)}
 Look around, through the gateway (alice has a token, admin a client certificate):
   kubectl get pods
   kubectl --context staging-alice get deployments
   kubectl --context prod-admin get nodes -o wide
   kubectl auth whoami
-  kubectl scale deployment web --replicas 12
+  kubectl scale deployment cart --replicas 12
   kubectl get pods --watch
   kubectl --context default-alice get pods         its server is just ${origin}
 Without kubectl:

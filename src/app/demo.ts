@@ -3,18 +3,28 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
+import type { Aggregation, PodProtector } from '../api/pod-protector.ts'
 import type { Logger } from '../api/ports.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
-import { SCHEME, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
+import { POD_PROTECTORS, SCHEME, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
 import { type LineWriter, openLineWriter } from '../io/line-writer.ts'
 import { createLogger } from '../io/log.ts'
 import { type Config, loadConfig } from './config.ts'
 import { type DemoBackend, type StartBackends, startInProcessClusters } from './demo-clusters.ts'
-import { type ControlAccess, createDemoPki, prepareDirectory, writeDemoKubeconfig, writeObjects } from './demo-files.ts'
+import {
+  type ControlAccess,
+  createDemoPki,
+  PROTECTOR,
+  prepareDirectory,
+  writeDemoKubeconfig,
+  writeObjects,
+} from './demo-files.ts'
 import { demoGuide } from './demo-guide.ts'
+import type { ProtectedService } from './demo-guide-protection.ts'
 import { startTraffic, type Traffic } from './demo-traffic.ts'
 import { type RunningGateway, startGateway } from './lifecycle.ts'
 
@@ -41,6 +51,10 @@ export interface RunningDemo {
   stop(): Promise<void>
 }
 
+/** Real pods may have to become ready first. */
+const COUNTED_WITHIN_MS = 60_000
+const COUNTED_LOOK_MS = 50
+
 /** @throws {UserError} with one clear line, such as for a port in use */
 export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
   const dir = options.dir ?? join('.portcullis', 'demo')
@@ -54,16 +68,17 @@ export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
   let gateway: RunningGateway | undefined
   try {
     const objects = writeObjects(dir, pki, backends)
+    const names = backends.map(({ name }) => name)
     gateway = await startGateway(config, logs.given)
     await createObjects(gateway, objects)
+    const service = await protectedService(gateway, names)
     const host = config.listen[0]?.host ?? '127.0.0.1'
     const port = gateway.ports[0] ?? 0
     const origin = `https://${formatListenAddress({ host: host === '0.0.0.0' ? '127.0.0.1' : host, port })}`
-    const names = backends.map(({ name }) => name)
     const kubeconfig = writeDemoKubeconfig(dir, origin, pki, names, controlAccess(gateway))
     const traffic = startTraffic({ origin, ca: pki.ca.certPem, clusters: backends })
     const { adminPort } = gateway
-    options.out(demoGuide({ dir, kubeconfig: resolve(kubeconfig), origin, adminPort, backends }))
+    options.out(demoGuide({ dir, kubeconfig: resolve(kubeconfig), origin, adminPort, backends, service }))
     const running = gateway
     return {
       dir,
@@ -94,6 +109,24 @@ async function createObjects(gateway: RunningGateway, objects: readonly JsonObje
   }
   const clusters = objects.filter(({ kind }) => kind === UPSTREAM_CLUSTERS.kind).length
   await gateway.inForce(clusters)
+}
+
+/** Once its pods are known in all clusters, and count: what is printed of them is to be so. */
+async function protectedService({ objects }: RunningGateway, cells: readonly string[]): Promise<ProtectedService> {
+  const deadlineMs = performance.now() + COUNTED_WITHIN_MS
+  for (;;) {
+    const { spec, status } = (await objects?.get(POD_PROTECTORS, PROTECTOR)) as unknown as PodProtector
+    const counted = (status?.cells ?? []).filter(({ cellID, aggregation }) => {
+      return cells.includes(cellID) && aggregation !== undefined && isComplete(aggregation)
+    })
+    const available = status?.summary.estimatedAvailableReplicas ?? 0
+    if (counted.length === cells.length || performance.now() > deadlineMs) return { ...spec, available }
+    await sleep(COUNTED_LOOK_MS)
+  }
+}
+
+function isComplete({ totalReplicas, availableReplicas }: Aggregation): boolean {
+  return totalReplicas > 0 && availableReplicas === totalReplicas
 }
 
 /** The gateway's own API server, as the administrator's kubeconfig that it wrote has it. */

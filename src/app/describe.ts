@@ -6,7 +6,7 @@ import type { ThreadReport } from './thread-messages.ts'
 import type { Parts } from './wire.ts'
 
 /** A thread that does not answer within a second shows as such. */
-export async function describeState(parts: Parts, draining: boolean): Promise<object> {
+export async function describeState(parts: Parts, protection: object | null, draining: boolean): Promise<object> {
   const { clusters, pool, upstreams, limits } = parts
   const { problems, appliedAtMs } = parts.config()
   const reports = await pool.reports()
@@ -29,6 +29,7 @@ export async function describeState(parts: Parts, draining: boolean): Promise<ob
     })),
     problems,
     globalLimits: limits?.status() ?? null,
+    protection,
     connections: reports.flatMap((report, thread) => (report?.upstreams ?? []).map((one) => ({ thread, ...one }))),
     probeConnections: [...upstreams.describe()],
     clusters: [...clusters.values()].map((live) => describeCluster(live, parts)),

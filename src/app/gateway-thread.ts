@@ -1,5 +1,6 @@
 // A gateway thread: its own listeners on the ports of all, TLS contexts, clusters, connections to upstream, reviewers and
-// metrics, and the request path. It follows the main thread's messages; a request waits for none.
+// metrics, and the request path. It follows the main thread's messages; of the requests, only deletions of protected pods wait
+// for any.
 
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../api/ports.ts'
@@ -23,6 +24,7 @@ import type { Config } from './config.ts'
 import { drainThread } from './thread-drain.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './thread-messages.ts'
 import { ThreadOutbox } from './thread-outbox.ts'
+import { ThreadProtection } from './thread-protection.ts'
 
 /** How often the thread reports unasked; less often when that takes long, because there are thousands of clusters. */
 const REPORT_MS = 5_000
@@ -34,6 +36,7 @@ export class GatewayThread {
   readonly #post: (message: FromThread) => void
   readonly #outbox: ThreadOutbox
   readonly #metrics = new MetricsRecorder()
+  readonly #protection: ThreadProtection
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
   readonly #follower: SnapshotFollower
@@ -45,6 +48,7 @@ export class GatewayThread {
     this.#data = data
     this.#post = post
     this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
+    this.#protection = new ThreadProtection(post)
     this.#contexts = new TlsContexts(data.serving)
     this.#gateway = this.#createGateway(systemClock)
     const { clusters, upstreams, running, clock, random } = this.#gateway
@@ -72,6 +76,12 @@ export class GatewayThread {
         return
       case 'report':
         this.#post({ type: 'report', id: message.id, report: this.#report() })
+        return
+      case 'protected-namespaces':
+        this.#protection.cover(message.namespaces)
+        return
+      case 'verdicts':
+        this.#protection.settle(message.id, message.verdicts)
         return
       case 'drain':
         void this.#drain()
@@ -120,6 +130,7 @@ export class GatewayThread {
     clearTimeout(this.#reporting)
     for (const listener of this.#listeners) listener.close()
     this.#gateway.upstreams.destroy()
+    this.#protection.end()
     this.#outbox.flush()
     this.#post({ type: 'report', id: 0, report: this.#report() })
     this.#post({ type: 'ended' })
@@ -168,6 +179,7 @@ export class GatewayThread {
       access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
         metrics.accessReviewed(cluster, verdict === 'unavailable' ? 'error' : verdict),
       ),
+      protection: this.#protection,
       events: this.#observers(),
       random: Math.random,
       uuid: randomUUID,

@@ -8,6 +8,7 @@ import { startAdminServer } from '../admin/server.ts'
 import { UserError } from '../api/field-errors.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Logger, ResourceSource } from '../api/ports.ts'
+import type { ProtectionGate } from '../api/protection.ts'
 import { requireFreePort } from '../io/free-port.ts'
 import type { PlainServer } from '../io/http-plain.ts'
 import { type LineWriter, openLineWriter } from '../io/line-writer.ts'
@@ -18,6 +19,7 @@ import type { ServingPair } from '../io/tls-contexts.ts'
 import type { Config } from './config.ts'
 import { describeState } from './describe.ts'
 import { createObjectPlane, type ObjectPlane } from './object-plane.ts'
+import { Protection, type ProtectionParts } from './protection.ts'
 import { type Statuses, startStatuses } from './statuses.ts'
 import { type Parts, wire } from './wire.ts'
 
@@ -26,6 +28,8 @@ export interface RunningGateway {
   readonly adminPort: number
   /** Of the embedded API server, or of the webhook; 0 = there is none. */
   readonly controlPort: number
+  /** Of the protection webhook; 0 = it is not open. */
+  readonly webhookPort: number
   /** Credentials of the first administrator of the embedded API server; '' = there is none. */
   readonly adminKubeconfig: string
   /** What statuses are written by; undefined where objects are files. */
@@ -60,8 +64,13 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
   const plane = given.source === undefined ? createObjectPlane(config, log) : givenPlane(given.source)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   const audit = config.auditLogPath === '' ? undefined : openAuditLog(config.auditLogPath)
-  const parts = wire(config, serving, { log, access, audit }, plane.source, given.inline ?? false)
-  const life = new Lifecycle(config, parts, plane, log, [access, audit])
+  let protection: Protection | undefined
+  const judge = (): ProtectionGate | undefined => protection?.gate
+  const parts = wire(config, serving, { log, access, audit }, plane.source, given.inline ?? false, judge)
+  const { clusters, clock, pool } = parts
+  const onNamespaces: ProtectionParts['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
+  protection = new Protection({ config, client: plane.client, clusters, clock, log, onNamespaces })
+  const life = new Lifecycle(config, parts, plane, protection, log, [access, audit])
   try {
     await life.start()
   } catch (error) {
@@ -91,6 +100,7 @@ class Lifecycle implements RunningGateway {
   readonly #config: Config
   readonly #parts: Parts
   readonly #plane: ObjectPlane
+  readonly #protection: Protection
   #statuses: Statuses | undefined
   readonly #log: Logger
   readonly #writers: readonly (LineWriter | undefined)[]
@@ -100,17 +110,20 @@ class Lifecycle implements RunningGateway {
   #ports: readonly number[] = []
   #admin: PlainServer | undefined
   #stopping: Promise<void> | undefined
+  #leave: () => void = () => undefined
 
   constructor(
     config: Config,
     parts: Parts,
     plane: ObjectPlane,
+    protection: Protection,
     log: Logger,
     writers: readonly (LineWriter | undefined)[],
   ) {
     this.#config = config
     this.#parts = parts
     this.#plane = plane
+    this.#protection = protection
     this.#log = log
     this.#writers = writers
   }
@@ -121,6 +134,10 @@ class Lifecycle implements RunningGateway {
 
   get controlPort(): number {
     return this.#plane.port
+  }
+
+  get webhookPort(): number {
+    return this.#protection.port
   }
 
   get adminKubeconfig(): string {
@@ -140,11 +157,11 @@ class Lifecycle implements RunningGateway {
     const { source, probes, apply, metrics, pool } = this.#parts
     this.#admin = await startAdminServer({
       listen: this.#config.adminListen,
-      metrics,
+      metrics: { contentType: metrics.contentType, text: () => this.#metricsText() },
       state: {
         live: () => [],
         ready: () => this.#checks(),
-        describe: () => describeState(this.#parts, this.#draining),
+        describe: () => describeState(this.#parts, this.#protection.describe(), this.#draining),
       },
     })
     // Threads share ports; a port that somebody else shares would be none of ours.
@@ -153,12 +170,18 @@ class Lifecycle implements RunningGateway {
     await this.#plane.start()
     await source.start(apply)
     this.#synced = true
-    await Promise.all([probes.firstRound(), pool.online()])
+    this.#leave = this.#parts.onApplied(() => this.#protection.update())
+    await this.#protection.start()
+    await Promise.all([probes.firstRound(), pool.online(), this.#protection.known()])
     await pool.applied()
     this.#probed = true
     this.#ports = await pool.listen(this.#config.listen)
     this.#state = 'ready'
     this.#statuses = startStatuses(this.#config, this.#parts, this.#plane.client, this.#log)
+  }
+
+  async #metricsText(): Promise<string> {
+    return `${await this.#parts.metrics.text()}${await this.#protection.metrics.text()}`
   }
 
   get #draining(): boolean {
@@ -210,6 +233,8 @@ class Lifecycle implements RunningGateway {
     const { probes, source, pool, upstreams, limits } = this.#parts
     probes.stop()
     await this.#statuses?.stop()
+    this.#leave()
+    await this.#protection.stop()
     await source.stop()
     await limits?.stop()
     await this.#plane.stop()
@@ -225,6 +250,8 @@ class Lifecycle implements RunningGateway {
   async abandon(): Promise<void> {
     const { probes, source, pool, upstreams, limits } = this.#parts
     probes.stop()
+    this.#leave()
+    await this.#protection.stop().catch(() => undefined)
     await source.stop().catch(() => undefined)
     await limits?.stop()
     await this.#plane.stop().catch(() => undefined)

@@ -21,6 +21,20 @@ export interface Setting<T = unknown> {
   readonly parse: ValueParser<T>
 }
 
+/** A row, with the flag and the variable that its name makes. */
+export function setting<T>(
+  name: string,
+  argument: string,
+  defaultText: string,
+  parse: ValueParser<T>,
+  help: string,
+  repeatable = false,
+): Setting<T> {
+  const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  const env = `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}`
+  return { name, flag: `--${words}`, argument, env, repeatable, defaultText, help, parse }
+}
+
 export interface SettingsInput {
   /** Commander's options: camelCase names; undefined = not given. Names that are no settings are ignored. */
   readonly flags: Readonly<Record<string, unknown>>

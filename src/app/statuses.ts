@@ -47,10 +47,10 @@ export function startStatuses(
     log,
     ...(parts.limits !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),
   })
-  parts.onApplied((generations, changed) => controller.applied(generations, pool.seats.length, changed))
+  const leave = parts.onApplied((generations, changed) => controller.applied(generations, pool.seats.length, changed))
   return {
     async stop() {
-      parts.onApplied(() => undefined)
+      leave()
       await controller.stop()
       await lease.stop()
     },

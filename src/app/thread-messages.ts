@@ -1,6 +1,8 @@
 // What the main thread and the gateway threads say to each other. Everything is plain data that can be cloned, apart
-// from memory that stays shared. Nothing here is part of a request: a thread serves with what it has.
+// from memory that stays shared. No request waits for the main thread but a deletion of a pod that may be protected: a
+// thread serves with what it has.
 
+import type { ProtectionRequest, ProtectionVerdict, Reservation } from '../api/protection.ts'
 import type { ListenAddress } from '../core/listen-address.ts'
 import type { MetricsSnapshot } from '../io/metrics-recorder.ts'
 import type { ServingPair } from '../io/tls-contexts.ts'
@@ -29,6 +31,10 @@ export type ToThread =
   | { readonly type: 'listen'; readonly addresses: readonly ListenAddress[] }
   /** Answered by `report`. */
   | { readonly type: 'report'; readonly id: number }
+  /** In which namespaces pods may have a protector; undefined = in any. */
+  | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
+  /** The answer to `protect`, one for each request. */
+  | { readonly type: 'verdicts'; readonly id: number; readonly verdicts: readonly ProtectionVerdict[] }
   /** No new connections, running requests finish, watches end spread over the drain time. Answered by `drained`. */
   | { readonly type: 'drain' }
   /** Ends all requests and connections now. */
@@ -47,6 +53,10 @@ export type FromThread =
   /** Unasked too, every few seconds, so that little is lost with a thread; `id` is 0 then. */
   | { readonly type: 'report'; readonly id: number; readonly report: ThreadReport }
   | { readonly type: 'lines'; readonly lines: ThreadLines }
+  /** Deletions to be judged together. Answered by `verdicts`. */
+  | { readonly type: 'protect'; readonly id: number; readonly requests: readonly ProtectionRequest[] }
+  /** Deletions that upstream has refused, or that were not sent. */
+  | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
   | { readonly type: 'drained' }
   | { readonly type: 'ended' }
 

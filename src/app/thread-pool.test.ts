@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it, mock, type TestContext } from 'node:test'
+import type { ProtectionGate, ProtectionRequest, ProtectionVerdict, Reservation } from '../api/protection.ts'
 import { compileCluster } from '../core/compile-cluster.ts'
 import { createMetrics } from '../io/metrics.ts'
 import { MetricsRecorder } from '../io/metrics-recorder.ts'
@@ -56,7 +57,7 @@ function emptyReport() {
   return { metrics: new MetricsRecorder().snapshot(), running: 3, clients: 0, tokensRemembered: 0, upstreams: [] }
 }
 
-function setUp(threads = 2) {
+function setUp(threads = 2, protection?: ProtectionGate) {
   const fakes: FakeThread[] = []
   const logged: { message: string; fields: Record<string, unknown> }[] = []
   const written: string[] = []
@@ -98,6 +99,7 @@ function setUp(threads = 2) {
     log: { debug: logAs, info: logAs, warn: logAs, error: logAs },
     access: writer,
     audit: undefined,
+    protection: () => protection,
     onBroken: (cluster, endpoint) => void broken.push(`${cluster} ${endpoint}`),
   })
   const put = (revision: string): void => {
@@ -117,8 +119,8 @@ function setUp(threads = 2) {
 
 type Scene = ReturnType<typeof setUp>
 
-async function started(threads = 2): Promise<Scene> {
-  const scene = setUp(threads)
+async function started(threads = 2, protection?: ProtectionGate): Promise<Scene> {
+  const scene = setUp(threads, protection)
   scene.pool.start()
   for (const fake of scene.fakes) fake.say({ type: 'online' })
   await scene.pool.online()
@@ -300,5 +302,74 @@ describe('lines', () => {
     const [{ log }] = messages as [{ log: { message: string; fields: Record<string, unknown> }[] }]
     assert.equal(log[0]?.message, 'odd')
     assert.ok(log[0]?.fields['error'] instanceof Error)
+  })
+})
+
+describe('pod protection for the threads', () => {
+  const requests = [{ cell: 'one' } as ProtectionRequest]
+  const reservation: Reservation = { cell: 'one', uid: 'u', holds: [] }
+  const verdicts = [{ status: 'AdmittedAll', admitted: true, reservation } as unknown as ProtectionVerdict]
+
+  /** A ledger that answers when it is told to. */
+  function heldGate() {
+    const answers: (() => void)[] = []
+    const released: Reservation[] = []
+    const gate: ProtectionGate = {
+      covers: () => true,
+      review: () => new Promise((resolve) => answers.push(() => resolve(verdicts))),
+      release: (reservations) => void released.push(...reservations),
+    }
+    return { gate, answers, released }
+  }
+
+  it('passes questions on, and answers back to who asked', async () => {
+    const { gate, answers, released } = heldGate()
+    const { fake } = await started(2, gate)
+    fake(1).say({ type: 'protect', id: 7, requests })
+    answers[0]?.()
+    await Promise.resolve()
+    await Promise.resolve()
+    assert.deepEqual(fake(1).heard.at(-1), { type: 'verdicts', id: 7, verdicts })
+    assert.ok(!fake(0).types().includes('verdicts'))
+    fake(1).say({ type: 'release', reservations: [reservation] })
+    assert.deepEqual(released, [reservation])
+  })
+
+  it('without a ledger the answer is an error', async () => {
+    const { fake } = await started(1)
+    fake(0).say({ type: 'protect', id: 1, requests })
+    await Promise.resolve()
+    await Promise.resolve()
+    const last = fake(0).heard.at(-1)
+    assert.ok(last?.type === 'verdicts')
+    assert.deepEqual([last.id, last.verdicts[0]?.status, last.verdicts.length], [1, 'Error', 1])
+    fake(0).say({ type: 'release', reservations: [reservation] })
+  })
+
+  it('gives back what was reserved for a thread that is dead by then', async () => {
+    const { gate, answers, released } = heldGate()
+    const { fake } = await started(1, gate)
+    fake(0).say({ type: 'protect', id: 1, requests })
+    fake(0).crash()
+    fake(1).say({ type: 'online' })
+    answers[0]?.()
+    await Promise.resolve()
+    await Promise.resolve()
+    assert.ok(!fake(1).types().includes('verdicts'))
+    assert.deepEqual(released, [reservation])
+  })
+
+  it('tells all threads where pods are protected, and those that start later', async () => {
+    const { pool, fake } = await started(2)
+    const told = (n: number): unknown[] =>
+      fake(n).heard.flatMap((message) => (message.type === 'protected-namespaces' ? [message.namespaces] : []))
+    assert.deepEqual(told(0), [])
+    pool.protectedNamespaces(new Set(['a', 'b']))
+    assert.deepEqual([told(0), told(1)], [[['a', 'b']], [['a', 'b']]])
+    fake(1).crash()
+    fake(2).say({ type: 'online' })
+    assert.deepEqual(told(2), [['a', 'b']])
+    pool.protectedNamespaces(undefined)
+    assert.deepEqual(told(2), [['a', 'b'], undefined])
   })
 })

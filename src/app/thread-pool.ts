@@ -3,8 +3,10 @@
 
 import { UserError } from '../api/field-errors.ts'
 import type { Clock, Logger } from '../api/ports.ts'
+import type { ProtectionGate, ProtectionRequest } from '../api/protection.ts'
 import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
 import { restartDelayMs } from '../core/restart-delay.ts'
+import { NO_GATE } from '../gateway/protect-verdict.ts'
 import { cannotListen } from '../io/free-port.ts'
 import type { LineWriter } from '../io/line-writer.ts'
 import type { GatewayMetrics } from '../io/metrics.ts'
@@ -24,6 +26,8 @@ export interface PoolParts {
   readonly log: Logger
   readonly access: LineWriter | undefined
   readonly audit: LineWriter | undefined
+  /** Who judges deletions for the threads; undefined, or absent = nobody. */
+  readonly protection?: () => ProtectionGate | undefined
   /** A connection of a thread to an endpoint broke. */
   onBroken(cluster: string, endpoint: string): void
 }
@@ -51,6 +55,7 @@ export class ThreadPool implements SeatOwner {
   #addresses: readonly ListenAddress[] = []
   #state: 'starting' | 'running' | 'ending' = 'starting'
   #failure: Error | undefined
+  #protectedNamespaces: readonly string[] | undefined
   readonly #restarts = new Set<NodeJS.Timeout>()
 
   constructor(parts: PoolParts) {
@@ -103,6 +108,18 @@ export class ThreadPool implements SeatOwner {
     this.#settle()
   }
 
+  /** In which namespaces pods may have a protector; undefined = in any, as long as nothing else was said. */
+  protectedNamespaces(namespaces: ReadonlySet<string> | undefined): void {
+    this.#protectedNamespaces = namespaces === undefined ? undefined : [...namespaces]
+    for (const seat of this.seats) {
+      if (seat.state === 'online' || seat.state === 'listening') this.#tellProtected(seat)
+    }
+  }
+
+  #tellProtected(seat: ThreadSeat): void {
+    seat.post({ type: 'protected-namespaces', namespaces: this.#protectedNamespaces })
+  }
+
   /** Resolves when all threads have put in force what was published so far. */
   applied(): Promise<void> {
     const { generation } = this.#parts.clusters
@@ -144,6 +161,7 @@ export class ThreadPool implements SeatOwner {
   heard(seat: ThreadSeat, message: FromThread): void {
     switch (message.type) {
       case 'online':
+        if (this.#protectedNamespaces !== undefined) this.#tellProtected(seat)
         this.#tell(seat, [...this.#parts.clusters.names()], [])
         if (this.#state === 'running') seat.post({ type: 'listen', addresses: this.#addresses })
         break
@@ -156,9 +174,32 @@ export class ThreadPool implements SeatOwner {
       case 'lines':
         this.#write(message.lines)
         break
+      case 'protect':
+        void this.#protect(seat, message.id, message.requests)
+        break
+      case 'release':
+        this.#gate.release(message.reservations)
+        break
       default:
     }
     this.#settle()
+  }
+
+  get #gate(): ProtectionGate {
+    return this.#parts.protection?.() ?? NO_GATE
+  }
+
+  async #protect(seat: ThreadSeat, id: number, requests: readonly ProtectionRequest[]): Promise<void> {
+    const { threadId } = seat
+    const gate = this.#gate
+    const verdicts = await gate.review(requests)
+    if (seat.threadId === threadId && seat.state !== 'gone') {
+      seat.post({ type: 'verdicts', id, verdicts })
+      return
+    }
+    // The thread has died, and the deletions with it: none was sent.
+    const reservations = verdicts.flatMap(({ reservation }) => reservation ?? [])
+    if (reservations.length > 0) gate.release(reservations)
   }
 
   /** What it held is given back; everybody else goes on, and another one takes the place. */

@@ -3,6 +3,7 @@
 
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Clock, Logger, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
+import type { ProtectionGate } from '../api/protection.ts'
 import { type EndpointProbes, startEndpointProbes } from '../controllers/endpoint-probes.ts'
 import { type GlobalLimits, startGlobalLimits } from '../controllers/global-limits.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
@@ -38,8 +39,8 @@ export interface Parts {
   /** What the last change that is in force in all threads brought. */
   config(): { readonly problems: readonly Problem[]; readonly appliedAtMs: number }
   apply: Parameters<ResourceSource['start']>[0]
-  /** Calls `listener` whenever all threads have put a change in force. */
-  onApplied(listener: AppliedListener): void
+  /** Calls `listener` now, and whenever all threads have put a change in force, until what it returns is called. */
+  onApplied(listener: AppliedListener): () => void
 }
 
 /**
@@ -60,13 +61,17 @@ export interface Outputs {
 
 const WORD = 2 ** 32
 
-/** @param inline one gateway thread, inside this one */
+/**
+ * @param inline one gateway thread, inside this one
+ * @param protection who judges deletions of pods, as it is when one is asked for
+ */
 export function wire(
   config: Config,
   serving: ServingPair,
   outputs: Outputs,
   source: ResourceSource,
   inline: boolean,
+  protection: () => ProtectionGate | undefined,
 ): Parts {
   const clock: Clock = systemClock
   const { log, access, audit } = outputs
@@ -83,9 +88,10 @@ export function wire(
   const start: StartThread = inline ? startInlineThread : startWorker
   const onBroken = (cluster: string, endpoint: string): void => probes.hurry(cluster, endpoint)
   const limits = globalLimits(config, clusters, clock, log)
-  const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, clock, log, access, audit, onBroken })
+  const outward = { clock, log, access, audit, onBroken, protection }
+  const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
   const generations = new Map<string, number>()
-  let listener: AppliedListener = () => undefined
+  const listeners = new Set<AppliedListener>()
   const applied: { problems: readonly Problem[]; appliedAtMs: number } = { problems: [], appliedAtMs: 0 }
   const apply = createUpstreamClustersController({
     clusters,
@@ -107,7 +113,7 @@ export function wire(
           applied.appliedAtMs = clock.now()
           countConfig(metrics, clusters, generation, problems, applied.appliedAtMs)
           noteGenerations(generations, source, failed)
-          listener(generations, source.changed)
+          for (const listener of listeners) listener(generations, source.changed)
         })
       },
     },
@@ -124,9 +130,10 @@ export function wire(
     limits,
     config: () => applied,
     apply,
-    onApplied: (next) => {
-      listener = next
+    onApplied: (listener) => {
+      listeners.add(listener)
       listener(generations, undefined)
+      return () => void listeners.delete(listener)
     },
   }
 }

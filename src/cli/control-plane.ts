@@ -16,6 +16,8 @@ export interface ControlPlaneOptions {
   readonly context?: string
   /** Instead of one by kubeconfig: for tests. */
   readonly client?: ObjectClient
+  /** Rights that the command needs, for the message when they are missing. Default: get, list, patch of upstreamclusters. */
+  readonly needs?: string
   readonly out: (text: string) => void
   readonly err: (text: string) => void
 }
@@ -50,23 +52,23 @@ export async function withControlPlane(
     close = () => client.close()
     return await action(client)
   } catch (error) {
-    options.err(`error: ${textOf(error)}\n`)
+    options.err(`error: ${textOf(error, options.needs ?? 'get, list and patch of upstreamclusters')}\n`)
     return 1
   } finally {
     await close()
   }
 }
 
-function textOf(error: unknown): string {
+function textOf(error: unknown, needs: string): string {
   if (error instanceof UserError) return `${error.message}; ${error.fix}`
-  if (error instanceof StatusError) return `the API server refuses: ${error.message}${fixOf(error)}`
+  if (error instanceof StatusError) return `the API server refuses: ${error.message}${fixOf(error, needs)}`
   if (!(error instanceof Error)) return String(error)
   return `the API server gives no answer: ${error.message}; is --kubeconfig the right one, and the server up?`
 }
 
-function fixOf({ code, reason }: StatusError): string {
+function fixOf({ code, reason }: StatusError, needs: string): string {
   if (code === 401) return '; the credential of the kubeconfig is not accepted'
-  if (code === 403) return '; the user of the kubeconfig needs get, list and patch of upstreamclusters'
+  if (code === 403) return `; the user of the kubeconfig needs ${needs}`
   if (code === 404 && reason !== 'NotFound') return '; are the CRDs installed?'
   return ''
 }

@@ -9,6 +9,7 @@ import { explain } from './explain.ts'
 import { importKubeconfig } from './import-kubeconfig.ts'
 import { importKubeGateway } from './import-kubegateway.ts'
 import { kubeconfig } from './kubeconfig.ts'
+import { addProtect } from './protect-program.ts'
 import { revoke } from './revoke.ts'
 
 /** A setting of the gateway as a flag. */
@@ -57,6 +58,7 @@ export async function runProgram(argv: readonly string[], parts: ProgramParts): 
   addInspection(program, parts, done)
   addCredentials(program, parts, done)
   addSwitches(program, parts, done)
+  addProtect(program, { ...parts, done, forControlPlane })
   addImport(program, parts, done)
   addControl(program, parts, done)
   program

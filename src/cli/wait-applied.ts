@@ -7,6 +7,7 @@ import { LEASES, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import type { GatewayStatus, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
 import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../core/cluster-status-gateways.ts'
 import { metadataOf } from './control-plane.ts'
+import { textTable } from './text-table.ts'
 
 export interface WaitParts {
   readonly client: ObjectClient
@@ -114,12 +115,5 @@ function table(cluster: string, { generation, rows }: Look): string {
     const threads = gateway === undefined ? '0' : `${gateway.threadsApplied}/${gateway.threads}`
     lines.push([replica, threads, String(gateway?.observedGeneration ?? 0), gateway?.appliedAt ?? '-', state])
   }
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...lines.map((line) => (line[column] ?? '').length)))
-  const text = lines.map((line) =>
-    line
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
-  return `${cluster}, generation ${generation}:\n${text.map((line) => `  ${line}\n`).join('')}`
+  return `${cluster}, generation ${generation}:\n${textTable(lines, '  ')}`
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
+import type { StoreEvent } from '../api/object-store.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { createInProcessClient } from './in-process-client.ts'
 import type { Registry } from './registry.ts'
@@ -29,4 +30,51 @@ test('objects that cannot be read are said to be so, and asked for again', async
   } finally {
     mock.timers.reset()
   }
+})
+
+test('a follower of some labels hears what comes among them and leaves them, and of every version', async () => {
+  const object = (name: string, app: string, version: number) => ({
+    metadata: { name, labels: { app }, resourceVersion: String(version) },
+  })
+  let tell: (event: StoreEvent) => void = () => undefined
+  const registry = {
+    store: {
+      watch(_resource: string, _namespace: string, after: number, onEvent: typeof tell) {
+        assert.equal(after, 7)
+        tell = onEvent
+        return () => undefined
+      },
+    },
+    list: () => ({ items: [object('a', 'web', 3)], metadata: { resourceVersion: '7' } }),
+  }
+  const heard: string[] = []
+  const following = createInProcessClient(registry as unknown as Registry).follow(
+    UPSTREAM_CLUSTERS,
+    '',
+    {
+      onReplace: (objects) => void heard.push(`all ${objects.map(({ name }) => name)}`),
+      onChange: (type, { name }) => void heard.push(`${type} ${name}`),
+      onVersion: (version) => void heard.push(version),
+      onState: () => undefined,
+    },
+    {
+      labelSelector: 'app in (web, site)',
+      transform: ({ metadata }) => ({ name: (metadata as { name: string }).name }),
+    },
+  )
+  await Promise.resolve()
+  const event = (type: StoreEvent['type'], after: object, before?: object): void => {
+    tell({ type, object: after, previous: before } as StoreEvent)
+  }
+  event('ADDED', object('b', 'other', 8))
+  event('MODIFIED', object('b', 'site', 9), object('b', 'other', 8))
+  event('MODIFIED', object('b', 'web', 10), object('b', 'site', 9))
+  event('MODIFIED', object('a', 'other', 11), object('a', 'web', 3))
+  event('DELETED', object('a', 'other', 12), object('a', 'other', 11))
+  event('DELETED', object('b', 'web', 13), object('b', 'web', 10))
+  const changes = ['8', 'ADDED b', '9', 'MODIFIED b', '10', 'DELETED a', '11', '12', 'DELETED b', '13']
+  assert.deepEqual(heard, ['all a', '7', ...changes])
+  await following.stop()
+  event('ADDED', object('c', 'web', 14))
+  assert.equal(heard.length, 2 + changes.length)
 })

@@ -2,6 +2,7 @@
 // gateway itself, who may do everything.
 
 import type {
+  FollowChoice,
   FollowEvents,
   Following,
   ObjectClient,
@@ -10,10 +11,11 @@ import type {
   PatchOptions,
   PatchType,
 } from '../api/object-client.ts'
+import type { StoreEvent } from '../api/object-store.ts'
 import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
 import { DELETE_NOW } from './deletion-options.ts'
-import { parseLabelSelector } from './list-label-selector.ts'
+import { type LabelSelector, labelsMatch, parseLabelSelector } from './list-label-selector.ts'
 import { EVERYTHING } from './list-options.ts'
 import { metaText } from './object-metadata.ts'
 import type { Registry } from './registry.ts'
@@ -72,18 +74,29 @@ class InProcessClient implements ObjectClient {
     this.#registry.delete(kind, at, DELETE_NOW)
   }
 
-  follow(kind: ResourceKind, namespace: string, events: FollowEvents): Following {
+  async currentVersion(): Promise<string> {
+    return String(this.#registry.store.revision)
+  }
+
+  follow(kind: ResourceKind, namespace: string, events: FollowEvents, choice: FollowChoice = {}): Following {
+    const { labelSelector = '', transform = asItIs } = choice
+    const labels = readSelector(labelSelector)
     let stop: (() => void) | undefined
     let stopped = false
     let retry: NodeJS.Timeout | undefined
     const begin = (): void => {
       const { store } = this.#registry
-      const { items, metadata } = this.#registry.list(kind, namespace, EVERYTHING)
-      events.onReplace(items)
+      const { items, metadata } = this.#registry.list(kind, namespace, { ...EVERYTHING, labels })
+      const version = String(metadata['resourceVersion'])
+      events.onReplace(items.map((item) => transform(item)))
+      if (!stopped) events.onVersion?.(version)
       if (!stopped) events.onState(true, '')
       if (stopped) return
-      stop = store.watch(resourceName(kind), namespace, Number(metadata['resourceVersion']), ({ type, object }) => {
-        if (!stopped) events.onChange(type, object)
+      stop = store.watch(resourceName(kind), namespace, Number(version), (event) => {
+        if (stopped) return
+        const seen = seenAs(labels, event)
+        if (seen !== undefined) events.onChange(seen, transform(event.object))
+        if (!stopped) events.onVersion?.(metaText(event.object, 'resourceVersion'))
       })
     }
     // A disk that fails must not end the process, of which this is only one part.
@@ -107,6 +120,18 @@ class InProcessClient implements ObjectClient {
       },
     }
   }
+}
+
+/** What an event is to a follower who sees only some labels; undefined = nothing. */
+function seenAs(labels: LabelSelector, { type, object, previous }: StoreEvent): StoreEvent['type'] | undefined {
+  if (labels.length === 0) return type
+  const before = previous !== undefined && labelsMatch(labels, previous)
+  if (type === 'DELETED' || !labelsMatch(labels, object)) return before ? 'DELETED' : undefined
+  return before ? 'MODIFIED' : 'ADDED'
+}
+
+function asItIs(object: JsonObject): JsonObject {
+  return object
 }
 
 /** As if it had been sent: the caller's values may change later, and members that are undefined are none. */

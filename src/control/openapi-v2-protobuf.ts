@@ -2,7 +2,7 @@
 // (openapiv2/OpenAPIv2.proto), the only form in which kubectl reads it. What a document of ours never has is left out.
 
 import type { JsonObject } from '../api/resource-kind.ts'
-import { ProtobufWriter } from './protobuf-writer.ts'
+import { ProtobufWriter } from '../core/protobuf-writer.ts'
 
 /** How the value of one JSON key becomes a field of the message. */
 interface Field {

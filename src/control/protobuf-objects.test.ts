@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StatusError } from '../api/status.ts'
+import { ProtobufWriter } from '../core/protobuf-writer.ts'
 import { decodeProtobuf } from './protobuf-objects.ts'
-import { ProtobufWriter } from './protobuf-writer.ts'
 
 test('kubectl auth whoami, auth can-i, create secret and create namespace', () => {
   const decode = (text: string): unknown => decodeProtobuf(Buffer.from(text, 'base64'))

@@ -4,8 +4,8 @@
 
 import type { JsonObject } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
+import { ProtobufReader } from '../core/protobuf-reader.ts'
 import { type FieldType, type MessageField, type MessageType, messageType } from './protobuf-kinds.ts'
-import { ProtobufReader } from './protobuf-reader.ts'
 
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf'
 

@@ -66,6 +66,7 @@ test('the smallest object gets every documented default', () => {
     access: undefined,
     degrade: { mode: 'Off', reason: '', expiresAtMs: 0, expiresAt: '', exempt: [], shadow: false },
     authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true, revoked: undefined },
+    protection: undefined,
     closeWhenIdle: false,
   })
   const [{ rules, ...policy } = { rules: [] }] = policies
@@ -278,4 +279,61 @@ test('no text in a field makes it throw', () => {
       assert.equal(cluster.degrade.mode, 'Freeze')
     }),
   )
+})
+
+test('podProtection: defaults, and everything written', () => {
+  assert.equal(compile({}).protection, undefined)
+  assert.deepEqual(
+    compile({ podProtection: { objectSelector: {}, aggregation: { syncTimeAnnotation: 'a' } } }).protection,
+    {
+      cell: 'prod',
+      shadow: false,
+      failurePolicy: 'Fail',
+      timeoutMs: 10_000,
+      excludedNamespaces: new Set(),
+      objectSelector: undefined,
+      aggregation: {
+        enabled: true,
+        syncTime: 'ResourceVersion',
+        syncTimeAnnotation: '',
+        podSelector: undefined,
+        updateTrigger: undefined,
+      },
+    },
+  )
+  const selector = { matchLabels: { app: 'web' } }
+  const written = compile({
+    podProtection: {
+      cell: 'a',
+      shadow: true,
+      failurePolicy: 'Ignore',
+      timeoutSeconds: 3,
+      excludedNamespaces: ['kube-system'],
+      objectSelector: selector,
+      aggregation: {
+        syncTime: 'Annotation',
+        syncTimeAnnotation: 'example.com/time',
+        podLabelSelector: selector,
+        updateTrigger: { namespace: 'default' },
+      },
+    },
+  }).protection
+  assert.deepEqual(written, {
+    cell: 'a',
+    shadow: true,
+    failurePolicy: 'Ignore',
+    timeoutMs: 3_000,
+    excludedNamespaces: new Set(['kube-system']),
+    objectSelector: selector,
+    aggregation: {
+      enabled: true,
+      syncTime: 'Annotation',
+      syncTimeAnnotation: 'example.com/time',
+      podSelector: selector,
+      updateTrigger: { namespace: 'default', name: 'portcullis-update-trigger', intervalMs: 1_000 },
+    },
+  })
+  assert.deepEqual(structuredClone(written), written, 'it crosses threads')
+  const off = compile({ podProtection: { aggregation: { disabled: true, updateTrigger: { namespace: 'a' } } } })
+  assert.deepEqual([off.protection?.aggregation.enabled, off.protection?.aggregation.updateTrigger], [false, undefined])
 })

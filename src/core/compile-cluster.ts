@@ -4,6 +4,7 @@ import { parseFeatureGates } from '../api/feature-gates.ts'
 import type { ResolvedCluster } from '../api/ports.ts'
 import type { DispatchPolicy } from '../api/upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster.ts'
+import { compileProtection } from './compile-protection.ts'
 import { compileAccess, compileRule } from './compile-rules.ts'
 import {
   compileAuthentication,
@@ -46,6 +47,7 @@ export function compileCluster(resolved: ResolvedCluster): CompiledCluster {
     access: spec.accessControl === undefined ? undefined : compileAccess(spec.accessControl),
     degrade: compileDegrade(spec.degrade ?? {}, gates.has('DenyAllRequests')),
     authentication: compileAuthentication(spec.authentication ?? {}),
+    protection: spec.podProtection === undefined ? undefined : compileProtection(spec.podProtection, metadata.name),
     closeWhenIdle: gates.has('CloseConnectionWhenIdle'),
   }
 }

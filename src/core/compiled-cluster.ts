@@ -1,5 +1,6 @@
 // What the request path reads: an UpstreamCluster compiled once per change into immutable plain data (it can be cloned to a thread).
 
+import type { LabelSelector } from '../api/pod-protector.ts'
 import type { DegradeMode, LogMode, Strategy } from '../api/upstream-cluster.ts'
 
 /** One list of a rule, made ready: `-x` semantics resolved at compile time. */
@@ -127,6 +128,8 @@ export interface CompiledCluster {
   readonly access: CompiledAccess | undefined
   readonly degrade: CompiledDegrade
   readonly authentication: CompiledAuthentication
+  /** undefined = deletions of its pods are not judged. */
+  readonly protection: CompiledProtection | undefined
   /** Feature gate CloseConnectionWhenIdle. */
   readonly closeWhenIdle: boolean
 }
@@ -166,4 +169,34 @@ export interface CompiledRevocation {
   readonly users: ReadonlySet<string>
   readonly certificates: ReadonlySet<string>
   readonly tokens: ReadonlySet<string>
+}
+
+/** spec.podProtection. No secrets, and plain data: it is given to threads. */
+export interface CompiledProtection {
+  /** Name of the cluster in the status of PodProtectors. Never ''. */
+  readonly cell: string
+  /** Judged, counted and recorded, never refused. */
+  readonly shadow: boolean
+  /** What happens to a deletion that nobody could judge. */
+  readonly failurePolicy: 'Fail' | 'Ignore'
+  /** How long a deletion waits for its judgement. */
+  readonly timeoutMs: number
+  /** Pods there are deleted without asking. */
+  readonly excludedNamespaces: ReadonlySet<string>
+  /** Only pods with these labels are guarded; undefined = all. */
+  readonly objectSelector: LabelSelector | undefined
+  readonly aggregation: CompiledAggregation
+}
+
+export interface CompiledAggregation {
+  /** Whether this process counts the pods of the cell. */
+  readonly enabled: boolean
+  /** How it is known up to which moment the pods have been seen. */
+  readonly syncTime: 'ResourceVersion' | 'Clock' | 'Status' | 'Annotation'
+  /** Of pods, RFC 3339; '' unless syncTime is Annotation. */
+  readonly syncTimeAnnotation: string
+  /** Only these pods are listed and counted; undefined = all. */
+  readonly podSelector: LabelSelector | undefined
+  /** A pod that is written every `intervalMs`, so that an idle cell still sends events; undefined = none. */
+  readonly updateTrigger: { readonly namespace: string; readonly name: string; readonly intervalMs: number } | undefined
 }

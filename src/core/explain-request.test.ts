@@ -224,3 +224,29 @@ test('a line of the access log is a question; what is no request says why', () =
     assert.match(result.error, error)
   }
 })
+
+test('deletions of pods: PodProtectors are asked, where the cluster has podProtection', () => {
+  const podProtection = { cell: 'east', excludedNamespaces: ['kube-system'] }
+  const note = (method: string, target: string, spec: Partial<UpstreamClusterSpec> = { podProtection }): string =>
+    ask(spec, { method, target }).message
+  const pods = '/api/v1/namespaces/shop/pods'
+  const asked = 'PodProtectors are asked (cell east)'
+  assert.equal(note('DELETE', `${pods}/web-1`), asked)
+  assert.equal(note('DELETE', pods), asked)
+  assert.equal(note('POST', `${pods}/web-1/eviction`), asked)
+  for (const [method, target] of [
+    ['GET', `${pods}/web-1`],
+    ['POST', pods],
+    ['PUT', `${pods}/web-1/status`],
+    ['DELETE', '/api/v1/namespaces/kube-system/pods/dns'],
+    ['DELETE', '/apis/metrics.k8s.io/v1/namespaces/shop/pods/web-1'],
+    ['DELETE', '/api/v1/namespaces/shop'],
+  ] as const) {
+    assert.equal(note(method, target), '', `${method} ${target}`)
+  }
+  assert.equal(note('DELETE', `${pods}/web-1`, {}), '')
+  const shadow = note('DELETE', `${pods}/web-1`, { podProtection: { shadow: true } })
+  assert.equal(shadow, 'PodProtectors are asked (cell prod, shadow mode: they refuse nothing)')
+  const frozen = ask({ podProtection, degrade: { mode: 'Freeze' } }, { method: 'DELETE', target: `${pods}/web-1` })
+  assert.ok(!frozen.message.includes('PodProtectors'), 'refused before anybody is asked')
+})

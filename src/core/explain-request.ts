@@ -63,7 +63,7 @@ export interface ExplainOutput {
   code: number
   /** metav1.Status.reason of the refusal; '' when forwarded. */
   reason: string
-  /** Of the refusal; when forwarded, what filters in shadow mode would have said. */
+  /** Of the refusal; when forwarded, what filters in shadow mode would have said, and who else is asked. */
   message: string
 }
 
@@ -129,7 +129,7 @@ function admit(output: ExplainOutput, admission: Admission): ExplainOutput {
   if (output.endpoints.length === 0) return refused(output, 'no-endpoint', noEndpointMessage(admission.cluster.name))
   output.decision = 'forward'
   output.code = 200
-  output.message = warnings.join('; ')
+  output.message = [...warnings, ...protectionNote(admission)].join('; ')
   return output
 }
 
@@ -152,6 +152,19 @@ function degradeVerdict({ cluster, info, user, userAgent, nowMs }: Admission): V
   if (checkDegrade(degrade, info, user, userAgent, nowMs) !== 'refuse') return undefined
   const message = degradeMessage(cluster.name, degrade, effectiveMode(degrade, nowMs))
   return { filter: 'degrade', reason: 'degraded', message, shadow: degrade.shadow }
+}
+
+/** The answer is that of PodProtectors, which are not known here. */
+function protectionNote({ cluster: { protection }, info }: Admission): string[] {
+  if (protection === undefined || !isPodDeletion(info) || protection.excludedNamespaces.has(info.namespace)) return []
+  const { cell, shadow } = protection
+  return [`PodProtectors are asked (cell ${cell}${shadow ? ', shadow mode: they refuse nothing' : ''})`]
+}
+
+function isPodDeletion({ isResourceRequest, apiGroup, resource, subresource, verb }: RequestInfo): boolean {
+  if (!isResourceRequest || apiGroup !== '' || resource !== 'pods') return false
+  if (subresource === 'eviction') return verb === 'create'
+  return subresource === '' && (verb === 'delete' || verb === 'deletecollection')
 }
 
 /** The one limit that needs no traffic to be exceeded. */

@@ -25,6 +25,13 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['upstream-failed', 502, 'BadGateway'],
   ['upgrade-unsupported', 400, 'BadRequest'],
   ['upgrade-failed', 502, 'BadGateway'],
+  ['body-too-large', 413, 'RequestEntityTooLarge'],
+  ['body-timeout', 408, 'Timeout'],
+  ['unsupported-media-type', 415, 'UnsupportedMediaType'],
+  ['protection-forbidden', 403, 'Forbidden'],
+  ['protected', 429, 'TooManyRequests'],
+  ['protection-unavailable', 503, 'ServiceUnavailable'],
+  ['eviction-unavailable', 429, 'TooManyRequests'],
   ['internal', 500, 'InternalError'],
 ]
 
@@ -42,7 +49,7 @@ describe('refusals', () => {
       const refusal = refuse(reason, 'pods "ä" <not> allowed', { retryAfterSeconds: 7 })
       const { headers, body } = refusalResponse(refusal, { isEvents: false })
       const status = JSON.parse(body.toString('utf8'))
-      const limited = code === 429
+      const limited = code === 429 && reason !== 'eviction-unavailable'
       assert.deepEqual(status, {
         kind: 'Status',
         apiVersion: 'v1',

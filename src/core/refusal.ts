@@ -24,6 +24,13 @@ export type RefusalReason =
   | 'upstream-failed'
   | 'upgrade-unsupported'
   | 'upgrade-failed'
+  | 'body-too-large'
+  | 'body-timeout'
+  | 'unsupported-media-type'
+  | 'protection-forbidden'
+  | 'protected'
+  | 'protection-unavailable'
+  | 'eviction-unavailable'
   | 'internal'
 
 /** metav1.StatusCause. */
@@ -44,12 +51,23 @@ export interface Refusal {
   readonly retryAfterSeconds: number
   /** Name of the policy, limit or list that decided; '' when none did. For log, metrics and audit. */
   readonly rule: string
+  /** What it is about; absent = not said. */
+  readonly object?: RefusalObject
+}
+
+/** metav1.StatusDetails. */
+export interface RefusalObject {
+  /** Plural of the resource. */
+  readonly kind: string
+  /** '' = none. */
+  readonly name: string
 }
 
 export interface RefusalDetail {
   readonly causes?: readonly RefusalCause[]
   readonly retryAfterSeconds?: number
   readonly rule?: string
+  readonly object?: RefusalObject
 }
 
 export interface RefusalRow {
@@ -84,6 +102,15 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'upstream-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
   'upgrade-unsupported': { code: 400, statusReason: 'BadRequest', retryAfter: false },
   'upgrade-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
+  'body-too-large': { code: 413, statusReason: 'RequestEntityTooLarge', retryAfter: false },
+  'body-timeout': { code: 408, statusReason: 'Timeout', retryAfter: false },
+  'unsupported-media-type': { code: 415, statusReason: 'UnsupportedMediaType', retryAfter: false },
+  'protection-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  // With Retry-After only where another try soon may well succeed.
+  protected: { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'protection-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  // kubectl drain waits on a 429, and gives up on anything else.
+  'eviction-unavailable': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
   internal: { code: 500, statusReason: 'InternalError', retryAfter: false },
 }
 
@@ -96,6 +123,7 @@ export function refuse(reason: RefusalReason, message: string, detail?: RefusalD
     causes: detail?.causes ?? NO_CAUSES,
     retryAfterSeconds: detail?.retryAfterSeconds ?? 0,
     rule: detail?.rule ?? '',
+    ...(detail?.object === undefined ? {} : { object: detail.object }),
   }
 }
 
@@ -108,7 +136,10 @@ export function isRefusal(value: object): value is Refusal {
 export function refusalStatus(refusal: Refusal, isEvents = false): object {
   const row = REFUSAL_TABLE[refusal.refused]
   const retryAfterSeconds = allowedRetryAfter(refusal, isEvents)
+  const { object } = refusal
   const details = {
+    ...(object !== undefined && object.name !== '' ? { name: object.name } : {}),
+    ...(object === undefined ? {} : { kind: object.kind }),
     ...(refusal.causes.length > 0 ? { causes: refusal.causes.map(statusCause) } : {}),
     ...(retryAfterSeconds > 0 ? { retryAfterSeconds } : {}),
   }

@@ -45,6 +45,7 @@ export abstract class Attempt {
     record.ttfbMs = nowMs - record.startMs
     record.upstreamMs = nowMs - this.#sentAtMs
     this.permit.live.endpoints.onSuccess(this.#endpoint, nowMs)
+    if (this.exchange.reservation !== undefined) this.exchange.deletionAnswered(code)
   }
 
   /** The response head as the client gets it. */

@@ -1,6 +1,7 @@
 // One request and its answer: the one object that carries all that is known of it, and hears what the client does. How it
 // is decided stands in serve.ts, how it goes upstream in forward.ts. Everything that it holds is given back once, in `end`.
 
+import type { Reservation } from '../api/protection.ts'
 import { createRecord, type RequestRecord } from '../api/request-record.ts'
 import {
   type HeaderList,
@@ -18,6 +19,7 @@ import type { RunningRequest } from '../state/running.ts'
 import { giveBack, type Permit } from './admit.ts'
 import type { Gateway } from './gateway.ts'
 import type { Authenticated } from './identity.ts'
+import type { WholeBody } from './whole-body.ts'
 
 /** Body kept until upstream answers, so that a request which upstream never processed can be sent elsewhere. */
 const REPLAY_LIMIT_BYTES = 256 * 1024
@@ -37,6 +39,8 @@ export interface UpstreamHalf {
 export type Phase =
   /** Nothing has been sent upstream; the body is held, at most a flow-control window of it. */
   | 'deciding'
+  /** Nothing has been sent upstream; the body is read to its end, because the decision depends on it. */
+  | 'reading'
   /** Upstream has not answered; a body that is not too long is kept. */
   | 'sending'
   /** Upstream's response head is out. */
@@ -79,6 +83,12 @@ export class Exchange implements StreamEvents, RunningRequest {
   kept: ChunkQueue | undefined = undefined
   keptBytes = 0
   replayable = true
+  /** The body as it came, where it is read before anything is sent. */
+  wholeBody: WholeBody | undefined = undefined
+  /** Made for this deletion of a pod: given back when upstream does not do it. */
+  reservation: Reservation | undefined = undefined
+  /** What an answer of 409 leads to instead of being passed on; undefined = it is passed on. */
+  onConflict: (() => void) | undefined = undefined
   /** Taken from one side, not yet by the other: bytes whose window is still to be given back. */
   owedToClient = 0
   owedToUpstream = 0
@@ -119,6 +129,10 @@ export class Exchange implements StreamEvents, RunningRequest {
       case 'deciding':
         if (chunk.length > 0) this.#keep(chunk)
         break
+      case 'reading':
+        this.#read(chunk)
+        if (end) this.wholeBody?.finish('complete')
+        break
       case 'sending':
       case 'answering':
         this.#passOn(chunk, end)
@@ -156,10 +170,36 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.kept.push(chunk)
   }
 
+  /** From here on the body goes into `whole`, until its end. */
+  readBody(whole: WholeBody): void {
+    this.phase = 'reading'
+    this.wholeBody = whole
+    for (const piece of this.kept?.pieces() ?? []) this.#read(piece)
+    this.kept?.clear()
+    this.keptBytes = 0
+    if (this.requestEnded) whole.finish('complete')
+  }
+
+  #read(chunk: Buffer): void {
+    if (chunk.length === 0) return
+    this.record.requestBytes += chunk.length
+    this.wholeBody?.add(chunk)
+    this.client.credit(chunk.length)
+  }
+
+  /** What goes upstream in the place of a body that was read. */
+  setBody(body: Buffer): void {
+    this.kept?.clear()
+    this.keptBytes = 0
+    if (body.length > 0) this.#keep(body)
+  }
+
   /** What came before there was an endpoint was sent: from here on it counts as passed on. */
   bodySent(): void {
-    this.record.requestBytes += this.keptBytes
-    this.#taken(this.keptBytes, this.upstream?.stream)
+    if (this.wholeBody === undefined) {
+      this.record.requestBytes += this.keptBytes
+      this.#taken(this.keptBytes, this.upstream?.stream)
+    }
     if (this.keptBytes > REPLAY_LIMIT_BYTES) this.forgetBody()
   }
 
@@ -173,6 +213,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   onTrailers(list: HeaderList): void {
     this.requestEnded = true
     this.requestTrailers = list
+    if (this.phase === 'reading') this.wholeBody?.finish('complete')
     if (this.phase === 'sending' || this.phase === 'answering') this.upstream?.stream?.trailers(list)
   }
 
@@ -185,8 +226,9 @@ export class Exchange implements StreamEvents, RunningRequest {
 
   onReset(_reason: ResetReason): void {
     this.gone = true
+    this.wholeBody?.finish('gone')
     // While it is decided, the decision finds out; of joined sockets the splice tells.
-    if (this.phase === 'over' || this.phase === 'deciding' || this.phase === 'upgraded') return
+    if (this.phase === 'over' || this.undecided || this.phase === 'upgraded') return
     this.record.aborted = 'client'
     this.upstream?.cancel()
     this.end()
@@ -200,7 +242,38 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.client.credit(bytes)
   }
 
+  // === the reservation ===
+
+  /** Upstream's answer. After anything but a client's error the pod may have been deleted. */
+  deletionAnswered(code: number): void {
+    if (isNoDeletion(code)) this.notDeleted()
+    this.reservation = undefined
+  }
+
+  /** The pod is another one than was judged, or has changed: it is judged again, and this answer is not passed on. */
+  conflicted(): void {
+    const again = this.onConflict
+    this.onConflict = undefined
+    this.upstream?.cancel()
+    this.upstream?.leave()
+    this.upstream = undefined
+    this.phase = 'reading'
+    again?.()
+  }
+
+  /** For certain: what is reserved is free again. */
+  notDeleted(): void {
+    if (this.reservation === undefined) return
+    this.gw.protection?.release([this.reservation])
+    this.reservation = undefined
+  }
+
   // === the end ===
+
+  /** Nothing has been sent upstream. */
+  get undecided(): boolean {
+    return this.phase === 'deciding' || this.phase === 'reading'
+  }
 
   get cluster(): string {
     return this.record.cluster
@@ -246,7 +319,9 @@ export class Exchange implements StreamEvents, RunningRequest {
   end(): void {
     if (this.phase === 'over') return
     const held = this.phase === 'deciding' ? this.keptBytes : this.owedToClient
+    if (this.undecided) this.notDeleted()
     this.phase = 'over'
+    this.wholeBody?.finish('gone')
     this.kept?.clear()
     this.kept = undefined
     if (held > 0) this.client.credit(held)
@@ -257,6 +332,14 @@ export class Exchange implements StreamEvents, RunningRequest {
     gw.events.requestEnded(record)
     gw.running.remove(this)
   }
+}
+
+/**
+ * Whether the answer means that the pod lives on. 404, and 409 to a uid: it is gone, by whomever, and stays counted among the
+ * deletions until the aggregator sees it. 408: a server that gave up on waiting may have done its work.
+ */
+export function isNoDeletion(code: number): boolean {
+  return code >= 400 && code < 500 && code !== 404 && code !== 408 && code !== 409
 }
 
 /**

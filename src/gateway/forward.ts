@@ -22,7 +22,7 @@ const NOBODY: readonly string[] = []
 
 /** The exchange is over when one of its streams says so. Only admission makes a permit. */
 export function forward(exchange: Exchange, permit: Permit, caller: Authenticated): void {
-  exchange.gw.running.add(exchange)
+  if (exchange.place < 0) exchange.gw.running.add(exchange)
   exchange.phase = 'sending'
   const { fields } = exchange.head
   fields[METHOD_AT] = exchange.record.method
@@ -30,6 +30,7 @@ export function forward(exchange: Exchange, permit: Permit, caller: Authenticate
   fields.push('audit-id', exchange.record.auditId)
   if (!send(exchange, permit, caller, NOBODY, false)) {
     nothingSent(permit)
+    exchange.notDeleted()
     respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
   } else if (exchange.keptBytes > 0) exchange.bodySent()
 }
@@ -94,9 +95,13 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
       if (status !== 101) exchange.client.headers(clientResponseHeaders(list), false)
       return
     }
+    this.answered(status)
+    if (status === 409 && exchange.onConflict !== undefined) {
+      exchange.conflicted()
+      return
+    }
     exchange.phase = 'answering'
     exchange.forgetBody()
-    this.answered(status)
     if (this.permit.isWatch) this.#watchAnswered(list, status)
     exchange.client.headers(this.clientHead(list), end)
     exchange.gw.events.responseStarted(exchange.record)
@@ -164,6 +169,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
         return
       }
     }
+    if (reason === 'refused') exchange.notDeleted()
     respond(exchange, refuse('upstream-failed', upstreamFailedMessage(record.cluster)))
   }
 

@@ -1,6 +1,7 @@
 // What every step of the request path can reach: state, connections, reviewers, and the world as arguments.
 
 import type { Clock, Logger } from '../api/ports.ts'
+import type { ProtectionGate } from '../api/protection.ts'
 import type { RequestRecord } from '../api/request-record.ts'
 import type { AccessReviewer } from '../io/access-review.ts'
 import type { TokenReviewer } from '../io/token-review.ts'
@@ -14,6 +15,8 @@ export interface Gateway {
   readonly running: RunningRequests
   readonly tokens: TokenReviewer
   readonly access: AccessReviewer
+  /** Who judges deletions of pods; absent = nobody here can. */
+  readonly protection?: ProtectionGate
   readonly clock: Clock
   readonly log: Logger
   readonly events: GatewayEvents

@@ -1,7 +1,8 @@
 // Answers that the gateway gives itself: every refusal leaves through here.
 
+import type { HeaderList } from '../api/stream.ts'
 import { type Refusal, refusalResponse } from '../core/refusal.ts'
-import { warningValue } from '../core/warning.ts'
+import { warningValue, warningValues } from '../core/warning.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Answers with the refusal's Status, records why, and ends the exchange. */
@@ -27,5 +28,32 @@ export function respond(exchange: Exchange, refusal: Refusal): void {
     client.body(answer.body, true)
     record.responseBytes = answer.body.length
   }
+  exchange.end()
+}
+
+/** Answers what is no refusal, or is upstream's, and ends the exchange. `fields` have a content-type, and no length. */
+export function respondWith(
+  exchange: Exchange,
+  code: number,
+  fields: HeaderList,
+  body: Buffer,
+  warnings: readonly string[],
+): void {
+  const { client, record, gw } = exchange
+  record.code = code
+  record.ttfbMs = gw.clock.monotonic() - record.startMs
+  if (exchange.gone) {
+    record.aborted = 'client'
+    exchange.end()
+    return
+  }
+  const head: HeaderList = [':status', String(code), ...fields, 'cache-control', 'no-cache, private']
+  head.push('content-length', String(body.length), 'date', new Date(record.startWallMs).toUTCString())
+  head.push('audit-id', record.auditId)
+  for (const warning of warningValues(warnings)) head.push('warning', warning)
+  client.headers(head, false)
+  client.body(body, true)
+  record.responseBytes = body.length
+  gw.events.responseStarted(record)
   exchange.end()
 }

@@ -14,7 +14,7 @@ import { parseRequestInfo, type RequestInfo } from '../core/request-info.ts'
 import { onRequest as countForRetries } from '../core/retry-budget.ts'
 import { upgradeUnsupportedMessage } from '../core/traffic-messages.ts'
 import type { LiveCluster } from '../state/clusters.ts'
-import { admit } from './admit.ts'
+import { admit, type Permit } from './admit.ts'
 import { authenticate } from './authenticate.ts'
 import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
@@ -22,6 +22,8 @@ import type { Gateway } from './gateway.ts'
 import { type Authenticated, refuseRevoked } from './identity.ts'
 import { impersonate } from './impersonation.ts'
 import { lookup } from './lookup.ts'
+import { needsProtection, protect } from './protect.ts'
+import type { Protected } from './protect-deletion.ts'
 import { respond } from './respond.ts'
 import { upgrade } from './upgrade.ts'
 
@@ -139,12 +141,50 @@ function serveCaller(
   exchange.permit = permit
   record.shadow = permit.shadow
 
+  const { protection } = cluster
+  if (protection !== undefined && needsProtection(exchange.gw, protection, info)) {
+    const judged = protect(exchange, permit, caller, protection)
+    return serveJudged(exchange, live, permit, info, requestor, caller, judged)
+  }
+  return send(exchange, live, permit, info, caller)
+}
+
+/** Beside the line: a deletion of pods goes on when the ledger allows it. */
+function serveJudged(
+  exchange: Exchange,
+  live: LiveCluster,
+  permit: Permit,
+  info: RequestInfo,
+  requestor: Authenticated,
+  caller: Authenticated,
+  judged: Promise<Protected | Refusal>,
+): undefined {
+  return wait(exchange, judged, (outcome) => {
+    if (outcome === 'answered' || exchange.phase === 'over') return undefined
+    if (isRefusal(outcome)) return outcome
+    const { again } = outcome
+    if (again !== undefined) {
+      exchange.onConflict = () => serveJudged(exchange, live, permit, info, requestor, caller, again())
+    }
+    const meanwhile = refuseRevoked(live.compiled.authentication.revoked, requestor)
+    return meanwhile ?? send(exchange, live, permit, info, caller)
+  })
+}
+
+/** Last part: on its way. */
+function send(
+  exchange: Exchange,
+  live: LiveCluster,
+  permit: Permit,
+  info: RequestInfo,
+  caller: Authenticated,
+): Refusal | undefined {
   if (exchange.gone) {
-    record.aborted = 'client'
+    exchange.record.aborted = 'client'
     exchange.end()
     return undefined
   }
-  countForRetries(live.retryBudget, monotonicMs)
+  countForRetries(live.retryBudget, exchange.monotonicMs)
   if (exchange.upgrade !== undefined) {
     upgrade(exchange, exchange.upgrade, permit, caller)
     return undefined

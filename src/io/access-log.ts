@@ -32,6 +32,7 @@ export function formatAccessLine(record: RequestRecord): string {
   line += `,"code":${record.code}`
   if (record.refusal !== '') line += refusalFields(record)
   if (record.shadow.length > 0) line += `,"shadow":${JSON.stringify(record.shadow)}`
+  if (record.protection !== '') line += `,"protection":"${record.protection}"`
   if (record.aborted !== '') line += `,"aborted":"${record.aborted}"`
   line += `,"requestBytes":${record.requestBytes},"responseBytes":${record.responseBytes}`
   line += `,"latencyMs":${milliseconds(record.durationMs)},"ttfbMs":${milliseconds(record.ttfbMs)}`

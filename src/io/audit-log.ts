@@ -86,6 +86,8 @@ function annotations(record: RequestRecord): Record<string, string> {
   if (record.refusal !== '') found['portcullis.io/reason'] = record.refusal
   if (record.refusalRule !== '') found['portcullis.io/refused-by'] = record.refusalRule
   if (record.shadow.length > 0) found['portcullis.io/shadow'] = record.shadow.join(', ')
+  if (record.protection !== '') found['portcullis.io/protection'] = record.protection
   if (record.aborted !== '') found['portcullis.io/aborted-by'] = record.aborted
+  if (record.auditAnnotations !== undefined) Object.assign(found, record.auditAnnotations)
   return found
 }

@@ -1,27 +1,45 @@
 // The gateway's own calls to a kube-apiserver: TokenReview and SubjectAccessReview over the connections that carry the
-// clients' requests, probes over those of the main thread.
+// clients' requests, probes over those of the main thread. And calls that it makes in the place of a client's request.
 
-import type { HeaderList } from '../api/stream.ts'
+import type { HeaderList, SharedFields } from '../api/stream.ts'
 import type { UpstreamEndpoint } from './upstream-pool.ts'
 
 export interface KubeCall {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   /** Raw request target. */
   readonly path: string
   readonly authority: string
   /** Bearer token of the gateway; '' when it has a client certificate. */
   readonly token: string
-  readonly body?: string
+  readonly body?: string | Buffer
+  /** Of `body`. Default application/json. */
+  readonly contentType?: string
   readonly timeoutMs: number
+  /** Whom it is made for; absent = the gateway itself. `token` is '' then. */
+  readonly credentials?: SharedFields
+  /** Instead of the gateway's user-agent. Nothing of what this call says itself. */
+  readonly fields?: HeaderList
+  /** Bytes of an answer that are taken. Default 3 MiB. */
+  readonly maxAnswerBytes?: number
 }
 
 export interface KubeAnswer {
   readonly status: number
   readonly body: string
+  /** Absent where nobody asked the network. */
+  readonly head?: HeaderList
 }
 
 /** Why no answer came. */
-export class KubeCallError extends Error {}
+export class KubeCallError extends Error {
+  /** No server has processed it. */
+  readonly unprocessed: boolean
+
+  constructor(message: string, unprocessed = false) {
+    super(message)
+    this.unprocessed = unprocessed
+  }
+}
 
 /** An answer of the gateway's own calls is never larger; more is cut off as an error. */
 const MAX_ANSWER_BYTES = 3 * 1024 * 1024
@@ -40,33 +58,34 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
     'https',
     'accept',
     'application/json',
-    'user-agent',
-    USER_AGENT,
+    ...(call.fields ?? ['user-agent', USER_AGENT]),
   ]
-  const payload = call.body === undefined ? undefined : Buffer.from(call.body)
-  if (payload !== undefined) head.push('content-type', 'application/json', 'content-length', String(payload.length))
+  const payload = typeof call.body === 'string' ? Buffer.from(call.body) : call.body
+  if (payload !== undefined) {
+    head.push('content-type', call.contentType ?? 'application/json', 'content-length', String(payload.length))
+  }
   if (call.token !== '') head.push('authorization', `Bearer ${call.token}`)
   return new Promise((resolve, reject) => {
-    let status = 0
+    let answered: HeaderList = []
     let size = 0
     const chunks: Buffer[] = []
-    const fail = (message: string): void => {
+    const fail = (message: string, unprocessed = false): void => {
       clearTimeout(deadline)
-      reject(new KubeCallError(message))
+      reject(new KubeCallError(message, unprocessed))
     }
     const done = (): void => {
       clearTimeout(deadline)
-      resolve({ status, body: Buffer.concat(chunks).toString('utf8') })
+      resolve({ status: Number(answered[1]), body: Buffer.concat(chunks).toString('utf8'), head: answered })
     }
-    const stream = endpoint.open('unary', head, undefined, payload === undefined, {
+    const stream = endpoint.open('unary', head, call.credentials, payload === undefined, {
       onHeaders(list, end) {
-        status = Number(list[1])
+        answered = list
         if (end) done()
       },
       onBody(chunk, end) {
         size += chunk.length
         stream.credit(chunk.length)
-        if (size > MAX_ANSWER_BYTES) {
+        if (size > (call.maxAnswerBytes ?? MAX_ANSWER_BYTES)) {
           stream.reset('cancel')
           fail('answer too large')
           return
@@ -76,7 +95,8 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
       },
       onTrailers: () => done(),
       onDrained: () => undefined,
-      onReset: (reason) => fail(reason === 'refused' ? 'connection failed' : `connection broke (${reason})`),
+      onReset: (reason) =>
+        reason === 'refused' ? fail('connection failed', true) : fail(`connection broke (${reason})`),
     })
     const deadline = setTimeout(() => {
       stream.reset('cancel')

@@ -8,7 +8,19 @@ import { isRecord } from '../api/object-shape.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 import { faultOf, statusErrorOf } from './kube-client-errors.ts'
-import type { KubeAccess, KubeCredentials } from './kube-config-access.ts'
+import type { KubeAccess } from './kube-config-access.ts'
+
+/** Where requests go and who we are there; asked anew for each request and each attempt. */
+export interface KubeAccessSource {
+  /** For messages that name no particular request. */
+  readonly server: string
+  /** @throws (rejects) an Error for people when there is no server or no credential */
+  access(): Promise<KubeAccess>
+  /** After a 401: true when other credentials may be had now. */
+  renew(): boolean
+  /** Whether a watch that goes this way may go on; asked every second. Default: always. */
+  stillGood?(access: KubeAccess): boolean
+}
 
 export interface KubeHttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -33,20 +45,27 @@ const MAX_CONNECTIONS = 32
 const MAX_RESENDS = 3
 const LONGEST_RETRY_AFTER_S = 10
 const USER_AGENT = 'portcullis'
+/** How often it is asked whether a watch may go on. */
+const LOOK_MS = 1_000
+
+interface Answer {
+  readonly response: Dispatcher.ResponseData
+  readonly access: KubeAccess
+}
 
 export class KubeHttp {
-  readonly #credentials: KubeCredentials
+  readonly #source: KubeAccessSource
   readonly #timeoutMs: number
   #agent: Dispatcher | undefined
   #agentKey = ''
 
-  constructor(credentials: KubeCredentials, timeoutMs: number = CALL_TIMEOUT_MS) {
-    this.#credentials = credentials
+  constructor(source: KubeAccessSource, timeoutMs: number = CALL_TIMEOUT_MS) {
+    this.#source = source
     this.#timeoutMs = timeoutMs
   }
 
   get server(): string {
-    return this.#credentials.server
+    return this.#source.server
   }
 
   /**
@@ -72,9 +91,10 @@ export class KubeHttp {
   /** The body of an answer without an end. Rejects as `call`; iterating throws plain Errors. */
   async open(path: string, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     const request: KubeHttpRequest = { method: 'GET', path }
-    const answer = await this.#send(request, signal, Math.min(this.#timeoutMs, WATCH_HEAD_TIMEOUT_MS), silenceMs)
-    if (answer.statusCode !== 200) throw await this.#refusal(answer)
-    return this.#chunks(answer.body)
+    const headMs = Math.min(this.#timeoutMs, WATCH_HEAD_TIMEOUT_MS)
+    const answer = await this.#send(request, signal, headMs, silenceMs)
+    if (answer.response.statusCode !== 200) throw await this.#refusal(answer)
+    return this.#chunks(answer)
   }
 
   async close(): Promise<void> {
@@ -83,7 +103,7 @@ export class KubeHttp {
 
   async #callOnce(request: KubeHttpRequest, signal: AbortSignal): Promise<JsonObject> {
     const answer = await this.#send(request, signal, this.#timeoutMs, this.#timeoutMs)
-    if (answer.statusCode >= 300) throw await this.#refusal(answer)
+    if (answer.response.statusCode >= 300) throw await this.#refusal(answer)
     const text = await this.#text(answer)
     let value: unknown
     try {
@@ -91,7 +111,7 @@ export class KubeHttp {
     } catch {
       value = undefined
     }
-    if (!isRecord(value)) throw new Error(`${this.server} answered with something that is no JSON object`)
+    if (!isRecord(value)) throw new Error(`${answer.access.server} answered with something that is no JSON object`)
     return value
   }
 
@@ -100,17 +120,17 @@ export class KubeHttp {
     signal: AbortSignal,
     headersTimeout: number,
     bodyTimeout: number,
-  ): Promise<Dispatcher.ResponseData> {
+  ): Promise<Answer> {
     let brokenBefore = false
     for (;;) {
-      const access = await this.#credentials.access()
+      const access = await this.#source.access()
       try {
-        const answer = await this.#dispatch(request, access, signal, headersTimeout, bodyTimeout)
-        if (answer.statusCode !== 401 || !this.#credentials.renew()) return answer
-        await answer.body.dump()
+        const response = await this.#dispatch(request, access, signal, headersTimeout, bodyTimeout)
+        if (response.statusCode !== 401 || !this.#source.renew()) return { response, access }
+        await response.body.dump()
       } catch (error) {
         // A kept connection that the server closed meanwhile says nothing about the server.
-        if (request.method !== 'GET' || brokenBefore || !isBroken(error)) throw this.#noAnswer(error)
+        if (request.method !== 'GET' || brokenBefore || !isBroken(error)) throw noAnswer(access, error)
         brokenBefore = true
       }
     }
@@ -168,31 +188,44 @@ export class KubeHttp {
     return this.#agent
   }
 
-  async #refusal(answer: Dispatcher.ResponseData): Promise<StatusError> {
-    const retryAfter = answer.headers['retry-after']
+  async #refusal(answer: Answer): Promise<StatusError> {
+    const retryAfter = answer.response.headers['retry-after']
     const text = await this.#text(answer)
-    return statusErrorOf(answer.statusCode, text, typeof retryAfter === 'string' ? retryAfter : '')
+    return statusErrorOf(answer.response.statusCode, text, typeof retryAfter === 'string' ? retryAfter : '')
   }
 
-  async #text(answer: Dispatcher.ResponseData): Promise<string> {
+  async #text({ response, access }: Answer): Promise<string> {
     try {
-      return await answer.body.text()
+      return await response.body.text()
     } catch (error) {
-      throw this.#noAnswer(error)
+      throw noAnswer(access, error)
     }
   }
 
-  async *#chunks(body: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  async *#chunks({ response, access }: Answer): AsyncIterable<Buffer> {
+    const look = this.#lookAfter(response, access)
     try {
-      for await (const chunk of body) yield chunk
+      for await (const chunk of response.body) yield chunk
     } catch (error) {
-      throw this.#noAnswer(error)
+      throw noAnswer(access, error)
+    } finally {
+      clearInterval(look)
     }
   }
 
-  #noAnswer(error: unknown): Error {
-    return new Error(`no answer from ${this.server}: ${faultOf(error)}`)
+  /** A watch lasts for minutes; what it was opened with may be of yesterday by then. */
+  #lookAfter({ body }: Dispatcher.ResponseData, access: KubeAccess): NodeJS.Timeout | undefined {
+    if (this.#source.stillGood === undefined) return undefined
+    const look = setInterval(() => {
+      if (this.#source.stillGood?.(access) === false) body.destroy(new Error('another server is to be asked'))
+    }, LOOK_MS)
+    look.unref()
+    return look
   }
+}
+
+function noAnswer({ server }: KubeAccess, error: unknown): Error {
+  return new Error(`no answer from ${server}: ${faultOf(error)}`)
 }
 
 function isBroken(error: unknown): boolean {

@@ -1,6 +1,7 @@
 // ObjectClient (src/api/object-client.ts) of a Kubernetes cluster.
 
 import type {
+  FollowChoice,
   FollowEvents,
   Following,
   ObjectClient,
@@ -12,7 +13,7 @@ import { isRecord } from '../api/object-shape.ts'
 import type { Logger } from '../api/ports.ts'
 import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
-import { KubeHttp } from './kube-client-http.ts'
+import { type KubeAccessSource, KubeHttp } from './kube-client-http.ts'
 import { KubeCredentials } from './kube-config-access.ts'
 import { type FollowTiming, followResource, listAll, type ResourcePages } from './kube-watch.ts'
 
@@ -40,7 +41,19 @@ const FIELD_MANAGER = 'portcullis'
 /** Nothing is sent yet. @throws {UserError} when the kubeconfig cannot be used */
 export function createKubeClient({ kubeconfigFile, context, log, timing, timeoutMs }: KubeClientOptions): KubeClient {
   const credentials = new KubeCredentials({ kubeconfigFile, ...(context !== undefined && { context }) })
-  const http = new KubeHttp(credentials, timeoutMs)
+  return clientOf(credentials, {
+    log,
+    ...(timing !== undefined && { timing }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  })
+}
+
+/** A client whose server and credentials come from `source`, for each request anew. */
+export function clientOf(
+  source: KubeAccessSource,
+  { log, timing, timeoutMs }: Pick<KubeClientOptions, 'log' | 'timing' | 'timeoutMs'>,
+): KubeClient {
+  const http = new KubeHttp(source, timeoutMs)
   return {
     server: http.server,
     close: () => http.close(),
@@ -62,8 +75,17 @@ export function createKubeClient({ kubeconfigFile, context, log, timing, timeout
     delete: async (kind, at) => {
       await http.call({ method: 'DELETE', path: objectPath(kind, at) })
     },
-    follow: (kind, namespace, events: FollowEvents): Following =>
-      followResource(pagesOf(http, kind, namespace, ''), events, { log, resource: resourceName(kind), ...timing }),
+    follow: (kind, namespace, events: FollowEvents, choice: FollowChoice = {}): Following => {
+      const { labelSelector = '', transform } = choice
+      const options = { log, resource: resourceName(kind), ...timing, ...(transform !== undefined && { transform }) }
+      return followResource(pagesOf(http, kind, namespace, labelSelector), events, options)
+    },
+    currentVersion: async (kind) => {
+      // Without a resourceVersion the read is a consistent one.
+      const list = await http.call({ method: 'GET', path: `${collectionPath(kind, '', false)}?limit=1` })
+      const { resourceVersion } = isRecord(list['metadata']) ? list['metadata'] : {}
+      return typeof resourceVersion === 'string' ? resourceVersion : ''
+    },
   }
 }
 

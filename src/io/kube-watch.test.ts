@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { waitFor } from '../../test/harness/wait.ts'
+import type { FollowEvents } from '../api/object-client.ts'
 import type { Logger } from '../api/ports.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
-import { followResource, listAll, type ResourcePages } from './kube-watch.ts'
+import { type FollowOptions, followResource, listAll, type ResourcePages } from './kube-watch.ts'
 import { WatchLines } from './kube-watch-lines.ts'
 
 const quiet = (): void => undefined
@@ -51,17 +52,17 @@ function script(t: TestContext, steps: Step[], lists: (JsonObject[] | Error)[]) 
     },
   }
   const nameOf = (one: JsonObject): string => String(Object(one['metadata']).name)
-  const events = {
+  const events: FollowEvents = {
     onReplace: (objects: readonly JsonObject[]) => heard.push(`all ${objects.map(nameOf).join(',')}`),
     onChange: (type: string, one: JsonObject) => heard.push(`${type} ${nameOf(one)}`),
     onState: (current: boolean, message: string) => heard.push(`${current} ${message}`.trim()),
   }
   const timing = { firstDelayMs: 2, longestDelayMs: 8, awayMs: 10_000, watchSeconds: 100, random: () => 0 }
-  const follow = (more: Partial<typeof timing> = {}): void => {
+  const follow = (more: Partial<FollowOptions> = {}): void => {
     const following = followResource(pages, events, { log, resource: 'things', ...timing, ...more })
     t.after(() => following.stop())
   }
-  return { asked, heard, follow }
+  return { asked, heard, events, follow }
 }
 
 test('a watch goes on from the last event or bookmark', async (t) => {
@@ -81,6 +82,19 @@ test('a watch goes on from the last event or bookmark', async (t) => {
     ['10', '40', '41'],
   )
   assert.deepEqual([asked[0]?.['allowWatchBookmarks'], asked[0]?.['timeoutSeconds']], ['true', '100'])
+})
+
+test('the version is told after a list, an event and a bookmark, when the listener has taken what it stands for', async (t) => {
+  const steps: Step[] = [
+    { chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))] },
+    { chunks: [line('ERROR', GONE)] },
+  ]
+  const { asked, heard, events, follow } = script(t, steps, [[object('a', 9)]])
+  events.onVersion = (version) => heard.push(version)
+  follow({ transform: ({ metadata }) => ({ metadata: { name: `slim ${Object(metadata).name}` } }) })
+  await waitFor('three watches', () => asked.length === 3)
+  const whole = ['list', 'all slim a', '10']
+  assert.deepEqual(heard, [...whole, 'true', 'ADDED slim b', '12', '40', ...whole])
 })
 
 test('a gap in the history leads to a list, whether it is told as an event or as an answer', async (t) => {

@@ -36,6 +36,8 @@ export interface FollowOptions extends Partial<FollowTiming> {
   readonly log: Logger
   /** For the log. */
   readonly resource: string
+  /** Of each object as soon as its page or event is read; what it returns is kept. Default: as it is. */
+  readonly transform?: (object: JsonObject) => JsonObject
 }
 
 const PAGE_SIZE = '500'
@@ -43,16 +45,25 @@ const PAGE_SIZE = '500'
 const SHORT_WATCH_MS = 1_000
 
 /** Everything in the collection, in pages; a list that grows too old between two pages is asked for in one. */
-export async function listAll(pages: ResourcePages, signal?: AbortSignal): Promise<ObjectList> {
+export async function listAll(
+  pages: ResourcePages,
+  signal?: AbortSignal,
+  transform: (object: JsonObject) => JsonObject = asItIs,
+): Promise<ObjectList> {
   try {
-    return await listPaged(pages, PAGE_SIZE, signal)
+    return await listPaged(pages, PAGE_SIZE, signal, transform)
   } catch (error) {
     if (!(error instanceof StatusError) || error.code !== 410) throw error
-    return await listPaged(pages, '0', signal)
+    return await listPaged(pages, '0', signal, transform)
   }
 }
 
-async function listPaged(pages: ResourcePages, limit: string, signal: AbortSignal | undefined): Promise<ObjectList> {
+async function listPaged(
+  pages: ResourcePages,
+  limit: string,
+  signal: AbortSignal | undefined,
+  transform: (object: JsonObject) => JsonObject,
+): Promise<ObjectList> {
   const items: JsonObject[] = []
   let query: Record<string, string> = { limit }
   for (;;) {
@@ -61,12 +72,16 @@ async function listPaged(pages: ResourcePages, limit: string, signal: AbortSigna
     const { resourceVersion, continue: next } = metadata
     const list: readonly unknown[] = Array.isArray(page['items']) ? page['items'] : []
     const common = itemHead(page)
-    for (const item of list) if (isRecord(item)) items.push({ ...common, ...item })
+    for (const item of list) if (isRecord(item)) items.push(transform({ ...common, ...item }))
     if (typeof next !== 'string' || next === '') {
       return { items, resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '' }
     }
     query = { limit, continue: next }
   }
+}
+
+function asItIs(object: JsonObject): JsonObject {
+  return object
 }
 
 /** The items of a built-in kind's list say neither kind nor apiVersion. */
@@ -91,6 +106,7 @@ class Follower {
   readonly #log: Logger
   readonly #resource: string
   readonly #timing: FollowTiming
+  readonly #transform: (object: JsonObject) => JsonObject
   readonly #stopping = new AbortController()
   /** Of the last thing heard; '' = a list is due. */
   #version = ''
@@ -101,11 +117,12 @@ class Follower {
   /** Whether the watch that just ended was of any use. */
   #lively = false
 
-  constructor(pages: ResourcePages, events: FollowEvents, { log, resource, ...timing }: FollowOptions) {
+  constructor(pages: ResourcePages, events: FollowEvents, { log, resource, transform, ...timing }: FollowOptions) {
     this.#pages = pages
     this.#events = events
     this.#log = log
     this.#resource = resource
+    this.#transform = transform ?? asItIs
     this.#timing = {
       firstDelayMs: timing.firstDelayMs ?? 200,
       longestDelayMs: timing.longestDelayMs ?? 10_000,
@@ -156,9 +173,13 @@ class Follower {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { items, resourceVersion } = await listAll(this.#pages, signal)
+    const { items, resourceVersion } = await listAll(this.#pages, signal, this.#transform)
     if (this.#stopping.signal.aborted) return
-    this.#tell(() => this.#events.onReplace(items))
+    this.#tell(() => {
+      this.#events.onReplace(items)
+      // Nothing that the listener could not take counts as told.
+      if (resourceVersion !== '') this.#events.onVersion?.(resourceVersion)
+    })
     this.#version = resourceVersion
     // Time is counted anew: when the watch does not come about either, it is the list that brings the news.
     clearTimeout(this.#away)
@@ -197,9 +218,12 @@ class Follower {
     if (typeof resourceVersion !== 'string' || resourceVersion === '') {
       throw new Error(`the watch sent ${JSON.stringify(type.slice(0, 20))} without a resourceVersion`)
     }
-    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') {
-      this.#tell(() => this.#events.onChange(type, object))
-    }
+    this.#tell(() => {
+      if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') {
+        this.#events.onChange(type, this.#transform(object))
+      }
+      this.#events.onVersion?.(resourceVersion)
+    })
     this.#version = resourceVersion
     this.#lively = true
   }

@@ -56,7 +56,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
   const flags = options.extraApiserverFlags ?? []
   try {
     const apiservers = await startApiservers(programs, files, url, options.apiservers ?? 1, flags)
-    const cluster = new TestCluster(name, programs, files, apiservers, etcd, token)
+    const cluster = new TestCluster(name, programs, files, apiservers, { process: etcd, url }, token)
     await cluster.begin(options).catch(async (error: unknown) => {
       await cluster.stop()
       throw error
@@ -76,6 +76,8 @@ export class TestCluster {
   readonly ca: KeyPair
   readonly clientCA: KeyPair
   readonly apiservers: readonly TestApiserver[]
+  /** Without TLS and authentication. */
+  readonly etcdUrl: string
   /** Of an administrator (system:masters), direct to apiserver 0. */
   readonly adminKubeconfig: string
   readonly admin: { readonly cert: KeyPair }
@@ -96,13 +98,14 @@ export class TestCluster {
     programs: Binaries,
     files: ClusterFiles,
     apiservers: readonly TestApiserver[],
-    etcd: RunningProcess,
+    etcd: { readonly process: RunningProcess; readonly url: string },
     gatewayToken: string,
   ) {
     this.name = name
     this.#programs = programs
     this.#files = files
-    this.#processes = [etcd]
+    this.#processes = [etcd.process]
+    this.etcdUrl = etcd.url
     this.dir = files.dir
     this.ca = files.ca
     this.clientCA = files.clientCA

@@ -15,7 +15,7 @@ export interface GatewayOptions {
   readonly clusters: readonly UpstreamCluster[]
   /** Default: a new folder. */
   readonly configDir?: string
-  /** Flags that say where objects live. Default: the configuration folder. `CONTROL` in them is replaced by a free port. */
+  /** Flags that say where objects live. Default: the configuration folder. `CONTROL` and `WEBHOOK` in them are replaced by free ports. */
   readonly source?: readonly string[]
   /** Kept when the gateway ends. Default: a new folder, which is not. */
   readonly dataDir?: string
@@ -37,6 +37,8 @@ export interface TestGateway {
   readonly adminPort: number
   /** What `CONTROL` in the source's flags became. */
   readonly controlPort: number
+  /** What `WEBHOOK` in the source's flags became. */
+  readonly webhookPort: number
   readonly dataDir: string
   readonly pid: number
   readonly running: boolean
@@ -74,9 +76,9 @@ export function startGateway(options: GatewayOptions): Promise<TestGateway> {
   const configDir = options.configDir ?? join(dir, 'config')
   mkdirSync(configDir, { recursive: true })
   for (const cluster of options.clusters) writeCluster(configDir, cluster)
-  return withFreePorts(3, async ([port = 0, adminPort = 0, controlPort = 0]) => {
+  return withFreePorts(4, async ([port = 0, adminPort = 0, controlPort = 0, webhookPort = 0]) => {
     try {
-      return await start(options, dir, configDir, { port, adminPort, controlPort })
+      return await start(options, dir, configDir, { port, adminPort, controlPort, webhookPort })
     } catch (error) {
       if (!(error instanceof PortTaken)) rmSync(dir, { recursive: true, force: true })
       throw error
@@ -84,11 +86,18 @@ export function startGateway(options: GatewayOptions): Promise<TestGateway> {
   })
 }
 
+interface Ports {
+  readonly port: number
+  readonly adminPort: number
+  readonly controlPort: number
+  readonly webhookPort: number
+}
+
 async function start(
   options: GatewayOptions,
   dir: string,
   configDir: string,
-  { port, adminPort, controlPort }: { port: number; adminPort: number; controlPort: number },
+  { port, adminPort, controlPort, webhookPort }: Ports,
 ): Promise<TestGateway> {
   const dataDir = options.dataDir ?? join(dir, 'data')
   const source = options.source ?? ['--source=files', `--config-dir=${configDir}`]
@@ -103,7 +112,7 @@ async function start(
       ...(options.nodeArgs ?? []),
       MAIN,
       'serve',
-      ...source.map((flag) => flag.replace('CONTROL', String(controlPort))),
+      ...source.map((flag) => flag.replace('CONTROL', String(controlPort)).replace('WEBHOOK', String(webhookPort))),
       ...listeners.map((listener) => `--listen=${listener.replace('PORT', String(port))}`),
       `--admin-listen=127.0.0.1:${adminPort}`,
       `--data-dir=${dataDir}`,
@@ -136,6 +145,7 @@ async function start(
     port,
     adminPort,
     controlPort,
+    webhookPort,
     dataDir,
     pid: gateway.pid,
     get running() {

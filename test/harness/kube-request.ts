@@ -42,7 +42,8 @@ export function kubeRequest(options: KubeRequest): Promise<KubeResponse> {
     headers: {
       ...(options.serverName !== undefined && { host: `${options.serverName}:${server.port}` }),
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
-      ...(body !== undefined && { 'content-type': 'application/json' }),
+      // Without a length Node sends no body with a DELETE.
+      ...(body !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
       ...options.headers,
     },
     ...(options.ca === undefined ? { rejectUnauthorized: false } : { ca: options.ca }),

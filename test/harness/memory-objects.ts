@@ -1,7 +1,14 @@
 // An API server without a wire: objects in memory behind the ObjectClient seam, with resource versions, conflicts and the status
 // subresource. For tests of controllers that would cost a real server each; what servers really do is tested elsewhere.
 
-import type { FollowEvents, Following, ObjectClient, ObjectList, ObjectName } from '../../src/api/object-client.ts'
+import type {
+  FollowChoice,
+  FollowEvents,
+  Following,
+  ObjectClient,
+  ObjectList,
+  ObjectName,
+} from '../../src/api/object-client.ts'
 import type { JsonObject, ResourceKind } from '../../src/api/resource-kind.ts'
 import { resourceName } from '../../src/api/resource-kind.ts'
 import { statusError } from '../../src/api/status.ts'
@@ -16,17 +23,28 @@ interface Metadata {
   readonly labels?: Readonly<Record<string, string>>
 }
 
+interface Follower {
+  readonly kind: ResourceKind
+  readonly namespace: string
+  readonly events: FollowEvents
+  readonly choice: FollowChoice
+}
+
 export class MemoryObjects implements ObjectClient {
   /** No answers, as long as it is true. */
   away = false
   namespaces: readonly string[] = ['default', 'portcullis-system']
   /** Every write, in order: `update/status upstreamclusters.proxy.kubegateway.io prod`. */
   readonly writes: string[] = []
+  /** Reads of the current version. */
+  readonly reads: string[] = []
   /** What comes between reading and writing, once. */
   beforeUpdate: (() => void) | undefined
   #revision = 1
   readonly #objects = new Map<string, JsonObject>()
-  readonly #followers: { kind: ResourceKind; events: FollowEvents }[] = []
+  readonly #followers: Follower[] = []
+  /** What followers will hear once they hear again; undefined = they hear at once. */
+  #held: (() => void)[] | undefined
 
   find(kind: ResourceKind, name: string, namespace = ''): JsonObject | undefined {
     return this.#objects.get(keyOf(kind, namespace, name))
@@ -42,7 +60,7 @@ export class MemoryObjects implements ObjectClient {
     const before = this.find(kind, name, namespace)
     const same = before !== undefined && sameJson(before['spec'], object['spec'])
     const generation = (before === undefined ? 0 : (metadataOf(before).generation ?? 0)) + (same ? 0 : 1)
-    const uid = before === undefined ? `uid-${this.#revision}` : metadataOf(before).uid
+    const uid = before === undefined ? (metadataOf(object).uid ?? `uid-${this.#revision}`) : metadataOf(before).uid
     const metadata = { ...(object['metadata'] as object), generation, uid }
     const status = object['status'] ?? before?.['status']
     const whole = { ...object, metadata, ...(status !== undefined && { status }) }
@@ -54,7 +72,8 @@ export class MemoryObjects implements ObjectClient {
     const object = this.#objects.get(key)
     if (object === undefined) throw statusError('NotFound', `${name} not found`)
     this.#objects.delete(key)
-    this.#tell(kind, 'DELETED', object)
+    const metadata = { ...(object['metadata'] as object), resourceVersion: String(++this.#revision) }
+    this.#tell(kind, 'DELETED', { ...object, metadata }, object)
   }
 
   async get(kind: ResourceKind, { namespace, name }: ObjectName): Promise<JsonObject> {
@@ -66,13 +85,7 @@ export class MemoryObjects implements ObjectClient {
 
   async list(kind: ResourceKind, namespace: string, labelSelector = ''): Promise<ObjectList> {
     await this.#answer()
-    const [label = '', value = ''] = labelSelector.split('=')
-    const items = this.all(kind).filter((object) => {
-      const metadata = metadataOf(object)
-      return (
-        (namespace === '' || metadata.namespace === namespace) && (label === '' || metadata.labels?.[label] === value)
-      )
-    })
+    const items = this.#selected(kind, namespace, labelSelector)
     return { items, resourceVersion: String(this.#revision) }
   }
 
@@ -109,13 +122,16 @@ export class MemoryObjects implements ObjectClient {
     this.remove(kind, name, namespace)
   }
 
-  follow(kind: ResourceKind, _namespace: string, events: FollowEvents): Following {
-    const follower = { kind, events }
+  async currentVersion(kind: ResourceKind): Promise<string> {
+    await this.#answer()
+    this.reads.push(`version ${resourceName(kind)}`)
+    return String(this.#revision)
+  }
+
+  follow(kind: ResourceKind, namespace: string, events: FollowEvents, choice: FollowChoice = {}): Following {
+    const follower = { kind, namespace, events, choice }
     this.#followers.push(follower)
-    queueMicrotask(() => {
-      events.onReplace(this.all(kind))
-      events.onState(true, '')
-    })
+    queueMicrotask(() => this.#tellAll(follower))
     return {
       stop: async () => {
         this.#followers.splice(this.#followers.indexOf(follower), 1)
@@ -124,13 +140,57 @@ export class MemoryObjects implements ObjectClient {
     }
   }
 
+  /** How many follow the kind. */
+  followers(kind: ResourceKind): number {
+    return this.#followers.filter((follower) => follower.kind === kind).length
+  }
+
   /** The server is there again: followers hear what they missed. */
   comeBack(): void {
     this.away = false
-    for (const { kind, events } of this.#followers) {
-      events.onReplace(this.all(kind))
-      events.onState(true, '')
+    for (const follower of this.#followers) this.#tellAll(follower)
+  }
+
+  /** Followers hear nothing, and nobody tells them that something is wrong. */
+  stall(): void {
+    this.#held ??= []
+  }
+
+  /** They hear everything they have not heard, in order. */
+  resume(): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const tell of held) tell()
+  }
+
+  /** Time goes on, in this kind without an event. */
+  bookmark(kind: ResourceKind): void {
+    const version = String(++this.#revision)
+    for (const follower of this.#followers) {
+      if (follower.kind === kind) this.#deliver(follower, () => follower.events.onVersion?.(version))
     }
+  }
+
+  #selected(kind: ResourceKind, namespace: string, labelSelector = ''): JsonObject[] {
+    return this.all(kind).filter((object) => {
+      const metadata = metadataOf(object)
+      return (namespace === '' || metadata.namespace === namespace) && matches(object, labelSelector)
+    })
+  }
+
+  #tellAll({ kind, namespace, events, choice }: Follower): void {
+    const items = this.#selected(kind, namespace, choice.labelSelector)
+    events.onReplace(items.map((item) => choice.transform?.(item) ?? item))
+    events.onVersion?.(String(this.#revision))
+    events.onState(true, '')
+  }
+
+  #deliver(follower: Follower, tell: () => void): void {
+    const call = (): void => {
+      if (this.#followers.includes(follower)) tell()
+    }
+    if (this.#held === undefined) call()
+    else this.#held.push(call)
   }
 
   async #answer(): Promise<void> {
@@ -143,15 +203,51 @@ export class MemoryObjects implements ObjectClient {
     const metadata = { ...(object['metadata'] as object), resourceVersion: String(++this.#revision) }
     // Cloned, as by a wire.
     const stored = structuredClone({ ...object, metadata })
+    const before = this.find(kind, name, namespace)
     this.#objects.set(keyOf(kind, namespace, name), stored)
-    this.#tell(kind, type, stored)
+    this.#tell(kind, type, stored, before)
     return stored
   }
 
-  #tell(kind: ResourceKind, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
+  #tell(
+    kind: ResourceKind,
+    type: 'ADDED' | 'MODIFIED' | 'DELETED',
+    object: JsonObject,
+    before: JsonObject | undefined,
+  ): void {
     if (this.away) return
-    for (const follower of this.#followers) if (follower.kind === kind) follower.events.onChange(type, object)
+    const { namespace = '', resourceVersion = '' } = metadataOf(object)
+    for (const follower of this.#followers.slice()) {
+      if (follower.kind !== kind || (follower.namespace !== '' && follower.namespace !== namespace)) continue
+      const { events, choice } = follower
+      const seen = seenAs(type, object, before, choice.labelSelector ?? '')
+      this.#deliver(follower, () => {
+        if (seen !== undefined) events.onChange(seen, choice.transform?.(object) ?? object)
+        events.onVersion?.(resourceVersion)
+      })
+    }
   }
+}
+
+/** As a watch with a selector: what leaves it is deleted. */
+function seenAs(
+  type: 'ADDED' | 'MODIFIED' | 'DELETED',
+  object: JsonObject,
+  before: JsonObject | undefined,
+  labelSelector: string,
+): typeof type | undefined {
+  const knew = before !== undefined && matches(before, labelSelector)
+  if (type === 'DELETED' || !matches(object, labelSelector)) return knew ? 'DELETED' : undefined
+  return knew ? 'MODIFIED' : 'ADDED'
+}
+
+/** Of selectors only `key=value`, several with commas. */
+function matches(object: JsonObject, labelSelector: string): boolean {
+  if (labelSelector === '') return true
+  return labelSelector.split(',').every((requirement) => {
+    const [label = '', value = ''] = requirement.split('=')
+    return metadataOf(object).labels?.[label] === value
+  })
 }
 
 function keyOf(kind: ResourceKind, namespace: string, name: string): string {

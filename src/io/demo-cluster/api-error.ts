@@ -42,8 +42,9 @@ export function alreadyExists(of: Named, name: string): ApiError {
   return new ApiError(409, 'AlreadyExists', `${qualified(of)} "${name}" already exists`, about(of, name))
 }
 
-export function conflict(of: Named, name: string): ApiError {
-  const why = 'the object has been modified; please apply your changes to the latest version and try again'
+const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again'
+
+export function conflict(of: Named, name: string, why: string = MODIFIED): ApiError {
   const message = `Operation cannot be fulfilled on ${qualified(of)} "${name}": ${why}`
   return new ApiError(409, 'Conflict', message, about(of, name))
 }

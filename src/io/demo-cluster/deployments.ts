@@ -1,18 +1,19 @@
 // DEMO ONLY. In place of the deployment controller and the scheduler: brings the pods of a deployment to what it asks for,
 // one step at a time, so that there is something to watch.
 
-import { createHash, randomInt } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { ClusterState } from './call.ts'
+import { endPod } from './deletion.ts'
 import { type DemoObject, isJson, type Json, listAt, numberAt, objectAt, textAt, valueAt } from './json.ts'
 import { newObject, randomSuffix } from './objects.ts'
-import { isPodReady } from './pods.ts'
+import { isEnding, isPodReady } from './pods.ts'
 import { KINDS } from './resources.ts'
 
 /** One step for one deployment. `all`: as many as are missing at once. */
 export function stepDeployment(state: ClusterState, deployment: DemoObject, all: boolean): void {
   const replicas = numberAt(deployment, 'spec.replicas', 1)
   const hash = templateHash(deployment)
-  const pods = podsOf(state, deployment)
+  const pods = podsOf(state, deployment).filter((pod) => !isEnding(pod))
   const current = pods.filter((pod) => pod.metadata.labels?.[HASH_LABEL] === hash)
   const old = pods.filter((pod) => !current.includes(pod))
   const missing = replicas - current.length
@@ -20,7 +21,7 @@ export function stepDeployment(state: ClusterState, deployment: DemoObject, all:
   // A new pod that is ready takes the place of an old one.
   const spare = current.filter(isPodReady).length + old.length - replicas
   const surplus = [...old.slice(0, Math.max(0, spare)), ...current.slice(replicas)]
-  for (const pod of surplus.slice(0, PODS_PER_STEP)) state.store.delete(KINDS.pods, pod)
+  for (const pod of surplus.slice(0, PODS_PER_STEP)) endPod(state, pod)
   writeStatus(state, deployment, hash)
 }
 
@@ -29,7 +30,7 @@ export function collectOrphans(state: ClusterState): void {
   const owners = new Set(state.store.list(KINDS.deployments).map(({ metadata }) => metadata.uid))
   for (const pod of state.store.list(KINDS.pods)) {
     const owner = ownerUid(pod)
-    if (owner !== '' && !owners.has(owner)) state.store.delete(KINDS.pods, pod)
+    if (owner !== '' && !owners.has(owner)) endPod(state, pod)
   }
 }
 
@@ -61,16 +62,25 @@ function addPod(state: ClusterState, deployment: DemoObject, hash: string): void
   state.store.put(KINDS.pods, pod)
 }
 
-/** The node of a pod that has none yet. */
+/** The node of a pod that has none yet: pods of one deployment are spread. */
 export function assignNode(state: ClusterState, pod: DemoObject): DemoObject {
   const nodes = state.store.list(KINDS.nodes).filter((node) => valueAt(node, 'spec.unschedulable') !== true)
-  const node = nodes[randomInt(Math.max(1, nodes.length))]
+  const pods = state.store.list(KINDS.pods)
+  const load = ({ metadata: { name } }: DemoObject): number => {
+    const there = pods.filter((one) => nodeOf(one) === name)
+    return there.length + pods.length * there.filter((one) => ownerUid(one) === ownerUid(pod)).length
+  }
+  const [node] = nodes.sort((a, b) => load(a) - load(b))
   if (node === undefined) return pod
   return state.store.put(KINDS.pods, { ...pod, spec: { ...objectAt(pod, 'spec'), nodeName: node.metadata.name } })
 }
 
+function nodeOf(pod: DemoObject): string {
+  return textAt(pod, 'spec.nodeName')
+}
+
 function writeStatus(state: ClusterState, deployment: DemoObject, hash: string): void {
-  const pods = podsOf(state, deployment)
+  const pods = podsOf(state, deployment).filter((pod) => !isEnding(pod))
   const ready = pods.filter(isPodReady).length
   const updated = pods.filter((pod) => pod.metadata.labels?.[HASH_LABEL] === hash).length
   const replicas = numberAt(deployment, 'spec.replicas', 1)

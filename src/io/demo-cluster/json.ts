@@ -11,7 +11,13 @@ export interface Json {
 export interface DemoObject extends KubeObject, Json {
   readonly apiVersion: string
   readonly kind: string
-  readonly metadata: ObjectMeta & Json
+  readonly metadata: ObjectMeta & Json & Ending
+}
+
+/** metav1.ObjectMeta of an object that is being deleted. */
+interface Ending {
+  readonly deletionTimestamp?: string
+  readonly deletionGracePeriodSeconds?: number
 }
 
 export function isJson(value: unknown): value is Json {

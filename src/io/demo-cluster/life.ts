@@ -3,14 +3,18 @@
 
 import { randomInt } from 'node:crypto'
 import type { ClusterState } from './call.ts'
+import { sweepEndedPods } from './deletion.ts'
 import { assignNode, collectOrphans, stepDeployment } from './deployments.ts'
 import { type DemoObject, isJson, listAt, objectAt, textAt, valueAt } from './json.ts'
-import { crashed, isPodReady, nextPod } from './pods.ts'
-import { KINDS } from './resources.ts'
+import { crashed, isEnding, isPodReady, nextPod, settledPod } from './pods.ts'
+import { KINDS, RESOURCES } from './resources.ts'
 
 const STEP_MS = 500
-/** A container dies every so many steps. */
+/** A container dies every so many steps, of a deployment that is known for it. */
 const STEPS_PER_CRASH = 30
+const UNSTABLE = 'checkout'
+/** What exists at the start has done so for this long. */
+const AGE_MS = 3_600_000
 /** As kube-controller-manager's --node-monitor-grace-period, shortened: who looks at a demo does not wait. */
 const NODE_GRACE_MS = 20_000
 
@@ -22,14 +26,22 @@ export function startLife(state: ClusterState): () => void {
   return () => clearInterval(timer)
 }
 
-/** Everything running, nothing pending. */
+/** Everything running, nothing pending, and for a while already. */
 function settle(state: ClusterState): void {
   for (const deployment of state.store.list(KINDS.deployments)) stepDeployment(state, deployment, true)
   for (let round = 0; round < 2; round++) stepPods(state)
   for (const deployment of state.store.list(KINDS.deployments)) stepDeployment(state, deployment, true)
+  const since = new Date(Date.now() - AGE_MS).toISOString().replace(/\.\d+/, '')
+  for (const of of RESOURCES) {
+    for (const object of state.store.list(of)) {
+      const aged = { ...object, metadata: { ...object.metadata, creationTimestamp: since } }
+      state.store.put(of, of === KINDS.pods ? settledPod(aged, since) : aged)
+    }
+  }
 }
 
 function step(state: ClusterState): void {
+  sweepEndedPods(state, Date.now())
   stepPods(state)
   collectOrphans(state)
   for (const deployment of state.store.list(KINDS.deployments)) stepDeployment(state, deployment, false)
@@ -46,7 +58,8 @@ function stepPods(state: ClusterState): void {
 }
 
 function crashOne(state: ClusterState): void {
-  const running = state.store.list(KINDS.pods, 'shop').filter(isPodReady)
+  const pods = state.store.list(KINDS.pods, 'shop')
+  const running = pods.filter((pod) => pod.metadata.labels?.['app'] === UNSTABLE && isPodReady(pod) && !isEnding(pod))
   const pod = running[randomInt(Math.max(1, running.length))]
   if (pod !== undefined) state.store.put(KINDS.pods, crashed(pod))
 }

@@ -1,4 +1,4 @@
-// DEMO ONLY. get, list, create, update and delete over the store, with the metadata that a server owns
+// DEMO ONLY. get, list, create and update over the store, with the metadata that a server owns
 // (apiserver/pkg/registry/rest, generic/registry/store.go).
 
 import { randomInt, randomUUID } from 'node:crypto'
@@ -6,7 +6,7 @@ import { sameJson } from '../../core/same-json.ts'
 import { alreadyExists, badRequest, conflict, invalid, notFound } from './api-error.ts'
 import { type Answer, type Call, type ClusterState, jsonAnswer, jsonBody, queryOf, wantsTable } from './call.ts'
 import { type DemoObject, isJson, type Json, textAt, valueAt } from './json.ts'
-import { groupVersionOf, KINDS, RESOURCES, type Resource } from './resources.ts'
+import { groupVersionOf, KINDS, type Resource } from './resources.ts'
 import { parseSelectors } from './selectors.ts'
 import { tableOf } from './tables.ts'
 
@@ -20,8 +20,11 @@ export function listObjects(state: ClusterState, of: Resource, call: Call): Answ
   const resourceVersion = String(state.store.version)
   const items = selected(state, of, call)
   if (wantsTable(call.accept)) return jsonAnswer(tableOf(of, items, resourceVersion, Date.now()))
-  const apiVersion = groupVersionOf(of)
-  return jsonAnswer({ kind: `${of.kind}List`, apiVersion, metadata: { resourceVersion }, items })
+  return jsonAnswer(listAnswer(of, items, resourceVersion))
+}
+
+export function listAnswer(of: Resource, items: readonly DemoObject[], resourceVersion: string): Json {
+  return { kind: `${of.kind}List`, apiVersion: groupVersionOf(of), metadata: { resourceVersion }, items }
 }
 
 export function createObject(state: ClusterState, of: Resource, call: Call): Answer {
@@ -93,6 +96,7 @@ export function replace(state: ClusterState, of: Resource, call: Call, current: 
       ...(uid === undefined ? {} : { uid }),
       ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...endingOf(current),
       generation: current.metadata.generation ?? 1,
     },
   }
@@ -103,34 +107,14 @@ export function replace(state: ClusterState, of: Resource, call: Call, current: 
   return queryOf(call, 'dryRun') === 'All' ? changed : state.store.put(of, changed)
 }
 
+/** Once an object is being deleted it stays so. */
+function endingOf({ metadata: { deletionTimestamp, deletionGracePeriodSeconds } }: DemoObject): Json {
+  return deletionTimestamp === undefined ? {} : { deletionTimestamp, deletionGracePeriodSeconds }
+}
+
 /** What `generation` counts the changes of. */
 function desired({ metadata: _metadata, status: _status, ...rest }: DemoObject): Json {
   return rest
-}
-
-export function deleteObject(state: ClusterState, of: Resource, call: Call): Answer {
-  const object = existing(state, of, call)
-  const uid = textAt(jsonBody(call), 'preconditions.uid')
-  if (uid !== '' && uid !== object.metadata.uid) throw conflict(of, call.info.name)
-  if (queryOf(call, 'dryRun') !== 'All') remove(state, of, object)
-  const details = { name: object.metadata.name, group: of.group, kind: of.resource, uid: object.metadata.uid }
-  return jsonAnswer({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
-}
-
-export function deleteCollection(state: ClusterState, of: Resource, call: Call): Answer {
-  const answer = listObjects(state, of, { ...call, accept: '' })
-  if (queryOf(call, 'dryRun') !== 'All') for (const object of selected(state, of, call)) remove(state, of, object)
-  return answer
-}
-
-function remove(state: ClusterState, of: Resource, object: DemoObject): void {
-  if (of === KINDS.namespaces) {
-    for (const inside of RESOURCES) {
-      if (!inside.namespaced) continue
-      for (const one of state.store.list(inside, object.metadata.name)) state.store.delete(inside, one)
-    }
-  }
-  state.store.delete(of, object)
 }
 
 export function existing(state: ClusterState, of: Resource, call: Call): DemoObject {
@@ -140,7 +124,7 @@ export function existing(state: ClusterState, of: Resource, call: Call): DemoObj
   return object
 }
 
-function selected(state: ClusterState, of: Resource, call: Call): DemoObject[] {
+export function selected(state: ClusterState, of: Resource, call: Call): DemoObject[] {
   const selector = parseSelectors(call.info.labelSelector, call.info.fieldSelector)
   return state.store.list(of, of.namespaced ? call.info.namespace : '').filter(selector)
 }

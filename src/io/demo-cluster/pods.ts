@@ -1,11 +1,11 @@
 // DEMO ONLY. In place of the kubelets: a pod is Pending, then being created, then Running; now and then a container restarts.
 
 import { randomInt } from 'node:crypto'
-import { type DemoObject, type Json, listAt, numberAt, objectAt, textAt, valueAt } from './json.ts'
+import { type DemoObject, isJson, type Json, listAt, numberAt, objectAt, textAt, valueAt } from './json.ts'
 
 /** The pod one step further; the same object when nothing changes. */
 export function nextPod(pod: DemoObject): DemoObject {
-  if (textAt(pod, 'spec.nodeName') === '') return pod
+  if (isEnding(pod) || textAt(pod, 'spec.nodeName') === '') return pod
   const statuses = listAt(pod, 'status.containerStatuses')
   if (statuses.length === 0) return withStatus(pod, 'Pending', { waiting: { reason: 'ContainerCreating' } }, 0)
   if (isPodReady(pod)) return pod
@@ -17,9 +17,27 @@ export function crashed(pod: DemoObject): DemoObject {
   return withStatus(pod, 'Running', { waiting: { reason: 'CrashLoopBackOff' } }, restartsOf(pod) + 1)
 }
 
+/** The pod as if it had been running since then. */
+export function settledPod(pod: DemoObject, since: string): DemoObject {
+  const conditions = listAt(pod, 'status.conditions').map((one) => ({ ...objectOf(one), lastTransitionTime: since }))
+  const containerStatuses = listAt(pod, 'status.containerStatuses').map((one) => ({
+    ...objectOf(one),
+    state: { running: { startedAt: since } },
+  }))
+  return { ...pod, status: { ...objectAt(pod, 'status'), conditions, containerStatuses, startTime: since } }
+}
+
+function objectOf(value: unknown): Json {
+  return isJson(value) ? value : {}
+}
+
 export function isPodReady(pod: DemoObject): boolean {
   const statuses = listAt(pod, 'status.containerStatuses')
   return statuses.length > 0 && statuses.every((status) => valueAt(status, 'ready') === true)
+}
+
+export function isEnding({ metadata }: DemoObject): boolean {
+  return metadata.deletionTimestamp !== undefined
 }
 
 function restartsOf(pod: DemoObject): number {
@@ -40,11 +58,12 @@ function withStatus(pod: DemoObject, phase: string, state: Json, restartCount: n
   }))
   const status = ready ? 'True' : 'False'
   const at = seconds()
-  const conditions = ['Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].map((type) => ({
-    type,
-    status: type === 'Initialized' || type === 'PodScheduled' ? 'True' : status,
-    lastTransitionTime: at,
-  }))
+  const conditions = ['Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].map((type) => {
+    const wanted = type === 'Initialized' || type === 'PodScheduled' ? 'True' : status
+    const before = listAt(pod, 'status.conditions').find((one) => textAt(one, 'type') === type)
+    const since = textAt(before, 'status') === wanted ? textAt(before, 'lastTransitionTime') : at
+    return { type, status: wanted, lastTransitionTime: since }
+  })
   const known = objectAt(pod, 'status')
   const podIP = textAt(pod, 'status.podIP') || `10.244.${randomInt(1, 6)}.${randomInt(2, 254)}`
   return {

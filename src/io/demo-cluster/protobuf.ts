@@ -172,5 +172,13 @@ const SCHEMA: Readonly<Record<string, Readonly<Record<number, readonly [name: st
     6: ['subresource', 'string'],
     7: ['name', 'string'],
   },
+  DeleteOptions: {
+    1: ['gracePeriodSeconds', 'int'],
+    2: ['preconditions', 'Preconditions'],
+    4: ['propagationPolicy', 'string'],
+    5: ['dryRun', 'string[]'],
+  },
+  Preconditions: { 1: ['uid', 'string'], 2: ['resourceVersion', 'string'] },
+  Eviction: { 1: ['metadata', 'ObjectMeta'], 2: ['deleteOptions', 'DeleteOptions'] },
   PathAttributes: { 1: ['path', 'string'], 2: ['verb', 'string'] },
 }

@@ -60,9 +60,21 @@ function define(groupVersion: string, kind: string, resource: string, extra: Ext
 }
 
 const POD_LOG: Subresource = { name: 'log', group: '', version: 'v1', kind: 'Pod', verbs: ['get'] }
+const POD_EVICTION: Subresource = {
+  name: 'eviction',
+  group: 'policy',
+  version: 'v1',
+  kind: 'Eviction',
+  verbs: CREATE_ONLY,
+}
 const REVIEW: Extra = { cluster: true, verbs: CREATE_ONLY }
 
-const PODS: Resource = define('v1', 'Pod', 'pods', { short: 'po', all: true, status: true, more: [POD_LOG] })
+const PODS: Resource = define('v1', 'Pod', 'pods', {
+  short: 'po',
+  all: true,
+  status: true,
+  more: [POD_EVICTION, POD_LOG],
+})
 const NODES: Resource = define('v1', 'Node', 'nodes', { cluster: true, short: 'no', status: true })
 const NAMESPACES: Resource = define('v1', 'Namespace', 'namespaces', { cluster: true, short: 'ns', status: true })
 const DEPLOYMENTS: Resource = define('apps/v1', 'Deployment', 'deployments', {

@@ -5,8 +5,9 @@ import { ApiError, badRequest } from './api-error.ts'
 import { authorize } from './authorize.ts'
 import { type Answer, type Call, type ClusterState, queryOf, textAnswer } from './call.ts'
 import { getScale, patchObject, updateObject } from './changes.ts'
+import { deleteCollection, deleteObject, evictPod } from './deletion.ts'
 import { describeServer } from './discovery.ts'
-import { createObject, deleteCollection, deleteObject, existing, getObject, listObjects } from './objects.ts'
+import { createObject, existing, getObject, listObjects } from './objects.ts'
 import { findResource, type Resource } from './resources.ts'
 import { review } from './reviews.ts'
 import { watchObjects } from './watch.ts'
@@ -41,7 +42,7 @@ function answerObject(state: ClusterState, of: Resource, call: Call): Answer {
     case 'watch':
       return watchObjects(state, of, call)
     case 'create':
-      return createObject(state, of, call)
+      return subresource === 'eviction' ? evictPod(state, call) : createObject(state, of, call)
     case 'update':
       return updateObject(state, of, call)
     case 'patch':

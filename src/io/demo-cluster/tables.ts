@@ -74,7 +74,7 @@ const COLUMNS: Readonly<Record<string, readonly Column[]>> = {
   pods: [
     NAME,
     column('Ready', readyContainers),
-    column('Status', (pod) => waitingReason(pod) || textAt(pod, 'status.phase') || 'Unknown'),
+    column('Status', podStatus),
     column('Restarts', restarts, 'integer'),
     AGE,
     textColumn('IP', 'status.podIP', 1),
@@ -122,6 +122,11 @@ const COLUMNS: Readonly<Record<string, readonly Column[]>> = {
 function readyContainers(pod: DemoObject): string {
   const ready = listAt(pod, 'status.containerStatuses').filter((status) => valueAt(status, 'ready') === true)
   return `${ready.length}/${listAt(pod, 'spec.containers').length}`
+}
+
+function podStatus(pod: DemoObject): string {
+  if (pod.metadata.deletionTimestamp !== undefined) return 'Terminating'
+  return waitingReason(pod) || textAt(pod, 'status.phase') || 'Unknown'
 }
 
 function waitingReason(pod: DemoObject): string {

@@ -127,6 +127,7 @@ function limit(schema: JsonObject): JsonObject {
 
 const client = (config: JsonObject): JsonObject => ({ clientConfig: { insecure: true, ...config } })
 const revoked = (...list: JsonObject[]): JsonObject => ({ authentication: { revoked: list } })
+const protection = (podProtection: JsonObject): JsonObject => ({ podProtection })
 const policy = (more: JsonObject): JsonObject => ({ dispatchPolicies: [{ rules: RULES, ...more }] })
 const SCHEMAS = 'spec.flowControl.flowControlSchemas[0]'
 const BUCKET = { qps: 2, burst: 4 }
@@ -184,6 +185,21 @@ const BAD: readonly (readonly [JsonObject, string, RegExp])[] = [
   [revoked({ reason: 'x' }), 'spec.authentication.revoked[0]', /give exactly one of/],
   [revoked({ user: 'a', tokenHash: HASH }), 'spec.authentication.revoked[0]', /give exactly one of/],
   [revoked({ certificateFingerprint: 'AA:BB' }), 'spec.authentication.revoked[0].certificateFingerprint', /no SHA-256/],
+  [protection({ cell: '..' }), 'spec.podProtection.cell', /is no name of a cell/],
+  [protection({ cell: '' }), 'spec.podProtection.cell', /is no name of a cell/],
+  [protection({ timeoutSeconds: 31 }), 'spec.podProtection.timeoutSeconds', /less than or equal to 30/],
+  [protection({ failurePolicy: 'Open' }), 'spec.podProtection.failurePolicy', /supported values: "Fail", "Ignore"/],
+  [protection({ excludedNamespaces: ['a', '*'] }), 'spec.podProtection.excludedNamespaces[1]', /is no namespace/],
+  [
+    protection({ aggregation: { syncTime: 'Annotation' } }),
+    'spec.podProtection.aggregation.syncTimeAnnotation',
+    /is required beside syncTime Annotation/,
+  ],
+  [
+    protection({ aggregation: { updateTrigger: { namespace: 'a', name: 'B' } } }),
+    'spec.podProtection.aggregation.updateTrigger.name',
+    /is no name of a pod/,
+  ],
 ]
 
 describe('a bad object is refused where it is wrong, by the API server as by the gateway', () => {
@@ -219,6 +235,7 @@ function large(servers: number, policies: number): JsonObject {
     })),
     secureServing: { serverNames: many(1024, (index) => `${'a'.repeat(60)}.${'b'.repeat(60)}.n${index}.example.com`) },
     addresses: { ips: many(1024, (index) => `fd00:1111:2222:3333:4444:5555:6666:${index.toString(16)}`) },
+    podProtection: { excludedNamespaces: many(1024, (index) => `${'a'.repeat(58)}-${index}`) },
     authentication: {
       revoked: many(10_000, (index) => ({ tokenHash: HASH.slice(8) + String(index).padStart(8, '0') })),
     },

@@ -1,0 +1,90 @@
+// One run: the world of a seed, and one algorithm in it.
+
+import { PortcullisAggregator } from './sim-aggregator.ts'
+import { TrueCell } from './sim-cell.ts'
+import { CoreStore } from './sim-core.ts'
+import type { SimSettings, World } from './sim-ledger.ts'
+import { PodseidonAggregator, PodseidonReplica } from './sim-podseidon.ts'
+import { PortcullisReplica } from './sim-portcullis.ts'
+import { SimQueue } from './sim-queue.ts'
+import { SimRequests } from './sim-requests.ts'
+import { scenarioOf } from './sim-scenario.ts'
+import { type Needless, Truth } from './sim-truth.ts'
+
+export type Algorithm = 'portcullis' | 'podseidon'
+
+export interface Outcome {
+  readonly asked: number
+  readonly admitted: number
+  readonly refused: number
+  readonly overAdmissions: number
+  readonly needless: ReadonlyMap<Needless, number>
+  readonly ledgerWrites: number
+  readonly aggregatorWrites: number
+  readonly conflicts: number
+  /** Of each over-admission. */
+  readonly explanations: readonly string[]
+  /** What of the status is wrong at the end, when all was seen; '' = nothing. Meaningful for Portcullis. */
+  readonly leftover: string
+}
+
+export const DEFAULT_SIM_SETTINGS: SimSettings = {
+  versionPrecondition: true,
+  availabilityMarginMs: 5_000,
+  clockSkewMs: 5_000,
+  reservationTimeoutMs: 70_000,
+  releaseWhenGone: false,
+}
+
+export function simulate(
+  seed: number,
+  algorithm: Algorithm,
+  settings: SimSettings = DEFAULT_SIM_SETTINGS,
+  print?: (line: string) => void,
+): Outcome {
+  const scenario = scenarioOf(seed)
+  const queue = new SimQueue()
+  const core = new CoreStore(scenario, queue)
+  const world: World = {
+    scenario,
+    settings,
+    queue,
+    core,
+    trace: (text) => print?.(`${(queue.now / 1_000).toFixed(3).padStart(8)} s  ${text()}`),
+  }
+  const cells = scenario.cells.map((spec, index) => new TrueCell(index, scenario, queue, spec))
+  const truth = new Truth(scenario, cells, queue, core)
+  const Replica = algorithm === 'portcullis' ? PortcullisReplica : PodseidonReplica
+  const Aggregator = algorithm === 'portcullis' ? PortcullisAggregator : PodseidonAggregator
+  const replicas = scenario.replicas.map((_, index) => new Replica(world, index))
+  for (const cell of cells) new Aggregator(world, cell)
+  new SimRequests({ world, truth, cells, replicas, webhookOnly: algorithm === 'podseidon' })
+  queue.run(scenario.endMs)
+  return {
+    asked: truth.asked,
+    admitted: truth.admitted,
+    refused: truth.refused,
+    overAdmissions: truth.overAdmissions,
+    needless: truth.needlessRefusals(),
+    ledgerWrites: core.ledgerWrites,
+    aggregatorWrites: core.aggregatorWrites,
+    conflicts: core.conflicts,
+    explanations: truth.explanations,
+    leftover: scenario.flapping ? '' : leftover(core, truth, world),
+  }
+}
+
+/** When everything was delivered and every reservation is too old, what is estimated is true. */
+function leftover(core: CoreStore, truth: Truth, { scenario }: World): string {
+  const wrong: string[] = []
+  for (const protector of scenario.protectors) {
+    const status = core.get(protector.key)?.status
+    const buckets = status?.cells.flatMap(({ admissionHistory }) => admissionHistory?.buckets ?? []) ?? []
+    if (buckets.length > 0) wrong.push(`${protector.key}: ${buckets.length} buckets`)
+    const estimated = status?.summary.estimatedAvailableReplicas ?? 0
+    if (scenario.criterion !== 'Available') continue
+    const available = truth.count(protector)
+    if (estimated !== available) wrong.push(`${protector.key}: ${estimated} estimated, ${available} available`)
+  }
+  return wrong.join('; ')
+}

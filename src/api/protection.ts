@@ -1,0 +1,137 @@
+// What the request path, the webhook and the ledger of pod protection say to each other: plain data, because it crosses threads.
+
+/** By which number a pod's deletion is judged (annotation `podseidon.kubewharf.io/health-criterion`). Default Available. */
+export type HealthCriterion = 'Available' | 'Ready' | 'Running' | 'Scheduled'
+
+/** What protection needs to know of a pod. */
+export interface PodFacts {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  /** As it was read; '' = not known. */
+  readonly resourceVersion: string
+  readonly labels: Readonly<Record<string, string>>
+  /** Annotation `podseidon.kubewharf.io/force-delete`, whatever its value: the deletion is recorded, never refused. */
+  readonly forceDelete: boolean
+  /** Annotation `podseidon.kubewharf.io/health-criterion` of the pod. */
+  readonly criterion: HealthCriterion
+  /** It has a deletionTimestamp. */
+  readonly terminating: boolean
+  /** Condition PodScheduled is True. */
+  readonly scheduled: boolean
+  /** Phase is Running. */
+  readonly running: boolean
+  /** Condition Ready is True. */
+  readonly ready: boolean
+  /** Wall clock, milliseconds: lastTransitionTime of condition Ready; 0 when it is not ready or says no time. */
+  readonly readySinceMs: number
+}
+
+/** One deletion or eviction that is asked for. */
+export interface ProtectionRequest {
+  readonly cell: string
+  readonly cause: 'DeletePod' | 'EvictPod'
+  /** Where it was seen. Only what the filter saw can be released: it sees upstream's answer. */
+  readonly via: 'filter' | 'webhook'
+  readonly pod: PodFacts
+  /** Of the Eviction's own annotation, which outranks the pod's; undefined = none. */
+  readonly criterion: HealthCriterion | undefined
+  /** Who asks; for metrics. */
+  readonly user: string
+  /** Nothing will be deleted: judged, and nothing recorded. */
+  readonly dryRun: boolean
+  /** Shadow mode: recorded and counted, never refused. */
+  readonly shadow: boolean
+  /** Milliseconds in which an answer is of use. */
+  readonly timeoutMs: number
+}
+
+/** As Podseidon's metrics name them (webhook/observer/observer.go), each a label value. */
+export type ProtectionStatus =
+  /** No protector selects the pod. */
+  | 'Unmatched'
+  | 'AlreadyTerminating'
+  /** Reserved before, for the same pod. */
+  | 'AlreadyAdmitted'
+  /** Not ready: nothing is lost with it. */
+  | 'AlreadyUnready'
+  /** Ready, but not for minReadySeconds of any protector. */
+  | 'StillUnavailable'
+  /** Does not meet its own criterion. */
+  | 'AlreadyUnhealthy'
+  | 'AdmittedAll'
+  /** May well pass in a moment: too many deletions are not yet seen to have happened. */
+  | 'RetryAdvised'
+  /** Too few would be left. */
+  | 'Rejected'
+  /** The ledger could not be written or read in time. */
+  | 'Error'
+
+/** metav1.StatusCause. */
+export interface ProtectionCause {
+  readonly reason: string
+  readonly message: string
+  readonly field: string
+}
+
+/** A deletion that was written to the admission histories of all protectors of a pod. */
+export interface Reservation {
+  readonly cell: string
+  readonly uid: string
+  /** The protectors in which it is new; in others it stood before, and is not ours to take back. */
+  readonly holds: readonly ReservationHold[]
+}
+
+export interface ReservationHold {
+  readonly namespace: string
+  readonly name: string
+  /** uid of the PodProtector: another one of the same name knows nothing of it. */
+  readonly uid: string
+  /** startTime of the bucket as it was written: whoever admits the pod once more changes it, and then it stays. */
+  readonly startTime: string
+}
+
+export interface ProtectionVerdict {
+  readonly status: ProtectionStatus
+  /** By what was decided; false also when shadow mode or force-delete let the deletion pass: see `overridden`. */
+  readonly admitted: boolean
+  /** Not admitted, and yet to be let through: the reason, '' when there is none. */
+  readonly overridden: '' | 'shadow' | 'force-delete' | 'failure-policy'
+  /** `namespace/name` of the protector that refuses first; '' = none. */
+  readonly protector: string
+  /** For people, with the numbers; '' when admitted. */
+  readonly message: string
+  readonly causes: readonly ProtectionCause[]
+  /** 0 = trying again soon is of no use. */
+  readonly retryAfterSeconds: number
+  /** Nothing was reserved, because the pod as it was read is none to lose: it must not change before it is deleted. */
+  readonly freePass: boolean
+  /** To be released when upstream does not do it. */
+  readonly reservation: Reservation | undefined
+}
+
+/** The ledger, as the request path and the webhook see it. */
+export interface ProtectionGate {
+  /** Whether pods of the namespace may have a protector. True as long as that is not known. */
+  covers(namespace: string): boolean
+  /** One verdict for each request, in their order; together they are one batch. Never rejects. */
+  review(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]>
+  /** Upstream has refused: what is held is free again. */
+  release(reservations: readonly Reservation[]): void
+}
+
+export const FORCE_DELETE_ANNOTATION = 'podseidon.kubewharf.io/force-delete'
+export const HEALTH_CRITERION_ANNOTATION = 'podseidon.kubewharf.io/health-criterion'
+export const REMOVE_CELL_ONCE_ANNOTATION = 'podseidon.kubewharf.io/remove-cell-once'
+export const UPDATE_TRIGGER_ANNOTATION = 'podseidon.kubewharf.io/update-trigger-time'
+/** On the workload and on its PodProtector. */
+export const GENERATOR_FINALIZER = 'podseidon.kubewharf.io/generator'
+export const SOURCE_LABELS = {
+  name: 'podseidon.kubewharf.io/source-name',
+  group: 'podseidon.kubewharf.io/source-group',
+  kind: 'podseidon.kubewharf.io/source-kind',
+  resource: 'podseidon.kubewharf.io/source-resource',
+} as const
+/** Keys of audit annotations, after the filter's or webhook's prefix. */
+export const AUDIT_DRY_RUN = 'dry-run'
+export const AUDIT_REJECTED_BY = 'reject-by-podprotector'

@@ -1,0 +1,256 @@
+// Pod protection, put together: the ledger, the cells whose pods are counted, the webhook, the generator, and what is told of it.
+// It begins when an UpstreamCluster asks for it, or a flag does; until then nothing is read and nothing runs.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parse } from 'yaml'
+import { UserError } from '../api/field-errors.ts'
+import { PODS } from '../api/foreign-kinds.ts'
+import type { ObjectClient } from '../api/object-client.ts'
+import type { Clock, Logger } from '../api/ports.ts'
+import type { ProtectionGate } from '../api/protection.ts'
+import { createProtectionWebhook } from '../control/protection-webhook.ts'
+import { type ProtectionLedger, startProtectionLedger } from '../controllers/protection-ledger.ts'
+import { RefusalEvents } from '../controllers/protection-refusal-events.ts'
+import { type ProtectorGenerator, startProtectorGenerator } from '../controllers/protector-generator.ts'
+import { monitorProtectors, ProtectorMonitor } from '../controllers/protector-monitor.ts'
+import { type StaleCellSweeper, startStaleCellSweeper } from '../controllers/stale-cell-sweeper.ts'
+import { parseListenAddress } from '../core/listen-address.ts'
+import { parseGeneratorConfig } from '../core/protection/generator-config.ts'
+import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
+import type { ProtectionEvents } from '../core/protection/protection-events.ts'
+import { createKubeClient, type KubeClient } from '../io/kube-client.ts'
+import type { LeaseHold } from '../io/leader-lease.ts'
+import { readTextFile } from '../io/pki-files.ts'
+import { createProtectionMetrics, type ProtectionMetrics } from '../io/protection-metrics.ts'
+import type { ClusterTable } from '../state/clusters.ts'
+import type { Config } from './config.ts'
+import { holdElection, ProtectionCells } from './protection-cells.ts'
+import { ProtectionPort } from './protection-port.ts'
+
+export interface ProtectionParts {
+  readonly config: Config
+  /** Of the object plane; undefined where objects are files. */
+  readonly client: ObjectClient | undefined
+  readonly clusters: ClusterTable
+  readonly clock: Clock
+  readonly log: Logger
+  /** Tells the gateway threads which namespaces have a protector; undefined = not known. */
+  onNamespaces(namespaces: ReadonlySet<string> | undefined): void
+}
+
+const KNOWN_WITHIN_MS = 3_000
+const KNOWN_LOOK_MS = 5
+const LEADER_LEASE = 'portcullis-protection'
+
+/** What runs once protection has begun. */
+interface Running {
+  readonly core: ObjectClient
+  readonly ledger: ProtectionLedger
+  readonly refusals: RefusalEvents
+  readonly cells: ProtectionCells
+  readonly lease: LeaseHold
+  readonly sweeper: StaleCellSweeper
+  readonly generator: ProtectorGenerator
+}
+
+export class Protection {
+  readonly metrics: ProtectionMetrics
+  readonly #parts: ProtectionParts
+  /** Of --protection-kubeconfig; ours to close. */
+  #ownCore: KubeClient | undefined
+  /** Of --protection-workloads-kubeconfig. */
+  #ownWorkloads: KubeClient | undefined
+  readonly #kinds: readonly GeneratorKind[]
+  readonly #monitor = new ProtectorMonitor()
+  #port: ProtectionPort | undefined
+  #running: Running | undefined
+  #stopped = false
+
+  /** @throws {UserError} when a kubeconfig or the generator's configuration cannot be used */
+  constructor(parts: ProtectionParts) {
+    this.#parts = parts
+    this.metrics = createProtectionMetrics({ monotonic: () => parts.clock.monotonic() })
+    const { kubeconfig, context, workloadsKubeconfig, workloadsContext, generatorConfigFile } = parts.config.protection
+    this.#kinds = readGeneratorKinds(generatorConfigFile)
+    this.#ownCore = ownClient(kubeconfig, context, parts.log)
+    this.#ownWorkloads = ownClient(workloadsKubeconfig, workloadsContext, parts.log)
+    this.metrics.beforeScrape(() => {
+      if (this.#running !== undefined) this.metrics.monitor(this.#monitor.gauges())
+    })
+  }
+
+  /** Who judges deletions; undefined = nobody can yet. */
+  get gate(): ProtectionGate | undefined {
+    return this.#running?.ledger
+  }
+
+  /** Of the webhook; 0 = it is not open. */
+  get port(): number {
+    return this.#port?.port ?? 0
+  }
+
+  /** Opens the webhook, where there is to be one. @throws {UserError} */
+  async start(): Promise<void> {
+    const { listen, generatorConfigFile } = this.#parts.config.protection
+    if (listen !== undefined || generatorConfigFile !== '') this.#begin()
+    if (listen !== undefined) await this.#openWebhook(listen)
+  }
+
+  /** Resolves when the PodProtectors are known, or after three seconds: a core cluster that is away stops no start. */
+  async known(): Promise<void> {
+    const { clock } = this.#parts
+    const deadline = clock.monotonic() + KNOWN_WITHIN_MS
+    while (this.#running?.ledger.protectors.synced === false && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
+  }
+
+  /** To be called when UpstreamClusters have changed. */
+  update(): void {
+    if (this.#stopped) return
+    if (this.#running === undefined && this.#isAsked()) this.#begin()
+    this.#running?.cells.update()
+  }
+
+  /** For people; null = nothing runs. */
+  describe(): object | null {
+    if (this.#running === undefined) return null
+    const { ledger, cells, lease } = this.#running
+    const { protectors } = ledger
+    return {
+      protectorsKnown: protectors.synced,
+      protectors: [...protectors.values()].length,
+      leader: lease.isLeader(),
+      cells: cells.describe(),
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    const running = this.#running
+    await this.#port?.close()
+    await running?.generator.stop()
+    await running?.sweeper.stop()
+    await running?.refusals.stop()
+    await running?.cells.stop()
+    await running?.ledger.stop()
+    await running?.lease.stop()
+    await this.#ownCore?.close()
+    await this.#ownWorkloads?.close()
+  }
+
+  #isAsked(): boolean {
+    for (const { compiled } of this.#parts.clusters.values()) if (compiled.protection !== undefined) return true
+    return false
+  }
+
+  #begin(): void {
+    if (this.#running !== undefined) return
+    const { config, client, clusters, clock, log, onNamespaces } = this.#parts
+    const core = this.#ownCore ?? client
+    if (core === undefined) {
+      log.warn('pods cannot be protected: with --source files no API server holds PodProtectors', {
+        fix: 'give --protection-kubeconfig, or another --source',
+      })
+      return
+    }
+    const { settings } = config.protection
+    const { metrics } = this
+    // What listens needs the cells, and these the ledger.
+    let refusals: RefusalEvents | undefined
+    const events: ProtectionEvents = {
+      ...metrics.events,
+      reviewed: (request, verdict, protectors, durationMs) => {
+        metrics.events.reviewed(request, verdict, protectors, durationMs)
+        refusals?.reviewed(request, verdict)
+      },
+    }
+    const ledger = startProtectionLedger({
+      client: core,
+      settings,
+      clock,
+      random: Math.random,
+      log,
+      events,
+      onNamespaces,
+    })
+    const { protectors } = ledger
+    const alone = config.source === 'embedded' && this.#ownCore === undefined
+    const replica = config.replicaName
+    const cells = new ProtectionCells({ core, alone, replica, clusters, protectors, settings, clock, log, metrics })
+    const lease = holdElection({ core, alone, replica, log, metrics }, LEADER_LEASE, () => undefined)
+    refusals = new RefusalEvents({
+      core,
+      worker: (cell) => cells.client(cell),
+      protectorUid: (key) => protectors.get(key)?.protector.metadata.uid ?? '',
+      replica,
+      clock,
+      log,
+    })
+    const isLeader = (): boolean => lease.isLeader()
+    const sweeper = startStaleCellSweeper({ core, protectors, isLeader, settings, clock, log })
+    const generator = startProtectorGenerator({
+      workloads: this.#ownWorkloads ?? core,
+      core,
+      kinds: this.#kinds,
+      isLeader,
+      limits: settings,
+      clock,
+      random: Math.random,
+      log,
+      events: metrics.generator,
+    })
+    monitorProtectors(this.#monitor, protectors)
+    this.#running = { core, ledger, refusals, cells, lease, sweeper, generator }
+    cells.update()
+  }
+
+  async #openWebhook(listen: string): Promise<void> {
+    const running = this.#running
+    const address = parseListenAddress(listen)
+    if (running === undefined || 'error' in address) return
+    const { config, clock, log } = this.#parts
+    const { controlHosts: hosts, dataDir } = config
+    const port = new ProtectionPort({ listen: address, hosts, dataDir, log })
+    this.#port = port
+    const handler = createProtectionWebhook({
+      gate: running.ledger,
+      cell: (id) => {
+        const protection = running.cells.protection(id)
+        return protection === undefined ? undefined : { protection }
+      },
+      getPod: (cell, namespace, name) => {
+        const client = running.cells.client(cell)
+        if (client === undefined) return Promise.reject(new Error(`there is no cell ${cell}`))
+        return client.get(PODS, { namespace, name })
+      },
+      authenticate: port.authenticate,
+      ready: () => running.ledger.protectors.synced,
+      onReview: (outcome) => this.metrics.webhookAnswered(outcome),
+      clock,
+      log,
+    })
+    await port.open(handler)
+    log.info('the protection webhook is open', { address: listen, port: port.port })
+  }
+}
+
+function ownClient(kubeconfigFile: string, context: string, log: Logger): KubeClient | undefined {
+  if (kubeconfigFile === '') return undefined
+  return createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
+}
+
+/** @throws {UserError} with every mistake at once */
+function readGeneratorKinds(file: string): readonly GeneratorKind[] {
+  if (file === '') return []
+  const flag = '--protection-generator-config'
+  let data: unknown
+  try {
+    data = parse(readTextFile(file), { logLevel: 'error' })
+  } catch (error) {
+    const why = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
+    throw new UserError(`${flag} ${file} cannot be read: ${why}`, 'name a readable YAML file')
+  }
+  const { kinds, problems } = parseGeneratorConfig(data)
+  if (problems.length === 0) return kinds
+  const lines = problems.map(({ where, message, fix }) => `${file}: ${where}: ${message}; ${fix}`)
+  throw new UserError(`${flag} has mistakes:\n${lines.join('\n')}`, 'mend them')
+}

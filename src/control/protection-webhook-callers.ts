@@ -1,0 +1,66 @@
+// Who may ask the protection webhook: the kube-apiservers of the cell that is asked for. Whoever could ask for any cell could fill
+// admission histories, and so block deletions.
+
+import type { HeaderList, Peer } from '../api/stream.ts'
+import { readBearerToken } from '../core/websocket-token.ts'
+import type { TokenVerifier } from '../io/control-tokens.ts'
+import type { WebhookTokens } from '../io/webhook-tokens.ts'
+import { createAuthenticator } from './authenticate.ts'
+
+/** Of client certificates and of tokens that the control plane signs. */
+export const WEBHOOKS_GROUP = 'portcullis:webhooks'
+
+/** User name in such a credential: it binds to one cell. */
+export function webhookUser(cell: string): string {
+  return `portcullis:webhook:${cell}`
+}
+
+export type WebhookCaller =
+  /** By certificate or by Authorization. */
+  | 'trusted'
+  /**
+   * By a token in the path. kube-apiserver tells the URL to whoever's deletion fails because the webhook is away: others may know it,
+   * too.
+   */
+  | 'by-path'
+  | 'nobody'
+  /** Known, but not for this cell. */
+  | 'other'
+
+/** @param pathToken undefined = the path has none */
+export type WebhookAuthenticator = (
+  peer: Peer,
+  head: HeaderList,
+  cell: string,
+  pathToken: string | undefined,
+) => WebhookCaller
+
+export interface WebhookAuthenticatorParts {
+  /** PEM; what a client certificate may be signed by. */
+  readonly clientCAs: readonly string[]
+  readonly tokens: TokenVerifier
+  readonly webhookTokens: WebhookTokens
+  /** Wall clock, milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+export function createWebhookAuthenticator(parts: WebhookAuthenticatorParts): WebhookAuthenticator {
+  const { tokens, webhookTokens, now } = parts
+  const authenticate = createAuthenticator(parts)
+  return (peer, head, cell, pathToken) => {
+    const bearer = readBearerToken(head)
+    if (bearer.kind === 'token' && webhookTokens.isTokenOf(cell, bearer.token)) return 'trusted'
+    const caller = authenticate(peer, head)
+    if (caller === 'invalid') return 'nobody'
+    if (caller !== 'anonymous') return isOf(cell, caller) ? 'trusted' : 'other'
+    if (pathToken === undefined) return 'nobody'
+    if (webhookTokens.isTokenOf(cell, pathToken)) return 'by-path'
+    const user = tokens.verify(pathToken, now())
+    if (user === undefined) return 'nobody'
+    return isOf(cell, user) ? 'by-path' : 'other'
+  }
+}
+
+function isOf(cell: string, { name, groups }: { readonly name: string; readonly groups: readonly string[] }): boolean {
+  return name === webhookUser(cell) && groups.includes(WEBHOOKS_GROUP)
+}

@@ -1,0 +1,93 @@
+// One aggregation of one protector: its pods are counted, its admission history is pruned, and its status is written where
+// that changes it.
+
+import type { ObjectClient } from '../api/object-client.ts'
+import type { LabelSelector, PodProtector } from '../api/pod-protector.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
+import { POD_PROTECTORS } from '../api/scheme.ts'
+import { StatusError } from '../api/status.ts'
+import { type AggregatedCell, aggregateCell } from '../core/protection/aggregate-cell.ts'
+import { aggregatePods, isAvailable } from '../core/protection/aggregate-pods.ts'
+import { compileSelector } from '../core/protection/compile-selector.ts'
+import { limitsOf } from '../core/protection/history-limits.ts'
+import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
+import type { CellSnapshot } from '../core/protection/prune-history.ts'
+import type { PodSnapshot } from './pod-snapshot.ts'
+
+/** What is counted, all of one moment. */
+export interface CountInput {
+  readonly cell: string
+  readonly pods: PodSnapshot
+  /** Microseconds; undefined = not known. */
+  readonly streamTime: number | undefined
+  /** When the stream was last heard, microseconds. */
+  readonly heardAt: number
+  /** The cell has gone back to an older resourceVersion than was counted once. */
+  readonly restored: boolean
+  readonly settings: ProtectionSettings
+  /** Wall clock, milliseconds. */
+  readonly nowMs: number
+}
+
+export interface Counted extends AggregatedCell {
+  /** Milliseconds until a pod has been ready for minReadySeconds; undefined = none waits. */
+  readonly nextAvailableMs: number | undefined
+}
+
+/**
+ * Reads the snapshot and its version together: nothing else runs between.
+ * @throws {SyntaxError} when the selector cannot be read
+ */
+export function countPods(protector: PodProtector, input: CountInput): Counted {
+  const { cell, pods, settings, nowMs } = input
+  const { selector, aggregationSelector = selector, minReadySeconds } = protector.spec
+  const namespace = protector.metadata.namespace ?? ''
+  // A kubelet said since when a pod is ready. Were our clock ahead of its, the pod would count before its time.
+  const readyMs = nowMs - settings.clockSkewMs
+  const counts = aggregatePods(pods.select(namespace, aggregationSelector), minReadySeconds, readyMs)
+  const snapshot: CellSnapshot = {
+    resourceVersion: pods.version,
+    streamTime: input.streamTime,
+    heardAt: input.heardAt,
+    restored: input.restored,
+    stateOf: stateIn(pods, namespace, aggregationSelector, minReadySeconds, readyMs),
+  }
+  const limits = limitsOf(protector, settings)
+  // Who admitted a deletion had a clock of his own, which may have gone wrong the other way.
+  const timeoutMs = settings.reservationTimeoutMs + 2 * settings.clockSkewMs
+  const result = aggregateCell(protector, cell, counts, snapshot, limits, timeoutMs, Math.round(nowMs * 1000))
+  return { ...result, nextAvailableMs: counts.nextAvailableMs }
+}
+
+/** A pod that this protector does not count, or no more, is alive like any other. */
+function stateIn(
+  pods: PodSnapshot,
+  namespace: string,
+  selector: LabelSelector,
+  minReadySeconds: number,
+  nowMs: number,
+): CellSnapshot['stateOf'] {
+  const compiled = compileSelector(selector)
+  return (uid) => {
+    const pod = pods.get(uid)
+    if (pod === undefined) return 'absent'
+    if (pod.terminating) return 'terminating'
+    const counted = pod.namespace === namespace && compiled.matches(pod.labels)
+    return counted && isAvailable(pod, minReadySeconds, nowMs) ? 'available' : 'alive'
+  }
+}
+
+/** @returns the protector as it is then @throws (rejects) as ObjectClient.update */
+export async function writeStatus(
+  core: ObjectClient,
+  protector: PodProtector,
+  status: PodProtector['status'],
+): Promise<JsonObject> {
+  return await core.update(POD_PROTECTORS, { ...protector, status }, 'status')
+}
+
+/** For metrics: '' never. */
+export function errorName(error: unknown): string {
+  if (error instanceof SyntaxError) return 'BadSelector'
+  return error instanceof StatusError ? error.reason : 'NoAnswer'
+}

@@ -1,0 +1,47 @@
+// What an aggregator is made of, and what it tells of itself.
+
+import type { ObjectClient } from '../api/object-client.ts'
+import type { Clock, Logger } from '../api/ports.ts'
+import type { CompiledProtection } from '../core/compiled-cluster.ts'
+import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
+import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
+import type { ProtectorTable } from '../state/protectors.ts'
+
+export interface PodAggregatorParts {
+  readonly cell: string
+  /** Where the PodProtectors are. */
+  readonly core: ObjectClient
+  /** Where the pods are. */
+  readonly worker: ObjectClient
+  /** Of the cell, as it is now; undefined = its pods are not to be counted. */
+  protection(): CompiledProtection | undefined
+  readonly protectors: ProtectorTable
+  /** Whether this replica counts the pods of this cell; asked before each write. */
+  isLeader(): boolean
+  readonly settings: ProtectionSettings
+  readonly clock: Clock
+  /** In [0, 1). */
+  random(): number
+  readonly log: Logger
+  readonly events: AggregatorEvents
+}
+
+/** For people. */
+export interface PodAggregatorDescription {
+  readonly cell: string
+  /** It leads, and the list of pods is complete. */
+  readonly active: boolean
+  readonly pods: number
+  /** resourceVersion up to which pods have been seen; '' = none. */
+  readonly resourceVersion: string
+  /** Microseconds since the epoch: everything before this has been seen; undefined = not known. */
+  readonly streamTime: number | undefined
+  /** Whether the watch is up to date. */
+  readonly current: boolean
+  /** What is wrong; '' = nothing. */
+  readonly message: string
+  /** Protectors that are to be counted. */
+  readonly queued: number
+  /** Protectors that wait for the stream to go on. */
+  readonly waiting: number
+}

@@ -1,0 +1,288 @@
+// What the aggregator of a cell does from when it becomes leader until it is no more: follows the pods, and keeps a list of the
+// protectors whose counts may have changed. Everything that it knows ends with it.
+
+import { PODS } from '../api/foreign-kinds.ts'
+import type { FollowEvents, Following } from '../api/object-client.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
+import { POD_PROTECTORS } from '../api/scheme.ts'
+import { StatusError } from '../api/status.ts'
+import type { CompiledAggregation } from '../core/compiled-cluster.ts'
+import type { EnqueueKind } from '../core/protection/aggregator-events.ts'
+import { selectorText } from '../core/protection/compile-selector.ts'
+import { limitsOf } from '../core/protection/history-limits.ts'
+import { agingProtectors } from '../core/protection/stale-cells.ts'
+import type { LiveProtector } from '../state/protectors.ts'
+import { CellStreamTime } from './cell-stream-time.ts'
+import { type Counted, countPods, errorName, writeStatus } from './pod-aggregator-count.ts'
+import type { PodAggregatorDescription, PodAggregatorParts } from './pod-aggregator-parts.ts'
+import { NextEventPool } from './pod-aggregator-pool.ts'
+import { AggregationQueue, type CountOutcome } from './pod-aggregator-queue.ts'
+import { RestoredCell } from './pod-aggregator-restored.ts'
+import { PodSnapshot, sameForCounting, sameLabels, slimPod } from './pod-snapshot.ts'
+
+/** Protectors at a time; one of them never twice. */
+const CONCURRENCY = 4
+/** A timer may end a moment before its time; the pod would be counted one aggregation later. */
+const TIMER_SLACK_MS = 2
+/** How often within `staleAfter` it is looked for cells that would become stale. */
+const REFRESHES = 12
+const MIN_REFRESH_MS = 100
+
+export class AggregatorTerm implements FollowEvents {
+  readonly #parts: PodAggregatorParts
+  readonly #pods = new PodSnapshot()
+  readonly #streamTime: CellStreamTime
+  readonly #restored: RestoredCell
+  readonly #queue: AggregationQueue
+  readonly #pool: NextEventPool
+  readonly #following: Following
+  readonly #unlisten: () => void
+  readonly #refreshing: NodeJS.Timeout | undefined
+  /** Grows with everything that the stream says. */
+  #progress = 0
+  /** Wall clock, milliseconds: when the stream was last heard. */
+  #heardAtMs = 0
+  #current = false
+  #message = ''
+  /** The protector that is being told of our own write. */
+  #telling = ''
+  #stopped = false
+
+  /** @throws {SyntaxError} when the pod selector cannot be read */
+  constructor(parts: PodAggregatorParts, aggregation: CompiledAggregation) {
+    const { worker, cell, clock, log, protectors, settings, events } = parts
+    const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation
+    const labelSelector = podSelector === undefined ? '' : selectorText(podSelector)
+    this.#parts = parts
+    this.#pool = new NextEventPool(clock, events)
+    this.#streamTime = new CellStreamTime({
+      mode,
+      annotation,
+      readVersion: () => this.#newestVersion(),
+      clock,
+      log,
+      onMoved: () => this.#advanced(),
+    })
+    this.#restored = new RestoredCell({
+      cell,
+      readVersion: () => this.#newestVersion(),
+      clock,
+      log,
+      onRestored: () => this.#advanced(),
+    })
+    this.#queue = new AggregationQueue({
+      count: (key) => this.#count(key),
+      clock,
+      random: () => parts.random(),
+      limit: CONCURRENCY,
+    })
+    this.#unlisten = protectors.onChange((live, gone) => this.#onProtector(live, gone))
+    if (settings.staleAfterMs > 0) {
+      const everyMs = Math.max(MIN_REFRESH_MS, settings.staleAfterMs / REFRESHES)
+      this.#refreshing = setInterval(() => this.#refresh(), everyMs)
+      this.#refreshing.unref()
+    }
+    this.#following = worker.follow(PODS, '', this, {
+      labelSelector,
+      transform: (pod) => slimPod(pod, annotation),
+    })
+  }
+
+  describe(): PodAggregatorDescription {
+    return {
+      cell: this.#parts.cell,
+      active: this.#pods.complete,
+      pods: this.#pods.size,
+      resourceVersion: this.#pods.version,
+      streamTime: this.#streamTime.time,
+      current: this.#current,
+      message: this.#message,
+      queued: this.#queue.size,
+      waiting: this.#pool.size,
+    }
+  }
+
+  /** Nothing is begun from now on; resolves when what runs has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#refreshing)
+    this.#unlisten()
+    this.#streamTime.stop()
+    const counting = this.#queue.stop()
+    await this.#following.stop()
+    await counting
+  }
+
+  // === what the cell says ===
+
+  onReplace(pods: readonly JsonObject[]): void {
+    if (this.#stopped) return
+    this.#pods.replace(pods)
+    this.#streamTime.replaced(pods)
+    for (const live of this.#parts.protectors.values()) this.#mark(live, 'List')
+  }
+
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): void {
+    if (this.#stopped) return
+    const { before, after } = this.#pods.change(type, pod)
+    this.#streamTime.observed(pod)
+    if (before !== undefined && after !== undefined && sameForCounting(before, after)) return
+    const { protectors } = this.#parts
+    // Who counted it before must hear that it does so no more.
+    const counted = before !== undefined && (after === undefined || !sameLabels(before, after)) ? before : undefined
+    for (const pod of [counted, after]) {
+      if (pod === undefined) continue
+      for (const live of protectors.aggregating(pod.namespace, pod.labels)) this.#mark(live, 'Pod')
+    }
+  }
+
+  onVersion(version: string): void {
+    if (this.#stopped) return
+    this.#heardAtMs = this.#parts.clock.now()
+    this.#pods.reached(version)
+    this.#streamTime.reached(version)
+    this.#advanced()
+  }
+
+  onState(current: boolean, message: string): void {
+    this.#current = current
+    this.#message = message
+    const { log, cell } = this.#parts
+    if (current) log.info('the pods of a cell are followed', { cell, pods: this.#pods.size })
+    else log.warn('the pods of a cell cannot be followed', { cell, why: message })
+  }
+
+  #advanced(): void {
+    this.#progress++
+    for (const key of this.#pool.drain()) {
+      const live = this.#parts.protectors.get(key)
+      if (live !== undefined) this.#mark(live, 'NextEvent')
+    }
+  }
+
+  // === what is to be counted ===
+
+  #onProtector(live: LiveProtector, gone: boolean): void {
+    if (gone) {
+      this.#queue.forget(live.key)
+      this.#pool.remove(live.key)
+    } else if (live.key !== this.#telling) this.#mark(live, 'PodProtector')
+  }
+
+  #mark(live: LiveProtector, kind: EnqueueKind, atLeastMs = 0): void {
+    if (this.#stopped) return
+    const delayMs = Math.max(atLeastMs, this.#rateMs(live))
+    if (this.#queue.add(live.key, delayMs)) {
+      this.#parts.events.enqueued(live.protector.metadata.namespace ?? '', kind)
+    }
+  }
+
+  #rateMs({ protector }: LiveProtector): number {
+    const { settings } = this.#parts
+    const { rateJitterLow: low, rateJitterHigh: high } = settings
+    return limitsOf(protector, settings).aggregationRateMs * (low + this.#parts.random() * (high - low))
+  }
+
+  /** A cell that is heard of must not become stale because nothing changes there. */
+  #refresh(): void {
+    const { protectors, cell, settings } = this.#parts
+    if (!this.#pods.complete) return
+    const aging = agingProtectors(protectors.values(), cell, settings.staleAfterMs, this.#heardAtMs * 1000)
+    for (const live of aging) this.#mark(live, 'List')
+  }
+
+  // === one turn ===
+
+  async #count(key: string): Promise<CountOutcome> {
+    const { protectors, clock, log, events, cell } = this.#parts
+    const live = protectors.get(key)
+    if (live === undefined || !this.#mayWrite()) return 'done'
+    const beginMs = clock.monotonic()
+    let error = ''
+    let outcome: CountOutcome = 'done'
+    try {
+      const progress = this.#progress
+      const counted = this.#countNow(live)
+      if (counted.changed) await this.#write(live, counted)
+      this.#follow(live, counted, progress)
+    } catch (caught) {
+      error = errorName(caught)
+      outcome = await this.#outcomeOf(live, caught)
+      const why = caught instanceof Error ? caught.message : String(caught)
+      if (outcome === 'failed')
+        log.warn('a PodProtector could not be brought up to date', { protector: key, cell, why })
+    }
+    events.reconciled(live.protector.metadata.namespace ?? '', error, clock.monotonic() - beginMs)
+    return outcome
+  }
+
+  #mayWrite(): boolean {
+    return !this.#stopped && this.#pods.complete && this.#parts.isLeader()
+  }
+
+  #countNow({ protector }: LiveProtector): Counted {
+    const { cell, settings, clock } = this.#parts
+    return countPods(protector, {
+      cell,
+      pods: this.#pods,
+      streamTime: this.#streamTime.time,
+      heardAt: Math.round(this.#heardAtMs * 1000),
+      restored: this.#restored.restored,
+      settings,
+      nowMs: clock.now(),
+    })
+  }
+
+  async #write({ protector }: LiveProtector, { status }: Counted): Promise<void> {
+    this.#learn(await writeStatus(this.#parts.core, protector, status))
+  }
+
+  /** The next aggregation builds on it, even when the watch is late. */
+  #learn(object: JsonObject): void {
+    const { metadata } = object as { metadata?: { namespace?: string; name?: string } }
+    this.#telling = `${metadata?.namespace}/${metadata?.name}`
+    try {
+      this.#parts.protectors.put(object)
+    } finally {
+      this.#telling = ''
+    }
+  }
+
+  #follow(live: LiveProtector, counted: Counted, progress: number): void {
+    if (this.#stopped) return
+    const { kept, streamTimeFrom, nextAvailableMs, outdated } = counted
+    if (nextAvailableMs !== undefined && Number.isFinite(nextAvailableMs)) {
+      this.#mark(live, 'MinReady', nextAvailableMs + TIMER_SLACK_MS)
+    }
+    if (streamTimeFrom !== undefined) this.#streamTime.need(streamTimeFrom)
+    if (outdated) void this.#restored.check(countedVersion(live, this.#parts.cell))
+    if (kept === 0 && !outdated) this.#pool.remove(live.key)
+    // What was said while it was written has drained the pool already.
+    else if (progress !== this.#progress) this.#mark(live, 'NextEvent')
+    else this.#pool.add(live.key)
+  }
+
+  async #newestVersion(): Promise<string> {
+    const { worker } = this.#parts
+    return (await worker.currentVersion?.(PODS)) ?? (await worker.list(PODS, '')).resourceVersion
+  }
+
+  async #outcomeOf(live: LiveProtector, error: unknown): Promise<CountOutcome> {
+    // It is counted again when its selector is mended.
+    if (error instanceof SyntaxError) return 'done'
+    if (!(error instanceof StatusError)) return 'failed'
+    if (error.code === 404) return 'done'
+    if (error.reason !== 'Conflict') return 'failed'
+    const { namespace = '', name } = live.protector.metadata
+    try {
+      this.#learn(await this.#parts.core.get(POD_PROTECTORS, { namespace, name }))
+      return 'conflict'
+    } catch (failed) {
+      return failed instanceof StatusError && failed.code === 404 ? 'done' : 'failed'
+    }
+  }
+}
+
+function countedVersion({ protector }: LiveProtector, cell: string): string {
+  return protector.status?.cells.find(({ cellID }) => cellID === cell)?.aggregation?.resourceVersion ?? ''
+}

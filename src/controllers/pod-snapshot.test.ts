@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { JsonObject } from '../api/resource-kind.ts'
+import { podFacts } from '../core/protection/pod-facts.ts'
+import { PodSnapshot, sameForCounting, slimPod } from './pod-snapshot.ts'
+
+function pod(name: string, labels: Record<string, string>, more: JsonObject = {}): JsonObject {
+  const metadata = { name, namespace: 'default', uid: `uid-${name}`, resourceVersion: '5', labels, ...more }
+  const conditions = [{ type: 'Ready', status: 'True', lastTransitionTime: '2026-01-02T03:04:05Z' }]
+  return { metadata, spec: { secret: 'x' }, status: { phase: 'Running', conditions, podIP: '10.0.0.1' } }
+}
+
+test('what a pod is judged by is the same of the whole pod and of what is kept', () => {
+  const annotations = {
+    'podseidon.kubewharf.io/force-delete': '',
+    'podseidon.kubewharf.io/health-criterion': 'Ready',
+    seen: '1',
+    'kubectl.kubernetes.io/last-applied-configuration': '{}',
+  }
+  const deletion = { deletionTimestamp: '2026-01-02T03:04:05Z', deletionGracePeriodSeconds: 3 }
+  for (const more of [{}, { annotations }, deletion, { annotations: { __proto__: 'x' } }, { annotations: 3 }]) {
+    const whole = pod('a', { app: 'web' }, more)
+    assert.deepEqual(podFacts(slimPod(whole, 'seen')), podFacts(whole))
+  }
+  const text = JSON.stringify(slimPod(pod('a', {}, { annotations }), 'seen'))
+  assert.ok(text.includes('"seen"') && !/secret|last-applied|podIP/.test(text))
+  assert.ok(!JSON.stringify(slimPod(pod('a', {}, { annotations }))).includes('seen'))
+  fc.assert(fc.property(fc.jsonValue(), (value) => void slimPod({ metadata: value, status: value })))
+})
+
+test('pods with the same labels share them', () => {
+  const snapshot = new PodSnapshot()
+  snapshot.replace(Array.from({ length: 100 }, (_, i) => pod(`p${i}`, { app: 'web', tier: 'one' })))
+  const [a, b] = [snapshot.get('uid-p0'), snapshot.get('uid-p99')]
+  assert.ok(a !== undefined && b !== undefined && a.labels === b.labels)
+  const { before, after } = snapshot.change(
+    'MODIFIED',
+    pod('p0', { app: 'web', tier: 'one' }, { resourceVersion: '6' }),
+  )
+  assert.ok(before !== undefined && after !== undefined && sameForCounting(before, after))
+  assert.equal(snapshot.get('uid-p0')?.resourceVersion, '6')
+})
+
+test('a list takes the place of everything; until the first one nothing is complete', () => {
+  const snapshot = new PodSnapshot()
+  assert.deepEqual([snapshot.complete, snapshot.version], [false, ''])
+  snapshot.replace([pod('a', { app: 'web' }), pod('b', { app: 'web' }), {}, { metadata: { name: 'no uid' } }])
+  snapshot.reached('7')
+  assert.deepEqual([snapshot.complete, snapshot.version, snapshot.size], [true, '7', 2])
+  snapshot.replace([pod('c', { app: 'web' })])
+  // Of a version that is not yet told.
+  assert.equal(snapshot.version, '')
+  const names = [...snapshot.select('default', { matchLabels: { app: 'web' } })].map(({ name }) => name)
+  assert.deepEqual(names, ['c'])
+  const { before, after } = snapshot.change('DELETED', pod('c', { app: 'web' }))
+  assert.deepEqual([before?.name, after, snapshot.size], ['c', undefined, 0])
+  assert.deepEqual(snapshot.change('DELETED', pod('c', {})), { before: undefined, after: undefined })
+})

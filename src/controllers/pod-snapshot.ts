@@ -1,0 +1,142 @@
+// The pods of a cell as of one resourceVersion. Of a pod of 10 KB only some hundred bytes are kept; the rest is thrown away
+// as soon as it is read.
+
+import { isRecord } from '../api/object-shape.ts'
+import type { LabelSelector } from '../api/pod-protector.ts'
+import type { PodFacts } from '../api/protection.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
+import { podFacts } from '../core/protection/pod-facts.ts'
+import { PodIndex } from '../core/protection/pod-index.ts'
+
+type Labels = PodFacts['labels']
+
+export interface PodChange {
+  readonly before: PodFacts | undefined
+  readonly after: PodFacts | undefined
+}
+
+export class PodSnapshot {
+  #index = new PodIndex<PodFacts>()
+  #version = ''
+  #complete = false
+  readonly #labels = new SharedLabels()
+
+  /** Whether all pods have been here once. */
+  get complete(): boolean {
+    return this.#complete
+  }
+
+  /** Everything up to here has been seen; '' = nothing. */
+  get version(): string {
+    return this.#version
+  }
+
+  get size(): number {
+    return this.#index.size
+  }
+
+  get(uid: string): PodFacts | undefined {
+    return this.#index.get(uid)
+  }
+
+  /** @throws {SyntaxError} when the selector cannot be read */
+  select(namespace: string, selector: LabelSelector): Iterable<PodFacts> {
+    return this.#index.select(namespace, selector)
+  }
+
+  /** All pods as of one moment. What was known before is in force until all of them are here. */
+  replace(pods: readonly JsonObject[]): void {
+    const index = new PodIndex<PodFacts>()
+    for (const pod of pods) {
+      const facts = this.#factsOf(pod)
+      if (facts !== undefined) index.put(facts.uid, facts.namespace, facts.labels, facts)
+    }
+    this.#index = index
+    this.#version = ''
+    this.#complete = true
+  }
+
+  change(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): PodChange {
+    const facts = this.#factsOf(pod)
+    if (facts === undefined) return { before: undefined, after: undefined }
+    const before = this.#index.get(facts.uid)
+    if (type === 'DELETED') {
+      this.#index.remove(facts.uid)
+      return { before, after: undefined }
+    }
+    this.#index.put(facts.uid, facts.namespace, facts.labels, facts)
+    return { before, after: facts }
+  }
+
+  reached(version: string): void {
+    this.#version = version
+  }
+
+  #factsOf(pod: JsonObject): PodFacts | undefined {
+    const facts = podFacts(pod)
+    if (facts === undefined) return undefined
+    return { ...facts, labels: this.#labels.shared(facts.labels, this.#index.size) }
+  }
+}
+
+/** Whether the two are counted alike; not so of what the resourceVersion alone tells apart. */
+export function sameForCounting(a: PodFacts, b: PodFacts): boolean {
+  return (
+    a.terminating === b.terminating &&
+    a.scheduled === b.scheduled &&
+    a.running === b.running &&
+    a.ready === b.ready &&
+    a.readySinceMs === b.readySinceMs &&
+    sameLabels(a, b)
+  )
+}
+
+export function sameLabels({ labels: a }: PodFacts, { labels: b }: PodFacts): boolean {
+  if (a === b) return true
+  const keys = Object.keys(a)
+  return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && a[key] === b[key])
+}
+
+const KEPT_ANNOTATIONS_PREFIX = 'podseidon.kubewharf.io/'
+
+/**
+ * What podFacts and sync times read of a pod, and nothing else: for FollowChoice.transform.
+ * @param annotation one more that is kept; '' = none
+ */
+export function slimPod(pod: JsonObject, annotation = ''): JsonObject {
+  const metadata = isRecord(pod['metadata']) ? pod['metadata'] : {}
+  const status = isRecord(pod['status']) ? pod['status'] : {}
+  const annotations = isRecord(metadata['annotations']) ? metadata['annotations'] : {}
+  const kept = Object.entries(annotations).filter(
+    ([key]) => key === annotation || key.startsWith(KEPT_ANNOTATIONS_PREFIX),
+  )
+  return {
+    metadata: {
+      namespace: metadata['namespace'],
+      name: metadata['name'],
+      uid: metadata['uid'],
+      resourceVersion: metadata['resourceVersion'],
+      creationTimestamp: metadata['creationTimestamp'],
+      deletionTimestamp: metadata['deletionTimestamp'],
+      deletionGracePeriodSeconds: metadata['deletionGracePeriodSeconds'],
+      labels: metadata['labels'],
+      ...(kept.length > 0 && { annotations: Object.fromEntries(kept) }),
+    },
+    status: { phase: status['phase'], conditions: status['conditions'] },
+  }
+}
+
+/** The pods of a workload mostly have the same labels: one object for all of them. */
+class SharedLabels {
+  readonly #known = new Map<string, Labels>()
+
+  /** @param pods how many there are: far more kinds of labels than that are leftovers */
+  shared(labels: Labels, pods: number): Labels {
+    const key = JSON.stringify(labels)
+    const known = this.#known.get(key)
+    if (known !== undefined) return known
+    if (this.#known.size > 2 * pods + 1000) this.#known.clear()
+    this.#known.set(key, labels)
+    return labels
+  }
+}

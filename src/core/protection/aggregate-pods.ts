@@ -1,0 +1,43 @@
+// Pods of a cell, counted for one protector.
+
+import type { PodFacts } from '../../api/protection.ts'
+
+export interface PodCounts {
+  readonly total: number
+  readonly available: number
+  readonly ready: number
+  readonly scheduled: number
+  readonly running: number
+  /** Milliseconds until the next pod becomes available; undefined = none waits for it. */
+  readonly nextAvailableMs: number | undefined
+}
+
+/** Pods that are being terminated do not count at all; those that have ended count in `total`, as Podseidon has it. */
+export function aggregatePods(pods: Iterable<PodFacts>, minReadySeconds: number, nowMs: number): PodCounts {
+  const counts = { total: 0, available: 0, ready: 0, scheduled: 0, running: 0 }
+  let nextAvailableMs: number | undefined
+  for (const pod of pods) {
+    if (pod.terminating) continue
+    counts.total += 1
+    if (pod.scheduled) counts.scheduled += 1
+    if (pod.running) counts.running += 1
+    if (!pod.ready) continue
+    counts.ready += 1
+    const waitMs = untilAvailableMs(pod, minReadySeconds, nowMs)
+    if (waitMs <= 0) counts.available += 1
+    else if (waitMs < (nextAvailableMs ?? Number.POSITIVE_INFINITY)) nextAvailableMs = waitMs
+  }
+  return { ...counts, nextAvailableMs }
+}
+
+/** IsPodAvailable of Kubernetes (pkg/api/v1/pod/util.go), but that a pod that is being terminated never is. */
+export function isAvailable(pod: PodFacts, minReadySeconds: number, nowMs: number): boolean {
+  return !pod.terminating && pod.ready && untilAvailableMs(pod, minReadySeconds, nowMs) <= 0
+}
+
+/** For a pod that is ready. Infinite when it does not say since when; without minReadySeconds that does not matter, nor do clocks. */
+function untilAvailableMs(pod: PodFacts, minReadySeconds: number, nowMs: number): number {
+  if (!(minReadySeconds > 0)) return 0
+  if (pod.readySinceMs === 0) return Number.POSITIVE_INFINITY
+  return pod.readySinceMs + minReadySeconds * 1000 - nowMs
+}

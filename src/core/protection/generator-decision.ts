@@ -1,0 +1,118 @@
+// What the generator does for one workload and its protectors: the decision table of Podseidon (generator/generator/controller.go)
+// as plain code.
+
+export interface SourceState {
+  readonly terminating: boolean
+  /** It has the generator's finalizer. */
+  readonly finalizer: boolean
+}
+
+export interface ProtectorState {
+  readonly name: string
+  readonly terminating: boolean
+  readonly finalizer: boolean
+  /** It differs from what is derived of the source. */
+  readonly drifted: boolean
+  /** Somebody asks to forget cells of it (REMOVE_CELL_ONCE_ANNOTATION). */
+  readonly removesCells: boolean
+}
+
+/** A write. One after the other; when one fails, those behind it wait for the next time. */
+export type GeneratorAction =
+  | { readonly type: 'AddSourceFinalizer' | 'CreateProtector' | 'RemoveSourceFinalizer' }
+  | {
+      readonly type: 'RemoveCells' | 'RepairProtector' | 'RemoveProtectorFinalizer' | 'DeleteProtector'
+      /** Of the protector. */
+      readonly name: string
+    }
+
+/** What was found, as Podseidon counts it (metric generator_action). */
+export type GeneratorFinding = 'Create' | 'Sync' | 'Delete' | 'Dangling' | 'Finalizing' | 'CleanSourceFinalizer'
+
+export interface GeneratorDecision {
+  readonly actions: readonly GeneratorAction[]
+  readonly findings: readonly GeneratorFinding[]
+  readonly fault: GeneratorFault
+}
+
+export type GeneratorFault =
+  | ''
+  /** The source may disappear at any time and leave its protector behind: it has lost its finalizer and cannot get it again. */
+  | 'NoFinalizerInTerminatingSource'
+  /** Nobody can tell what the source needs. */
+  | 'Unclear'
+
+/** What the source is to have; 'unclear' = nobody can tell, so that all stays as it is. */
+export type Wanted = 'protector' | 'none' | 'unclear'
+
+/**
+ * @param source undefined = there is none (any more)
+ * @param protector the one that the source has, or would have
+ * @param others that say they were generated of the source too, under other names
+ */
+export function decide(
+  source: SourceState | undefined,
+  wanted: Wanted,
+  protector: ProtectorState | undefined,
+  others: readonly ProtectorState[] = [],
+): GeneratorDecision {
+  const all = protector === undefined ? others : [protector, ...others]
+  // A protector survives the loss of its source: that may be the very disaster that it is for.
+  if (source === undefined) return untouched(all, all.map(dangling))
+  if (wanted === 'unclear') return { ...untouched(all, []), fault: 'Unclear' }
+  if (wanted === 'protector') return joined(protect(source, protector), unprotect(others))
+  const cleaned = source.finalizer ? CLEANED : NOTHING
+  return joined(unprotect(all), cleaned)
+}
+
+const NOTHING: GeneratorDecision = { actions: [], findings: [], fault: '' }
+const CLEANED: GeneratorDecision = {
+  actions: [{ type: 'RemoveSourceFinalizer' }],
+  findings: ['CleanSourceFinalizer'],
+  fault: '',
+}
+
+function protect(source: SourceState, protector: ProtectorState | undefined): GeneratorDecision {
+  // The finalizer first: without it the source could disappear before it is known that its protector has to go, too.
+  const addsFinalizer = !source.finalizer && !source.terminating
+  const actions: GeneratorAction[] = addsFinalizer ? [{ type: 'AddSourceFinalizer' }] : []
+  if (protector === undefined) {
+    // Without a finalizer in time, nothing would ever take the new protector away.
+    if (source.finalizer || addsFinalizer) actions.push({ type: 'CreateProtector' })
+    return { actions, findings: ['Create'], fault: '' }
+  }
+  actions.push(...removals(protector))
+  if (protector.drifted) actions.push({ type: 'RepairProtector', name: protector.name })
+  const lost = source.terminating && !source.finalizer
+  return { actions, findings: ['Sync'], fault: lost ? 'NoFinalizerInTerminatingSource' : '' }
+}
+
+function unprotect(protectors: readonly ProtectorState[]): GeneratorDecision {
+  const actions: GeneratorAction[] = []
+  for (const { name, finalizer, terminating } of protectors) {
+    if (finalizer) actions.push({ type: 'RemoveProtectorFinalizer', name })
+    if (!terminating) actions.push({ type: 'DeleteProtector', name })
+  }
+  return { actions, findings: protectors.map(() => 'Delete'), fault: '' }
+}
+
+/** Only what people ask for. */
+function untouched(protectors: readonly ProtectorState[], findings: readonly GeneratorFinding[]): GeneratorDecision {
+  return { actions: protectors.flatMap(removals), findings, fault: '' }
+}
+
+function removals({ removesCells, name }: ProtectorState): GeneratorAction[] {
+  return removesCells ? [{ type: 'RemoveCells', name }] : []
+}
+
+function dangling({ terminating }: ProtectorState): GeneratorFinding {
+  return terminating ? 'Finalizing' : 'Dangling'
+}
+
+function joined(first: GeneratorDecision, second: GeneratorDecision): GeneratorDecision {
+  return {
+    actions: [...first.actions, ...second.actions],
+    findings: [...first.findings, ...second.findings],
+    fault: first.fault,
+  }
+}

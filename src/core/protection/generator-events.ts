@@ -1,0 +1,18 @@
+// What the generator tells of its work, for metrics.
+
+import type { GeneratorFinding } from './generator-decision.ts'
+import type { GeneratorKind } from './generator-kinds.ts'
+
+/** Called on the main thread, synchronously: they return at once and never throw. */
+export interface GeneratorEvents {
+  /**
+   * A workload was looked at, and what had to be was written.
+   * @param error '' = none; otherwise the reason of the Status (`Conflict`), `NoAnswer`, `Unclear` (nobody can tell what the
+   * workload needs) or `NoFinalizerInTerminatingSource`
+   */
+  reconciled(kind: GeneratorKind, namespace: string, error: string, durationMs: number): void
+  found(kind: GeneratorKind, namespace: string, finding: GeneratorFinding): void
+}
+
+/** Tells nobody. */
+export const NO_GENERATOR_EVENTS: GeneratorEvents = { reconciled: () => undefined, found: () => undefined }

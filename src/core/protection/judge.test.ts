@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { PodProtector } from '../../api/pod-protector.ts'
+import type { HealthCriterion, PodFacts } from '../../api/protection.ts'
+import type { OperationResult, ReserveOperation } from './history.ts'
+import { applyOperations } from './history.ts'
+import { asksNoQuota, freePass, judge } from './judge.ts'
+import { KnownQuotas } from './known-quota.ts'
+
+const NOW = 1_800_000_000_000
+const POD: PodFacts = {
+  namespace: 'default',
+  name: 'web-0',
+  uid: 'u',
+  resourceVersion: '1',
+  labels: {},
+  forceDelete: false,
+  criterion: 'Available',
+  terminating: false,
+  scheduled: true,
+  running: true,
+  ready: true,
+  readySinceMs: NOW - 10_000,
+}
+
+const NO_SUMMARY = { totalReplicas: 0, aggregatedAvailableReplicas: 0, estimatedAvailableReplicas: 0 }
+
+function judged(pod: Partial<PodFacts>, minReadySeconds: number, criterion?: HealthCriterion): string {
+  const request = { pod: { ...POD, ...pod }, criterion }
+  const pass = freePass(request)
+  if (pass !== undefined) return pass
+  const judgement = judge(request, minReadySeconds, 2_000, NOW)
+  if (judgement.type === 'note') return 'note'
+  return `${judgement.pod.criterion}${judgement.pod.available ? ' available' : ''}${asksNoQuota(judgement.pod) ? ' free' : ''}`
+}
+
+test('what is asked of a protector', () => {
+  const rows: [Partial<PodFacts>, number, HealthCriterion | undefined, string][] = [
+    [{}, 0, undefined, 'Available available'],
+    [{}, -5, undefined, 'Available available'],
+    [{ terminating: true, ready: false }, 0, 'Running', 'AlreadyTerminating'],
+    [{ ready: false }, 0, undefined, 'AlreadyUnready'],
+    // D12: whoever is judged by another number is no free pass for being unready.
+    [{ ready: false }, 0, 'Running', 'Running'],
+    [{ ready: false, running: false }, 0, 'Running', 'Running free'],
+    [{ ready: false, criterion: 'Ready' }, 0, undefined, 'Ready free'],
+    // The Eviction's criterion outranks the pod's.
+    [{ ready: false, criterion: 'Running' }, 0, 'Available', 'AlreadyUnready'],
+    [{ readySinceMs: NOW - 10_000 }, 10, undefined, 'Available available'],
+    // D18: within the skew of clocks it is available; a clock ahead of ours makes nothing of minReadySeconds 0.
+    [{ readySinceMs: NOW - 8_000 }, 10, undefined, 'Available available'],
+    [{ readySinceMs: NOW - 7_999 }, 10, undefined, 'note'],
+    [{ readySinceMs: NOW + 60_000 }, 10, undefined, 'note'],
+    [{ readySinceMs: NOW + 60_000 }, 0, undefined, 'Available available'],
+    [{ readySinceMs: 0 }, 3600, undefined, 'Available available'],
+    [{ readySinceMs: NOW - 7_999 }, 10, 'Ready', 'Ready'],
+  ]
+  for (const [pod, minReadySeconds, criterion, expected] of rows) {
+    assert.equal(judged(pod, minReadySeconds, criterion), expected, JSON.stringify([pod, minReadySeconds, criterion]))
+  }
+})
+
+const flags = fc.record({
+  criterion: fc.constantFrom<HealthCriterion>('Available', 'Ready', 'Running', 'Scheduled'),
+  scheduled: fc.boolean(),
+  running: fc.boolean(),
+  ready: fc.boolean(),
+  available: fc.boolean(),
+})
+const operations = fc.array(
+  fc
+    .record({ uid: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'), pod: flags, force: fc.boolean() })
+    .map((given): ReserveOperation => ({ type: 'reserve', cell: 'east', name: '', resourceVersion: '', ...given })),
+  { maxLength: 8 },
+)
+
+test('what is known of a quota says the same as a batch that is written', () => {
+  const limits = { maxConcurrentLag: 0, compactThreshold: 2, aggregationRateMs: 0, staleAfterMs: 0 }
+  const without = (results: readonly OperationResult[]): unknown => results.map((one) => ({ ...one, startTime: '' }))
+  fc.assert(
+    fc.property(
+      fc.array(operations, { maxLength: 4 }),
+      fc.integer({ min: 0, max: 6 }),
+      fc.integer({ min: 0, max: 8 }),
+      fc.integer({ min: 0, max: 4 }),
+      (batches, minAvailable, available, maxConcurrentLag) => {
+        const bounded = { ...limits, maxConcurrentLag }
+        const quotas = new KnownQuotas()
+        const counts = { totalReplicas: available, availableReplicas: available, readyReplicas: available }
+        const aggregation = { ...counts, runningReplicas: available, scheduledReplicas: available }
+        let protector: PodProtector = {
+          apiVersion: '',
+          kind: '',
+          metadata: { name: 'web' },
+          spec: { minAvailable, minReadySeconds: 0, selector: {} },
+          status: { cells: [{ cellID: 'east', aggregation }], summary: NO_SUMMARY },
+        }
+        for (const [index, batch] of batches.entries()) {
+          const nowMicros = (NOW + index) * 1000
+          const written = applyOperations(protector, batch, bounded, nowMicros)
+          for (let i = 0; i < 2; i++) {
+            const known = quotas.evaluate(protector, batch, bounded, nowMicros)
+            assert.deepEqual(without(known), without(written.results))
+          }
+          protector = { ...protector, status: written.status }
+        }
+      },
+    ),
+    { numRuns: 300 },
+  )
+})

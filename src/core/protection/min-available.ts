@@ -1,0 +1,42 @@
+// How many pods of a workload have to stay available: its replicas less what its own rollouts may take away.
+
+/**
+ * How a percentage becomes a number of pods. Podseidon rounds up: of 10 pods, 25 % are 3. Kubernetes rounds down (2), and
+ * lets go at least one pod where otherwise nothing could ever be replaced.
+ */
+export type Rounding = 'Podseidon' | 'Kubernetes'
+
+export interface AvailabilityNeed {
+  readonly replicas: number
+  /** An IntOrString as the workload has it. */
+  readonly maxUnavailable: unknown
+  /** As well; undefined = unknown, which counts as more than none. */
+  readonly maxSurge: unknown
+  readonly rounding: Rounding
+  /** Under Kubernetes' rounding at least one, whatever maxSurge says, as StatefulSets have it. */
+  readonly neverZero: boolean
+}
+
+const PERCENT = /^([0-9]{1,9})%$/
+
+/** Never below 0. undefined = maxUnavailable is neither a number nor a percentage. */
+export function minAvailableOf(need: AvailabilityNeed): number | undefined {
+  const { replicas, maxUnavailable, maxSurge, rounding, neverZero } = need
+  let unavailable = scaled(maxUnavailable, replicas, rounding === 'Podseidon')
+  if (unavailable === undefined) return undefined
+  if (rounding === 'Kubernetes' && unavailable === 0) {
+    // deployment/util.ResolveFenceposts; statefulset's getStatefulSetMaxUnavailable.
+    const surge = maxSurge === undefined ? 1 : (scaled(maxSurge, replicas, true) ?? 1)
+    if (neverZero || surge === 0) unavailable = 1
+  }
+  return Math.max(0, replicas - unavailable)
+}
+
+/** intstr.GetScaledValueFromIntOrPercent. */
+function scaled(value: unknown, total: number, up: boolean): number | undefined {
+  if (typeof value === 'number') return Number.isInteger(value) ? Math.max(0, value) : undefined
+  const percent = typeof value === 'string' ? PERCENT.exec(value)?.[1] : undefined
+  if (percent === undefined) return undefined
+  const part = (Number(percent) * total) / 100
+  return up ? Math.ceil(part) : Math.floor(part)
+}

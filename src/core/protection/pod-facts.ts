@@ -1,0 +1,84 @@
+// A Pod as it comes from an API server, reduced to what protection asks about. Parts of wrong types count as absent.
+
+import { isRecord } from '../../api/object-shape.ts'
+import {
+  FORCE_DELETE_ANNOTATION,
+  HEALTH_CRITERION_ANNOTATION,
+  type HealthCriterion,
+  type PodFacts,
+} from '../../api/protection.ts'
+import type { JsonObject } from '../../api/resource-kind.ts'
+import { parseMicros } from './micro-time.ts'
+
+const CRITERIA: readonly HealthCriterion[] = ['Available', 'Ready', 'Running', 'Scheduled']
+
+/** @returns undefined when the object has no uid or no name: it is no stored pod */
+export function podFacts(pod: JsonObject): PodFacts | undefined {
+  const metadata = recordOf(pod, 'metadata')
+  const name = textOf(metadata, 'name')
+  const uid = textOf(metadata, 'uid')
+  if (name === '' || uid === '') return undefined
+  const annotations = recordOf(metadata, 'annotations')
+  const status = recordOf(pod, 'status')
+  const ready = trueCondition(status, 'Ready')
+  return {
+    namespace: textOf(metadata, 'namespace'),
+    name,
+    uid,
+    resourceVersion: textOf(metadata, 'resourceVersion'),
+    labels: textsOf(recordOf(metadata, 'labels')),
+    forceDelete: Object.hasOwn(annotations, FORCE_DELETE_ANNOTATION),
+    criterion: healthCriterion(annotations) ?? 'Available',
+    terminating: textOf(metadata, 'deletionTimestamp') !== '',
+    scheduled: trueCondition(status, 'PodScheduled') !== undefined,
+    running: textOf(status, 'phase') === 'Running',
+    ready: ready !== undefined,
+    readySinceMs: ready === undefined ? 0 : sinceMs(ready),
+  }
+}
+
+/**
+ * What the annotation `podseidon.kubewharf.io/health-criterion` asks for.
+ * @param annotations of a Pod or an Eviction, of any shape
+ * @returns undefined when there is none, or none that exists
+ */
+export function healthCriterion(annotations: unknown): HealthCriterion | undefined {
+  if (!isRecord(annotations)) return undefined
+  const value = textOf(annotations, HEALTH_CRITERION_ANNOTATION)
+  return CRITERIA.find((criterion) => criterion === value)
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** The first condition of the type, as Kubernetes looks them up, when its status is True. */
+function trueCondition(status: Fields, type: string): Fields | undefined {
+  const conditions = own(status, 'conditions')
+  if (!Array.isArray(conditions)) return undefined
+  const condition = conditions.filter(isRecord).find((candidate) => textOf(candidate, 'type') === type)
+  return condition !== undefined && textOf(condition, 'status') === 'True' ? condition : undefined
+}
+
+function sinceMs(condition: Fields): number {
+  const micros = parseMicros(textOf(condition, 'lastTransitionTime'))
+  return Number.isNaN(micros) ? 0 : Math.floor(micros / 1000)
+}
+
+function own(fields: Fields, key: string): unknown {
+  return Object.hasOwn(fields, key) ? fields[key] : undefined
+}
+
+function recordOf(fields: Fields, key: string): Fields {
+  const value = own(fields, key)
+  return isRecord(value) ? value : {}
+}
+
+function textOf(fields: Fields, key: string): string {
+  const value = own(fields, key)
+  return typeof value === 'string' ? value : ''
+}
+
+function textsOf(fields: Fields): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(fields).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}

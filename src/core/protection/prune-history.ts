@@ -1,0 +1,123 @@
+// What may go from an admission history: what a snapshot of the cell shows to have happened, or to happen no more. A clock
+// alone proves neither.
+
+import type { AdmissionBucket } from '../../api/pod-protector.ts'
+import { FUTURE_MICROS, type HistoryEntry, readBucket, writeBucket } from './history-entry.ts'
+import { compareVersions } from './resource-version.ts'
+
+/**
+ * `absent`: not in the cell; `terminating`: it is being deleted; `available`: it was counted as such; `alive`: it was not,
+ * also for pods that the protector does not count at all.
+ */
+export type PodState = 'absent' | 'terminating' | 'available' | 'alive'
+
+/** The pods of a cell at one moment; the one that was counted. */
+export interface CellSnapshot {
+  /** '' = not known. */
+  readonly resourceVersion: string
+  /** Microseconds: everything that was committed before has been seen. undefined = not known. */
+  readonly streamTime: number | undefined
+  /** Microseconds: when anything was heard of the cell last, be it that nothing has changed. Default: streamTime. */
+  readonly heardAt?: number
+  /** It was found that the cell itself has gone back to an older resourceVersion than was counted once. Default false. */
+  readonly restored?: boolean
+  stateOf(uid: string): PodState
+}
+
+export interface PrunedEntries {
+  readonly entries: HistoryEntry[]
+  /** Deletions that are gone. */
+  readonly dropped: number
+  /** Microseconds: something goes with a stream time after this, and nothing with an earlier one. undefined = nothing waits. */
+  readonly streamTimeFrom: number | undefined
+}
+
+export interface PrunedHistory {
+  readonly buckets: readonly AdmissionBucket[]
+  readonly dropped: number
+  /** Some bucket may need a stream time to go. */
+  readonly needsStreamTime: boolean
+}
+
+/**
+ * @param buckets of one cell
+ * @param reservationTimeoutMs longest time from an admission until upstream has done it, or never will
+ */
+export function pruneHistory(
+  buckets: readonly AdmissionBucket[],
+  snapshot: CellSnapshot,
+  reservationTimeoutMs: number,
+): PrunedHistory {
+  // Without a clock, a time that cannot be read is one that has not come.
+  const entries = buckets.map((bucket) => readBucket(bucket, Number.MAX_SAFE_INTEGER - FUTURE_MICROS))
+  const pruned = pruneEntries(entries, snapshot, reservationTimeoutMs)
+  const { dropped, streamTimeFrom } = pruned
+  return { buckets: pruned.entries.map(writeBucket), dropped, needsStreamTime: streamTimeFrom !== undefined }
+}
+
+/** As pruneHistory; changes the entries. */
+export function pruneEntries(
+  entries: readonly HistoryEntry[],
+  snapshot: CellSnapshot,
+  reservationTimeoutMs: number,
+): PrunedEntries {
+  const rules = new PruneRules(snapshot, Math.max(0, reservationTimeoutMs) * 1000)
+  const kept = entries.filter((entry) => (entry.uid === '' ? rules.keepsSome(entry) : rules.keepsPod(entry)))
+  return { entries: kept, dropped: rules.dropped, streamTimeFrom: rules.streamTimeFrom }
+}
+
+class PruneRules {
+  dropped = 0
+  streamTimeFrom: number | undefined
+  readonly #snapshot: CellSnapshot
+  readonly #streamTime: number
+  readonly #timeoutMicros: number
+
+  constructor(snapshot: CellSnapshot, timeoutMicros: number) {
+    this.#snapshot = snapshot
+    this.#streamTime = snapshot.streamTime ?? Number.NEGATIVE_INFINITY
+    this.#timeoutMicros = timeoutMicros
+  }
+
+  keepsPod(entry: HistoryEntry): boolean {
+    const state = this.#snapshot.stateOf(entry.uid)
+    if (this.#isOver(state, entry.start, entry.version)) {
+      this.dropped += 1
+      return false
+    }
+    // It is deducted as it was counted. What was not counted must not become so, hence the bucket stays.
+    entry.counter = state === 'available' ? 1 : 0
+    return true
+  }
+
+  /** Several: those known by name go one by one, the rest together. */
+  keepsSome(entry: HistoryEntry): boolean {
+    const anonymous = entry.counter - entry.uids.size
+    for (const uid of entry.uids) {
+      if (this.#isOver(this.#snapshot.stateOf(uid), entry.end, entry.version)) entry.uids.delete(uid)
+    }
+    const left = anonymous > 0 && this.#waits(entry.end + this.#timeoutMicros) ? anonymous : 0
+    this.dropped += entry.counter - entry.uids.size - left
+    entry.counter = entry.uids.size + left
+    return entry.counter > 0
+  }
+
+  #isOver(state: PodState, admittedAt: number, version: string): boolean {
+    if (state === 'terminating') return true
+    if (state === 'absent') {
+      const order = compareVersions(this.#snapshot.resourceVersion, version)
+      // As new as the pod, and the pod is not there: it is gone, and will not come back under this uid.
+      if (order !== undefined && order >= 0) return true
+      if (order === undefined && !this.#waits(admittedAt)) return true
+    }
+    // Upstream will not do it any more. Also what ends waiting for a resourceVersion that never comes.
+    return !this.#waits(admittedAt + this.#timeoutMicros)
+  }
+
+  /** Whether stream time has not passed the moment yet. */
+  #waits(moment: number): boolean {
+    if (this.#streamTime > moment) return false
+    this.streamTimeFrom = Math.min(this.streamTimeFrom ?? Number.POSITIVE_INFINITY, moment)
+    return true
+  }
+}

@@ -1,0 +1,247 @@
+// One key of a RetryBatch: what waits, the write that runs, and when something has to happen next.
+
+import type { BatchAnswer, BatchOutcome, RetryBatchParts } from './retry-batch-request.ts'
+
+export interface BatchKeyParts<Operation, Result> extends RetryBatchParts<Operation, Result> {
+  /** It had no work for idleMs. */
+  onIdle(key: string): void
+}
+
+export interface Waiting<Operation, Result> {
+  readonly operation: Operation
+  readonly deadlineMs: number
+  readonly persistent: boolean
+  /** It need not be begun before; but what is written earlier takes it along. */
+  dueMs: number
+  retries: number
+  /** undefined = it has its answer. */
+  answer: ((answer: BatchAnswer<Result>) => void) | undefined
+}
+
+/** A write that runs. */
+interface Flight<Operation, Result> {
+  readonly items: readonly Waiting<Operation, Result>[]
+  readonly giveUpMs: number
+}
+
+const NEVER = Number.POSITIVE_INFINITY
+/** What has to be tried again after failures waits no longer than this. */
+const MAX_BACKOFF_MS = 5_000
+const MAX_DOUBLINGS = 16
+
+export class BatchKey<Operation, Result> {
+  readonly #key: string
+  readonly #parts: BatchKeyParts<Operation, Result>
+  #waiting: Waiting<Operation, Result>[] = []
+  #flight: Flight<Operation, Result> | undefined
+  /** No write begins before: cold start, pace, or backoff. */
+  #readyMs: number
+  #idleSinceMs: number
+  #failures = 0
+  /** Of what waits, the earliest. */
+  #soonestDueMs = NEVER
+  #soonestDeadlineMs = NEVER
+  #cancel: (() => void) | undefined
+  #wakeMs = NEVER
+  #onSettled: (() => void)[] = []
+
+  constructor(key: string, parts: BatchKeyParts<Operation, Result>, nowMs: number) {
+    this.#key = key
+    this.#parts = parts
+    this.#readyMs = nowMs + parts.pace.coldStartDelayMs
+    this.#idleSinceMs = nowMs
+  }
+
+  add(items: readonly Waiting<Operation, Result>[]): void {
+    this.#enqueue(items)
+    this.#turn()
+  }
+
+  settled(): Promise<void> {
+    if (this.#waiting.length === 0 && this.#flight === undefined) return Promise.resolve()
+    return new Promise((resolve) => this.#onSettled.push(resolve))
+  }
+
+  stop(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    const { items = [] } = this.#flight ?? {}
+    this.#flight = undefined
+    for (const item of [...items, ...this.#waiting]) answer(item, { type: 'stopped', retries: item.retries })
+    this.#waiting = []
+    this.#tellSettled()
+  }
+
+  #enqueue(items: readonly Waiting<Operation, Result>[]): void {
+    for (const item of items) {
+      this.#waiting.push(item)
+      this.#soonestDueMs = Math.min(this.#soonestDueMs, item.dueMs)
+      this.#soonestDeadlineMs = Math.min(this.#soonestDeadlineMs, item.deadlineMs)
+    }
+  }
+
+  /** Whatever is to be done by now, and the alarm for what comes next. */
+  #turn(): void {
+    const nowMs = this.#parts.now()
+    this.#expire(nowMs)
+    if (this.#flight === undefined && this.#waiting.length > 0 && this.#startMs() <= nowMs) this.#start(nowMs)
+    this.#tellSettled()
+    if (this.#isIdle() && this.#idleSinceMs + this.#parts.pace.idleMs <= nowMs) {
+      this.#cancel?.()
+      this.#cancel = undefined
+      this.#parts.onIdle(this.#key)
+      return
+    }
+    this.#arm(nowMs)
+  }
+
+  #startMs(): number {
+    return Math.max(this.#readyMs, this.#soonestDueMs)
+  }
+
+  #isIdle(): boolean {
+    return this.#waiting.length === 0 && this.#flight === undefined
+  }
+
+  #arm(nowMs: number): void {
+    const wakeMs = this.#isIdle()
+      ? this.#idleSinceMs + this.#parts.pace.idleMs
+      : Math.min(this.#flight === undefined ? this.#startMs() : this.#flightWakeMs(), this.#soonestDeadlineMs)
+    if (this.#cancel !== undefined && wakeMs === this.#wakeMs) return
+    this.#cancel?.()
+    this.#wakeMs = wakeMs
+    this.#cancel = this.#parts.schedule(Math.max(0, wakeMs - nowMs), () => {
+      this.#cancel = undefined
+      this.#turn()
+    })
+  }
+
+  #flightWakeMs(): number {
+    let wakeMs = this.#flight?.giveUpMs ?? NEVER
+    for (const item of this.#flight?.items ?? []) {
+      if (item.answer !== undefined) wakeMs = Math.min(wakeMs, item.deadlineMs)
+    }
+    return wakeMs
+  }
+
+  #expire(nowMs: number): void {
+    const flight = this.#flight
+    if (flight !== undefined) {
+      for (const item of flight.items) expireAt(item, nowMs)
+      if (flight.giveUpMs <= nowMs) this.#giveUp(flight)
+    }
+    if (this.#soonestDeadlineMs > nowMs) return
+    const waiting = this.#waiting
+    this.#clearWaiting()
+    this.#enqueue(waiting.filter((item) => !expireAt(item, nowMs)))
+    this.#idleSinceMs = nowMs
+  }
+
+  /** Who still has time tries again; the write may succeed all the same, and is then late for everybody. */
+  #giveUp({ items }: Flight<Operation, Result>): void {
+    this.#flight = undefined
+    this.#again(items)
+  }
+
+  #again(items: readonly Waiting<Operation, Result>[]): void {
+    const unanswered = items.filter((item) => item.answer !== undefined)
+    for (const item of unanswered) item.retries++
+    // Newcomers stay behind them: the order is that of submission.
+    const newcomers = this.#waiting
+    this.#clearWaiting()
+    this.#enqueue([...unanswered, ...newcomers])
+  }
+
+  #start(nowMs: number): void {
+    const items = this.#waiting
+    const { pace } = this.#parts
+    this.#clearWaiting()
+    this.#readyMs = nowMs + pace.batchIntervalMs
+    let longestMs = 0
+    for (const { persistent, deadlineMs } of items) if (!persistent) longestMs = Math.max(longestMs, deadlineMs)
+    const timeoutMs = nowMs + pace.writeTimeoutMs
+    const flight = { items, giveUpMs: longestMs === 0 ? timeoutMs : Math.min(longestMs, timeoutMs) }
+    this.#flight = flight
+    const operations = items.map(({ operation }) => operation)
+    void outcomeOf(this.#parts, this.#key, operations).then((outcome) => this.#settle(flight, outcome))
+  }
+
+  #settle(flight: Flight<Operation, Result>, outcome: BatchOutcome<Result>): void {
+    const current = this.#flight === flight
+    if (outcome.type === 'done') this.#deliver(flight, outcome.results, current)
+    if (!current) return
+    const nowMs = this.#parts.now()
+    this.#flight = undefined
+    this.#idleSinceMs = nowMs
+    if (outcome.type === 'done') this.#failures = 0
+    else if (outcome.type === 'conflict') this.#onConflict(flight, nowMs)
+    else this.#onFailure(flight, outcome.error, nowMs)
+    this.#turn()
+  }
+
+  #deliver({ items }: Flight<Operation, Result>, results: readonly Result[], current: boolean): void {
+    for (const [index, item] of items.entries()) {
+      const result = results[index]
+      if (result === undefined) answer(item, { type: 'failed', error: new Error('no result'), retries: item.retries })
+      else if (current && item.answer !== undefined) answer(item, { type: 'done', result, retries: item.retries })
+      else this.#parts.onLate(this.#key, item.operation, result)
+    }
+  }
+
+  #onConflict({ items }: Flight<Operation, Result>, nowMs: number): void {
+    const { retryBackoffMs, retryJitterMs } = this.#parts.pace
+    this.#readyMs = Math.max(this.#readyMs, nowMs + retryBackoffMs + this.#parts.random() * retryJitterMs)
+    this.#again(items)
+  }
+
+  /** Only persistent ones wait for better times: they hold up nobody, but go along with whoever comes. */
+  #onFailure({ items }: Flight<Operation, Result>, error: unknown, nowMs: number): void {
+    const { retryBackoffMs, retryJitterMs } = this.#parts.pace
+    const backoffMs = Math.min(retryBackoffMs * 2 ** Math.min(this.#failures++, MAX_DOUBLINGS), MAX_BACKOFF_MS)
+    const dueMs = nowMs + backoffMs + this.#parts.random() * retryJitterMs
+    for (const item of items) {
+      if (item.persistent) item.dueMs = dueMs
+      else answer(item, { type: 'failed', error, retries: item.retries })
+    }
+    this.#again(items)
+  }
+
+  #clearWaiting(): void {
+    this.#waiting = []
+    this.#soonestDueMs = NEVER
+    this.#soonestDeadlineMs = NEVER
+  }
+
+  #tellSettled(): void {
+    if (!this.#isIdle() || this.#onSettled.length === 0) return
+    const listeners = this.#onSettled
+    this.#onSettled = []
+    for (const listener of listeners) listener()
+  }
+}
+
+function answer<Operation, Result>(item: Waiting<Operation, Result>, given: BatchAnswer<Result>): void {
+  const { answer: resolve } = item
+  item.answer = undefined
+  resolve?.(given)
+}
+
+/** @returns whether its time is over */
+function expireAt<Operation, Result>(item: Waiting<Operation, Result>, nowMs: number): boolean {
+  if (item.deadlineMs > nowMs) return false
+  answer(item, { type: 'expired', retries: item.retries })
+  return true
+}
+
+/** An adapter that throws has failed, like any other. */
+async function outcomeOf<Operation, Result>(
+  { execute }: RetryBatchParts<Operation, Result>,
+  key: string,
+  operations: readonly Operation[],
+): Promise<BatchOutcome<Result>> {
+  try {
+    return await execute(key, operations)
+  } catch (error) {
+    return { type: 'failed', error }
+  }
+}

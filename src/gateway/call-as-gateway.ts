@@ -1,0 +1,62 @@
+// The gateway's own calls to a cluster, on connections of the clients' requests: to one healthy endpoint after the other until
+// one answers.
+
+import { paceMs } from '../core/pace.ts'
+import { type KubeAnswer, type KubeCall, KubeCallError, kubeCall } from '../io/kube-call.ts'
+import type { LiveCluster } from '../state/clusters.ts'
+import type { Endpoint } from '../state/endpoints.ts'
+import type { Gateway } from './gateway.ts'
+
+const MAX_TRIES = 3
+
+/** @throws {KubeCallError} when no endpoint answered in time */
+export async function callAsGateway(
+  gw: Gateway,
+  live: LiveCluster,
+  call: Omit<KubeCall, 'authority' | 'token'>,
+): Promise<KubeAnswer> {
+  const cluster = live.compiled
+  const endsAtMs = gw.clock.monotonic() + call.timeoutMs
+  await waitForTurn(gw, live, call.timeoutMs)
+  let last = 'no endpoint of the cluster is ready'
+  for (const { url, authority } of readyEndpoints(gw, live).slice(0, MAX_TRIES)) {
+    const connections = gw.upstreams.get(cluster.name, url)
+    const timeoutMs = endsAtMs - gw.clock.monotonic()
+    if (connections === undefined || timeoutMs <= 0) continue
+    try {
+      const token = cluster.client.bearerToken
+      const answer = await kubeCall(connections, { ...call, authority, token, timeoutMs })
+      // Overloaded or shutting down: another one may answer.
+      if (answer.status !== 429 && answer.status < 500) return answer
+      last = refusalOf(answer)
+    } catch (error) {
+      if (!(error instanceof KubeCallError)) throw error
+      last = error.message
+    }
+  }
+  throw new KubeCallError(last)
+}
+
+/** clientConfig.qps: calls that come too fast wait, as long as they may. */
+async function waitForTurn(gw: Gateway, live: LiveCluster, timeoutMs: number): Promise<void> {
+  const { qps, burst } = live.compiled.client
+  const waitMs = paceMs(live.pace, qps, burst, gw.clock.monotonic())
+  if (waitMs > timeoutMs) throw new KubeCallError('clientConfig.qps allows no more calls')
+  if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+}
+
+function readyEndpoints(gw: Gateway, { endpoints }: LiveCluster): Endpoint[] {
+  const nowMs = gw.clock.monotonic()
+  const ready = endpoints.all.filter((_, i) => endpoints.available(i, nowMs))
+  // As for the clients' requests: one that nobody has checked yet is better than none.
+  if (ready.length === 0)
+    ready.push(...endpoints.all.filter(({ enabled, health }) => enabled && health.state === 'unknown'))
+  const start = Math.floor(gw.random() * ready.length)
+  return [...ready.slice(start), ...ready.slice(0, start)]
+}
+
+/** Why an answer is none, for people. */
+export function refusalOf({ status }: KubeAnswer): string {
+  if (status === 403) return 'the gateway may not (403): see deploy/rbac'
+  return `upstream answered with ${status}`
+}

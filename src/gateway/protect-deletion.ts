@@ -1,0 +1,131 @@
+// A deletion or an eviction on its way to be judged: what all steps of it need, and its body.
+
+import type { PodFacts, ProtectionGate, ProtectionRequest } from '../api/protection.ts'
+import type { HeaderList } from '../api/stream.ts'
+import type { CompiledProtection } from '../core/compiled-cluster.ts'
+import { headerValue } from '../core/hop-headers.ts'
+import { compileSelector, type Labels } from '../core/protection/compile-selector.ts'
+import { readDeletionRequest } from '../core/protection/deletion-request.ts'
+import { fieldsForBody, type ReadBody, UnreadableBody } from '../core/protection/deletion-request-body.ts'
+import { queryOf } from '../core/protection/deletion-request-query.ts'
+import { readEvictionRequest } from '../core/protection/eviction-request.ts'
+import { type Refusal, refuse } from '../core/refusal.ts'
+import type { RequestInfo } from '../core/request-info.ts'
+import type { LiveCluster } from '../state/clusters.ts'
+import type { Permit } from './admit.ts'
+import type { Exchange } from './exchange.ts'
+import type { Authenticated } from './identity.ts'
+import { WholeBody } from './whole-body.ts'
+
+/** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
+const MAX_BODY_BYTES = 3 * 1024 * 1024
+/** How long a client may take to send it. */
+const BODY_TIMEOUT_MS = 30_000
+
+/** What becomes of the request: it goes upstream, or has had its answer. */
+export type Protected = Forward | 'answered'
+
+export interface Forward {
+  /** Judges once more, when upstream says that the pod is not the one that was judged; undefined = it is to be believed. */
+  readonly again: (() => Promise<Protected | Refusal>) | undefined
+}
+
+/** Nothing that was judged, or nobody who waits for it. */
+export const FORWARD: Forward = { again: undefined }
+
+export interface Deletion {
+  readonly exchange: Exchange
+  readonly live: LiveCluster
+  readonly permit: Permit
+  readonly caller: Authenticated
+  readonly info: RequestInfo
+  readonly protection: CompiledProtection
+  readonly gate: ProtectionGate
+  readonly cause: ProtectionRequest['cause']
+}
+
+export interface Asked extends ReadBody {
+  readonly criterion: ProtectionRequest['criterion']
+  /** As it came, and the header fields of the request. */
+  readonly bytes: Buffer
+  readonly fields: HeaderList
+}
+
+/** Reads the body to its end, and what it asks for. */
+export async function readAsked({ exchange, cause }: Deletion): Promise<Asked | Refusal> {
+  const { head, list, client } = exchange
+  const whole = new WholeBody(MAX_BODY_BYTES, BODY_TIMEOUT_MS)
+  exchange.readBody(whole)
+  // Upstream, which would say it, is not asked yet.
+  if (headerValue(list, 'expect')?.toLowerCase() === '100-continue' && !exchange.requestEnded)
+    client.headers([':status', '100'], false)
+  switch (await whole.ended) {
+    case 'too-large':
+      return refuse('body-too-large', `Request entity too large: limit is ${MAX_BODY_BYTES}`)
+    case 'too-late':
+      return refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`)
+    default:
+  }
+  const bytes = whole.take()
+  const { fields } = head
+  const contentType = headerValue(fields, 'content-type') ?? ''
+  const query = queryOf(exchange.target)
+  try {
+    if (cause === 'EvictPod') return { ...readEvictionRequest(contentType, bytes, query), bytes, fields }
+    return { ...readDeletionRequest(contentType, bytes, query), criterion: undefined, bytes, fields }
+  } catch (error) {
+    if (!(error instanceof UnreadableBody)) throw error
+    return refuse(error.code === 415 ? 'unsupported-media-type' : 'bad-request', error.message)
+  }
+}
+
+/** What the ledger is asked. */
+export function requestOf(
+  { caller, protection, cause }: Deletion,
+  { criterion, dryRun }: Asked,
+  pod: ProtectionRequest['pod'],
+): ProtectionRequest {
+  return {
+    cell: protection.cell,
+    cause,
+    via: 'filter',
+    pod,
+    criterion,
+    user: caller.user.name,
+    dryRun,
+    shadow: protection.shadow,
+    timeoutMs: protection.timeoutMs,
+  }
+}
+
+/** The request goes upstream as it came. */
+export function keepBody({ exchange }: Deletion, asked: Asked): void {
+  exchange.head.fields = [...asked.fields]
+  exchange.setBody(asked.bytes)
+}
+
+/** The request goes upstream for this pod, and for no other one of its name. `unchanged`: and only as it was read. */
+export function bindBody({ exchange }: Deletion, asked: Asked, pod: PodFacts, unchanged: boolean): void {
+  const body = asked.bound(pod.uid, unchanged ? pod.resourceVersion : '')
+  exchange.head.fields = fieldsForBody(asked.fields, asked.contentType, body.length)
+  exchange.setBody(body)
+}
+
+type Selector = { matches(labels: Labels): boolean }
+const EVERYTHING: Selector = { matches: () => true }
+const selectors = new WeakMap<object, Selector>()
+
+/** Whether a pod with these labels is guarded. A selector that cannot be read guards all. */
+export function isGuarded({ objectSelector }: CompiledProtection, labels: Labels): boolean {
+  if (objectSelector === undefined) return true
+  let selector = selectors.get(objectSelector)
+  if (selector === undefined) {
+    try {
+      selector = compileSelector(objectSelector)
+    } catch {
+      selector = EVERYTHING
+    }
+    selectors.set(objectSelector, selector)
+  }
+  return selector.matches(labels)
+}

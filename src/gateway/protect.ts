@@ -1,0 +1,119 @@
+// Pod protection on the request path: a deletion or an eviction of a pod goes on only as the ledger allows it, and then for
+// exactly the pod that was judged. The way of one of them, top to bottom; whole collections in protect-collection.ts.
+
+import type { ProtectionVerdict } from '../api/protection.ts'
+import type { CompiledProtection } from '../core/compiled-cluster.ts'
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
+import type { RequestInfo } from '../core/request-info.ts'
+import type { Permit } from './admit.ts'
+import type { Exchange } from './exchange.ts'
+import type { Gateway } from './gateway.ts'
+import type { Authenticated } from './identity.ts'
+import { refuseForbidden } from './protect-access.ts'
+import { findPod } from './protect-call.ts'
+import { protectCollection } from './protect-collection.ts'
+import {
+  type Asked,
+  bindBody,
+  type Deletion,
+  FORWARD,
+  isGuarded,
+  keepBody,
+  type Protected,
+  readAsked,
+  requestOf,
+} from './protect-deletion.ts'
+import { errorVerdict, follow, NO_GATE } from './protect-verdict.ts'
+
+/** How often a deletion is judged whose pod changes again and again. */
+const MAX_ROUNDS = 3
+
+/** Whether the request is one that the ledger has to be asked about. Cheap: asked of every request to a protected cluster. */
+export function needsProtection(gw: Gateway, protection: CompiledProtection, info: RequestInfo): boolean {
+  const { resource, apiGroup, namespace } = info
+  // Across namespaces there is no deletion of pods.
+  if (resource !== 'pods' || !info.isResourceRequest || apiGroup !== '' || namespace === '') return false
+  if (!isDeletion(info)) return false
+  return !protection.excludedNamespaces.has(namespace) && (gw.protection?.covers(namespace) ?? true)
+}
+
+function isDeletion({ verb, subresource, name }: RequestInfo): boolean {
+  if (verb === 'delete') return subresource === ''
+  if (verb === 'deletecollection') return true
+  return verb === 'create' && subresource === 'eviction' && name !== ''
+}
+
+/** Nothing has been sent upstream yet. Whatever is reserved here belongs to the exchange, which gives it back if need be. */
+export async function protect(
+  exchange: Exchange,
+  permit: Permit,
+  caller: Authenticated,
+  protection: CompiledProtection,
+): Promise<Protected | Refusal> {
+  // An upgrade joins two sockets, and what upstream makes of the request could not be seen.
+  if (exchange.upgrade !== undefined) return refuse('bad-request', 'a deletion of pods cannot be upgraded')
+  const { info, live } = permit
+  const cause = info.subresource === 'eviction' ? 'EvictPod' : 'DeletePod'
+  const gate = exchange.gw.protection ?? NO_GATE
+  const deletion: Deletion = { exchange, live, permit, caller, info, protection, gate, cause }
+  const asked = await readAsked(deletion)
+  if (isRefusal(asked)) return asked
+  if (exchange.gone) return FORWARD
+  return info.name === '' ? await protectCollection(deletion, asked) : await protectOne(deletion, asked, MAX_ROUNDS)
+}
+
+async function protectOne(deletion: Deletion, asked: Asked, rounds: number): Promise<Protected | Refusal> {
+  const { exchange, live, permit, caller, info, protection, gate } = deletion
+  const { gw } = exchange
+  const { warnings } = permit
+  const found = await findPod(gw, live, info.namespace, info.name, protection.timeoutMs)
+  if (found.kind === 'unknown') return unjudged(deletion, asked, found.message)
+  // Upstream says so itself, to whom it wants to.
+  if (found.kind === 'absent') return asItCame(deletion, asked)
+  const { pod } = found
+  // Upstream refuses it: the pod that the client means is gone.
+  if (asked.uid !== '' && asked.uid !== pod.uid) return asItCame(deletion, asked)
+  if (!isGuarded(protection, pod.labels)) return asItCame(deletion, asked)
+  if (pod.terminating) {
+    exchange.record.protection = 'AlreadyTerminating'
+    bindBody(deletion, asked, pod, false)
+    return FORWARD
+  }
+  const forbidden = await refuseForbidden(gw, live, caller.user, info)
+  if (forbidden !== undefined) return forbidden
+  if (exchange.gone) return FORWARD
+  const [verdict = errorVerdict('the ledger gave no verdict')] = await gate.review([requestOf(deletion, asked, pod)])
+  hold(deletion, verdict)
+  const refused = follow(deletion, pod.name, verdict)
+  if (refused !== undefined) return refused
+  bindBody(deletion, asked, pod, verdict.freePass)
+  // A conflict with the version that the client itself set as a condition is for the client.
+  if (rounds <= 1 || asked.resourceVersion !== '') return FORWARD
+  return {
+    again: () => {
+      permit.warnings = warnings
+      return protectOne(deletion, asked, rounds - 1)
+    },
+  }
+}
+
+/** From here on the exchange gives back what was reserved, if nothing comes of it. */
+function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict): void {
+  if (reservation === undefined) return
+  // It was cut in the meantime: nothing will be sent.
+  if (exchange.phase === 'over') gate.release([reservation])
+  else exchange.reservation = reservation
+}
+
+function asItCame(deletion: Deletion, asked: Asked): Protected {
+  keepBody(deletion, asked)
+  return FORWARD
+}
+
+/** Nobody knows what the deletion is about. */
+function unjudged(deletion: Deletion, asked: Asked, message: string): Protected | Refusal {
+  const { exchange, info } = deletion
+  const { gw, record } = exchange
+  gw.log.warn('deletion could not be judged', { cluster: record.cluster, reason: message, auditId: record.auditId })
+  return follow(deletion, info.name, errorVerdict(message)) ?? asItCame(deletion, asked)
+}

@@ -1,0 +1,46 @@
+// The body of a request, whole: for decisions that depend on what it says. It is small, and the client is not waited for longer
+// than for an answer of the gateway's own.
+
+export type BodyEnd = 'complete' | 'too-large' | 'too-late' | 'gone'
+
+export class WholeBody {
+  /** Never rejects. */
+  readonly ended: Promise<BodyEnd>
+  readonly #limit: number
+  readonly #deadline: NodeJS.Timeout
+  #resolve: ((end: BodyEnd) => void) | undefined
+  #chunks: Buffer[] = []
+  #bytes = 0
+
+  constructor(limit: number, timeoutMs: number) {
+    this.#limit = limit
+    this.ended = new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+    this.#deadline = setTimeout(() => this.finish('too-late'), timeoutMs)
+  }
+
+  /** Copies; what comes after the end is dropped. */
+  add(chunk: Buffer): void {
+    if (this.#resolve === undefined) return
+    this.#bytes += chunk.length
+    if (this.#bytes > this.#limit) this.finish('too-large')
+    else this.#chunks.push(Buffer.from(chunk))
+  }
+
+  /** The first end counts. */
+  finish(end: BodyEnd): void {
+    if (this.#resolve === undefined) return
+    clearTimeout(this.#deadline)
+    this.#resolve(end)
+    this.#resolve = undefined
+    if (end !== 'complete') this.#chunks = []
+  }
+
+  /** All of it, once it is complete; to be taken once. */
+  take(): Buffer {
+    const body = Buffer.concat(this.#chunks)
+    this.#chunks = []
+    return body
+  }
+}

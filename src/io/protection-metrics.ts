@@ -1,0 +1,307 @@
+// Metrics of pod protection: Podseidon's, by their names and labels, with the prefix `portcullis_`. All of it happens on the
+// main thread.
+
+import { Counter, Gauge, Histogram, Registry as OwnRegistry, type Registry } from 'prom-client'
+import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
+import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
+import type { GeneratorEvents } from '../core/protection/generator-events.ts'
+import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
+import type { ProtectionEvents } from '../core/protection/protection-events.ts'
+import { UniqueCounts } from './protection-unique.ts'
+
+export interface ProtectionMetricsOptions {
+  /** A label for the namespace; as many series as there are namespaces. Default false. */
+  readonly byNamespace?: boolean
+  /** A label for the user; `system:node:*` counts as `system:node`. Default false. */
+  readonly byUser?: boolean
+  /** Monotonic milliseconds. */
+  monotonic(): number
+}
+
+export interface WebhookAnswered {
+  /** '' = one that is not known. */
+  readonly cell: string
+  readonly cause: string
+  /** HttpError: it was no review, or from nobody known; `code` says more. */
+  readonly status: string
+  readonly code: number
+  readonly durationMs: number
+}
+
+/** What the webhook answers without the ledger. */
+const WITHOUT_LEDGER: ReadonlySet<string> = new Set(['NotRelevant', 'NotFound', 'UnknownCell', 'Unexpected'])
+
+export interface ProtectionMetrics {
+  readonly events: ProtectionEvents
+  /** Of the aggregator of one cell; gauges of several are told apart by their label. */
+  aggregator(cell: string): AggregatorEvents
+  readonly generator: GeneratorEvents
+  /** A request to the webhook has its answer. What the ledger judged is told by `events` alone. */
+  webhookAnswered(outcome: WebhookAnswered): void
+  leader(elector: string, leads: boolean): void
+  /** Gauges of all protectors together, by what follows `generator_monitor_workloads_`. */
+  monitor(values: ReadonlyMap<string, number>): void
+  /** Called before every scrape. */
+  beforeScrape(update: () => void): void
+  /** In the Prometheus text format. */
+  text(): Promise<string>
+}
+
+/** Seconds: 1 us to 10 s (util/o11y/metrics of Podseidon). */
+const SECONDS = [
+  1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1, 2, 5, 10,
+]
+const RETRIES = [1, 2, 4, 8, 16]
+const SIZES = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 32_768]
+/** Of waiting: 1 ms to a week. */
+const LATENCY_SECONDS = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 86_400, 604_800]
+const PREFIX = 'portcullis_'
+const POOL = 'podprotector-update'
+
+type Labels = Readonly<Record<string, string>>
+
+/** Makes metrics of one registry, with the prefix. */
+class Families {
+  readonly #registry: Registry
+
+  constructor(registry: Registry) {
+    this.#registry = registry
+  }
+
+  histogram(
+    name: string,
+    help: string,
+    labelNames: readonly string[],
+    buckets: readonly number[] = SECONDS,
+  ): Histogram {
+    const registers = [this.#registry]
+    return new Histogram({ name: PREFIX + name, help, labelNames: [...labelNames], buckets: [...buckets], registers })
+  }
+
+  counter(name: string, help: string, labelNames: readonly string[]): Counter {
+    return new Counter({ name: PREFIX + name, help, labelNames: [...labelNames], registers: [this.#registry] })
+  }
+
+  gauge(name: string, help: string, labelNames: readonly string[]): Gauge {
+    return new Gauge({ name: PREFIX + name, help, labelNames: [...labelNames], registers: [this.#registry] })
+  }
+}
+
+export function createProtectionMetrics(options: ProtectionMetricsOptions): ProtectionMetrics {
+  const registry = new OwnRegistry()
+  const families = new Families(registry)
+  const updates: (() => void)[] = []
+  const unique = new UniqueCounts(options.monotonic)
+  showUnique(families, unique, updates)
+  const { reviewed, webhookAnswered } = reviewEvents(families, options, unique)
+  return {
+    events: { ...ledgerEvents(families), reviewed },
+    webhookAnswered,
+    aggregator: aggregatorEvents(families),
+    generator: generatorEvents(families),
+    ...otherEvents(families),
+    beforeScrape: (update) => void updates.push(update),
+    text: () => {
+      for (const update of updates) update()
+      return registry.metrics()
+    },
+  }
+}
+
+/** `system:node:*` folded, as Podseidon does: there are thousands of nodes. */
+function shownUser(user: string): string {
+  return user.startsWith('system:node:') ? 'system:node' : user
+}
+
+function reviewEvents(
+  families: Families,
+  { byNamespace = false, byUser = false }: ProtectionMetricsOptions,
+  unique: UniqueCounts,
+): Pick<ProtectionEvents, 'reviewed'> & Pick<ProtectionMetrics, 'webhookAnswered'> {
+  const requests = families.histogram('webhook_request', 'Pod deletions that were judged, and how long it took', [
+    'cell',
+    'status',
+    'cause',
+  ])
+  const extra = [...(byNamespace ? ['namespace'] : []), ...(byUser ? ['user'] : [])]
+  const handled = families.histogram(
+    'webhook_handle_pod_in_ppr',
+    'Pod deletions that were judged, once for each PodProtector of the pod',
+    ['pod_cell', 'request_type', 'rejected', ...extra],
+  )
+  const http = families.counter('webhook_http_error', 'Requests to the webhook that were no review of somebody known', [
+    'cell',
+    'error',
+  ])
+  return {
+    webhookAnswered({ cell, cause, status, code, durationMs }) {
+      if (status === 'HttpError') http.inc({ cell, error: String(code) })
+      else if (WITHOUT_LEDGER.has(status)) requests.observe({ cell, status, cause }, durationMs / 1000)
+    },
+    reviewed(request: ProtectionRequest, verdict: ProtectionVerdict, protectors, durationMs) {
+      const { cell, cause, pod, user } = request
+      requests.observe({ cell, status: verdict.status, cause }, durationMs / 1000)
+      const rejected = String(!verdict.admitted)
+      const labels: Labels = {
+        pod_cell: cell,
+        request_type: cause,
+        rejected,
+        ...(byNamespace && { namespace: pod.namespace }),
+        ...(byUser && { user: shownUser(user) }),
+      }
+      for (const protector of protectors) {
+        handled.observe(labels, durationMs / 1000)
+        unique.count('ppr', rejected, protector)
+      }
+      if (protectors.length > 0) unique.count('pod', rejected, `${cell}/${pod.uid}`)
+    },
+  }
+}
+
+function showUnique(families: Families, unique: UniqueCounts, updates: (() => void)[]): void {
+  for (const what of ['ppr', 'pod'] as const) {
+    for (const { window } of UniqueCounts.WINDOWS) {
+      const thing = what === 'ppr' ? 'PodProtectors' : 'Pods'
+      const help = `${thing} of which a deletion was judged in the last whole window of ${window}, each counted once, about`
+      const gauge = families.gauge(`webhook_handle_unique_${what}_${window}`, help, ['rejected'])
+      updates.push(() => {
+        for (const rejected of ['true', 'false']) gauge.set({ rejected }, unique.last(what, rejected, window))
+      })
+    }
+  }
+}
+
+function ledgerEvents(families: Families): Omit<ProtectionEvents, 'reviewed'> {
+  const submit = families.histogram('retrybatch_submit', 'How long an operation waited for its answer', [
+    'pool',
+    'error',
+  ])
+  const retries = families.histogram(
+    'retrybatch_submit_retry_count',
+    'Conflicts before an operation had its answer',
+    ['pool'],
+    RETRIES,
+  )
+  const execute = families.histogram('retrybatch_execute', 'Attempts to write a batch', ['pool', 'result'])
+  const size = families.histogram('retrybatch_execute_batch_size', 'Operations in a batch', ['pool'], SIZES)
+  const released = families.counter('protection_released', 'Reservations that were given back', [])
+  const malformed = families.gauge(
+    'ppr_index_error',
+    'PodProtectors whose selector cannot be read: they protect nothing',
+    [],
+  )
+  const current = families.gauge('ppr_following', '1 when what is known of the PodProtectors is current', [])
+  return {
+    batch(_key, operations, result, durationMs) {
+      execute.observe({ pool: POOL, result }, durationMs / 1000)
+      size.observe({ pool: POOL }, operations)
+    },
+    submitted(error, durationMs, conflicts) {
+      submit.observe({ pool: POOL, error: error === '' ? 'nil' : error }, durationMs / 1000)
+      retries.observe({ pool: POOL }, conflicts)
+    },
+    released: (count) => released.inc(count),
+    malformed: (count) => malformed.set(count),
+    following: (isCurrent) => current.set(isCurrent ? 1 : 0),
+  }
+}
+
+function aggregatorEvents(families: Families): (cell: string) => AggregatorEvents {
+  const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [
+    'cell',
+    'namespace',
+    'error',
+  ])
+  const enqueue = families.counter('aggregator_enqueue', 'PodProtectors that are to be counted anew', [
+    'cell',
+    'namespace',
+    'kind',
+  ])
+  const poolSize = families.gauge(
+    'aggregator_next_event_pool_current_size',
+    'PodProtectors that wait for the next event of their cell',
+    ['cell'],
+  )
+  const poolLatency = families.gauge(
+    'aggregator_next_event_pool_current_latency',
+    'Seconds for which the first of them has waited',
+    ['cell'],
+  )
+  const drained = families.histogram(
+    'aggregator_next_event_pool_drain_count',
+    'How many waited when an event came',
+    ['cell'],
+    SIZES,
+  )
+  const period = families.histogram(
+    'aggregator_next_event_pool_drain_period',
+    'Seconds between two events of a cell',
+    ['cell'],
+    LATENCY_SECONDS,
+  )
+  const waited = families.histogram(
+    'aggregator_next_event_pool_drain_object_latency',
+    'Seconds that each of them waited',
+    ['cell'],
+    LATENCY_SECONDS,
+  )
+  const trigger = families.counter('aggregator_update_trigger_spin', 'Writes of the update trigger', [
+    'cell',
+    'event',
+    'error',
+  ])
+  return (cell) => ({
+    reconciled: (namespace, error, durationMs) => {
+      reconcile.observe({ cell, namespace, error: error === '' ? 'nil' : error }, durationMs / 1000)
+    },
+    enqueued: (namespace, kind) => enqueue.inc({ cell, namespace, kind }),
+    pool: (size, oldestMs) => {
+      poolSize.set({ cell }, size)
+      poolLatency.set({ cell }, oldestMs / 1000)
+    },
+    drained: (latenciesMs, periodMs) => {
+      drained.observe({ cell }, latenciesMs.length)
+      period.observe({ cell }, periodMs / 1000)
+      for (const latencyMs of latenciesMs) waited.observe({ cell }, latencyMs / 1000)
+    },
+    trigger: (event, error) => trigger.inc({ cell, event, error: error === '' ? 'nil' : error }),
+  })
+}
+
+function generatorEvents(families: Families): GeneratorEvents {
+  const on = ['group', 'version', 'resource', 'namespace']
+  const reconcile = families.histogram('generator_reconcile', 'Workloads that the generator has looked at', [
+    ...on,
+    'error',
+  ])
+  const act = families.counter('generator_action', 'What the generator found to do', [...on, 'action'])
+  const labelsOf = ({ resource: { group, version, plural } }: GeneratorKind, namespace: string): Labels => {
+    return { group, version, resource: plural, namespace }
+  }
+  return {
+    reconciled: (kind, namespace, error, durationMs) => {
+      reconcile.observe({ ...labelsOf(kind, namespace), error: error === '' ? 'nil' : error }, durationMs / 1000)
+    },
+    found: (kind, namespace, finding) => act.inc({ ...labelsOf(kind, namespace), action: finding }),
+  }
+}
+
+function otherEvents(families: Families): Pick<ProtectionMetrics, 'leader' | 'monitor'> {
+  const leads = families.gauge('leader', '1 when this replica leads', ['elector_name'])
+  const changes = families.counter('leader_event', 'Leadership that was acquired or lost', ['elector_name', 'event'])
+  const monitors = new Map<string, Gauge>()
+  return {
+    leader(elector, leading) {
+      leads.set({ elector_name: elector }, leading ? 1 : 0)
+      changes.inc({ elector_name: elector, event: leading ? 'acquired' : 'lost' })
+    },
+    monitor(values) {
+      for (const [name, value] of values) {
+        const full = `generator_monitor_workloads_${name}`
+        const gauge = monitors.get(name) ?? families.gauge(full, 'Over all PodProtectors; see docs/protection.md', [])
+        monitors.set(name, gauge)
+        gauge.set(value)
+      }
+    },
+  }
+}

@@ -1,0 +1,112 @@
+// ObjectClient of an UpstreamCluster: with its clientConfig, on an endpoint that is healthy now. Both are looked up for each
+// request, so that a change of the object, or of the endpoints' health, is followed at once.
+
+import type { Logger } from '../api/ports.ts'
+import type { CompiledClient } from '../core/compiled-cluster.ts'
+import { systemClock } from './clock.ts'
+import { clientOf, type KubeClient, type KubeClientOptions } from './kube-client.ts'
+import type { KubeAccessSource } from './kube-client-http.ts'
+import type { KubeAccess } from './kube-config-access.ts'
+
+/** What is needed of a LiveCluster (src/state/clusters.ts). */
+export interface UpstreamView {
+  readonly compiled: { readonly name: string; readonly client: CompiledClient }
+  readonly endpoints: {
+    readonly all: readonly UpstreamEndpointView[]
+    /** Whether the endpoint at this index of `all` may take requests. */
+    available(index: number, nowMs: number): boolean
+  }
+}
+
+export interface UpstreamEndpointView {
+  readonly url: string
+  readonly enabled: boolean
+}
+
+export interface UpstreamKubeClientParts extends Pick<KubeClientOptions, 'timing' | 'timeoutMs'> {
+  /** The cluster as it is now; undefined = there is none. */
+  cluster(): UpstreamView | undefined
+  readonly log: Logger
+}
+
+/** Its calls reject with a plain Error as long as the cluster has no endpoint that may take requests. */
+export function createUpstreamKubeClient(parts: UpstreamKubeClientParts): KubeClient {
+  const { cluster, log, timing, timeoutMs } = parts
+  return clientOf(new UpstreamAccess(cluster), {
+    log,
+    ...(timing !== undefined && { timing }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  })
+}
+
+class UpstreamAccess implements KubeAccessSource {
+  readonly #cluster: () => UpstreamView | undefined
+  /** Made anew when the object changes. */
+  #client: CompiledClient | undefined
+  #tls: KubeAccess['tls'] | undefined
+  /** Rounds over the endpoints. */
+  #turn = 0
+
+  constructor(cluster: () => UpstreamView | undefined) {
+    this.#cluster = cluster
+  }
+
+  get server(): string {
+    return this.#cluster()?.compiled.name ?? ''
+  }
+
+  async access(): Promise<KubeAccess> {
+    const live = this.#cluster()
+    if (live === undefined) throw new Error('there is no such UpstreamCluster any more')
+    const available = availableOf(live)
+    const endpoint = available[this.#turn++ % Math.max(available.length, 1)]
+    if (endpoint === undefined) throw new Error(`cluster ${live.compiled.name} has no healthy endpoint`)
+    const { client } = live.compiled
+    const { bearerToken } = client
+    return {
+      server: endpoint.url,
+      proxyUrl: '',
+      tls: this.#tlsOf(client),
+      headers: bearerToken === '' ? {} : { authorization: `Bearer ${bearerToken}` },
+    }
+  }
+
+  /** The object says everything there is: other credentials come with its next change. */
+  renew(): boolean {
+    return false
+  }
+
+  /** A watch moves on when its endpoint has left or another one is better, and when it is no longer who we are. */
+  stillGood(access: KubeAccess): boolean {
+    const live = this.#cluster()
+    if (live === undefined) return false
+    const { client } = live.compiled
+    const authorization = client.bearerToken === '' ? undefined : `Bearer ${client.bearerToken}`
+    if (access.headers['authorization'] !== authorization || !sameTls(access.tls, this.#tlsOf(client))) return false
+    const endpoint = live.endpoints.all.find(({ url }) => url === access.server)
+    if (endpoint === undefined || !endpoint.enabled) return false
+    const available = availableOf(live)
+    return available.length === 0 || available.includes(endpoint)
+  }
+
+  #tlsOf(client: CompiledClient): KubeAccess['tls'] {
+    if (this.#tls === undefined || this.#client !== client) {
+      const { ca, cert, key, serverName, insecure } = client
+      this.#client = client
+      this.#tls = { ca, cert, key, serverName, insecure }
+    }
+    return this.#tls
+  }
+}
+
+function availableOf({ endpoints }: UpstreamView): readonly UpstreamEndpointView[] {
+  const now = systemClock.monotonic()
+  return endpoints.all.filter((_, index) => endpoints.available(index, now))
+}
+
+function sameTls(a: KubeAccess['tls'], b: KubeAccess['tls']): boolean {
+  if (a === b) return true
+  return (
+    a.ca === b.ca && a.cert === b.cert && a.key === b.key && a.serverName === b.serverName && a.insecure === b.insecure
+  )
+}

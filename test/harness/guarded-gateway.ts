@@ -1,0 +1,121 @@
+// A gateway of one thread inside the test process whose ledger of pod protection is the test's: what the request path does
+// with verdicts, without what makes them.
+
+import type { Logger } from '../../src/api/ports.ts'
+import type { ProtectionGate, ProtectionRequest, ProtectionVerdict, Reservation } from '../../src/api/protection.ts'
+import type { UpstreamCluster } from '../../src/api/upstream-cluster.ts'
+import { loadConfig } from '../../src/app/config.ts'
+import { startInlineThread } from '../../src/app/inline-thread.ts'
+import { ThreadPool } from '../../src/app/thread-pool.ts'
+import { compileCluster } from '../../src/core/compile-cluster.ts'
+import { systemClock } from '../../src/io/clock.ts'
+import { createMetrics } from '../../src/io/metrics.ts'
+import { ClusterTable } from '../../src/state/clusters.ts'
+import { stubServing } from './stub-upstream.ts'
+
+export interface ScriptedGate extends ProtectionGate {
+  /** Every batch that was asked for. */
+  readonly asked: (readonly ProtectionRequest[])[]
+  readonly released: Reservation[]
+  /** What is said to each request; a promise is waited for. Default: admitted, with a reservation of its own. */
+  judge: (request: ProtectionRequest) => ProtectionVerdict | Promise<ProtectionVerdict>
+}
+
+export interface GuardedGateway {
+  readonly port: number
+  readonly gate: ScriptedGate
+  /** Lines of the access log and of the audit log. */
+  readonly access: Readonly<Record<string, unknown>>[]
+  readonly audit: { readonly annotations: Readonly<Record<string, string>> }[]
+  /** In which namespaces pods are protected; undefined = in any. */
+  cover(namespaces: ReadonlySet<string> | undefined): void
+  stop(): Promise<void>
+}
+
+export function admitted(request: ProtectionRequest): ProtectionVerdict {
+  const { cell, pod, dryRun } = request
+  const holds = [{ namespace: pod.namespace, name: 'ppr', uid: 'ppr-uid', startTime: `start of ${pod.name}` }]
+  return {
+    status: 'AdmittedAll',
+    admitted: true,
+    freePass: false,
+    overridden: '',
+    protector: '',
+    message: '',
+    causes: [],
+    retryAfterSeconds: 0,
+    reservation: dryRun ? undefined : { cell, uid: pod.uid, holds },
+  }
+}
+
+export function refused(request: ProtectionRequest, verdict: Partial<ProtectionVerdict> = {}): ProtectionVerdict {
+  const message = 'PodProtector default/ppr reports too few available replicas to admit pod deletion'
+  return {
+    ...admitted(request),
+    status: 'Rejected',
+    admitted: false,
+    protector: 'default/ppr',
+    message,
+    causes: [{ reason: 'PodDeletionRefused', message, field: 'spec.minAvailable' }],
+    reservation: undefined,
+    ...verdict,
+  }
+}
+
+/** @param withGate whether there is a ledger at all */
+export async function startGuardedGateway(cluster: UpstreamCluster, withGate = true): Promise<GuardedGateway> {
+  const gate: ScriptedGate = {
+    asked: [],
+    released: [],
+    judge: admitted,
+    covers: () => true,
+    review: (requests) => {
+      gate.asked.push(requests)
+      return Promise.all(requests.map((request) => gate.judge(request)))
+    },
+    release: (reservations) => void gate.released.push(...reservations),
+  }
+  const access: GuardedGateway['access'] = []
+  const audit: GuardedGateway['audit'] = []
+  const { pair } = stubServing()
+  const clusters = new ClusterTable({ thread: 1, threads: 1, seed: [1, 2] })
+  const silent = (): void => undefined
+  const log: Logger = { debug: silent, info: silent, warn: silent, error: (message) => console.error(message) }
+  const config = loadConfig({ flags: { configDir: 'given' }, env: {}, readFile: () => '' })
+  const pool = new ThreadPool({
+    threads: 1,
+    start: startInlineThread,
+    data: { config, serving: { cert: pair.certPem, key: pair.keyPem }, accessLog: true, auditLog: true },
+    seed: [1, 2],
+    clusters,
+    metrics: createMetrics(),
+    clock: systemClock,
+    log,
+    access: lineWriter(access),
+    audit: lineWriter(audit),
+    onBroken: silent,
+    ...(withGate ? { protection: () => gate } : {}),
+  })
+  pool.start()
+  await pool.online()
+  clusters.change([compileCluster({ object: cluster, revision: '1' })], [], systemClock.monotonic())
+  pool.publish([cluster.metadata.name], [], silent)
+  const [port = 0] = await pool.listen([{ host: '127.0.0.1', port: 0 }])
+  return {
+    port,
+    gate,
+    access,
+    audit,
+    cover: (namespaces) => pool.protectedNamespaces(namespaces),
+    stop: () => pool.end(),
+  }
+}
+
+function lineWriter(into: unknown[]) {
+  return {
+    write: (line: string): void => void into.push(JSON.parse(line)),
+    dropped: () => 0,
+    flush: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  }
+}
