@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
-import { afterEach, describe, test } from 'node:test'
+import { afterEach, describe, mock, test } from 'node:test'
 import type { UpstreamClusterSpec } from '../src/api/upstream-cluster.ts'
+import { systemClock } from '../src/io/clock.ts'
 import { createCA } from '../src/io/pki.ts'
 import { admitted, type GuardedGateway, refused, startGuardedGateway } from './harness/guarded-gateway.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response, valuesOf } from './harness/h2-client.ts'
@@ -16,6 +17,8 @@ const clientCA = createCA({ commonName: 'clients of prod' })
 const alice = clientPair(clientCA, 'alice')
 const PODS = '/api/v1/namespaces/default/pods'
 const PROTOBUF = 'application/vnd.kubernetes.protobuf'
+/** Of no pod. */
+const NO_POD_UID = '00000000-0000-0000-0000-000000000000'
 
 const cleanups: (() => Promise<void> | void)[] = []
 afterEach(async () => {
@@ -98,17 +101,55 @@ describe('what is asked about', () => {
     scene.upstream.add('other', { labels: { app: 'b' } })
     await scene.send('DELETE', `${PODS}/going`, '{"gracePeriodSeconds":0}')
     await scene.send('DELETE', `${PODS}/other`)
-    const bodies = scene.upstream.writes.map(({ body }) => String(body))
-    assert.deepEqual(bodies, ['', '{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-going"}}', ''])
+    const conditions = scene.upstream.writes.map(({ body }) => json(body)['preconditions'])
+    assert.deepEqual(conditions, [{ uid: NO_POD_UID }, { uid: 'uid-going' }, { uid: 'uid-other' }])
+    assert.equal(json(scene.upstream.writes[1]?.body)['gracePeriodSeconds'], 0)
     assert.equal(scene.gate.asked.length, 0)
+  })
+
+  test('a pod that was not there when it was asked for, and is when upstream comes to it, is judged', async () => {
+    const scene = await setUp()
+    scene.upstream.answerWrite = ({ request, body }) => {
+      if (String(body).includes('uid-late')) return false
+      scene.upstream.add('late')
+      reply(request, 409, JSON.stringify(statusOf(409, 'Conflict')))
+      return true
+    }
+    assert.equal((await scene.send('DELETE', `${PODS}/late`)).status, 200)
+    assert.deepEqual([scene.upstream.writes.length, scene.gate.asked.length], [2, 1])
+  })
+
+  test('what a body says that only upstream can read does not make it the deletion of another pod', async () => {
+    const scene = await setUp()
+    scene.upstream.add('a')
+    const preconditions = (uid: string): Buffer => Buffer.concat([Buffer.from([10, uid.length]), Buffer.from(uid)])
+    const another = preconditions('another')
+    const real = preconditions('uid-a')
+    // Field 2^32 + 2: Go reads field 2 (int32(wire >> 3) in its generated code).
+    const hidden = Buffer.concat([Buffer.from([0x92, 0x80, 0x80, 0x80, 0x80, 0x01, real.length]), real])
+    const options = Buffer.concat([Buffer.from([18, another.length]), another, hidden])
+    const body = Buffer.concat([Buffer.from('k8s\0'), Buffer.from([18, options.length]), options])
+    const answer = await scene.send('DELETE', `${PODS}/a`, body, ['content-type', PROTOBUF])
+    assert.deepEqual([answer.status, scene.upstream.writes.length], [400, 0])
+  })
+
+  test('a path that upstream does not know is no collection', async () => {
+    const scene = await setUp()
+    scene.upstream.add('a')
+    await scene.send('DELETE', `${PODS}//a`)
+    assert.deepEqual([scene.upstream.reads.length, scene.gate.asked.length], [0, 0])
+    assert.deepEqual(
+      scene.upstream.writes.map(({ path }) => path),
+      [`${PODS}//a`],
+    )
   })
 
   test("a deletion of an earlier pod of the name is upstream's to refuse", async () => {
     const scene = await setUp()
     scene.upstream.add('a')
-    const body = '{"preconditions":{"uid":"another"}}'
+    const body = '{"preconditions":{"uid":"uid-a"},"preconditions":{"uid":"another"}}'
     await scene.send('DELETE', `${PODS}/a`, body)
-    assert.equal(String(scene.upstream.writes[0]?.body), body)
+    assert.equal(String(scene.upstream.writes[0]?.body), '{"preconditions":{"uid":"another"}}')
     assert.equal(scene.gate.asked.length, 0)
   })
 
@@ -151,7 +192,7 @@ describe('refusals', () => {
       [scene.access[0]?.['reason'], scene.access[0]?.['refusedBy'], scene.access[0]?.['protection']],
       ['protected', 'default/ppr', 'Rejected'],
     )
-    assert.equal(scene.audit[0]?.annotations['podseidon.kubewharf.io/reject-by-podprotector'], 'default/ppr')
+    assert.equal(scene.audit[0]?.annotations['podseidon.kubewharf.io/reject-by-podprotector'], 'ppr')
     assert.equal(scene.audit[0]?.annotations['podseidon.kubewharf.io/dry-run'], undefined)
   })
 
@@ -416,7 +457,11 @@ describe('collections', () => {
     const answer = await scene.send('DELETE', `${SELECTED}&gracePeriodSeconds=9`)
     assert.equal(answer.status, 200)
     assert.equal((json(answer.body)['items'] as unknown[]).length, 301)
-    assert.deepEqual([scene.gate.asked.length, scene.gate.asked[0]?.length], [1, 300])
+    // Not all at once: what is judged long before it is sent may count no more.
+    assert.deepEqual(
+      scene.gate.asked.map(({ length }) => length),
+      [100, 100, 100],
+    )
     assert.deepEqual(
       scene.upstream.reads.map(({ path }) => new URL(path, 'https://x').searchParams.get('limit')),
       ['250', '250'],
@@ -448,6 +493,38 @@ describe('collections', () => {
     const { kind, causes } = status['details'] as { kind: string; causes: { message: string }[] }
     assert.deepEqual([kind, causes.length, causes[0]?.message.slice(0, 7)], ['pods', 1, 'pod "b"'])
     assert.deepEqual([...scene.upstream.pods.keys()], ['b'])
+  })
+
+  test('none there: those that come meanwhile are not deleted', async () => {
+    const scene = await setUp()
+    scene.upstream.answerWrite = ({ request }) => {
+      reply(request, 200, '{"items":[]}')
+      return true
+    }
+    assert.equal((await scene.send('DELETE', `${PODS}?gracePeriodSeconds=1`)).status, 200)
+    const options = { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 1 }
+    assert.deepEqual(json(scene.upstream.writes[0]?.body), { ...options, preconditions: { uid: NO_POD_UID } })
+  })
+
+  test('what was judged long ago is judged anew before it is sent', async () => {
+    const scene = await setUp()
+    for (let i = 0; i < 20; i++) scene.upstream.add(`p${i}`)
+    const now = systemClock.monotonic.bind(systemClock)
+    let laterMs = 0
+    const clock = mock.method(systemClock, 'monotonic', () => now() + laterMs)
+    cleanups.push(() => clock.mock.restore())
+    scene.upstream.answerWrite = () => {
+      if (scene.upstream.writes.length === 8) laterMs = 20_000
+      return false
+    }
+    scene.gate.judge = (request) => (laterMs > 0 && request.pod.name === 'p19' ? refused(request) : admitted(request))
+    const answer = await scene.send('DELETE', PODS)
+    assert.match(String(json(answer.body)['message']), /^19 of 20 pods were deleted, 1 must stay: pod "p19"/)
+    assert.deepEqual([...scene.upstream.pods.keys()], ['p19'])
+    // What the first judgement had reserved is free, where nothing was sent by it.
+    assert.ok(scene.gate.asked.length > 8, `${scene.gate.asked.length}`)
+    assert.ok(scene.gate.released.some(({ uid }) => uid === 'uid-p19'))
+    assert.equal(scene.gate.released.length, scene.gate.asked.length - 1)
   })
 
   test('upstream refuses one: its answer, and nothing more is sent', async () => {

@@ -77,6 +77,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
       generatorConfigFile: '',
       workloadsKubeconfig: '',
       workloadsContext: '',
+      metricsByNamespace: false,
+      metricsByUser: false,
     },
     warnings: [],
   })
@@ -290,6 +292,8 @@ test('pod protection: what is given is taken', () => {
     protectionReservationTimeout: '2m',
     protectionClockSkew: '0s',
     protectionBatchInterval: '0s',
+    protectionMetricsByNamespace: 'true',
+    protectionMetricsByUser: 'true',
   })
   assert.deepEqual(protection, {
     kubeconfig: 'core',
@@ -298,6 +302,8 @@ test('pod protection: what is given is taken', () => {
     generatorConfigFile: 'generator.yaml',
     workloadsKubeconfig: 'workloads',
     workloadsContext: 'w',
+    metricsByNamespace: true,
+    metricsByUser: true,
     settings: {
       ...DEFAULT_PROTECTION_SETTINGS,
       maxConcurrentLag: 5,
@@ -315,7 +321,7 @@ test('pod protection: mistakes', () => {
   const mistakes: [Record<string, unknown>, string][] = [
     [{ protectionContext: 'c' }, '--protection-context: stands without --protection-kubeconfig'],
     [
-      { protectionGeneratorConfig: 'g', protectionWorkloadsContext: 'c' },
+      { protectionGeneratorConfig: 'g', protectionKubeconfig: 'k', protectionWorkloadsContext: 'c' },
       '--protection-workloads-context: stands without --protection-workloads-kubeconfig',
     ],
     [
@@ -329,6 +335,10 @@ test('pod protection: mistakes', () => {
     [
       { configDir: 'd', protectionGeneratorConfig: 'g' },
       '--protection-generator-config: needs PodProtectors, and with --source files no API server holds them',
+    ],
+    [
+      { protectionGeneratorConfig: 'g' },
+      '--protection-generator-config: finds no workloads: the embedded API server holds none',
     ],
     [{ protectionListen: '0.0.0.0:8443' }, '--protection-listen: 0.0.0.0:8443 is also in --listen as 0.0.0.0:8443'],
     [{ protectionListen: '0.0.0.0:9443' }, '--protection-listen: 0.0.0.0:9443 is also --control-listen'],

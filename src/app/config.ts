@@ -315,7 +315,7 @@ function checkTogether(config: Omit<Config, 'warnings'>, reader: SettingsReader)
     const given = config.tlsCertFile === '' ? TABLE.tlsPrivateKeyFile : TABLE.tlsCertFile
     problem(given, `stands without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
   }
-  checkProtection(config.protection, source === 'files', reader)
+  checkProtection(config.protection, source, reader)
   checkListeners(listenersOf(config), reader)
 }
 

@@ -6,6 +6,7 @@ import type { Clock, Logger } from '../api/ports.ts'
 import { type PodAggregator, type PodAggregatorDescription, startPodAggregator } from '../controllers/pod-aggregator.ts'
 import type { CompiledProtection } from '../core/compiled-cluster.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
+import { contentHash } from '../io/content-hash.ts'
 import type { KubeClient } from '../io/kube-client.ts'
 import { holdLease, type LeaseHold } from '../io/leader-lease.ts'
 import type { ProtectionMetrics } from '../io/protection-metrics.ts'
@@ -49,6 +50,13 @@ export function holdElection(
   })
 }
 
+/** Of an object name that may have 253 characters, as a cell may. */
+const LONGEST_CELL = 200
+
+function leaseOf(cell: string): string {
+  return `portcullis-aggregator-${cell.length <= LONGEST_CELL ? cell : contentHash(Buffer.from(cell)).toLowerCase()}`
+}
+
 class Cell {
   readonly worker: KubeClient
   readonly aggregator: PodAggregator
@@ -58,7 +66,7 @@ class Cell {
     const { core, clusters, protectors, settings, clock, log, metrics } = parts
     const live = (): ReturnType<ClusterTable['get']> => clusters.get(cluster() ?? '')
     this.worker = createUpstreamKubeClient({ cluster: live, log })
-    this.#lease = holdElection(parts, `portcullis-aggregator-${cell}`, () => this.aggregator?.leaderChanged())
+    this.#lease = holdElection(parts, leaseOf(cell), () => this.aggregator?.leaderChanged())
     this.aggregator = startPodAggregator({
       cell,
       core,

@@ -2,7 +2,14 @@
 
 import { parseDuration } from '../core/duration.ts'
 import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../core/protection/protection-settings.ts'
-import { durationBetween, integerBetween, parseAddress, parseText, type ValueParser } from './setting-values.ts'
+import {
+  durationBetween,
+  integerBetween,
+  parseAddress,
+  parseSwitch,
+  parseText,
+  type ValueParser,
+} from './setting-values.ts'
 import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
 
 export interface ProtectionConfig {
@@ -18,6 +25,9 @@ export interface ProtectionConfig {
   /** Of the cluster that holds these workloads; '' = the core cluster. */
   readonly workloadsKubeconfig: string
   readonly workloadsContext: string
+  /** Labels of metrics that make a series for each namespace, or user. */
+  readonly metricsByNamespace: boolean
+  readonly metricsByUser: boolean
 }
 
 const SECOND = 1_000
@@ -43,9 +53,12 @@ type NumberName =
   | 'protectionReservationTimeout'
   | 'protectionClockSkew'
   | 'protectionBatchInterval'
+type SwitchName = 'protectionMetricsByNamespace' | 'protectionMetricsByUser'
 
 /** Rows of the table of settings, in the order of help. */
-export const PROTECTION_TABLE: Readonly<Record<TextName, Setting<string>> & Record<NumberName, Setting<number>>> = {
+export const PROTECTION_TABLE: Readonly<
+  Record<TextName, Setting<string>> & Record<NumberName, Setting<number>> & Record<SwitchName, Setting<boolean>>
+> = {
   protectionKubeconfig: setting(
     'protectionKubeconfig',
     '<file>',
@@ -139,6 +152,20 @@ export const PROTECTION_TABLE: Readonly<Record<TextName, Setting<string>> & Reco
     durationBetween(0, 10 * SECOND),
     'least time between two writes to one PodProtector; deletions that come meanwhile are one batch',
   ),
+  protectionMetricsByNamespace: setting(
+    'protectionMetricsByNamespace',
+    '[bool]',
+    'false',
+    parseSwitch,
+    'whether metrics of judged deletions have a label for the namespace',
+  ),
+  protectionMetricsByUser: setting(
+    'protectionMetricsByUser',
+    '[bool]',
+    'false',
+    parseSwitch,
+    'whether metrics of judged deletions have a label for the user; all nodes are one',
+  ),
 }
 
 /** `0s`, or what `parse` takes. */
@@ -170,11 +197,17 @@ export function readProtection(reader: SettingsReader): ProtectionConfig {
     generatorConfigFile: reader.take(table.protectionGeneratorConfig, ''),
     workloadsKubeconfig: reader.take(table.protectionWorkloadsKubeconfig, ''),
     workloadsContext: reader.take(table.protectionWorkloadsContext, ''),
+    metricsByNamespace: reader.take(table.protectionMetricsByNamespace, false),
+    metricsByUser: reader.take(table.protectionMetricsByUser, false),
   })
 }
 
-/** Mistakes and doubts that only two settings together make. `files`: no API server holds the objects. */
-export function checkProtection(config: ProtectionConfig, files: boolean, reader: SettingsReader): void {
+/** Mistakes and doubts that only two settings together make. */
+export function checkProtection(
+  config: ProtectionConfig,
+  source: 'embedded' | 'files' | 'kubernetes',
+  reader: SettingsReader,
+): void {
   const table = PROTECTION_TABLE
   const problem = (at: Setting, message: string, fix: string): void => {
     reader.problems.push({ where: reader.where(at), message, fix })
@@ -188,11 +221,15 @@ export function checkProtection(config: ProtectionConfig, files: boolean, reader
   const workloads = table.protectionWorkloadsKubeconfig
   needs(table.protectionWorkloadsContext, config.workloadsContext, workloads, workloadsKubeconfig)
   needs(workloads, workloadsKubeconfig, table.protectionGeneratorConfig, generatorConfigFile)
-  if (files && kubeconfig === '') {
+  if (source === 'files' && kubeconfig === '') {
     const fix = `give ${table.protectionKubeconfig.flag}, or another --source`
     const message = 'needs PodProtectors, and with --source files no API server holds them'
     if (config.listen !== undefined) problem(table.protectionListen, message, fix)
     if (generatorConfigFile !== '') problem(table.protectionGeneratorConfig, message, fix)
+  }
+  if (source === 'embedded' && kubeconfig === '' && workloadsKubeconfig === '' && generatorConfigFile !== '') {
+    const fix = `name the cluster that has them: ${workloads.flag} or ${table.protectionKubeconfig.flag}`
+    problem(table.protectionGeneratorConfig, 'finds no workloads: the embedded API server holds none', fix)
   }
   warnOfTimes(config.settings, reader)
 }

@@ -69,7 +69,8 @@ export class Protection {
   /** @throws {UserError} when a kubeconfig or the generator's configuration cannot be used */
   constructor(parts: ProtectionParts) {
     this.#parts = parts
-    this.metrics = createProtectionMetrics({ monotonic: () => parts.clock.monotonic() })
+    const { metricsByNamespace: byNamespace, metricsByUser: byUser } = parts.config.protection
+    this.metrics = createProtectionMetrics({ byNamespace, byUser, monotonic: () => parts.clock.monotonic() })
     const { kubeconfig, context, workloadsKubeconfig, workloadsContext, generatorConfigFile } = parts.config.protection
     this.#kinds = readGeneratorKinds(generatorConfigFile)
     this.#ownCore = ownClient(kubeconfig, context, parts.log)

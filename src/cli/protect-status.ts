@@ -56,7 +56,8 @@ function noneFound(namespace: string, name: string | undefined): UserError {
 function rowsOf(protector: PodProtector, nowMs: number): string[][] {
   const { metadata, spec, status } = protector
   const { aggregatedAvailableReplicas = 0, maxLatencyMillis } = status?.summary ?? {}
-  const cells = status?.cells ?? []
+  // In the object they stand as they came: whoever counted first.
+  const cells = [...(status?.cells ?? [])].sort((a, b) => (a.cellID < b.cellID ? -1 : 1))
   const lag = maxLatencyMillis === undefined ? '-' : formatDuration(Math.max(0, maxLatencyMillis))
   const first = [
     metadata.namespace ?? '',

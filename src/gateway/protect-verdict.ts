@@ -68,7 +68,7 @@ function noteForAudit({ exchange: { record } }: Deletion, verdict: ProtectionVer
   const found: Record<string, string> = { ...record.auditAnnotations }
   if (reason === 'shadow' || reason === 'force-delete') found[`${AUDIT_PREFIX}${AUDIT_DRY_RUN}`] = '1'
   // The first one stays.
-  if (verdict.protector !== '') found[`${AUDIT_PREFIX}${AUDIT_REJECTED_BY}`] ??= verdict.protector
+  if (verdict.protector !== '') found[`${AUDIT_PREFIX}${AUDIT_REJECTED_BY}`] ??= nameOf(verdict)
   record.auditAnnotations = found
 }
 
@@ -96,4 +96,9 @@ function refusalOf(deletion: Deletion, name: string, verdict: ProtectionVerdict)
 function withBudget(causes: readonly ProtectionCause[], message: string): readonly ProtectionCause[] {
   if (causes.some(({ reason }) => reason === DISRUPTION_BUDGET)) return causes
   return [{ reason: DISRUPTION_BUDGET, message, field: '' }, ...causes]
+}
+
+/** Without the namespace, which is that of the request; as the webhook tells it. */
+function nameOf({ protector }: ProtectionVerdict): string {
+  return protector.slice(protector.indexOf('/') + 1)
 }

@@ -97,9 +97,9 @@ export function createProtectionMetrics(options: ProtectionMetricsOptions): Prot
   return {
     events: { ...ledgerEvents(families), reviewed },
     webhookAnswered,
-    aggregator: aggregatorEvents(families),
+    aggregator: aggregatorEvents(families, updates, options.monotonic),
     generator: generatorEvents(families),
-    ...otherEvents(families),
+    ...otherEvents(families, updates, options.monotonic),
     beforeScrape: (update) => void updates.push(update),
     text: () => {
       for (const update of updates) update()
@@ -206,7 +206,11 @@ function ledgerEvents(families: Families): Omit<ProtectionEvents, 'reviewed'> {
   }
 }
 
-function aggregatorEvents(families: Families): (cell: string) => AggregatorEvents {
+function aggregatorEvents(
+  families: Families,
+  updates: (() => void)[],
+  monotonic: () => number,
+): (cell: string) => AggregatorEvents {
   const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [
     'cell',
     'namespace',
@@ -250,6 +254,11 @@ function aggregatorEvents(families: Families): (cell: string) => AggregatorEvent
     'event',
     'error',
   ])
+  // In a stall nobody calls, and time goes on: since when the first has waited, by cell.
+  const since = new Map<string, number>()
+  updates.push(() => {
+    for (const [cell, sinceMs] of since) poolLatency.set({ cell }, (monotonic() - sinceMs) / 1000)
+  })
   return (cell) => ({
     reconciled: (namespace, error, durationMs) => {
       reconcile.observe({ cell, namespace, error: error === '' ? 'nil' : error }, durationMs / 1000)
@@ -257,7 +266,8 @@ function aggregatorEvents(families: Families): (cell: string) => AggregatorEvent
     enqueued: (namespace, kind) => enqueue.inc({ cell, namespace, kind }),
     pool: (size, oldestMs) => {
       poolSize.set({ cell }, size)
-      poolLatency.set({ cell }, oldestMs / 1000)
+      if (size > 0) since.set(cell, monotonic() - oldestMs)
+      else if (since.delete(cell)) poolLatency.set({ cell }, 0)
     },
     drained: (latenciesMs, periodMs) => {
       drained.observe({ cell }, latenciesMs.length)
@@ -286,14 +296,27 @@ function generatorEvents(families: Families): GeneratorEvents {
   }
 }
 
-function otherEvents(families: Families): Pick<ProtectionMetrics, 'leader' | 'monitor'> {
+function otherEvents(
+  families: Families,
+  updates: (() => void)[],
+  monotonic: () => number,
+): Pick<ProtectionMetrics, 'leader' | 'monitor'> {
   const leads = families.gauge('leader', '1 when this replica leads', ['elector_name'])
+  const held = families.gauge('leader_heartbeat', 'Seconds since this replica began to lead; 0 when it does not', [
+    'elector_name',
+  ])
+  const since = new Map<string, number>()
+  updates.push(() => {
+    for (const [name, sinceMs] of since) held.set({ elector_name: name }, (monotonic() - sinceMs) / 1000)
+  })
   const changes = families.counter('leader_event', 'Leadership that was acquired or lost', ['elector_name', 'event'])
   const monitors = new Map<string, Gauge>()
   return {
     leader(elector, leading) {
       leads.set({ elector_name: elector }, leading ? 1 : 0)
       changes.inc({ elector_name: elector, event: leading ? 'acquired' : 'lost' })
+      if (leading) since.set(elector, monotonic())
+      else if (since.delete(elector)) held.set({ elector_name: elector }, 0)
     },
     monitor(values) {
       for (const [name, value] of values) {

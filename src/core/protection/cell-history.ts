@@ -4,7 +4,7 @@ import { isRecord } from '../../api/object-shape.ts'
 import type { AdmissionBucket, Aggregation, CellStatus, PodProtectorStatus } from '../../api/pod-protector.ts'
 import { countOf, type HistoryEntry, MAX_COUNT, readBucket, timeOf, writeBucket } from './history-entry.ts'
 import type { HistoryLimits } from './history-limits.ts'
-import { joinHistory } from './join-history.ts'
+import { joinHistory, MAX_JOINED_UIDS } from './join-history.ts'
 import { formatMicros } from './micro-time.ts'
 import { newerVersion } from './resource-version.ts'
 
@@ -60,13 +60,14 @@ export function writeStatus(
   limits: HistoryLimits,
   nowMicros: number,
 ): PodProtectorStatus {
+  const known = [...cells].filter(({ aggregation, entries }) => aggregation !== undefined || entries.length > 0)
+  const names = Math.floor(MAX_JOINED_UIDS / Math.max(1, known.length))
   const sums = { total: 0, available: 0, ready: 0, scheduled: 0, running: 0, deducted: 0 }
   let latencyMicros = 0
   const written: CellStatus[] = []
-  for (const cell of cells) {
-    if (cell.aggregation === undefined && cell.entries.length === 0) continue
+  for (const cell of known) {
     const stale = isStale(cell, limits, nowMicros)
-    const entries = joinHistory(byStart(cell.entries), limits.compactThreshold)
+    const entries = joinHistory(byStart(cell.entries), limits.compactThreshold, names)
     written.push(writeCell(cell, entries, stale))
     latencyMicros = Math.max(latencyMicros, (entries.at(-1)?.start ?? 0) - (cell.aggregation?.lastEvent ?? MAX_TIME))
     if (stale) continue

@@ -3,8 +3,8 @@
 import { type HistoryEntry, joinEntries } from './history-entry.ts'
 import { newerVersion } from './resource-version.ts'
 
-/** How many names a joined bucket keeps: 10,000 uids are 400 kB, and an object may have 1.5 MB. The rest is a number. */
-export const MAX_JOINED_UIDS = 10_000
+/** How many names the joined buckets of an object keep: 20,000 uids are 800 kB, and it may have 1.5 MB. The rest are numbers. */
+export const MAX_JOINED_UIDS = 20_000
 
 /**
  * Deletions that lie so far apart stay in buckets of their own: what is left of a bucket goes some time after its last
@@ -17,8 +17,13 @@ const MAX_JOINED = 8
 /**
  * @param entries of one cell, sorted by start
  * @param threshold how many may stay, the joined one among them; at least 1. Up to 7 more stay where joining takes minutes.
+ * @param names how many uids the joined ones may keep together
  */
-export function joinHistory(entries: readonly HistoryEntry[], threshold: number): readonly HistoryEntry[] {
+export function joinHistory(
+  entries: readonly HistoryEntry[],
+  threshold: number,
+  names: number,
+): readonly HistoryEntry[] {
   const excess = entries.length - threshold
   if (excess <= 0) return entries
   const groups: HistoryEntry[][] = []
@@ -29,7 +34,7 @@ export function joinHistory(entries: readonly HistoryEntry[], threshold: number)
     else last.push(entry)
   }
   const old = groups.splice(0, Math.max(1, groups.length - MAX_JOINED + 1)).flat()
-  return [...[old, ...groups].map(joined), ...entries.slice(excess + 1)]
+  return [...boundNames([old, ...groups].map(joined), names), ...entries.slice(excess + 1)]
 }
 
 function joined(group: readonly HistoryEntry[]): HistoryEntry {
@@ -37,11 +42,19 @@ function joined(group: readonly HistoryEntry[]): HistoryEntry {
   // One alone stays what it is.
   if (first !== undefined && group.length === 1) return first
   // If that of one is not known, no snapshot is known to be as new as all of them.
-  return boundNames(joinEntries(group, group.map(({ version }) => version).reduce(newerVersion)))
+  return joinEntries(group, group.map(({ version }) => version).reduce(newerVersion))
 }
 
-function boundNames(entry: HistoryEntry): HistoryEntry {
-  if (entry.uids.size <= MAX_JOINED_UIDS) return entry
-  // The newest are the ones that are most likely to be asked for again.
-  return { ...entry, uids: new Set([...entry.uids].slice(-MAX_JOINED_UIDS)) }
+/** The newest are the ones that are most likely to be asked for again. One that stands alone keeps its name. */
+function boundNames(entries: readonly HistoryEntry[], names: number): readonly HistoryEntry[] {
+  let left = names
+  return entries
+    .toReversed()
+    .map((entry) => {
+      const { size } = entry.uids
+      const kept = size <= 1 ? size : Math.min(size, left)
+      left = Math.max(0, left - kept)
+      return kept === size ? entry : { ...entry, uids: new Set(kept === 0 ? [] : [...entry.uids].slice(-kept)) }
+    })
+    .reverse()
 }

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
+import { createProtectionMetrics, type ProtectionMetrics } from './protection-metrics.ts'
+
+function request(name: string, fields: Partial<ProtectionRequest> = {}): ProtectionRequest {
+  const pod: PodFacts = {
+    namespace: 'shop',
+    name,
+    uid: `uid-${name}`,
+    resourceVersion: '1',
+    labels: {},
+    forceDelete: false,
+    criterion: 'Available',
+    terminating: false,
+    scheduled: true,
+    running: true,
+    ready: true,
+    readySinceMs: 1,
+  }
+  const common = {
+    cell: 'prod',
+    cause: 'DeletePod',
+    via: 'filter',
+    criterion: undefined,
+    user: 'system:node:n1',
+  } as const
+  return { ...common, pod, dryRun: false, shadow: false, timeoutMs: 1000, ...fields }
+}
+
+function verdict(status: ProtectionVerdict['status']): ProtectionVerdict {
+  const admitted = status === 'AdmittedAll'
+  const nothing = { overridden: '', protector: '', message: '', causes: [], retryAfterSeconds: 0 } as const
+  return { ...nothing, status, admitted, freePass: false, reservation: undefined }
+}
+
+async function lineOf(metrics: ProtectionMetrics, start: string): Promise<string | undefined> {
+  return (await metrics.text()).split('\n').find((line) => line.startsWith(start))
+}
+
+test('deletions are counted by cell, status and cause, and once for each protector', async () => {
+  const metrics = createProtectionMetrics({ monotonic: () => 0 })
+  metrics.events.reviewed(request('a'), verdict('AdmittedAll'), ['shop/x', 'shop/y'], 5)
+  metrics.events.reviewed(request('a', { cause: 'EvictPod' }), verdict('Rejected'), ['shop/x'], 5)
+  const status = 'portcullis_webhook_request_count{cell="prod",status="Rejected",cause="EvictPod"}'
+  assert.equal(await lineOf(metrics, status), `${status} 1`)
+  const handled =
+    'portcullis_webhook_handle_pod_in_ppr_count{pod_cell="prod",request_type="DeletePod",rejected="false"}'
+  assert.equal(await lineOf(metrics, handled), `${handled} 2`)
+})
+
+test('namespace and user are labels only where that is asked for; nodes are one user', async () => {
+  const metrics = createProtectionMetrics({ byNamespace: true, byUser: true, monotonic: () => 0 })
+  metrics.events.reviewed(request('a'), verdict('AdmittedAll'), ['shop/x'], 5)
+  assert.match(await metrics.text(), /rejected="false",namespace="shop",user="system:node"\} 1/)
+})
+
+test('pods and protectors are counted once in a window, and shown when it has ended', async () => {
+  let nowMs = 0
+  const metrics = createProtectionMetrics({ monotonic: () => nowMs })
+  for (const name of ['a', 'a', 'b']) metrics.events.reviewed(request(name), verdict('Rejected'), ['shop/x'], 5)
+  const pods = 'portcullis_webhook_handle_unique_pod_30s{rejected="true"}'
+  const protectors = 'portcullis_webhook_handle_unique_ppr_30s{rejected="true"}'
+  assert.equal(await lineOf(metrics, pods), `${pods} 0`)
+  nowMs = 30_000
+  assert.equal(await lineOf(metrics, pods), `${pods} 2`)
+  assert.equal(await lineOf(metrics, protectors), `${protectors} 1`)
+  nowMs = 90_000
+  assert.equal(await lineOf(metrics, pods), `${pods} 0`)
+})
+
+test('what the webhook answers without the ledger is counted too, and what the ledger judged only once', async () => {
+  const metrics = createProtectionMetrics({ monotonic: () => 0 })
+  const answered = { cell: 'prod', cause: 'DeletePod', code: 200, durationMs: 1 }
+  metrics.webhookAnswered({ ...answered, status: 'NotRelevant' })
+  metrics.webhookAnswered({ ...answered, status: 'AdmittedAll' })
+  metrics.webhookAnswered({ ...answered, cell: '', status: 'HttpError', code: 401 })
+  const text = await metrics.text()
+  assert.match(text, /webhook_request_count\{cell="prod",status="NotRelevant",cause="DeletePod"\} 1/)
+  assert.doesNotMatch(text, /AdmittedAll/)
+  assert.match(text, /webhook_http_error\{cell="",error="401"\} 1/)
+})
+
+test('leadership and the sums of the monitor', async () => {
+  let nowMs = 1000
+  const metrics = createProtectionMetrics({ monotonic: () => nowMs })
+  metrics.leader('portcullis-protection', true)
+  metrics.monitor(new Map([['num_workloads', 3]]))
+  nowMs = 3000
+  const text = await metrics.text()
+  assert.match(text, /portcullis_leader_heartbeat\{elector_name="portcullis-protection"\} 2/)
+  assert.match(text, /portcullis_generator_monitor_workloads_num_workloads 3/)
+  metrics.leader('portcullis-protection', false)
+  assert.match(await metrics.text(), /portcullis_leader\{elector_name="portcullis-protection"\} 0/)
+})
+
+test('in a stall of a cell the latency of its pool goes on', async () => {
+  let nowMs = 1000
+  const metrics = createProtectionMetrics({ monotonic: () => nowMs })
+  const events = metrics.aggregator('prod')
+  events.pool(2, 500)
+  nowMs = 11_000
+  const latency = 'portcullis_aggregator_next_event_pool_current_latency{cell="prod"}'
+  assert.equal(await lineOf(metrics, latency), `${latency} 10.5`)
+  events.pool(0, 0)
+  assert.equal(await lineOf(metrics, latency), `${latency} 0`)
+})
