@@ -1,7 +1,7 @@
 // The ledger of pod protection on objects in memory: verdicts, writes, rollback, and two replicas that race.
 
 import assert from 'node:assert/strict'
-import { afterEach, test } from 'node:test'
+import { afterEach, mock, test } from 'node:test'
 import type { PodProtector } from '../src/api/pod-protector.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../src/api/protection.ts'
 import type { JsonObject, ResourceKind } from '../src/api/resource-kind.ts'
@@ -11,6 +11,7 @@ import { type ProtectionLedger, startProtectionLedger } from '../src/controllers
 import { NO_PROTECTION_EVENTS, type ProtectionEvents } from '../src/core/protection/protection-events.ts'
 import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../src/core/protection/protection-settings.ts'
 import { systemClock } from '../src/io/clock.ts'
+import { statusErrorOf } from '../src/io/kube-client-errors.ts'
 import { MemoryObjects } from './harness/memory-objects.ts'
 import { waitFor } from './harness/wait.ts'
 
@@ -353,6 +354,25 @@ test('the core store is away: an error for who needs it, and none for who does n
     timeoutMs: 10_000,
   })
 })
+
+test('a 404 that names no PodProtector is none: who answers so may be no API server, or have lost the CRD', async () => {
+  const store = new Store()
+  store.protector('web', { minAvailable: 5 }, 7)
+  const ledger = await start(store)
+  const nobody = statusErrorOf(404, '<html>404</html>', '')
+  store.faults.push(nobody)
+  assert.deepEqual(pick(await reviewOne(ledger, requestOf('a'))), ['Error', false])
+  // After a write without an answer it is read first.
+  store.faults.push('lost')
+  assert.deepEqual(pick(await reviewOne(ledger, requestOf('b'))), ['Error', false])
+  const read = mock.method(store, 'get', () => Promise.reject(nobody))
+  assert.deepEqual(pick(await reviewOne(ledger, requestOf('c'))), ['Error', false])
+  read.mock.restore()
+})
+
+function pick({ status, admitted }: ProtectionVerdict): readonly [string, boolean] {
+  return [status, admitted]
+}
 
 test('a write without an answer that happened all the same is taken back', async () => {
   const store = new Store()

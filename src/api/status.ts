@@ -103,6 +103,14 @@ export function statusError(reason: StatusReason, message: string, details?: Sta
   return new StatusError(failure(reason, message, details))
 }
 
+/**
+ * Whether the object of this name is certainly not there. A 404 that names none comes from a server that knows no such objects:
+ * a CRD that is lost, or something else that answers in the place of the API server.
+ */
+export function isMissing(error: unknown, name: string): boolean {
+  return error instanceof StatusError && error.reason === 'NotFound' && error.status.details?.name === name
+}
+
 /** A mistake in a field, as kube-apiserver lists it among the causes of a 422. */
 export interface FieldError {
   readonly reason:

@@ -306,7 +306,7 @@ describe('lines', () => {
 })
 
 describe('pod protection for the threads', () => {
-  const requests = [{ cell: 'one' } as ProtectionRequest]
+  const requests = [{ cell: 'one', pod: { ready: true, criterion: 'Available' } } as ProtectionRequest]
   const reservation: Reservation = { cell: 'one', uid: 'u', holds: [] }
   const verdicts = [{ status: 'AdmittedAll', admitted: true, reservation } as unknown as ProtectionVerdict]
 
@@ -344,6 +344,17 @@ describe('pod protection for the threads', () => {
     assert.ok(last?.type === 'verdicts')
     assert.deepEqual([last.id, last.verdicts[0]?.status, last.verdicts.length], [1, 'Error', 1])
     fake(0).say({ type: 'release', reservations: [reservation] })
+  })
+
+  it('a ledger that fails costs nobody else anything', async () => {
+    const { gate } = heldGate()
+    const review = (): Promise<never> => Promise.reject(new Error('a bug'))
+    const { fake } = await started(1, { ...gate, review })
+    fake(0).say({ type: 'protect', id: 1, requests })
+    for (let i = 0; i < 4; i++) await Promise.resolve()
+    const last = fake(0).heard.at(-1)
+    assert.ok(last?.type === 'verdicts')
+    assert.deepEqual([last.id, last.verdicts[0]?.status], [1, 'Error'])
   })
 
   it('gives back what was reserved for a thread that is dead by then', async () => {

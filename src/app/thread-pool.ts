@@ -5,6 +5,7 @@ import { UserError } from '../api/field-errors.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import type { ProtectionGate, ProtectionRequest } from '../api/protection.ts'
 import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
+import { unanswered } from '../core/protection/verdicts.ts'
 import { restartDelayMs } from '../core/restart-delay.ts'
 import { NO_GATE } from '../gateway/protect-verdict.ts'
 import { cannotListen } from '../io/free-port.ts'
@@ -192,7 +193,10 @@ export class ThreadPool implements SeatOwner {
   async #protect(seat: ThreadSeat, id: number, requests: readonly ProtectionRequest[]): Promise<void> {
     const { threadId } = seat
     const gate = this.#gate
-    const verdicts = await gate.review(requests)
+    const verdicts = await gate.review(requests).catch((error: unknown) => {
+      this.#parts.log.error('deletions cannot be judged', { error })
+      return requests.map((request) => unanswered(request, 'an internal error, which the log of the gateway tells'))
+    })
     if (seat.threadId === threadId && seat.state !== 'gone') {
       seat.post({ type: 'verdicts', id, verdicts })
       return

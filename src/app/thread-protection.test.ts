@@ -6,7 +6,11 @@ import type { ProtectionRequest, ProtectionVerdict, Reservation } from '../api/p
 import type { FromThread } from './thread-messages.ts'
 import { ThreadProtection } from './thread-protection.ts'
 
-const REQUEST = { timeoutMs: 2_000 } as ProtectionRequest
+function requestOf(pod: object): ProtectionRequest {
+  return { timeoutMs: 2_000, shadow: false, pod: { ready: true, criterion: 'Available', ...pod } } as ProtectionRequest
+}
+
+const REQUEST = requestOf({})
 const RESERVATION: Reservation = { cell: 'one', uid: 'u', holds: [] }
 const ADMITTED = { status: 'AdmittedAll', admitted: true, reservation: RESERVATION } as unknown as ProtectionVerdict
 
@@ -59,6 +63,21 @@ describe('protection in a gateway thread', () => {
     assert.match(verdicts[0]?.message ?? '', /did not answer within 2000 ms/)
     protection.settle(1, [ADMITTED, { ...ADMITTED, reservation: undefined }])
     assert.deepEqual(said.slice(1), [{ type: 'release', reservations: [RESERVATION] }])
+  })
+
+  it('no main thread is needed for what nobody can refuse', async () => {
+    const { protection } = setUp()
+    const asked = protection.review([requestOf({ ready: false }), requestOf({ forceDelete: true }), REQUEST])
+    mock.timers.tick(2_500)
+    assert.deepEqual(
+      (await asked).map(({ status, admitted, overridden, freePass }) => [status, admitted, overridden, freePass]),
+      [
+        // Only as long as it stays unready.
+        ['AlreadyUnready', true, '', true],
+        ['Error', false, 'force-delete', false],
+        ['Error', false, '', false],
+      ],
+    )
   })
 
   it('ends with what is open answered', async () => {

@@ -2,14 +2,14 @@
 // does not answer in time is an answer, too.
 
 import type { ProtectionGate, ProtectionRequest, ProtectionVerdict, Reservation } from '../api/protection.ts'
-import { errorVerdict } from '../gateway/protect-verdict.ts'
+import { unanswered } from '../core/protection/verdicts.ts'
 import type { FromThread } from './thread-messages.ts'
 
 /** The ledger keeps the time itself, and says more than that it is over. */
 const GRACE_MS = 500
 
 interface Question {
-  readonly count: number
+  readonly requests: readonly ProtectionRequest[]
   readonly deadline: NodeJS.Timeout
   readonly resolve: (verdicts: readonly ProtectionVerdict[]) => void
 }
@@ -40,7 +40,7 @@ export class ThreadProtection implements ProtectionGate {
       const deadline = setTimeout(() => {
         this.#fail(id, `the ledger of pod protection did not answer within ${timeoutMs} ms`)
       }, timeoutMs + GRACE_MS)
-      this.#asked.set(id, { count: requests.length, deadline, resolve })
+      this.#asked.set(id, { requests, deadline, resolve })
       this.#post({ type: 'protect', id, requests })
     })
   }
@@ -72,6 +72,6 @@ export class ThreadProtection implements ProtectionGate {
     if (question === undefined) return
     this.#asked.delete(id)
     clearTimeout(question.deadline)
-    question.resolve(Array.from({ length: question.count }, () => errorVerdict(message)))
+    question.resolve(question.requests.map((request) => unanswered(request, message)))
   }
 }

@@ -6,7 +6,7 @@ import type { PodFacts, ProtectionGate, ProtectionRequest } from '../api/protect
 import type { JsonObject } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 import type { CompiledProtection } from '../core/compiled-cluster.ts'
-import { type CompiledSelector, compileSelector } from '../core/protection/compile-selector.ts'
+import { isGuarded } from '../core/protection/guarded-pods.ts'
 import { podFacts } from '../core/protection/pod-facts.ts'
 import { type EvictionSubject, PROBE_ANSWER, type ReviewSubject } from '../core/protection/review-subject.ts'
 import { allowed, failed, judged, refused, type WebhookDecision } from './protection-webhook-answer.ts'
@@ -56,7 +56,7 @@ async function judge(
   if (subject.type === 'Unknown') return allowed('NotRelevant')
   const found = subject.type === 'DeletePod' && !doubted ? subject.pod : await lookUp(parts, cell, subject, protection)
   if ('status' in found) return found
-  if (!selectorOf(protection).matches(found.labels)) return allowed('NotRelevant')
+  if (!isGuarded(protection, found.labels)) return allowed('NotRelevant')
   const request: ProtectionRequest = {
     cell,
     cause: subject.type,
@@ -144,27 +144,6 @@ async function withinTime(
 /** Shadow mode stops nothing, whatever goes wrong. */
 function policyOf({ shadow, failurePolicy }: CompiledProtection): 'Fail' | 'Ignore' {
   return shadow ? 'Ignore' : failurePolicy
-}
-
-type PodSelector = Pick<CompiledSelector, 'matches'>
-
-const EVERY_POD: PodSelector = { matches: () => true }
-const selectors = new WeakMap<CompiledProtection, PodSelector>()
-
-/** One that cannot be read excludes nothing. */
-function selectorOf(protection: CompiledProtection): PodSelector {
-  const { objectSelector } = protection
-  if (objectSelector === undefined) return EVERY_POD
-  let selector = selectors.get(protection)
-  if (selector === undefined) {
-    try {
-      selector = compileSelector(objectSelector)
-    } catch {
-      selector = EVERY_POD
-    }
-    selectors.set(protection, selector)
-  }
-  return selector
 }
 
 function unknownCell(cell: string): string {

@@ -123,3 +123,32 @@ test('stop waits for what runs, and begins nothing', async (t) => {
   await pass(1000)
   assert.equal(ends.length, 1)
 })
+
+test('very many that are due at once let others run in between', async () => {
+  let nowMs = 0
+  let counted = 0
+  const keys = Array.from({ length: 200 }, (_, i) => `p${i}`)
+  const { promise: done, resolve: finish } = Promise.withResolvers<void>()
+  // Nothing to write: no answer is waited for.
+  const count = async (): Promise<CountOutcome> => {
+    nowMs += 3
+    if (++counted === keys.length) finish()
+    return 'done'
+  }
+  const queue = new AggregationQueue({
+    count,
+    clock: { now: () => nowMs, monotonic: () => nowMs },
+    random: () => 0,
+    limit: 4,
+  })
+  for (const key of keys) queue.add(key, 0)
+  const seen: number[] = []
+  const look = (): void => {
+    seen.push(counted)
+    if (counted < keys.length) setImmediate(look)
+  }
+  setImmediate(look)
+  await done
+  assert.ok(new Set(seen).size > 20, `seen at ${seen}`)
+  await queue.stop()
+})

@@ -25,6 +25,8 @@ interface Due {
 const CONFLICT_MS = 10
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 60_000
+/** Then everybody else has a turn: what is counted and need not be written waits for nothing. */
+const SLICE_MS = 10
 /** setTimeout takes no more. */
 const MAX_DELAY_MS = 2 ** 31 - 1
 
@@ -38,6 +40,9 @@ export class AggregationQueue {
   readonly #failures = new Map<string, { count: number; untilMs: number }>()
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
+  /** Spent on counting since everybody else had a turn, and when they have the next one. */
+  #spentMs = 0
+  #others: NodeJS.Immediate | undefined
   #stopped = false
   #onIdle: (() => void) | undefined
 
@@ -71,6 +76,7 @@ export class AggregationQueue {
   stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
+    clearImmediate(this.#others)
     this.#due.clear()
     this.#failures.clear()
     if (this.#running.size === 0) return Promise.resolve()
@@ -86,7 +92,8 @@ export class AggregationQueue {
 
   #arm(): void {
     const first = this.#heap.first
-    if (this.#stopped || first === undefined || this.#running.size >= this.#parts.limit) return
+    if (this.#spentMs > SLICE_MS || this.#stopped || first === undefined || this.#running.size >= this.#parts.limit)
+      return
     if (this.#timer !== undefined && this.#timerAtMs <= first.atMs) return
     clearTimeout(this.#timer)
     this.#timerAtMs = first.atMs
@@ -99,7 +106,7 @@ export class AggregationQueue {
     clearTimeout(this.#timer)
     this.#timer = undefined
     const nowMs = this.#parts.clock.monotonic()
-    while (!this.#stopped && this.#running.size < this.#parts.limit) {
+    while (!this.#stopped && this.#running.size < this.#parts.limit && this.#spentMs <= SLICE_MS) {
       const first = this.#heap.first
       if (first === undefined || first.atMs > nowMs) break
       this.#heap.pop()
@@ -113,12 +120,24 @@ export class AggregationQueue {
 
   async #run(key: string): Promise<void> {
     this.#running.add(key)
-    const outcome = await this.#parts.count(key)
+    const beginMs = this.#parts.clock.monotonic()
+    const counting = this.#parts.count(key)
+    this.#spend(this.#parts.clock.monotonic() - beginMs)
+    const outcome = await counting
     this.#running.delete(key)
     if (!this.#stopped) {
       this.#settle(key, outcome)
       this.#pump()
     } else if (this.#running.size === 0) this.#onIdle?.()
+  }
+
+  #spend(ms: number): void {
+    this.#spentMs += ms
+    this.#others ??= setImmediate(() => {
+      this.#others = undefined
+      this.#spentMs = 0
+      this.#pump()
+    })
   }
 
   #settle(key: string, outcome: CountOutcome): void {

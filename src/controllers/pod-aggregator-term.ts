@@ -5,7 +5,7 @@ import { PODS } from '../api/foreign-kinds.ts'
 import type { FollowEvents, Following } from '../api/object-client.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
-import { StatusError } from '../api/status.ts'
+import { isMissing, StatusError } from '../api/status.ts'
 import type { CompiledAggregation } from '../core/compiled-cluster.ts'
 import type { EnqueueKind } from '../core/protection/aggregator-events.ts'
 import { selectorText } from '../core/protection/compile-selector.ts'
@@ -271,14 +271,14 @@ export class AggregatorTerm implements FollowEvents {
     // It is counted again when its selector is mended.
     if (error instanceof SyntaxError) return 'done'
     if (!(error instanceof StatusError)) return 'failed'
-    if (error.code === 404) return 'done'
-    if (error.reason !== 'Conflict') return 'failed'
     const { namespace = '', name } = live.protector.metadata
+    if (isMissing(error, name)) return 'done'
+    if (error.reason !== 'Conflict') return 'failed'
     try {
       this.#learn(await this.#parts.core.get(POD_PROTECTORS, { namespace, name }))
       return 'conflict'
     } catch (failed) {
-      return failed instanceof StatusError && failed.code === 404 ? 'done' : 'failed'
+      return isMissing(failed, name) ? 'done' : 'failed'
     }
   }
 }

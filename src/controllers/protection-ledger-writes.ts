@@ -6,7 +6,7 @@ import type { PodProtector } from '../api/pod-protector.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
-import { StatusError } from '../api/status.ts'
+import { isMissing, StatusError } from '../api/status.ts'
 import { compileSelector } from '../core/protection/compile-selector.ts'
 import { applyOperations, type HistoryOperation, type OperationResult } from '../core/protection/history.ts'
 import { limitsOf } from '../core/protection/history-limits.ts'
@@ -115,7 +115,7 @@ export class LedgerWrites {
   ): Written {
     const code = error instanceof StatusError ? error.code : 0
     if (code === 409) return { result: 'conflict', outcome: { type: 'conflict' } }
-    if (error instanceof StatusError && error.reason === 'NotFound') return this.#gone(key, operations)
+    if (isMissing(error, nameIn(key))) return this.#gone(key, operations)
     // Only a refusal is sure to have written nothing.
     if (code < 400 || code >= 500) this.#parts.onUnknown(key, releasesOf(operations, results))
     this.#parts.log.debug('admission history cannot be written', { protector: key, reason: reasonOf(error) })
@@ -125,14 +125,14 @@ export class LedgerWrites {
   /** What is there now, whatever the watch says; undefined = nothing. */
   async #read(key: string): Promise<PodProtector | undefined> {
     const { client, protectors } = this.#parts
-    const slash = key.indexOf('/')
-    const at = { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
+    const name = nameIn(key)
+    const at = { namespace: key.slice(0, -name.length - 1), name }
     try {
       const object = await client.get(POD_PROTECTORS, at)
       this.#learn(key, object)
       return readProtector(object, protectors.get(key)?.protector).protector
     } catch (error) {
-      if (error instanceof StatusError && error.reason === 'NotFound') return undefined
+      if (isMissing(error, at.name)) return undefined
       throw error
     }
   }
@@ -159,6 +159,11 @@ export class LedgerWrites {
     })
     return { status, changed, results: all }
   }
+}
+
+/** Of `namespace/name`. */
+function nameIn(key: string): string {
+  return key.slice(key.indexOf('/') + 1)
 }
 
 interface Applied {

@@ -6,6 +6,8 @@ const FIXED64 = 1
 const LENGTH_DELIMITED = 2
 const FIXED32 = 5
 const MAX_VARINT_BYTES = 10
+/** Go takes the lower 32 bits of what is greater: it would read another field than is meant here. */
+const MAX_FIELD_NUMBER = 2 ** 29 - 1
 
 /** The fields of one message, one after the other. Everything throws a SyntaxError when the bytes are no message. */
 export class ProtobufReader {
@@ -27,7 +29,7 @@ export class ProtobufReader {
     if (this.#at >= this.#message.length) return false
     const tag = this.#varint()
     this.number = Math.floor(tag / 8)
-    if (this.number < 1) throw malformed(`field number ${this.number}`)
+    if (this.number < 1 || this.number > MAX_FIELD_NUMBER) throw malformed(`field number ${this.number}`)
     const wireType = tag - this.number * 8
     this.#isVarint = wireType === VARINT
     if (this.#isVarint) {

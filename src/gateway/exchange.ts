@@ -321,7 +321,7 @@ export class Exchange implements StreamEvents, RunningRequest {
     const held = this.phase === 'deciding' ? this.keptBytes : this.owedToClient
     if (this.undecided) this.notDeleted()
     this.phase = 'over'
-    this.wholeBody?.finish('gone')
+    this.wholeBody?.discard()
     this.kept?.clear()
     this.kept = undefined
     if (held > 0) this.client.credit(held)

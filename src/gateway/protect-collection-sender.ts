@@ -32,6 +32,8 @@ export interface CollectionItem {
   readonly unchanged: boolean
   /** Given back when nothing comes of it. */
   readonly reservation: Reservation | undefined
+  /** Monotonic milliseconds. */
+  readonly judgedAtMs: number
 }
 
 export type Outcome =

@@ -1,9 +1,10 @@
-// DELETE of a collection of pods: listed by the gateway, judged together, and then deleted one by one as the caller, by
+// DELETE of a collection of pods: listed by the gateway, judged some at a time, and then deleted one by one as the caller, by
 // collection requests for one name each, so that the caller needs no other right than the one that it used. As kube-apiserver
 // does it (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), what is done stays done.
 
-import type { PodFacts } from '../api/protection.ts'
+import type { PodFacts, ProtectionGate } from '../api/protection.ts'
 import { queryOf, queryValues } from '../core/protection/deletion-request-query.ts'
+import { isGuarded } from '../core/protection/guarded-pods.ts'
 import { type Refusal, refuse } from '../core/refusal.ts'
 import { refuseRevoked } from './identity.ts'
 import { refuseForbidden } from './protect-access.ts'
@@ -12,15 +13,23 @@ import { CollectionAnswer } from './protect-collection-answer.ts'
 import { type CollectionItem, CollectionSender } from './protect-collection-sender.ts'
 import {
   type Asked,
+  bindBody,
   type Deletion,
   FORWARD,
-  isGuarded,
   keepBody,
+  NO_POD_UID,
   type Protected,
   requestOf,
 } from './protect-deletion.ts'
 import { errorVerdict, follow } from './protect-verdict.ts'
 
+/** Judged together. */
+const BATCH = 100
+/**
+ * What was judged longer ago is judged anew before it is sent: the ledger forgets a deletion that has not happened after
+ * --protection-reservation-timeout, and upstream may take a minute of it.
+ */
+const JUDGED_FOR_MS = 15_000
 /** Deleted at a time: kube-apiserver's --delete-collection-workers is 1. */
 const AT_ONCE = 8
 /** How often a pod is judged that changes again and again. */
@@ -45,20 +54,16 @@ export async function protectCollection(deletion: Deletion, asked: Asked): Promi
     if (refused !== undefined) return refused
   }
   if (found.kind === 'refused') return new CollectionAnswer(deletion).relay(found.answer)
-  // Nothing to judge: upstream's own answer is the best.
-  if (found.kind === 'unknown' || found.pods.length === 0) {
+  if (found.kind === 'unknown') {
     keepBody(deletion, asked)
     return FORWARD
   }
-  const answer = new CollectionAnswer(deletion, found.metadata, found.pods.length)
-  const items = await judge(deletion, asked, found.pods, answer)
-  const { requestor } = exchange
-  const revoked = requestor && refuseRevoked(live.compiled.authentication.revoked, requestor)
-  if (revoked !== undefined) {
-    deletion.gate.release(items.flatMap(({ reservation }) => reservation ?? []))
-    return revoked
+  // Nothing to judge: upstream's own answer is the best. Pods that have come meanwhile are not what was asked for.
+  if (found.pods.length === 0) {
+    bindBody(deletion, asked, NO_POD_UID, '')
+    return FORWARD
   }
-  return await deleteAll(deletion, asked, items, answer)
+  return await deleteAll(deletion, asked, found.pods, new CollectionAnswer(deletion, found.metadata, found.pods.length))
 }
 
 /** '' and 0 = all; undefined when it is no number. */
@@ -83,16 +88,17 @@ async function judge(
   const verdicts = requests.length === 0 ? [] : await gate.review(requests)
   const byUid = new Map(judged.map((pod, i) => [pod.uid, verdicts[i] ?? errorVerdict('the ledger gave no verdict')]))
   const items: CollectionItem[] = []
+  const judgedAtMs = deletion.exchange.gw.clock.monotonic()
   for (const pod of pods) {
     const verdict = byUid.get(pod.uid)
     const refused = verdict === undefined ? undefined : follow(deletion, pod.name, verdict)
     if (refused !== undefined) answer.refused(pod.name, refused)
-    else items.push({ pod, unchanged: verdict?.freePass === true, reservation: verdict?.reservation })
+    else items.push({ pod, unchanged: verdict?.freePass === true, reservation: verdict?.reservation, judgedAtMs })
   }
   return items
 }
 
-/** A pod that has changed since it was judged as one that is not lost by its deletion is judged again. */
+/** A pod that has changed since it was judged, or was judged long ago, is judged again. */
 async function deleteOne(
   deletion: Deletion,
   asked: Asked,
@@ -100,54 +106,80 @@ async function deleteOne(
   sender: CollectionSender,
   answer: CollectionAnswer,
 ): Promise<void> {
-  const { exchange, live, info, protection } = deletion
-  let item = listed
-  for (let round = 1; ; round++) {
+  const { clock } = deletion.exchange.gw
+  let item: CollectionItem | undefined = listed
+  if (clock.monotonic() - item.judgedAtMs > JUDGED_FOR_MS) {
+    release(deletion.gate, [item])
+    item = await judgeAgain(deletion, asked, item.pod, answer)
+  }
+  for (let round = 1; item !== undefined; round++) {
     const outcome = await sender.send(item)
     if (outcome.kind !== 'changed' || round === MAX_ROUNDS) {
       answer.outcome(outcome)
       return
     }
-    const found = await findPod(exchange.gw, live, info.namespace, item.pod.name, protection.timeoutMs)
-    if (found.kind === 'absent' || (found.kind === 'pod' && found.pod.uid !== item.pod.uid)) {
-      answer.outcome({ kind: 'gone' })
-      return
-    }
-    if (found.kind === 'unknown') {
-      const refused = follow(deletion, item.pod.name, errorVerdict(found.message))
-      if (refused === undefined) item = { pod: item.pod, unchanged: false, reservation: undefined }
-      else return answer.refused(item.pod.name, refused)
-    } else {
-      const [next] = await judge(deletion, asked, [found.pod], answer)
-      if (next === undefined) return
-      item = next
-    }
+    item = await judgeAgain(deletion, asked, item.pod, answer)
   }
+}
+
+/** @returns undefined when it is not to be deleted; `answer` knows why */
+async function judgeAgain(
+  deletion: Deletion,
+  asked: Asked,
+  pod: PodFacts,
+  answer: CollectionAnswer,
+): Promise<CollectionItem | undefined> {
+  const { exchange, live, info, protection } = deletion
+  const found = await findPod(exchange.gw, live, info.namespace, pod.name, protection.timeoutMs)
+  if (found.kind === 'absent' || (found.kind === 'pod' && found.pod.uid !== pod.uid)) {
+    answer.outcome({ kind: 'gone' })
+    return undefined
+  }
+  if (found.kind === 'pod') return (await judge(deletion, asked, [found.pod], answer))[0]
+  const refused = follow(deletion, pod.name, errorVerdict(found.message))
+  const judgedAtMs = exchange.gw.clock.monotonic()
+  if (refused === undefined) return { pod, unchanged: false, reservation: undefined, judgedAtMs }
+  answer.refused(pod.name, refused)
+  return undefined
 }
 
 async function deleteAll(
   deletion: Deletion,
   asked: Asked,
-  items: readonly CollectionItem[],
+  pods: readonly PodFacts[],
   answer: CollectionAnswer,
-): Promise<Protected> {
-  const { exchange, gate } = deletion
+): Promise<Protected | Refusal> {
+  const { exchange, live, gate } = deletion
+  const { requestor } = exchange
   // Cut while it was judged.
   const cut = (): boolean => exchange.phase === 'over'
-  if (!cut()) exchange.gw.running.add(exchange)
+  const ended = (): boolean => cut() || exchange.gone || answer.failed
   const sender = new CollectionSender(deletion, asked)
-  let next = 0
-  const work = async (): Promise<void> => {
-    while (!cut() && !exchange.gone && !answer.failed) {
-      const item = items[next++]
-      if (item === undefined) return
-      await deleteOne(deletion, asked, item, sender, answer)
+  for (let from = 0; from < pods.length && !ended(); from += BATCH) {
+    const items = await judge(deletion, asked, pods.slice(from, from + BATCH), answer)
+    const revoked = requestor && refuseRevoked(live.compiled.authentication.revoked, requestor)
+    if (revoked !== undefined) {
+      release(gate, items)
+      return revoked
     }
+    if (from === 0 && !cut()) exchange.gw.running.add(exchange)
+    let next = 0
+    const work = async (): Promise<void> => {
+      while (!ended()) {
+        const item = items[next++]
+        if (item === undefined) return
+        await deleteOne(deletion, asked, item, sender, answer)
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work))
+    // What was never sent.
+    release(gate, items.slice(next))
   }
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work))
-  // What was never sent.
-  const unsent = items.slice(next).flatMap(({ reservation }) => reservation ?? [])
-  if (unsent.length > 0) gate.release(unsent)
   if (cut()) return 'answered'
   return answer.send()
+}
+
+function release(gate: ProtectionGate, items: readonly CollectionItem[]): void {
+  const reservations = items.flatMap(({ reservation }) => reservation ?? [])
+  if (reservations.length > 0) gate.release(reservations)
 }

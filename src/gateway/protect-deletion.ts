@@ -1,10 +1,9 @@
 // A deletion or an eviction on its way to be judged: what all steps of it need, and its body.
 
-import type { PodFacts, ProtectionGate, ProtectionRequest } from '../api/protection.ts'
+import type { ProtectionGate, ProtectionRequest } from '../api/protection.ts'
 import type { HeaderList } from '../api/stream.ts'
 import type { CompiledProtection } from '../core/compiled-cluster.ts'
 import { headerValue } from '../core/hop-headers.ts'
-import { compileSelector, type Labels } from '../core/protection/compile-selector.ts'
 import { readDeletionRequest } from '../core/protection/deletion-request.ts'
 import { fieldsForBody, type ReadBody, UnreadableBody } from '../core/protection/deletion-request-body.ts'
 import { queryOf } from '../core/protection/deletion-request-query.ts'
@@ -15,12 +14,20 @@ import type { LiveCluster } from '../state/clusters.ts'
 import type { Permit } from './admit.ts'
 import type { Exchange } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
-import { WholeBody } from './whole-body.ts'
+import { BodyRoom, WholeBody } from './whole-body.ts'
 
 /** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
 const MAX_BODY_BYTES = 3 * 1024 * 1024
 /** How long a client may take to send it. */
 const BODY_TIMEOUT_MS = 30_000
+/** Of this thread. */
+const ROOM = new BodyRoom(64 * 1024 * 1024)
+
+/**
+ * uid that no pod has, as a precondition: upstream then says itself that there is no such pod, and deletes none that has come
+ * into being meanwhile.
+ */
+export const NO_POD_UID = '00000000-0000-0000-0000-000000000000'
 
 /** What becomes of the request: it goes upstream, or has had its answer. */
 export type Protected = Forward | 'answered'
@@ -54,7 +61,7 @@ export interface Asked extends ReadBody {
 /** Reads the body to its end, and what it asks for. */
 export async function readAsked({ exchange, cause }: Deletion): Promise<Asked | Refusal> {
   const { head, list, client } = exchange
-  const whole = new WholeBody(MAX_BODY_BYTES, BODY_TIMEOUT_MS)
+  const whole = new WholeBody(MAX_BODY_BYTES, BODY_TIMEOUT_MS, ROOM)
   exchange.readBody(whole)
   // Upstream, which would say it, is not asked yet.
   if (headerValue(list, 'expect')?.toLowerCase() === '100-continue' && !exchange.requestEnded)
@@ -64,6 +71,10 @@ export async function readAsked({ exchange, cause }: Deletion): Promise<Asked | 
       return refuse('body-too-large', `Request entity too large: limit is ${MAX_BODY_BYTES}`)
     case 'too-late':
       return refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`)
+    case 'no-room':
+      return refuse('too-many-in-flight', 'too many deletions with long bodies are being sent at a time', {
+        retryAfterSeconds: 1,
+      })
     default:
   }
   const bytes = whole.take()
@@ -98,34 +109,21 @@ export function requestOf(
   }
 }
 
-/** The request goes upstream as it came. */
+/**
+ * The request goes upstream as it came: only where the failure policy lets everything pass. What is read of a body is what is
+ * sent on, so that no other reader of it can come to another pod.
+ */
 export function keepBody({ exchange }: Deletion, asked: Asked): void {
   exchange.head.fields = [...asked.fields]
   exchange.setBody(asked.bytes)
 }
 
-/** The request goes upstream for this pod, and for no other one of its name. `unchanged`: and only as it was read. */
-export function bindBody({ exchange }: Deletion, asked: Asked, pod: PodFacts, unchanged: boolean): void {
-  const body = asked.bound(pod.uid, unchanged ? pod.resourceVersion : '')
+/**
+ * The request goes upstream for the pod with this uid, and for no other one of its name.
+ * @param resourceVersion and only as it was read; '' = whatever it is
+ */
+export function bindBody({ exchange }: Deletion, asked: Asked, uid: string, resourceVersion: string): void {
+  const body = asked.bound(uid, resourceVersion)
   exchange.head.fields = fieldsForBody(asked.fields, asked.contentType, body.length)
   exchange.setBody(body)
-}
-
-type Selector = { matches(labels: Labels): boolean }
-const EVERYTHING: Selector = { matches: () => true }
-const selectors = new WeakMap<object, Selector>()
-
-/** Whether a pod with these labels is guarded. A selector that cannot be read guards all. */
-export function isGuarded({ objectSelector }: CompiledProtection, labels: Labels): boolean {
-  if (objectSelector === undefined) return true
-  let selector = selectors.get(objectSelector)
-  if (selector === undefined) {
-    try {
-      selector = compileSelector(objectSelector)
-    } catch {
-      selector = EVERYTHING
-    }
-    selectors.set(objectSelector, selector)
-  }
-  return selector.matches(labels)
 }

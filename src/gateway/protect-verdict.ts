@@ -8,6 +8,7 @@ import {
   type ProtectionRequest,
   type ProtectionVerdict,
 } from '../api/protection.ts'
+import { unanswered } from '../core/protection/verdicts.ts'
 import { type Refusal, refuse } from '../core/refusal.ts'
 import type { Deletion } from './protect-deletion.ts'
 
@@ -35,7 +36,9 @@ export function errorVerdict(message: string): ProtectionVerdict {
 export const NO_GATE: ProtectionGate = {
   covers: () => true,
   review: (requests: readonly ProtectionRequest[]) =>
-    Promise.resolve(requests.map(() => errorVerdict('this gateway has no pod protection: nobody can judge'))),
+    Promise.resolve(
+      requests.map((request) => unanswered(request, 'this gateway has no pod protection: nobody can judge')),
+    ),
   release: () => undefined,
 }
 

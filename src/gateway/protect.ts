@@ -3,6 +3,7 @@
 
 import type { ProtectionVerdict } from '../api/protection.ts'
 import type { CompiledProtection } from '../core/compiled-cluster.ts'
+import { isGuarded } from '../core/protection/guarded-pods.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
 import type { RequestInfo } from '../core/request-info.ts'
 import type { Permit } from './admit.ts'
@@ -17,8 +18,8 @@ import {
   bindBody,
   type Deletion,
   FORWARD,
-  isGuarded,
   keepBody,
+  NO_POD_UID,
   type Protected,
   readAsked,
   requestOf,
@@ -38,8 +39,7 @@ export function needsProtection(gw: Gateway, protection: CompiledProtection, inf
 }
 
 function isDeletion({ verb, subresource, name }: RequestInfo): boolean {
-  if (verb === 'delete') return subresource === ''
-  if (verb === 'deletecollection') return true
+  if (verb === 'delete' || verb === 'deletecollection') return subresource === ''
   return verb === 'create' && subresource === 'eviction' && name !== ''
 }
 
@@ -68,16 +68,26 @@ async function protectOne(deletion: Deletion, asked: Asked, rounds: number): Pro
   const { warnings } = permit
   const found = await findPod(gw, live, info.namespace, info.name, protection.timeoutMs)
   if (found.kind === 'unknown') return unjudged(deletion, asked, found.message)
+  // A conflict with the version that the client itself set as a condition is for the client.
+  const mayJudgeAgain = rounds > 1 && asked.resourceVersion === ''
+  const onward: Protected = {
+    again: () => {
+      permit.warnings = warnings
+      return protectOne(deletion, asked, rounds - 1)
+    },
+  }
   // Upstream says so itself, to whom it wants to.
-  if (found.kind === 'absent') return asItCame(deletion, asked)
+  if (found.kind === 'absent') {
+    bindBody(deletion, asked, NO_POD_UID, '')
+    return mayJudgeAgain && asked.uid === '' ? onward : FORWARD
+  }
   const { pod } = found
-  // Upstream refuses it: the pod that the client means is gone.
-  if (asked.uid !== '' && asked.uid !== pod.uid) return asItCame(deletion, asked)
-  if (!isGuarded(protection, pod.labels)) return asItCame(deletion, asked)
-  if (pod.terminating) {
-    exchange.record.protection = 'AlreadyTerminating'
-    bindBody(deletion, asked, pod, false)
-    return FORWARD
+  // Upstream refuses another uid: the pod that the client means is gone.
+  const isAnother = asked.uid !== '' && asked.uid !== pod.uid
+  if (isAnother || pod.terminating || !isGuarded(protection, pod.labels)) {
+    if (pod.terminating && !isAnother) exchange.record.protection = 'AlreadyTerminating'
+    bindBody(deletion, asked, pod.uid, '')
+    return mayJudgeAgain && !isAnother ? onward : FORWARD
   }
   const forbidden = await refuseForbidden(gw, live, caller.user, info)
   if (forbidden !== undefined) return forbidden
@@ -86,15 +96,8 @@ async function protectOne(deletion: Deletion, asked: Asked, rounds: number): Pro
   hold(deletion, verdict)
   const refused = follow(deletion, pod.name, verdict)
   if (refused !== undefined) return refused
-  bindBody(deletion, asked, pod, verdict.freePass)
-  // A conflict with the version that the client itself set as a condition is for the client.
-  if (rounds <= 1 || asked.resourceVersion !== '') return FORWARD
-  return {
-    again: () => {
-      permit.warnings = warnings
-      return protectOne(deletion, asked, rounds - 1)
-    },
-  }
+  bindBody(deletion, asked, pod.uid, verdict.freePass ? pod.resourceVersion : '')
+  return mayJudgeAgain ? onward : FORWARD
 }
 
 /** From here on the exchange gives back what was reserved, if nothing comes of it. */
@@ -105,15 +108,12 @@ function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict):
   else exchange.reservation = reservation
 }
 
-function asItCame(deletion: Deletion, asked: Asked): Protected {
-  keepBody(deletion, asked)
-  return FORWARD
-}
-
 /** Nobody knows what the deletion is about. */
 function unjudged(deletion: Deletion, asked: Asked, message: string): Protected | Refusal {
   const { exchange, info } = deletion
   const { gw, record } = exchange
   gw.log.warn('deletion could not be judged', { cluster: record.cluster, reason: message, auditId: record.auditId })
-  return follow(deletion, info.name, errorVerdict(message)) ?? asItCame(deletion, asked)
+  const refused = follow(deletion, info.name, errorVerdict(message))
+  if (refused === undefined) keepBody(deletion, asked)
+  return refused ?? FORWARD
 }

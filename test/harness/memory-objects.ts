@@ -11,7 +11,7 @@ import type {
 } from '../../src/api/object-client.ts'
 import type { JsonObject, ResourceKind } from '../../src/api/resource-kind.ts'
 import { resourceName } from '../../src/api/resource-kind.ts'
-import { statusError } from '../../src/api/status.ts'
+import { type StatusError, statusError } from '../../src/api/status.ts'
 import { sameJson } from '../../src/core/same-json.ts'
 
 interface Metadata {
@@ -79,7 +79,7 @@ export class MemoryObjects implements ObjectClient {
   async get(kind: ResourceKind, { namespace, name }: ObjectName): Promise<JsonObject> {
     await this.#answer()
     const object = this.find(kind, name, namespace)
-    if (object === undefined) throw statusError('NotFound', `${resourceName(kind)} "${name}" not found`)
+    if (object === undefined) throw notFound(kind, name)
     return object
   }
 
@@ -104,7 +104,7 @@ export class MemoryObjects implements ObjectClient {
     this.beforeUpdate = undefined
     const { name, namespace = '', resourceVersion } = metadataOf(object)
     const before = this.find(kind, name, namespace)
-    if (before === undefined) throw statusError('NotFound', `${name} not found`)
+    if (before === undefined) throw notFound(kind, name)
     if (metadataOf(before).resourceVersion !== resourceVersion) throw statusError('Conflict', `${name} was modified`)
     this.writes.push(`update${subresource === undefined ? '' : '/status'} ${resourceName(kind)} ${name}`)
     if (subresource === undefined) return this.put(kind, object)
@@ -267,4 +267,8 @@ function merged(target: unknown, patch: unknown): unknown {
     else result[key] = merged(result[key], value)
   }
   return result
+}
+
+function notFound(kind: ResourceKind, name: string): StatusError {
+  return statusError('NotFound', `${resourceName(kind)} "${name}" not found`, { name, kind: kind.plural })
 }

@@ -69,7 +69,7 @@ export function writeStatus(
     const stale = isStale(cell, limits, nowMicros)
     const entries = joinHistory(byStart(cell.entries), limits.compactThreshold, names)
     written.push(writeCell(cell, entries, stale))
-    latencyMicros = Math.max(latencyMicros, (entries.at(-1)?.start ?? 0) - (cell.aggregation?.lastEvent ?? MAX_TIME))
+    latencyMicros = Math.max(latencyMicros, (entries.at(-1)?.end ?? 0) - (cell.aggregation?.lastEvent ?? MAX_TIME))
     if (stale) continue
     sums.total += cell.aggregation?.total ?? 0
     sums.available += cell.aggregation?.available ?? 0

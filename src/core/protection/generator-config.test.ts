@@ -78,6 +78,17 @@ test('each mistake has a place and a fix, and costs no other kind', () => {
   }
   const twice = parseGeneratorConfig({ kinds: [{ kind: 'Deployment' }, { kind: 'Deployment' }] })
   assert.deepEqual([twice.kinds.length, twice.problems[0]?.where], [1, 'kinds[1]'])
+  // Each would take away the finalizer that the other one sets.
+  const fight = parseGeneratorConfig({ kinds: [{ kind: 'Deployment' }, { kind: 'Deployment', prefix: 'second' }] })
+  assert.deepEqual(
+    [fight.kinds.length, fight.problems[0]?.where, fight.problems[0]?.message],
+    [1, 'kinds[1]', 'Deployment is in the list already'],
+  )
+  assert.match(fight.problems[0]?.fix ?? '', /matchExpressions/)
+  const rollout = { group: 'a.io', version: 'v1', kind: 'Deployment', plural: 'deployments' }
+  const named = parseGeneratorConfig({ kinds: [{ kind: 'Deployment' }, rollout] })
+  assert.match(named.problems[0]?.fix ?? '', /prefix/)
+  assert.deepEqual(parseGeneratorConfig({ kinds: [{ kind: 'Deployment' }, { ...rollout, prefix: 'b' }] }).problems, [])
   for (const data of ['x', [], { kinds: 'Deployment' }, { kind: 'Deployment' }]) {
     assert.equal(parseGeneratorConfig(data).problems.length, 1, JSON.stringify(data))
   }

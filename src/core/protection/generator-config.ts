@@ -70,7 +70,11 @@ export function parseGeneratorConfig(data: unknown): GeneratorConfig {
     const before = problems.length
     const kind = readKind(item, where, note)
     if (kind === undefined || problems.length > before) continue
-    if (kinds.some(({ prefix }) => prefix === kind.prefix)) {
+    const { group, plural } = kind.resource
+    if (kinds.some(({ resource }) => resource.group === group && resource.plural === plural)) {
+      const fix = 'write one entry for it; a protectionSelector with matchExpressions can select by several values'
+      note(where, `${kind.resource.kind} is in the list already`, fix)
+    } else if (kinds.some(({ prefix }) => prefix === kind.prefix)) {
       const message = `another entry's protectors are named ${kind.prefix}-..., too`
       note(where, message, 'remove one of the two, or set its `prefix`')
     } else kinds.push(kind)

@@ -89,6 +89,13 @@ test('a deletion that took nothing counts when it is joined; one without resourc
   assert.deepEqual(bucketsOf(status), [{ startTime: at(1), endTime: at(3), counter: 3, podUIDs: ['a', 'b', 'c'] }])
 })
 
+test('D23: latency is that of the newest deletion, also where it is joined', () => {
+  const buckets = [single(1, 'a'), single(20, 'b')]
+  const latency = (compactThreshold: number): number | undefined =>
+    summarize([cellOf(10, buckets)], { ...LIMITS, compactThreshold }, NOW).summary.maxLatencyMillis
+  assert.deepEqual([latency(1), latency(2)], [latency(2), latency(100)])
+})
+
 test('D3a: a threshold of 0 breaks nothing', () => {
   const status = summarize([cellOf(10, [single(1, 'a'), single(2, 'b')])], { ...LIMITS, compactThreshold: 0 }, NOW)
   assert.equal(status.summary.estimatedAvailableReplicas, 8)

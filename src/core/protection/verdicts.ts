@@ -8,7 +8,7 @@ import type {
   ReservationHold,
 } from '../../api/protection.ts'
 import type { OperationResult } from './history.ts'
-import { criterionOf } from './judge.ts'
+import { criterionOf, freePass } from './judge.ts'
 import { errorMessage, type Refusal, refusalCause, refusalMessage } from './protection-messages.ts'
 
 /** What one protector says. */
@@ -54,6 +54,12 @@ export function failed(request: ProtectionRequest, why: string, protector = ''):
     protector,
     message,
   }
+}
+
+/** Nobody could be asked: only what nobody can refuse passes. @param why a clause */
+export function unanswered(request: ProtectionRequest, why: string): ProtectionVerdict {
+  const pass = freePass(request)
+  return pass === undefined ? failed(request, why) : { ...admitted(pass), freePass: true }
 }
 
 /**
