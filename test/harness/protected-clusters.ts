@@ -9,6 +9,7 @@ import { startCluster, type TestCluster } from './cluster.ts'
 import { startGateway, type TestGateway } from './gateway.ts'
 import type { KubeResponse } from './kube-request.ts'
 import { gatewayCA } from './pki.ts'
+import { coreUser, grant } from './protection-rights.ts'
 import { kubeconfigThrough, upstreamClusterFor } from './upstream-cluster.ts'
 import { waitFor } from './wait.ts'
 
@@ -44,13 +45,40 @@ export class ProtectedClusters {
   readonly core: TestCluster
   readonly workers: readonly TestCluster[]
   readonly gateways: TestGateway[]
+  /** Of every replica. */
+  readonly flags: string[] = []
   readonly #dir: string
+  #begun = 0
 
   constructor(core: TestCluster, workers: readonly TestCluster[], gateways: TestGateway[], dir: string) {
     this.core = core
     this.workers = workers
     this.gateways = gateways
     this.#dir = dir
+  }
+
+  /** One more, the last of `gateways`. */
+  async addReplica(): Promise<void> {
+    const gateway = await startGateway({
+      clusters: [],
+      source: [
+        '--source=kubernetes',
+        '--control-listen=127.0.0.1:CONTROL',
+        `--replica-name=r${++this.#begun}`,
+        ...this.flags,
+      ],
+    })
+    this.gateways.push(gateway)
+  }
+
+  /** Once every replica that runs leads to the worker. */
+  async reachable(index: number): Promise<void> {
+    for (const [replica, gateway] of this.gateways.entries()) {
+      if (!gateway.running) continue
+      await waitFor(`${this.worker(index).name} behind replica ${replica}`, async () => {
+        return (await this.through(index, '/api/v1/namespaces/default', {}, replica)).status === 200
+      })
+    }
   }
 
   worker(index: number): TestCluster {
@@ -167,77 +195,25 @@ async function begin(world: ProtectedClusters, options: ProtectedOptions, dir: s
   const { core, workers } = world
   const user = options.leastRights === true ? await coreUser(core, options.generator !== undefined) : core.admin
   const kubeconfig = core.kubeconfigFor(user, options.coreServer)
-  const flags = [...(options.flags ?? [])]
+  world.flags.push(`--kubeconfig=${kubeconfig}`, ...(options.flags ?? []))
   if (options.generator !== undefined) {
     const file = join(dir, 'generator.yaml')
     writeFileSync(file, options.generator)
-    flags.push(`--protection-generator-config=${file}`)
+    world.flags.push(`--protection-generator-config=${file}`)
   }
-  for (let i = 0; i < (options.replicas ?? 1); i++) {
-    const source = [
-      '--source=kubernetes',
-      `--kubeconfig=${kubeconfig}`,
-      '--control-listen=127.0.0.1:CONTROL',
-      `--replica-name=r${i + 1}`,
-      ...flags,
-    ]
-    world.gateways.push(await startGateway({ clusters: [], source }))
-  }
-  for (const worker of workers) await grantProtection(worker)
+  for (let i = 0; i < (options.replicas ?? 1); i++) await world.addReplica()
+  for (const worker of workers) await grant(worker, 'protection-worker.yaml')
   const protection = { podProtection: { ...options.podProtection } } as Partial<UpstreamClusterSpec>
   for (const worker of workers) {
     await core.apply(JSON.stringify(upstreamClusterFor(worker, { spec: protection })))
   }
   for (const [index, worker] of workers.entries()) {
-    for (const replica of world.gateways.keys()) {
-      await waitFor(`${worker.name} behind replica ${replica}`, async () => {
-        return (await world.through(index, '/api/v1/namespaces/default', {}, replica)).status === 200
-      })
-    }
+    await world.reachable(index)
     if (options.controllers !== 'gateway') continue
     const user = worker.componentUser('kube-controller-manager')
     const path = await kubeconfigThrough(world.gateway, worker, user, { path: true })
     await worker.startControllerManager({ kubeconfig: path })
   }
-}
-
-const RBAC = join(import.meta.dirname, '../../deploy/rbac')
-
-async function grant(cluster: TestCluster, file: string): Promise<void> {
-  const applied = await cluster.kubectl(['apply', '-f', join(RBAC, file)])
-  if (applied.code !== 0) throw new Error(`granting the gateway its rights: ${applied.stderr}`)
-}
-
-function grantProtection(worker: TestCluster): Promise<void> {
-  return grant(worker, 'protection-worker.yaml')
-}
-
-/** The ServiceAccount of deploy/rbac, once the cluster knows its rights. */
-async function coreUser(core: TestCluster, generates: boolean): Promise<{ readonly token: string }> {
-  const files = ['control-cluster.yaml', 'protection-core.yaml', ...(generates ? ['protection-generator.yaml'] : [])]
-  for (const file of files) await grant(core, file)
-  const path = '/api/v1/namespaces/portcullis-system/serviceaccounts/portcullis/token'
-  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} }
-  const answer = await core.request(path, { method: 'POST', body })
-  const { token } = answer.json().status ?? {}
-  if (typeof token !== 'string') throw new Error(`a token of the gateway: ${answer.text}`)
-  const ppr = { group: 'podseidon.kubewharf.io', resource: 'podprotectors' }
-  const rights = [
-    { verb: 'create', group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' },
-    { verb: 'watch', group: '', resource: 'secrets' },
-    { verb: 'update', ...ppr, subresource: 'status' },
-    { verb: 'update', group: 'coordination.k8s.io', resource: 'leases', namespace: 'default' },
-    ...(generates ? [{ verb: 'create', ...ppr }] : []),
-  ]
-  for (const resourceAttributes of rights) {
-    await waitFor(`the gateway's right to ${resourceAttributes.verb} ${resourceAttributes.resource}`, async () => {
-      const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview' }
-      const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
-      const body = { ...review, spec: { resourceAttributes } }
-      return (await core.request(path, { method: 'POST', user: { token }, body })).json().status?.allowed === true
-    })
-  }
-  return { token }
 }
 
 const CONDITIONS = ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready']
@@ -302,4 +278,12 @@ export async function eraseFromEtcd(cluster: TestCluster, key: string): Promise<
   const answer = await fetch(`${cluster.etcdUrl}/v3/kv/deleterange`, { method: 'POST', body })
   const { deleted } = (await answer.json()) as { deleted?: string }
   if (deleted !== '1') throw new Error(`etcd deleted ${deleted ?? 'nothing'} of ${key}`)
+}
+
+/** An object as no API server has checked it. The API server of the object sees it come. */
+export async function putIntoEtcd(cluster: TestCluster, key: string, object: object): Promise<void> {
+  const [encodedKey, value] = [key, JSON.stringify(object)].map((text) => Buffer.from(text).toString('base64'))
+  const body = JSON.stringify({ key: encodedKey, value })
+  const answer = await fetch(`${cluster.etcdUrl}/v3/kv/put`, { method: 'POST', body })
+  if (!answer.ok) throw new Error(`etcd did not take ${key}: ${await answer.text()}`)
 }

@@ -1,13 +1,17 @@
 // The protection webhook on the workers, installed as an operator does it.
 
 import { join } from 'node:path'
+import type { TestCluster } from './cluster.ts'
 import { runCli } from './embedded.ts'
 import type { ProtectedClusters } from './protected-clusters.ts'
 
 /** With `portcullis protect install`, for the first replica. */
-export async function installWebhooks(world: ProtectedClusters): Promise<void> {
+export async function installWebhooks(
+  world: ProtectedClusters,
+  workers: readonly TestCluster[] = world.workers,
+): Promise<void> {
   const { webhookPort, dataDir } = world.gateway
-  for (const worker of world.workers) {
+  for (const worker of workers) {
     const { code, stdout, stderr } = await runCli([
       'protect',
       'install',

@@ -1,4 +1,5 @@
-// A TCP proxy on this machine whose cable a test can pull: cut, mended, or frozen (connections stay, nothing passes).
+// A TCP proxy on this machine whose cable a test can pull: cut, mended, frozen (connections stay, nothing passes), or
+// hung (as frozen, new connections too, and what was sent meanwhile arrives when it is mended).
 
 import { connect, createServer, type Socket } from 'node:net'
 
@@ -10,6 +11,8 @@ export interface SeverableProxy {
   cut(): void
   /** From now on nothing passes on the connections that there are; new ones work. */
   freeze(): void
+  /** Nothing passes on any connection, new ones included, until it is mended. */
+  hang(): void
   mend(): void
   stop(): Promise<void>
 }
@@ -17,8 +20,24 @@ export interface SeverableProxy {
 /** @param port on 127.0.0.1 to which it leads */
 export function startSeverableProxy(port: number): Promise<SeverableProxy> {
   const open = new Set<Socket>()
+  const other = new Map<Socket, Socket>()
   let isCut = false
+  /** What is to be done when a hanging cable is mended; undefined = it does not hang. */
+  let hanging: (() => void)[] | undefined
   let accepted = 0
+  const pass = (from: Socket, to: Socket): void => {
+    const begin = (): void => void from.pipe(to)
+    if (hanging === undefined) begin()
+    else hanging.push(begin)
+    from.on('error', () => to.destroy())
+    from.on('close', () => {
+      open.delete(from)
+      to.destroy()
+      other.delete(from)
+    })
+    open.add(from)
+    other.set(from, to)
+  }
   const server = createServer((client) => {
     accepted++
     if (isCut) {
@@ -27,18 +46,8 @@ export function startSeverableProxy(port: number): Promise<SeverableProxy> {
     }
     const target = connect({ port, host: '127.0.0.1', noDelay: true })
     client.setNoDelay(true)
-    for (const [one, other] of [
-      [client, target],
-      [target, client],
-    ] as const) {
-      open.add(one)
-      one.pipe(other)
-      one.on('error', () => other.destroy())
-      one.on('close', () => {
-        open.delete(one)
-        other.destroy()
-      })
-    }
+    pass(client, target)
+    pass(target, client)
   })
   return new Promise((resolve, reject) => {
     server.on('error', reject)
@@ -59,8 +68,20 @@ export function startSeverableProxy(port: number): Promise<SeverableProxy> {
             socket.pause()
           }
         },
+        hang: () => {
+          const held: (() => void)[] = []
+          hanging = held
+          for (const [from, to] of other) {
+            from.unpipe()
+            from.pause()
+            held.push(() => void from.pipe(to))
+          }
+        },
         mend: () => {
           isCut = false
+          const held = hanging ?? []
+          hanging = undefined
+          for (const begin of held) begin()
         },
         stop: async () => {
           for (const socket of open) socket.destroy()

@@ -191,6 +191,41 @@ describe('the control plane goes wild', { concurrency: false }, () => {
   })
 })
 
+/** In shadow mode deletions are judged, and let through. */
+async function setShadow(shadow: boolean): Promise<void> {
+  const headers = { 'content-type': 'application/merge-patch+json' }
+  for (const { name } of world.workers) {
+    const path = `/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters/${name}`
+    const body = { spec: { podProtection: { shadow } } }
+    const { status, text } = await world.core.request(path, { method: 'PATCH', headers, body })
+    assert.equal(status, 200, text)
+    await waitFor('the change to be in force', async () => {
+      const { metadata, status: applied } = (await world.core.request(path)).json()
+      const [gateway] = applied?.gateways ?? []
+      return gateway?.observedGeneration === metadata.generation
+    })
+  }
+}
+
+// What the others show is worth nothing if it would be the same without protection.
+test('in shadow mode the same disaster takes what it wants, and is seen to', async () => {
+  await setShadow(true)
+  const watch = watchAvailability(world.workers, {
+    namespace: NAMESPACE,
+    labelSelector: SELECTOR,
+    minAvailable: MIN_AVAILABLE,
+  })
+  await everywhere((worker) => patch(worker, { spec: { replicas: 1 } }))
+  await waitFor('both to be down to one', async () => (await available()).every((count) => count === 1), SLOW)
+  await waitFor('that to be seen', () => watch.lowest === 2, SLOW)
+  await watch.stop()
+  assert.notEqual(watch.shortfalls.length, 0)
+  assert.match(await world.gateway.metrics(), /^portcullis_shadow_refusals_total\{.*protect/m)
+  await setShadow(false)
+  await everywhere((worker) => patch(worker, { spec: { replicas: REPLICAS } }))
+  await healthy()
+})
+
 test('the core cluster is away: no available pod is deleted, and the answer says why; the rest works', async () => {
   const [pod] = await availablePods(world.worker(0), NAMESPACE, SELECTOR)
   assert.ok(pod)
