@@ -240,9 +240,11 @@ test('install: the webhook is probed by the API server, and asked from then on',
   await waitUntilAsked(`${PODS_PATH}/first`)
   const removed = await remove(`${PODS_PATH}/first`)
   assert.equal(removed.status, 200, removed.text)
-  assert.equal(asked.length, 1)
-  const [request = assert.fail()] = asked
-  assert.deepEqual([request.cause, request.cell, request.pod.name], ['DeletePod', 'worker-1', 'first'])
+  // kube-apiserver asks again when the pod has changed while it was being deleted.
+  assert.notEqual(asked.length, 0)
+  for (const { cause, cell, pod } of asked) {
+    assert.deepEqual([cause, cell, pod.name], ['DeletePod', 'worker-1', 'first'])
+  }
   const again = await install()
   assert.equal(again.code, 0, again.text)
   assert.match(again.text, /up to date/)
