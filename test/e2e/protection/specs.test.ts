@@ -17,7 +17,9 @@ import { waitFor } from '../../harness/wait.ts'
 const TOO_FEW = /reports too few \w+ replicas to admit pod deletion/
 const FULL = /has full admission buffer and is temporarily unable to admit pod deletion/
 const REFUSED = new RegExp(`${TOO_FEW.source}|${FULL.source}`)
-const UPDATE_TRIGGER = { aggregation: { updateTrigger: { namespace: 'portcullis-update-trigger' } } }
+/** Of deploy/rbac/protection-worker.yaml. */
+const TRIGGER_NAMESPACE = 'portcullis-update-trigger'
+const UPDATE_TRIGGER = { aggregation: { updateTrigger: { namespace: TRIGGER_NAMESPACE } } }
 const LABEL = 'podseidon-e2e/test'
 
 let world: ProtectedClusters
@@ -26,6 +28,8 @@ before(async () => {
     flags: ['--protection-listen=127.0.0.1:WEBHOOK', '--protection-aggregation-rate=1s'],
     podProtection: UPDATE_TRIGGER,
   })
+  // With the service account that a pod there needs.
+  await world.createNamespace(TRIGGER_NAMESPACE)
 })
 after(() => world?.stop())
 
