@@ -1,12 +1,14 @@
 // Metrics of pod protection: Podseidon's, by their names and labels, with the prefix `portcullis_`. All of it happens on the
 // main thread.
 
-import { Counter, Gauge, Histogram, Registry as OwnRegistry, type Registry } from 'prom-client'
+import { type Gauge, Registry } from 'prom-client'
 import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
 import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
 import type { GeneratorEvents } from '../core/protection/generator-events.ts'
-import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
 import type { ProtectionEvents } from '../core/protection/protection-events.ts'
+import { aggregatorEvents } from './aggregator-metrics.ts'
+import { generatorEvents } from './generator-metrics.ts'
+import { type Labels, MetricFamilies, SIZES } from './protection-families.ts'
 import { UniqueCounts } from './protection-unique.ts'
 
 export interface ProtectionMetricsOptions {
@@ -47,49 +49,12 @@ export interface ProtectionMetrics {
   text(): Promise<string>
 }
 
-/** Seconds: 1 us to 10 s (util/o11y/metrics of Podseidon). */
-const SECONDS = [
-  1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1, 2, 5, 10,
-]
 const RETRIES = [1, 2, 4, 8, 16]
-const SIZES = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 32_768]
-/** Of waiting: 1 ms to a week. */
-const LATENCY_SECONDS = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 86_400, 604_800]
-const PREFIX = 'portcullis_'
 const POOL = 'podprotector-update'
 
-type Labels = Readonly<Record<string, string>>
-
-/** Makes metrics of one registry, with the prefix. */
-class Families {
-  readonly #registry: Registry
-
-  constructor(registry: Registry) {
-    this.#registry = registry
-  }
-
-  histogram(
-    name: string,
-    help: string,
-    labelNames: readonly string[],
-    buckets: readonly number[] = SECONDS,
-  ): Histogram {
-    const registers = [this.#registry]
-    return new Histogram({ name: PREFIX + name, help, labelNames: [...labelNames], buckets: [...buckets], registers })
-  }
-
-  counter(name: string, help: string, labelNames: readonly string[]): Counter {
-    return new Counter({ name: PREFIX + name, help, labelNames: [...labelNames], registers: [this.#registry] })
-  }
-
-  gauge(name: string, help: string, labelNames: readonly string[]): Gauge {
-    return new Gauge({ name: PREFIX + name, help, labelNames: [...labelNames], registers: [this.#registry] })
-  }
-}
-
 export function createProtectionMetrics(options: ProtectionMetricsOptions): ProtectionMetrics {
-  const registry = new OwnRegistry()
-  const families = new Families(registry)
+  const registry = new Registry()
+  const families = new MetricFamilies(registry)
   const updates: (() => void)[] = []
   const unique = new UniqueCounts(options.monotonic)
   showUnique(families, unique, updates)
@@ -114,7 +79,7 @@ function shownUser(user: string): string {
 }
 
 function reviewEvents(
-  families: Families,
+  families: MetricFamilies,
   { byNamespace = false, byUser = false }: ProtectionMetricsOptions,
   unique: UniqueCounts,
 ): Pick<ProtectionEvents, 'reviewed'> & Pick<ProtectionMetrics, 'webhookAnswered'> {
@@ -158,7 +123,7 @@ function reviewEvents(
   }
 }
 
-function showUnique(families: Families, unique: UniqueCounts, updates: (() => void)[]): void {
+function showUnique(families: MetricFamilies, unique: UniqueCounts, updates: (() => void)[]): void {
   for (const what of ['ppr', 'pod'] as const) {
     for (const { window } of UniqueCounts.WINDOWS) {
       const thing = what === 'ppr' ? 'PodProtectors' : 'Pods'
@@ -171,7 +136,7 @@ function showUnique(families: Families, unique: UniqueCounts, updates: (() => vo
   }
 }
 
-function ledgerEvents(families: Families): Omit<ProtectionEvents, 'reviewed'> {
+function ledgerEvents(families: MetricFamilies): Omit<ProtectionEvents, 'reviewed'> {
   const submit = families.histogram('retrybatch_submit', 'How long an operation waited for its answer', [
     'pool',
     'error',
@@ -206,98 +171,8 @@ function ledgerEvents(families: Families): Omit<ProtectionEvents, 'reviewed'> {
   }
 }
 
-function aggregatorEvents(
-  families: Families,
-  updates: (() => void)[],
-  monotonic: () => number,
-): (cell: string) => AggregatorEvents {
-  const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [
-    'cell',
-    'namespace',
-    'error',
-  ])
-  const enqueue = families.counter('aggregator_enqueue', 'PodProtectors that are to be counted anew', [
-    'cell',
-    'namespace',
-    'kind',
-  ])
-  const poolSize = families.gauge(
-    'aggregator_next_event_pool_current_size',
-    'PodProtectors that wait for the next event of their cell',
-    ['cell'],
-  )
-  const poolLatency = families.gauge(
-    'aggregator_next_event_pool_current_latency',
-    'Seconds for which the first of them has waited',
-    ['cell'],
-  )
-  const drained = families.histogram(
-    'aggregator_next_event_pool_drain_count',
-    'How many waited when an event came',
-    ['cell'],
-    SIZES,
-  )
-  const period = families.histogram(
-    'aggregator_next_event_pool_drain_period',
-    'Seconds between two events of a cell',
-    ['cell'],
-    LATENCY_SECONDS,
-  )
-  const waited = families.histogram(
-    'aggregator_next_event_pool_drain_object_latency',
-    'Seconds that each of them waited',
-    ['cell'],
-    LATENCY_SECONDS,
-  )
-  const trigger = families.counter('aggregator_update_trigger_spin', 'Writes of the update trigger', [
-    'cell',
-    'event',
-    'error',
-  ])
-  // In a stall nobody calls, and time goes on: since when the first has waited, by cell.
-  const since = new Map<string, number>()
-  updates.push(() => {
-    for (const [cell, sinceMs] of since) poolLatency.set({ cell }, (monotonic() - sinceMs) / 1000)
-  })
-  return (cell) => ({
-    reconciled: (namespace, error, durationMs) => {
-      reconcile.observe({ cell, namespace, error: error === '' ? 'nil' : error }, durationMs / 1000)
-    },
-    enqueued: (namespace, kind) => enqueue.inc({ cell, namespace, kind }),
-    pool: (size, oldestMs) => {
-      poolSize.set({ cell }, size)
-      if (size > 0) since.set(cell, monotonic() - oldestMs)
-      else if (since.delete(cell)) poolLatency.set({ cell }, 0)
-    },
-    drained: (latenciesMs, periodMs) => {
-      drained.observe({ cell }, latenciesMs.length)
-      period.observe({ cell }, periodMs / 1000)
-      for (const latencyMs of latenciesMs) waited.observe({ cell }, latencyMs / 1000)
-    },
-    trigger: (event, error) => trigger.inc({ cell, event, error: error === '' ? 'nil' : error }),
-  })
-}
-
-function generatorEvents(families: Families): GeneratorEvents {
-  const on = ['group', 'version', 'resource', 'namespace']
-  const reconcile = families.histogram('generator_reconcile', 'Workloads that the generator has looked at', [
-    ...on,
-    'error',
-  ])
-  const act = families.counter('generator_action', 'What the generator found to do', [...on, 'action'])
-  const labelsOf = ({ resource: { group, version, plural } }: GeneratorKind, namespace: string): Labels => {
-    return { group, version, resource: plural, namespace }
-  }
-  return {
-    reconciled: (kind, namespace, error, durationMs) => {
-      reconcile.observe({ ...labelsOf(kind, namespace), error: error === '' ? 'nil' : error }, durationMs / 1000)
-    },
-    found: (kind, namespace, finding) => act.inc({ ...labelsOf(kind, namespace), action: finding }),
-  }
-}
-
 function otherEvents(
-  families: Families,
+  families: MetricFamilies,
   updates: (() => void)[],
   monotonic: () => number,
 ): Pick<ProtectionMetrics, 'leader' | 'monitor'> {

@@ -13,6 +13,3 @@ export interface GeneratorEvents {
   reconciled(kind: GeneratorKind, namespace: string, error: string, durationMs: number): void
   found(kind: GeneratorKind, namespace: string, finding: GeneratorFinding): void
 }
-
-/** Tells nobody. */
-export const NO_GENERATOR_EVENTS: GeneratorEvents = { reconciled: () => undefined, found: () => undefined }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { AdmissionBucket } from '../../api/pod-protector.ts'
+import { FUTURE_MICROS, readBucket, writeBucket } from './history-entry.ts'
 import { formatMicros, parseMicros } from './micro-time.ts'
-import { type CellSnapshot, type PodState, pruneHistory } from './prune-history.ts'
+import { type CellSnapshot, type PodState, pruneEntries } from './prune-history.ts'
 
 const BASE = parseMicros('2026-01-01T00:00:00Z')
 const micros = (seconds: number): number => BASE + Math.round(seconds * 1_000_000)
@@ -22,7 +23,13 @@ function single(uid: string, start: number, more: Partial<AdmissionBucket> = {})
   return { startTime: at(start), podUID: uid, ...more }
 }
 
-const prune = (buckets: readonly AdmissionBucket[], shot: CellSnapshot) => pruneHistory(buckets, shot, TIMEOUT_MS)
+function prune(buckets: readonly AdmissionBucket[], shot: CellSnapshot) {
+  // Without a clock, a time that cannot be read is one that has not come.
+  const entries = buckets.map((bucket) => readBucket(bucket, Number.MAX_SAFE_INTEGER - FUTURE_MICROS))
+  const pruned = pruneEntries(entries, shot, TIMEOUT_MS)
+  const needsStreamTime = pruned.streamTimeFrom !== undefined
+  return { buckets: pruned.entries.map(writeBucket), dropped: pruned.dropped, needsStreamTime }
+}
 
 test('a pod that is being terminated is not counted: its bucket goes, whatever the clocks say', () => {
   const { buckets, dropped, needsStreamTime } = prune([single('u', 99)], snapshot({ u: 'terminating' }, '5'))

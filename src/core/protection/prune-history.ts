@@ -1,8 +1,7 @@
 // What may go from an admission history: what a snapshot of the cell shows to have happened, or to happen no more. A clock
 // alone proves neither.
 
-import type { AdmissionBucket } from '../../api/pod-protector.ts'
-import { FUTURE_MICROS, type HistoryEntry, readBucket, writeBucket } from './history-entry.ts'
+import type { HistoryEntry } from './history-entry.ts'
 import { compareVersions } from './resource-version.ts'
 
 /**
@@ -32,30 +31,11 @@ export interface PrunedEntries {
   readonly streamTimeFrom: number | undefined
 }
 
-export interface PrunedHistory {
-  readonly buckets: readonly AdmissionBucket[]
-  readonly dropped: number
-  /** Some bucket may need a stream time to go. */
-  readonly needsStreamTime: boolean
-}
-
 /**
- * @param buckets of one cell
+ * Changes the entries.
+ * @param entries of one cell
  * @param reservationTimeoutMs longest time from an admission until upstream has done it, or never will
  */
-export function pruneHistory(
-  buckets: readonly AdmissionBucket[],
-  snapshot: CellSnapshot,
-  reservationTimeoutMs: number,
-): PrunedHistory {
-  // Without a clock, a time that cannot be read is one that has not come.
-  const entries = buckets.map((bucket) => readBucket(bucket, Number.MAX_SAFE_INTEGER - FUTURE_MICROS))
-  const pruned = pruneEntries(entries, snapshot, reservationTimeoutMs)
-  const { dropped, streamTimeFrom } = pruned
-  return { buckets: pruned.entries.map(writeBucket), dropped, needsStreamTime: streamTimeFrom !== undefined }
-}
-
-/** As pruneHistory; changes the entries. */
 export function pruneEntries(
   entries: readonly HistoryEntry[],
   snapshot: CellSnapshot,

@@ -2,7 +2,20 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { HealthCriterion } from '../../api/protection.ts'
-import { admitBatch, type QuotaPod, type QuotaState } from './quota.ts'
+import { passes, type QuotaPod, type QuotaResult, type QuotaState, QuotaTally } from './quota.ts'
+
+/** As the ledger judges a batch: the last first, results in the order of the batch. */
+function admitBatch(state: QuotaState, batch: readonly QuotaPod[]): readonly QuotaResult[] {
+  const tally = new QuotaTally(state)
+  return batch
+    .toReversed()
+    .map((pod) => {
+      const { result } = tally.judge(pod)
+      if (passes(result)) tally.take(pod)
+      return result
+    })
+    .toReversed()
+}
 
 interface QuotaCase {
   readonly name: string

@@ -86,21 +86,6 @@ export function quotaOfCells(
   return { ...sums, reject: requiredBy(protector), remaining: max > 0 ? max - sums.lagOthers : undefined }
 }
 
-/**
- * One batch of deletions of pods that have no reservation yet.
- * @returns results in the order of the batch. The last is judged first: the first may have run out of time already.
- */
-export function admitBatch(state: QuotaState, batch: readonly QuotaPod[]): readonly QuotaResult[] {
-  const tally = new QuotaTally(state)
-  const results: QuotaResult[] = []
-  for (const pod of batch.toReversed()) {
-    const { result } = tally.judge(pod)
-    if (passes(result)) tally.take(pod)
-    results.push(result)
-  }
-  return results.toReversed()
-}
-
 export function passes(result: QuotaResult): boolean {
   return result === 'Ok' || result === 'AlreadyUnhealthy'
 }

@@ -1,0 +1,77 @@
+// Metrics of the aggregators; each cell is a label.
+
+import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
+import { LATENCY_SECONDS, type MetricFamilies, SIZES } from './protection-families.ts'
+
+/** @param updates called before each scrape @param monotonic milliseconds */
+export function aggregatorEvents(
+  families: MetricFamilies,
+  updates: (() => void)[],
+  monotonic: () => number,
+): (cell: string) => AggregatorEvents {
+  const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [
+    'cell',
+    'namespace',
+    'error',
+  ])
+  const enqueue = families.counter('aggregator_enqueue', 'PodProtectors that are to be counted anew', [
+    'cell',
+    'namespace',
+    'kind',
+  ])
+  const poolSize = families.gauge(
+    'aggregator_next_event_pool_current_size',
+    'PodProtectors that wait for the next event of their cell',
+    ['cell'],
+  )
+  const poolLatency = families.gauge(
+    'aggregator_next_event_pool_current_latency',
+    'Seconds for which the first of them has waited',
+    ['cell'],
+  )
+  const drained = families.histogram(
+    'aggregator_next_event_pool_drain_count',
+    'How many waited when an event came',
+    ['cell'],
+    SIZES,
+  )
+  const period = families.histogram(
+    'aggregator_next_event_pool_drain_period',
+    'Seconds between two events of a cell',
+    ['cell'],
+    LATENCY_SECONDS,
+  )
+  const waited = families.histogram(
+    'aggregator_next_event_pool_drain_object_latency',
+    'Seconds that each of them waited',
+    ['cell'],
+    LATENCY_SECONDS,
+  )
+  const trigger = families.counter('aggregator_update_trigger_spin', 'Writes of the update trigger', [
+    'cell',
+    'event',
+    'error',
+  ])
+  // In a stall nobody calls, and time goes on: since when the first has waited, by cell.
+  const since = new Map<string, number>()
+  updates.push(() => {
+    for (const [cell, sinceMs] of since) poolLatency.set({ cell }, (monotonic() - sinceMs) / 1000)
+  })
+  return (cell) => ({
+    reconciled: (namespace, error, durationMs) => {
+      reconcile.observe({ cell, namespace, error: error === '' ? 'nil' : error }, durationMs / 1000)
+    },
+    enqueued: (namespace, kind) => enqueue.inc({ cell, namespace, kind }),
+    pool: (size, oldestMs) => {
+      poolSize.set({ cell }, size)
+      if (size > 0) since.set(cell, monotonic() - oldestMs)
+      else if (since.delete(cell)) poolLatency.set({ cell }, 0)
+    },
+    drained: (latenciesMs, periodMs) => {
+      drained.observe({ cell }, latenciesMs.length)
+      period.observe({ cell }, periodMs / 1000)
+      for (const latencyMs of latenciesMs) waited.observe({ cell }, latencyMs / 1000)
+    },
+    trigger: (event, error) => trigger.inc({ cell, event, error: error === '' ? 'nil' : error }),
+  })
+}
