@@ -17,7 +17,6 @@ export abstract class ReviewExchange implements StreamEvents {
   readonly #stream: Stream
   readonly #body: BodyReader
   #deadline: NodeJS.Timeout | undefined
-  #received = false
   #answered = false
 
   constructor(stream: Stream, head: HeaderList, budget: BodyBudget) {
@@ -70,11 +69,10 @@ export abstract class ReviewExchange implements StreamEvents {
 
   onBody(chunk: Buffer, end: boolean): void {
     if (chunk.length > 0) this.#stream.credit(chunk.length)
-    if (this.#answered || this.#received) return
+    if (this.#answered) return
     try {
       this.#body.add(chunk)
       if (!end) return
-      this.#received = true
       clearTimeout(this.#deadline)
       this.review(parseJson(this.#body.bytes()))
     } catch (error) {
