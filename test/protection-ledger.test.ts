@@ -294,7 +294,7 @@ test('a conflict reads anew and tries again; what others have taken is seen', as
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const results: string[] = []
-  const ledger = await start(store, { events: { batch: (_key, _size, result) => void results.push(result) } })
+  const ledger = await start(store, { events: { executed: (_key, _size, result) => void results.push(result) } })
   store.beforeUpdate = () => store.protector('web', { minAvailable: 6 }, 7)
   const verdict = await reviewOne(ledger, requestOf('a'))
   assert.equal(verdict.status, 'AdmittedAll')

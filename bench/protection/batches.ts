@@ -114,7 +114,7 @@ async function measure(protectors: number): Promise<Measured> {
     log: silent,
     events: {
       ...NO_PROTECTION_EVENTS,
-      batch: (_key, _size, result) => void results.set(result, (results.get(result) ?? 0) + 1),
+      executed: (_key, _size, result) => void results.set(result, (results.get(result) ?? 0) + 1),
     },
     onNamespaces: () => known.resolve(),
   })

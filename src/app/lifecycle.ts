@@ -9,11 +9,13 @@ import { UserError } from '../api/field-errors.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Logger, ResourceSource } from '../api/ports.ts'
 import type { ProtectionGate } from '../api/protection.ts'
+import { systemClock } from '../io/clock.ts'
 import { requireFreePort } from '../io/free-port.ts'
 import type { PlainServer } from '../io/http-plain.ts'
 import { type LineWriter, openLineWriter } from '../io/line-writer.ts'
 import { createLogger } from '../io/log.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
+import { createProcessMetrics, type ProcessMetrics } from '../io/process-metrics.ts'
 import { ensureServingCertificate } from '../io/serving-certificate.ts'
 import type { ServingPair } from '../io/tls-contexts.ts'
 import type { Config } from './config.ts'
@@ -60,8 +62,10 @@ export interface GivenParts {
 /** @throws {UserError} with one clear line for what the operator can mend */
 export async function startGateway(config: Config, given: Partial<GivenParts> = {}): Promise<RunningGateway> {
   const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
+  const processMetrics = createProcessMetrics(() => systemClock.monotonic())
   const serving = loadServingPair(config)
-  const plane = given.source === undefined ? createObjectPlane(config, log) : givenPlane(given.source)
+  const plane =
+    given.source === undefined ? createObjectPlane(config, log, processMetrics.calls) : givenPlane(given.source)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   const audit = config.auditLogPath === '' ? undefined : openAuditLog(config.auditLogPath)
   let protection: Protection | undefined
@@ -69,8 +73,16 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
   const parts = wire(config, serving, { log, access, audit }, plane.source, given.inline ?? false, judge)
   const { clusters, clock, pool } = parts
   const onNamespaces: ProtectionParts['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
-  protection = new Protection({ config, client: plane.client, clusters, clock, log, onNamespaces })
-  const life = new Lifecycle(config, parts, plane, protection, log, [access, audit])
+  protection = new Protection({
+    config,
+    client: plane.client,
+    clusters,
+    clock,
+    log,
+    calls: processMetrics.calls,
+    onNamespaces,
+  })
+  const life = new Lifecycle(config, parts, plane, protection, processMetrics, log, [access, audit])
   try {
     await life.start()
   } catch (error) {
@@ -101,6 +113,7 @@ class Lifecycle implements RunningGateway {
   readonly #parts: Parts
   readonly #plane: ObjectPlane
   readonly #protection: Protection
+  readonly #processMetrics: ProcessMetrics
   #statuses: Statuses | undefined
   readonly #log: Logger
   readonly #writers: readonly (LineWriter | undefined)[]
@@ -117,6 +130,7 @@ class Lifecycle implements RunningGateway {
     parts: Parts,
     plane: ObjectPlane,
     protection: Protection,
+    processMetrics: ProcessMetrics,
     log: Logger,
     writers: readonly (LineWriter | undefined)[],
   ) {
@@ -124,6 +138,7 @@ class Lifecycle implements RunningGateway {
     this.#parts = parts
     this.#plane = plane
     this.#protection = protection
+    this.#processMetrics = processMetrics
     this.#log = log
     this.#writers = writers
   }
@@ -160,7 +175,7 @@ class Lifecycle implements RunningGateway {
       metrics: { contentType: metrics.contentType, text: () => this.#metricsText() },
       state: {
         live: () => [],
-        ready: () => this.#checks(),
+        ready: () => this.#readiness(),
         describe: () => describeState(this.#parts, this.#protection.describe(), this.#draining),
       },
     })
@@ -181,7 +196,8 @@ class Lifecycle implements RunningGateway {
   }
 
   async #metricsText(): Promise<string> {
-    return `${await this.#parts.metrics.text()}${await this.#protection.metrics.text()}`
+    const texts = [this.#parts.metrics, this.#protection.metrics, this.#processMetrics].map((part) => part.text())
+    return (await Promise.all(texts)).join('')
   }
 
   get #draining(): boolean {
@@ -202,13 +218,15 @@ class Lifecycle implements RunningGateway {
     await this.#parts.pool.seats[thread]?.terminate()
   }
 
-  #checks(): Check[] {
-    return [
+  #readiness(): readonly Check[] {
+    const checks = [
       { name: 'configuration', ok: this.#synced, message: 'not read yet' },
       { name: 'health-checks', ok: this.#probed, message: 'the first round has not ended' },
       { name: 'listeners', ok: this.#ports.length > 0, message: 'not open yet' },
       { name: 'shutdown', ok: !this.#draining, message: 'shutting down' },
     ]
+    for (const { name, ok } of checks) if (!ok) this.#processMetrics.checkFailed(name)
+    return checks
   }
 
   stop(): Promise<void> {

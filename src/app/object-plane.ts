@@ -21,6 +21,7 @@ import { createTokenVerifier } from '../io/control-tokens.ts'
 import { createFilesSource } from '../io/files-source.ts'
 import { installCrds } from '../io/install-crds.ts'
 import { createKubeClient, type KubeClient } from '../io/kube-client.ts'
+import type { KubeCallEvents } from '../io/kube-client-events.ts'
 import { createObjectsSource } from '../io/objects-source.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { openSqliteStore } from '../io/sqlite-store.ts'
@@ -44,14 +45,15 @@ export interface ObjectPlane {
 }
 
 /** @throws {UserError} for what the operator can mend */
-export function createObjectPlane(config: Config, log: Logger): ObjectPlane {
+/** @param calls hears of the calls to an API server that has the objects */
+export function createObjectPlane(config: Config, log: Logger, calls: KubeCallEvents): ObjectPlane {
   switch (config.source) {
     case 'files':
       return filesPlane(config, log)
     case 'embedded':
       return new EmbeddedPlane(config, log)
     case 'kubernetes':
-      return new KubernetesPlane(config, log)
+      return new KubernetesPlane(config, log, calls)
   }
 }
 
@@ -142,12 +144,12 @@ class KubernetesPlane implements ObjectPlane {
   /** What has its claims; an object that is not in force has none. */
   #inForce: SourceChange['clusters'] = new Map()
 
-  constructor(config: Config, log: Logger) {
+  constructor(config: Config, log: Logger, calls: KubeCallEvents) {
     this.#config = config
     this.#log = log
     this.#control = new ControlPort(config, log)
     const { kubeconfig: kubeconfigFile, context } = config
-    this.client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
+    this.client = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
     const source = createObjectsSource({ client: this.client, pem: nodePemChecks, log, checks: checksOf(config) })
     this.source = {
       start: (onChange) =>

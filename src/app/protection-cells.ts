@@ -8,6 +8,7 @@ import type { CompiledProtection } from '../core/compiled-cluster.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
 import { contentHash } from '../io/content-hash.ts'
 import type { KubeClient } from '../io/kube-client.ts'
+import type { KubeCallEvents } from '../io/kube-client-events.ts'
 import { holdLease, type LeaseHold } from '../io/leader-lease.ts'
 import type { ProtectionMetrics } from '../io/protection-metrics.ts'
 import { createUpstreamKubeClient } from '../io/upstream-kube-client.ts'
@@ -26,6 +27,8 @@ export interface ProtectionCellsParts {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: ProtectionMetrics
+  /** Hears of the calls to the cells. */
+  readonly calls: KubeCallEvents
 }
 
 /** Where Leases are: a namespace that every API server has. */
@@ -63,9 +66,9 @@ class Cell {
   readonly #lease: LeaseHold
 
   constructor(parts: ProtectionCellsParts, cell: string, cluster: () => string | undefined) {
-    const { core, clusters, protectors, settings, clock, log, metrics } = parts
+    const { core, clusters, protectors, settings, clock, log, metrics, calls } = parts
     const live = (): ReturnType<ClusterTable['get']> => clusters.get(cluster() ?? '')
-    this.worker = createUpstreamKubeClient({ cluster: live, log })
+    this.worker = createUpstreamKubeClient({ cluster: live, log, calls })
     this.#lease = holdElection(parts, leaseOf(cell), () => this.aggregator?.leaderChanged())
     this.aggregator = startPodAggregator({
       cell,

@@ -19,6 +19,7 @@ import { parseGeneratorConfig } from '../core/protection/generator-config.ts'
 import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
 import type { ProtectionEvents } from '../core/protection/protection-events.ts'
 import { createKubeClient, type KubeClient } from '../io/kube-client.ts'
+import type { KubeCallEvents } from '../io/kube-client-events.ts'
 import type { LeaseHold } from '../io/leader-lease.ts'
 import { readTextFile } from '../io/pki-files.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../io/protection-metrics.ts'
@@ -34,6 +35,8 @@ export interface ProtectionParts {
   readonly clusters: ClusterTable
   readonly clock: Clock
   readonly log: Logger
+  /** Hears of the calls to API servers. */
+  readonly calls: KubeCallEvents
   /** Tells the gateway threads which namespaces have a protector; undefined = not known. */
   onNamespaces(namespaces: ReadonlySet<string> | undefined): void
 }
@@ -70,13 +73,18 @@ export class Protection {
   constructor(parts: ProtectionParts) {
     this.#parts = parts
     const { metricsByNamespace: byNamespace, metricsByUser: byUser } = parts.config.protection
-    this.metrics = createProtectionMetrics({ byNamespace, byUser, monotonic: () => parts.clock.monotonic() })
+    const identity = parts.config.replicaName
+    this.metrics = createProtectionMetrics({ byNamespace, byUser, identity, monotonic: () => parts.clock.monotonic() })
     const { kubeconfig, context, workloadsKubeconfig, workloadsContext, generatorConfigFile } = parts.config.protection
     this.#kinds = readGeneratorKinds(generatorConfigFile)
-    this.#ownCore = ownClient(kubeconfig, context, parts.log)
-    this.#ownWorkloads = ownClient(workloadsKubeconfig, workloadsContext, parts.log)
+    this.#ownCore = ownClient(kubeconfig, context, parts)
+    this.#ownWorkloads = ownClient(workloadsKubeconfig, workloadsContext, parts)
     this.metrics.beforeScrape(() => {
-      if (this.#running !== undefined) this.metrics.monitor(this.#monitor.gauges())
+      if (this.#running === undefined) return
+      const { ledger, generator, cells } = this.#running
+      const queued = new Map(cells.describe().map((each) => [each.cell, each.queued]))
+      this.metrics.monitor(this.#monitor.gauges())
+      this.metrics.queued({ writing: ledger.writing, generator: generator.queued, cells: queued })
     })
   }
 
@@ -145,7 +153,7 @@ export class Protection {
 
   #begin(): void {
     if (this.#running !== undefined) return
-    const { config, client, clusters, clock, log, onNamespaces } = this.#parts
+    const { config, client, clusters, clock, log, calls, onNamespaces } = this.#parts
     const core = this.#ownCore ?? client
     if (core === undefined) {
       log.warn('pods cannot be protected: with --source files no API server holds PodProtectors', {
@@ -176,7 +184,18 @@ export class Protection {
     const { protectors } = ledger
     const alone = config.source === 'embedded' && this.#ownCore === undefined
     const replica = config.replicaName
-    const cells = new ProtectionCells({ core, alone, replica, clusters, protectors, settings, clock, log, metrics })
+    const cells = new ProtectionCells({
+      core,
+      alone,
+      replica,
+      clusters,
+      protectors,
+      settings,
+      clock,
+      log,
+      metrics,
+      calls,
+    })
     const lease = holdElection({ core, alone, replica, log, metrics }, LEADER_LEASE, () => undefined)
     refusals = new RefusalEvents({
       core,
@@ -234,9 +253,13 @@ export class Protection {
   }
 }
 
-function ownClient(kubeconfigFile: string, context: string, log: Logger): KubeClient | undefined {
+function ownClient(
+  kubeconfigFile: string,
+  context: string,
+  { log, calls }: Pick<ProtectionParts, 'log' | 'calls'>,
+): KubeClient | undefined {
   if (kubeconfigFile === '') return undefined
-  return createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
+  return createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
 }
 
 /** @throws {UserError} with every mistake at once */

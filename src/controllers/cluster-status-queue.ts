@@ -53,6 +53,13 @@ export class StatusQueue {
     this.#parts = parts
   }
 
+  /** What is ready or waits for its time. */
+  get size(): number {
+    let size = 0
+    for (const { state } of this.#entries.values()) if (state === 'ready' || state === 'waiting') size++
+    return size
+  }
+
   /** As soon as may be, or after `delayMs`; an earlier turn that is due already stays. */
   add(cluster: string, delayMs = 0): void {
     if (this.#stopped) return

@@ -5,7 +5,6 @@ import type { ObjectClient } from '../api/object-client.ts'
 import type { LabelSelector, PodProtector } from '../api/pod-protector.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
-import { StatusError } from '../api/status.ts'
 import { type AggregatedCell, aggregateCell } from '../core/protection/aggregate-cell.ts'
 import { aggregatePods, isAvailable } from '../core/protection/aggregate-pods.ts'
 import { compileSelector } from '../core/protection/compile-selector.ts'
@@ -84,10 +83,4 @@ export async function writeStatus(
   status: PodProtector['status'],
 ): Promise<JsonObject> {
   return await core.update(POD_PROTECTORS, { ...protector, status }, 'status')
-}
-
-/** For metrics: '' never. */
-export function errorName(error: unknown): string {
-  if (error instanceof SyntaxError) return 'BadSelector'
-  return error instanceof StatusError ? error.reason : 'NoAnswer'
 }

@@ -7,13 +7,14 @@ import type { JsonObject } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
 import { isMissing, StatusError } from '../api/status.ts'
 import type { CompiledAggregation } from '../core/compiled-cluster.ts'
-import type { EnqueueKind } from '../core/protection/aggregator-events.ts'
+import type { EnqueueKind, HandledKind } from '../core/protection/aggregator-events.ts'
 import { selectorText } from '../core/protection/compile-selector.ts'
 import { limitsOf } from '../core/protection/history-limits.ts'
 import { agingProtectors } from '../core/protection/stale-cells.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 import { CellStreamTime } from './cell-stream-time.ts'
-import { type Counted, countPods, errorName, writeStatus } from './pod-aggregator-count.ts'
+import { errorName } from './error-name.ts'
+import { type Counted, countPods, writeStatus } from './pod-aggregator-count.ts'
 import type { PodAggregatorDescription, PodAggregatorParts } from './pod-aggregator-parts.ts'
 import { NextEventPool } from './pod-aggregator-pool.ts'
 import { AggregationQueue, type CountOutcome } from './pod-aggregator-queue.ts'
@@ -119,7 +120,9 @@ export class AggregatorTerm implements FollowEvents {
     if (this.#stopped) return
     this.#pods.replace(pods)
     this.#streamTime.replaced(pods)
-    for (const live of this.#parts.protectors.values()) this.#mark(live, 'List')
+    this.#handle('', 'List', () => {
+      for (const live of this.#parts.protectors.values()) this.#mark(live, 'List')
+    })
   }
 
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): void {
@@ -130,10 +133,12 @@ export class AggregatorTerm implements FollowEvents {
     const { protectors } = this.#parts
     // Who counted it before must hear that it does so no more.
     const counted = before !== undefined && (after === undefined || !sameLabels(before, after)) ? before : undefined
-    for (const pod of [counted, after]) {
-      if (pod === undefined) continue
-      for (const live of protectors.aggregating(pod.namespace, pod.labels)) this.#mark(live, 'Pod')
-    }
+    this.#handle((after ?? before)?.namespace ?? '', 'Pod', () => {
+      for (const pod of [counted, after]) {
+        if (pod === undefined) continue
+        for (const live of protectors.aggregating(pod.namespace, pod.labels)) this.#mark(live, 'Pod')
+      }
+    })
   }
 
   onVersion(version: string): void {
@@ -154,10 +159,13 @@ export class AggregatorTerm implements FollowEvents {
 
   #advanced(): void {
     this.#progress++
-    for (const key of this.#pool.drain()) {
-      const live = this.#parts.protectors.get(key)
-      if (live !== undefined) this.#mark(live, 'NextEvent')
-    }
+    if (this.#pool.size === 0) return
+    this.#handle('', 'NextEvent', () => {
+      for (const key of this.#pool.drain()) {
+        const live = this.#parts.protectors.get(key)
+        if (live !== undefined) this.#mark(live, 'NextEvent')
+      }
+    })
   }
 
   // === what is to be counted ===
@@ -166,7 +174,16 @@ export class AggregatorTerm implements FollowEvents {
     if (gone) {
       this.#queue.forget(live.key)
       this.#pool.remove(live.key)
-    } else if (live.key !== this.#telling) this.#mark(live, 'PodProtector')
+    } else if (live.key !== this.#telling) {
+      this.#handle(live.protector.metadata.namespace ?? '', 'PodProtector', () => this.#mark(live, 'PodProtector'))
+    }
+  }
+
+  #handle(namespace: string, kind: HandledKind, mark: () => void): void {
+    const { clock, events } = this.#parts
+    const beginMs = clock.monotonic()
+    mark()
+    events.handled(namespace, kind, clock.monotonic() - beginMs)
   }
 
   #mark(live: LiveProtector, kind: EnqueueKind, atLeastMs = 0): void {

@@ -16,6 +16,7 @@ import { readProtector } from '../core/protection/read-protector.ts'
 import type { BatchOutcome } from '../core/protection/retry-batch-request.ts'
 import { sameJson } from '../core/same-json.ts'
 import type { ProtectorTable } from '../state/protectors.ts'
+import { errorName } from './error-name.ts'
 
 export interface LedgerOperation {
   readonly history: HistoryOperation
@@ -69,7 +70,8 @@ export class LedgerWrites {
     const { clock, events } = this.#parts
     const startMs = clock.monotonic()
     const { result, outcome } = await this.#write(key, operations)
-    events.batch(key, operations.length, result, clock.monotonic() - startMs)
+    const error = outcome.type === 'done' ? '' : outcome.type === 'conflict' ? 'Conflict' : errorName(outcome.error)
+    events.executed(key, operations.length, result, error, clock.monotonic() - startMs)
     return outcome
   }
 

@@ -39,6 +39,8 @@ export interface ProtectionLedgerParts {
 
 export interface ProtectionLedger extends ProtectionGate {
   readonly protectors: ProtectorTable
+  /** PodProtectors that have something to be written. */
+  readonly writing: number
   /** Writes what is under way, for a second at most; whoever waits then gets an error. Nothing is written after it. */
   stop(): Promise<void>
 }
@@ -78,6 +80,7 @@ class Ledger implements ProtectionLedger {
       schedule,
       execute: (key, operations) => writes.execute(key, operations),
       onLate: (key, operation, result) => this.#takeBack(key, releasesOf([operation], [result])),
+      onBatch: (_, durationMs, retries) => parts.events.batch(durationMs, retries),
     })
   }
 
@@ -85,17 +88,19 @@ class Ledger implements ProtectionLedger {
     const { client, events } = this.#parts
     this.protectors.onChange(({ key, fault }, gone) => this.#onFault(key, gone ? '' : fault))
     this.#following = client.follow(POD_PROTECTORS, '', {
-      onReplace: (objects) => {
-        this.protectors.replace(objects)
-        this.#tellNamespaces()
-      },
+      onReplace: (objects) => this.#index(() => this.protectors.replace(objects)),
       onChange: (type, object) => {
-        if (type === 'DELETED') this.protectors.remove(namespaceOf(object), nameOf(object))
-        else this.protectors.put(object)
-        this.#tellNamespaces()
+        this.#index(() => {
+          if (type === 'DELETED') this.protectors.remove(namespaceOf(object), nameOf(object))
+          else this.protectors.put(object)
+        })
       },
       onState: (current, message) => events.following(current, message),
     })
+  }
+
+  get writing(): number {
+    return this.#batch.size
   }
 
   covers(namespace: string): boolean {
@@ -186,6 +191,14 @@ class Ledger implements ProtectionLedger {
     )
   }
 
+  #index(change: () => void): void {
+    const { clock, events } = this.#parts
+    const startMs = clock.monotonic()
+    change()
+    events.indexed(clock.monotonic() - startMs)
+    this.#tellNamespaces()
+  }
+
   #onFault(key: string, fault: string): void {
     if ((this.#malformed.get(key) ?? '') === fault) return
     if (fault === '') this.#malformed.delete(key)
@@ -193,7 +206,7 @@ class Ledger implements ProtectionLedger {
       this.#malformed.set(key, fault)
       this.#parts.log.warn('PodProtector is not as it should be', { protector: key, fault })
     }
-    this.#parts.events.malformed(this.#malformed.size)
+    this.#parts.events.malformed(this.#malformed.size, fault !== '')
   }
 
   #tellNamespaces(): void {

@@ -5,12 +5,12 @@ import type { FollowEvents, Following, ObjectClient } from '../api/object-client
 import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import { type JsonObject, nameOf } from '../api/resource-kind.ts'
-import { StatusError } from '../api/status.ts'
 import type { GeneratorEvents } from '../core/protection/generator-events.ts'
 import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
 import { namespaceOf, type SourceRef, sourceKey } from '../core/protection/generator-state.ts'
 import type { HistoryLimits } from '../core/protection/history-limits.ts'
 import { StatusQueue, type Turn } from './cluster-status-queue.ts'
+import { errorName } from './error-name.ts'
 import { GeneratorCache } from './protector-generator-cache.ts'
 import { GeneratorReports } from './protector-generator-reports.ts'
 import { settleSource, settleStray, type TurnParts } from './protector-generator-turn.ts'
@@ -35,6 +35,8 @@ export interface ProtectorGeneratorParts {
 }
 
 export interface ProtectorGenerator {
+  /** Workloads that wait for a turn. */
+  readonly queued: number
   /** Whether this process leads has changed. It is noticed within a second anyway. */
   leaderChanged(): void
   /** Nothing is written after it. */
@@ -78,6 +80,10 @@ class Generator implements ProtectorGenerator {
       limit: TURNS,
       spacingMs: 0,
     })
+  }
+
+  get queued(): number {
+    return this.#queue.size
   }
 
   start(): void {
@@ -235,7 +241,7 @@ class Generator implements ProtectorGenerator {
       error = this.#reports.judge(key, result)
       return 'written'
     } catch (thrown) {
-      error = thrown instanceof StatusError ? thrown.reason : 'NoAnswer'
+      error = errorName(thrown)
       return this.#reports.failed(key, thrown)
     } finally {
       events.reconciled(ref.kind, ref.namespace, error, clock.monotonic() - beganMs)

@@ -12,6 +12,7 @@ import type { CompiledAggregation } from '../core/compiled-cluster.ts'
 import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
 import { compileSelector } from '../core/protection/compile-selector.ts'
 import { formatMicros } from '../core/protection/micro-time.ts'
+import { errorName } from './error-name.ts'
 
 export interface UpdateTriggerParts {
   readonly client: ObjectClient
@@ -169,8 +170,4 @@ function triggerLabels(selector: LabelSelector | undefined): Record<string, stri
 
 function isHeard(selector: LabelSelector | undefined): boolean {
   return selector === undefined || compileSelector(selector).matches(triggerLabels(selector))
-}
-
-function errorName(error: unknown): string {
-  return error instanceof StatusError ? error.reason : 'NoAnswer'
 }

@@ -1,23 +1,34 @@
 // Metrics of the aggregators; each cell is a label.
 
 import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
-import { LATENCY_SECONDS, type MetricFamilies, SIZES } from './protection-families.ts'
+import { LATENCY_SECONDS, type MetricFamilies, SIZES, type WorkerTurn } from './protection-families.ts'
 
 /** @param updates called before each scrape @param monotonic milliseconds */
 export function aggregatorEvents(
   families: MetricFamilies,
   updates: (() => void)[],
   monotonic: () => number,
+  worker: WorkerTurn,
 ): (cell: string) => AggregatorEvents {
   const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [
     'cell',
     'namespace',
     'error',
   ])
-  const enqueue = families.counter('aggregator_enqueue', 'PodProtectors that are to be counted anew', [
+  const enqueue = families.histogram(
+    'aggregator_enqueue',
+    'Events, until it is known which PodProtectors they concern',
+    ['cell', 'namespace', 'kind'],
+  )
+  const due = families.counter('aggregator_due', 'PodProtectors that are to be counted anew', [
     'cell',
     'namespace',
     'kind',
+  ])
+  const unindexed = families.counter('aggregator_index_error', 'PodProtectors whose pods nobody can tell', [
+    'cell',
+    'namespace',
+    'error',
   ])
   const poolSize = families.gauge(
     'aggregator_next_event_pool_current_size',
@@ -60,8 +71,11 @@ export function aggregatorEvents(
   return (cell) => ({
     reconciled: (namespace, error, durationMs) => {
       reconcile.observe({ cell, namespace, error: error === '' ? 'nil' : error }, durationMs / 1000)
+      worker('aggregator', cell, error, durationMs)
+      if (error === 'BadSelector') unindexed.inc({ cell, namespace, error })
     },
-    enqueued: (namespace, kind) => enqueue.inc({ cell, namespace, kind }),
+    enqueued: (namespace, kind) => due.inc({ cell, namespace, kind }),
+    handled: (namespace, kind, durationMs) => enqueue.observe({ cell, namespace, kind }, durationMs / 1000),
     pool: (size, oldestMs) => {
       poolSize.set({ cell }, size)
       if (size > 0) since.set(cell, monotonic() - oldestMs)

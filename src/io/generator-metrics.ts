@@ -2,9 +2,9 @@
 
 import type { GeneratorEvents } from '../core/protection/generator-events.ts'
 import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
-import type { Labels, MetricFamilies } from './protection-families.ts'
+import type { Labels, MetricFamilies, WorkerTurn } from './protection-families.ts'
 
-export function generatorEvents(families: MetricFamilies): GeneratorEvents {
+export function generatorEvents(families: MetricFamilies, worker: WorkerTurn): GeneratorEvents {
   const on = ['group', 'version', 'resource', 'namespace']
   const reconcile = families.histogram('generator_reconcile', 'Workloads that the generator has looked at', [
     ...on,
@@ -17,6 +17,7 @@ export function generatorEvents(families: MetricFamilies): GeneratorEvents {
   return {
     reconciled: (kind, namespace, error, durationMs) => {
       reconcile.observe({ ...labelsOf(kind, namespace), error: error === '' ? 'nil' : error }, durationMs / 1000)
+      worker('generator', '', error, durationMs)
     },
     found: (kind, namespace, finding) => act.inc({ ...labelsOf(kind, namespace), action: finding }),
   }

@@ -7,7 +7,9 @@ import { Agent, type Dispatcher, ProxyAgent } from 'undici'
 import { isRecord } from '../api/object-shape.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
+import { systemClock } from './clock.ts'
 import { faultOf, statusErrorOf } from './kube-client-errors.ts'
+import { type KubeCallEvents, type KubeCallTarget, NO_KUBE_CALL_EVENTS } from './kube-client-events.ts'
 import type { KubeAccess } from './kube-config-access.ts'
 
 /** Where requests go and who we are there; asked anew for each request and each attempt. */
@@ -53,15 +55,37 @@ interface Answer {
   readonly access: KubeAccess
 }
 
+/** One call with all its attempts. */
+interface Call extends KubeCallTarget {
+  readonly path: string
+  readonly contentType: string
+  readonly payload: string | null
+  /** Where the last attempt went; '' = there was none. */
+  server: string
+  /** When it began. */
+  beganMs: number
+}
+
+function callOf({ method, path, body, contentType = 'application/json' }: KubeHttpRequest): Call {
+  const payload = body === undefined ? null : JSON.stringify(body)
+  return { method, path, contentType, payload, server: '', beganMs: 0 }
+}
+
 export class KubeHttp {
   readonly #source: KubeAccessSource
   readonly #timeoutMs: number
+  readonly #events: KubeCallEvents
   #agent: Dispatcher | undefined
   #agentKey = ''
 
-  constructor(source: KubeAccessSource, timeoutMs: number = CALL_TIMEOUT_MS) {
+  constructor(
+    source: KubeAccessSource,
+    timeoutMs: number = CALL_TIMEOUT_MS,
+    events: KubeCallEvents = NO_KUBE_CALL_EVENTS,
+  ) {
     this.#source = source
     this.#timeoutMs = timeoutMs
+    this.#events = events
   }
 
   get server(): string {
@@ -75,25 +99,28 @@ export class KubeHttp {
   async call(request: KubeHttpRequest, end?: AbortSignal): Promise<JsonObject> {
     const timeout = AbortSignal.timeout(this.#timeoutMs)
     const signal = end === undefined ? timeout : AbortSignal.any([timeout, end])
+    const call = callOf(request)
     for (let resends = 0; ; resends++) {
       try {
-        return await this.#callOnce(request, signal)
+        return await this.#callOnce(call, signal)
       } catch (error) {
         const seconds = resends < MAX_RESENDS ? retryAfterOf(error) : undefined
         if (seconds === undefined) throw error
         await sleep(seconds * 1000, undefined, { signal }).catch(() => {
           throw error
         })
+        this.#events.resent(call, (error as StatusError).code)
       }
     }
   }
 
   /** The body of an answer without an end. Rejects as `call`; iterating throws plain Errors. */
   async open(path: string, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
-    const request: KubeHttpRequest = { method: 'GET', path }
+    const call = callOf({ method: 'GET', path })
     const headMs = Math.min(this.#timeoutMs, WATCH_HEAD_TIMEOUT_MS)
-    const answer = await this.#send(request, signal, headMs, silenceMs)
-    if (answer.response.statusCode !== 200) throw await this.#refusal(answer)
+    const answer = await this.#send(call, signal, headMs, silenceMs)
+    if (answer.response.statusCode !== 200) throw await this.#refusal(call, answer)
+    this.#ended(call, undefined)
     return this.#chunks(answer)
   }
 
@@ -101,10 +128,10 @@ export class KubeHttp {
     await this.#agent?.destroy()
   }
 
-  async #callOnce(request: KubeHttpRequest, signal: AbortSignal): Promise<JsonObject> {
-    const answer = await this.#send(request, signal, this.#timeoutMs, this.#timeoutMs)
-    if (answer.response.statusCode >= 300) throw await this.#refusal(answer)
-    const text = await this.#text(answer)
+  async #callOnce(call: Call, signal: AbortSignal): Promise<JsonObject> {
+    const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
+    if (answer.response.statusCode >= 300) throw await this.#refusal(call, answer)
+    const text = await this.#text(call, answer)
     let value: unknown
     try {
       value = JSON.parse(text)
@@ -115,29 +142,49 @@ export class KubeHttp {
     return value
   }
 
-  async #send(
-    request: KubeHttpRequest,
-    signal: AbortSignal,
-    headersTimeout: number,
-    bodyTimeout: number,
-  ): Promise<Answer> {
+  async #send(call: Call, signal: AbortSignal, headersTimeout: number, bodyTimeout: number): Promise<Answer> {
     let brokenBefore = false
     for (;;) {
       const access = await this.#source.access()
       try {
-        const response = await this.#dispatch(request, access, signal, headersTimeout, bodyTimeout)
+        const response = await this.#attempt(call, access, signal, headersTimeout, bodyTimeout)
         if (response.statusCode !== 401 || !this.#source.renew()) return { response, access }
         await response.body.dump()
       } catch (error) {
         // A kept connection that the server closed meanwhile says nothing about the server.
-        if (request.method !== 'GET' || brokenBefore || !isBroken(error)) throw noAnswer(access, error)
+        if (call.method !== 'GET' || brokenBefore || !isBroken(error)) throw noAnswer(access, error)
         brokenBefore = true
       }
     }
   }
 
+  async #attempt(
+    call: Call,
+    access: KubeAccess,
+    signal: AbortSignal,
+    headersTimeout: number,
+    bodyTimeout: number,
+  ): Promise<Dispatcher.ResponseData> {
+    call.server = access.server
+    call.beganMs = systemClock.monotonic()
+    try {
+      const response = await this.#dispatch(call, access, signal, headersTimeout, bodyTimeout)
+      this.#events.answered(call, String(response.statusCode))
+      return response
+    } catch (error) {
+      this.#events.answered(call, '<error>')
+      throw error
+    }
+  }
+
+  /** @param answerBytes undefined = of a watch, of which only the head is here */
+  #ended(call: Call, answerBytes: number | undefined): void {
+    const requestBytes = call.payload === null ? 0 : Buffer.byteLength(call.payload)
+    this.#events.ended(call, systemClock.monotonic() - call.beganMs, requestBytes, answerBytes)
+  }
+
   #dispatch(
-    { method, path, body, contentType = 'application/json' }: KubeHttpRequest,
+    { method, path, payload, contentType }: Call,
     access: KubeAccess,
     signal: AbortSignal,
     headersTimeout: number,
@@ -151,10 +198,10 @@ export class KubeHttp {
       headers: {
         accept: 'application/json',
         'user-agent': USER_AGENT,
-        ...(body !== undefined && { 'content-type': contentType }),
+        ...(payload !== null && { 'content-type': contentType }),
         ...access.headers,
       },
-      body: body === undefined ? null : JSON.stringify(body),
+      body: payload,
       signal,
       headersTimeout,
       bodyTimeout,
@@ -188,15 +235,17 @@ export class KubeHttp {
     return this.#agent
   }
 
-  async #refusal(answer: Answer): Promise<StatusError> {
+  async #refusal(call: Call, answer: Answer): Promise<StatusError> {
     const retryAfter = answer.response.headers['retry-after']
-    const text = await this.#text(answer)
+    const text = await this.#text(call, answer)
     return statusErrorOf(answer.response.statusCode, text, typeof retryAfter === 'string' ? retryAfter : '')
   }
 
-  async #text({ response, access }: Answer): Promise<string> {
+  async #text(call: Call, { response, access }: Answer): Promise<string> {
     try {
-      return await response.body.text()
+      const bytes = await response.body.bytes()
+      this.#ended(call, bytes.length)
+      return new TextDecoder().decode(bytes)
     } catch (error) {
       throw noAnswer(access, error)
     }

@@ -13,6 +13,7 @@ import { isRecord } from '../api/object-shape.ts'
 import type { Logger } from '../api/ports.ts'
 import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
+import type { KubeCallEvents } from './kube-client-events.ts'
 import { type KubeAccessSource, KubeHttp } from './kube-client-http.ts'
 import { KubeCredentials } from './kube-config-access.ts'
 import { type FollowTiming, followResource, listAll, type ResourcePages } from './kube-watch.ts'
@@ -27,6 +28,7 @@ export interface KubeClientOptions {
   readonly timing?: Partial<FollowTiming>
   /** Milliseconds in which a call that is no watch must have ended. Default 30 s. */
   readonly timeoutMs?: number
+  readonly calls?: KubeCallEvents
 }
 
 export interface KubeClient extends ObjectClient {
@@ -39,21 +41,17 @@ export interface KubeClient extends ObjectClient {
 const FIELD_MANAGER = 'portcullis'
 
 /** Nothing is sent yet. @throws {UserError} when the kubeconfig cannot be used */
-export function createKubeClient({ kubeconfigFile, context, log, timing, timeoutMs }: KubeClientOptions): KubeClient {
+export function createKubeClient({ kubeconfigFile, context, ...options }: KubeClientOptions): KubeClient {
   const credentials = new KubeCredentials({ kubeconfigFile, ...(context !== undefined && { context }) })
-  return clientOf(credentials, {
-    log,
-    ...(timing !== undefined && { timing }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-  })
+  return clientOf(credentials, options)
 }
 
 /** A client whose server and credentials come from `source`, for each request anew. */
 export function clientOf(
   source: KubeAccessSource,
-  { log, timing, timeoutMs }: Pick<KubeClientOptions, 'log' | 'timing' | 'timeoutMs'>,
+  { log, timing, timeoutMs, calls }: Omit<KubeClientOptions, 'kubeconfigFile' | 'context'>,
 ): KubeClient {
-  const http = new KubeHttp(source, timeoutMs)
+  const http = new KubeHttp(source, timeoutMs, calls)
   return {
     server: http.server,
     close: () => http.close(),

@@ -16,6 +16,9 @@ const PREFIX = 'portcullis_'
 
 export type Labels = Readonly<Record<string, string>>
 
+/** A worker has had a turn. @param cell '' = it is of none @param error '' = none */
+export type WorkerTurn = (worker: string, cell: string, error: string, durationMs: number) => void
+
 /** Makes metrics of one registry, with the prefix. */
 export class MetricFamilies {
   readonly #registry: Registry

@@ -8,7 +8,8 @@ import type { GeneratorEvents } from '../core/protection/generator-events.ts'
 import type { ProtectionEvents } from '../core/protection/protection-events.ts'
 import { aggregatorEvents } from './aggregator-metrics.ts'
 import { generatorEvents } from './generator-metrics.ts'
-import { type Labels, MetricFamilies, SIZES } from './protection-families.ts'
+import { ledgerEvents } from './ledger-metrics.ts'
+import { type Labels, MetricFamilies, type WorkerTurn } from './protection-families.ts'
 import { UniqueCounts } from './protection-unique.ts'
 
 export interface ProtectionMetricsOptions {
@@ -16,8 +17,20 @@ export interface ProtectionMetricsOptions {
   readonly byNamespace?: boolean
   /** A label for the user; `system:node:*` counts as `system:node`. Default false. */
   readonly byUser?: boolean
+  /** Who leads, where this replica does. */
+  readonly identity: string
   /** Monotonic milliseconds. */
   monotonic(): number
+}
+
+/** What waits to be worked on, as it is now. */
+export interface WorkQueued {
+  /** PodProtectors that have something to be written. */
+  readonly writing: number
+  /** Workloads that the generator is to look at. */
+  readonly generator: number
+  /** PodProtectors that are to be counted, by cell. */
+  readonly cells: ReadonlyMap<string, number>
 }
 
 export interface WebhookAnswered {
@@ -41,6 +54,7 @@ export interface ProtectionMetrics {
   /** A request to the webhook has its answer. What the ledger judged is told by `events` alone. */
   webhookAnswered(outcome: WebhookAnswered): void
   leader(elector: string, leads: boolean): void
+  queued(work: WorkQueued): void
   /** Gauges of all protectors together, by what follows `generator_monitor_workloads_`. */
   monitor(values: ReadonlyMap<string, number>): void
   /** Called before every scrape. */
@@ -49,9 +63,6 @@ export interface ProtectionMetrics {
   text(): Promise<string>
 }
 
-const RETRIES = [1, 2, 4, 8, 16]
-const POOL = 'podprotector-update'
-
 export function createProtectionMetrics(options: ProtectionMetricsOptions): ProtectionMetrics {
   const registry = new Registry()
   const families = new MetricFamilies(registry)
@@ -59,17 +70,34 @@ export function createProtectionMetrics(options: ProtectionMetricsOptions): Prot
   const unique = new UniqueCounts(options.monotonic)
   showUnique(families, unique, updates)
   const { reviewed, webhookAnswered } = reviewEvents(families, options, unique)
+  const reconciles = families.histogram('worker_reconcile', 'Turns of the workers', ['worker', 'cell', 'error'])
+  const worker: WorkerTurn = (name, cell, error, durationMs) => {
+    reconciles.observe({ worker: name, cell, error: error === '' ? 'nil' : error }, durationMs / 1000)
+  }
+  const ledger = ledgerEvents(families)
   return {
-    events: { ...ledgerEvents(families), reviewed },
+    events: { ...ledger.events, reviewed },
     webhookAnswered,
-    aggregator: aggregatorEvents(families, updates, options.monotonic),
-    generator: generatorEvents(families),
-    ...otherEvents(families, updates, options.monotonic),
+    aggregator: aggregatorEvents(families, updates, options.monotonic, worker),
+    generator: generatorEvents(families, worker),
+    queued: queuedGauges(families, ledger.writing),
+    ...otherEvents(families, updates, options),
     beforeScrape: (update) => void updates.push(update),
     text: () => {
       for (const update of updates) update()
       return registry.metrics()
     },
+  }
+}
+
+function queuedGauges(families: MetricFamilies, writing: (keys: number) => void): ProtectionMetrics['queued'] {
+  const lengths = families.gauge('worker_queue_length', 'What waits for a turn of a worker', ['worker', 'cell'])
+  return (work) => {
+    writing(work.writing)
+    // Those of cells that are no more go.
+    lengths.reset()
+    lengths.set({ worker: 'generator', cell: '' }, work.generator)
+    for (const [cell, length] of work.cells) lengths.set({ worker: 'aggregator', cell }, length)
   }
 }
 
@@ -136,62 +164,29 @@ function showUnique(families: MetricFamilies, unique: UniqueCounts, updates: (()
   }
 }
 
-function ledgerEvents(families: MetricFamilies): Omit<ProtectionEvents, 'reviewed'> {
-  const submit = families.histogram('retrybatch_submit', 'How long an operation waited for its answer', [
-    'pool',
-    'error',
-  ])
-  const retries = families.histogram(
-    'retrybatch_submit_retry_count',
-    'Conflicts before an operation had its answer',
-    ['pool'],
-    RETRIES,
-  )
-  const execute = families.histogram('retrybatch_execute', 'Attempts to write a batch', ['pool', 'result'])
-  const size = families.histogram('retrybatch_execute_batch_size', 'Operations in a batch', ['pool'], SIZES)
-  const released = families.counter('protection_released', 'Reservations that were given back', [])
-  const malformed = families.gauge(
-    'ppr_index_error',
-    'PodProtectors whose selector cannot be read: they protect nothing',
-    [],
-  )
-  const current = families.gauge('ppr_following', '1 when what is known of the PodProtectors is current', [])
-  return {
-    batch(_key, operations, result, durationMs) {
-      execute.observe({ pool: POOL, result }, durationMs / 1000)
-      size.observe({ pool: POOL }, operations)
-    },
-    submitted(error, durationMs, conflicts) {
-      submit.observe({ pool: POOL, error: error === '' ? 'nil' : error }, durationMs / 1000)
-      retries.observe({ pool: POOL }, conflicts)
-    },
-    released: (count) => released.inc(count),
-    malformed: (count) => malformed.set(count),
-    following: (isCurrent) => current.set(isCurrent ? 1 : 0),
-  }
-}
-
 function otherEvents(
   families: MetricFamilies,
   updates: (() => void)[],
-  monotonic: () => number,
+  { monotonic, identity }: ProtectionMetricsOptions,
 ): Pick<ProtectionMetrics, 'leader' | 'monitor'> {
-  const leads = families.gauge('leader', '1 when this replica leads', ['elector_name'])
-  const held = families.gauge('leader_heartbeat', 'Seconds since this replica began to lead; 0 when it does not', [
-    'elector_name',
-  ])
+  const on = ['cluster_class', 'elector_name', 'identity']
+  const leads = families.gauge('leader', '1 when this replica leads', on)
+  const held = families.gauge('leader_heartbeat', 'Seconds since this replica began to lead, where it does', on)
   const since = new Map<string, number>()
+  // All Leases are where the PodProtectors are.
+  const labelsOf = (name: string): Labels => ({ cluster_class: 'core', elector_name: name, identity })
   updates.push(() => {
-    for (const [name, sinceMs] of since) held.set({ elector_name: name }, (monotonic() - sinceMs) / 1000)
+    for (const [name, sinceMs] of since) held.set(labelsOf(name), (monotonic() - sinceMs) / 1000)
   })
-  const changes = families.counter('leader_event', 'Leadership that was acquired or lost', ['elector_name', 'event'])
+  const changes = families.counter('leader_event', 'Leadership that was acquired or lost', [...on, 'event'])
   const monitors = new Map<string, Gauge>()
   return {
     leader(elector, leading) {
-      leads.set({ elector_name: elector }, leading ? 1 : 0)
-      changes.inc({ elector_name: elector, event: leading ? 'acquired' : 'lost' })
+      const labels = labelsOf(elector)
+      leads.set(labels, leading ? 1 : 0)
+      changes.inc({ ...labels, event: leading ? 'acquired' : 'lost' })
       if (leading) since.set(elector, monotonic())
-      else if (since.delete(elector)) held.set({ elector_name: elector }, 0)
+      else if (since.delete(elector)) held.remove(labels)
     },
     monitor(values) {
       for (const [name, value] of values) {

@@ -23,20 +23,15 @@ export interface UpstreamEndpointView {
   readonly enabled: boolean
 }
 
-export interface UpstreamKubeClientParts extends Pick<KubeClientOptions, 'timing' | 'timeoutMs'> {
+export interface UpstreamKubeClientParts extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
   /** The cluster as it is now; undefined = there is none. */
   cluster(): UpstreamView | undefined
   readonly log: Logger
 }
 
 /** Its calls reject with a plain Error as long as the cluster has no endpoint that may take requests. */
-export function createUpstreamKubeClient(parts: UpstreamKubeClientParts): KubeClient {
-  const { cluster, log, timing, timeoutMs } = parts
-  return clientOf(new UpstreamAccess(cluster), {
-    log,
-    ...(timing !== undefined && { timing }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-  })
+export function createUpstreamKubeClient({ cluster, ...options }: UpstreamKubeClientParts): KubeClient {
+  return clientOf(new UpstreamAccess(cluster), options)
 }
 
 class UpstreamAccess implements KubeAccessSource {

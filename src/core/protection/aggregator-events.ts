@@ -8,6 +8,8 @@ export interface AggregatorEvents {
   reconciled(namespace: string, error: string, durationMs: number): void
   /** A protector is to be counted anew, after the aggregation rate; not told when it already was. */
   enqueued(namespace: string, kind: EnqueueKind): void
+  /** It is known which protectors an event concerns. @param namespace '' = all of them */
+  handled(namespace: string, kind: HandledKind, durationMs: number): void
   /** Protectors that wait for the stream to go on, and for how long the one that came first has waited. */
   pool(size: number, oldestMs: number): void
   /** The stream went on. @param latenciesMs of each protector that waited @param periodMs since the last time */
@@ -27,10 +29,14 @@ export type EnqueueKind =
   /** A pod has been ready for minReadySeconds. */
   | 'MinReady'
 
+/** Of what comes from outside; a pod that has been ready for long enough does not. */
+export type HandledKind = Exclude<EnqueueKind, 'MinReady'>
+
 /** Tells nobody. */
 export const NO_AGGREGATOR_EVENTS: AggregatorEvents = {
   reconciled: () => undefined,
   enqueued: () => undefined,
+  handled: () => undefined,
   pool: () => undefined,
   drained: () => undefined,
   trigger: () => undefined,

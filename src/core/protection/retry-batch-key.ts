@@ -38,6 +38,8 @@ export class BatchKey<Operation, Result> {
   #readyMs: number
   #idleSinceMs: number
   #failures = 0
+  /** Since when it is tried to write, and how often in vain; undefined = nothing that was begun is left. */
+  #batch: { readonly sinceMs: number; retries: number } | undefined
   /** Of what waits, the earliest. */
   #soonestDueMs = NEVER
   #soonestDeadlineMs = NEVER
@@ -128,19 +130,33 @@ export class BatchKey<Operation, Result> {
     const flight = this.#flight
     if (flight !== undefined) {
       for (const item of flight.items) expireAt(item, nowMs)
-      if (flight.giveUpMs <= nowMs) this.#giveUp(flight)
+      if (flight.giveUpMs <= nowMs) this.#giveUp(flight, nowMs)
     }
     if (this.#soonestDeadlineMs > nowMs) return
     const waiting = this.#waiting
     this.#clearWaiting()
     this.#enqueue(waiting.filter((item) => !expireAt(item, nowMs)))
     this.#idleSinceMs = nowMs
+    if (this.#isIdle()) this.#endBatch(nowMs)
   }
 
   /** Who still has time tries again; the write may succeed all the same, and is then late for everybody. */
-  #giveUp({ items }: Flight<Operation, Result>): void {
+  #giveUp({ items }: Flight<Operation, Result>, nowMs: number): void {
     this.#flight = undefined
     this.#again(items)
+    this.#attemptEnded(items, nowMs)
+  }
+
+  #attemptEnded(items: readonly Waiting<Operation, Result>[], nowMs: number): void {
+    if (items.every((item) => item.answer === undefined)) this.#endBatch(nowMs)
+    else if (this.#batch !== undefined) this.#batch.retries++
+  }
+
+  #endBatch(nowMs: number): void {
+    if (this.#batch === undefined) return
+    const { sinceMs, retries } = this.#batch
+    this.#batch = undefined
+    this.#parts.onBatch(this.#key, nowMs - sinceMs, retries)
   }
 
   #again(items: readonly Waiting<Operation, Result>[]): void {
@@ -156,6 +172,7 @@ export class BatchKey<Operation, Result> {
     const items = this.#waiting
     const { pace } = this.#parts
     this.#clearWaiting()
+    this.#batch ??= { sinceMs: nowMs, retries: 0 }
     this.#readyMs = nowMs + pace.batchIntervalMs
     let longestMs = 0
     for (const { persistent, deadlineMs } of items) if (!persistent) longestMs = Math.max(longestMs, deadlineMs)
@@ -176,6 +193,7 @@ export class BatchKey<Operation, Result> {
     if (outcome.type === 'done') this.#failures = 0
     else if (outcome.type === 'conflict') this.#onConflict(flight, nowMs)
     else this.#onFailure(flight, outcome.error, nowMs)
+    this.#attemptEnded(flight.items, nowMs)
     this.#turn()
   }
 

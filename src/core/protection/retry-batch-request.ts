@@ -54,4 +54,6 @@ export interface RetryBatchParts<Operation, Result> {
   execute(key: string, operations: readonly Operation[]): Promise<BatchOutcome<Result>>
   /** A write did what its request no longer waits for: it was answered, or is tried once more. */
   onLate(key: string, operation: Operation, result: Result): void
+  /** What was begun with a write is done or given up, after so many writes that were in vain. */
+  onBatch(key: string, durationMs: number, retries: number): void
 }

@@ -70,6 +70,8 @@ class Bench {
   readonly time = new VirtualTime()
   readonly executions: Execution[] = []
   readonly late: number[] = []
+  /** `DURATION RETRIES` of each batch that has ended. */
+  readonly batches: string[] = []
   readonly answers = new Map<number, BatchAnswer<string> & { readonly atMs: number }>()
   readonly batch: RetryBatch<number, string>
   random = 0.5
@@ -86,6 +88,7 @@ class Bench {
       schedule: (delayMs, run) => this.time.schedule(delayMs, run),
       execute: (key, operations) => this.#execute(key, operations),
       onLate: (_key, operation) => void this.late.push(operation),
+      onBatch: (_key, durationMs, retries) => void this.batches.push(`${durationMs} ${retries}`),
     })
   }
 
@@ -325,6 +328,25 @@ test('shutdown answers everybody and leaves nothing behind', async () => {
   assert.equal(bench.batch.size, 0)
   await bench.time.advance(100)
   assert.deepEqual([bench.late, bench.time.timers], [[1], 0])
+})
+
+test('a batch lasts from its first write until nobody of it waits any more, whatever came of it', async () => {
+  const conflict = { latencyMs: 5, outcome: 'conflict' } as const
+  const bench = new Bench({ retryJitterMs: 0 }, [conflict, conflict])
+  bench.submit('a', 1)
+  await bench.time.advance(500)
+  assert.deepEqual(bench.batches, ['215 2'])
+  const failing = new Bench({}, [{ latencyMs: 7, outcome: 'failed' }, conflict, { latencyMs: 0, outcome: 'hangs' }])
+  failing.submit('a', 1)
+  await failing.time.advance(200)
+  assert.deepEqual(failing.batches, ['7 0'])
+  // Gone before its second write, and after that.
+  failing.submit('a', 2, { deadlineMs: failing.time.nowMs + 50 })
+  await failing.time.advance(100)
+  assert.deepEqual(failing.batches, ['7 0', '50 1'])
+  failing.submit('a', 3, { deadlineMs: failing.time.nowMs + 400 })
+  await failing.time.advance(1_000)
+  assert.equal(failing.batches.length, 3)
 })
 
 test('settled resolves when all is written', async () => {
