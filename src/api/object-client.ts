@@ -25,6 +25,11 @@ export interface PatchOptions {
 
 /** What a follower hears; never two calls at once. */
 export interface FollowEvents {
+  /**
+   * A page of a list that is being read, for whoever prepares in pieces for very many objects. `onReplace` with all of them
+   * follows; or, when the list fails, another list whose first page says so. Not every client tells.
+   */
+  onPage?(objects: readonly JsonObject[], first: boolean): void
   /** The whole truth: at the beginning, and whenever the history had a gap. */
   onReplace(objects: readonly JsonObject[]): void
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void

@@ -116,6 +116,10 @@ export class AggregatorTerm implements FollowEvents {
 
   // === what the cell says ===
 
+  onPage(pods: readonly JsonObject[], first: boolean): void {
+    if (!this.#stopped) this.#pods.prepare(pods, first)
+  }
+
   onReplace(pods: readonly JsonObject[]): void {
     if (this.#stopped) return
     this.#pods.replace(pods)

@@ -57,3 +57,19 @@ test('a list takes the place of everything; until the first one nothing is compl
   assert.deepEqual([before?.name, after, snapshot.size], ['c', undefined, 0])
   assert.deepEqual(snapshot.change('DELETED', pod('c', {})), { before: undefined, after: undefined })
 })
+
+test('a list in pages: nothing of it counts before all of it is there, nor anything of one that failed', () => {
+  const snapshot = new PodSnapshot()
+  const pods = ['a', 'b', 'c'].map((name) => pod(name, { app: 'web' }))
+  const names = (): string[] => ['a', 'b', 'c', 'lost'].filter((name) => snapshot.get(`uid-${name}`) !== undefined)
+  snapshot.prepare([pod('lost', { app: 'web' })], true)
+  snapshot.prepare(pods.slice(0, 2), true)
+  snapshot.prepare(pods.slice(2), false)
+  assert.deepEqual([names(), snapshot.complete], [[], false])
+  snapshot.replace(pods)
+  assert.deepEqual([names(), snapshot.complete], [['a', 'b', 'c'], true])
+  // Of one who does not tell of pages, after a list that failed.
+  snapshot.prepare([pod('lost', { app: 'web' })], true)
+  snapshot.replace(pods.slice(1))
+  assert.deepEqual(names(), ['b', 'c'])
+})

@@ -17,6 +17,8 @@ export interface PodChange {
 
 export class PodSnapshot {
   #index = new PodIndex<PodFacts>()
+  /** What `replace` will put in force, and how many pods were read for it. */
+  #next = { index: new PodIndex<PodFacts>(), pods: 0 }
   #version = ''
   #complete = false
   readonly #labels = new SharedLabels()
@@ -44,14 +46,22 @@ export class PodSnapshot {
     return this.#index.select(namespace, selector)
   }
 
-  /** All pods as of one moment. What was known before is in force until all of them are here. */
-  replace(pods: readonly JsonObject[]): void {
-    const index = new PodIndex<PodFacts>()
+  /** Some of the pods that `replace` will be called with: of 100,000 at once everybody else would wait for a second. */
+  prepare(pods: readonly JsonObject[], first: boolean): void {
+    if (first) this.#next = { index: new PodIndex(), pods: 0 }
+    const next = this.#next
     for (const pod of pods) {
       const facts = this.#factsOf(pod)
-      if (facts !== undefined) index.put(facts.uid, facts.namespace, facts.labels, facts)
+      if (facts !== undefined) next.index.put(facts.uid, facts.namespace, facts.labels, facts)
     }
-    this.#index = index
+    next.pods += pods.length
+  }
+
+  /** All pods as of one moment. What was known before is in force until all of them are here. */
+  replace(pods: readonly JsonObject[]): void {
+    if (this.#next.pods !== pods.length) this.prepare(pods, true)
+    this.#index = this.#next.index
+    this.#next = { index: new PodIndex(), pods: 0 }
     this.#version = ''
     this.#complete = true
   }
@@ -75,7 +85,7 @@ export class PodSnapshot {
   #factsOf(pod: JsonObject): PodFacts | undefined {
     const facts = podFacts(pod)
     if (facts === undefined) return undefined
-    return { ...facts, labels: this.#labels.shared(facts.labels, this.#index.size) }
+    return { ...facts, labels: this.#labels.shared(facts.labels, this.#index.size + this.#next.index.size) }
   }
 }
 

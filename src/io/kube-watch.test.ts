@@ -147,7 +147,8 @@ test('a listener that throws does not end the following', async (t) => {
 
 test('pages: an old continue token leads to one list of everything', async () => {
   const queries: Readonly<Record<string, string>>[] = []
-  const { items, resourceVersion } = await listAll({
+  const told: string[] = []
+  const pages: ResourcePages = {
     page: async (query) => {
       queries.push(query)
       if (query['continue'] !== undefined) throw statusError('Expired', 'the continue token is too old')
@@ -156,9 +157,37 @@ test('pages: an old continue token leads to one list of everything', async () =>
       return { ...head, items: [{}], metadata: { resourceVersion: '5', continue: 'next' } }
     },
     watch: () => assert.fail('no watch'),
-  })
+  }
+  const onPage = (objects: readonly JsonObject[], first: boolean): void => void told.push(`${objects.length} ${first}`)
+  const { items, resourceVersion } = await listAll(pages, { onPage })
   assert.deepEqual([items, resourceVersion], [Array(2).fill({ apiVersion: 'v1', kind: 'Secret' }), '7'])
   assert.deepEqual(queries, [{ limit: '500' }, { limit: '500', continue: 'next' }, { limit: '0' }])
+  assert.deepEqual(told, ['1 true', '2 true'])
+})
+
+test('pages are told one by one, as they were transformed', async (t) => {
+  const told: string[] = []
+  const nameOf = (one: JsonObject): string => String(one['name'])
+  const pages: ResourcePages = {
+    page: async (query) => {
+      const last = query['continue'] === 'more'
+      const items = [last ? { name: 'c' } : { name: 'a' }, last ? { name: 'd' } : { name: 'b' }]
+      return { items, metadata: last ? { resourceVersion: '10' } : { continue: 'more' } }
+    },
+    watch: (_query, _silenceMs, signal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted')))),
+  }
+  const events: FollowEvents = {
+    onPage: (objects, first) => told.push(`page ${objects.map(nameOf)} ${first}`),
+    onReplace: (objects) => told.push(`all ${objects.map(nameOf)}`),
+    onChange: () => undefined,
+    onState: () => undefined,
+  }
+  const transform = (one: JsonObject): JsonObject => ({ name: nameOf(one).toUpperCase() })
+  const following = followResource(pages, events, { log, resource: 'things', transform })
+  t.after(() => following.stop())
+  await waitFor('the list', () => told.length === 3)
+  assert.deepEqual(told, ['page A,B true', 'page C,D false', 'all A,B,C,D'])
 })
 
 test('lines: however they are cut', () => {

@@ -44,25 +44,27 @@ const PAGE_SIZE = '500'
 /** A watch that ends sooner, and without an event, is a failure: the server must not be asked in a tight loop. */
 const SHORT_WATCH_MS = 1_000
 
+export interface ListOptions {
+  readonly signal?: AbortSignal
+  readonly transform?: (object: JsonObject) => JsonObject
+  /** As FollowEvents. */
+  readonly onPage?: (objects: readonly JsonObject[], first: boolean) => void
+}
+
 /** Everything in the collection, in pages; a list that grows too old between two pages is asked for in one. */
-export async function listAll(
-  pages: ResourcePages,
-  signal?: AbortSignal,
-  transform: (object: JsonObject) => JsonObject = asItIs,
-): Promise<ObjectList> {
+export async function listAll(pages: ResourcePages, options: ListOptions = {}): Promise<ObjectList> {
   try {
-    return await listPaged(pages, PAGE_SIZE, signal, transform)
+    return await listPaged(pages, PAGE_SIZE, options)
   } catch (error) {
     if (!(error instanceof StatusError) || error.code !== 410) throw error
-    return await listPaged(pages, '0', signal, transform)
+    return await listPaged(pages, '0', options)
   }
 }
 
 async function listPaged(
   pages: ResourcePages,
   limit: string,
-  signal: AbortSignal | undefined,
-  transform: (object: JsonObject) => JsonObject,
+  { signal, transform = asItIs, onPage }: ListOptions,
 ): Promise<ObjectList> {
   const items: JsonObject[] = []
   let query: Record<string, string> = { limit }
@@ -72,7 +74,9 @@ async function listPaged(
     const { resourceVersion, continue: next } = metadata
     const list: readonly unknown[] = Array.isArray(page['items']) ? page['items'] : []
     const common = itemHead(page)
-    for (const item of list) if (isRecord(item)) items.push(transform({ ...common, ...item }))
+    const read = list.filter(isRecord).map((item) => transform({ ...common, ...item }))
+    onPage?.(read, items.length === 0)
+    for (const item of read) items.push(item)
     if (typeof next !== 'string' || next === '') {
       return { items, resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '' }
     }
@@ -173,7 +177,11 @@ class Follower {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { items, resourceVersion } = await listAll(this.#pages, signal, this.#transform)
+    const { items, resourceVersion } = await listAll(this.#pages, {
+      signal,
+      transform: this.#transform,
+      onPage: (objects, first) => this.#tell(() => this.#events.onPage?.(objects, first)),
+    })
     if (this.#stopping.signal.aborted) return
     this.#tell(() => {
       this.#events.onReplace(items)

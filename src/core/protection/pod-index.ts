@@ -61,11 +61,6 @@ export class PodIndex<T> {
     for (const label in entry.labels) unfile(entries, label, entry.labels[label] ?? '', entry)
   }
 
-  clear(): void {
-    this.#entries.clear()
-    this.#namespaces.clear()
-  }
-
   /**
    * The values of all pods of the namespace that match, as of now, in no order.
    * @throws {SyntaxError} as compileSelector
