@@ -1,7 +1,6 @@
 // The life of the process: start, ready, drain, stop. `starting` until configuration and first health checks are in, `ready`,
 // `draining` from SIGTERM, `stopped`.
 
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Check } from '../admin/routes.ts'
 import { startAdminServer } from '../admin/server.ts'
@@ -14,14 +13,12 @@ import { requireFreePort } from '../io/free-port.ts'
 import type { PlainServer } from '../io/http-plain.ts'
 import { type LineWriter, openLineWriter } from '../io/line-writer.ts'
 import { createLogger } from '../io/log.ts'
-import { nodePemChecks } from '../io/pem-checks.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/process-metrics.ts'
-import { ensureServingCertificate } from '../io/serving-certificate.ts'
-import type { ServingPair } from '../io/tls-contexts.ts'
 import type { Config } from './config.ts'
 import { describeState } from './describe.ts'
 import { createObjectPlane, type ObjectPlane } from './object-plane.ts'
 import { Protection, type ProtectionParts } from './protection.ts'
+import { loadServingPair } from './serving-pair.ts'
 import { type Statuses, startStatuses } from './statuses.ts'
 import { type Parts, wire } from './wire.ts'
 
@@ -276,38 +273,6 @@ class Lifecycle implements RunningGateway {
     await pool.end()
     upstreams.destroy()
     await this.#admin?.stop()
-  }
-}
-
-function loadServingPair(config: Config): ServingPair {
-  const { tlsCertFile, tlsPrivateKeyFile, dataDir } = config
-  if (tlsCertFile === '' && tlsPrivateKeyFile === '') {
-    const { certPem, keyPem } = ensureServingCertificate(dataDir)
-    return { cert: certPem, key: keyPem }
-  }
-  const cert = readPem(tlsCertFile, '--tls-cert-file')
-  const key = readPem(tlsPrivateKeyFile, '--tls-private-key-file')
-  // What OpenSSL does not take is found here, and not in the first handshake.
-  checkPem(`--tls-cert-file ${tlsCertFile}`, nodePemChecks.certificatesError(cert))
-  checkPem(`--tls-private-key-file ${tlsPrivateKeyFile}`, nodePemChecks.privateKeyError(key))
-  if (!nodePemChecks.keyMatches(cert, key)) {
-    const fix = 'name the key that the certificate was issued for'
-    throw new UserError(`--tls-private-key-file ${tlsPrivateKeyFile} does not belong to ${tlsCertFile}`, fix)
-  }
-  return { cert, key }
-}
-
-function checkPem(what: string, problem: string): void {
-  if (problem !== '') throw new UserError(`${what}: ${problem}`, 'name a PEM file')
-}
-
-function readPem(file: string, flag: string): string {
-  if (file === '')
-    throw new UserError(`${flag} is missing`, 'give both --tls-cert-file and --tls-private-key-file, or neither')
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new UserError(`cannot read ${flag} ${file}: ${reasonOf(error)}`, 'name a readable PEM file')
   }
 }
 

@@ -157,7 +157,7 @@ export const PROTECTION_TABLE: Readonly<
     '[bool]',
     'false',
     parseSwitch,
-    'whether metrics of judged deletions have a label for the namespace',
+    'whether metrics of pod protection have a label for the namespace',
   ),
   protectionMetricsByUser: setting(
     'protectionMetricsByUser',

@@ -5,12 +5,14 @@ import type { ObjectClient } from '../api/object-client.ts'
 import type { LabelSelector, PodProtector } from '../api/pod-protector.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
+import { isMissing, StatusError } from '../api/status.ts'
 import { type AggregatedCell, aggregateCell } from '../core/protection/aggregate-cell.ts'
 import { aggregatePods, isAvailable } from '../core/protection/aggregate-pods.ts'
 import { compileSelector } from '../core/protection/compile-selector.ts'
 import { limitsOf } from '../core/protection/history-limits.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
 import type { CellSnapshot } from '../core/protection/prune-history.ts'
+import type { CountOutcome } from './pod-aggregator-queue.ts'
 import type { PodSnapshot } from './pod-snapshot.ts'
 
 /** What is counted, all of one moment. */
@@ -83,4 +85,23 @@ export async function writeStatus(
   status: PodProtector['status'],
 ): Promise<JsonObject> {
   return await core.update(POD_PROTECTORS, { ...protector, status }, 'status')
+}
+
+/** What becomes of a count that failed, and the protector as it is now when somebody else has written it. Never rejects. */
+export async function afterError(core: ObjectClient, { metadata }: PodProtector, error: unknown): Promise<AfterError> {
+  // It is counted again when its selector is mended.
+  if (error instanceof SyntaxError) return { outcome: 'done' }
+  const { namespace = '', name } = metadata
+  if (isMissing(error, name)) return { outcome: 'done' }
+  if (!(error instanceof StatusError) || error.reason !== 'Conflict') return { outcome: 'failed' }
+  try {
+    return { outcome: 'conflict', object: await core.get(POD_PROTECTORS, { namespace, name }) }
+  } catch (failed) {
+    return { outcome: isMissing(failed, name) ? 'done' : 'failed' }
+  }
+}
+
+interface AfterError {
+  readonly outcome: CountOutcome
+  readonly object?: JsonObject
 }

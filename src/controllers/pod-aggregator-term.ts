@@ -4,8 +4,6 @@
 import { PODS } from '../api/foreign-kinds.ts'
 import type { FollowEvents, Following } from '../api/object-client.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
-import { POD_PROTECTORS } from '../api/scheme.ts'
-import { isMissing, StatusError } from '../api/status.ts'
 import type { CompiledAggregation } from '../core/compiled-cluster.ts'
 import type { EnqueueKind, HandledKind } from '../core/protection/aggregator-events.ts'
 import { selectorText } from '../core/protection/compile-selector.ts'
@@ -14,7 +12,7 @@ import { agingProtectors } from '../core/protection/stale-cells.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 import { CellStreamTime } from './cell-stream-time.ts'
 import { errorName } from './error-name.ts'
-import { type Counted, countPods, writeStatus } from './pod-aggregator-count.ts'
+import { afterError, type Counted, countPods, writeStatus } from './pod-aggregator-count.ts'
 import type { PodAggregatorDescription, PodAggregatorParts } from './pod-aggregator-parts.ts'
 import { NextEventPool } from './pod-aggregator-pool.ts'
 import { AggregationQueue, type CountOutcome } from './pod-aggregator-queue.ts'
@@ -289,18 +287,9 @@ export class AggregatorTerm implements FollowEvents {
   }
 
   async #outcomeOf(live: LiveProtector, error: unknown): Promise<CountOutcome> {
-    // It is counted again when its selector is mended.
-    if (error instanceof SyntaxError) return 'done'
-    if (!(error instanceof StatusError)) return 'failed'
-    const { namespace = '', name } = live.protector.metadata
-    if (isMissing(error, name)) return 'done'
-    if (error.reason !== 'Conflict') return 'failed'
-    try {
-      this.#learn(await this.#parts.core.get(POD_PROTECTORS, { namespace, name }))
-      return 'conflict'
-    } catch (failed) {
-      return isMissing(failed, name) ? 'done' : 'failed'
-    }
+    const { outcome, object } = await afterError(this.#parts.core, live.protector, error)
+    if (object !== undefined) this.#learn(object)
+    return outcome
   }
 }
 

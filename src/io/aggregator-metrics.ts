@@ -1,7 +1,7 @@
 // Metrics of the aggregators; each cell is a label.
 
 import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
-import { LATENCY_SECONDS, type MetricFamilies, SIZES, type WorkerTurn } from './protection-families.ts'
+import { LATENCY_SECONDS, type Labels, type MetricFamilies, SIZES, type WorkerTurn } from './protection-families.ts'
 
 /** @param updates called before each scrape @param monotonic milliseconds */
 export function aggregatorEvents(
@@ -12,22 +12,22 @@ export function aggregatorEvents(
 ): (cell: string) => AggregatorEvents {
   const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [
     'cell',
-    'namespace',
+    ...families.ofNamespace,
     'error',
   ])
   const enqueue = families.histogram(
     'aggregator_enqueue',
     'Events, until it is known which PodProtectors they concern',
-    ['cell', 'namespace', 'kind'],
+    ['cell', ...families.ofNamespace, 'kind'],
   )
   const due = families.counter('aggregator_due', 'PodProtectors that are to be counted anew', [
     'cell',
-    'namespace',
+    ...families.ofNamespace,
     'kind',
   ])
   const unindexed = families.counter('aggregator_index_error', 'PodProtectors whose pods nobody can tell', [
     'cell',
-    'namespace',
+    ...families.ofNamespace,
     'error',
   ])
   const poolSize = families.gauge(
@@ -68,24 +68,27 @@ export function aggregatorEvents(
   updates.push(() => {
     for (const [cell, sinceMs] of since) poolLatency.set({ cell }, (monotonic() - sinceMs) / 1000)
   })
-  return (cell) => ({
-    reconciled: (namespace, error, durationMs) => {
-      reconcile.observe({ cell, namespace, error: error === '' ? 'nil' : error }, durationMs / 1000)
-      worker('aggregator', cell, error, durationMs)
-      if (error === 'BadSelector') unindexed.inc({ cell, namespace, error })
-    },
-    enqueued: (namespace, kind) => due.inc({ cell, namespace, kind }),
-    handled: (namespace, kind, durationMs) => enqueue.observe({ cell, namespace, kind }, durationMs / 1000),
-    pool: (size, oldestMs) => {
-      poolSize.set({ cell }, size)
-      if (size > 0) since.set(cell, monotonic() - oldestMs)
-      else if (since.delete(cell)) poolLatency.set({ cell }, 0)
-    },
-    drained: (latenciesMs, periodMs) => {
-      drained.observe({ cell }, latenciesMs.length)
-      period.observe({ cell }, periodMs / 1000)
-      for (const latencyMs of latenciesMs) waited.observe({ cell }, latencyMs / 1000)
-    },
-    trigger: (event, error) => trigger.inc({ cell, event, error: error === '' ? 'nil' : error }),
-  })
+  return (cell) => {
+    const on = (namespace: string): Labels => ({ cell, ...families.inNamespace(namespace) })
+    return {
+      reconciled: (namespace, error, durationMs) => {
+        reconcile.observe({ ...on(namespace), error: error === '' ? 'nil' : error }, durationMs / 1000)
+        worker('aggregator', cell, error, durationMs)
+        if (error === 'BadSelector') unindexed.inc({ ...on(namespace), error })
+      },
+      enqueued: (namespace, kind) => due.inc({ ...on(namespace), kind }),
+      handled: (namespace, kind, durationMs) => enqueue.observe({ ...on(namespace), kind }, durationMs / 1000),
+      pool: (size, oldestMs) => {
+        poolSize.set({ cell }, size)
+        if (size > 0) since.set(cell, monotonic() - oldestMs)
+        else if (since.delete(cell)) poolLatency.set({ cell }, 0)
+      },
+      drained: (latenciesMs, periodMs) => {
+        drained.observe({ cell }, latenciesMs.length)
+        period.observe({ cell }, periodMs / 1000)
+        for (const latencyMs of latenciesMs) waited.observe({ cell }, latencyMs / 1000)
+      },
+      trigger: (event, error) => trigger.inc({ cell, event, error: error === '' ? 'nil' : error }),
+    }
+  }
 }

@@ -5,14 +5,14 @@ import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
 import type { Labels, MetricFamilies, WorkerTurn } from './protection-families.ts'
 
 export function generatorEvents(families: MetricFamilies, worker: WorkerTurn): GeneratorEvents {
-  const on = ['group', 'version', 'resource', 'namespace']
+  const on = ['group', 'version', 'resource', ...families.ofNamespace]
   const reconcile = families.histogram('generator_reconcile', 'Workloads that the generator has looked at', [
     ...on,
     'error',
   ])
   const act = families.counter('generator_action', 'What the generator found to do', [...on, 'action'])
   const labelsOf = ({ resource: { group, version, plural } }: GeneratorKind, namespace: string): Labels => {
-    return { group, version, resource: plural, namespace }
+    return { group, version, resource: plural, ...families.inNamespace(namespace) }
   }
   return {
     reconciled: (kind, namespace, error, durationMs) => {

@@ -16,7 +16,8 @@ import { statusError } from '../api/status.ts'
 import type { KubeCallEvents } from './kube-client-events.ts'
 import { type KubeAccessSource, KubeHttp } from './kube-client-http.ts'
 import { KubeCredentials } from './kube-config-access.ts'
-import { type FollowTiming, followResource, listAll, type ResourcePages } from './kube-watch.ts'
+import { listAll, type ResourcePages } from './kube-list.ts'
+import { type FollowTiming, followResource } from './kube-watch.ts'
 
 export interface KubeClientOptions {
   /** '' = as kubectl: $KUBECONFIG, ~/.kube/config, or the service account of the pod. */

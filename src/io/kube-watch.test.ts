@@ -5,7 +5,8 @@ import type { FollowEvents } from '../api/object-client.ts'
 import type { Logger } from '../api/ports.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
-import { type FollowOptions, followResource, listAll, type ResourcePages } from './kube-watch.ts'
+import { listAll, type ResourcePages } from './kube-list.ts'
+import { type FollowOptions, followResource } from './kube-watch.ts'
 import { WatchLines } from './kube-watch-lines.ts'
 
 const quiet = (): void => undefined

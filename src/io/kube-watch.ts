@@ -2,20 +2,14 @@
 // again where it broke; and a new list where the history has a gap (410) or nothing was heard for long.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FollowEvents, Following, ObjectList } from '../api/object-client.ts'
+import type { FollowEvents, Following } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { Logger } from '../api/ports.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 import { statusOf } from './kube-client-errors.ts'
+import { asItIs, listAll, type ResourcePages } from './kube-list.ts'
 import { type WatchEvent, WatchLines } from './kube-watch-lines.ts'
-
-/** One collection of an API server. Both reject with a StatusError, or an Error when no answer came. */
-export interface ResourcePages {
-  page(query: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<JsonObject>
-  /** Resolves with the response's head. The body fails when it is silent for `silenceMs`. */
-  watch(query: Readonly<Record<string, string>>, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>>
-}
 
 export interface FollowTiming {
   /** Wait after the first failure, milliseconds; doubles with each in a row. Default 200. */
@@ -40,58 +34,8 @@ export interface FollowOptions extends Partial<FollowTiming> {
   readonly transform?: (object: JsonObject) => JsonObject
 }
 
-const PAGE_SIZE = '500'
 /** A watch that ends sooner, and without an event, is a failure: the server must not be asked in a tight loop. */
 const SHORT_WATCH_MS = 1_000
-
-export interface ListOptions {
-  readonly signal?: AbortSignal
-  readonly transform?: (object: JsonObject) => JsonObject
-  /** As FollowEvents. */
-  readonly onPage?: (objects: readonly JsonObject[], first: boolean) => void
-}
-
-/** Everything in the collection, in pages; a list that grows too old between two pages is asked for in one. */
-export async function listAll(pages: ResourcePages, options: ListOptions = {}): Promise<ObjectList> {
-  try {
-    return await listPaged(pages, PAGE_SIZE, options)
-  } catch (error) {
-    if (!(error instanceof StatusError) || error.code !== 410) throw error
-    return await listPaged(pages, '0', options)
-  }
-}
-
-async function listPaged(
-  pages: ResourcePages,
-  limit: string,
-  { signal, transform = asItIs, onPage }: ListOptions,
-): Promise<ObjectList> {
-  const items: JsonObject[] = []
-  let query: Record<string, string> = { limit }
-  for (;;) {
-    const page = await pages.page(query, signal)
-    const metadata = isRecord(page['metadata']) ? page['metadata'] : {}
-    const { resourceVersion, continue: next } = metadata
-    const list: readonly unknown[] = Array.isArray(page['items']) ? page['items'] : []
-    const common = itemHead(page)
-    const read = list.filter(isRecord).map((item) => transform({ ...common, ...item }))
-    onPage?.(read, items.length === 0)
-    for (const item of read) items.push(item)
-    if (typeof next !== 'string' || next === '') {
-      return { items, resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '' }
-    }
-    query = { limit, continue: next }
-  }
-}
-
-function asItIs(object: JsonObject): JsonObject {
-  return object
-}
-
-/** The items of a built-in kind's list say neither kind nor apiVersion. */
-function itemHead({ kind, apiVersion }: JsonObject): JsonObject {
-  return typeof kind === 'string' ? { apiVersion, kind: kind.replace(/List$/, '') } : {}
-}
 
 export function followResource(pages: ResourcePages, events: FollowEvents, options: FollowOptions): Following {
   const follower = new Follower(pages, events, options)

@@ -22,9 +22,18 @@ export type WorkerTurn = (worker: string, cell: string, error: string, durationM
 /** Makes metrics of one registry, with the prefix. */
 export class MetricFamilies {
   readonly #registry: Registry
+  /** Names of the label for a namespace: one, or none. */
+  readonly ofNamespace: readonly string[]
 
-  constructor(registry: Registry) {
+  /** @param byNamespace there is a label for the namespace: as many series as there are namespaces */
+  constructor(registry: Registry, byNamespace = false) {
     this.#registry = registry
+    this.ofNamespace = byNamespace ? ['namespace'] : []
+  }
+
+  /** The label that `ofNamespace` names. */
+  inNamespace(namespace: string): Labels {
+    return this.ofNamespace.length > 0 ? { namespace } : {}
   }
 
   histogram(

@@ -65,7 +65,7 @@ export interface ProtectionMetrics {
 
 export function createProtectionMetrics(options: ProtectionMetricsOptions): ProtectionMetrics {
   const registry = new Registry()
-  const families = new MetricFamilies(registry)
+  const families = new MetricFamilies(registry, options.byNamespace)
   const updates: (() => void)[] = []
   const unique = new UniqueCounts(options.monotonic)
   showUnique(families, unique, updates)
@@ -108,7 +108,7 @@ function shownUser(user: string): string {
 
 function reviewEvents(
   families: MetricFamilies,
-  { byNamespace = false, byUser = false }: ProtectionMetricsOptions,
+  { byUser = false }: ProtectionMetricsOptions,
   unique: UniqueCounts,
 ): Pick<ProtectionEvents, 'reviewed'> & Pick<ProtectionMetrics, 'webhookAnswered'> {
   const requests = families.histogram('webhook_request', 'Pod deletions that were judged, and how long it took', [
@@ -116,7 +116,7 @@ function reviewEvents(
     'status',
     'cause',
   ])
-  const extra = [...(byNamespace ? ['namespace'] : []), ...(byUser ? ['user'] : [])]
+  const extra = [...families.ofNamespace, ...(byUser ? ['user'] : [])]
   const handled = families.histogram(
     'webhook_handle_pod_in_ppr',
     'Pod deletions that were judged, once for each PodProtector of the pod',
@@ -139,7 +139,7 @@ function reviewEvents(
         pod_cell: cell,
         request_type: cause,
         rejected,
-        ...(byNamespace && { namespace: pod.namespace }),
+        ...families.inNamespace(pod.namespace),
         ...(byUser && { user: shownUser(user) }),
       }
       for (const protector of protectors) {

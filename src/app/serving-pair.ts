@@ -1,0 +1,42 @@
+// The gateway's own certificate: from the files that are named, or one that it makes itself.
+
+import { readFileSync } from 'node:fs'
+import { UserError } from '../api/field-errors.ts'
+import { nodePemChecks } from '../io/pem-checks.ts'
+import { ensureServingCertificate } from '../io/serving-certificate.ts'
+import type { ServingPair } from '../io/tls-contexts.ts'
+import type { Config } from './config.ts'
+
+/** @throws {UserError} for what the operator can mend */
+export function loadServingPair(config: Config): ServingPair {
+  const { tlsCertFile, tlsPrivateKeyFile, dataDir } = config
+  if (tlsCertFile === '' && tlsPrivateKeyFile === '') {
+    const { certPem, keyPem } = ensureServingCertificate(dataDir)
+    return { cert: certPem, key: keyPem }
+  }
+  const cert = readPem(tlsCertFile, '--tls-cert-file')
+  const key = readPem(tlsPrivateKeyFile, '--tls-private-key-file')
+  // What OpenSSL does not take is found here, and not in the first handshake.
+  checkPem(`--tls-cert-file ${tlsCertFile}`, nodePemChecks.certificatesError(cert))
+  checkPem(`--tls-private-key-file ${tlsPrivateKeyFile}`, nodePemChecks.privateKeyError(key))
+  if (!nodePemChecks.keyMatches(cert, key)) {
+    const fix = 'name the key that the certificate was issued for'
+    throw new UserError(`--tls-private-key-file ${tlsPrivateKeyFile} does not belong to ${tlsCertFile}`, fix)
+  }
+  return { cert, key }
+}
+
+function checkPem(what: string, problem: string): void {
+  if (problem !== '') throw new UserError(`${what}: ${problem}`, 'name a PEM file')
+}
+
+function readPem(file: string, flag: string): string {
+  if (file === '')
+    throw new UserError(`${flag} is missing`, 'give both --tls-cert-file and --tls-private-key-file, or neither')
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new UserError(`cannot read ${flag} ${file}: ${why}`, 'name a readable PEM file')
+  }
+}
