@@ -45,6 +45,7 @@ function row(algorithm: Algorithm, sums: Sums): string {
     sums.badRuns,
     sums.falseRefusals,
     `${percent.toFixed(2)}%`,
+    (sums.falseRefusals / Math.max(1, sums.admitted)).toFixed(2),
     sums.ledgerWrites,
     sums.aggregatorWrites,
   ]
@@ -109,6 +110,7 @@ function main(): number {
     'runs with one',
     'false refusals',
     'of asked',
+    'a let through',
     'ledger writes',
     'aggr. writes',
   ]

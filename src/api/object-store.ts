@@ -69,6 +69,9 @@ export interface ListRange {
   readonly revision?: number
 }
 
+/** What became of a task of `together`. */
+export type TaskResult<T> = { readonly value: T } | { readonly error: unknown }
+
 export interface ObjectStore {
   /** Of the newest write; grows by one with every write, over all kinds, and never goes back. A new store is at 1. */
   readonly revision: number
@@ -81,6 +84,13 @@ export interface ObjectStore {
    * @throws {StoreConflict}
    */
   write(writes: readonly StoreWrite[]): readonly StoredObject[]
+  /**
+   * Runs the tasks one after the other; each reads what those before it have written. All that they write goes to disk at once,
+   * which takes as long as for one write alone, and is durable when this returns; watchers hear of it only then. Each write
+   * of a task stands for itself, as ever: one that fails does not undo another. When the disk refuses, nothing of all was written,
+   * and each task is run again, alone. Within a task nobody can begin to watch.
+   */
+  together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[]
   /**
    * Calls `onEvent` for everything after revision `after`, what has happened already first, in order, without a gap.
    * @param namespace '' = all

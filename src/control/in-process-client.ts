@@ -15,6 +15,7 @@ import type { StoreEvent } from '../api/object-store.ts'
 import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
 import { DELETE_NOW } from './deletion-options.ts'
+import { GroupedWrites } from './grouped-writes.ts'
 import { type LabelSelector, labelsMatch, parseLabelSelector } from './list-label-selector.ts'
 import { EVERYTHING } from './list-options.ts'
 import { metaText } from './object-metadata.ts'
@@ -34,9 +35,11 @@ export function createInProcessClient(registry: Registry): ObjectClient {
 
 class InProcessClient implements ObjectClient {
   readonly #registry: Registry
+  readonly #statuses: GroupedWrites
 
   constructor(registry: Registry) {
     this.#registry = registry
+    this.#statuses = new GroupedWrites(registry.store)
   }
 
   async get(kind: ResourceKind, at: ObjectName): Promise<JsonObject> {
@@ -56,7 +59,11 @@ class InProcessClient implements ObjectClient {
 
   async update(kind: ResourceKind, object: JsonObject, subresource?: 'status'): Promise<JsonObject> {
     const at = { namespace: metaText(object, 'namespace'), name: metaText(object, 'name') }
-    return this.#registry.update(kind, at, subresource ?? '', incoming(object), callOf(MANAGER, false)).object
+    const body = incoming(object)
+    const write = (): JsonObject =>
+      this.#registry.update(kind, at, subresource ?? '', body, callOf(MANAGER, false)).object
+    // Who claims what is known by events, and of a group nobody hears before its end.
+    return subresource === 'status' && kind.claims === undefined ? this.#statuses.add(write) : write()
   }
 
   async patch(

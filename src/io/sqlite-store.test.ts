@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { StoreCompacted, StoreConflict, type StoreEvent, type StoreWrite } from '../api/object-store.ts'
 import { StatusError } from '../api/status.ts'
@@ -187,6 +190,80 @@ test('a full store refuses a write as a whole, says why, and takes smaller ones'
   assert.deepEqual(names(store), ['/a'])
   store.write([put('b', 0, 'b'), remove('a', 2)])
   assert.deepEqual(names(store), ['/b'])
+})
+
+test('together: each write stands for itself, all is heard of at the end, and nobody begins to watch within', () => {
+  using store = closing(memoryStore())
+  const heard: string[] = []
+  store.watch(RESOURCE, '', 1, ({ type, name, revision }) => heard.push(`${type} ${name} ${revision}`))
+  const results = store.together<unknown>([
+    () => store.write([put('a', 0)])[0]?.revision,
+    () => store.write([put('b', 0), put('a', 9)]),
+    () => store.write([put('a', 2, 'second')])[0]?.revision,
+    () => store.watch(RESOURCE, '', 1, () => undefined),
+    () => heard.length,
+  ])
+  assert.deepEqual(
+    results.map((result) => ('value' in result ? result.value : result.error instanceof Error && result.error.name)),
+    [2, 'StoreConflict', 3, 'TypeError', 0],
+  )
+  assert.deepEqual(heard, ['ADDED a 2', 'MODIFIED a 3'])
+  assert.equal(store.revision, 3)
+  assert.deepEqual(heardAfter(store, 1), ['ADDED 2', 'MODIFIED 3'])
+  assert.deepEqual(store.together([]), [])
+  // What was undone had a revision that another write gets now.
+  store.write([put('c', 0, 'c')])
+  assert.deepEqual(store.get({ resource: RESOURCE, namespace: '', name: 'c' })?.object['spec'], 'c')
+})
+
+test('together: one for which there is no room does not take the others with it', () => {
+  using store = closing(memoryStore({ maxBytes: 1_000_000 }))
+  const heard: string[] = []
+  store.watch(RESOURCE, '', 1, ({ type, name, revision }) => heard.push(`${type} ${name} ${revision}`))
+  const results = store.together<unknown>([
+    () => store.write([put('a', 0)])[0]?.revision,
+    () => store.write([put('big', 0, 'x'.repeat(2_000_000))]),
+    () => store.write([put('b', 0)])[0]?.revision,
+  ])
+  assert.deepEqual(
+    results.map((result) => ('value' in result ? result.value : result.error instanceof StatusError && 'full')),
+    [2, 'full', 3],
+  )
+  assert.deepEqual(heard, ['ADDED a 2', 'ADDED b 3'])
+  assert.deepEqual([store.revision, names(store)], [3, ['/a', '/b']])
+})
+
+test('together: when the disk fails all have failed, nothing was written, and nobody hears of it', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-store-'))
+  const file = join(dir, 'store.db')
+  try {
+    const broken = openSqliteStore({ file, key: undefined })
+    broken.write([put('kept', 0)])
+    const heard = new Set<string>()
+    broken.watch(RESOURCE, '', 2, ({ name }) => heard.add(name))
+    const results = broken.together<unknown>([
+      () => broken.write([put('a', 0)]),
+      // Stands for a disk that goes away.
+      () => broken.close(),
+      () => broken.write([put('b', 0)]),
+      () => 'read only',
+    ])
+    assert.deepEqual(
+      results.map((result) => 'error' in result),
+      [true, true, true, true],
+    )
+    assert.equal(broken.revision, 2)
+    assert.deepEqual(
+      broken.together([() => 1]).map((result) => 'error' in result),
+      [true],
+    )
+    assert.equal(heard.size, 0)
+    using store = closing(openSqliteStore({ file, key: undefined }))
+    assert.deepEqual(names(store), ['/kept'])
+    assert.equal(store.revision, 2)
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
 })
 
 function heardAfter(store: SqliteStore, after: number): string[] {

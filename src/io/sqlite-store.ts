@@ -11,6 +11,7 @@ import {
   type StoredObject,
   type StoreEvent,
   type StoreWrite,
+  type TaskResult,
 } from '../api/object-store.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { runningFailure } from './sqlite-errors.ts'
@@ -19,6 +20,7 @@ import { MEMORY, openDatabase } from './sqlite-open.ts'
 import { integerOf, onlyRow } from './sqlite-values.ts'
 import { copyDatabase } from './store-backup.ts'
 import { ObjectBodies } from './store-bodies.ts'
+import { StoreGroup } from './store-group.ts'
 import { StoreHistory, type StorePosition, withRevision } from './store-history.ts'
 import { ObjectTable } from './store-objects.ts'
 import { StoreWatchers } from './store-watchers.ts'
@@ -77,6 +79,7 @@ class OpenStore implements SqliteStore {
   readonly #begin: StatementSync
   readonly #commit: StatementSync
   readonly #move: StatementSync
+  readonly #group: StoreGroup
   #position: StorePosition
 
   constructor(db: DatabaseSync, lock: FileLock | undefined, bodies: ObjectBodies, options: SqliteStoreOptions) {
@@ -94,6 +97,7 @@ class OpenStore implements SqliteStore {
     this.#watchers = new StoreWatchers(this.#history, options.onWatcherError ?? warn)
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
+    this.#group = new StoreGroup(db)
     this.#move = db.prepare('UPDATE store SET revision = ?, oldest = ?')
     const row = onlyRow(db.prepare('SELECT revision, oldest FROM store'))
     const historyBytes = this.#history.bytes()
@@ -124,8 +128,7 @@ class OpenStore implements SqliteStore {
 
   write(writes: readonly StoreWrite[]): readonly StoredObject[] {
     if (writes.length === 0) return []
-    const events = this.#transaction(writes)
-    this.#watchers.announce(events)
+    const events = this.#group.active ? this.#inGroup(writes) : this.#transaction(writes)
     return events.map(({ resource, namespace, name, revision, object }) => ({
       resource,
       namespace,
@@ -135,7 +138,38 @@ class OpenStore implements SqliteStore {
     }))
   }
 
+  together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[] {
+    const start = this.#position
+    const asked: (() => T)[] = []
+    const results: TaskResult<T>[] = []
+    let events: readonly StoreEvent[]
+    try {
+      this.#begin.run()
+      this.#group.begin()
+      for (const task of tasks) {
+        asked.push(task)
+        results.push(resultOf(task))
+      }
+      this.#group.check()
+      this.#commit.run()
+      events = this.#group.end()
+    } catch (error) {
+      this.#group.end()
+      this.#rollBack()
+      this.#objects.forget(start.revision, this.#position.revision)
+      this.#position = start
+      // One that the disk has no room for must not take the others with it.
+      if (asked.length > 1) return asked.flatMap((task) => this.together([task]))
+      const failure = { error: runningFailure(error, this.#file) }
+      // Where nothing could be begun, none has been asked yet.
+      return asked.length === 1 ? [failure] : Array.from(tasks, () => failure)
+    }
+    this.#watchers.announce(events)
+    return results
+  }
+
   watch(resource: string, namespace: string, after: number, onEvent: (event: StoreEvent) => void): () => void {
+    if (this.#group.active) throw new TypeError('what is written together may yet fail: nobody can watch it')
     if (after < this.#position.oldest) throw new StoreCompacted(this.#position.oldest)
     return this.#reading(() => this.#watchers.add(resource, namespace, after, onEvent))
   }
@@ -151,29 +185,40 @@ class OpenStore implements SqliteStore {
     this.#lock?.release()
   }
 
-  #transaction(writes: readonly StoreWrite[]): StoreEvent[] {
+  /** A group of one. */
+  #transaction(writes: readonly StoreWrite[]): readonly StoreEvent[] {
+    const [result] = this.together([() => this.#inGroup(writes)])
+    if (result === undefined) return []
+    if ('error' in result) throw result.error
+    return result.value
+  }
+
+  #inGroup(writes: readonly StoreWrite[]): readonly StoreEvent[] {
+    const start = this.#position
     try {
-      this.#begin.run()
-      const now = this.#now()
-      // First, so that what it frees can be used.
-      const start = this.#watchers.replaying ? this.#position : this.#history.compact(this.#position, now)
-      const events: StoreEvent[] = []
-      let bytes = start.historyBytes
-      for (const [index, write] of writes.entries()) {
-        const applied = this.#apply(write, start.revision + index + 1, now)
-        events.push(applied.event)
-        bytes += applied.bytes
-      }
-      const revision = start.revision + writes.length
-      this.#move.run(revision, start.oldest)
-      this.#commit.run()
-      this.#position = { revision, oldest: start.oldest, historyBytes: bytes }
-      return events
+      return this.#group.write(() => this.#applyAll(writes))
     } catch (error) {
-      this.#rollBack()
-      this.#objects.forget(this.#position.revision, this.#position.revision + writes.length)
+      this.#position = start
+      this.#objects.forget(start.revision, start.revision + writes.length)
       throw runningFailure(error, this.#file)
     }
+  }
+
+  #applyAll(writes: readonly StoreWrite[]): readonly StoreEvent[] {
+    const now = this.#now()
+    // First, so that what it frees can be used.
+    const start = this.#watchers.replaying ? this.#position : this.#history.compact(this.#position, now)
+    const events: StoreEvent[] = []
+    let bytes = start.historyBytes
+    for (const [index, write] of writes.entries()) {
+      const applied = this.#apply(write, start.revision + index + 1, now)
+      events.push(applied.event)
+      bytes += applied.bytes
+    }
+    const revision = start.revision + writes.length
+    this.#move.run(revision, start.oldest)
+    this.#position = { revision, oldest: start.oldest, historyBytes: bytes }
+    return events
   }
 
   /** SQLite has rolled back by itself after some errors of the disk. */
@@ -225,6 +270,14 @@ class OpenStore implements SqliteStore {
     } catch (error) {
       throw runningFailure(error, this.#file)
     }
+  }
+}
+
+function resultOf<T>(task: () => T): TaskResult<T> {
+  try {
+    return { value: task() }
+  } catch (error) {
+    return { error }
   }
 }
 

@@ -127,6 +127,13 @@ const step = fc.oneof(
       changes: fc.array(change, { minLength: 1, maxLength: 4 }),
     }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('together' as const),
+      groups: fc.array(fc.array(change, { minLength: 1, maxLength: 3 }), { maxLength: 4 }),
+    }),
+  },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('list' as const), range }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('watch' as const), range }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('unwatch' as const) }) },
@@ -153,6 +160,9 @@ class Pair {
     switch (next.do) {
       case 'write':
         this.#write(next.changes)
+        break
+      case 'together':
+        this.#together(next.groups)
         break
       case 'list':
         this.#list(next.range)
@@ -186,18 +196,48 @@ class Pair {
   }
 
   #write(changes: readonly Change[]): void {
+    const writes = this.#writesOf(changes)
+    const expected = this.model.write(writes, this.#now)
+    if (expected === undefined) assert.throws(() => this.#store.write(writes), StoreConflict)
+    // As JSON: -0 becomes 0.
+    else assert.equal(JSON.stringify(this.#store.write(writes)), JSON.stringify(expected))
+  }
+
+  /** As one after the other, but nobody hears of any before the end. */
+  #together(groups: readonly (readonly Change[])[]): void {
+    const heardBefore = this.#watches.map(({ heard }) => heard.length)
+    const expected: (readonly StoredObject[] | undefined)[] = []
+    const results = this.#store.together(
+      groups.map((changes) => () => {
+        const writes = this.#writesOf(changes)
+        expected.push(this.model.write(writes, this.#now))
+        const written = this.#store.write(writes)
+        const heard = this.#watches.map(({ heard: events }) => events.length)
+        assert.deepEqual(heard, heardBefore)
+        // What it has written can be read.
+        for (const { resource, namespace, name } of writes) {
+          const known = this.model.now.get(idOf({ resource, namespace, name }))
+          assert.equal(this.#store.get({ resource, namespace, name })?.revision, known?.revision)
+        }
+        return written
+      }),
+    )
+    for (const [index, result] of results.entries()) {
+      if (expected[index] === undefined) assert.ok('error' in result && result.error instanceof StoreConflict)
+      else assert.equal('value' in result && JSON.stringify(result.value), JSON.stringify(expected[index]))
+    }
+    assert.equal(results.length, groups.length)
+  }
+
+  #writesOf(changes: readonly Change[]): readonly StoreWrite[] {
     const seen = new Map<string, number>()
-    const writes = changes.map(({ resource, place: at, value, wrong }, index): StoreWrite => {
+    return changes.map(({ resource, place: at, value, wrong }, index): StoreWrite => {
       const id = idOf({ resource, ...at })
       const now = seen.get(id) ?? this.model.now.get(id)?.revision ?? 0
       const object = value === null && now !== 0 ? undefined : { metadata: { name: at.name }, value }
       seen.set(id, object === undefined ? 0 : this.model.revision + index + 1)
       return { resource, ...at, object, expected: wrong ? now + 1 : now }
     })
-    const expected = this.model.write(writes, this.#now)
-    if (expected === undefined) assert.throws(() => this.#store.write(writes), StoreConflict)
-    // As JSON: -0 becomes 0.
-    else assert.equal(JSON.stringify(this.#store.write(writes)), JSON.stringify(expected))
   }
 
   #list({ resource, namespace, after: start, limit, back }: Extract<Step, { do: 'list' }>['range']): void {

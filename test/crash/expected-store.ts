@@ -108,7 +108,14 @@ export class ExpectedStore {
   }
 
   #conflict(): StoreWrite | undefined {
-    return this.#pending?.find((write) => (this.#objects.get(idOf(write))?.revision ?? 0) !== write.expected)
+    // Of writes that go together, one may build on another.
+    const written = new Map<string, number>()
+    return this.#pending?.find((write, index) => {
+      const id = idOf(write)
+      const actual = written.get(id) ?? this.#objects.get(id)?.revision ?? 0
+      written.set(id, write.object === undefined ? 0 : this.#revision + index + 1)
+      return actual !== write.expected
+    })
   }
 
   #applyPending(): void {

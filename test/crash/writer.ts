@@ -68,12 +68,41 @@ function randomObject(name: string): Record<string, unknown> {
   return { metadata: { name, labels: { n: String(random.below(1_000)) } }, data: { text } }
 }
 
+/** Several writes that go to disk together: the store has all of them afterwards, or none. */
+function writeTogether(store: SqliteStore): void {
+  const tried: StoreWrite[] = []
+  const tasks = Array.from({ length: 2 + random.below(4) }, () => (): readonly number[] => {
+    const writes = randomWrites(store)
+    const written = store.write(writes)
+    tried.push(...writes)
+    return written.map(({ revision }) => revision)
+  })
+  const results = store.together([
+    ...tasks,
+    () => {
+      if (tried.length > 0) say({ kind: 'try', writes: tried })
+      return []
+    },
+  ])
+  if (random.oneIn(4)) spin(random.below(3_000))
+  const revisions = results.flatMap((result) => {
+    if ('value' in result) return result.value
+    if (!(result.error instanceof StoreConflict)) throw result.error
+    return []
+  })
+  if (tried.length > 0) say({ kind: 'done', revisions })
+}
+
 let store = open()
 for (let i = 0; i < (order.writes ?? Number.POSITIVE_INFINITY); i++) {
   // Closing moves the whole log into the database: also a moment to be killed in.
   if (random.oneIn(150)) {
     store.close()
     store = open()
+  }
+  if (random.oneIn(3)) {
+    writeTogether(store)
+    continue
   }
   const writes = randomWrites(store)
   say({ kind: 'try', writes })
