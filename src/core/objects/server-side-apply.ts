@@ -5,6 +5,7 @@
 import { isRecord } from '../../api/object-shape.ts'
 import type { JsonObject } from '../../api/resource-kind.ts'
 import { StatusError, statusError } from '../../api/status.ts'
+import { sameJson } from '../same-json.ts'
 import { type Atom, objectAtom } from './atom.ts'
 import { FieldSet } from './field-set.ts'
 import { appliedByClient, KUBECTL, withLastApplied } from './last-applied.ts'
@@ -28,7 +29,6 @@ import {
   withoutUntracked,
 } from './ownership.ts'
 import { withDefaults } from './structural-schema.ts'
-import { equalValues } from './typed-compare.ts'
 import { fieldsOf, typeMistakes } from './typed-fields.ts'
 import { mergeValues } from './typed-merge.ts'
 import { removeFields, withNamedFields } from './typed-remove.ts'
@@ -125,7 +125,7 @@ function applyOnce(
   const left = withoutUntracked(after.entries, manager)
   const own = left.get(key)
   // Who only shares what is there already has changed nothing, and gets no time.
-  const changed = !equalValues(live, object)
+  const changed = !sameJson(live, object)
   if (changed && own !== undefined) left.set(key, { ...own, time: change.time })
   return { object: changed ? object : live, entries: left }
 }

@@ -1,9 +1,9 @@
 // Which fields two versions of a value differ in (sigs.k8s.io/structured-merge-diff/v6/typed/compare.go).
 
 import { isRecord } from '../../api/object-shape.ts'
+import { sameJson } from '../same-json.ts'
 import { type Atom, deduced, kindOfAtom, type ListAtom, type MapAtom, memberAtom, sameAtom } from './atom.ts'
 import { FieldSet } from './field-set.ts'
-import { sortedJson } from './go-values.ts'
 import { memberElement } from './path-element.ts'
 import { elementOf } from './typed-fields.ts'
 
@@ -17,10 +17,6 @@ export function compareValues(atom: Atom, before: unknown, after: unknown): Comp
   const comparing = new Comparing()
   comparing.compare(atom, before, after, [])
   return comparing
-}
-
-export function equalValues(a: unknown, b: unknown): boolean {
-  return sortedJson(a) === sortedJson(b)
 }
 
 class Comparing implements Comparison {
@@ -69,7 +65,7 @@ class Comparing implements Comparison {
   #leaf(before: unknown, after: unknown, path: readonly string[]): true {
     if (before === undefined) this.added.insert(path)
     else if (after === undefined) this.removed.insert(path)
-    else if (!equalValues(before, after)) this.modified.insert(path)
+    else if (!sameJson(before, after)) this.modified.insert(path)
     return true
   }
 
@@ -96,7 +92,7 @@ class Comparing implements Comparison {
       const now = is.get(element) ?? []
       if (old.length <= 1 && now.length <= 1) this.compare(list.items, old[0], now[0], at)
       else if (old.length >= 2 && now.length >= 2) {
-        if (!equalValues(old, now)) this.modified.insert(at)
+        if (!sameJson(old, now)) this.modified.insert(at)
       } else if (old.length >= 2) {
         // What was there twice was one field; what is there once has fields of its own.
         if (now.length === 1) this.compare(list.items, undefined, now[0], at)
