@@ -48,6 +48,8 @@ export interface ProtectionLedger extends ProtectionGate {
 /** Of one write, whatever its requests would wait. */
 const WRITE_TIMEOUT_MS = 10_000
 const IDLE_MS = 1_000
+/** PodProtectors at a time; as many connections as a client of an API server opens. */
+const WRITES_AT_ONCE = 32
 const STOP_MS = 1_000
 
 export function startProtectionLedger(parts: ProtectionLedgerParts): ProtectionLedger {
@@ -221,7 +223,15 @@ class Ledger implements ProtectionLedger {
 function paceOf(settings: ProtectionSettings): BatchPace {
   const { coldStartDelayMs, batchIntervalMs, retryBackoffMs, retryJitterMs } = settings
   const idleMs = Math.max(IDLE_MS, batchIntervalMs)
-  return { coldStartDelayMs, batchIntervalMs, retryBackoffMs, retryJitterMs, idleMs, writeTimeoutMs: WRITE_TIMEOUT_MS }
+  return {
+    coldStartDelayMs,
+    batchIntervalMs,
+    retryBackoffMs,
+    retryJitterMs,
+    idleMs,
+    writeTimeoutMs: WRITE_TIMEOUT_MS,
+    writesAtOnce: WRITES_AT_ONCE,
+  }
 }
 
 function schedule(delayMs: number, run: () => void): () => void {

@@ -1,8 +1,11 @@
 // One key of a RetryBatch: what waits, the write that runs, and when something has to happen next.
 
 import type { BatchAnswer, BatchOutcome, RetryBatchParts } from './retry-batch-request.ts'
+import type { SlotWaiter, WriteSlots } from './retry-batch-slots.ts'
 
 export interface BatchKeyParts<Operation, Result> extends RetryBatchParts<Operation, Result> {
+  /** Of all keys. */
+  readonly slots: WriteSlots
   /** It had no work for idleMs. */
   onIdle(key: string): void
 }
@@ -29,7 +32,7 @@ const NEVER = Number.POSITIVE_INFINITY
 const MAX_BACKOFF_MS = 5_000
 const MAX_DOUBLINGS = 16
 
-export class BatchKey<Operation, Result> {
+export class BatchKey<Operation, Result> implements SlotWaiter {
   readonly #key: string
   readonly #parts: BatchKeyParts<Operation, Result>
   #waiting: Waiting<Operation, Result>[] = []
@@ -38,6 +41,8 @@ export class BatchKey<Operation, Result> {
   #readyMs: number
   #idleSinceMs: number
   #failures = 0
+  /** It could write, and waits for its turn. */
+  #inLine = false
   /** Since when it is tried to write, and how often in vain; undefined = nothing that was begun is left. */
   #batch: { readonly sinceMs: number; retries: number } | undefined
   /** Of what waits, the earliest. */
@@ -59,6 +64,11 @@ export class BatchKey<Operation, Result> {
     this.#turn()
   }
 
+  slotFree(): void {
+    this.#inLine = false
+    this.#turn()
+  }
+
   settled(): Promise<void> {
     if (this.#waiting.length === 0 && this.#flight === undefined) return Promise.resolve()
     return new Promise((resolve) => this.#onSettled.push(resolve))
@@ -68,6 +78,7 @@ export class BatchKey<Operation, Result> {
     this.#cancel?.()
     this.#cancel = undefined
     const { items = [] } = this.#flight ?? {}
+    this.#leaveLine()
     this.#flight = undefined
     for (const item of [...items, ...this.#waiting]) answer(item, { type: 'stopped', retries: item.retries })
     this.#waiting = []
@@ -86,7 +97,11 @@ export class BatchKey<Operation, Result> {
   #turn(): void {
     const nowMs = this.#parts.now()
     this.#expire(nowMs)
-    if (this.#flight === undefined && this.#waiting.length > 0 && this.#startMs() <= nowMs) this.#start(nowMs)
+    if (this.#waiting.length === 0) this.#leaveLine()
+    else if (this.#flight === undefined && !this.#inLine && this.#startMs() <= nowMs) {
+      if (this.#parts.slots.take(this)) this.#start(nowMs)
+      else this.#inLine = true
+    }
     this.#tellSettled()
     if (this.#isIdle() && this.#idleSinceMs + this.#parts.pace.idleMs <= nowMs) {
       this.#cancel?.()
@@ -97,8 +112,20 @@ export class BatchKey<Operation, Result> {
     this.#arm(nowMs)
   }
 
+  #leaveLine(): void {
+    if (!this.#inLine) return
+    this.#inLine = false
+    this.#parts.slots.leave(this)
+  }
+
+  /** What becomes of those that have no answer is settled by then: the next key may begin at once. */
+  #land(): void {
+    this.#flight = undefined
+    this.#parts.slots.giveBack()
+  }
+
   #startMs(): number {
-    return Math.max(this.#readyMs, this.#soonestDueMs)
+    return this.#inLine ? NEVER : Math.max(this.#readyMs, this.#soonestDueMs)
   }
 
   #isIdle(): boolean {
@@ -142,9 +169,9 @@ export class BatchKey<Operation, Result> {
 
   /** Who still has time tries again; the write may succeed all the same, and is then late for everybody. */
   #giveUp({ items }: Flight<Operation, Result>, nowMs: number): void {
-    this.#flight = undefined
     this.#again(items)
     this.#attemptEnded(items, nowMs)
+    this.#land()
   }
 
   #attemptEnded(items: readonly Waiting<Operation, Result>[], nowMs: number): void {
@@ -188,12 +215,12 @@ export class BatchKey<Operation, Result> {
     if (outcome.type === 'done') this.#deliver(flight, outcome.results, current)
     if (!current) return
     const nowMs = this.#parts.now()
-    this.#flight = undefined
     this.#idleSinceMs = nowMs
     if (outcome.type === 'done') this.#failures = 0
     else if (outcome.type === 'conflict') this.#onConflict(flight, nowMs)
     else this.#onFailure(flight, outcome.error, nowMs)
     this.#attemptEnded(flight.items, nowMs)
+    this.#land()
     this.#turn()
   }
 

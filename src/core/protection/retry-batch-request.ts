@@ -10,6 +10,8 @@ export interface BatchPace {
   readonly retryJitterMs: number
   /** A write that is not over by then is given up, ms. */
   readonly writeTimeoutMs: number
+  /** Keys that write at once. */
+  readonly writesAtOnce: number
   /** A key without work for so long is idle, and forgotten, ms. */
   readonly idleMs: number
 }

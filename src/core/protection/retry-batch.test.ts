@@ -63,6 +63,7 @@ const PACE: BatchPace = {
   retryBackoffMs: 100,
   retryJitterMs: 100,
   writeTimeoutMs: 10_000,
+  writesAtOnce: 100,
   idleMs: 1_000,
 }
 
@@ -349,6 +350,56 @@ test('a batch lasts from its first write until nobody of it waits any more, what
   assert.equal(failing.batches.length, 3)
 })
 
+test('so many keys write at once; the others come in order, with all that has come meanwhile', async () => {
+  const slow = { latencyMs: 50, outcome: 'done' } as const
+  const bench = new Bench({ writesAtOnce: 1 }, [slow, slow, slow])
+  bench.submit('a', 1)
+  bench.submit('b', 2)
+  bench.submit('c', 3)
+  await bench.time.advance(30)
+  bench.submit('c', 4)
+  bench.submit('b', 5)
+  bench.submit('a', 6)
+  await bench.time.advance(500)
+  assert.deepEqual(
+    bench.executions.map(({ key, startMs, operations }) => `${key} ${startMs} ${operations}`),
+    // By then the interval of `a` is over, but the others were in line before.
+    ['a 0 1', 'b 50 2,5', 'c 100 3,4', 'a 150 6'],
+  )
+})
+
+test('who is in line has its deadline, and then takes no slot', async () => {
+  const slow = { latencyMs: 50, outcome: 'done' } as const
+  const bench = new Bench({ writesAtOnce: 1 }, [slow])
+  bench.submit('a', 1)
+  bench.submit('b', 2, { deadlineMs: 20 })
+  bench.submit('c', 3)
+  await bench.time.advance(500)
+  assert.equal(bench.answers.get(2)?.type, 'expired')
+  assert.equal(bench.answers.get(2)?.atMs, 20)
+  assert.deepEqual(
+    bench.executions.map(({ key, startMs }) => `${key} ${startMs}`),
+    ['a 0', 'c 50'],
+  )
+})
+
+test('a write that hangs gives its slot back when it is given up; shutdown begins nothing', async () => {
+  const hangs = { latencyMs: 0, outcome: 'hangs' } as const
+  const bench = new Bench({ writesAtOnce: 1, writeTimeoutMs: 100 }, [hangs, hangs])
+  bench.submit('a', 1, { deadlineMs: 150 })
+  bench.submit('b', 2, { deadlineMs: 1_000 })
+  await bench.time.advance(110)
+  assert.deepEqual(
+    bench.executions.map(({ key, startMs }) => `${key} ${startMs}`),
+    ['a 0', 'b 100'],
+  )
+  bench.submit('c', 3)
+  bench.batch.stop()
+  await bench.time.advance(500)
+  assert.equal(bench.executions.length, 2)
+  assert.deepEqual([bench.answerOf(2), bench.answerOf(3), bench.time.timers], ['stopped', 'stopped', 0])
+})
+
 test('settled resolves when all is written', async () => {
   const bench = new Bench({}, [{ latencyMs: 30, outcome: 'conflict' }])
   let settled = false
@@ -383,8 +434,8 @@ const scripts = fc.array(
 
 test('whatever happens: one answer each, in time; one writer for a key; nothing admitted unwritten, nothing written forgotten', async () => {
   await fc.assert(
-    fc.asyncProperty(requests, scripts, async (submitted, script) => {
-      const bench = new Bench({ writeTimeoutMs: 400 }, script)
+    fc.asyncProperty(requests, scripts, fc.constantFrom(1, 2, 100), async (submitted, script, writesAtOnce) => {
+      const bench = new Bench({ writeTimeoutMs: 400, writesAtOnce }, script)
       const running = new Set<Execution>()
       const written = new Map<number, number>()
       const deadlines = new Map<number, number>()

@@ -4,6 +4,7 @@
 
 import { BatchKey, type BatchKeyParts, type Waiting } from './retry-batch-key.ts'
 import type { BatchAnswer, BatchRequest, RetryBatchParts } from './retry-batch-request.ts'
+import { WriteSlots } from './retry-batch-slots.ts'
 
 export class RetryBatch<Operation, Result> {
   readonly #parts: BatchKeyParts<Operation, Result>
@@ -11,7 +12,8 @@ export class RetryBatch<Operation, Result> {
   #stopped = false
 
   constructor(parts: RetryBatchParts<Operation, Result>) {
-    this.#parts = { ...parts, onIdle: (key) => void this.#keys.delete(key) }
+    const slots = new WriteSlots(parts.pace.writesAtOnce)
+    this.#parts = { ...parts, slots, onIdle: (key) => void this.#keys.delete(key) }
   }
 
   /** Keys with work, or not yet idle. */
