@@ -563,3 +563,27 @@ test('a cell that is heard of stays fresh; one that is silent is marked, and unm
   await summed(core, 1, 1, 1)
   assert.equal(cellOf(core)?.stale, undefined)
 })
+
+test('a list in pages is read as the pages come, and not once more at the end', async (t) => {
+  const worker = new MemoryObjects()
+  const follow = worker.follow.bind(worker)
+  worker.follow = (kind, namespace, events, choice) =>
+    follow(
+      kind,
+      namespace,
+      {
+        onReplace: (objects) => {
+          for (const [index, object] of objects.entries()) events.onPage?.([object], index === 0)
+          events.onReplace(objects.map(() => ({})))
+        },
+        onChange: (type, object) => events.onChange(type, object),
+        onVersion: (version) => events.onVersion?.(version),
+        onState: (current, message) => events.onState(current, message),
+      },
+      choice,
+    )
+  for (const name of ['a', 'b', 'c']) await worker.create(PODS, pod(name))
+  const { core } = start(t, { worker })
+  await core.create(POD_PROTECTORS, protector())
+  await summed(core, 3, 3, 3)
+})

@@ -6,6 +6,7 @@ import { ProtectorMonitor } from '../src/controllers/protector-monitor.ts'
 import { builtInKind } from '../src/core/protection/generator-kinds.ts'
 import { createProcessMetrics } from '../src/io/process-metrics.ts'
 import { createProtectionMetrics } from '../src/io/protection-metrics.ts'
+import { deletionOf, verdictOf } from './harness/protection-requests.ts'
 
 const STATES = ['created', 'available', 'ready', 'scheduled', 'running']
 /** Name, type, labels: Podseidon v0 (the observer/metrics.go of each component). */
@@ -84,24 +85,7 @@ test("Podseidon's metrics", async () => {
 async function everythingOnce(): Promise<string> {
   const metrics = createProtectionMetrics({ byNamespace: true, byUser: true, identity: 'a', monotonic: () => 0 })
   const { events, generator } = metrics
-  const pod = {
-    namespace: 'shop',
-    name: 'web-0',
-    uid: 'uid',
-    resourceVersion: '1',
-    labels: {},
-    forceDelete: false,
-    criterion: 'Available',
-    terminating: false,
-    scheduled: true,
-    running: true,
-    ready: true,
-    readySinceMs: 1,
-  } as const
-  const asked = { cell: 'prod', cause: 'DeletePod', via: 'filter', criterion: undefined, user: 'jane' } as const
-  const nothing = { overridden: '', protector: '', message: '', causes: [], retryAfterSeconds: 0 } as const
-  const verdict = { ...nothing, status: 'Rejected', admitted: false, freePass: false, reservation: undefined } as const
-  events.reviewed({ ...asked, pod, dryRun: false, shadow: false, timeoutMs: 1 }, verdict, ['shop/web'], 1)
+  events.reviewed(deletionOf('web-0'), verdictOf('Rejected'), ['shop/web'], 1)
   events.executed('shop/web', 1, 'written', '', 1)
   events.batch(1, 0)
   events.submitted('', 1, 0)

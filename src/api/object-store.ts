@@ -85,10 +85,10 @@ export interface ObjectStore {
    */
   write(writes: readonly StoreWrite[]): readonly StoredObject[]
   /**
-   * Runs the tasks one after the other; each reads what those before it have written. All that they write goes to disk at once,
-   * which takes as long as for one write alone, and is durable when this returns; watchers hear of it only then. Each write
-   * of a task stands for itself, as ever: one that fails does not undo another. When the disk refuses, nothing of all was written,
-   * and each task is run again, alone. Within a task nobody can begin to watch.
+   * Runs the tasks one after the other; each reads what those before it have written. All that they write goes to disk
+   * in one transaction, and is durable when this returns; watchers hear of it only then. Each write of a task stands for itself,
+   * as ever: one that fails does not undo another. When the disk refuses, nothing of all was written, and each task is run again,
+   * alone. Within a task nobody can begin to watch, or write together.
    */
   together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[]
   /**

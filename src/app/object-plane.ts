@@ -44,8 +44,10 @@ export interface ObjectPlane {
   stop(): Promise<void>
 }
 
-/** @throws {UserError} for what the operator can mend */
-/** @param calls hears of the calls to an API server that has the objects */
+/**
+ * @param calls hears of the calls to an API server that has the objects
+ * @throws {UserError} for what the operator can mend
+ */
 export function createObjectPlane(config: Config, log: Logger, calls: KubeCallEvents): ObjectPlane {
   switch (config.source) {
     case 'files':

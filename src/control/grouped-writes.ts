@@ -1,5 +1,5 @@
 // Writes of the process itself that need not each be on disk before the next one begins: all that are asked for in one turn of the
-// event loop go to disk together. Waiting for the disk is what most of a small write takes.
+// event loop go to disk together, so that the main thread waits for the disk once.
 
 import type { ObjectStore } from '../api/object-store.ts'
 

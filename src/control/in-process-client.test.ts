@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import type { StoreEvent } from '../api/object-store.ts'
-import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
+import type { StoreEvent, TaskResult } from '../api/object-store.ts'
+import { POD_PROTECTORS, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { createInProcessClient } from './in-process-client.ts'
 import type { Registry } from './registry.ts'
 
@@ -77,4 +77,30 @@ test('a follower of some labels hears what comes among them and leaves them, and
   await following.stop()
   event('ADDED', object('c', 'web', 14))
   assert.equal(heard.length, 2 + changes.length)
+})
+
+test('statuses of one turn are written together; not what is checked against other objects, nor anything but statuses', async () => {
+  const groups: number[] = []
+  let written = 0
+  const registry = {
+    store: {
+      together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[] {
+        const results = Array.from(tasks, (task) => ({ value: task() }))
+        groups.push(results.length)
+        return results
+      },
+    },
+    update: () => ({ object: { written: ++written } }),
+  }
+  const client = createInProcessClient(registry as unknown as Registry)
+  const object = { metadata: { name: 'web', namespace: 'shop' } }
+  const later = [1, 2, 3].map(() => client.update(POD_PROTECTORS, object, 'status'))
+  assert.equal(written, 0)
+  const atOnce = [client.update(UPSTREAM_CLUSTERS, object, 'status'), client.update(POD_PROTECTORS, object)]
+  assert.equal(written, 2)
+  assert.deepEqual(
+    await Promise.all([...atOnce, ...later]),
+    [1, 2, 3, 4, 5].map((n) => ({ written: n })),
+  )
+  assert.deepEqual(groups, [3])
 })

@@ -10,26 +10,13 @@ export function aggregatorEvents(
   monotonic: () => number,
   worker: WorkerTurn,
 ): (cell: string) => AggregatorEvents {
-  const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [
-    'cell',
-    ...families.ofNamespace,
-    'error',
-  ])
-  const enqueue = families.histogram(
-    'aggregator_enqueue',
-    'Events, until it is known which PodProtectors they concern',
-    ['cell', ...families.ofNamespace, 'kind'],
-  )
-  const due = families.counter('aggregator_due', 'PodProtectors that are to be counted anew', [
-    'cell',
-    ...families.ofNamespace,
-    'kind',
-  ])
-  const unindexed = families.counter('aggregator_index_error', 'PodProtectors whose pods nobody can tell', [
-    'cell',
-    ...families.ofNamespace,
-    'error',
-  ])
+  const of = ['cell', ...families.ofNamespace]
+  const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [...of, 'error'])
+  const enqueueHelp = 'Events, until it is known which PodProtectors they concern'
+  const enqueue = families.histogram('aggregator_enqueue', enqueueHelp, [...of, 'kind'])
+  const due = families.counter('aggregator_due', 'PodProtectors that are to be counted anew', [...of, 'kind'])
+  const unindexedHelp = 'PodProtectors whose pods nobody can tell'
+  const unindexed = families.counter('aggregator_index_error', unindexedHelp, [...of, 'error'])
   const poolSize = families.gauge(
     'aggregator_next_event_pool_current_size',
     'PodProtectors that wait for the next event of their cell',

@@ -1,4 +1,4 @@
-// How metrics of pod protection are made: the prefix, and Podseidon's buckets.
+// How the metrics that Podseidon has, too, are made: the prefix, and its buckets.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 

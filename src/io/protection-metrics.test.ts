@@ -1,38 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
+import { deletionOf, verdictOf } from '../../test/harness/protection-requests.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from './protection-metrics.ts'
-
-function request(name: string, fields: Partial<ProtectionRequest> = {}): ProtectionRequest {
-  const pod: PodFacts = {
-    namespace: 'shop',
-    name,
-    uid: `uid-${name}`,
-    resourceVersion: '1',
-    labels: {},
-    forceDelete: false,
-    criterion: 'Available',
-    terminating: false,
-    scheduled: true,
-    running: true,
-    ready: true,
-    readySinceMs: 1,
-  }
-  const common = {
-    cell: 'prod',
-    cause: 'DeletePod',
-    via: 'filter',
-    criterion: undefined,
-    user: 'system:node:n1',
-  } as const
-  return { ...common, pod, dryRun: false, shadow: false, timeoutMs: 1000, ...fields }
-}
-
-function verdict(status: ProtectionVerdict['status']): ProtectionVerdict {
-  const admitted = status === 'AdmittedAll'
-  const nothing = { overridden: '', protector: '', message: '', causes: [], retryAfterSeconds: 0 } as const
-  return { ...nothing, status, admitted, freePass: false, reservation: undefined }
-}
 
 async function lineOf(metrics: ProtectionMetrics, start: string): Promise<string | undefined> {
   return (await metrics.text()).split('\n').find((line) => line.startsWith(start))
@@ -40,8 +9,8 @@ async function lineOf(metrics: ProtectionMetrics, start: string): Promise<string
 
 test('deletions are counted by cell, status and cause, and once for each protector', async () => {
   const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
-  metrics.events.reviewed(request('a'), verdict('AdmittedAll'), ['shop/x', 'shop/y'], 5)
-  metrics.events.reviewed(request('a', { cause: 'EvictPod' }), verdict('Rejected'), ['shop/x'], 5)
+  metrics.events.reviewed(deletionOf('a'), verdictOf('AdmittedAll'), ['shop/x', 'shop/y'], 5)
+  metrics.events.reviewed(deletionOf('a', { cause: 'EvictPod' }), verdictOf('Rejected'), ['shop/x'], 5)
   const status = 'portcullis_webhook_request_count{cell="prod",status="Rejected",cause="EvictPod"}'
   assert.equal(await lineOf(metrics, status), `${status} 1`)
   const handled =
@@ -51,14 +20,14 @@ test('deletions are counted by cell, status and cause, and once for each protect
 
 test('namespace and user are labels only where that is asked for; nodes are one user', async () => {
   const metrics = createProtectionMetrics({ byNamespace: true, byUser: true, identity: 'a', monotonic: () => 0 })
-  metrics.events.reviewed(request('a'), verdict('AdmittedAll'), ['shop/x'], 5)
+  metrics.events.reviewed(deletionOf('a'), verdictOf('AdmittedAll'), ['shop/x'], 5)
   assert.match(await metrics.text(), /rejected="false",namespace="shop",user="system:node"\} 1/)
 })
 
 test('pods and protectors are counted once in a window, and shown when it has ended', async () => {
   let nowMs = 0
   const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => nowMs })
-  for (const name of ['a', 'a', 'b']) metrics.events.reviewed(request(name), verdict('Rejected'), ['shop/x'], 5)
+  for (const name of ['a', 'a', 'b']) metrics.events.reviewed(deletionOf(name), verdictOf('Rejected'), ['shop/x'], 5)
   const pods = 'portcullis_webhook_handle_unique_pod_30s{rejected="true"}'
   const protectors = 'portcullis_webhook_handle_unique_ppr_30s{rejected="true"}'
   assert.equal(await lineOf(metrics, pods), `${pods} 0`)

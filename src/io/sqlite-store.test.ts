@@ -201,11 +201,12 @@ test('together: each write stands for itself, all is heard of at the end, and no
     () => store.write([put('b', 0), put('a', 9)]),
     () => store.write([put('a', 2, 'second')])[0]?.revision,
     () => store.watch(RESOURCE, '', 1, () => undefined),
+    () => store.together([() => store.write([put('nested', 0)])]),
     () => heard.length,
   ])
   assert.deepEqual(
     results.map((result) => ('value' in result ? result.value : result.error instanceof Error && result.error.name)),
-    [2, 'StoreConflict', 3, 'TypeError', 0],
+    [2, 'StoreConflict', 3, 'TypeError', 'TypeError', 0],
   )
   assert.deepEqual(heard, ['ADDED a 2', 'MODIFIED a 3'])
   assert.equal(store.revision, 3)

@@ -139,6 +139,7 @@ class OpenStore implements SqliteStore {
   }
 
   together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[] {
+    if (this.#group.active) throw new TypeError('what is written together is one transaction already')
     const start = this.#position
     const asked: (() => T)[] = []
     const results: TaskResult<T>[] = []

@@ -383,6 +383,23 @@ test('who is in line has its deadline, and then takes no slot', async () => {
   )
 })
 
+test('who was in line and is forgotten is called no more', async () => {
+  const slow = { latencyMs: 5_000, outcome: 'done' } as const
+  const bench = new Bench({ writesAtOnce: 1 }, [slow, { latencyMs: 50, outcome: 'done' }])
+  bench.submit('a', 1)
+  bench.submit('b', 2, { deadlineMs: 20 })
+  // Idle for long enough, `b` is another one now.
+  await bench.time.advance(2_000)
+  bench.submit('b', 3)
+  await bench.time.advance(3_010)
+  bench.submit('b', 4)
+  await bench.time.advance(500)
+  assert.deepEqual(
+    bench.executions.map(({ key, startMs, operations }) => `${key} ${startMs} ${operations}`),
+    ['a 0 1', 'b 5000 3', 'b 5075 4'],
+  )
+})
+
 test('a write that hangs gives its slot back when it is given up; shutdown begins nothing', async () => {
   const hangs = { latencyMs: 0, outcome: 'hangs' } as const
   const bench = new Bench({ writesAtOnce: 1, writeTimeoutMs: 100 }, [hangs, hangs])
