@@ -24,7 +24,7 @@ interface Pod {
   readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
 }
 
-const PERIOD_MS = 50
+const PERIOD_MS = 10
 
 /** Ready and not being deleted. */
 export function isAvailable({ metadata, status }: Pod): boolean {
