@@ -1,19 +1,17 @@
 // The demo as a whole: what its printed guide promises, driven through the gateway.
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import process from 'node:process'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { parse } from 'yaml'
 import { UserError } from '../src/api/field-errors.ts'
 import { type RunningDemo, startDemo } from '../src/app/demo.ts'
 import { DEMO_TOKENS } from '../src/app/demo-traffic.ts'
-import { binaries } from './harness/binaries.ts'
+import { followProtectionGuide, setMinReadySeconds } from './harness/demo-guide.ts'
 import { type KubeRequest, type KubeResponse, kubeRequest } from './harness/kube-request.ts'
 import type { Credentials } from './harness/kubeconfig.ts'
 import { waitFor } from './harness/wait.ts'
@@ -150,63 +148,14 @@ test('the guide names the files and addresses that are there', async () => {
     assert.equal((await fetch(url)).status, 200, url)
 })
 
-/** The lines of a section of the guide that are to be copied. */
-function guideLines(from: string, to: string): string[] {
-  const guide = printed.join('')
-  const section = guide.slice(guide.indexOf(from), guide.indexOf(to))
-  return section.split('\n').flatMap((line) => (line.startsWith('  ') ? [line.trim()] : []))
-}
-
-async function setMinReadySeconds(minReadySeconds: number): Promise<void> {
-  const patched = await control('/apis/podseidon.kubewharf.io/v1alpha1/namespaces/shop/podprotectors/web', {
-    method: 'PATCH',
-    headers: { 'content-type': 'application/merge-patch+json' },
-    body: { spec: { minReadySeconds } },
-  })
-  assert.equal(patched.status, 200)
-}
-
 test('protection of one service over both clusters: every line of the guide does what it says', async () => {
-  const lines = guideLines('One service over both', 'Look around')
-  const isFunction = (line: string): boolean => /^\w+\(\) \{/.test(line)
-  const prelude = `${lines.filter(isFunction).join('\n')}\n`
-  const commands = lines.filter((line) => !isFunction(line))
-  const path = `${dirname((await binaries()).kubectl)}:${process.env['PATH']}`
-  const env = { ...process.env, PATH: path, HOME: folder, KUBECONFIG: demo.kubeconfig }
-  const next = async (start: string, code: number, output: RegExp): Promise<string> => {
-    const line = commands.shift() ?? ''
-    assert.ok(line.startsWith(start), `${line} is not ${start}`)
-    const done = await new Promise<{ code: number; text: string }>((resolve) => {
-      const options = { env, cwd: join(import.meta.dirname, '..'), timeout: 60_000 }
-      execFile('sh', ['-c', prelude + line], options, (error, stdout, stderr) => {
-        resolve({ code: Number(error === null ? 0 : error.code), text: stdout + stderr })
-      })
-    })
-    assert.equal(done.code, code, `${line}: ${done.text}`)
-    assert.match(done.text, output, line)
-    return done.text
-  }
-  const refused =
-    /PodProtector shop\/web reports too few available replicas to admit pod deletion: 9 required, 9 counted/
-  // However slow the machine is, no new pod counts before all lines have been refused that should be.
-  await setMinReadySeconds(600)
-  await next('kubectl --context portcullis get ppr -A', 0, /shop +web +9 +12 +12/)
-  const status = await next('bin/portcullis protect status', 0, /3 may go .*prod: 8 available of 8/s)
-  assert.match(status, /staging: 4 available of 4/)
-  await next('kubectl delete pod', 0, /pod "web-.*" deleted/)
-  const all = await next('kubectl --context staging-alice delete pods', 1, refused)
-  assert.equal(all.match(/" deleted/g)?.length, 2)
-  await next('kubectl delete pod', 1, refused)
-  await next('bin/portcullis protect why', 1, refused)
-  await setMinReadySeconds(1)
-  await next('kubectl --context prod-admin drain', 0, /drained/)
-  await next('kubectl --context prod-admin uncordon', 0, /uncordoned/)
-  await setMinReadySeconds(600)
-  await next('bin/portcullis protect dry-run on', 0, /staging: dry run is on/)
-  await next('kubectl --context staging-alice delete pods', 0, /Warning: protection in shadow mode would refuse/)
-  await next('bin/portcullis protect dry-run off', 0, /staging: dry run is off/)
-  await next('curl', 0, /webhook_request_count\{cell="staging",status="Rejected",cause="DeletePod"\} [1-9]/)
-  assert.deepEqual(commands, [])
+  await followProtectionGuide({
+    guide: printed.join(''),
+    kubeconfig: demo.kubeconfig,
+    home: folder,
+    // The pods that are there are old.
+    holdNewPods: (run, hold) => setMinReadySeconds(run, hold ? 600 : 1),
+  })
 })
 
 test('a directory that is not the demo’s is left alone; a port in use is one clear line', async () => {
