@@ -219,7 +219,7 @@ test('every kind of abuse is in operating, and stands beside the limit that make
 test('the memory of a connection in architecture follows from the limits', () => {
   const { maxConcurrentStreams, maxHeaderListBytes, connectionWindowBytes, maxFrameBytes } = SERVER_LIMITS
   const slack = constantOf('src/http2/connection.ts', 'BLOCK_SLACK_BYTES') ?? Number.NaN
-  const replay = constantOf('src/gateway/exchange.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
+  const replay = constantOf('src/gateway/request-body.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
   assert.ok(replay <= HIGH_WATER_BYTES, 'what is kept is what waits in the stream, or less')
   const heads = maxConcurrentStreams * maxHeaderListBytes
   const requests = maxConcurrentStreams * HIGH_WATER_BYTES

@@ -2,12 +2,12 @@
 // fills the account that requests take from. Nothing here is waited for; one question at a time is under way.
 
 import type { CompiledSharedLimit } from '../core/compiled-cluster.ts'
-import { requestsInFlight } from '../core/flow-control.ts'
 import { requestsMissed, tokensAtHand, tokensTaken } from '../core/global-account.ts'
 import { changeTokens, setSlots } from '../core/global-fill.ts'
 import { type Part, type SharingMode, wholePart } from '../core/global-replicas.ts'
 import { SlotShare } from '../core/global-slots.ts'
 import { TokenShare } from '../core/global-tokens.ts'
+import { requestsInFlight } from '../core/in-flight.ts'
 import type { LimitName, RedisLimits, SharedBucket } from '../io/redis-limits.ts'
 import type { SharedFlow } from '../state/flow-tables.ts'
 

@@ -3,20 +3,9 @@
 // and never emptied again, only passed on when idle: so looking a user up needs no lock and stops at the first empty place.
 
 import type { CompiledSchema } from './compiled-cluster.ts'
-import {
-  assignCell,
-  createFlowMemory,
-  FlowCell,
-  type FlowMemory,
-  hasKey,
-  lockCell,
-  openWatches,
-  requestsInFlight,
-  resize,
-  tokensLeft,
-  tryReassign,
-  unlockCell,
-} from './flow-control.ts'
+import { assignCell, createFlowMemory, FlowCell, type FlowMemory, hasKey, lockCell, unlockCell } from './flow-cell.ts'
+import { resize, tokensLeft, tryReassign } from './flow-control.ts'
+import { openWatches, requestsInFlight } from './in-flight.ts'
 import { type HashSeed, NameHash } from './name-hash.ts'
 
 /** Places for users of one limit. */

@@ -3,17 +3,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CompiledSchema } from './compiled-cluster.ts'
-import {
-  createFlowMemory,
-  FlowCell,
-  refund,
-  release,
-  requestsInFlight,
-  tokensLeft,
-  tryAcquire,
-} from './flow-control.ts'
+import { createFlowMemory, FlowCell } from './flow-cell.ts'
+import { refund, release, tokensLeft, tryAcquire } from './flow-control.ts'
 import { createGlobalAccount, requestsMissed, tokensAtHand, tokensTaken } from './global-account.ts'
 import { changeTokens, refusedByAll, setSlots } from './global-fill.ts'
+import { requestsInFlight } from './in-flight.ts'
 
 const NONE = { name: 'a', qps: 0, burst: 0, max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '' }
 const BUCKET: CompiledSchema = {

@@ -1,8 +1,9 @@
 // How the main thread fills the account of a limit that replicas share (global-account.ts), and who refused.
 
 import type { CompiledSchema } from './compiled-cluster.ts'
-import { type FlowCell, lockCell, requestsInFlight, unlockCell } from './flow-control.ts'
+import { type FlowCell, lockCell, unlockCell } from './flow-cell.ts'
 import { type GlobalAccount, storeSlots, storeTokens, tokensAtHand } from './global-account.ts'
+import { requestsInFlight } from './in-flight.ts'
 
 const MOST_TOKENS = 2 ** 30
 

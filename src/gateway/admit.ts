@@ -1,6 +1,7 @@
 // Admission: every filter in order. Only this file makes a Permit, and forward() takes nothing else.
 
-import { closeWatch, refund, release } from '../core/flow-control.ts'
+import { refund, release } from '../core/flow-control.ts'
+import { closeWatch } from '../core/in-flight.ts'
 import type { Refusal } from '../core/refusal.ts'
 import type { AdmissionRequest } from './filters/filter.ts'
 import { FILTERS } from './filters/order.ts'

@@ -2,28 +2,21 @@
 // is decided stands in serve.ts, how it goes upstream in forward.ts. Everything that it holds is given back once, in `end`.
 
 import type { Reservation } from '../api/protection.ts'
-import { createRecord, type RequestRecord } from '../api/request-record.ts'
-import {
-  type HeaderList,
-  HIGH_WATER_BYTES,
-  type Peer,
-  type ResetReason,
-  type Stream,
-  type StreamEvents,
-} from '../api/stream.ts'
+import type { RequestRecord } from '../api/request-record.ts'
+import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../api/stream.ts'
 import type { ClientUpgrade } from '../api/upgrade.ts'
+import { isNoDeletion } from '../core/protection/deletion-answer.ts'
 import { type RequestHead, readRequestHead } from '../core/request-head.ts'
 import type { WatchFrames } from '../core/watch-frames.ts'
-import { ChunkQueue } from '../http2/chunk-queue.ts'
 import type { RunningRequest } from '../state/running.ts'
 import { giveBack, type Permit } from './admit.ts'
+import { beginRecord } from './begin-record.ts'
 import type { Gateway } from './gateway.ts'
 import type { Authenticated } from './identity.ts'
+import { RequestBody } from './request-body.ts'
 import type { WholeBody } from './whole-body.ts'
+import { creditFor } from './window-credit.ts'
 
-/** Body kept until upstream answers, so that a request which upstream never processed can be sent elsewhere. */
-const REPLAY_LIMIT_BYTES = 256 * 1024
-const MAX_AUDIT_ID = 128
 const EMPTY: Buffer = Buffer.alloc(0)
 
 /** The upstream half, as this half sees it. */
@@ -79,18 +72,13 @@ export class Exchange implements StreamEvents, RunningRequest {
   /** The request is complete. */
   requestEnded: boolean
   requestTrailers: HeaderList | undefined = undefined
-  /** What came of the body, as long as it may have to be sent (again). */
-  kept: ChunkQueue | undefined = undefined
-  keptBytes = 0
-  replayable = true
-  /** The body as it came, where it is read before anything is sent. */
-  wholeBody: WholeBody | undefined = undefined
+  /** Its body; undefined until something of it comes, which for most requests is never. */
+  body: RequestBody | undefined = undefined
   /** Made for this deletion of a pod: given back when upstream does not do it. */
   reservation: Reservation | undefined = undefined
   /** What an answer of 409 leads to instead of being passed on; undefined = it is passed on. */
   onConflict: (() => void) | undefined = undefined
-  /** Taken from one side, not yet by the other: bytes whose window is still to be given back. */
-  owedToClient = 0
+  /** Taken from upstream, not yet by the client: bytes whose window is still to be given back. */
   owedToUpstream = 0
   /** Where the events of a watch end. */
   frames: WatchFrames | undefined = undefined
@@ -114,7 +102,7 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.monotonicMs = gw.clock.monotonic()
     this.nowMs = gw.clock.now()
     this.head = readRequestHead(list, peer.remoteAddress, peer.protocol === 'h2')
-    this.record = recordOf(this)
+    this.record = beginRecord(gw, peer, this.head, this.monotonicMs, this.nowMs)
   }
 
   // === what the client does ===
@@ -127,11 +115,11 @@ export class Exchange implements StreamEvents, RunningRequest {
     if (end) this.requestEnded = true
     switch (this.phase) {
       case 'deciding':
-        if (chunk.length > 0) this.#keep(chunk)
+        if (chunk.length > 0) this.#ensureBody().keep(chunk)
         break
       case 'reading':
-        this.#read(chunk)
-        if (end) this.wholeBody?.finish('complete')
+        this.body?.read(chunk)
+        if (end) this.body?.finish('complete')
         break
       case 'sending':
       case 'answering':
@@ -147,73 +135,32 @@ export class Exchange implements StreamEvents, RunningRequest {
   }
 
   #passOn(chunk: Buffer, end: boolean): void {
-    this.record.requestBytes += chunk.length
-    if (this.phase === 'sending' && this.replayable && chunk.length > 0) {
-      this.#keep(chunk)
-      if (this.keptBytes > REPLAY_LIMIT_BYTES) this.forgetBody()
-    }
     const stream = this.upstream?.stream
-    stream?.body(chunk, end)
-    this.#taken(chunk.length, stream)
+    if (chunk.length > 0) this.#ensureBody().passOn(chunk, end, stream, this.phase === 'answering')
+    else stream?.body(chunk, end)
   }
 
-  /** The window of what upstream's stream has not sent on is given back when it has (`upstreamDrained`). */
-  #taken(bytes: number, stream: Stream | undefined): void {
-    if (bytes === 0) return
-    if (stream !== undefined && stream.queued >= HIGH_WATER_BYTES) this.owedToClient += bytes
-    else this.client.credit(bytes)
-  }
-
-  #keep(chunk: Buffer): void {
-    this.keptBytes += chunk.length
-    this.kept ??= new ChunkQueue()
-    this.kept.push(chunk)
+  #ensureBody(): RequestBody {
+    this.body ??= new RequestBody(this.client, this.record)
+    return this.body
   }
 
   /** From here on the body goes into `whole`, until its end. */
   readBody(whole: WholeBody): void {
     this.phase = 'reading'
-    this.wholeBody = whole
-    for (const piece of this.kept?.pieces() ?? []) this.#read(piece)
-    this.kept?.clear()
-    this.keptBytes = 0
+    this.#ensureBody().readInto(whole)
     if (this.requestEnded) whole.finish('complete')
-  }
-
-  #read(chunk: Buffer): void {
-    if (chunk.length === 0) return
-    this.record.requestBytes += chunk.length
-    this.wholeBody?.add(chunk)
-    this.client.credit(chunk.length)
   }
 
   /** What goes upstream in the place of a body that was read. */
   setBody(body: Buffer): void {
-    this.kept?.clear()
-    this.keptBytes = 0
-    if (body.length > 0) this.#keep(body)
-  }
-
-  /** What came before there was an endpoint was sent: from here on it counts as passed on. */
-  bodySent(): void {
-    if (this.wholeBody === undefined) {
-      this.record.requestBytes += this.keptBytes
-      this.#taken(this.keptBytes, this.upstream?.stream)
-    }
-    if (this.keptBytes > REPLAY_LIMIT_BYTES) this.forgetBody()
-  }
-
-  /** The request cannot be sent again. */
-  forgetBody(): void {
-    this.replayable = false
-    this.kept?.clear()
-    this.kept = undefined
+    this.#ensureBody().replace(body)
   }
 
   onTrailers(list: HeaderList): void {
     this.requestEnded = true
     this.requestTrailers = list
-    if (this.phase === 'reading') this.wholeBody?.finish('complete')
+    if (this.phase === 'reading') this.body?.finish('complete')
     if (this.phase === 'sending' || this.phase === 'answering') this.upstream?.stream?.trailers(list)
   }
 
@@ -226,20 +173,12 @@ export class Exchange implements StreamEvents, RunningRequest {
 
   onReset(_reason: ResetReason): void {
     this.gone = true
-    this.wholeBody?.finish('gone')
+    this.body?.finish('gone')
     // While it is decided, the decision finds out; of joined sockets the splice tells.
     if (this.phase === 'over' || this.undecided || this.phase === 'upgraded') return
     this.record.aborted = 'client'
     this.upstream?.cancel()
     this.end()
-  }
-
-  /** Upstream has taken what it had to: the client may send on. */
-  upstreamDrained(): void {
-    const bytes = creditFor(this.owedToClient, this.upstream?.stream?.queued ?? 0)
-    if (bytes === 0) return
-    this.owedToClient -= bytes
-    this.client.credit(bytes)
   }
 
   // === the reservation ===
@@ -318,13 +257,9 @@ export class Exchange implements StreamEvents, RunningRequest {
   /** The one end of every exchange, however it comes: what is held is given back, and the request is counted. */
   end(): void {
     if (this.phase === 'over') return
-    const held = this.phase === 'deciding' ? this.keptBytes : this.owedToClient
     if (this.undecided) this.notDeleted()
     this.phase = 'over'
-    this.wholeBody?.discard()
-    this.kept?.clear()
-    this.kept = undefined
-    if (held > 0) this.client.credit(held)
+    this.body?.end()
     this.upstream?.leave()
     if (this.permit !== undefined) giveBack(this.permit)
     const { gw, record } = this
@@ -332,44 +267,4 @@ export class Exchange implements StreamEvents, RunningRequest {
     gw.events.requestEnded(record)
     gw.running.remove(this)
   }
-}
-
-/**
- * Whether the answer means that the pod lives on. 404, and 409 to a uid: it is gone, by whomever, and stays counted among the
- * deletions until the aggregator sees it. 408: a server that gave up on waiting may have done its work.
- */
-export function isNoDeletion(code: number): boolean {
-  return code >= 400 && code < 500 && code !== 404 && code !== 408 && code !== 409
-}
-
-/**
- * How much of what is owed is given back, with `queued` bytes still to be sent: what there is room for. All at once would
- * bring as much at once, and everybody else on the connection behind it.
- */
-function creditFor(owed: number, queued: number): number {
-  return queued === 0 ? owed : Math.min(owed, Math.max(0, HIGH_WATER_BYTES - queued))
-}
-
-function recordOf({ gw, peer, head, monotonicMs, nowMs }: Exchange): RequestRecord {
-  const record = createRecord()
-  record.startMs = monotonicMs
-  record.startWallMs = nowMs
-  record.protocol = peer.protocol
-  record.remoteAddress = peer.remoteAddress
-  record.method = head.method
-  record.target = head.target
-  record.host = head.host
-  record.userAgent = head.userAgent
-  record.auditId = isUsableAuditId(head.auditId) ? head.auditId : gw.uuid()
-  return record
-}
-
-/** As kube-apiserver takes it from the client; anything that could not be a log field is replaced. */
-function isUsableAuditId(id: string): boolean {
-  if (id === '' || id.length > MAX_AUDIT_ID) return false
-  for (let i = 0; i < id.length; i++) {
-    const c = id.charCodeAt(i)
-    if (c < 0x21 || c > 0x7e) return false
-  }
-  return true
 }

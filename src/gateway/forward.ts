@@ -32,7 +32,7 @@ export function forward(exchange: Exchange, permit: Permit, caller: Authenticate
     nothingSent(permit)
     exchange.notDeleted()
     respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
-  } else if (exchange.keptBytes > 0) exchange.bodySent()
+  } else exchange.body?.keptSent(exchange.upstream?.stream)
 }
 
 // Where the values of the pseudo-header fields stand in RequestHead.fields.
@@ -64,7 +64,8 @@ function send(
   const fields = tried.length === 0 ? head.fields : head.fields.slice()
   fields[AUTHORITY_AT] = endpoint.authority
   fields[SCHEME_AT] = endpoint.compiled.scheme
-  const noBody = exchange.requestEnded && exchange.keptBytes === 0 && exchange.requestTrailers === undefined
+  const { body, requestEnded, requestTrailers } = exchange
+  const noBody = requestEnded && requestTrailers === undefined && (body === undefined || body.keptBytes === 0)
   const kind = classOf(exchange, caller)
   const stream = connections.open(kind, fields, caller.credentials(permit.cluster.client), noBody, attempt)
   attempt.stream = stream
@@ -72,8 +73,8 @@ function send(
   return true
 }
 
-function sendBody({ kept, requestEnded, requestTrailers }: Exchange, stream: Stream): void {
-  if (kept !== undefined) for (const piece of kept.pieces()) stream.body(piece, false)
+function sendBody({ body, requestEnded, requestTrailers }: Exchange, stream: Stream): void {
+  body?.sendKept(stream)
   if (requestTrailers !== undefined) stream.trailers(requestTrailers)
   else if (requestEnded) stream.body(EMPTY, true)
 }
@@ -101,7 +102,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
       return
     }
     exchange.phase = 'answering'
-    exchange.forgetBody()
+    exchange.body?.forget()
     if (this.permit.isWatch) this.#watchAnswered(list, status)
     exchange.client.headers(this.clientHead(list), end)
     exchange.gw.events.responseStarted(exchange.record)
@@ -140,7 +141,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
   }
 
   onDrained(): void {
-    if (this.exchange.upstream === this) this.exchange.upstreamDrained()
+    if (this.exchange.upstream === this) this.exchange.body?.upstreamDrained(this.stream?.queued ?? 0)
   }
 
   onReset(reason: ResetReason): void {
@@ -175,8 +176,8 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
 
   /** Never a write that may have been seen; never twice to the same endpoint. */
   #mayRetry(reason: ResetReason): boolean {
-    const { replayable, requestEnded, record } = this.exchange
-    if (!replayable) return false
+    const { body, requestEnded, record } = this.exchange
+    if (body?.replayable === false) return false
     if (reason === 'refused') return true
     return (record.method === 'GET' || record.method === 'HEAD') && !this.permit.isWatch && requestEnded
   }

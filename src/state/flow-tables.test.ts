@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CompiledSchema } from '../core/compiled-cluster.ts'
-import { closeWatch, release, tryAcquire, tryOpenWatch } from '../core/flow-control.ts'
+import { release, tryAcquire } from '../core/flow-control.ts'
 import { changeTokens } from '../core/global-fill.ts'
+import { closeWatch, tryOpenWatch } from '../core/in-flight.ts'
 import { FlowTable } from './flow-tables.ts'
 
 const NOW = 5000

@@ -2,7 +2,7 @@
 
 import type { UserInfo } from '../../api/user.ts'
 import type { CompiledCluster, CompiledPolicy, CompiledSchema } from '../../core/compiled-cluster.ts'
-import type { FlowCell } from '../../core/flow-control.ts'
+import type { FlowCell } from '../../core/flow-cell.ts'
 import type { Refusal } from '../../core/refusal.ts'
 import type { RequestInfo } from '../../core/request-info.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
