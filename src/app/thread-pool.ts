@@ -3,16 +3,16 @@
 
 import { UserError } from '../api/field-errors.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import type { ProtectionGate, ProtectionRequest } from '../api/protection.ts'
+import type { ProtectionGate } from '../api/protection.ts'
 import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
-import { unanswered } from '../core/protection/verdicts.ts'
 import { restartDelayMs } from '../core/restart-delay.ts'
-import { NO_GATE } from '../gateway/protect-verdict.ts'
 import { cannotListen } from '../io/free-port.ts'
 import type { LineWriter } from '../io/line-writer.ts'
 import type { GatewayMetrics } from '../io/metrics.ts'
 import type { ClusterTable } from '../state/clusters.ts'
+import { ThreadDeletions } from './thread-deletions.ts'
 import type { FromThread, ThreadData, ThreadLines, ThreadReport } from './thread-messages.ts'
+import { ThreadProgress } from './thread-progress.ts'
 import { type SeatOwner, type StartThread, ThreadSeat } from './thread-seat.ts'
 
 export interface PoolParts {
@@ -36,22 +36,11 @@ export interface PoolParts {
 /** How long a thread may take to answer; what does not answer is left out. */
 const ANSWER_MS = 1_000
 
-interface Waiter {
-  readonly done: () => boolean
-  readonly resolve: () => void
-  readonly reject: (error: Error) => void
-}
-
-interface Publication {
-  readonly generation: number
-  readonly inForce: () => void
-}
-
 export class ThreadPool implements SeatOwner {
   readonly seats: readonly ThreadSeat[]
   readonly #parts: PoolParts
-  #waiters: Waiter[] = []
-  #unapplied: Publication[] = []
+  readonly #progress: ThreadProgress
+  readonly #deletions: ThreadDeletions
   /** With the ports of the first thread, once it listens. */
   #addresses: readonly ListenAddress[] = []
   #state: 'starting' | 'running' | 'ending' = 'starting'
@@ -65,6 +54,8 @@ export class ThreadPool implements SeatOwner {
     this.seats = Array.from({ length: threads }, (_, thread) => {
       return new ThreadSeat(thread, start, { ...data, place: { thread, threads, seed } }, this)
     })
+    this.#progress = new ThreadProgress(this.seats)
+    this.#deletions = new ThreadDeletions(() => parts.protection?.(), parts.log)
   }
 
   /** Begins to start all threads; `online` says when they are there. */
@@ -102,11 +93,11 @@ export class ThreadPool implements SeatOwner {
    */
   publish(changed: readonly string[], removed: readonly string[], inForce: () => void): void {
     const { generation } = this.#parts.clusters
-    this.#unapplied.push({ generation, inForce })
+    this.#progress.published(generation, inForce)
     for (const seat of this.seats) {
       if (seat.state === 'online' || seat.state === 'listening') this.#tell(seat, changed, removed)
     }
-    this.#settle()
+    this.#progress.settle()
   }
 
   /** In which namespaces pods may have a protector; undefined = in any, as long as nothing else was said. */
@@ -124,7 +115,7 @@ export class ThreadPool implements SeatOwner {
   /** Resolves when all threads have put in force what was published so far. */
   applied(): Promise<void> {
     const { generation } = this.#parts.clusters
-    return this.#until(() => this.#appliedByAll() >= generation)
+    return this.#until(() => this.#progress.isInForce(generation))
   }
 
   /** What each thread reports; undefined for one that does not answer in a second. */
@@ -176,34 +167,14 @@ export class ThreadPool implements SeatOwner {
         this.#write(message.lines)
         break
       case 'protect':
-        void this.#protect(seat, message.id, message.requests)
+        void this.#deletions.judge(seat, message.id, message.requests)
         break
       case 'release':
-        this.#gate.release(message.reservations)
+        this.#deletions.release(message.reservations)
         break
       default:
     }
-    this.#settle()
-  }
-
-  get #gate(): ProtectionGate {
-    return this.#parts.protection?.() ?? NO_GATE
-  }
-
-  async #protect(seat: ThreadSeat, id: number, requests: readonly ProtectionRequest[]): Promise<void> {
-    const { threadId } = seat
-    const gate = this.#gate
-    const verdicts = await gate.review(requests).catch((error: unknown) => {
-      this.#parts.log.error('deletions cannot be judged', { error })
-      return requests.map((request) => unanswered(request, 'an internal error, which the log of the gateway tells'))
-    })
-    if (seat.threadId === threadId && seat.state !== 'gone') {
-      seat.post({ type: 'verdicts', id, verdicts })
-      return
-    }
-    // The thread has died, and the deletions with it: none was sent.
-    const reservations = verdicts.flatMap(({ reservation }) => reservation ?? [])
-    if (reservations.length > 0) gate.release(reservations)
+    this.#progress.settle()
   }
 
   /** What it held is given back; everybody else goes on, and another one takes the place. */
@@ -221,7 +192,7 @@ export class ThreadPool implements SeatOwner {
       if (delayMs === 0) seat.start()
       else this.#startLater(seat, delayMs)
     }
-    this.#settle()
+    this.#progress.settle()
   }
 
   #startLater(seat: ThreadSeat, delayMs: number): void {
@@ -265,40 +236,14 @@ export class ThreadPool implements SeatOwner {
     for (const { cluster, endpoint } of broken) this.#parts.onBroken(cluster, endpoint)
   }
 
-  #appliedByAll(): number {
-    let least = Number.POSITIVE_INFINITY
-    for (const seat of this.seats) if (seat.counts) least = Math.min(least, seat.applied)
-    return least
-  }
-
   #fail(error: Error): void {
     this.#failure ??= error
-    const waiters = this.#waiters
-    this.#waiters = []
-    for (const waiter of waiters) waiter.reject(error)
+    this.#progress.fail(error)
   }
 
   #until(done: () => boolean): Promise<void> {
     if (this.#failure !== undefined && this.#state === 'starting') return Promise.reject(this.#failure)
-    return new Promise((resolve, reject) => {
-      this.#waiters.push({ done, resolve, reject })
-      this.#settle()
-    })
-  }
-
-  /** Whatever was waited for and is so now. */
-  #settle(): void {
-    const applied = this.#appliedByAll()
-    for (let next = this.#unapplied[0]; next !== undefined && next.generation <= applied; next = this.#unapplied[0]) {
-      this.#unapplied.shift()
-      next.inForce()
-    }
-    const waiters = this.#waiters
-    this.#waiters = []
-    for (const waiter of waiters) {
-      if (waiter.done()) waiter.resolve()
-      else this.#waiters.push(waiter)
-    }
+    return this.#progress.until(done)
   }
 }
 

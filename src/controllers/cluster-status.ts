@@ -8,17 +8,18 @@ import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
-import { clusterStatus, type StatusFacts, timeOf } from '../core/cluster-status.ts'
+import type { StatusFacts } from '../core/cluster-status.ts'
 import { statusTransitions } from '../core/cluster-status-events.ts'
-import { gatewayEntry, withGateway, withoutGone } from '../core/cluster-status-gateways.ts'
-import { problemMessage } from '../core/cluster-status-messages.ts'
 import { sameJson } from '../core/same-json.ts'
 import { StatusEvents } from './cluster-status-events.ts'
-import { gatherFacts, type LiveClusters, liveSignature } from './cluster-status-facts.ts'
-import { generationOf, statusOf, uidOf } from './cluster-status-objects.ts'
+import { gatherFacts, type LiveClusters } from './cluster-status-facts.ts'
+import { type KnownCluster, KnownClusters } from './cluster-status-known.ts'
+import { generationOf, statusOf } from './cluster-status-objects.ts'
 import { ProblemIndex } from './cluster-status-problems.ts'
 import { StatusQueue, type Turn } from './cluster-status-queue.ts'
 import { ReplicaLeases } from './cluster-status-replicas.ts'
+import { StatusSweep, SWEEP_SLICES } from './cluster-status-sweep.ts'
+import { wantedStatus } from './cluster-status-wanted.ts'
 
 export interface ClusterStatusParts {
   readonly client: ObjectClient
@@ -73,40 +74,19 @@ export function startClusterStatus(parts: ClusterStatusParts): ClusterStatusCont
   return statuses
 }
 
-/** A round is made in so many pieces, so that thousands of clusters hold up nothing else. */
-const SWEEP_SLICES = 10
-
-/** What is known of one object. */
-interface Known {
-  object: JsonObject
-  /** The first time this generation was seen: monotonic milliseconds. */
-  generation: number
-  seenAtMs: number
-  /** What was written last, and what the server made of it. */
-  wanted: UpstreamClusterStatus | undefined
-  answered: unknown
-  /** What changes by itself, as of the last look. */
-  signature: string
-  /** What this replica's entry says, or is about to say, of shared limits. */
-  limitsMessage: string
-}
-
 class ClusterStatuses implements ClusterStatusController, FollowEvents {
   readonly #parts: ClusterStatusParts
   readonly #pace: StatusPace
   readonly #queue: StatusQueue
   readonly #events: StatusEvents
   readonly #replicas: ReplicaLeases
-  readonly #known = new Map<string, Known>()
+  readonly #known = new KnownClusters()
+  readonly #sweep: StatusSweep
   #generations: ReadonlyMap<string, number> = new Map()
   #threads = 0
   readonly #problems = new ProblemIndex()
-  #wasLeader = false
   #following: Following | undefined
   #sweeping: NodeJS.Timeout | undefined
-  /** The round that is being made. */
-  #swept = this.#known.entries()
-  #nextLimitsMs = 0
   #stopped = false
 
   constructor(parts: ClusterStatusParts) {
@@ -123,6 +103,13 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       spacingMs: this.#pace.spacingMs,
       onError: (cluster, error) => log.error('a status could not be made', { cluster, error }),
     })
+    this.#sweep = new StatusSweep({
+      live: parts,
+      known: this.#known,
+      roundMs: this.#pace.sweepMs,
+      isGone: (replica) => this.#replicas.isGone(replica),
+      onChanged: (cluster) => this.#queue.add(cluster),
+    })
   }
 
   start(): void {
@@ -131,7 +118,10 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       if (this.#stopped) return
       this.#following = this.#parts.client.follow(UPSTREAM_CLUSTERS, '', this)
     })
-    this.#sweeping = setInterval(() => this.#sweep(), this.#pace.sweepMs / SWEEP_SLICES)
+    this.#sweeping = setInterval(() => {
+      this.#readProblems()
+      this.#sweep.step()
+    }, this.#pace.sweepMs / SWEEP_SLICES)
     this.#sweeping.unref()
   }
 
@@ -148,14 +138,14 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     this.#generations = generations
     this.#threads = threads
     this.#readProblems()
-    for (const name of changed ?? this.#known.keys()) if (this.#known.has(name)) this.#queue.add(name)
+    for (const name of changed ?? this.#known.names()) if (this.#known.has(name)) this.#queue.add(name)
   }
 
   // === what the API server says ===
 
   onReplace(objects: readonly JsonObject[]): void {
     const names = new Set(objects.map(nameOf))
-    for (const name of this.#known.keys()) if (!names.has(name)) this.#forget(name)
+    for (const name of this.#known.names()) if (!names.has(name)) this.#forget(name)
     for (const object of objects) this.#learn(object)
   }
 
@@ -169,75 +159,13 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   }
 
   #learn(object: JsonObject): void {
-    const name = nameOf(object)
-    const generation = generationOf(object)
-    const known = this.#known.get(name)
-    if (known === undefined || uidOf(known.object) !== uidOf(object)) {
-      const seenAtMs = this.#parts.clock.monotonic()
-      this.#known.set(name, {
-        object,
-        generation,
-        seenAtMs,
-        wanted: undefined,
-        answered: undefined,
-        signature: '',
-        limitsMessage: '',
-      })
-    } else {
-      known.object = object
-      if (known.generation !== generation) {
-        known.generation = generation
-        known.seenAtMs = this.#parts.clock.monotonic()
-      }
-    }
-    this.#queue.add(name)
+    this.#known.learn(object, this.#parts.clock.monotonic())
+    this.#queue.add(nameOf(object))
   }
 
   #forget(name: string): void {
-    this.#known.delete(name)
+    this.#known.forget(name)
     this.#queue.forget(name)
-  }
-
-  // === what changes by itself ===
-
-  /** Endpoints come and go without a word; so does leadership. */
-  #sweep(): void {
-    this.#readProblems()
-    const leads = this.#parts.isLeader()
-    const everything = leads && !this.#wasLeader
-    this.#wasLeader = leads
-    this.#lookAtLimits()
-    if (!leads) return
-    if (everything) for (const name of this.#known.keys()) this.#queue.add(name)
-    for (let left = Math.ceil(this.#known.size / SWEEP_SLICES); left > 0; left--) {
-      const { value, done } = this.#swept.next()
-      if (done === true) {
-        this.#swept = this.#known.entries()
-        return
-      }
-      this.#look(...value)
-    }
-  }
-
-  /** Each replica says of itself when it keeps limits alone. */
-  #lookAtLimits(): void {
-    const { limitsMessage, clock } = this.#parts
-    if (limitsMessage === undefined || clock.monotonic() < this.#nextLimitsMs) return
-    this.#nextLimitsMs = clock.monotonic() + this.#pace.sweepMs
-    for (const [name, known] of this.#known) {
-      if (this.#parts.limitsMessage?.(name) !== known.limitsMessage) this.#queue.add(name)
-    }
-  }
-
-  #look(name: string, known: Known): void {
-    const signature = liveSignature(this.#parts, name)
-    if (signature === known.signature && !this.#hasGone(known)) return
-    known.signature = signature
-    this.#queue.add(name)
-  }
-
-  #hasGone({ object }: Known): boolean {
-    return statusOf(object)?.gateways?.some(({ name }) => this.#replicas.isGone(name)) ?? false
   }
 
   /** Looks again at the clusters of which another delivery says something else. */
@@ -266,40 +194,30 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     return await this.#write(name, known, before, wanted)
   }
 
-  #factsOf(name: string, { object, generation }: Known): StatusFacts {
-    const problems = this.#problems.of(name)
-    return gatherFacts(
-      this.#parts,
-      name,
-      generation || generationOf(object),
-      this.#generations.get(name) ?? 0,
-      problems,
-    )
+  #factsOf(name: string, { object, generation }: KnownCluster): StatusFacts {
+    const inForce = this.#generations.get(name) ?? 0
+    return gatherFacts(this.#parts, name, generation || generationOf(object), inForce, this.#problems.of(name))
   }
 
-  #statusOf(known: Known, facts: StatusFacts, before: UpstreamClusterStatus | undefined): UpstreamClusterStatus {
+  #statusOf(
+    { limitsMessage }: KnownCluster,
+    facts: StatusFacts,
+    before: UpstreamClusterStatus | undefined,
+  ): UpstreamClusterStatus {
     const { clock, replica } = this.#parts
-    const nowMs = clock.now()
-    const mistake = facts.problems.find(({ severity }) => severity === 'error')
-    const message =
-      mistake === undefined
-        ? known.limitsMessage
-        : `generation ${facts.generation} is invalid: ${problemMessage(mistake)}`
-    const own = {
-      name: replica,
+    const author = {
+      replica,
       threads: this.#threads,
-      threadsApplied: facts.inForce === 0 ? 0 : this.#threads,
-      observedGeneration: facts.inForce,
-      ...(message !== '' && { message }),
+      leads: this.#parts.isLeader(),
+      limitsMessage,
+      isGone: (name: string) => this.#replicas.isGone(name),
     }
-    const status = withGateway(before, gatewayEntry(before, own, timeOf(nowMs)))
-    if (!this.#parts.isLeader()) return status
-    return withoutGone(clusterStatus(facts, status, nowMs), (name) => this.#replicas.isGone(name))
+    return wantedStatus(facts, before, author, clock.now())
   }
 
   async #write(
     name: string,
-    known: Known,
+    known: KnownCluster,
     before: UpstreamClusterStatus | undefined,
     wanted: UpstreamClusterStatus,
   ): Promise<Turn> {

@@ -1,21 +1,19 @@
-// What the aggregator of a cell does from when it becomes leader until it is no more: follows the pods, and keeps a list of the
+// What the aggregator of a cell does from when it becomes leader until it is no more: follows the pods, and counts those of the
 // protectors whose counts may have changed. Everything that it knows ends with it.
 
 import { PODS } from '../api/foreign-kinds.ts'
 import type { FollowEvents, Following } from '../api/object-client.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import type { CompiledAggregation } from '../core/compiled-cluster.ts'
-import type { EnqueueKind, HandledKind } from '../core/protection/aggregator-events.ts'
 import { selectorText } from '../core/protection/compile-selector.ts'
-import { limitsOf } from '../core/protection/history-limits.ts'
 import { agingProtectors } from '../core/protection/stale-cells.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 import { CellStreamTime } from './cell-stream-time.ts'
 import { errorName } from './error-name.ts'
 import { afterError, type Counted, countPods, writeStatus } from './pod-aggregator-count.ts'
 import type { PodAggregatorDescription, PodAggregatorParts } from './pod-aggregator-parts.ts'
-import { NextEventPool } from './pod-aggregator-pool.ts'
-import { AggregationQueue, type CountOutcome } from './pod-aggregator-queue.ts'
+import type { CountOutcome } from './pod-aggregator-queue.ts'
+import { Recounts } from './pod-aggregator-recounts.ts'
 import { RestoredCell } from './pod-aggregator-restored.ts'
 import { PodSnapshot, sameForCounting, sameLabels, slimPod } from './pod-snapshot.ts'
 
@@ -32,13 +30,10 @@ export class AggregatorTerm implements FollowEvents {
   readonly #pods = new PodSnapshot()
   readonly #streamTime: CellStreamTime
   readonly #restored: RestoredCell
-  readonly #queue: AggregationQueue
-  readonly #pool: NextEventPool
+  readonly #recounts: Recounts
   readonly #following: Following
   readonly #unlisten: () => void
   readonly #refreshing: NodeJS.Timeout | undefined
-  /** Grows with everything that the stream says. */
-  #progress = 0
   /** Wall clock, milliseconds: when the stream was last heard. */
   #heardAtMs = 0
   #current = false
@@ -49,31 +44,25 @@ export class AggregatorTerm implements FollowEvents {
 
   /** @throws {SyntaxError} when the pod selector cannot be read */
   constructor(parts: PodAggregatorParts, aggregation: CompiledAggregation) {
-    const { worker, cell, clock, log, protectors, settings, events } = parts
+    const { worker, cell, clock, log, protectors, settings } = parts
     const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation
     const labelSelector = podSelector === undefined ? '' : selectorText(podSelector)
     this.#parts = parts
-    this.#pool = new NextEventPool(clock, events)
+    this.#recounts = new Recounts(parts, (key) => this.#count(key), CONCURRENCY)
     this.#streamTime = new CellStreamTime({
       mode,
       annotation,
       readVersion: () => this.#newestVersion(),
       clock,
       log,
-      onMoved: () => this.#advanced(),
+      onMoved: () => this.#recounts.advanced(),
     })
     this.#restored = new RestoredCell({
       cell,
       readVersion: () => this.#newestVersion(),
       clock,
       log,
-      onRestored: () => this.#advanced(),
-    })
-    this.#queue = new AggregationQueue({
-      count: (key) => this.#count(key),
-      clock,
-      random: () => parts.random(),
-      limit: CONCURRENCY,
+      onRestored: () => this.#recounts.advanced(),
     })
     this.#unlisten = protectors.onChange((live, gone) => this.#onProtector(live, gone))
     if (settings.staleAfterMs > 0) {
@@ -96,8 +85,8 @@ export class AggregatorTerm implements FollowEvents {
       streamTime: this.#streamTime.time,
       current: this.#current,
       message: this.#message,
-      queued: this.#queue.size,
-      waiting: this.#pool.size,
+      queued: this.#recounts.queued,
+      waiting: this.#recounts.waiting,
     }
   }
 
@@ -107,7 +96,7 @@ export class AggregatorTerm implements FollowEvents {
     clearInterval(this.#refreshing)
     this.#unlisten()
     this.#streamTime.stop()
-    const counting = this.#queue.stop()
+    const counting = this.#recounts.stop()
     await this.#following.stop()
     await counting
   }
@@ -122,8 +111,8 @@ export class AggregatorTerm implements FollowEvents {
     if (this.#stopped) return
     this.#pods.replace(pods)
     this.#streamTime.replaced(pods)
-    this.#handle('', 'List', () => {
-      for (const live of this.#parts.protectors.values()) this.#mark(live, 'List')
+    this.#recounts.handle('', 'List', () => {
+      for (const live of this.#parts.protectors.values()) this.#recounts.mark(live, 'List')
     })
   }
 
@@ -135,10 +124,10 @@ export class AggregatorTerm implements FollowEvents {
     const { protectors } = this.#parts
     // Who counted it before must hear that it does so no more.
     const counted = before !== undefined && (after === undefined || !sameLabels(before, after)) ? before : undefined
-    this.#handle((after ?? before)?.namespace ?? '', 'Pod', () => {
+    this.#recounts.handle((after ?? before)?.namespace ?? '', 'Pod', () => {
       for (const pod of [counted, after]) {
         if (pod === undefined) continue
-        for (const live of protectors.aggregating(pod.namespace, pod.labels)) this.#mark(live, 'Pod')
+        for (const live of protectors.aggregating(pod.namespace, pod.labels)) this.#recounts.mark(live, 'Pod')
       }
     })
   }
@@ -148,7 +137,7 @@ export class AggregatorTerm implements FollowEvents {
     this.#heardAtMs = this.#parts.clock.now()
     this.#pods.reached(version)
     this.#streamTime.reached(version)
-    this.#advanced()
+    this.#recounts.advanced()
   }
 
   onState(current: boolean, message: string): void {
@@ -159,47 +148,13 @@ export class AggregatorTerm implements FollowEvents {
     else log.warn('the pods of a cell cannot be followed', { cell, why: message })
   }
 
-  #advanced(): void {
-    this.#progress++
-    if (this.#pool.size === 0) return
-    this.#handle('', 'NextEvent', () => {
-      for (const key of this.#pool.drain()) {
-        const live = this.#parts.protectors.get(key)
-        if (live !== undefined) this.#mark(live, 'NextEvent')
-      }
-    })
-  }
-
   // === what is to be counted ===
 
   #onProtector(live: LiveProtector, gone: boolean): void {
-    if (gone) {
-      this.#queue.forget(live.key)
-      this.#pool.remove(live.key)
-    } else if (live.key !== this.#telling) {
-      this.#handle(live.protector.metadata.namespace ?? '', 'PodProtector', () => this.#mark(live, 'PodProtector'))
-    }
-  }
-
-  #handle(namespace: string, kind: HandledKind, mark: () => void): void {
-    const { clock, events } = this.#parts
-    const beginMs = clock.monotonic()
-    mark()
-    events.handled(namespace, kind, clock.monotonic() - beginMs)
-  }
-
-  #mark(live: LiveProtector, kind: EnqueueKind, atLeastMs = 0): void {
-    if (this.#stopped) return
-    const delayMs = Math.max(atLeastMs, this.#rateMs(live))
-    if (this.#queue.add(live.key, delayMs)) {
-      this.#parts.events.enqueued(live.protector.metadata.namespace ?? '', kind)
-    }
-  }
-
-  #rateMs({ protector }: LiveProtector): number {
-    const { settings } = this.#parts
-    const { rateJitterLow: low, rateJitterHigh: high } = settings
-    return limitsOf(protector, settings).aggregationRateMs * (low + this.#parts.random() * (high - low))
+    if (gone) this.#recounts.forget(live.key)
+    if (gone || live.key === this.#telling) return
+    const { namespace = '' } = live.protector.metadata
+    this.#recounts.handle(namespace, 'PodProtector', () => this.#recounts.mark(live, 'PodProtector'))
   }
 
   /** A cell that is heard of must not become stale because nothing changes there. */
@@ -207,7 +162,7 @@ export class AggregatorTerm implements FollowEvents {
     const { protectors, cell, settings } = this.#parts
     if (!this.#pods.complete) return
     const aging = agingProtectors(protectors.values(), cell, settings.staleAfterMs, this.#heardAtMs * 1000)
-    for (const live of aging) this.#mark(live, 'List')
+    for (const live of aging) this.#recounts.mark(live, 'List')
   }
 
   // === one turn ===
@@ -220,7 +175,7 @@ export class AggregatorTerm implements FollowEvents {
     let error = ''
     let outcome: CountOutcome = 'done'
     try {
-      const progress = this.#progress
+      const { progress } = this.#recounts
       const counted = this.#countNow(live)
       if (counted.changed) await this.#write(live, counted)
       this.#follow(live, counted, progress)
@@ -271,14 +226,12 @@ export class AggregatorTerm implements FollowEvents {
     if (this.#stopped) return
     const { kept, streamTimeFrom, nextAvailableMs, outdated } = counted
     if (nextAvailableMs !== undefined && Number.isFinite(nextAvailableMs)) {
-      this.#mark(live, 'MinReady', nextAvailableMs + TIMER_SLACK_MS)
+      this.#recounts.mark(live, 'MinReady', nextAvailableMs + TIMER_SLACK_MS)
     }
     if (streamTimeFrom !== undefined) this.#streamTime.need(streamTimeFrom)
     if (outdated) void this.#restored.check(countedVersion(live, this.#parts.cell))
-    if (kept === 0 && !outdated) this.#pool.remove(live.key)
-    // What was said while it was written has drained the pool already.
-    else if (progress !== this.#progress) this.#mark(live, 'NextEvent')
-    else this.#pool.add(live.key)
+    if (kept === 0 && !outdated) this.#recounts.awaitNothing(live)
+    else this.#recounts.awaitMore(live, progress)
   }
 
   async #newestVersion(): Promise<string> {

@@ -2,22 +2,16 @@
 // can have, the claim of whoever has it, else of the oldest object. A change costs what it touches, whatever the rest.
 
 import { claimsOf } from '../api/cluster-conflicts.ts'
-import { type FieldProblem, ProblemList } from '../api/field-errors.ts'
+import type { FieldProblem } from '../api/field-errors.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { PemChecks, Problem, ResolvedCluster } from '../api/ports.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
 import { type ClusterVerdict, judgeCluster, secretsOf } from './cluster-verdict.ts'
-import type { KnownSecretData } from './objects-source-secrets.ts'
-import { type Resolved, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
+import { ClusterClaims } from './objects-source-claims.ts'
+import { ClusterReferences, type SecretLookup } from './objects-source-references.ts'
+import { referencesOf, type SecretReferenceAt } from './secret-references.ts'
 import { settleClaims } from './settle-claims.ts'
-
-/** The Secrets as the table needs them: NamedSecrets, or a stand-in. */
-export interface SecretLookup {
-  get(name: string): KnownSecretData
-  retain(name: string): void
-  release(name: string): void
-}
 
 export interface ClusterObjectsOptions {
   readonly secrets: SecretLookup
@@ -41,33 +35,27 @@ interface Entry {
   verdict: ClusterVerdict | undefined
   /** The version that ought to be in force; undefined when there are errors. */
   good: ResolvedCluster | undefined
-  /** Claims of the good version and of the one in force. */
-  claims: readonly string[]
   problems: readonly Problem[]
   conflicts: readonly Problem[]
 }
 
 export class ClusterObjects {
-  readonly #secrets: SecretLookup
+  readonly #references: ClusterReferences
   readonly #pem: PemChecks
   readonly #checks: ClusterCheckOptions
   readonly #entries = new Map<string, Entry>()
   readonly #inForce = new Map<string, ResolvedCluster>()
-  /** Secret -> clusters that name it. */
-  readonly #users = new Map<string, Set<string>>()
-  /** Claim -> clusters that make it. */
-  readonly #claimants = new Map<string, Set<string>>()
+  /** Of the good version of each cluster and of the one in force. */
+  readonly #claims = new ClusterClaims()
   /** To be checked. */
   readonly #unchecked = new Set<string>()
-  /** Checked or gone since the last settlement, with the claims that they made before. */
-  readonly #touched = new Map<string, readonly string[]>()
   /** Clusters whose Secrets have not been read yet. */
   readonly #waiting = new Set<string>()
   /** Those about which there is something to say. */
   readonly #reports = new Map<string, readonly Problem[]>()
 
   constructor({ secrets, pem, checks = {} }: ClusterObjectsOptions) {
-    this.#secrets = secrets
+    this.#references = new ClusterReferences(secrets)
     this.#pem = pem
     this.#checks = { fileReferences: false, ...checks }
   }
@@ -82,7 +70,7 @@ export class ClusterObjects {
   }
 
   get hasWork(): boolean {
-    return this.#unchecked.size > 0 || this.#touched.size > 0
+    return this.#unchecked.size > 0 || this.#claims.isTouched
   }
 
   /** By cluster. */
@@ -111,9 +99,7 @@ export class ClusterObjects {
       return name
     }
     const references = referencesOf(object)
-    // First what is new, so that a Secret that stays in use is not forgotten in between.
-    for (const { secret } of references) if (secret !== '') this.#use(secret, name)
-    if (known !== undefined) this.#unuse(known.references, name, references)
+    this.#references.replace(name, known?.references ?? [], references)
     const entry = known ?? this.#newEntry(name, object)
     Object.assign(entry, { object, state, references, verdict: undefined })
     this.#entries.set(name, entry)
@@ -124,17 +110,17 @@ export class ClusterObjects {
   remove(name: string): void {
     const entry = this.#entries.get(name)
     if (entry === undefined) return
-    this.#unuse(entry.references, name, [])
+    this.#references.replace(name, entry.references, [])
     this.#entries.delete(name)
     this.#unchecked.delete(name)
     this.#waiting.delete(name)
-    this.#touch(name, entry.claims)
-    this.#claim(name, entry.claims, [])
+    this.#claims.touch(name)
+    this.#claims.set(name, [])
   }
 
   /** What is known of these Secrets changed. */
   secretsChanged(names: readonly string[]): void {
-    for (const secret of names) for (const name of this.#users.get(secret) ?? []) this.#unchecked.add(name)
+    for (const secret of names) for (const name of this.#references.usersOf(secret)) this.#unchecked.add(name)
   }
 
   /** Checks one object that is due; false when none is. */
@@ -149,7 +135,7 @@ export class ClusterObjects {
 
   /** Decides what is in force, after all checks. */
   settle(): Settlement {
-    const names = this.#affected()
+    const names = this.#claims.affected()
     const wanted = new Map<string, ResolvedCluster>()
     const before = new Map<string, ResolvedCluster>()
     const members = [...names].flatMap((name) => this.#entries.get(name) ?? []).sort(byAge)
@@ -193,95 +179,44 @@ export class ClusterObjects {
       if (problems.length === 0) this.#reports.delete(name)
       else this.#reports.set(name, problems)
     }
-    this.#touched.clear()
+    this.#claims.settled()
     return { changed, reported: spoken }
-  }
-
-  /** Those touched, and whoever claims what one of these claims, claimed or has: nobody else can win or lose anything. */
-  #affected(): Set<string> {
-    const names = new Set(this.#touched.keys())
-    // A set that grows while it is walked is walked to its new end.
-    for (const name of names) {
-      const claims = [...(this.#touched.get(name) ?? []), ...(this.#entries.get(name)?.claims ?? [])]
-      for (const claim of claims) for (const other of this.#claimants.get(claim) ?? []) names.add(other)
-    }
-    return names
   }
 
   #check(entry: Entry): void {
     const { name, references } = entry
-    const unread = references.find(({ secret }) => secret !== '' && this.#secrets.get(secret).state === 'unread')
+    const unread = this.#references.unread(references)
     if (unread !== undefined) {
       // The version before stays; this is only seen where an answer takes long.
       const message = `waits for Secret ${unread.secret}, which could not be read yet`
       const problem: FieldProblem = { path: unread.path, message, fix: 'see the log', severity: 'warning' }
       this.#waiting.add(name)
       entry.problems = [reported(name, problem)]
-      this.#touch(name, entry.claims)
+      this.#claims.touch(name)
       return
     }
     this.#waiting.delete(name)
-    const resolved = this.#resolve(entry)
+    const resolved = this.#references.resolve(entry.object, references)
     const verdict =
       entry.verdict?.secrets === secretsOf(resolved) ? entry.verdict : judgeCluster(resolved, this.#pem, this.#checks)
     entry.verdict = verdict
     const unresolved = resolved.problems.some(({ severity }) => severity === 'error')
     entry.good = unresolved ? undefined : verdict.good
     entry.problems = [...resolved.problems, ...verdict.problems].map((problem) => reported(name, problem))
-    this.#touch(name, entry.claims)
+    this.#claims.touch(name)
     this.#reclaim(entry)
   }
 
-  #resolve({ object, references }: Entry): Resolved {
-    const out = new ProblemList()
-    const found = new Map<SecretReferenceAt, Buffer>()
-    for (const reference of references) {
-      const { secret } = reference
-      if (secret === '') continue
-      const { state, message, data } = this.#secrets.get(secret)
-      const absence =
-        state === 'unreadable'
-          ? { message: `Secret ${secret} cannot be read: ${message}`, fix: 'allow the gateway to get it' }
-          : { message: `Secret ${secret} does not exist`, fix: 'create it, or name another' }
-      const bytes = secretBytes(reference, state === 'present' ? data : undefined, absence, out)
-      if (bytes !== undefined) found.set(reference, bytes)
-    }
-    return withBytes(object, found, out.problems)
-  }
-
   #newEntry(name: string, object: JsonObject): Entry {
-    const nothing = { references: [], claims: [], problems: [], conflicts: [] }
+    const nothing = { references: [], problems: [], conflicts: [] }
     return { name, object, state: '', verdict: undefined, good: undefined, ...nothing }
-  }
-
-  #touch(name: string, claims: readonly string[]): void {
-    this.#touched.set(name, [...(this.#touched.get(name) ?? []), ...claims])
   }
 
   #reclaim(entry: Entry): void {
     const last = this.#inForce.get(entry.name)
     const versions = new Set([entry.good, last].filter((version) => version !== undefined))
     const keys = [...versions].flatMap(({ object }) => claimsOf(object).map(({ key }) => key))
-    this.#claim(entry.name, entry.claims, keys)
-    entry.claims = keys
-  }
-
-  #claim(name: string, before: readonly string[], after: readonly string[]): void {
-    for (const key of before) removeFrom(this.#claimants, key, name)
-    for (const key of after) addTo(this.#claimants, key, name)
-  }
-
-  #use(secret: string, name: string): void {
-    this.#secrets.retain(secret)
-    addTo(this.#users, secret, name)
-  }
-
-  #unuse(references: readonly SecretReferenceAt[], name: string, kept: readonly SecretReferenceAt[]): void {
-    for (const { secret } of references) {
-      if (secret === '') continue
-      this.#secrets.release(secret)
-      if (!kept.some((one) => one.secret === secret)) removeFrom(this.#users, secret, name)
-    }
+    this.#claims.set(entry.name, keys)
   }
 }
 
@@ -310,16 +245,4 @@ function compare(a: string, b: string): number {
 
 function metadataOf({ metadata }: JsonObject): Readonly<Record<string, unknown>> {
   return isRecord(metadata) ? metadata : {}
-}
-
-function addTo(sets: Map<string, Set<string>>, key: string, value: string): void {
-  const known = sets.get(key)
-  if (known === undefined) sets.set(key, new Set([value]))
-  else known.add(value)
-}
-
-function removeFrom(sets: Map<string, Set<string>>, key: string, value: string): void {
-  const known = sets.get(key)
-  known?.delete(value)
-  if (known?.size === 0) sets.delete(key)
 }

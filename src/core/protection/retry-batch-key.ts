@@ -1,7 +1,8 @@
-// One key of a RetryBatch: what waits, the write that runs, and when something has to happen next.
+// One key of a RetryBatch: the write that runs, and when something has to happen next.
 
-import type { BatchAnswer, BatchOutcome, RetryBatchParts } from './retry-batch-request.ts'
+import type { BatchOutcome, RetryBatchParts } from './retry-batch-request.ts'
 import type { SlotWaiter, WriteSlots } from './retry-batch-slots.ts'
+import { answer, expireAt, NEVER, type Waiting, WaitingLine } from './retry-batch-waiting.ts'
 
 export interface BatchKeyParts<Operation, Result> extends RetryBatchParts<Operation, Result> {
   /** Of all keys. */
@@ -10,24 +11,12 @@ export interface BatchKeyParts<Operation, Result> extends RetryBatchParts<Operat
   onIdle(key: string): void
 }
 
-export interface Waiting<Operation, Result> {
-  readonly operation: Operation
-  readonly deadlineMs: number
-  readonly persistent: boolean
-  /** It need not be begun before; but what is written earlier takes it along. */
-  dueMs: number
-  retries: number
-  /** undefined = it has its answer. */
-  answer: ((answer: BatchAnswer<Result>) => void) | undefined
-}
-
 /** A write that runs. */
 interface Flight<Operation, Result> {
   readonly items: readonly Waiting<Operation, Result>[]
   readonly giveUpMs: number
 }
 
-const NEVER = Number.POSITIVE_INFINITY
 /** What has to be tried again after failures waits no longer than this. */
 const MAX_BACKOFF_MS = 5_000
 const MAX_DOUBLINGS = 16
@@ -35,7 +24,7 @@ const MAX_DOUBLINGS = 16
 export class BatchKey<Operation, Result> implements SlotWaiter {
   readonly #key: string
   readonly #parts: BatchKeyParts<Operation, Result>
-  #waiting: Waiting<Operation, Result>[] = []
+  readonly #waiting = new WaitingLine<Operation, Result>()
   #flight: Flight<Operation, Result> | undefined
   /** No write begins before: cold start, pace, or backoff. */
   #readyMs: number
@@ -45,9 +34,6 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   #inLine = false
   /** Since when it is tried to write, and how often in vain; undefined = nothing that was begun is left. */
   #batch: { readonly sinceMs: number; retries: number } | undefined
-  /** Of what waits, the earliest. */
-  #soonestDueMs = NEVER
-  #soonestDeadlineMs = NEVER
   #cancel: (() => void) | undefined
   #wakeMs = NEVER
   #onSettled: (() => void)[] = []
@@ -60,7 +46,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   }
 
   add(items: readonly Waiting<Operation, Result>[]): void {
-    this.#enqueue(items)
+    this.#waiting.add(items)
     this.#turn()
   }
 
@@ -70,7 +56,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   }
 
   settled(): Promise<void> {
-    if (this.#waiting.length === 0 && this.#flight === undefined) return Promise.resolve()
+    if (this.#isIdle()) return Promise.resolve()
     return new Promise((resolve) => this.#onSettled.push(resolve))
   }
 
@@ -80,24 +66,17 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
     const { items = [] } = this.#flight ?? {}
     this.#leaveLine()
     this.#flight = undefined
-    for (const item of [...items, ...this.#waiting]) answer(item, { type: 'stopped', retries: item.retries })
-    this.#waiting = []
-    this.#tellSettled()
-  }
-
-  #enqueue(items: readonly Waiting<Operation, Result>[]): void {
-    for (const item of items) {
-      this.#waiting.push(item)
-      this.#soonestDueMs = Math.min(this.#soonestDueMs, item.dueMs)
-      this.#soonestDeadlineMs = Math.min(this.#soonestDeadlineMs, item.deadlineMs)
+    for (const item of [...items, ...this.#waiting.takeAll()]) {
+      answer(item, { type: 'stopped', retries: item.retries })
     }
+    this.#tellSettled()
   }
 
   /** Whatever is to be done by now, and the alarm for what comes next. */
   #turn(): void {
     const nowMs = this.#parts.now()
     this.#expire(nowMs)
-    if (this.#waiting.length === 0) this.#leaveLine()
+    if (this.#waiting.isEmpty) this.#leaveLine()
     else if (this.#flight === undefined && !this.#inLine && this.#startMs() <= nowMs) {
       if (this.#parts.slots.take(this)) this.#start(nowMs)
       else this.#inLine = true
@@ -125,17 +104,17 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   }
 
   #startMs(): number {
-    return this.#inLine ? NEVER : Math.max(this.#readyMs, this.#soonestDueMs)
+    return this.#inLine ? NEVER : Math.max(this.#readyMs, this.#waiting.soonestDueMs)
   }
 
   #isIdle(): boolean {
-    return this.#waiting.length === 0 && this.#flight === undefined
+    return this.#waiting.isEmpty && this.#flight === undefined
   }
 
   #arm(nowMs: number): void {
     const wakeMs = this.#isIdle()
       ? this.#idleSinceMs + this.#parts.pace.idleMs
-      : Math.min(this.#flight === undefined ? this.#startMs() : this.#flightWakeMs(), this.#soonestDeadlineMs)
+      : Math.min(this.#flight === undefined ? this.#startMs() : this.#flightWakeMs(), this.#waiting.soonestDeadlineMs)
     if (this.#cancel !== undefined && wakeMs === this.#wakeMs) return
     this.#cancel?.()
     this.#wakeMs = wakeMs
@@ -159,17 +138,14 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
       for (const item of flight.items) expireAt(item, nowMs)
       if (flight.giveUpMs <= nowMs) this.#giveUp(flight, nowMs)
     }
-    if (this.#soonestDeadlineMs > nowMs) return
-    const waiting = this.#waiting
-    this.#clearWaiting()
-    this.#enqueue(waiting.filter((item) => !expireAt(item, nowMs)))
+    if (!this.#waiting.expire(nowMs)) return
     this.#idleSinceMs = nowMs
     if (this.#isIdle()) this.#endBatch(nowMs)
   }
 
   /** Who still has time tries again; the write may succeed all the same, and is then late for everybody. */
   #giveUp({ items }: Flight<Operation, Result>, nowMs: number): void {
-    this.#again(items)
+    this.#waiting.addAgain(items)
     this.#attemptEnded(items, nowMs)
     this.#land()
   }
@@ -186,19 +162,9 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
     this.#parts.onBatch(this.#key, nowMs - sinceMs, retries)
   }
 
-  #again(items: readonly Waiting<Operation, Result>[]): void {
-    const unanswered = items.filter((item) => item.answer !== undefined)
-    for (const item of unanswered) item.retries++
-    // Newcomers stay behind them: the order is that of submission.
-    const newcomers = this.#waiting
-    this.#clearWaiting()
-    this.#enqueue([...unanswered, ...newcomers])
-  }
-
   #start(nowMs: number): void {
-    const items = this.#waiting
+    const items = this.#waiting.takeAll()
     const { pace } = this.#parts
-    this.#clearWaiting()
     this.#batch ??= { sinceMs: nowMs, retries: 0 }
     this.#readyMs = nowMs + pace.batchIntervalMs
     let longestMs = 0
@@ -236,7 +202,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   #onConflict({ items }: Flight<Operation, Result>, nowMs: number): void {
     const { retryBackoffMs, retryJitterMs } = this.#parts.pace
     this.#readyMs = Math.max(this.#readyMs, nowMs + retryBackoffMs + this.#parts.random() * retryJitterMs)
-    this.#again(items)
+    this.#waiting.addAgain(items)
   }
 
   /** Only persistent ones wait for better times: they hold up nobody, but go along with whoever comes. */
@@ -248,13 +214,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
       if (item.persistent) item.dueMs = dueMs
       else answer(item, { type: 'failed', error, retries: item.retries })
     }
-    this.#again(items)
-  }
-
-  #clearWaiting(): void {
-    this.#waiting = []
-    this.#soonestDueMs = NEVER
-    this.#soonestDeadlineMs = NEVER
+    this.#waiting.addAgain(items)
   }
 
   #tellSettled(): void {
@@ -263,19 +223,6 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
     this.#onSettled = []
     for (const listener of listeners) listener()
   }
-}
-
-function answer<Operation, Result>(item: Waiting<Operation, Result>, given: BatchAnswer<Result>): void {
-  const { answer: resolve } = item
-  item.answer = undefined
-  resolve?.(given)
-}
-
-/** @returns whether its time is over */
-function expireAt<Operation, Result>(item: Waiting<Operation, Result>, nowMs: number): boolean {
-  if (item.deadlineMs > nowMs) return false
-  answer(item, { type: 'expired', retries: item.retries })
-  return true
 }
 
 /** An adapter that throws has failed, like any other. */

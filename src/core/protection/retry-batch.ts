@@ -2,9 +2,10 @@
 // goes into its next write. Podseidon's retrybatch (util/retrybatch) with deadlines that hold and a pace; pure: time passes by
 // `now` and `schedule`.
 
-import { BatchKey, type BatchKeyParts, type Waiting } from './retry-batch-key.ts'
+import { BatchKey, type BatchKeyParts } from './retry-batch-key.ts'
 import type { BatchAnswer, BatchRequest, RetryBatchParts } from './retry-batch-request.ts'
 import { WriteSlots } from './retry-batch-slots.ts'
+import type { Waiting } from './retry-batch-waiting.ts'
 
 export class RetryBatch<Operation, Result> {
   readonly #parts: BatchKeyParts<Operation, Result>

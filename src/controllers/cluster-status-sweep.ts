@@ -1,0 +1,83 @@
+// What changes in statuses without a word from anybody: endpoints, certificates, shared limits, replicas that go, and who leads.
+// It is looked at again and again, a part of the clusters at a time.
+
+import type { Clock } from '../api/ports.ts'
+import { type LiveClusters, liveSignature } from './cluster-status-facts.ts'
+import type { KnownCluster, KnownClusters } from './cluster-status-known.ts'
+import { statusOf } from './cluster-status-objects.ts'
+
+/** What is looked at. */
+export interface LiveState {
+  readonly clusters: LiveClusters
+  readonly clock: Clock
+  isLeader(): boolean
+  limitsMessage?(cluster: string): string
+}
+
+export interface StatusSweepParts {
+  readonly live: LiveState
+  readonly known: KnownClusters
+  /** In which `step` is called SWEEP_SLICES times. */
+  readonly roundMs: number
+  /** Whether a replica is. */
+  isGone(replica: string): boolean
+  /** There may be something else to say of this cluster. */
+  onChanged(cluster: string): void
+}
+
+/** A round is made in so many pieces, so that thousands of clusters hold up nothing else. */
+export const SWEEP_SLICES = 10
+
+export class StatusSweep {
+  readonly #parts: StatusSweepParts
+  #wasLeader = false
+  /** The round that is being made. */
+  #swept: MapIterator<[string, KnownCluster]>
+  #nextLimitsMs = 0
+
+  constructor(parts: StatusSweepParts) {
+    this.#parts = parts
+    this.#swept = parts.known.entries()
+  }
+
+  /** The next piece of the round. */
+  step(): void {
+    const { live, known } = this.#parts
+    const leads = live.isLeader()
+    const everything = leads && !this.#wasLeader
+    this.#wasLeader = leads
+    this.#lookAtLimits()
+    if (!leads) return
+    if (everything) for (const name of known.names()) this.#parts.onChanged(name)
+    for (let left = Math.ceil(known.size / SWEEP_SLICES); left > 0; left--) {
+      const { value, done } = this.#swept.next()
+      if (done === true) {
+        this.#swept = known.entries()
+        return
+      }
+      this.#look(...value)
+    }
+  }
+
+  /** Each replica says of itself when it keeps limits alone. */
+  #lookAtLimits(): void {
+    const { live, known, roundMs } = this.#parts
+    const nowMs = live.clock.monotonic()
+    if (live.limitsMessage === undefined || nowMs < this.#nextLimitsMs) return
+    this.#nextLimitsMs = nowMs + roundMs
+    for (const [name, { limitsMessage }] of known.entries()) {
+      if (live.limitsMessage(name) !== limitsMessage) this.#parts.onChanged(name)
+    }
+  }
+
+  #look(name: string, known: KnownCluster): void {
+    const signature = liveSignature(this.#parts.live, name)
+    if (signature === known.signature && !this.#hasGone(known)) return
+    known.signature = signature
+    this.#parts.onChanged(name)
+  }
+
+  #hasGone({ object }: KnownCluster): boolean {
+    return statusOf(object)?.gateways?.some(({ name }) => this.#parts.isGone(name)) ?? false
+  }
+}
