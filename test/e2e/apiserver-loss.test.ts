@@ -12,6 +12,8 @@ import { waitFor } from '../harness/wait.ts'
 
 const READS_PER_SECOND = 500
 const READER_SESSIONS = 4
+/** However far behind the machine is: all that are lost at once have to find room in the retry budget. */
+const READS_AT_ONCE = 200
 const WATCHES = 20
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
 
@@ -56,6 +58,7 @@ async function answeredBy(url: string): Promise<number> {
 class Readers {
   readonly outcomes = new Map<string, number>()
   readonly #sessions = Array.from({ length: READER_SESSIONS }, connect)
+  readonly #pending = new Set<Promise<void>>()
   #running = true
   #done: Promise<void> | undefined
 
@@ -65,13 +68,15 @@ class Readers {
 
   async #run(): Promise<void> {
     const started = performance.now()
-    const pending: Promise<void>[] = []
     for (let sent = 0; this.#running; ) {
       const due = Math.floor(((performance.now() - started) * READS_PER_SECOND) / 1000)
-      for (; sent < due; sent++) pending.push(this.#read(sent))
+      for (; sent < due && this.#pending.size < READS_AT_ONCE; sent++) {
+        const read: Promise<void> = this.#read(sent).finally(() => this.#pending.delete(read))
+        this.#pending.add(read)
+      }
       await sleep(5)
     }
-    await Promise.all(pending)
+    await Promise.all(this.#pending)
   }
 
   async #read(index: number): Promise<void> {
@@ -153,7 +158,7 @@ describe('two apiservers', () => {
     for (const count of counts) assert.ok(Math.abs(count - requests / 2) <= requests / 100, `${counts}`)
   })
 
-  test('kill -9 of one: no read fails, no write is sent twice, watches go on, and it gets traffic again', async () => {
+  test('kill -9 of one: no read fails, no write is sent twice, watches go on, and it gets traffic again', async (t) => {
     const [victim] = cluster.apiservers
     assert.ok(victim)
     const list = await cluster.request(CONFIGMAPS)
@@ -163,6 +168,12 @@ describe('two apiservers', () => {
     const writer = connect()
     const written = new Map<string, number>()
     let writing = true
+    t.after(() => {
+      writing = false
+      for (const watcher of watchers) watcher.stop()
+      writer.destroy()
+      return readers.stop()
+    })
     const writes = (async () => {
       for (let i = 0; writing; i++) {
         written.set(`write-${i}`, (await create(writer, `write-${i}`)).status)
@@ -199,7 +210,5 @@ describe('two apiservers', () => {
       watchers.some(({ ends }) => ends === 0),
       'watches on the other one did not notice',
     )
-    for (const watcher of watchers) watcher.stop()
-    writer.destroy()
   })
 })
