@@ -207,9 +207,9 @@ test('every kind of abuse is in operating, and stands beside the limit that make
     [...(row[0] ?? '').matchAll(/`([\w-]+)`/g)].map(([, kind]) => kind),
   )
   assert.deepEqual(new Set(inOperating), kinds)
-  const sources = ['src/http2/connection.ts', 'src/http2/server.ts', 'src/http2/client.ts', 'src/io/http2-socket.ts']
-  const counted = sources
-    .flatMap((file) => [...read(file).matchAll(/counters\.(\w+)\+\+|#abuse\('(\w+)'\)/g)])
+  const engine = readdirSync(join(ROOT, 'src/http2')).filter((name) => !name.endsWith('.test.ts'))
+  const counted = [...engine.map((name) => `src/http2/${name}`), 'src/io/http2-socket.ts']
+    .flatMap((file) => [...read(file).matchAll(/counters\.(\w+)\+\+|\babuse\('(\w+)'\)/g)])
     .map(([, field, abuse]) => (field ?? abuse ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
     .filter((kind) => kinds.has(kind))
   const beside = limitRows().flatMap(({ counter }) => [...counter.matchAll(/`([a-z-]+)`/g)].map(([, kind]) => kind))
@@ -218,7 +218,7 @@ test('every kind of abuse is in operating, and stands beside the limit that make
 
 test('the memory of a connection in architecture follows from the limits', () => {
   const { maxConcurrentStreams, maxHeaderListBytes, connectionWindowBytes, maxFrameBytes } = SERVER_LIMITS
-  const slack = constantOf('src/http2/connection.ts', 'BLOCK_SLACK_BYTES') ?? Number.NaN
+  const slack = constantOf('src/http2/header-frames.ts', 'BLOCK_SLACK_BYTES') ?? Number.NaN
   const replay = constantOf('src/gateway/request-body.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
   assert.ok(replay <= HIGH_WATER_BYTES, 'what is kept is what waits in the stream, or less')
   const heads = maxConcurrentStreams * maxHeaderListBytes

@@ -8,7 +8,7 @@ import * as frame from './frames.ts'
 import { DECODED, TOO_LARGE } from './hpack-decoder.ts'
 import { encodeShared } from './hpack-encoder.ts'
 import type { Http2Limits } from './limits.ts'
-import { ANY_LENGTH, Http2Stream } from './stream.ts'
+import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 
 export interface ClientEvents {
   /** The peer's SETTINGS have come, or changed: `maxStreams` is known. */
@@ -24,7 +24,7 @@ const { CANCEL, PROTOCOL_ERROR, STREAM_CLOSED, LARGEST_STREAM_ID } = frame
 const ASSUMED_MAX_STREAMS = 100
 
 export class ClientConnection extends Connection {
-  protected override readonly isServer = false
+  override readonly isServer = false
   readonly #events: ClientEvents
   #nextStream = 1
 
@@ -54,17 +54,17 @@ export class ClientConnection extends Connection {
 
   /** The peer's SETTINGS have come. */
   get ready(): boolean {
-    return this.settled
+    return this.settings.received
   }
 
   /** Streams that the peer lets be open at a time. */
   get maxStreams(): number {
-    return this.settled ? this.peerMaxStreams : ASSUMED_MAX_STREAMS
+    return this.settings.received ? this.settings.maxStreams : ASSUMED_MAX_STREAMS
   }
 
   /** Takes new streams, as long as there are fewer than `maxStreams`. */
   get usable(): boolean {
-    return !this.over && !this.peerGoaway && this.drainState === 'no' && this.#nextStream <= LARGEST_STREAM_ID
+    return !this.over && !this.goaway.received && this.goaway.state === 'no' && this.#nextStream <= LARGEST_STREAM_ID
   }
 
   /**
@@ -75,10 +75,9 @@ export class ClientConnection extends Connection {
   open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
     const id = this.#nextStream
     this.#nextStream += 2
-    const stream = new Http2Stream(this, id, this.peerWindowBytes, this.limits.streamWindowBytes)
+    const stream = this.streams.add(id, this.settings.windowBytes)
     stream.events = events
     stream.bodyless = isHead(head)
-    this.streams.add(stream)
     if (shared !== undefined && shared.encoded === undefined) shared.encoded = encodeShared(shared.list)
     if (end) {
       stream.ending = true
@@ -88,8 +87,8 @@ export class ClientConnection extends Connection {
     return stream
   }
 
-  protected override onHead(id: number, end: boolean, outcome: number): void {
-    const stream = this.streams.get(id)
+  override onHead(id: number, end: boolean, outcome: number): void {
+    const stream = this.streams.open.get(id)
     if (stream === undefined) {
       this.#onUnknownStream(id)
       return
@@ -125,49 +124,40 @@ export class ClientConnection extends Connection {
     stream.expectedBytes = bodyless ? 0 : contentLength
     stream.remoteEnded = end
     stream.events.onHeaders(fields, end)
-    if (end) this.afterRemoteEnd(stream)
+    if (end) this.streams.afterRemoteEnd(stream)
   }
 
   #onUnknownStream(id: number): void {
     if (this.isIdle(id)) this.fail(PROTOCOL_ERROR, 'HEADERS on a stream that was not opened')
-    else if (!this.closedStreams.wasResetByUs(id)) {
-      this.sendReset(id, STREAM_CLOSED)
-      this.countBlame()
-    }
+    else if (!this.streams.closed.wasResetByUs(id)) this.blameGone(id, STREAM_CLOSED)
   }
 
   /** The answer is complete; nobody needs the rest of the request. */
-  protected override onRemoteEnd(stream: Http2Stream): void {
-    this.resetStream(stream, CANCEL)
+  override onRemoteEnd(stream: Http2Stream): void {
+    this.streams.resetStream(stream, CANCEL)
   }
 
-  protected override isIdle(id: number): boolean {
+  override isIdle(id: number): boolean {
     return (id & 1) === 0 || id >= this.#nextStream
   }
 
-  protected override onPeerSettings(): void {
+  override onPeerSettings(): void {
     this.#events.onReady()
   }
 
   /** Streams above the last one that the peer has seen may be sent again (RFC 9113 section 6.8). */
-  protected override onPeerGoaway(lastStream: number, code: number): void {
-    for (const stream of this.streams.all()) {
+  override onPeerGoaway(lastStream: number, code: number): void {
+    for (const stream of this.streams.open.all()) {
       if (stream.id <= lastStream || stream.dead) continue
       const { events } = stream
-      this.kill(stream)
+      this.streams.kill(stream)
       events.onReset('refused')
     }
     this.#events.onGoaway(code)
   }
 
-  protected override onStreamGone(): void {
+  override onStreamGone(): void {
     this.#events.onSlotFree()
-  }
-
-  /** A client needs no GOAWAY to stop: it closes when its last stream has ended. */
-  protected override startDrain(): void {
-    this.drainState = 'final'
-    this.closeIfIdle()
   }
 }
 

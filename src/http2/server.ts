@@ -7,7 +7,7 @@ import { AUTHORITY, METHOD, PATH, SCHEME } from './field-rules.ts'
 import * as frame from './frames.ts'
 import { DECODED, TOO_LARGE } from './hpack-decoder.ts'
 import type { Http2Limits } from './limits.ts'
-import { ANY_LENGTH, Http2Stream } from './stream.ts'
+import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 
 const { NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } = frame
 const REQUEST = METHOD | SCHEME | PATH
@@ -18,7 +18,7 @@ const TOO_LARGE_ANSWER: readonly string[] = [':status', '431', 'content-length',
 const CONNECT_ANSWER: readonly string[] = [':status', '501', 'content-length', '0']
 
 export class ServerConnection extends Connection {
-  protected override readonly isServer = true
+  override readonly isServer = true
   readonly #peer: Peer
   readonly #handler: RequestHandler
 
@@ -47,8 +47,8 @@ export class ServerConnection extends Connection {
     ])
   }
 
-  protected override onHead(id: number, end: boolean, outcome: number): void {
-    const known = this.streams.get(id)
+  override onHead(id: number, end: boolean, outcome: number): void {
+    const known = this.streams.open.get(id)
     if (known !== undefined) {
       if (known.remoteEnded) this.blame(known, STREAM_CLOSED)
       else this.onTrailers(known, end, outcome)
@@ -63,9 +63,9 @@ export class ServerConnection extends Connection {
       return
     }
     // After the last GOAWAY nothing that is new is served; the client knows that it can send it again elsewhere.
-    if (this.drainState === 'final') return
+    if (this.goaway.state === 'final') return
     this.lastPeerStream = id
-    if (this.streams.size >= this.limits.maxConcurrentStreams) {
+    if (this.streams.open.size >= this.limits.maxConcurrentStreams) {
       this.counters.streamLimit++
       this.#refuse(id, REFUSED_STREAM)
     } else if (outcome === TOO_LARGE) {
@@ -88,10 +88,9 @@ export class ServerConnection extends Connection {
       this.#refuse(id, PROTOCOL_ERROR)
       return
     }
-    const stream = new Http2Stream(this, id, this.peerWindowBytes, this.limits.streamWindowBytes)
+    const stream = this.streams.add(id, this.settings.windowBytes)
     stream.remoteEnded = end
     if (!end) stream.expectedBytes = contentLength
-    this.streams.add(stream)
     const events = this.#handler(this.#peer, stream, fields, end)
     // The answer may be complete already, or the connection over.
     if (!stream.dead && !(stream.localEnded && stream.remoteEnded)) stream.events = events
@@ -99,9 +98,9 @@ export class ServerConnection extends Connection {
 
   /** HEADERS on a stream that is over, or was passed over (RFC 9113 section 5.1.1). */
   #onOldStream(id: number): void {
-    if (this.closedStreams.wasResetByUs(id)) return
-    if (!this.closedStreams.wasEndedByPeer(id)) {
-      if (this.closedStreams.isForgotten(id)) return
+    if (this.streams.closed.wasResetByUs(id)) return
+    if (!this.streams.closed.wasEndedByPeer(id)) {
+      if (this.streams.closed.isForgotten(id)) return
       this.fail(PROTOCOL_ERROR, 'a stream number below one that was used')
       return
     }
@@ -109,38 +108,37 @@ export class ServerConnection extends Connection {
   }
 
   #refuse(id: number, code: number): void {
-    this.sendReset(id, code)
-    this.closedStreams.add(id, true)
-    this.countBlame()
+    this.streams.closed.add(id, true)
+    this.blameGone(id, code)
   }
 
   /** Answers what the request path never sees. */
   #answer(id: number, end: boolean, head: readonly string[]): void {
     this.sender.head(id, head, undefined, true)
     if (end) return
-    this.sendReset(id, NO_ERROR)
-    this.closedStreams.add(id, true)
+    this.streams.sendReset(id, NO_ERROR)
+    this.streams.closed.add(id, true)
   }
 
   /** All of an answer is on its way and the client still sends: it need not (RFC 9113 section 8.1). */
-  protected override onLocalEnd(stream: Http2Stream): void {
-    this.resetStream(stream, NO_ERROR)
+  override onLocalEnd(stream: Http2Stream): void {
+    this.streams.resetStream(stream, NO_ERROR)
   }
 
-  protected override isIdle(id: number): boolean {
+  override isIdle(id: number): boolean {
     // Behind the last GOAWAY streams are passed over, and so is what follows on them (RFC 9113 section 6.8).
-    return (id & 1) === 0 || (id > this.lastPeerStream && this.drainState !== 'final')
+    return (id & 1) === 0 || (id > this.lastPeerStream && this.goaway.state !== 'final')
   }
 
-  protected override onPeerSettings(): void {
+  override onPeerSettings(): void {
     // Nothing waits for them here.
   }
 
-  protected override onPeerGoaway(): void {
+  override onPeerGoaway(): void {
     // The client will open no streams; those that are open go on.
   }
 
-  protected override onStreamGone(): void {
+  override onStreamGone(): void {
     // Nobody waits for a place.
   }
 }

@@ -1,0 +1,86 @@
+// What a connection waits for and for how long: SETTINGS and their acknowledgement, the end of a frame or header block, and any
+// sign of life, for which PING asks.
+
+import type { Http2Counters } from './counters.ts'
+import { ENHANCE_YOUR_CALM, NO_ERROR, SETTINGS_TIMEOUT } from './frames.ts'
+import type { Http2Limits } from './limits.ts'
+import type { PeerSettings } from './peer-settings.ts'
+import type { Sender } from './sender.ts'
+
+/** Who has what is waited for. */
+export interface DeadlinesHost {
+  readonly openStreams: number
+  /** Since when a frame or header block waits for its end; -1 = none does. */
+  readonly heldSinceMs: number
+  /** It did not come. */
+  end(code: number, message: string): void
+}
+
+/** What `onClosed` says of a peer that does not answer; the code is NO_ERROR, as of a clean end. */
+export const PING_UNANSWERED = 'no answer to PING'
+/** Payload of the PINGs that ask for life. */
+const PING_KEEPALIVE = 0x706f7274
+
+export class Deadlines {
+  readonly #host: DeadlinesHost
+  readonly #limits: Http2Limits
+  readonly #counters: Http2Counters
+  readonly #settings: PeerSettings
+  readonly #sender: Sender
+  readonly #startedMs: number
+  /** When the peer last sent anything. */
+  lastReceivedMs: number
+  #pingSentMs = -1
+
+  constructor(
+    host: DeadlinesHost,
+    limits: Http2Limits,
+    counters: Http2Counters,
+    settings: PeerSettings,
+    sender: Sender,
+    nowMs: number,
+  ) {
+    this.#host = host
+    this.#limits = limits
+    this.#counters = counters
+    this.#settings = settings
+    this.#sender = sender
+    this.#startedMs = nowMs
+    this.lastReceivedMs = nowMs
+  }
+
+  /** To be called every second or so, while the connection lives. */
+  tick(nowMs: number): void {
+    const limits = this.#limits
+    if (!this.#settings.received && nowMs - this.#startedMs > limits.headTimeoutMs) {
+      this.#counters.slowPreface++
+      this.#host.end(SETTINGS_TIMEOUT, 'no SETTINGS in time')
+    } else if (!this.#settings.acknowledged && nowMs - this.#startedMs > limits.settingsTimeoutMs) {
+      this.#counters.settingsTimeouts++
+      this.#host.end(SETTINGS_TIMEOUT, 'SETTINGS were not acknowledged')
+    } else if (this.#isHeadLate(nowMs)) {
+      this.#counters.slowPreface++
+      this.#host.end(ENHANCE_YOUR_CALM, 'a frame or header block was not completed in time')
+    } else this.#checkPeer(nowMs)
+  }
+
+  #isHeadLate(nowMs: number): boolean {
+    const sinceMs = this.#host.heldSinceMs
+    return sinceMs >= 0 && sinceMs < nowMs - this.#limits.headTimeoutMs
+  }
+
+  #checkPeer(nowMs: number): void {
+    const limits = this.#limits
+    if (this.#pingSentMs >= 0) {
+      if (this.lastReceivedMs >= this.#pingSentMs) this.#pingSentMs = -1
+      else if (nowMs - this.#pingSentMs > limits.pingTimeoutMs) {
+        this.#counters.pingTimeouts++
+        this.#host.end(NO_ERROR, PING_UNANSWERED)
+      }
+      return
+    }
+    if (this.#host.openStreams === 0 || nowMs - this.lastReceivedMs < limits.pingIntervalMs) return
+    this.#pingSentMs = nowMs
+    this.#sender.ping(PING_KEEPALIVE, 0, false)
+  }
+}

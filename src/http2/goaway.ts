@@ -1,0 +1,77 @@
+// GOAWAY of both sides (RFC 9113 section 6.8): a server says it in two steps, so that no request on its way is lost.
+
+import type { Http2Counters } from './counters.ts'
+import { LARGEST_STREAM_ID, NO_ERROR } from './frames.ts'
+import type { Sender } from './sender.ts'
+
+/** Who has the streams. */
+export interface GoawayHost {
+  readonly isServer: boolean
+  /** The largest id of a stream that the peer opened. */
+  readonly lastPeerStream: number
+  closeIfIdle(): void
+}
+
+/** Payload of the PING between the two steps. */
+const PING_DRAIN = 0x64726169
+/** The second step follows the answer to the PING, or comes after this time without one. */
+const DRAIN_STEP_MS = 1000
+
+export class Goaway {
+  /** Ours: `announced` = streams on their way are served, `final` = no new streams. */
+  state: 'no' | 'announced' | 'final' = 'no'
+  /** The peer's: it wants no new streams. */
+  received: boolean = false
+  readonly #host: GoawayHost
+  readonly #sender: Sender
+  readonly #counters: Http2Counters
+  #announcedMs = 0
+  /** The last stream that is served has been said. */
+  #done = false
+
+  constructor(host: GoawayHost, sender: Sender, counters: Http2Counters) {
+    this.#host = host
+    this.#sender = sender
+    this.#counters = counters
+  }
+
+  /** No new streams, from now on or soon. */
+  begin(nowMs: number): void {
+    if (!this.#host.isServer) {
+      // A client needs no GOAWAY to stop: it closes when its last stream has ended.
+      this.state = 'final'
+      this.#host.closeIfIdle()
+      return
+    }
+    this.state = 'announced'
+    this.#announcedMs = nowMs
+    this.#write(LARGEST_STREAM_ID, NO_ERROR)
+    this.#sender.ping(PING_DRAIN, 0, false)
+  }
+
+  /** The answer to any PING of ours. */
+  onPingAnswered(payload: number): void {
+    if (this.state === 'announced' && payload === PING_DRAIN) this.#finish()
+  }
+
+  tick(nowMs: number): void {
+    if (this.state === 'announced' && nowMs - this.#announcedMs > DRAIN_STEP_MS) this.#finish()
+  }
+
+  #finish(): void {
+    this.state = 'final'
+    this.#write(this.#host.lastPeerStream, NO_ERROR)
+    this.#done = true
+    this.#host.closeIfIdle()
+  }
+
+  /** The connection ends: says why, unless all was said. */
+  end(code: number): void {
+    if (!this.#done || code !== NO_ERROR) this.#write(this.#host.lastPeerStream, code)
+  }
+
+  #write(lastStream: number, code: number): void {
+    this.#counters.goawaySent++
+    this.#sender.goaway(lastStream, code)
+  }
+}

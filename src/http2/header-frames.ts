@@ -1,0 +1,128 @@
+// HEADERS and CONTINUATION of the peer (RFC 9113 sections 6.2 and 6.10): whole header blocks, decoded in the order in which
+// they came.
+
+import type { Budget } from './budget.ts'
+import type { Http2Counters } from './counters.ts'
+import type { FrameHost } from './frame-host.ts'
+import * as frame from './frames.ts'
+import { HeaderBlock } from './header-block.ts'
+import { COMPRESSION, type HpackDecoder, MALFORMED, TOO_LARGE } from './hpack-decoder.ts'
+
+/** Who gets the heads. */
+export interface HeaderHost extends FrameHost {
+  /** A whole header block; `outcome` is the decoder's, which holds the fields. */
+  onHead(id: number, end: boolean, outcome: number): void
+}
+
+const { FLAG_END_STREAM, FLAG_END_HEADERS, FLAG_PADDED, FLAG_PRIORITY, LARGEST_STREAM_ID } = frame
+const { PROTOCOL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR } = frame
+
+/** A header block may be this much larger than the list that it stands for. */
+const BLOCK_SLACK_BYTES = 64 * 1024
+/** A list that is too large, from a block so much smaller: made to be unpacked (CVE-2016-6581). */
+const BOMB_FACTOR = 8
+
+export class HeaderFrames {
+  readonly #host: HeaderHost
+  readonly #decoder: HpackDecoder
+  readonly #counters: Http2Counters
+  readonly #emptyFrames: Budget
+  readonly #maxListBytes: number
+  readonly #block: HeaderBlock = new HeaderBlock()
+  /** The stream depends on itself (RFC 7540 section 5.3.1): RFC 9113 dropped priorities, but not every peer has. */
+  #broken = false
+
+  constructor(
+    host: HeaderHost,
+    decoder: HpackDecoder,
+    counters: Http2Counters,
+    emptyFrames: Budget,
+    maxListBytes: number,
+  ) {
+    this.#host = host
+    this.#decoder = decoder
+    this.#counters = counters
+    this.#emptyFrames = emptyFrames
+    this.#maxListBytes = maxListBytes
+  }
+
+  /** The stream whose header block has begun and not ended; 0 = none. */
+  get open(): number {
+    return this.#block.stream
+  }
+
+  /** Since when it is open; -1 = none is. */
+  get openSinceMs(): number {
+    return this.#block.stream === 0 ? -1 : this.#block.sinceMs
+  }
+
+  /** Nothing more comes. */
+  stop(): void {
+    this.#block.clear()
+  }
+
+  onHeaders(bytes: Buffer, payload: number, length: number, flags: number, id: number): void {
+    const host = this.#host
+    if (id === 0) {
+      host.fail(PROTOCOL_ERROR, 'HEADERS on stream 0')
+      return
+    }
+    let from = payload
+    let to = payload + length
+    if ((flags & FLAG_PADDED) !== 0) {
+      if (length === 0) {
+        host.fail(FRAME_SIZE_ERROR, 'padded HEADERS without a padding length')
+        return
+      }
+      to -= bytes[from++] ?? 0
+    }
+    if ((flags & FLAG_PRIORITY) !== 0) {
+      if (payload + length - from < 5) {
+        host.fail(FRAME_SIZE_ERROR, 'HEADERS too short for its priority')
+        return
+      }
+      this.#broken = (frame.readUint32(bytes, from) & LARGEST_STREAM_ID) === id
+      from += 5
+    }
+    if (to < from) {
+      host.fail(PROTOCOL_ERROR, 'padding longer than the frame')
+      return
+    }
+    const end = (flags & FLAG_END_STREAM) !== 0
+    if ((flags & FLAG_END_HEADERS) !== 0) {
+      this.#onBlock(id, end, bytes, from, to)
+      return
+    }
+    if (to === from && !this.#emptyFrames.take(host.nowMs)) {
+      host.abuse('emptyFrames')
+      return
+    }
+    this.#block.begin(id, end, bytes, from, to, host.nowMs)
+  }
+
+  onContinuation(bytes: Buffer, payload: number, length: number, flags: number, id: number): void {
+    const host = this.#host
+    const block = this.#block
+    if (id === 0 || block.stream !== id) {
+      host.fail(PROTOCOL_ERROR, 'CONTINUATION without a header block')
+      return
+    }
+    if (!block.add(bytes, payload, payload + length, this.#maxListBytes + BLOCK_SLACK_BYTES)) {
+      host.abuse('continuationFlood')
+      return
+    }
+    if ((flags & FLAG_END_HEADERS) !== 0) {
+      const whole = block.take()
+      this.#onBlock(id, block.end, whole, 0, whole.length)
+    } else if (length === 0 && !this.#emptyFrames.take(host.nowMs)) host.abuse('emptyFrames')
+  }
+
+  #onBlock(id: number, end: boolean, bytes: Buffer, from: number, to: number): void {
+    const outcome = this.#decoder.decode(bytes, from, to, this.#maxListBytes)
+    if (outcome === TOO_LARGE && (to - from) * BOMB_FACTOR < this.#maxListBytes) this.#counters.hpackBomb++
+    const broken = this.#broken
+    this.#broken = false
+    if (outcome === COMPRESSION) this.#host.fail(COMPRESSION_ERROR, 'invalid header block')
+    else this.#host.onHead(id, end, broken ? MALFORMED : outcome)
+  }
+}

@@ -1,0 +1,161 @@
+// The streams of a connection: those that are open and those that ended last, what they send, and how they end.
+
+import type { HeaderList } from '../api/stream.ts'
+import { ClosedStreams } from './closed-streams.ts'
+import type { AbuseKind, Http2Counters } from './counters.ts'
+import { PROTOCOL_ERROR, REFUSED_STREAM } from './frames.ts'
+import type { Http2Limits } from './limits.ts'
+import type { ReceiveWindow } from './receive-window.ts'
+import type { Sender } from './sender.ts'
+import { ANY_LENGTH, Http2Stream, NOBODY, type StreamCarrier } from './stream.ts'
+import { StreamTable } from './stream-table.ts'
+
+/** Who wants to know how they end. */
+export interface StreamsHost {
+  /** Nothing is sent any more. */
+  readonly closed: boolean
+  abuse(kind: AbuseKind): void
+  blame(stream: Http2Stream, code: number): void
+  /** We have ended our half, the peer's is open. */
+  onLocalEnd(stream: Http2Stream): void
+  /** The peer has ended its half, ours is open. */
+  onRemoteEnd(stream: Http2Stream): void
+  /** There is one less. */
+  onStreamGone(): void
+  closeIfIdle(): void
+}
+
+/** A window is given back in pieces no larger than this, so that what it lets in does not come in bursts. */
+const LARGEST_UPDATE_BYTES = 64 * 1024
+
+export class Streams implements StreamCarrier {
+  readonly open: StreamTable = new StreamTable()
+  readonly closed: ClosedStreams = new ClosedStreams()
+  readonly streamUpdateBytes: number
+  readonly #host: StreamsHost
+  readonly #sender: Sender
+  readonly #window: ReceiveWindow
+  readonly #limits: Http2Limits
+  readonly #counters: Http2Counters
+
+  constructor(host: StreamsHost, sender: Sender, window: ReceiveWindow, limits: Http2Limits, counters: Http2Counters) {
+    this.#host = host
+    this.#sender = sender
+    this.#window = window
+    this.#limits = limits
+    this.#counters = counters
+    this.streamUpdateBytes = Math.min(limits.streamWindowBytes >> 1, LARGEST_UPDATE_BYTES)
+  }
+
+  /** Opens one. `sendWindow` is what the peer lets it send. */
+  add(id: number, sendWindow: number): Http2Stream {
+    const stream = new Http2Stream(this, id, sendWindow, this.#limits.streamWindowBytes)
+    this.open.add(stream)
+    return stream
+  }
+
+  // === called by the streams ===
+
+  /** A head; a response or, with `end`, all of a message. */
+  sendHead(stream: Http2Stream, list: HeaderList, end: boolean): void {
+    if (end) stream.ending = true
+    this.#sender.head(stream.id, list, undefined, end)
+    if (end) this.afterLocalEnd(stream)
+    if (this.#sender.bytes > this.#limits.maxBacklogBytes) this.#host.abuse('slowRead')
+  }
+
+  sendTrailers(stream: Http2Stream, list: HeaderList): void {
+    this.#sender.head(stream.id, list, undefined, true)
+    this.afterLocalEnd(stream)
+  }
+
+  sendNow(stream: Http2Stream, chunk: Buffer, end: boolean): boolean {
+    return this.#sender.bodyNow(stream, chunk, end)
+  }
+
+  schedule(stream: Http2Stream): void {
+    this.#sender.schedule(stream)
+  }
+
+  onTaken(bytes: number): void {
+    this.#window.onTaken(bytes)
+  }
+
+  sendWindowUpdate(id: number, bytes: number): void {
+    if (!this.#host.closed) this.#sender.windowUpdate(id, bytes)
+  }
+
+  /** We reset it. */
+  resetStream(stream: Http2Stream, code: number): void {
+    if (!this.#host.closed) this.sendReset(stream.id, code)
+    this.kill(stream, true)
+    this.#host.closeIfIdle()
+  }
+
+  // === how they end ===
+
+  /** Only the frame: of a stream that is none, or is over. */
+  sendReset(id: number, code: number): void {
+    if (code === REFUSED_STREAM) this.#counters.streamsRefused++
+    this.#sender.reset(id, code)
+  }
+
+  /** RFC 9113 section 8.1.1: a body of another length than `content-length` says is malformed, and the stream is reset. */
+  lengthFits(stream: Http2Stream): boolean {
+    if (stream.expectedBytes === ANY_LENGTH || stream.receivedBytes === stream.expectedBytes) return true
+    this.#host.blame(stream, PROTOCOL_ERROR)
+    return false
+  }
+
+  /** Our half has ended. */
+  afterLocalEnd(stream: Http2Stream): void {
+    stream.localEnded = true
+    if (stream.remoteEnded) this.#retire(stream)
+    else this.#host.onLocalEnd(stream)
+  }
+
+  /** The peer's half has ended, and that was heard. */
+  afterRemoteEnd(stream: Http2Stream): void {
+    if (stream.dead) return
+    if (stream.localEnded) this.#retire(stream)
+    else this.#host.onRemoteEnd(stream)
+  }
+
+  /** It was reset, by the peer or by us. */
+  kill(stream: Http2Stream, byUs = false): void {
+    stream.dead = true
+    this.#forget(stream, byUs)
+  }
+
+  /** Both halves have ended. */
+  #retire(stream: Http2Stream): void {
+    this.#forget(stream, false)
+    this.#host.closeIfIdle()
+  }
+
+  #forget(stream: Http2Stream, byUs: boolean): void {
+    if (!this.open.delete(stream.id)) return
+    this.closed.add(stream.id, byUs)
+    this.onTaken(stream.unread)
+    stream.unread = 0
+    stream.clear()
+    stream.events = NOBODY
+    this.#sender.forget(stream, this.open.size)
+    this.#host.onStreamGone()
+  }
+
+  /** The connection is over. */
+  loseAll(): void {
+    const lost = this.open.all()
+    this.open.clear()
+    this.#sender.forgetAll()
+    for (const stream of lost) {
+      const { events } = stream
+      stream.dead = true
+      stream.clear()
+      stream.events = NOBODY
+      // Its last event is being heard just now: it is complete.
+      if (!stream.localEnded || !stream.remoteEnded) events.onReset('connection')
+    }
+  }
+}
