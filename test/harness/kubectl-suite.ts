@@ -75,6 +75,10 @@ export function kubectlSuite(name: string, start: () => Promise<KubectlSubject>)
     })
 
     test('explain: every field has a description', async () => {
+      // A kube-apiserver publishes the schema of a new CRD only some time after it serves its objects.
+      for (const kind of ['uc', 'podprotectors']) {
+        await waitFor(`the schema of ${kind}`, async () => (await run(['explain', kind])).code === 0)
+      }
       assert.match(await ok(['explain', 'uc.spec.degrade.mode']), /^DESCRIPTION:\n +\S/m)
       const tree = await ok(['explain', 'uc', '--recursive'])
       for (const field of ['spec', 'servers', 'dispatchPolicies', 'status', 'conditions']) {

@@ -311,7 +311,9 @@ describe('a replica fails', { concurrency: false }, () => {
     )
     const answers = await Promise.all(burst)
     await victim.exited
-    assert.ok(answers.includes('gone') && answers.includes(undefined), `${answers}`)
+    assert.ok(answers.includes('gone'), `${answers}`)
+    // As a rule there are some. All may have been answered, though, before the first answer was read here.
+    t.diagnostic(`${answers.filter((answer) => answer === undefined).length} deletions died with it`)
     // The other one counts as soon as the Lease of the dead one is over; reservations of deletions that never happened end.
     await untilLeading(survivor)
     await waitFor(
