@@ -278,8 +278,12 @@ test('kubectl prints the columns and explains the fields', async () => {
   const { stdout } = await cluster.kubectl(['get', 'uc', 'columns', '-o', 'wide'])
   assert.match(stdout, /^NAME +READY +ENDPOINTS +TOTAL +DEGRADE +AGE +REASON\n/)
   assert.match(stdout, /\ncolumns +True +1 +2 +ReadOnly +\w+ +is served\n/)
-  const explained = await cluster.kubectl(['explain', 'uc.spec.degrade.mode'])
-  assert.match(explained.stdout, /HeartbeatsOnly lets only what keeps\s+nodes\s+alive\s+pass/)
+  // The schema is published after the objects are served.
+  const explained = await waitFor('the schema', async () => {
+    const { code, stdout } = await cluster.kubectl(['explain', 'uc.spec.degrade.mode'])
+    return code === 0 && stdout
+  })
+  assert.match(explained, /HeartbeatsOnly lets only what keeps\s+nodes\s+alive\s+pass/)
   const protectors = await cluster.kubectl(['get', 'ppr'])
   assert.equal(protectors.code, 0, protectors.stderr)
 })

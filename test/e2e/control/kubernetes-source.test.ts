@@ -134,8 +134,9 @@ test('CRDs: who may not write them is told the command; who may installs them, a
     ),
   )
   await installCrds({ client: admin, crds: CRDS, log })
-  const explained = await cluster.kubectl(['explain', 'uc.spec.degrade.mode'])
-  assert.equal(explained.code, 0, explained.stderr)
+  await waitFor('the schema to be published', async () => {
+    return (await cluster.kubectl(['explain', 'uc.spec.degrade.mode'])).code === 0
+  })
   // Now everything is there: nobody needs to write.
   await installCrds({ client: reader, crds: CRDS.slice(0, 1), log })
   await installCrds({ client: poor, crds: CRDS.slice(0, 1), log })
