@@ -336,6 +336,28 @@ describe('what is remembered', () => {
     await waitFor('200', async () => (await ask(token)).status === 200)
     assert.equal(first.reviews.length, 1, 'remembered all the time')
   })
+
+  test('the last endpoint goes while a token is verified: an HTTP/1.1 upload is read to its end all the same', async (t) => {
+    const token = freshToken()
+    let asked: SeenReview | undefined
+    first.answerToken = (review) => {
+      asked = review
+    }
+    const client = await http1Connect({ port: gateway.port })
+    t.after(() => client.destroy())
+    const size = 16 * 1024 * 1024
+    client.send(
+      requestHead('POST /upload', [`Host: ${HOST}`, `Authorization: Bearer ${token}`, `Content-Length: ${size}`]),
+    )
+    const taken = new Promise<Error | null | undefined>((resolve) =>
+      client.raw.socket.write(Buffer.alloc(size), resolve),
+    )
+    const review = await waitFor('the review', () => asked)
+    gateway.apply([clusterObject([first], { clientCA, spec: { servers: [{ endpoint: first.url, disabled: true }] } })])
+    replyReview(review, { authenticated: true, user: carol })
+    assert.equal((await client.response()).status, 503)
+    assert.equal((await taken) ?? undefined, undefined, 'the whole upload was taken')
+  })
 })
 
 describe('how a token is sent', () => {

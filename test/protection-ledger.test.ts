@@ -13,6 +13,7 @@ import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../src/cor
 import { systemClock } from '../src/io/clock.ts'
 import { statusErrorOf } from '../src/io/kube-client-errors.ts'
 import { MemoryObjects } from './harness/memory-objects.ts'
+import { deletionOf, podOf } from './harness/protection-requests.ts'
 import { waitFor } from './harness/wait.ts'
 
 const QUICK: ProtectionSettings = {
@@ -100,32 +101,9 @@ async function start(
 }
 
 function requestOf(uid: string, pod: Partial<PodFacts> = {}, more: Partial<ProtectionRequest> = {}): ProtectionRequest {
-  return {
-    cell: 'east',
-    cause: 'DeletePod',
-    via: 'filter',
-    pod: {
-      namespace: 'default',
-      name: `pod-${uid}`,
-      uid,
-      resourceVersion: '7',
-      labels: { app: 'web' },
-      forceDelete: false,
-      criterion: 'Available',
-      terminating: false,
-      scheduled: true,
-      running: true,
-      ready: true,
-      readySinceMs: 1,
-      ...pod,
-    },
-    criterion: undefined,
-    user: 'alice',
-    dryRun: false,
-    shadow: false,
-    timeoutMs: 5_000,
-    ...more,
-  }
+  const facts = { namespace: 'default', uid, resourceVersion: '7', labels: { app: 'web' }, ...pod }
+  const asked = { cell: 'east', user: 'alice', timeoutMs: 5_000, pod: podOf(`pod-${uid}`, facts) }
+  return deletionOf(`pod-${uid}`, { ...asked, ...more })
 }
 
 async function reviewOne(ledger: ProtectionLedger, request: ProtectionRequest): Promise<ProtectionVerdict> {

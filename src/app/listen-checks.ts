@@ -1,6 +1,7 @@
 // Addresses that the process listens on: no two may be the same, and the one without a login is best kept on loopback.
 
 import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
+import { noteProblem } from './setting-problems.ts'
 import type { Setting, SettingsReader } from './settings-reader.ts'
 
 interface Listener {
@@ -18,17 +19,13 @@ export interface Listeners {
 
 export function checkListeners({ listen, admin, others }: Listeners, reader: SettingsReader): void {
   const problem = (at: Setting, message: string): void => {
-    reader.problems.push({ where: reader.where(at), message, fix: 'give it a port of its own' })
+    noteProblem(reader, at, message, 'give it a port of its own')
   }
   const seen = new Set<string>()
   for (const address of listen.addresses) {
     const text = formatListenAddress(address)
     if (address.port !== 0 && seen.has(text)) {
-      reader.problems.push({
-        where: reader.where(listen.setting),
-        message: `${text} is given twice`,
-        fix: 'remove one',
-      })
+      noteProblem(reader, listen.setting, `${text} is given twice`, 'remove one')
     }
     seen.add(text)
     for (const { setting, address: other } of [...others, admin]) {

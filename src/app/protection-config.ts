@@ -2,6 +2,7 @@
 
 import { parseDuration } from '../core/duration.ts'
 import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../core/protection/protection-settings.ts'
+import { noteProblem } from './setting-problems.ts'
 import {
   durationBetween,
   integerBetween,
@@ -209,12 +210,9 @@ export function checkProtection(
   reader: SettingsReader,
 ): void {
   const table = PROTECTION_TABLE
-  const problem = (at: Setting, message: string, fix: string): void => {
-    reader.problems.push({ where: reader.where(at), message, fix })
-  }
   const needs = (at: Setting, value: string, other: Setting, otherValue: string): void => {
     if (value === '' || otherValue !== '') return
-    problem(at, `stands without ${other.flag}`, `give ${other.flag} too, or remove it`)
+    noteProblem(reader, at, `stands without ${other.flag}`, `give ${other.flag} too, or remove it`)
   }
   const { kubeconfig, generatorConfigFile, workloadsKubeconfig } = config
   needs(table.protectionContext, config.context, table.protectionKubeconfig, kubeconfig)
@@ -224,12 +222,12 @@ export function checkProtection(
   if (source === 'files' && kubeconfig === '') {
     const fix = `give ${table.protectionKubeconfig.flag}, or another --source`
     const message = 'needs PodProtectors, and with --source files no API server holds them'
-    if (config.listen !== undefined) problem(table.protectionListen, message, fix)
-    if (generatorConfigFile !== '') problem(table.protectionGeneratorConfig, message, fix)
+    if (config.listen !== undefined) noteProblem(reader, table.protectionListen, message, fix)
+    if (generatorConfigFile !== '') noteProblem(reader, table.protectionGeneratorConfig, message, fix)
   }
   if (source === 'embedded' && kubeconfig === '' && workloadsKubeconfig === '' && generatorConfigFile !== '') {
     const fix = `name the cluster that has them: ${workloads.flag} or ${table.protectionKubeconfig.flag}`
-    problem(table.protectionGeneratorConfig, 'finds no workloads: the embedded API server holds none', fix)
+    noteProblem(reader, table.protectionGeneratorConfig, 'finds no workloads: the embedded API server holds none', fix)
   }
   warnOfTimes(config.settings, reader)
 }

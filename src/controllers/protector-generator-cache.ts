@@ -2,6 +2,7 @@
 
 import { isRecord } from '../api/object-shape.ts'
 import { type JsonObject, nameOf } from '../api/resource-kind.ts'
+import { NamesByKey } from '../core/names-by-key.ts'
 import type { GeneratorDecision } from '../core/protection/generator-decision.ts'
 import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
 import { claimedSource } from '../core/protection/generator-names.ts'
@@ -30,7 +31,7 @@ export class GeneratorCache {
   /** By `namespace/name` of the protector: the key of the workload that is to have it. */
   readonly #wantedBy = new Map<string, string>()
   /** By the key of a workload: protectors that say they are its own. */
-  readonly #claims = new Map<string, Set<string>>()
+  readonly #claims = new NamesByKey()
   readonly #subjects = new Map<string, Subject>()
 
   constructor(kinds: readonly GeneratorKind[]) {
@@ -106,7 +107,7 @@ export class GeneratorCache {
   otherNames(ref: SourceRef): string[] {
     const key = sourceKey(ref)
     const own = wantedKey(ref)
-    const others = [...(this.#claims.get(key) ?? [])].filter((other) => other !== own && !this.#wantedBy.has(other))
+    const others = [...this.#claims.get(key)].filter((other) => other !== own && !this.#wantedBy.has(other))
     return others.map((other) => other.slice(other.indexOf('/') + 1))
   }
 
@@ -133,9 +134,7 @@ export class GeneratorCache {
     const ref = this.#claimOf(protector)
     if (ref === undefined) return undefined
     const key = sourceKey(ref)
-    const claims = this.#claims.get(key)
-    if (claims === undefined) this.#claims.set(key, new Set([protectorKey]))
-    else claims.add(protectorKey)
+    this.#claims.add(key, protectorKey)
     this.#subjects.set(key, { source: ref })
     return key
   }
@@ -144,9 +143,7 @@ export class GeneratorCache {
     const ref = this.#claimOf(protector)
     if (ref === undefined) return undefined
     const key = sourceKey(ref)
-    const claims = this.#claims.get(key)
-    claims?.delete(protectorKey)
-    if (claims?.size === 0) this.#claims.delete(key)
+    this.#claims.remove(key, protectorKey)
     this.#tidy(key)
     return key
   }
@@ -157,7 +154,7 @@ export class GeneratorCache {
   }
 
   #tidy(key: string): void {
-    if (!this.#sources.has(key) && !this.#claims.has(key)) this.#subjects.delete(key)
+    if (!this.#sources.has(key) && this.#claims.get(key).size === 0) this.#subjects.delete(key)
   }
 }
 

@@ -80,6 +80,21 @@ describe('a body that is passed on', () => {
     assert.equal(client.credited, 2000)
   })
 
+  it('gives back once what was sent, or read and then replaced, though nothing more comes', () => {
+    const sent = start()
+    sent.body.keep(CHUNK)
+    sent.body.sendKept(sent.upstream)
+    sent.body.keptSent(sent.upstream)
+    sent.body.end()
+    assert.equal(sent.client.credited, 1000)
+    const read = start()
+    read.body.keep(CHUNK)
+    read.body.readInto(new WholeBody(LIMIT, 60_000, new BodyRoom(0)))
+    read.body.replace(Buffer.from('other'))
+    read.body.end()
+    assert.equal(read.client.credited, 1000)
+  })
+
   it('gives back what nobody wanted, as when there is no endpoint for it', () => {
     const { client, record, body } = start()
     body.keep(CHUNK)

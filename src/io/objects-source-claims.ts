@@ -1,6 +1,6 @@
 // Which UpstreamClusters claim what only one of them can have, and to whom a change of some of them can make a difference.
 
-import { NamesByKey } from './names-by-key.ts'
+import { NamesByKey } from '../core/names-by-key.ts'
 
 export class ClusterClaims {
   /** Of each cluster that makes any. */

@@ -2,7 +2,7 @@
 
 import { ProblemList } from '../api/field-errors.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
-import { NamesByKey } from './names-by-key.ts'
+import { NamesByKey } from '../core/names-by-key.ts'
 import type { KnownSecretData } from './objects-source-secrets.ts'
 import { type Resolved, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
 

@@ -2,9 +2,9 @@
 
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/protection.ts'
 
-/** Of an available pod in the namespace `shop`, by a node of `prod`. */
-export function deletionOf(name: string, fields: Partial<ProtectionRequest> = {}): ProtectionRequest {
-  const pod: PodFacts = {
+/** An available one in the namespace `shop`. */
+export function podOf(name: string, fields: Partial<PodFacts> = {}): PodFacts {
+  return {
     namespace: 'shop',
     name,
     uid: `uid-${name}`,
@@ -17,7 +17,13 @@ export function deletionOf(name: string, fields: Partial<ProtectionRequest> = {}
     running: true,
     ready: true,
     readySinceMs: 1,
+    ...fields,
   }
+}
+
+/** Of an available pod, by a node of `prod`. */
+export function deletionOf(name: string, fields: Partial<ProtectionRequest> = {}): ProtectionRequest {
+  const pod = podOf(name)
   const common = {
     cell: 'prod',
     cause: 'DeletePod',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { podOf } from '../../../test/harness/protection-requests.ts'
 import type { PodProtector } from '../../api/pod-protector.ts'
 import type { HealthCriterion, PodFacts } from '../../api/protection.ts'
 import type { OperationResult, ReserveOperation } from './history.ts'
@@ -9,20 +10,7 @@ import { asksNoQuota, freePass, judge } from './judge.ts'
 import { KnownQuotas } from './known-quota.ts'
 
 const NOW = 1_800_000_000_000
-const POD: PodFacts = {
-  namespace: 'default',
-  name: 'web-0',
-  uid: 'u',
-  resourceVersion: '1',
-  labels: {},
-  forceDelete: false,
-  criterion: 'Available',
-  terminating: false,
-  scheduled: true,
-  running: true,
-  ready: true,
-  readySinceMs: NOW - 10_000,
-}
+const POD = podOf('web-0', { namespace: 'default', uid: 'u', readySinceMs: NOW - 10_000 })
 
 const NO_SUMMARY = { totalReplicas: 0, aggregatedAvailableReplicas: 0, estimatedAvailableReplicas: 0 }
 
