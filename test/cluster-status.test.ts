@@ -260,6 +260,15 @@ test('a degrade mode shows, and ends by itself', async () => {
   assert.ok(reasonsOfEvents(objects).includes('Degraded'))
 })
 
+test('a mode in shadow is told: condition, reason and a warning event', async () => {
+  const objects = new MemoryObjects()
+  const replica = await serving(objects)
+  put(objects, 'prod', { degrade: { mode: 'Freeze', reason: 'a trial', shadow: true } })
+  replica.apply('prod')
+  await waitFor('Shadow', () => reasonOf(objects, 'prod', 'Degraded') === 'False Shadow')
+  await waitFor('the event', () => reasonsOfEvents(objects).includes('DegradeInShadow'))
+})
+
 test('endpoints that flap: the transitions count, and writes keep their distance', async () => {
   const objects = new MemoryObjects()
   const replica = await serving(objects)

@@ -136,7 +136,9 @@ describe('degrade', () => {
     ['a ttl beyond all calendars', { mode: 'Freeze', reason: 'x', ttl: '99999999h' }, /--ttl is too long/],
     ['an end of nothing', { mode: 'Off', ttl: '5m' }, /Off has no end/],
     ['nothing to do', {}, /nothing to do; give --mode MODE/],
-    ['a reason for nothing', { reason: 'x', status: true }, /--reason and --ttl need --mode/],
+    ['a reason for nothing', { reason: 'x', status: true }, /--reason, --ttl and --shadow need --mode/],
+    ['a shadow of nothing', { shadow: true, status: true }, /--reason, --ttl and --shadow need --mode/],
+    ['a shadow of Off', { mode: 'Off', shadow: true }, /Off refuses nothing/],
     [
       'no such cluster',
       { cluster: 'prd', mode: 'Off' },
@@ -154,12 +156,58 @@ describe('degrade', () => {
     })
   }
 
-  test('says what makes it something else than it looks', async () => {
-    put('prod', { degrade: { shadow: true } }, { 'proxy.kubegateway.io/feature-gates': 'DenyAllRequests=true' })
-    const { err } = await throwSwitch({ mode: 'ReadOnly', reason: 'x' })
-    assert.match(err, /warning: spec.degrade.shadow is set/)
-    assert.match(err, /warning: .*DenyAllRequests=true freezes prod whatever the mode/)
-    assert.match(err, /warning: no --ttl was given/)
+  test('without a ttl it stays, and that is said', async () => {
+    const { code, err } = await throwSwitch({ mode: 'ReadOnly', reason: 'x' })
+    assert.match(err, /^warning: no --ttl was given/)
+    assert.equal(code, 0)
+  })
+
+  for (const mode of ['Freeze', 'Off']) {
+    test(`${mode} ends a shadow that was left there: the mode that is asked for is the one in force`, async () => {
+      put('prod', { degrade: { mode: 'ReadOnly', reason: 'x', shadow: true } })
+      const { code, err } = await throwSwitch({ mode, ...(mode === 'Freeze' && { reason: 'x', ttl: '5m' }) })
+      assert.equal(err, '')
+      assert.equal(code, 0)
+      assert.equal(specOf('prod').degrade?.shadow, undefined)
+    })
+  }
+
+  test('--shadow is asked for, and said: nothing is refused', async () => {
+    const { code, out, err } = await throwSwitch({ mode: 'Freeze', reason: 'x', ttl: '5m', shadow: true })
+    assert.equal(specOf('prod').degrade?.shadow, true)
+    assert.match(out, /degrade mode Freeze in shadow, nothing is refused, until /)
+    assert.equal(err, '')
+    assert.equal(code, 0)
+  })
+
+  test('--status of a mode in shadow: the table says it, and the exit code is 1', async () => {
+    put('prod', { degrade: { mode: 'Freeze', reason: 'x', shadow: true } })
+    replica('gw-a', 'prod')
+    const { code, out, err } = await throwSwitch({ status: true })
+    assert.match(out, /gw-a .*in shadow\n/)
+    assert.doesNotMatch(out, /in force/)
+    assert.match(err, /^error: Freeze is in shadow on prod: nothing is refused, only counted and warned about; /)
+    assert.equal(code, 1)
+  })
+
+  test('--status of a mode that has ended: nobody is told that it is in force', async () => {
+    put('prod', { degrade: { mode: 'Freeze', reason: 'x', expiresAt: '2030-01-31T11:00:00Z' } })
+    replica('gw-a', 'prod')
+    const { code, out } = await throwSwitch({ status: true })
+    assert.match(out, /gw-a .*ended\n/)
+    assert.doesNotMatch(out, /in force/)
+    assert.equal(code, 0)
+  })
+
+  test('an annotation that freezes whatever the mode is an error, for every mode but Freeze', async () => {
+    const annotations = { 'proxy.kubegateway.io/feature-gates': 'DenyAllRequests=true' }
+    put('prod', {}, annotations)
+    const off = await throwSwitch({ mode: 'Off' })
+    assert.match(off.err, /^error: .*DenyAllRequests=true freezes prod whatever the mode; remove the annotation/)
+    assert.equal(off.code, 1)
+    const freeze = await throwSwitch({ mode: 'Freeze', reason: 'x', ttl: '5m' })
+    assert.equal(freeze.err, '')
+    assert.equal(freeze.code, 0)
   })
 
   test('a server that is away, or refuses: one line', async () => {

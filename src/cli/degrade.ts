@@ -26,6 +26,8 @@ export interface DegradeOptions extends ControlPlaneOptions {
   readonly reason?: string
   /** A Go duration; default: until it is switched off. */
   readonly ttl?: string
+  /** With a mode: nothing is refused, only counted and warned about. Default false: a shadow that is set is ended. */
+  readonly shadow?: boolean
   /** Wait until it is in force everywhere, and show where. */
   readonly status: boolean
   /** How long to wait. Default 30s. */
@@ -37,7 +39,10 @@ export interface DegradeOptions extends ControlPlaneOptions {
 const MODES: readonly DegradeMode[] = ['Off', 'ReadOnly', 'HeartbeatsOnly', 'Freeze']
 const MANAGER = 'portcullis-degrade'
 
-/** Resolves with the exit code: 1 when something is wrong, or with `status` when a replica does not have it in time. */
+/**
+ * Resolves with the exit code: 1 when something is wrong, when the switch does something else than its mode says, or with
+ * `status` when a replica does not have it in time, or has it in shadow.
+ */
 export function degrade(options: DegradeOptions): Promise<number> {
   return withControlPlane(options, async (client) => {
     const { cluster, status, now, out, err } = options
@@ -46,8 +51,14 @@ export function degrade(options: DegradeOptions): Promise<number> {
     const before = await getCluster(client, cluster)
     const after = change === undefined ? before : await throwSwitch(client, cluster, change)
     out(`${describe(after, now())}\n`)
-    for (const warning of warnings(after, change)) err(`warning: ${warning}\n`)
-    return status ? await waitApplied({ client, timeoutMs, now, out, err }, cluster) : 0
+    if (change !== undefined && change.mode !== 'Off' && change.expiresAt === null) {
+      err('warning: no --ttl was given: it stays until somebody switches it off\n')
+    }
+    const inForce = inForceText(after, now())
+    const code = status ? await waitApplied({ client, timeoutMs, now, out, err, inForce }, cluster) : 0
+    const faults = faultsOf(after, change)
+    for (const fault of faults) err(`error: ${fault}\n`)
+    return faults.length > 0 ? 1 : code
   })
 }
 
@@ -56,12 +67,14 @@ interface Change {
   readonly mode: DegradeMode
   readonly reason: string | null
   readonly expiresAt: string | null
+  /** Written each time: what a trial of weeks ago has left there must not make a switch of today refuse nothing. */
+  readonly shadow: true | null
 }
 
-function readChange({ mode: text, reason = '', ttl, status, now }: DegradeOptions): Change | undefined {
+function readChange({ mode: text, reason = '', ttl, shadow = false, status, now }: DegradeOptions): Change | undefined {
   if (text === undefined) {
-    if (reason !== '' || ttl !== undefined)
-      throw new UserError('--reason and --ttl need --mode', `name one: ${MODES.join(', ')}`)
+    if (reason !== '' || ttl !== undefined || shadow)
+      throw new UserError('--reason, --ttl and --shadow need --mode', `name one: ${MODES.join(', ')}`)
     if (!status) throw new UserError('nothing to do', 'give --mode MODE to throw the switch, or --status to look at it')
     return undefined
   }
@@ -73,12 +86,14 @@ function readChange({ mode: text, reason = '', ttl, status, now }: DegradeOption
   }
   if (mode === 'Off') {
     if (ttl !== undefined) throw new UserError('Off has no end', 'leave --ttl out')
-    return { mode, reason: reason === '' ? null : reason, expiresAt: null }
+    if (shadow) throw new UserError('Off refuses nothing', 'leave --shadow out')
+    return { mode, reason: reason === '' ? null : reason, expiresAt: null, shadow: null }
   }
   if (reason.trim() === '')
     throw new UserError(`${mode} needs a reason`, 'give --reason TEXT: every refused client reads it')
   const ttlMs = ttl === undefined ? undefined : readPositiveDuration('--ttl', ttl, parseDuration)
-  return { mode, reason, expiresAt: ttlMs === undefined ? null : expiryOf(now() + ttlMs) }
+  const expiresAt = ttlMs === undefined ? null : expiryOf(now() + ttlMs)
+  return { mode, reason, expiresAt, shadow: shadow ? true : null }
 }
 
 function expiryOf(atMs: number): string {
@@ -99,30 +114,48 @@ function degradeOf(object: JsonObject): Degrade {
 
 function describe(object: JsonObject, nowMs: number): string {
   const { name, generation = 1 } = metadataOf(object)
-  const { mode = 'Off', reason = '', expiresAt } = degradeOf(object)
+  const { mode = 'Off', reason = '', expiresAt, shadow = false } = degradeOf(object)
   const what = `${name}: degrade mode ${mode}`
   const why = reason === '' ? '' : `: ${reason}`
   if (mode === 'Off') return `${what} (generation ${generation})${why}`
-  if (expiresAt === undefined) return `${what} without an end (generation ${generation})${why}`
-  const over = Date.parse(expiresAt) <= nowMs ? `, which ended at ${expiresAt}` : ` until ${expiresAt}`
-  return `${what}${over} (generation ${generation})${why}`
+  const how = shadow ? `${what} in shadow, nothing is refused,` : what
+  if (expiresAt === undefined) return `${how} without an end (generation ${generation})${why}`
+  const over = isOver(object, nowMs) ? `, which ended at ${expiresAt}` : ` until ${expiresAt}`
+  return `${how}${over} (generation ${generation})${why}`
 }
 
-/** What makes the switch do something else than its mode says. */
-function warnings(object: JsonObject, change: Change | undefined): string[] {
-  const found: string[] = []
-  const { name, annotations } = metadataOf(object)
+function isOver(object: JsonObject, nowMs: number): boolean {
+  const { expiresAt } = degradeOf(object)
+  return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs
+}
+
+/** What a replica that has the object in force does. */
+function inForceText(object: JsonObject, nowMs: number): string {
   const { mode = 'Off', shadow = false } = degradeOf(object)
-  if (shadow && mode !== 'Off')
-    found.push('spec.degrade.shadow is set: nothing is refused, only counted and warned about')
-  const gates = parseFeatureGates(annotations?.[FEATURE_GATES_ANNOTATION] ?? '').enabled
-  if (gates.has('DenyAllRequests') && mode !== 'Freeze') {
+  if (mode === 'Off' || deniesAll(object)) return 'in force'
+  if (isOver(object, nowMs)) return 'ended'
+  return shadow ? 'in shadow' : 'in force'
+}
+
+/** What makes the switch do something else than it was told to, or than its mode says. */
+function faultsOf(object: JsonObject, change: Change | undefined): string[] {
+  const found: string[] = []
+  const { name } = metadataOf(object)
+  const { mode = 'Off', shadow = false } = degradeOf(object)
+  if (shadow && mode !== 'Off' && change?.shadow !== true) {
+    found.push(
+      `${mode} is in shadow on ${name}: nothing is refused, only counted and warned about; give --mode to end the shadow`,
+    )
+  }
+  if (deniesAll(object) && mode !== 'Freeze') {
     found.push(
       `${FEATURE_GATES_ANNOTATION}: DenyAllRequests=true freezes ${name} whatever the mode; remove the annotation`,
     )
   }
-  if (change !== undefined && change.mode !== 'Off' && change.expiresAt === null) {
-    found.push('no --ttl was given: it stays until somebody switches it off')
-  }
   return found
+}
+
+function deniesAll(object: JsonObject): boolean {
+  const { annotations } = metadataOf(object)
+  return parseFeatureGates(annotations?.[FEATURE_GATES_ANNOTATION] ?? '').enabled.has('DenyAllRequests')
 }

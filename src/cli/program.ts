@@ -94,6 +94,7 @@ function addSwitches(program: Command, { out, err, now }: ProgramParts, done: Do
     .option('--mode <mode>', 'Off, ReadOnly, HeartbeatsOnly or Freeze')
     .option('--reason <text>', 'shown in every refusal; needed with every mode but Off')
     .option('--ttl <duration>', 'the mode ends by itself after this time')
+    .option('--shadow', 'refuse nothing, only count and warn; without it a shadow that is set is ended', false)
     .option('--status', 'wait until every replica and thread has it in force, and list them', false)
     .option('--timeout <duration>', 'how long to wait', '30s')
     .action((cluster: string, options) => done(degrade({ ...options, cluster, now, out, err })))

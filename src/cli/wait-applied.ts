@@ -18,6 +18,8 @@ export interface WaitParts {
   readonly err: (text: string) => void
   /** Between two looks. Default 250 ms. */
   readonly pollMs?: number
+  /** What is said of a replica that has it. Default `in force`. */
+  readonly inForce?: string
 }
 
 interface Row {
@@ -54,7 +56,7 @@ export async function waitApplied(parts: WaitParts, cluster: string): Promise<nu
       await new Promise((resolve) => setTimeout(resolve, parts.pollMs ?? 250))
       continue
     }
-    out(table(cluster, look))
+    out(table(cluster, look, parts.inForce ?? 'in force'))
     if (done) return 0
     if (look.invalid !== '') err(`error: generation ${look.generation} of ${cluster} is invalid: ${look.invalid}\n`)
     else if (!anybody) err(`error: no gateway renews its Lease (${REPLICA_NAMESPACES.join(', ')}); is one running?\n`)
@@ -108,10 +110,10 @@ function hasApplied(gateway: GatewayStatus | undefined, generation: number): boo
   return gateway.observedGeneration >= generation && gateway.threads > 0 && gateway.threadsApplied >= gateway.threads
 }
 
-function table(cluster: string, { generation, rows }: Look): string {
+function table(cluster: string, { generation, rows }: Look, inForce: string): string {
   const lines = [['REPLICA', 'THREADS', 'GENERATION', 'APPLIED AT', 'STATE']]
   for (const { replica, alive, gateway, applied } of rows) {
-    const state = !alive ? 'gone' : applied ? 'in force' : (gateway?.message ?? 'not yet')
+    const state = !alive ? 'gone' : applied ? inForce : (gateway?.message ?? 'not yet')
     const threads = gateway === undefined ? '0' : `${gateway.threadsApplied}/${gateway.threads}`
     lines.push([replica, threads, String(gateway?.observedGeneration ?? 0), gateway?.appliedAt ?? '-', state])
   }

@@ -41,6 +41,8 @@ export function statusTransitions(
   const degraded = conditionOf(after, 'Degraded')
   if (degraded?.status === 'True' && degraded.reason !== conditionOf(before, 'Degraded')?.reason) {
     tell('Warning', 'Degraded', degraded.message)
+  } else if (degraded?.reason === 'Shadow' && conditionOf(before, 'Degraded')?.reason !== 'Shadow') {
+    tell('Warning', 'DegradeInShadow', degraded.message)
   } else if (changed('Degraded') && statusOf(before, 'Degraded') === 'True') {
     tell('Normal', degraded?.reason === 'Expired' ? 'DegradeExpired' : 'DegradeEnded', degraded?.message)
   }
