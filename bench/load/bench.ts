@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientProgram } from './client-program.ts'
-import { type ClusterOptions, HOST, Material, SMALL_PATH, TOKEN } from './material.ts'
+import { type ClusterOptions, type HAProxyOptions, HOST, Material, SMALL_PATH, TOKEN } from './material.ts'
 import { Client, cpuSeconds, freePort, type Place, type Server, startServer } from './processes.ts'
 import type { Report } from './report.ts'
 
-export type Identity = 'x509' | 'token'
+/** 'tokens': a different one for each connection; `LoadOptions.tokens` says which. */
+export type Identity = 'x509' | 'token' | 'tokens'
 
 /** One measurement of GETs. */
 export interface LoadSample {
@@ -40,6 +41,10 @@ export interface LoadOptions {
   readonly rate?: number
   /** Default 1.5. */
   readonly seconds?: number
+  /** Prefix of the tokens: whoever asks again with the same one has the same tokens. */
+  readonly tokens?: string
+  /** How many to send at most. Default: as many as the seconds allow. */
+  readonly requests?: number
   /** Requests before the measurement, for `seconds` at most. Default 2,000. */
   readonly warmUp?: number
   readonly place?: Place
@@ -52,6 +57,8 @@ export interface GatewayOptions extends ClusterOptions {
   readonly name?: string
   /** Default 1. */
   readonly threads?: number
+  /** A file for audit events. Default: none. */
+  readonly auditLog?: string
   readonly place?: Place
   /** The checkout to run. Default: the one that is measured. */
   readonly root?: string
@@ -136,10 +143,12 @@ export class Bench {
     return { ...(await startServer({ name: 'direct', port, command: this.#client, args, place: 'load' })), admin }
   }
 
-  haproxy(upstreamPort: number, endpoints: number = 1): Promise<Server> {
+  haproxy(upstreamPort: number, options: HAProxyOptions & { readonly name?: string } = {}): Promise<Server> {
     const port = freePort()
-    const args = ['-db', '-f', this.material.haproxyConfig(port, upstreamPort, endpoints)]
-    return startServer({ name: 'HAProxy', port, command: 'haproxy', args, place: 'proxy' })
+    const { name = 'HAProxy' } = options
+    const args = ['-db', '-f', this.material.haproxyConfig(port, upstreamPort, options)]
+    const output = options.log === true ? this.material.path(`haproxy-${port}.log`) : undefined
+    return startServer({ name, port, command: 'haproxy', args, place: 'proxy', output })
   }
 
   /** The full path: identity, policies, token bucket, impersonation, metrics; access log off. */
@@ -157,13 +166,24 @@ export class Bench {
       `--listen=127.0.0.1:${port}`,
       `--admin-listen=127.0.0.1:${admin}`,
       `--data-dir=${this.material.path(`data-${port}`)}`,
-      '--access-log=false',
+      `--access-log=${options.logged === true}`,
       '--drain-timeout=1s',
       ...threads,
+      ...(options.auditLog === undefined ? [] : [`--audit-log-path=${options.auditLog}`]),
     ]
     const { name = 'Portcullis', place = 'proxy' } = options
     const command = process.execPath
-    const server = await startServer({ name, port, command, args, place, cwd: root, startSeconds: START_SECONDS })
+    const output = options.logged === true ? this.material.path(`access-${port}.log`) : undefined
+    const server = await startServer({
+      name,
+      port,
+      command,
+      args,
+      place,
+      cwd: root,
+      startSeconds: START_SECONDS,
+      output,
+    })
     const gateway = { ...server, admin }
     await this.#healthy(gateway)
     const clusters = options.otherClusters === undefined ? 1 : await clustersOf(gateway)
@@ -195,8 +215,12 @@ export class Bench {
     place: Place = 'load',
   ): Client {
     const certificate = [`-cert=${this.material.path('client.pem')}`, `-key=${this.material.path('client.key')}`]
-    const credential = identity === 'x509' ? certificate : [`-token=${TOKEN}`]
-    return new Client(this.#client, [mode, `-port=${target.port}`, `-host=${HOST}`, ...credential, ...flags], place)
+    const credentials = { x509: certificate, token: [`-token=${TOKEN}`], tokens: [] }
+    return new Client(
+      this.#client,
+      [mode, `-port=${target.port}`, `-host=${HOST}`, ...credentials[identity], ...flags],
+      place,
+    )
   }
 
   /** GETs of the small object. Throws when one fails. */
@@ -204,7 +228,8 @@ export class Bench {
     const { identity = 'x509', connections = 4, streams = 16, rate = 0, seconds = 1.5 } = options
     const flags = [`-connections=${connections}`, `-streams=${streams}`, `-path=${options.path ?? SMALL_PATH}`]
     flags.push(`-rate=${rate}`, `-seconds=${seconds}`, `-warm-up=${options.warmUp ?? CONNECTION_WARM_UP}`)
-    flags.push(`-tolerated=${options.tolerated ?? this.tolerated}`)
+    flags.push(`-tolerated=${options.tolerated ?? this.tolerated}`, `-requests=${options.requests ?? 0}`)
+    if (options.tokens !== undefined) flags.push(`-tokens=${options.tokens}`)
     const client = this.client(target, 'load', flags, identity, options.place ?? 'load')
     try {
       await client.next()

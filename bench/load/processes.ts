@@ -1,7 +1,7 @@
 // Processes of a run: started on the cores they are given, asked for their CPU time and memory, ended by their id.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
 import { createInterface, type Interface } from 'node:readline'
@@ -33,6 +33,8 @@ export interface ServerOptions {
   readonly args: readonly string[]
   readonly place: Place
   readonly cwd?: string
+  /** A file for what it prints. Default: it is thrown away. */
+  readonly output?: string | undefined
   /** How long until it listens. Default 20 s. */
   readonly startSeconds?: number
 }
@@ -47,14 +49,16 @@ export async function stopAll(): Promise<void> {
   await Promise.all(ends)
 }
 
-function start(command: string, args: readonly string[], place: Place, cwd?: string): ChildProcess {
+function start(command: string, args: readonly string[], place: Place, cwd?: string, output?: string): ChildProcess {
   const core = PLACES[place]
   const [program, ...rest] = core === undefined ? [command, ...args] : ['taskset', '-c', core, command, ...args]
+  const file = output === undefined ? undefined : openSync(output, 'w')
   // taskset executes the program in its own place: the process id is the program's.
   const child = spawn(program ?? command, rest, {
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', file ?? 'pipe', 'pipe'],
     ...(cwd === undefined ? {} : { cwd }),
   })
+  if (file !== undefined) closeSync(file)
   child.stdin?.on('error', () => undefined)
   running.add(child)
   child.once('exit', () => running.delete(child))
@@ -74,7 +78,7 @@ function errorsOf(child: ChildProcess): () => string {
 
 /** Resolves when the port listens. */
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const child = start(options.command, options.args, options.place, options.cwd)
+  const child = start(options.command, options.args, options.place, options.cwd, options.output)
   child.stdout?.resume()
   const errors = errorsOf(child)
   const exit = new Promise<void>((resolve) => child.once('close', () => resolve()))

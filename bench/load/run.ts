@@ -15,13 +15,18 @@ import { cpu } from './rows/cpu.ts'
 import { handshakes } from './rows/handshakes.ts'
 import { latency } from './rows/latency.ts'
 import { list } from './rows/list.ts'
+import { logs } from './rows/logs.ts'
 import { mixed } from './rows/mixed.ts'
 import { threads } from './rows/threads.ts'
+import { tokens } from './rows/tokens.ts'
 import { watches } from './rows/watches.ts'
+import { versions } from './versions.ts'
 
 /** In the order in which they run. */
 const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   cpu,
+  tokens,
+  logs,
   latency,
   threads,
   watches,
@@ -70,14 +75,15 @@ async function run(): Promise<void> {
       const identity = values.token ? 'token' : 'x509'
       await profile(bench, { threads: Number(values.threads), identity, top: Number(values.top) })
     } else {
-      process.stdout.write(`medians of ${bench.rounds}; Node ${process.version}\n`)
+      const programs = versions()
+      process.stdout.write(`medians of ${bench.rounds}; ${programs}\n`)
       for (const name of rows) {
         await ROWS[name]?.(bench)
         await stopAll()
       }
       report.finish(rows, resolve(values.json), {
         rounds: bench.rounds,
-        node: process.version,
+        programs,
         at: new Date().toISOString(),
       })
     }

@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/net/http2/hpack"
@@ -53,6 +55,19 @@ type target struct {
 	config *tls.Config
 	fields []hpack.HeaderField
 	window uint32 // of each stream
+	// Prefix and length of the bearer tokens, a different one for each connection; no prefix: none.
+	tokens     string
+	tokenBytes int
+}
+
+// fieldsOf are the fields of the requests of one connection.
+func (t *target) fieldsOf(index int) []hpack.HeaderField {
+	if t.tokens == "" {
+		return t.fields
+	}
+	token := fmt.Sprintf("%s.%06d.", t.tokens, index)
+	token += strings.Repeat("x", max(0, t.tokenBytes-len(token)))
+	return append(slices.Clip(t.fields), hpack.HeaderField{Name: "authorization", Value: "Bearer " + token})
 }
 
 // connect opens a connection and waits for the peer's SETTINGS. The socket is non-blocking afterwards.
@@ -78,7 +93,7 @@ func (t *target) connect(index int, m mode) (*connection, error) {
 			return nil, err
 		}
 	}
-	c.encode(t.fields, min(tableSize, defaultTableSize))
+	c.encode(t.fieldsOf(index), min(tableSize, defaultTableSize))
 	s.nonblocking = true
 	if err := syscall.SetNonblock(s.fd, true); err != nil {
 		return nil, err

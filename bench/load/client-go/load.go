@@ -86,7 +86,11 @@ func load(o *options) error {
 		if o.rate > 0 {
 			err = m.openLoop(l, o.rate, time.Duration(o.seconds*float64(time.Second)))
 		} else {
-			err = m.closedLoop(l, math.MaxInt, o.streams, o.seconds)
+			requests := o.requests
+			if requests == 0 {
+				requests = math.MaxInt
+			}
+			err = m.closedLoop(l, requests, o.streams, o.seconds)
 		}
 		if err != nil {
 			return err

@@ -19,9 +19,10 @@ import (
 
 type options struct {
 	port, ports, admin, connections, streams, lists, warmUp, rate, workers, status int
+	requests, tokenBytes                                                           int
 	seconds, tolerated                                                             float64
 	pace                                                                           int
-	host, path, cert, key, token                                                   string
+	host, path, cert, key, token, tokens                                           string
 }
 
 var stdin = bufio.NewReader(os.Stdin)
@@ -39,6 +40,7 @@ func main() {
 	f.IntVar(&o.streams, "streams", 16, "requests at once on a connection")
 	f.IntVar(&o.lists, "lists", 1, "list: 1 on each connection, or 0 for one after the other until the end")
 	f.IntVar(&o.warmUp, "warm-up", 0, "load: requests before the measurement, for as many seconds at most")
+	f.IntVar(&o.requests, "requests", 0, "load: how many to send at most; 0: as many as the seconds allow")
 	f.IntVar(&o.rate, "rate", 0, "load: requests a second, each at its time whether or not earlier ones are answered")
 	f.IntVar(&o.workers, "workers", 8, "handshakes: at once")
 	f.IntVar(&o.status, "status", 200, "load: the expected status; 0: any")
@@ -50,6 +52,8 @@ func main() {
 	f.StringVar(&o.cert, "cert", "", "PEM file of the client's certificate, or the upstream's")
 	f.StringVar(&o.key, "key", "", "PEM file of its key")
 	f.StringVar(&o.token, "token", "", "bearer token")
+	f.StringVar(&o.tokens, "tokens", "", "prefix of bearer tokens, a different one for each connection")
+	f.IntVar(&o.tokenBytes, "token-bytes", 1024, "length of each of these")
 	_ = f.Parse(os.Args[2:])
 
 	debug.SetGCPercent(400)
@@ -124,5 +128,7 @@ func (o *options) target() (*target, error) {
 	if o.token != "" {
 		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + o.token})
 	}
-	return &target{port: o.port, config: config, fields: fields, window: streamWindow}, nil
+	return &target{
+		port: o.port, config: config, fields: fields, window: streamWindow, tokens: o.tokens, tokenBytes: o.tokenBytes,
+	}, nil
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,7 +22,9 @@ const (
 	eventBytes = 1024
 	// Written at once: a few TLS records.
 	batchBytes = 128 << 10
-	review     = `{"status":{"authenticated":true,"user":{"username":"bench","uid":"1","groups":["one","two","three"]}}}`
+	reviewPath = "/tokenreviews"
+	// A token begins with two parts that name its user: PREFIX.NUMBER.
+	review = `{"status":{"authenticated":true,"user":{"username":"%s","uid":"1","groups":["one","two","three"]}}}`
 )
 
 var (
@@ -32,6 +35,12 @@ var (
 	// :status 200 from the static table; content-type, index 31, as a literal without indexing.
 	okHeaders = append([]byte{0x88, 0x0f, 0x10, byte(len("application/json"))}, "application/json"...)
 )
+
+// request is what has come of one. Only reviews have a body that is looked at.
+type request struct {
+	path string
+	body []byte
+}
 
 // response is what a stream has still to send.
 type response struct {
@@ -50,8 +59,8 @@ type serverConnection struct {
 	decoder *hpack.Decoder
 	path    string
 	block   []byte
-	// Streams whose request has not ended, with its path.
-	requests map[uint32]string
+	// Streams whose request has not ended.
+	requests map[uint32]*request
 	streams  map[uint32]*response
 	queue    []*response // has something to send
 	out      []byte
@@ -128,7 +137,7 @@ func serve(t *tls.Conn) {
 	}
 	s := &serverConnection{
 		tls: t, window: defaultWindow, initial: defaultWindow,
-		requests: map[uint32]string{}, streams: map[uint32]*response{},
+		requests: map[uint32]*request{}, streams: map[uint32]*response{},
 	}
 	s.wake = sync.NewCond(&s.mutex)
 	s.decoder = hpack.NewDecoder(defaultTableSize, func(f hpack.HeaderField) {
@@ -211,7 +220,7 @@ func (s *serverConnection) frame(kind, flags byte, stream uint32, payload []byte
 				return err
 			}
 			s.block = s.block[:0]
-			s.requests[stream] = s.path
+			s.requests[stream] = &request{path: s.path}
 		}
 		if kind == frameHeaders && flags&flagEndStream != 0 {
 			s.answer(stream)
@@ -219,6 +228,9 @@ func (s *serverConnection) frame(kind, flags byte, stream uint32, payload []byte
 	case frameData:
 		if len(payload) > 0 {
 			s.out = appendWindowUpdate(s.out, 0, len(payload))
+		}
+		if r := s.requests[stream]; r != nil && strings.HasSuffix(r.path, reviewPath) {
+			r.body = append(r.body, payload...)
 		}
 		if flags&flagEndStream != 0 {
 			s.answer(stream)
@@ -264,7 +276,10 @@ func (s *serverConnection) forget(stream uint32) {
 }
 
 func (s *serverConnection) answer(stream uint32) {
-	path := s.requests[stream]
+	path, body := "", []byte(nil)
+	if asked := s.requests[stream]; asked != nil {
+		path, body = asked.path, asked.body
+	}
 	delete(s.requests, stream)
 	s.out = appendFrameHeader(s.out, len(okHeaders), frameHeaders, flagEndHeaders, stream)
 	s.out = append(s.out, okHeaders...)
@@ -276,11 +291,21 @@ func (s *serverConnection) answer(stream uint32) {
 	} else if _, size, found := strings.Cut(path, "bytes="); found {
 		r.filler, _ = strconv.Atoi(size)
 		s.send(r, nil)
-	} else if strings.HasSuffix(path, "/tokenreviews") {
-		s.send(r, []byte(review))
+	} else if strings.HasSuffix(path, reviewPath) {
+		s.send(r, fmt.Appendf(nil, review, userOf(body)))
 	} else {
 		s.send(r, small)
 	}
+}
+
+// userOf reads the user's name out of the token of a TokenReview.
+func userOf(body []byte) string {
+	var asked struct{ Spec struct{ Token string } }
+	_ = json.Unmarshal(body, &asked)
+	if parts := strings.SplitN(asked.Spec.Token, ".", 3); len(parts) == 3 {
+		return parts[0] + "." + parts[1]
+	}
+	return "bench"
 }
 
 func (s *serverConnection) send(r *response, body []byte) {

@@ -23,7 +23,7 @@ export async function broadcast(bench: Bench): Promise<void> {
     const endpoints = WATCH_ENDPOINTS
     const haproxy = name === 'HAProxy'
     const server = await (haproxy
-      ? bench.haproxy(upstreamPort, endpoints)
+      ? bench.haproxy(upstreamPort, { endpoints })
       : bench.portcullis({ upstreamPort, endpoints }))
     const flags = [`-connections=${WATCHES / STREAMS}`, `-streams=${STREAMS}`, `-path=${WATCH_PATH}`]
     const client = bench.client(server, 'watch', flags)

@@ -1,4 +1,5 @@
-// A list of 200 MB, as fast as it comes, and the proxy's memory meanwhile.
+// A list of 200 MB, as fast as it comes, and the proxy's memory meanwhile. HAProxy as it comes and with buffers and windows
+// for large answers; the better one is what Portcullis is measured against.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Bench, Samples } from '../bench.ts'
@@ -18,7 +19,10 @@ interface Sample {
 
 export async function list(bench: Bench): Promise<void> {
   const upstream = await bench.upstream()
-  const servers = [await bench.haproxy(upstream.port), await bench.portcullis({ upstreamPort: upstream.port })]
+  const servers = [
+    ...(await bothHAProxies(bench, upstream.port)),
+    await bench.portcullis({ upstreamPort: upstream.port }),
+  ]
   const before = new Map<string, number>()
   for (const server of servers) {
     await bench.warmUp(server)
@@ -31,19 +35,30 @@ export async function list(bench: Bench): Promise<void> {
   const growth = (name: string): number => (samples.median(name, highest) - (before.get(name) ?? 0)) / MIB
   bench.report.table(
     `A list of ${LIST_BYTES / 1e6} MB; the proxy on one core, client and upstream on the other`,
-    ['', 'MB/s', 'growth of memory MiB', 'cores used'],
+    ['', 'MB/s', 'growth of memory MiB', 'cores used', 'MB/s and core'],
     samples.names.map((name) => [
       name,
       (samples.median(name, bytesPerSecond) / 1e6).toFixed(0),
       growth(name).toFixed(1),
       samples.median(name, (sample) => sample.cores).toFixed(2),
+      (samples.median(name, perCore) / 1e6).toFixed(0),
     ]),
   )
-  bench.report.result('list.throughput', samples.ratio('Portcullis', 'HAProxy', bytesPerSecond))
+  const best = Math.max(samples.median('HAProxy', perCore), samples.median(TUNED_HAPROXY, perCore))
+  bench.report.result('list.throughput', samples.median('Portcullis', perCore) / best)
   bench.report.result('list.memory', growth('Portcullis'))
 }
 
+/** HAProxy twice: with its defaults, and with buffers and windows for large answers. */
+export async function bothHAProxies(bench: Bench, upstreamPort: number): Promise<Server[]> {
+  return [await bench.haproxy(upstreamPort), await bench.haproxy(upstreamPort, { tuned: true, name: TUNED_HAPROXY })]
+}
+
+export const TUNED_HAPROXY = 'HAProxy, tuned for lists'
+
 const bytesPerSecond = (sample: Sample): number => sample.bytesPerSecond
+// A proxy that the client cannot keep busy is not slower for that.
+const perCore = (sample: Sample): number => sample.bytesPerSecond / Math.min(sample.cores, 1)
 const highest = (sample: Sample): number => sample.highest
 
 async function download(bench: Bench, server: Server): Promise<Sample> {

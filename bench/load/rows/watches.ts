@@ -48,7 +48,8 @@ export async function watches(bench: Bench): Promise<void> {
   bench.report.result('watches.memory', samples.median('Portcullis', (sample) => sample.bytesEach) / KIB)
 }
 
-const haproxy = (bench: Bench, upstreamPort: number): Promise<Server> => bench.haproxy(upstreamPort, WATCH_ENDPOINTS)
+const haproxy = (bench: Bench, upstreamPort: number): Promise<Server> =>
+  bench.haproxy(upstreamPort, { endpoints: WATCH_ENDPOINTS })
 const portcullis = (bench: Bench, upstreamPort: number): Promise<Server> =>
   bench.portcullis({ upstreamPort, endpoints: WATCH_ENDPOINTS })
 
