@@ -1,39 +1,43 @@
 // The programs that the tests run, each built from its Go module (test/harness/go/) into a cache folder outside the
 // checkout. The folder's name changes with everything that decides the result, so that a cached program is never stale.
 
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { elapsedText, goBuild } from './go-build.ts'
 
 /** Absolute paths. */
 export type Binaries = Readonly<Record<BinaryName, string>>
 export type BinaryName = keyof typeof PROGRAMS
 
-/** Program -> the module in test/harness/go/ that pins it, and its main package. */
+/** Program -> the module in test/harness/go/ that pins it, its main package, and seconds of a build on two cores, in this order. */
 const PROGRAMS = {
-  etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
-  'kube-apiserver': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
-  'kube-controller-manager': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-controller-manager' },
-  'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
-  kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
-  'kubelet-streaming': { module: 'kubernetes', package: './kubelet-streaming' },
-  kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
-  h2spec: { module: 'h2spec', package: 'github.com/summerwind/h2spec/cmd/h2spec' },
+  etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3', seconds: 35 },
+  'kube-apiserver': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver', seconds: 170 },
+  'kube-controller-manager': {
+    module: 'kubernetes',
+    package: 'k8s.io/kubernetes/cmd/kube-controller-manager',
+    seconds: 45,
+  },
+  'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler', seconds: 5 },
+  kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl', seconds: 20 },
+  'kubelet-streaming': { module: 'kubernetes', package: './kubelet-streaming', seconds: 1 },
+  kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok', seconds: 50 },
+  h2spec: { module: 'h2spec', package: 'github.com/summerwind/h2spec/cmd/h2spec', seconds: 5 },
 } as const
 
 const MODULES = join(import.meta.dirname, 'go')
 const NAMES = Object.keys(PROGRAMS) as BinaryName[]
-const NO_GO = `Go is not installed: the tests build Kubernetes with it. Install Go 1.26 or newer (https://go.dev/dl/), then run this again`
 /** How often a process that waits for another one's build looks again. */
 const LOCK_POLL_MS = 250
 
 /**
  * Makes sure that every program exists and says where. The first call on a machine builds them, which takes minutes and
- * is announced by one line on stderr; test processes that need them meanwhile wait for that one build.
+ * is announced on stderr, with progress; test processes that need them meanwhile wait for that one build.
  * Ends the process with one line and exit code 1 when a program is missing and Go is not installed.
  */
 export function binaries(): Promise<Binaries> {
@@ -92,40 +96,42 @@ function linkerFlags(module: string): string {
   return `-s -w -X ${variable}.gitVersion=${version} -X ${variable}.gitMajor=${major} -X ${variable}.gitMinor=${minor}`
 }
 
+/** Whether a call of `binaries` would only look. */
+export function binariesAreBuilt(): boolean {
+  return NAMES.every((name) => existsSync(binaryPath(name)))
+}
+
+export const NO_GO =
+  'Go is not installed: the tests build Kubernetes with it. Install Go 1.26 or newer (https://go.dev/dl/), then run this again'
+
+export function hasGo(): boolean {
+  return spawnSync('go', ['version']).error === undefined
+}
+
 async function buildAll(missing: readonly BinaryName[], paths: Binaries): Promise<void> {
-  if (spawnSync('go', ['version']).error !== undefined) fail(NO_GO)
-  process.stderr.write(`building ${missing.join(', ')} into ${cacheFolder()}: up to ten minutes the first time\n`)
-  for (const name of missing) {
+  if (!hasGo()) fail(NO_GO)
+  const minutes = Math.ceil(missing.reduce((all, name) => all + PROGRAMS[name].seconds, 0) / 60)
+  const time = `about ${minutes === 1 ? 'a minute' : `${minutes} minutes`} on two cores, and what the downloads take`
+  say(`building ${missing.join(', ')} with Go into ${cacheFolder()}, once: ${time}`)
+  const begun = performance.now()
+  for (const [at, name] of missing.entries()) {
     const { module, package: mainPackage } = PROGRAMS[name]
+    const label = `[${at + 1}/${missing.length}] ${name}`
     mkdirSync(join(paths[name], '..'), { recursive: true })
     const unfinished = `${paths[name]}.${process.pid}`
-    const flags = ['-buildvcs=false', '-ldflags', linkerFlags(module), '-o', unfinished]
-    const failure = await runGo(['build', ...flags, mainPackage], join(MODULES, module))
+    const args = ['-buildvcs=false', '-ldflags', linkerFlags(module), '-o', unfinished, mainPackage]
+    const failure = await goBuild(args, join(MODULES, module), label, say)
     if (failure !== '') {
       rmSync(unfinished, { force: true })
       fail(`building ${name} failed: ${failure}`)
     }
     renameSync(unfinished, paths[name])
   }
+  say(`built in ${elapsedText(performance.now() - begun)}`)
 }
 
-/** The last lines that Go printed, or '' on success. */
-function runGo(args: readonly string[], cwd: string): Promise<string> {
-  return new Promise((resolve) => {
-    // GOWORK: a go.work in a parent folder must not change what is built.
-    const go = spawn('go', args, { cwd, env: { ...process.env, GOWORK: 'off' }, stdio: ['ignore', 'ignore', 'pipe'] })
-    const kill = (): boolean => go.kill('SIGKILL')
-    process.on('exit', kill)
-    let output = ''
-    go.stderr.setEncoding('utf8').on('data', (text: string) => {
-      output = (output + text).slice(-4000)
-    })
-    go.on('error', (error) => resolve(error.message))
-    go.on('close', (code) => {
-      process.off('exit', kill)
-      resolve(code === 0 ? '' : output.trim() || `go ended with code ${code}`)
-    })
-  })
+function say(line: string): void {
+  process.stderr.write(`${line}\n`)
 }
 
 function fail(line: string): never {

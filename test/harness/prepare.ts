@@ -1,0 +1,40 @@
+// What `npm test` does first: brings the foreign programs that tests run, packages of the machine and what is built with Go. Whatever is
+// missing that it cannot bring is one line, and exit code 1, before anything has been waited for.
+
+import { spawnSync } from 'node:child_process'
+import process from 'node:process'
+import { binaries, binariesAreBuilt, hasGo, NO_GO } from './binaries.ts'
+import { type Command, planPackages, thisMachine } from './packages.ts'
+
+const err = (line: string): void => void process.stderr.write(`${line}\n`)
+
+process.exitCode = await prepare()
+
+async function prepare(): Promise<number> {
+  const machine = thisMachine()
+  const plan = planPackages(machine)
+  const needsGo = !binariesAreBuilt() && !hasGo()
+  if (plan.action === 'ask') err(plan.line)
+  if (needsGo) err(NO_GO)
+  if (plan.action === 'ask' || needsGo) return 1
+  if (plan.action === 'install') {
+    err(`installing ${plan.packages.join(', ')} (Debian's packages): about half a minute`)
+    for (const command of plan.commands) if (!run(command)) return 1
+    const left = planPackages(machine)
+    if (left.action !== 'nothing') {
+      err(left.action === 'ask' ? left.line : `${left.packages.join(', ')}: installed, but not on the PATH`)
+      return 1
+    }
+  }
+  await binaries()
+  return 0
+}
+
+/** Its output goes to stderr; a failure has been said. */
+function run(command: Command): boolean {
+  const [program = '', ...args] = command
+  const { status, error } = spawnSync(program, args, { stdio: ['inherit', 2, 2] })
+  if (status === 0) return true
+  err(`${command.join(' ')} failed${error === undefined ? '' : `: ${error.message}`}`)
+  return false
+}
