@@ -25,6 +25,7 @@ import {
 } from './demo-files.ts'
 import { demoGuide } from './demo-guide.ts'
 import type { ProtectedService } from './demo-guide-protection.ts'
+import { findKubectl, type Kubectl } from './demo-kubectl.ts'
 import { startTraffic, type Traffic } from './demo-traffic.ts'
 import { type RunningGateway, startGateway } from './lifecycle.ts'
 
@@ -37,6 +38,8 @@ export interface DemoOptions {
   /** Made anew. Default `.portcullis/demo` below the working directory. */
   readonly dir?: string
   readonly out: (text: string) => void
+  /** Which kubectl the reader has. Default: as this machine says. */
+  readonly kubectl?: Kubectl
   /** Default: two small clusters in this process. */
   readonly clusters?: StartBackends
 }
@@ -78,7 +81,8 @@ export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
     const kubeconfig = writeDemoKubeconfig(dir, origin, pki, names, controlAccess(gateway))
     const traffic = startTraffic({ origin, ca: pki.ca.certPem, clusters: backends })
     const { adminPort } = gateway
-    options.out(demoGuide({ dir, kubeconfig: resolve(kubeconfig), origin, adminPort, backends, service }))
+    const kubectl = options.kubectl ?? findKubectl(process.env)
+    options.out(demoGuide({ dir, kubeconfig: resolve(kubeconfig), origin, adminPort, backends, service, kubectl }))
     const running = gateway
     return {
       dir,
