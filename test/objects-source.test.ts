@@ -50,6 +50,8 @@ class FakeServer {
   readonly listeners = new Map<string, FollowEvents>()
   readonly gets: string[] = []
   mayListSecrets = true
+  /** Lists of Secrets that will be refused, first of all. */
+  refusals = 0
   isAway = false
   #version = 100
 
@@ -91,7 +93,10 @@ class FakeServer {
     return {
       get: (kind, at) => this.#get(kind, at),
       list: async (kind) => {
-        if (kind === SECRETS && !this.mayListSecrets) throw statusError('Forbidden', 'secrets is forbidden')
+        if (kind === SECRETS && (!this.mayListSecrets || this.refusals > 0)) {
+          this.refusals--
+          throw statusError('Forbidden', 'secrets is forbidden')
+        }
         return { items: [], resourceVersion: '1' }
       },
       create: refuse,
@@ -341,6 +346,24 @@ test('where Secrets may not be listed, those named are read one by one, again an
   // Later it is allowed.
   server.mayListSecrets = true
   await waitFor('the watch', () => server.listeners.has('Secret'))
+})
+
+test('the first refusals of an API server that comes back are not final: Secrets are watched again, not read once a minute', async (t) => {
+  const server = new FakeServer()
+  server.put(secret('s', '1'))
+  server.put(cluster('a', { secret: 's' }))
+  const { next, lines } = await started(t, server, { refreshMs: 60_000 })
+  const watch = server.listeners.get('Secret')
+  assert.ok(watch !== undefined)
+  // RBAC caches that are cold: each question is refused, for a moment.
+  server.refusals = 2
+  watch.onState(false, 'connection refused')
+  await waitFor('another watch', () => server.listeners.has('Secret') && server.listeners.get('Secret') !== watch)
+  assert.equal(server.refusals, 0)
+  const changed = next()
+  server.put(secret('s', '2'))
+  assert.equal((await changed).clusters.get('a')?.object.spec.secureServing?.keyData, base64('key 2'))
+  assert.ok(!lines.includes('Secrets cannot be watched; a change of one is seen later'))
 })
 
 test('a file cannot be named, and what an object has under __proto__ harms nobody', async (t) => {

@@ -202,3 +202,10 @@ test('lines: however they are cut', () => {
     )
   }
 })
+
+test('a refusal is told once, and what was wrong before it is not told any more', async (t) => {
+  const { heard, follow } = script(t, [], [new Error('no connection'), statusError('Forbidden', 'pods is forbidden')])
+  follow({ awayMs: 20 })
+  await waitFor('many lists', () => heard.filter((one) => one === 'list').length > 20)
+  assert.deepEqual([...new Set(heard.filter((one) => one !== 'list'))], ['false pods is forbidden'])
+})

@@ -193,6 +193,8 @@ class Follower {
     this.#log.debug('a watch failed', { resource: this.#resource, why: message })
     if (refused) {
       this.#version = ''
+      clearTimeout(this.#away)
+      this.#away = undefined
       this.#say(false, message)
     } else this.#lost(message)
     const seconds = error instanceof StatusError ? (error.status.details?.retryAfterSeconds ?? 0) : 0

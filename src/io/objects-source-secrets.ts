@@ -1,5 +1,6 @@
 // The Secrets that UpstreamClusters name, and no others: what is not named is not kept in memory. Where all Secrets may be
-// watched, changes come by themselves; else each one is read, and read again every minute.
+// watched, changes come by themselves; else each one is read, and read again every minute. A refusal is not final: an API server
+// that comes back answers its first requests with 403, until it has read its RBAC objects.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProblemList } from '../api/field-errors.ts'
@@ -50,8 +51,12 @@ const ABSENT: KnownSecretData = { state: 'absent', message: '', data: NO_DATA }
 const SELECT_NOTHING = 'portcullis.io/none=none'
 const PARALLEL_READS = 8
 const FIRST_RETRY_MS = 1_000
-/** Rights may be granted later. */
+/** After a refusal watching is tried again so soon, then after twice the time, and so on. */
+const FIRST_TRIAL_MS = 1_000
+/** At last once in so many refreshes: rights may be granted later. */
 const REFRESHES_PER_TRIAL = 10
+/** As many refusals after a loss are no news: RBAC caches of a server that has just started are cold. */
+const EXPECTED_REFUSALS = 3
 
 export class NamedSecrets {
   readonly #client: ObjectClient
@@ -66,6 +71,8 @@ export class NamedSecrets {
   /** Until the first list of Secrets has come, or is known to be forbidden, nothing is read one by one. */
   #mode: 'idle' | 'starting' | 'followed' | 'single' = 'idle'
   #task: Promise<void> = Promise.resolve()
+  /** Of the reads one by one. */
+  #refreshing: NodeJS.Timeout | undefined
 
   constructor({ client, log, onChange, refreshMs }: NamedSecretsOptions) {
     this.#client = client
@@ -100,35 +107,49 @@ export class NamedSecrets {
 
   async stop(): Promise<void> {
     this.#stopping.abort()
+    clearInterval(this.#refreshing)
     await this.#following?.stop()
     await this.#task
   }
 
   #begin(): void {
     this.#mode = 'starting'
-    this.#task = this.#run()
+    this.#task = this.#run(0)
   }
 
-  /** Never rejects. Ends when Secrets are followed. */
-  async #run(): Promise<void> {
+  /**
+   * Tries to watch until it may; meanwhile each Secret is read by itself. Never rejects. Ends when Secrets are followed.
+   * @param expected so many refusals are not told
+   */
+  async #run(expected: number): Promise<void> {
     const { signal } = this.#stopping
-    let round = 0
-    while (!signal.aborted) {
-      const why = round % REFRESHES_PER_TRIAL === 0 ? await this.#refusal() : 'still'
+    for (let refusals = 0; !signal.aborted; refusals++) {
+      const why = await this.#refusal()
       if (signal.aborted) return
       if (why === '') {
+        clearInterval(this.#refreshing)
         this.#follow()
         return
       }
-      if (why !== 'still' && this.#mode !== 'single') {
+      if (refusals === expected) {
         const consequence = `each Secret that is named is read again every ${this.#refreshMs / 1000} s`
         this.#log.warn('Secrets cannot be watched; a change of one is seen later', { why, consequence })
       }
-      this.#mode = 'single'
-      for (const name of this.#entries.keys()) this.#enqueue(name)
-      await sleep(this.#refreshMs, undefined, { signal }).catch(() => undefined)
-      round++
+      if (refusals === 0) this.#readSingly()
+      const delayMs = Math.min(FIRST_TRIAL_MS * 2 ** Math.min(refusals, 20), this.#refreshMs * REFRESHES_PER_TRIAL)
+      await sleep(delayMs, undefined, { signal }).catch(() => undefined)
     }
+  }
+
+  #readSingly(): void {
+    this.#mode = 'single'
+    const readAll = (): void => {
+      for (const name of this.#entries.keys()) this.#enqueue(name)
+    }
+    readAll()
+    clearInterval(this.#refreshing)
+    this.#refreshing = setInterval(readAll, this.#refreshMs)
+    this.#refreshing.unref()
   }
 
   /** Why Secrets may not be listed; '' when they may, or when nobody knows: then following finds out. */
@@ -170,7 +191,7 @@ export class NamedSecrets {
     if (this.#stopping.signal.aborted) return
     this.#mode = 'starting'
     // Not awaited here: it runs as long as the source.
-    const waiting = this.#run()
+    const waiting = this.#run(EXPECTED_REFUSALS)
     this.#task = waiting
   }
 

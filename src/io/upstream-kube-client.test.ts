@@ -153,7 +153,12 @@ test('no endpoint, no cluster, and a wrong CA are no answer; a refusal is one', 
   }
   await noAnswer(/no such UpstreamCluster/)
   apply(TOKEN, [{ endpoint: first.url }])
+  await noAnswer(/prod has no endpoint that has been checked yet/)
+  probe(first, false)
   await noAnswer(/prod has no healthy endpoint/)
+  apply(TOKEN, [{ endpoint: first.url, disabled: true }])
+  await noAnswer(/prod has no endpoint that is enabled/)
+  apply(TOKEN, [{ endpoint: first.url }])
   probe(first, true)
   first.status = 403
   await assert.rejects(client.list(PODS, ''), (error) => error instanceof StatusError && error.code === 403)

@@ -21,6 +21,7 @@ export interface UpstreamView {
 export interface UpstreamEndpointView {
   readonly url: string
   readonly enabled: boolean
+  readonly health: { readonly state: 'unknown' | 'healthy' | 'unhealthy' }
 }
 
 export interface UpstreamKubeClientParts extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
@@ -55,7 +56,7 @@ class UpstreamAccess implements KubeAccessSource {
     if (live === undefined) throw new Error('there is no such UpstreamCluster any more')
     const available = availableOf(live)
     const endpoint = available[this.#turn++ % Math.max(available.length, 1)]
-    if (endpoint === undefined) throw new Error(`cluster ${live.compiled.name} has no healthy endpoint`)
+    if (endpoint === undefined) throw new Error(`cluster ${live.compiled.name} ${whyUnavailable(live)}`)
     const { client } = live.compiled
     const { bearerToken } = client
     return {
@@ -92,6 +93,14 @@ class UpstreamAccess implements KubeAccessSource {
     }
     return this.#tls
   }
+}
+
+/** What has not been checked yet is not unhealthy. */
+function whyUnavailable({ endpoints }: UpstreamView): string {
+  const enabled = endpoints.all.filter((endpoint) => endpoint.enabled)
+  if (enabled.length === 0) return 'has no endpoint that is enabled'
+  const unchecked = enabled.some(({ health }) => health.state === 'unknown')
+  return unchecked ? 'has no endpoint that has been checked yet' : 'has no healthy endpoint'
 }
 
 function availableOf({ endpoints }: UpstreamView): readonly UpstreamEndpointView[] {
