@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
+import type { JsonObject, ResourceKind } from '../src/api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../src/api/scheme.ts'
 import { type HeaderList, HIGH_WATER_BYTES, type Peer, type Stream } from '../src/api/stream.ts'
 import { roleBindings } from '../src/control/authorize.ts'
@@ -163,6 +164,7 @@ test('the bookmark behind the initial events says nothing of what is still to co
     options: readWatchOptions(query, UPSTREAM_CLUSTERS),
     encoding: { as: 'object', format: 'json', pretty: false },
     includeObject: 'Metadata',
+    show: (_kind: ResourceKind, object: JsonObject) => object,
   } as const
   const watch = new WatchStream(
     { store: control.store, now: Date.now, random: () => 0 },

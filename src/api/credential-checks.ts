@@ -1,6 +1,7 @@
 // Keys, certificates, CA bundles and tokens: inline or by reference, readable, and fitting together.
 
 import { childPath, type ProblemList } from './field-errors.ts'
+import { REDACTED_TEXT } from './inline-secrets.ts'
 import { isServerName } from './name-syntax.ts'
 import type { Loose } from './object-shape.ts'
 import type { PemChecks } from './ports.ts'
@@ -113,6 +114,11 @@ class SecretFields {
     }
     if (inline === '') return { kind: 'absent' }
     const decoded = decodeBase64(inline)
+    if (decoded?.trim() === REDACTED_TEXT) {
+      const fix = `read the object with a role that sees keys, or use ${referenceField}`
+      this.#out.error(childPath(this.#path, field), 'is the mark of a value that was hidden', fix)
+      return { kind: 'broken' }
+    }
     if (decoded !== undefined) return { kind: 'inline', text: decoded }
     const isPem = inline.includes('-----BEGIN')
     const fix = isPem ? `encode the PEM with base64, or use ${referenceField}` : 'encode with base64'

@@ -39,6 +39,10 @@ export interface ResourceKind {
   readonly columns: readonly PrinterColumn[]
   /** What may stand in a fieldSelector beside metadata.name and metadata.namespace. */
   readonly selectableFields: readonly string[]
+  /** Paths of fields that hold keys and tokens themselves: role view does not see them, and the store encrypts them. Default: none. */
+  readonly inlineSecrets?: readonly (readonly string[])[]
+  /** Paths of fields that hold certificates, beside which somebody may have left a private key. Default: none. */
+  readonly certificateFields?: readonly (readonly string[])[]
   /**
    * The rules that no schema can express, of an object that fits the schema: every mistake and doubt at once. Never throws.
    * @param before the object that is replaced; undefined for a new one

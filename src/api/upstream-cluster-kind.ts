@@ -45,6 +45,17 @@ export function upstreamClusterKind(options: Pick<ClusterCheckOptions, 'globalLi
     ),
     columns: COLUMNS,
     selectableFields: [],
+    inlineSecrets: [
+      ['spec', 'clientConfig', 'bearerToken'],
+      ['spec', 'clientConfig', 'keyData'],
+      ['spec', 'secureServing', 'keyData'],
+    ],
+    certificateFields: [
+      ['spec', 'clientConfig', 'caData'],
+      ['spec', 'clientConfig', 'certData'],
+      ['spec', 'secureServing', 'certData'],
+      ['spec', 'secureServing', 'clientCAData'],
+    ],
     // Files are the gateway's, and an object of an API server is not to name them.
     check: (object, _before, pem) => checkUpstreamCluster(object, pem, { ...options, fileReferences: false }),
     claims: claimKeysOf,

@@ -16,6 +16,7 @@ import { metadataOf } from './object-metadata.ts'
 import { readWriteOptions } from './query-options.ts'
 import { bodyFormat, unsupportedMediaType } from './read-body.ts'
 import type { ControlRequest } from './read-request.ts'
+import type { Shown } from './redaction.ts'
 import type { Registry } from './registry.ts'
 import { methodNotAllowed, unclassified } from './registry-errors.ts'
 import type { WriteCall, Written } from './registry-parts.ts'
@@ -31,6 +32,8 @@ export interface ResourceCall {
   readonly body: string
   /** What the client is warned of is added here. */
   readonly warnings: string[]
+  /** What whoever asks may see of an object. */
+  readonly show: Shown
 }
 
 /** @throws {StatusError} */
@@ -170,12 +173,13 @@ function writtenOf(registry: Registry, call: ResourceCall, wanted: Negotiated, {
 
 function objectOf(
   registry: Registry,
-  { request, route }: ResourceCall,
+  { request, route, show }: ResourceCall,
   wanted: Negotiated,
-  object: JsonObject,
+  whole: JsonObject,
   code = 200,
 ): Answer {
   const { kind } = route
+  const object = show(kind, whole)
   if (wanted.as === 'partial') return objectAnswer(code, partialOf(kind, object), wanted)
   if (wanted.as !== 'table') return objectAnswer(code, object, wanted)
   const { resourceVersion } = metadataOf(object)
@@ -185,18 +189,20 @@ function objectOf(
 
 function listOf(registry: Registry, call: ResourceCall, wanted: Negotiated, result: ListResult): Answer {
   const { kind } = call.route
-  const { items, metadata } = result
+  const { metadata } = result
+  const items = result.items.map((item) => call.show(kind, item))
   if (wanted.as === 'partial') return objectAnswer(200, partialListOf(kind, items, metadata), wanted)
-  if (wanted.as !== 'table') return objectAnswer(200, listDocument(kind, result), wanted)
+  if (wanted.as !== 'table') return objectAnswer(200, listDocument(kind, { items, metadata }), wanted)
   return objectAnswer(200, tableOf(kind, items, metadata, includeObject(call.request), registry.now()), wanted)
 }
 
-function watchOf({ request, route }: ResourceCall, wanted: Negotiated): WatchRequest {
+function watchOf({ request, route, show }: ResourceCall, wanted: Negotiated): WatchRequest {
   return {
     kind: route.kind,
     namespace: route.namespace,
     options: readWatchOptions(request.query, route.kind),
     encoding: wanted,
+    show,
     includeObject: wanted.as === 'table' ? includeObject(request) : 'Metadata',
   }
 }

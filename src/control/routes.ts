@@ -13,6 +13,7 @@ import { openApiAnswer } from './openapi.ts'
 import { decodeProtobuf, PROTOBUF } from './protobuf-objects.ts'
 import { bodyFormat } from './read-body.ts'
 import type { ControlRequest } from './read-request.ts'
+import { shownTo } from './redaction.ts'
 import type { Registry } from './registry.ts'
 import { type HealthCheck, healthAnswer } from './routes-health.ts'
 import { matchRoute, type ResourceRoute } from './routes-match.ts'
@@ -56,7 +57,8 @@ export function answerRequest(
   warnings: string[],
 ): Answer | WatchRequest {
   const { request, body } = readable(given, bytes, route === undefined || isBuiltIn(route.kind))
-  if (route !== undefined) return answerResource(parts.registry, { request, route, body, warnings })
+  if (route !== undefined)
+    return answerResource(parts.registry, { request, route, body, warnings, show: shownTo(parts.bindings, user) })
   const reading = request.method === 'GET' || request.method === 'HEAD'
   const answer = reading ? documentAnswer(parts, request) : reviewAnswer(parts, request, user, body)
   return answer ?? textAnswer(404, '404 page not found\n')

@@ -10,6 +10,7 @@ import { encode } from './answer.ts'
 import { tooLargeRevision } from './list.ts'
 import { isSelected, type WatchOptions } from './list-options.ts'
 import { withMetadata } from './object-metadata.ts'
+import type { Shown } from './redaction.ts'
 import { type IncludeObject, partialOf, tableBookmark, tableEventOf } from './tables.ts'
 
 export interface WatchRequest {
@@ -18,6 +19,8 @@ export interface WatchRequest {
   readonly options: WatchOptions
   readonly encoding: Negotiated
   readonly includeObject: IncludeObject
+  /** What whoever watches may see of an object. */
+  readonly show: Shown
 }
 
 export interface WatchParts {
@@ -209,8 +212,9 @@ export class WatchStream {
     }
   }
 
-  #written(type: EventType, object: JsonObject): Buffer {
-    const { kind, encoding, includeObject } = this.#request
+  #written(type: EventType, whole: JsonObject): Buffer {
+    const { kind, encoding, includeObject, show } = this.#request
+    const object = show(kind, whole)
     switch (encoding.as) {
       case 'table': {
         const table = tableEventOf(kind, object, includeObject, this.#parts.now(), this.#first)
