@@ -30,7 +30,10 @@ const clientFields: JsonSchema = object<ClientConfig>('How the gateway connects 
   keyRef: secretReference('the private key'),
   certRef: secretReference('the client certificate'),
   caRef: secretReference('the CA bundle'),
-  qps: integer("Limit of the gateway's own calls (token and access reviews) per second. Default 0: none.", 0),
+  qps: integer(
+    "Limit of the gateway's own calls per second, for each kind apart: token reviews, access reviews, reads of pods to be deleted. Those who have them made take turns. Default 0: none.",
+    0,
+  ),
   burst: integer('Largest burst of those calls; at least qps when qps is set.', 0),
   qpsDivisor: integer('qps is divided by this, for less than one call per second. 0 and 1 change nothing.', 0),
   serverName: text("Name to verify in the servers' certificates. Default: the host of the endpoint."),

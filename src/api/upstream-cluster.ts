@@ -71,7 +71,7 @@ export interface ClientConfig {
   readonly keyRef?: SecretReference
   readonly certRef?: SecretReference
   readonly caRef?: SecretReference
-  /** Limit of the gateway's own calls (TokenReview, access reviews), per second; 0 = none. */
+  /** Limit of the gateway's own calls per second, for each kind apart: token reviews, access reviews, reads of pods; 0 = none. */
   readonly qps?: number
   readonly burst?: number
   readonly qpsDivisor?: number

@@ -16,7 +16,7 @@ import { systemClock } from '../io/clock.ts'
 import { type Listener, type ListenerOptions, listen } from '../io/listener-socket.ts'
 import { knownCluster, MetricsRecorder } from '../io/metrics-recorder.ts'
 import { TlsContexts } from '../io/tls-contexts.ts'
-import { createTokenReviewer, type TokenVerdict } from '../io/token-review.ts'
+import { createTokenReviewer, type TokenLookup } from '../io/token-review.ts'
 import { Upstreams } from '../io/upstreams.ts'
 import { ClusterTable } from '../state/clusters.ts'
 import { RunningRequests } from '../state/running.ts'
@@ -242,8 +242,8 @@ function listenerOptions(
   }
 }
 
-function countToken(metrics: MetricsRecorder, cluster: string, outcome: 'hit' | TokenVerdict['kind']): void {
+function countToken(metrics: MetricsRecorder, cluster: string, outcome: TokenLookup): void {
   metrics.tokenCache(cluster, outcome === 'hit')
-  if (outcome === 'hit') return
+  if (outcome === 'hit' || outcome === 'limited') return
   metrics.tokenReviewed(cluster, outcome === 'authenticated' ? 'allowed' : outcome === 'rejected' ? 'denied' : 'error')
 }

@@ -1,4 +1,4 @@
-// Paces the gateway's own calls (clientConfig.qps and burst): who comes too early waits, as with client-go's rate limiter.
+// How many calls a second the gateway itself makes (clientConfig.qps and burst), as with client-go's rate limiter.
 
 export interface Pace {
   /** When the next call would be due if none had been saved up; milliseconds on the caller's clock. */
@@ -10,14 +10,17 @@ export function createPace(): Pace {
 }
 
 /**
- * Takes the next place and returns how long to wait for it, milliseconds; 0 = go.
+ * Takes the place that is due, or says how long until one is, milliseconds; 0 = taken. Who has to wait takes none and asks
+ * again then: places taken ahead by calls that are never made would delay everybody behind them.
  * @param qps calls per second; 0 = no limit
  */
 export function paceMs(pace: Pace, qps: number, burst: number, nowMs: number): number {
   if (qps <= 0) return 0
   const intervalMs = 1000 / qps
   const saved = Math.max(burst, 1) - 1
-  const place = Math.max(pace.dueMs, nowMs - saved * intervalMs)
+  // Never further away than one interval: a lower rate may have been in force when the last place was taken.
+  const place = Math.min(Math.max(pace.dueMs, nowMs - saved * intervalMs), nowMs + intervalMs)
+  if (place > nowMs) return place - nowMs
   pace.dueMs = place + intervalMs
-  return Math.max(0, place - nowMs)
+  return 0
 }

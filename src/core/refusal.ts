@@ -11,6 +11,7 @@ export type RefusalReason =
   | 'unauthorized'
   | 'revoked'
   | 'authentication-unavailable'
+  | 'too-many-reviews'
   | 'impersonation-invalid'
   | 'impersonation-forbidden'
   | 'no-policy'
@@ -89,6 +90,8 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   unauthorized: { code: 401, statusReason: 'Unauthorized', retryAfter: false },
   revoked: { code: 401, statusReason: 'Unauthorized', retryAfter: false },
   'authentication-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  // Nothing was sent, so that any verb may be sent again.
+  'too-many-reviews': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'impersonation-invalid': { code: 400, statusReason: 'BadRequest', retryAfter: false },
   'impersonation-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'no-policy': { code: 403, statusReason: 'Forbidden', retryAfter: false },

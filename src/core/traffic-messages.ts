@@ -1,5 +1,6 @@
 // The sentences of refusals that depend on the running traffic: limits, endpoints, connections. No addresses: everybody may read them.
 
+import { MAX_CALLS_IN_FLIGHT } from './call-turns.ts'
 import type { CompiledSchema } from './compiled-cluster.ts'
 
 /** @param byAll the limit is the one that all replicas share */
@@ -22,6 +23,21 @@ function scopeOf(schema: CompiledSchema, byAll: boolean): string {
 export function tooManyWatchesMessage(cluster: string, schema: CompiledSchema): string {
   const scope = schema.perUser ? ' for each user' : ''
   return `too many watches for cluster "${cluster}": flow control "${schema.name}" allows ${schema.maxWatches} open at once${scope}`
+}
+
+/**
+ * Of a call that the gateway would have to make itself, and does not make now.
+ * @param what the calls, in the plural; @param source for whom it would be made: an address or a user, said as such
+ */
+export function callLimitMessage(
+  cluster: string,
+  what: string,
+  source: string,
+  qps: number,
+  retryAfterSeconds: number,
+): string {
+  const limit = qps > 0 ? 'spec.clientConfig.qps allows no more' : `${MAX_CALLS_IN_FLIGHT} are under way at most`
+  return `too many ${what} for cluster "${cluster}" because of ${source}: ${limit}, and everybody has a share; come back in ${retryAfterSeconds} s`
 }
 
 export function misdirectedMessage(serverName: string, cluster: string): string {

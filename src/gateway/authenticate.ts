@@ -3,6 +3,7 @@
 
 import type { Peer } from '../api/stream.ts'
 import { ANONYMOUS } from '../api/user.ts'
+import { addressSource } from '../core/call-source.ts'
 import type { CompiledCluster, CompiledRevocation } from '../core/compiled-cluster.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
 import { CERTIFICATE_REVOKED, hasAny, TOKEN_REVOKED } from '../core/revocation.ts'
@@ -10,12 +11,12 @@ import { userFromCertificate, withAuthenticatedGroup } from '../core/user-from-c
 import { type BearerToken, readBearerToken } from '../core/websocket-token.ts'
 import { certificateHashes, tokenHashes } from '../io/credential-hashes.ts'
 import { KnownSecret } from '../io/known-secret.ts'
-import type { TokenVerdict } from '../io/token-review.ts'
+import type { TokenQuery, TokenVerdict } from '../io/token-review.ts'
 import { verifyClientCertificate } from '../io/x509-chain.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import type { Exchange } from './exchange.ts'
 import { type Authenticated, authenticated, refuseRevokedPart } from './identity.ts'
-import { reviewCall } from './kube-review.ts'
+import { refuseUnanswered, reviewCall } from './kube-review.ts'
 
 /** What the certificate of a connection is worth to one cluster. */
 interface RememberedCertificate {
@@ -39,9 +40,10 @@ interface RememberedToken {
   readonly identity: Authenticated
 }
 
-const TOKEN_REVIEW_PATH = '/apis/authentication.k8s.io/v1/tokenreviews'
 /** Key in the memory of a connection; the other keys are names of clusters, which have no colon. */
 const TOKEN_MEMO = ':token'
+/** Characters, several times what any issuer makes: a question that may have to wait must not hold a megabyte. */
+const MAX_TOKEN_LENGTH = 64 * 1024
 const UNAUTHORIZED = 'Unauthorized'
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -123,16 +125,18 @@ function fromToken(
   { token, from }: BearerToken & { readonly kind: 'token' },
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
   const { audiences, successTtlMs, failureTtlMs, revoked } = cluster.authentication
+  if (token.length > MAX_TOKEN_LENGTH) return refuse('unauthorized', UNAUTHORIZED)
   const refusal = revoked === undefined || revoked.tokens.size === 0 ? undefined : refuseToken(revoked, token)
   if (refusal !== undefined) return refusal
   const epoch = live.identityEpoch
   const query = { cluster: cluster.name, epoch, token, audiences, successTtlMs, failureTtlMs }
   // A token of a subprotocol is not what `authorization` says, so that field does not stand for it.
   const authorization = from === 'header' ? exchange.head.authorization : undefined
-  const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, TOKEN_REVIEW_PATH))
+  const source = addressSource(exchange.peer.remoteAddress)
+  const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, 'token-review', source))
   return verdict instanceof Promise
-    ? verdict.then((late) => fromVerdict(exchange, cluster, epoch, token, authorization, late))
-    : fromVerdict(exchange, cluster, epoch, token, authorization, verdict)
+    ? verdict.then((late) => fromVerdict(exchange, live, query, authorization, late))
+    : fromVerdict(exchange, live, query, authorization, verdict)
 }
 
 /** Before anybody is asked: neither a remembered answer nor an apiserver that is away counts for a revoked token. */
@@ -142,9 +146,8 @@ function refuseToken(revoked: CompiledRevocation, token: string): Refusal | unde
 
 function fromVerdict(
   { gw, peer }: Exchange,
-  cluster: CompiledCluster,
-  epoch: number,
-  token: string,
+  live: LiveCluster,
+  { cluster, epoch, token }: TokenQuery,
   authorization: string | undefined,
   verdict: TokenVerdict,
 ): Authenticated | Refusal {
@@ -155,7 +158,7 @@ function fromVerdict(
         const { untilMs } = verdict
         remember(peer, {
           authorization: new KnownSecret(authorization),
-          cluster: cluster.name,
+          cluster,
           epoch,
           untilMs,
           identity,
@@ -166,11 +169,7 @@ function fromVerdict(
     case 'rejected':
       return refuse('unauthorized', UNAUTHORIZED)
     case 'unavailable':
-      gw.log.warn('token review failed', { cluster: cluster.name, reason: verdict.message })
-      return refuse(
-        'authentication-unavailable',
-        `the token could not be verified: cluster "${cluster.name}" does not answer`,
-      )
+      return refuseUnanswered(gw, live, 'token-review', 'the token could not be verified', verdict)
   }
 }
 

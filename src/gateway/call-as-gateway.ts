@@ -1,23 +1,41 @@
 // The gateway's own calls to a cluster, on connections of the clients' requests: to one healthy endpoint after the other until
 // one answers.
 
-import { paceMs } from '../core/pace.ts'
 import { type KubeAnswer, type KubeCall, KubeCallError, kubeCall } from '../io/kube-call.ts'
-import type { LiveCluster } from '../state/clusters.ts'
+import type { LiveCluster, OwnCall } from '../state/clusters.ts'
 import type { Endpoint } from '../state/endpoints.ts'
+import { takeTurn } from './call-turn.ts'
 import type { Gateway } from './gateway.ts'
 
 const MAX_TRIES = 3
 
-/** @throws {KubeCallError} when no endpoint answered in time */
-export async function callAsGateway(
+export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token'> {
+  readonly kind: OwnCall
+  /** Who has it made: takes turns with the others. */
+  readonly source: string
+}
+
+/**
+ * @throws {KubeCallError} when no endpoint answered in time
+ * @throws {CallLimitError} when its turn did not come in time: nobody was asked
+ */
+export async function callAsGateway(gw: Gateway, live: LiveCluster, call: CallAsGateway): Promise<KubeAnswer> {
+  const endsAtMs = gw.clock.monotonic() + call.timeoutMs
+  const done = await takeTurn(gw, live, call.kind, call.source, call.timeoutMs)
+  try {
+    return await askOneAfterTheOther(gw, live, call, endsAtMs)
+  } finally {
+    done()
+  }
+}
+
+async function askOneAfterTheOther(
   gw: Gateway,
   live: LiveCluster,
-  call: Omit<KubeCall, 'authority' | 'token'>,
+  call: CallAsGateway,
+  endsAtMs: number,
 ): Promise<KubeAnswer> {
   const cluster = live.compiled
-  const endsAtMs = gw.clock.monotonic() + call.timeoutMs
-  await waitForTurn(gw, live, call.timeoutMs)
   let last = 'no endpoint of the cluster is ready'
   for (const { url, authority } of readyEndpoints(gw, live).slice(0, MAX_TRIES)) {
     const connections = gw.upstreams.get(cluster.name, url)
@@ -35,14 +53,6 @@ export async function callAsGateway(
     }
   }
   throw new KubeCallError(last)
-}
-
-/** clientConfig.qps: calls that come too fast wait, as long as they may. */
-async function waitForTurn(gw: Gateway, live: LiveCluster, timeoutMs: number): Promise<void> {
-  const { qps, burst } = live.compiled.client
-  const waitMs = paceMs(live.pace, qps, burst, gw.clock.monotonic())
-  if (waitMs > timeoutMs) throw new KubeCallError('clientConfig.qps allows no more calls')
-  if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
 }
 
 function readyEndpoints(gw: Gateway, { endpoints }: LiveCluster): Endpoint[] {

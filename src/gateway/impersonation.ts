@@ -1,58 +1,88 @@
 // Impersonation that the client asks for (kubectl --as): each item is authorised by a SubjectAccessReview sent as the gateway,
 // then the requestor's identity is replaced (apiserver/pkg/endpoints/filters/impersonation).
 
+import { addressSource, userSource } from '../core/call-source.ts'
 import {
+  type AccessReviewAttributes,
+  type ClientImpersonation,
   impersonatedUser,
   impersonationForbiddenMessage,
   impersonationReviews,
   readImpersonation,
 } from '../core/impersonate.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
+import type { AccessVerdict } from '../io/access-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import type { Exchange } from './exchange.ts'
-import type { Gateway } from './gateway.ts'
 import { type Authenticated, authenticated } from './identity.ts'
-import { reviewCall } from './kube-review.ts'
+import { REVIEW_TIMEOUT_MS, refuseUnanswered, reviewCall } from './kube-review.ts'
 
-const ACCESS_REVIEW_PATH = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
+const COULD_NOT = 'impersonation could not be authorized'
 
 /** The identity to act as; the one given when the client asks for no other. */
 export function impersonate(
-  { gw, head, list }: Exchange,
+  exchange: Exchange,
   live: LiveCluster,
   requestor: Authenticated,
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
-  const wanted = head.impersonates ? readImpersonation(list) : undefined
+  const wanted = exchange.head.impersonates ? readImpersonation(exchange.list) : undefined
   if (wanted === undefined) return requestor
   if (isRefusal(wanted)) return wanted
-  return reviewed(gw, live, requestor, wanted)
+  return reviewed(exchange, live, requestor, wanted)
 }
 
+/** One review after the other, the user first, up to the first no: who may not impersonate has one made, whatever he asks for. */
 async function reviewed(
-  gw: Gateway,
+  exchange: Exchange,
   live: LiveCluster,
   requestor: Authenticated,
-  wanted: Parameters<typeof impersonationReviews>[0],
+  wanted: ClientImpersonation,
 ): Promise<Authenticated | Refusal> {
-  const call = reviewCall(gw, live, ACCESS_REVIEW_PATH)
-  const cluster = live.compiled.name
-  const reviews = impersonationReviews(wanted)
-  const verdicts = await Promise.all(
-    reviews.map((attributes) =>
-      gw.access.review({ cluster, epoch: live.identityEpoch, user: requestor.user, attributes }, call),
-    ),
-  )
-  for (const [i, verdict] of verdicts.entries()) {
-    const attributes = reviews[i]
-    if (verdict.kind === 'allowed' || attributes === undefined) continue
-    if (verdict.kind === 'unavailable') {
-      gw.log.warn('access review failed', { cluster, reason: verdict.message })
-      return refuse(
-        'authentication-unavailable',
-        `impersonation could not be authorized: cluster "${cluster}" does not answer`,
-      )
-    }
-    return refuse('impersonation-forbidden', impersonationForbiddenMessage(requestor.user, attributes, verdict.reason))
+  const { clock } = exchange.gw
+  const endsAtMs = clock.monotonic() + REVIEW_TIMEOUT_MS
+  for (const { asked, meant } of questions(requestor, wanted)) {
+    const timeoutMs = endsAtMs - clock.monotonic()
+    const verdict = await ask(exchange, live, requestor, asked, timeoutMs)
+    if (verdict.kind === 'unavailable') return refuseUnanswered(exchange.gw, live, 'access-review', COULD_NOT, verdict)
+    if (verdict.kind === 'denied')
+      return refuse('impersonation-forbidden', impersonationForbiddenMessage(requestor.user, meant, verdict.reason))
   }
   return authenticated(impersonatedUser(wanted), requestor.kind === 'anonymous' ? 'anonymous' : 'token')
+}
+
+/**
+ * Nobody has verified an anonymous requestor, so that he must not have a review made for each name that he can think of: he may
+ * impersonate users of any name, or none. That is one question for all requests of this kind.
+ */
+function questions(requestor: Authenticated, wanted: ClientImpersonation): readonly Question[] {
+  const all = impersonationReviews(wanted).map((attributes) => ({ asked: attributes, meant: attributes }))
+  const [first] = all
+  if (requestor.kind !== 'anonymous' || first === undefined) return all
+  return [{ asked: { ...first.asked, namespace: '', name: '' }, meant: first.meant }, ...all]
+}
+
+interface Question {
+  readonly asked: AccessReviewAttributes
+  /** What a no is about. */
+  readonly meant: AccessReviewAttributes
+}
+
+function ask(
+  { gw, peer, gone }: Exchange,
+  live: LiveCluster,
+  requestor: Authenticated,
+  attributes: AccessReviewAttributes,
+  timeoutMs: number,
+): AccessVerdict | Promise<AccessVerdict> {
+  if (gone || timeoutMs <= 0) return NO_TIME
+  const { user } = requestor
+  const source = requestor.kind === 'anonymous' ? addressSource(peer.remoteAddress) : userSource(user.name)
+  const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user, attributes }
+  return gw.access.review(query, reviewCall(gw, live, 'access-review', source, timeoutMs))
+}
+
+const NO_TIME: AccessVerdict = {
+  kind: 'unavailable',
+  message: `the client has gone, or the access reviews took more than ${REVIEW_TIMEOUT_MS} ms`,
+  retryAfterSeconds: 0,
 }

@@ -2,6 +2,7 @@
 // others need. Upstream decides in the end, so that no answer is no refusal.
 
 import type { UserInfo } from '../api/user.ts'
+import { userSource } from '../core/call-source.ts'
 import { type AccessReviewAttributes, impersonationForbiddenMessage } from '../core/impersonate.ts'
 import { type Refusal, refuse } from '../core/refusal.ts'
 import type { RequestInfo } from '../core/request-info.ts'
@@ -9,8 +10,6 @@ import type { AccessVerdict } from '../io/access-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import type { Gateway } from './gateway.ts'
 import { reviewCall } from './kube-review.ts'
-
-const ACCESS_REVIEW_PATH = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
 
 /** First whether any pod of the namespace may be deleted, which is remembered; then this one. */
 export async function refuseForbidden(
@@ -46,5 +45,5 @@ function ask(
   attributes: AccessReviewAttributes,
 ): Promise<AccessVerdict> {
   const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user, attributes }
-  return gw.access.review(query, reviewCall(gw, live, ACCESS_REVIEW_PATH))
+  return gw.access.review(query, reviewCall(gw, live, 'access-review', userSource(user.name)))
 }

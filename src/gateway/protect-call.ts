@@ -11,6 +11,7 @@ import type { Gateway } from './gateway.ts'
 /** Of a list: what a page of PAGE_SIZE pods may well take, with room. */
 const MAX_LIST_BYTES = 64 * 1024 * 1024
 const PAGE_SIZE = 250
+const POD_READ = { kind: 'pod-read', source: 'deletions of pods', method: 'GET' } as const
 
 export type FoundPod =
   | { readonly kind: 'pod'; readonly pod: PodFacts }
@@ -28,7 +29,7 @@ export async function findPod(
 ): Promise<FoundPod> {
   const path = `${podsPath(namespace)}/${encodeURIComponent(name)}`
   try {
-    const answer = await callAsGateway(gw, live, { method: 'GET', path, timeoutMs })
+    const answer = await callAsGateway(gw, live, { ...POD_READ, path, timeoutMs })
     if (answer.status === 404) return { kind: 'absent' }
     if (answer.status !== 200) return { kind: 'unknown', message: `the pod cannot be read: ${refusalOf(answer)}` }
     const object: unknown = JSON.parse(answer.body)
@@ -66,7 +67,7 @@ export async function listPods(
     do {
       const size = limit === 0 ? PAGE_SIZE : Math.min(PAGE_SIZE, limit - pods.length)
       const path = `${podsPath(namespace)}?${listQuery(selectors, size, continueOf(metadata))}`
-      const answer = await callAsGateway(gw, live, { method: 'GET', path, timeoutMs, maxAnswerBytes: MAX_LIST_BYTES })
+      const answer = await callAsGateway(gw, live, { ...POD_READ, path, timeoutMs, maxAnswerBytes: MAX_LIST_BYTES })
       if (answer.status === 400 || answer.status === 422) return { kind: 'refused', answer }
       if (answer.status !== 200) return { kind: 'unknown', message: `the pods cannot be listed: ${refusalOf(answer)}` }
       const page = readPage(answer.body)

@@ -4,12 +4,13 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../api/user.ts'
 import type { AccessReviewAttributes } from '../core/impersonate.ts'
-import type { ReviewCall } from './token-review.ts'
+import { type ReviewCall, unanswered } from './token-review.ts'
 
 export type AccessVerdict =
   | { readonly kind: 'allowed' }
   | { readonly kind: 'denied'; readonly reason: string }
-  | { readonly kind: 'unavailable'; readonly message: string }
+  /** `retryAfterSeconds`: above 0 where the gateway itself asked no more. */
+  | { readonly kind: 'unavailable'; readonly message: string; readonly retryAfterSeconds: number }
 
 export interface AccessQuery {
   readonly cluster: string
@@ -25,23 +26,36 @@ export interface AccessReviewer {
 /** Short: a right that was taken away must not work on for minutes. */
 const ALLOWED_TTL_MS = 30_000
 const DENIED_TTL_MS = 10_000
+/** Of each answer: questions that are made up, and denied, must not drive out what others are allowed. */
 const MAX_REMEMBERED = 8192
+
+interface Remembered {
+  readonly verdict: AccessVerdict
+  /** Monotonic milliseconds. */
+  readonly untilMs: number
+}
 
 /** @param onReviewed what upstream answered, for metrics */
 export function createAccessReviewer(
   monotonic: () => number,
   onReviewed: (cluster: string, verdict: AccessVerdict['kind']) => void,
 ): AccessReviewer {
-  const remembered = new LRUCache<string, { verdict: AccessVerdict; untilMs: number }>({ max: MAX_REMEMBERED })
+  const allowed = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const denied = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   const running = new Map<string, Promise<AccessVerdict>>()
 
   const ask = async (key: string, query: AccessQuery, call: ReviewCall): Promise<AccessVerdict> => {
     const verdict = await askUpstream(query, call)
-    onReviewed(query.cluster, verdict.kind)
-    if (verdict.kind !== 'unavailable') {
-      const ttl = verdict.kind === 'allowed' ? ALLOWED_TTL_MS : DENIED_TTL_MS
-      remembered.set(key, { verdict, untilMs: monotonic() + ttl })
+    if (verdict.kind === 'unavailable') {
+      if (verdict.retryAfterSeconds === 0) onReviewed(query.cluster, 'unavailable')
+      return verdict
     }
+    onReviewed(query.cluster, verdict.kind)
+    const isAllowed = verdict.kind === 'allowed'
+    const untilMs = monotonic() + (isAllowed ? ALLOWED_TTL_MS : DENIED_TTL_MS)
+    const [now, before] = isAllowed ? [allowed, denied] : [denied, allowed]
+    before.delete(key)
+    now.set(key, { verdict, untilMs })
     return verdict
   }
 
@@ -50,7 +64,7 @@ export function createAccessReviewer(
       const key = createHash('sha256')
         .update(JSON.stringify([query.cluster, query.epoch, query.user, query.attributes]))
         .digest('base64')
-      const known = remembered.get(key)
+      const known = allowed.get(key) ?? denied.get(key)
       if (known !== undefined && known.untilMs > monotonic()) return known.verdict
       const joined = running.get(key)
       if (joined !== undefined) return await joined
@@ -71,16 +85,16 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
   try {
     const answer = await call(JSON.stringify(review))
     if (answer.status !== 200 && answer.status !== 201) {
-      return { kind: 'unavailable', message: `SubjectAccessReview was answered with ${answer.status}` }
+      return unanswered(`SubjectAccessReview was answered with ${answer.status}`)
     }
     const status: unknown = Reflect.get(JSON.parse(answer.body) as object, 'status')
-    if (typeof status !== 'object' || status === null) return { kind: 'unavailable', message: 'answer without status' }
+    if (typeof status !== 'object' || status === null) return unanswered('answer without status')
     // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as a no.
     const denied: unknown = Reflect.get(status, 'denied')
     if (Reflect.get(status, 'allowed') === true && denied !== true) return { kind: 'allowed' }
     const reason: unknown = Reflect.get(status, 'reason')
     return { kind: 'denied', reason: typeof reason === 'string' ? reason : '' }
   } catch (error) {
-    return { kind: 'unavailable', message: error instanceof Error ? error.message : 'SubjectAccessReview failed' }
+    return unanswered(error)
   }
 }

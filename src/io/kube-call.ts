@@ -41,6 +41,16 @@ export class KubeCallError extends Error {
   }
 }
 
+/** The gateway itself held it back: so many others are made already. */
+export class CallLimitError extends KubeCallError {
+  readonly retryAfterSeconds: number
+
+  constructor(message: string, retryAfterSeconds: number) {
+    super(message, true)
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
 /** An answer of the gateway's own calls is never larger; more is cut off as an error. */
 const MAX_ANSWER_BYTES = 3 * 1024 * 1024
 const USER_AGENT = 'portcullis'

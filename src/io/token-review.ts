@@ -3,6 +3,7 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../api/user.ts'
+import { CallLimitError } from './kube-call.ts'
 
 /** Who does the call; one that throws means "no answer", never "no". */
 export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
@@ -11,7 +12,18 @@ export type TokenVerdict =
   /** `untilMs`: monotonic milliseconds until which the answer counts without another question. */
   | { readonly kind: 'authenticated'; readonly user: UserInfo; readonly untilMs: number }
   | { readonly kind: 'rejected' }
-  | { readonly kind: 'unavailable'; readonly message: string }
+  | Unanswered
+
+/** Nobody knows. */
+export interface Unanswered {
+  readonly kind: 'unavailable'
+  readonly message: string
+  /** 0 = it was asked, or nobody is there to ask; else the gateway itself asked no more. */
+  readonly retryAfterSeconds: number
+}
+
+/** Where the answer about a token came from. */
+export type TokenLookup = 'hit' | 'limited' | TokenVerdict['kind']
 
 export interface TokenQuery {
   readonly cluster: string
@@ -35,17 +47,19 @@ interface Remembered {
   readonly untilMs: number
 }
 
+/** Of each answer: tokens that are made up must not drive out the good ones. */
 const MAX_REMEMBERED = 50_000
 
-/** @param monotonic milliseconds; @param onLookup what answered, for metrics */
+/** @param monotonic milliseconds; @param onLookup what answered, for metrics; `limited` = nobody was asked */
 export function createTokenReviewer(
   monotonic: () => number,
-  onLookup: (cluster: string, outcome: 'hit' | TokenVerdict['kind']) => void,
+  onLookup: (cluster: string, outcome: TokenLookup) => void,
 ): TokenReviewer {
   // A key of this process: what is in memory says nothing about the tokens.
   // A KeyObject, because createHmac() would make one of a Buffer each time, at five times the cost of the HMAC.
   const secret = createSecretKey(randomBytes(32))
-  const remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const accepted = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const rejected = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   const running = new Map<string, Promise<TokenVerdict>>()
 
   const keyOf = (query: TokenQuery): string => {
@@ -61,17 +75,21 @@ export function createTokenReviewer(
     const ttl = answer.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
     const untilMs = monotonic() + ttl
     const verdict: TokenVerdict = answer.kind === 'authenticated' ? { ...answer, untilMs } : answer
-    if (verdict.kind !== 'unavailable' && ttl > 0) remembered.set(key, { verdict, untilMs })
-    onLookup(query.cluster, verdict.kind)
+    const [now, before] = verdict.kind === 'authenticated' ? [accepted, rejected] : [rejected, accepted]
+    if (verdict.kind !== 'unavailable') {
+      before.delete(key)
+      if (ttl > 0) now.set(key, { verdict, untilMs })
+    }
+    onLookup(query.cluster, verdict.kind === 'unavailable' && verdict.retryAfterSeconds > 0 ? 'limited' : verdict.kind)
     return verdict
   }
 
   return {
-    size: () => remembered.size,
+    size: () => accepted.size + rejected.size,
     reused: (cluster) => onLookup(cluster, 'hit'),
     review(query, call) {
       const key = keyOf(query)
-      const known = remembered.get(key)
+      const known = accepted.get(key) ?? rejected.get(key)
       if (known !== undefined && known.untilMs > monotonic()) {
         onLookup(query.cluster, 'hit')
         return known.verdict
@@ -94,11 +112,21 @@ async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenVe
   try {
     const answer = await call(JSON.stringify(review))
     if (answer.status !== 200 && answer.status !== 201) {
-      return { kind: 'unavailable', message: `TokenReview was answered with ${answer.status}` }
+      return unanswered(`TokenReview was answered with ${answer.status}`)
     }
     return readVerdict(JSON.parse(answer.body), query.audiences)
   } catch (error) {
-    return { kind: 'unavailable', message: error instanceof Error ? error.message : 'TokenReview failed' }
+    return unanswered(error)
+  }
+}
+
+/** @param cause a message, or what a `ReviewCall` threw */
+export function unanswered(cause: unknown): Unanswered {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  return {
+    kind: 'unavailable',
+    message,
+    retryAfterSeconds: cause instanceof CallLimitError ? cause.retryAfterSeconds : 0,
   }
 }
 

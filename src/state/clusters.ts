@@ -1,13 +1,16 @@
 // The clusters as the request path sees them: the compiled object, and beside it what outlives a change of the object.
 // Controllers write, the request path reads; a change swaps one pointer.
 
+import { CallTurns } from '../core/call-turns.ts'
 import { type ClusterIndex, LiveClusterIndex } from '../core/cluster-index.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
-import { createPace, type Pace } from '../core/pace.ts'
 import { createRetryBudget, type RetryBudget } from '../core/retry-budget.ts'
 import { EndpointSet, type EndpointShare } from './endpoints.ts'
 import { type FlowShare, FlowTable } from './flow-tables.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
+
+/** Kinds of calls that the gateway makes itself for a client's request; clientConfig.qps is for each of them. */
+export type OwnCall = 'token-review' | 'access-review' | 'pod-read'
 
 export interface LiveCluster {
   /** Replaced as a whole by a change; read it once per request. */
@@ -15,8 +18,8 @@ export interface LiveCluster {
   readonly endpoints: EndpointSet
   readonly flows: FlowTable
   readonly retryBudget: RetryBudget
-  /** Of the gateway's own calls (clientConfig.qps). */
-  readonly pace: Pace
+  /** Of the gateway's own calls: apart for each kind, so that none keeps another waiting. */
+  readonly turns: Readonly<Record<OwnCall, CallTurns>>
   /**
    * Another one when servers, their CA or audiences change, and for a cluster that comes again under the name of a deleted
    * one: answers about identities from before no longer count.
@@ -132,7 +135,12 @@ export class ClusterTable {
       endpoints: new EndpointSet(this.#place),
       flows: new FlowTable(this.#place),
       retryBudget: createRetryBudget(),
-      pace: createPace(),
+      turns: {
+        'token-review': new CallTurns(),
+        'access-review': new CallTurns(),
+        // Whoever has one made may delete the pod: its number is bounded by his requests.
+        'pod-read': new CallTurns(Number.POSITIVE_INFINITY),
+      },
       identityEpoch: this.#nextEpoch++,
     }
     this.#live.set(compiled.name, live)

@@ -9,6 +9,8 @@ export interface ClientOptions {
   /** SNI; undefined = none, as for an IP address. */
   readonly serverName?: string
   readonly certificate?: KeyPair
+  /** Address of this side; another one of 127.0.0.0/8 is another client. */
+  readonly localAddress?: string
   /** What the gateway may send ahead on a stream, bytes. Default 1 MiB. */
   readonly streamWindow?: number
 }
@@ -34,6 +36,7 @@ export function h2Connect(options: ClientOptions): ClientHttp2Session {
         ALPNProtocols: ['h2'],
         // The gateway's certificate is not what these tests are about.
         rejectUnauthorized: false,
+        ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
         ...(serverName === undefined ? {} : { servername: serverName }),
         ...(certificate === undefined ? {} : { cert: certificate.certPem, key: certificate.keyPem }),
       }),

@@ -1,0 +1,25 @@
+// Who has a call made that the gateway makes itself: what everybody's share goes by. Also said in answers.
+
+/** Those whom nobody has verified: one network of theirs, which is what one of them can have for the asking. */
+export function addressSource(remoteAddress: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(remoteAddress)
+  if (mapped?.[1] !== undefined) return `address ${mapped[1]}`
+  return remoteAddress.includes(':') ? `network ${network64(remoteAddress)}` : `address ${remoteAddress}`
+}
+
+export function userSource(name: string): string {
+  return `user ${JSON.stringify(name)}`
+}
+
+/** The first four groups of an IPv6 address: a host may have any address behind them (RFC 4291 section 2.5.4). */
+function network64(address: string): string {
+  const [front = '', back] = (address.split('%', 1)[0] ?? '').split('::')
+  const groups = front === '' ? [] : front.split(':')
+  if (back !== undefined) {
+    const behind = back === '' ? 0 : back.split(':').length
+    while (groups.length + behind < 8) groups.push('0')
+    if (back !== '') groups.push(...back.split(':'))
+  }
+  const first = groups.slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16))
+  return `${first.join(':')}::/64`
+}
