@@ -48,6 +48,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     controlHosts: [],
     controlAdmins: [],
     controlViewers: [],
+    controlAuditLogPath: '',
     storeKeyFile: '',
     kubeconfig: '',
     context: '',

@@ -61,13 +61,16 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
   const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
   const serving = loadServingPair(config)
+  const audit = openAuditLog(config.auditLogPath)
+  const controlAudit = openControlAudit(config, audit)
   const plane =
-    given.source === undefined ? createObjectPlane(config, log, processMetrics.calls) : givenPlane(given.source)
+    given.source === undefined
+      ? createObjectPlane(config, log, processMetrics.calls, controlAudit)
+      : givenPlane(given.source)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
-  const audit = config.auditLogPath === '' ? undefined : openAuditLog(config.auditLogPath)
   let protection: Protection | undefined
   const judge = (): ProtectionGate | undefined => protection?.gate
-  const parts = wire(config, serving, { log, access, audit }, plane.source, given.inline ?? false, judge)
+  const parts = wire(config, serving, { log, access, audit, controlAudit }, plane.source, given.inline ?? false, judge)
   const { clusters, clock, pool } = parts
   const onNamespaces: ProtectionParts['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
   protection = new Protection({
@@ -79,7 +82,7 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
     calls: processMetrics.calls,
     onNamespaces,
   })
-  const life = new Lifecycle(config, parts, plane, protection, processMetrics, log, [access, audit])
+  const life = new Lifecycle(config, parts, plane, protection, processMetrics, log, [access, audit, controlAudit])
   try {
     await life.start()
   } catch (error) {
@@ -94,7 +97,18 @@ function givenPlane(source: ResourceSource): ObjectPlane {
   return { source, client: undefined, port: 0, adminKubeconfig: '', start: nothing, stop: nothing }
 }
 
-function openAuditLog(path: string): LineWriter {
+/** One writer for one file: lines of two would get into each other. */
+function openControlAudit(
+  { source, controlAuditLogPath, auditLogPath }: Config,
+  audit: LineWriter | undefined,
+): LineWriter | undefined {
+  if (source !== 'embedded') return undefined
+  const own = controlAuditLogPath !== '' && controlAuditLogPath !== auditLogPath
+  return own ? openAuditLog(controlAuditLogPath) : audit
+}
+
+function openAuditLog(path: string): LineWriter | undefined {
+  if (path === '') return undefined
   try {
     return openLineWriter(path === '-' ? STDOUT : path)
   } catch (error) {

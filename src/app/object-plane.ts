@@ -22,6 +22,7 @@ import { createFilesSource } from '../io/files-source.ts'
 import { installCrds } from '../io/install-crds.ts'
 import { createKubeClient, type KubeClient } from '../io/kube-client.ts'
 import type { KubeCallEvents } from '../io/kube-client-events.ts'
+import type { LineWriter } from '../io/line-writer.ts'
 import { createObjectsSource } from '../io/objects-source.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { openSqliteStore } from '../io/sqlite-store.ts'
@@ -45,15 +46,21 @@ export interface ObjectPlane {
 }
 
 /**
+ * @param audit where lines of the embedded API server's audit log go; undefined = it has none
  * @param calls hears of the calls to an API server that has the objects
  * @throws {UserError} for what the operator can mend
  */
-export function createObjectPlane(config: Config, log: Logger, calls: KubeCallEvents): ObjectPlane {
+export function createObjectPlane(
+  config: Config,
+  log: Logger,
+  calls: KubeCallEvents,
+  audit: LineWriter | undefined,
+): ObjectPlane {
   switch (config.source) {
     case 'files':
       return filesPlane(config, log)
     case 'embedded':
-      return new EmbeddedPlane(config, log)
+      return new EmbeddedPlane(config, log, audit)
     case 'kubernetes':
       return new KubernetesPlane(config, log, calls)
   }
@@ -84,7 +91,7 @@ class EmbeddedPlane implements ObjectPlane {
   readonly #handler: ControlHandler
   #stopped = false
 
-  constructor(config: Config, log: Logger) {
+  constructor(config: Config, log: Logger, audit: LineWriter | undefined) {
     const paths = controlPaths(config.dataDir)
     this.#control = new ControlPort(config, log)
     const key = readStoreKey(config.storeKeyFile === '' ? paths.storeKey : config.storeKeyFile)
@@ -103,6 +110,7 @@ class EmbeddedPlane implements ObjectPlane {
       checks: [{ name: 'store', isHealthy: () => !this.#stopped }],
       authenticate: createAuthenticator({ clientCAs: [caPem], tokens: createTokenVerifier(tokenKey), now: Date.now }),
       authorize: createAuthorizer(bindings),
+      audit: audit && ((line) => audit.write(line)),
       log,
     })
   }

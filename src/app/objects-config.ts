@@ -18,6 +18,8 @@ export interface ObjectsConfig {
   /** `user:NAME` or `group:NAME`. */
   readonly controlAdmins: readonly string[]
   readonly controlViewers: readonly string[]
+  /** Of requests to the embedded API server. '' = where `auditLogPath` goes, '-' = stdout. */
+  readonly controlAuditLogPath: string
   /** Encrypts Secrets at rest; '' = one in dataDir. */
   readonly storeKeyFile: string
   /** Of the cluster whose CRDs are the source; '' = that of the pod that this is. */
@@ -68,6 +70,13 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
     'who may read objects (no Secrets), beside group:portcullis:viewers; may be repeated',
     true,
   ),
+  controlAuditLogPath: setting(
+    'controlAuditLogPath',
+    '<file>',
+    '',
+    parseText,
+    'file for audit events of requests to the embedded API server; - is stdout; default: as --audit-log-path',
+  ),
   storeKeyFile: setting(
     'storeKeyFile',
     '<file>',
@@ -102,6 +111,7 @@ export function readObjects(reader: SettingsReader): ObjectsConfig {
     controlHosts: reader.take(table.controlHosts, []),
     controlAdmins: reader.take(table.controlAdmins, []),
     controlViewers: reader.take(table.controlViewers, []),
+    controlAuditLogPath: reader.take(table.controlAuditLogPath, ''),
     storeKeyFile: reader.take(table.storeKeyFile, ''),
     kubeconfig: reader.take(table.kubeconfig, ''),
     context: reader.take(table.context, ''),
@@ -110,7 +120,8 @@ export function readObjects(reader: SettingsReader): ObjectsConfig {
 }
 
 /** Mistakes that only two settings together make. */
-export function checkObjects({ source, configDir, kubeconfig }: ObjectsConfig, reader: SettingsReader): void {
+export function checkObjects(config: ObjectsConfig, reader: SettingsReader): void {
+  const { source, configDir, kubeconfig, controlAuditLogPath } = config
   const table = OBJECTS_TABLE
   if (source === 'files' && configDir === '' && !isWrong(reader, table.configDir)) {
     const message = 'no directory of UpstreamCluster files is given'
@@ -119,6 +130,9 @@ export function checkObjects({ source, configDir, kubeconfig }: ObjectsConfig, r
   const meaningless = `has no meaning with --source ${source}`
   if (source !== 'files' && configDir !== '') {
     noteProblem(reader, table.configDir, meaningless, 'remove it, or write --source files')
+  }
+  if (source !== 'embedded' && controlAuditLogPath !== '') {
+    noteProblem(reader, table.controlAuditLogPath, meaningless, 'remove it, or write --source embedded')
   }
   if (source !== 'kubernetes' && kubeconfig !== '') {
     noteProblem(reader, table.kubeconfig, meaningless, 'remove it, or write --source kubernetes')

@@ -57,6 +57,8 @@ export interface Outputs {
   /** Lines of the access log; undefined = switched off. */
   readonly access: LineWriter | undefined
   readonly audit: LineWriter | undefined
+  /** Of the embedded API server; may be the same as `audit`. */
+  readonly controlAudit: LineWriter | undefined
 }
 
 const WORD = 2 ** 32
@@ -197,6 +199,10 @@ function metricsText(
     }
     if (outputs.access !== undefined) metrics.logLinesDropped('access', outputs.access.dropped())
     if (outputs.audit !== undefined) metrics.logLinesDropped('audit', outputs.audit.dropped())
+    const { controlAudit } = outputs
+    if (controlAudit !== undefined && controlAudit !== outputs.audit) {
+      metrics.logLinesDropped('control-audit', controlAudit.dropped())
+    }
   })
   return async () => {
     const text = await metrics.text()

@@ -9,6 +9,8 @@ export interface Answer {
   /** Without `:status` and `content-length`. */
   readonly headers: HeaderList
   readonly body: Buffer
+  /** Of the object that a POST made: the path does not say it. */
+  readonly createdName?: string
 }
 
 export interface Encoding {

@@ -12,7 +12,7 @@ import { readDeleteOptions } from './deletion-options.ts'
 import { type ListResult, listDocument, tooLargeRevision } from './list.ts'
 import { readListOptions, readWatchOptions, revisionOf } from './list-options.ts'
 import { isNamespace } from './namespaces.ts'
-import { metadataOf } from './object-metadata.ts'
+import { metadataOf, metaText } from './object-metadata.ts'
 import { readWriteOptions } from './query-options.ts'
 import { bodyFormat, unsupportedMediaType } from './read-body.ts'
 import type { ControlRequest } from './read-request.ts'
@@ -168,7 +168,8 @@ function writeCall({ warnings }: ResourceCall, options: WriteCall['options']): W
 }
 
 function writtenOf(registry: Registry, call: ResourceCall, wanted: Negotiated, { object, created }: Written): Answer {
-  return objectOf(registry, call, wanted, object, created ? 201 : 200)
+  const answer = objectOf(registry, call, wanted, object, created ? 201 : 200)
+  return created ? { ...answer, createdName: metaText(object, 'name') } : answer
 }
 
 function objectOf(

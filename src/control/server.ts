@@ -1,11 +1,15 @@
 // The embedded API server on the Stream seam: routes -> authenticate -> authorize -> registry -> answer. Start reading here.
 
 import type { Logger } from '../api/ports.ts'
-import { failure, StatusError, statusError } from '../api/status.ts'
+import { type JsonObject, resourceName } from '../api/resource-kind.ts'
+import { failure, type Status, StatusError, statusError } from '../api/status.ts'
 import type { HeaderList, Peer, RequestHandler, ResetReason, Stream, StreamEvents } from '../api/stream.ts'
+import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster.ts'
 import type { UserInfo } from '../api/user.ts'
 import { warningValues } from '../core/warning.ts'
 import { type Answer, statusAnswer } from './answer.ts'
+import { ExchangeAudit } from './audit/exchange-audit.ts'
+import { incidentChanges } from './audit/incident-changes.ts'
 import { type Attributes, type Authorizer, forbidden } from './authorize.ts'
 import { impersonate } from './impersonate.ts'
 import { BodyReader, MAX_BODY_BYTES } from './read-body.ts'
@@ -21,6 +25,8 @@ export interface ControlParts extends RouteParts {
   random(): number
   /** A UUID, version 4: the Audit-ID of a request. */
   uuid(): string
+  /** Takes the lines of the audit log. Default: there is none. */
+  readonly audit?: ((line: string) => void) | undefined
 }
 
 /** Serves requests; `endWatches` ends those that would go on for ever, each between two events. */
@@ -60,6 +66,7 @@ class ControlExchange implements StreamEvents {
   #body: BodyReader | undefined
   readonly #warnings: string[] = []
   #auditId = ''
+  #audit: ExchangeAudit | undefined
   #isHead = false
   #routed: Routed | undefined
   #watch: WatchStream | undefined
@@ -74,11 +81,16 @@ class ControlExchange implements StreamEvents {
 
   begin(head: HeaderList, end: boolean): void {
     this.#auditId = auditIdOf(head) ?? this.#parts.uuid()
+    const { audit: write, registry } = this.#parts
+    if (write !== undefined) {
+      this.#audit = new ExchangeAudit({ write, now: () => registry.now() }, this.#peer, head, this.#auditId)
+    }
     this.#attempt(() => {
       const request = readRequest(head)
       if ('failure' in request)
         throw statusError(request.code === 400 ? 'BadRequest' : 'InternalError', request.failure)
       this.#isHead = request.method === 'HEAD'
+      this.#audit?.asked(request)
       const user = this.#admit(request)
       this.#routed = routeRequest(this.#parts, request, user)
       // What comes with a GET means nothing (RFC 9110 section 9.3.1), and is not kept for those who may only ask for health.
@@ -115,6 +127,7 @@ class ControlExchange implements StreamEvents {
   onReset(_reason: ResetReason): void {
     this.#answered = true
     this.#watch?.onReset()
+    this.#audit?.completed(0)
   }
 
   /** Who asks, and whether he may. @throws {StatusError} 401, 403 */
@@ -125,16 +138,33 @@ class ControlExchange implements StreamEvents {
       if (this.#peer.certificate?.verified === false) this.#peer.drain()
       throw statusError('Unauthorized', 'Unauthorized')
     }
+    this.#audit?.sentBy(caller)
     const user = impersonate(caller, request.head, this.#parts.authorize)
     const attributes = attributesOf(request)
-    if (!this.#parts.authorize(user, attributes)) throw new StatusError(forbidden(user, attributes))
+    const allowed = this.#parts.authorize(user, attributes)
+    this.#audit?.runsAs(user, allowed)
+    if (!allowed) throw new StatusError(forbidden(user, attributes))
     return user
   }
 
   #serve(routed: Routed): void {
+    const before = this.#audit === undefined ? undefined : this.#cluster(routed)
     const answer = answerRequest(this.#parts, routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
+    if (this.#audit !== undefined && 'body' in answer) {
+      const { createdName = '' } = answer
+      this.#audit.named(createdName)
+      this.#audit.annotate(incidentChanges(before, this.#cluster(routed, createdName)))
+    }
     if ('body' in answer) this.#send(answer)
     else this.#startWatch(answer, routed.user === 'anonymous' ? '' : routed.user.name)
+  }
+
+  /** The UpstreamCluster that a request names, as it is now. */
+  #cluster({ route }: Routed, name = ''): JsonObject | undefined {
+    const known = name === '' ? (route?.name ?? '') : name
+    if (route?.kind.kind !== UPSTREAM_CLUSTER_KIND || known === '') return undefined
+    const key = { resource: resourceName(route.kind), namespace: '', name: known }
+    return this.#parts.registry.store.get(key)?.object
   }
 
   #startWatch(request: WatchRequest, user: string): void {
@@ -149,9 +179,16 @@ class ControlExchange implements StreamEvents {
     const type = `application/${request.encoding.format}`
     const headers: HeaderList = [':status', '200', 'content-type', type, 'cache-control', 'no-cache, private']
     this.#stream.headers([...headers, ...this.#ownHeaders()], this.#isHead)
-    if (this.#isHead) return
+    this.#audit?.started()
+    if (this.#isHead) {
+      this.#audit?.completed(200)
+      return
+    }
     const parts = { store: registry.store, now: () => registry.now(), random }
-    const watch = new WatchStream(parts, request, this.#stream, () => this.#watches.delete(watch))
+    const watch = new WatchStream(parts, request, this.#stream, () => {
+      this.#watches.delete(watch)
+      this.#audit?.completed(200)
+    })
     this.#watch = watch
     this.#watches.set(watch, user)
     watch.start()
@@ -170,12 +207,14 @@ class ControlExchange implements StreamEvents {
         this.#stream.reset('internal')
         return
       }
-      this.#send(statusAnswer(error instanceof StatusError ? error.status : failure('InternalError', BUG_MESSAGE)))
+      const status = error instanceof StatusError ? error.status : failure('InternalError', BUG_MESSAGE)
+      this.#send(statusAnswer(status), status)
     }
   }
 
-  #send(answer: Answer): void {
+  #send(answer: Answer, failed?: Status): void {
     this.#answered = true
+    this.#audit?.completed(answer.code, failed)
     const empty = this.#isHead || answer.body.length === 0
     const head: HeaderList = [':status', String(answer.code), ...answer.headers]
     // RFC 9110 section 8.6: a 304 says nothing of a length that it has not.

@@ -1,9 +1,9 @@
-// The audit log: audit.k8s.io/v1 Events at level Metadata (apiserver/pkg/apis/audit/v1/types.go) for every request,
-// refused ones included, with the decision and what made it in annotations. Every switch of the access log is ignored.
+// The audit log of the requests to clusters: audit.k8s.io/v1 Events at level Metadata for every one, refused ones included,
+// with the decision and what made it in annotations. Every switch of the access log is ignored.
 
 import type { RequestRecord } from '../api/request-record.ts'
 import { REFUSAL_TABLE, type RefusalReason } from '../core/refusal.ts'
-import { rfc3339Micro } from './timestamp.ts'
+import { type AuditEvent, type AuditStage, auditLine } from './audit-event.ts'
 
 export interface AuditLog {
   /** A long-running request's response has begun: stage ResponseStarted. */
@@ -15,58 +15,38 @@ export interface AuditLog {
 export function createAuditLog(write: (line: string) => void): AuditLog {
   return {
     responseStarted: (record) => {
-      if (record.longRunning) write(JSON.stringify(auditEvent(record, 'ResponseStarted', record.ttfbMs)))
+      if (record.longRunning) write(auditEvent(record, 'ResponseStarted', record.ttfbMs))
     },
-    responseComplete: (record) => write(JSON.stringify(auditEvent(record, 'ResponseComplete', record.durationMs))),
+    responseComplete: (record) => write(auditEvent(record, 'ResponseComplete', record.durationMs)),
   }
 }
 
-function auditEvent(record: RequestRecord, stage: string, afterMs: number): object {
-  const effective = userOf(record.user, record.uid, record.groups)
+function auditEvent(record: RequestRecord, stage: AuditStage, afterMs: number): string {
+  const effective = { name: record.user, uid: record.uid, groups: record.groups }
   const impersonated = record.impersonator !== ''
-  return {
-    kind: 'Event',
-    apiVersion: 'audit.k8s.io/v1',
-    level: 'Metadata',
-    auditID: record.auditId,
+  const sender = { name: record.impersonator, uid: record.impersonatorUid, groups: record.impersonatorGroups }
+  return auditLine({
+    auditId: record.auditId,
     stage,
     requestURI: record.target,
     verb: record.verb === '' ? record.method.toLowerCase() : record.verb,
-    user: impersonated ? userOf(record.impersonator, record.impersonatorUid, record.impersonatorGroups) : effective,
+    user: impersonated ? sender : effective,
     impersonatedUser: impersonated ? effective : undefined,
-    sourceIPs: record.remoteAddress === '' ? undefined : [record.remoteAddress],
-    userAgent: record.userAgent === '' ? undefined : record.userAgent,
-    objectRef: record.isResourceRequest ? objectRef(record) : undefined,
-    responseStatus: responseStatus(record),
-    requestReceivedTimestamp: rfc3339Micro(record.startWallMs),
-    stageTimestamp: rfc3339Micro(record.startWallMs + Math.max(0, afterMs)),
+    sourceIP: record.remoteAddress,
+    userAgent: record.userAgent,
+    object: record.isResourceRequest ? record : undefined,
+    response: responseStatus(record),
+    receivedMs: record.startWallMs,
+    stageMs: record.startWallMs + Math.max(0, afterMs),
     annotations: annotations(record),
-  }
+  })
 }
 
-function userOf(username: string, uid: string, groups: readonly string[]): object {
-  return {
-    username: username === '' ? undefined : username,
-    uid: uid === '' ? undefined : uid,
-    groups: groups.length === 0 ? undefined : groups,
-  }
-}
-
-function objectRef(record: RequestRecord): object {
-  return {
-    resource: record.resource,
-    namespace: record.namespace === '' ? undefined : record.namespace,
-    name: record.name === '' ? undefined : record.name,
-    apiGroup: record.apiGroup === '' ? undefined : record.apiGroup,
-    apiVersion: record.apiVersion,
-    subresource: record.subresource === '' ? undefined : record.subresource,
-  }
-}
-
-function responseStatus(record: RequestRecord): object {
-  if (record.refusal === '') return { metadata: {}, code: record.code }
-  const reason = isRefusalReason(record.refusal) ? REFUSAL_TABLE[record.refusal].statusReason : undefined
-  return { metadata: {}, status: 'Failure', message: record.message, reason, code: record.code }
+function responseStatus(record: RequestRecord): AuditEvent['response'] {
+  const { code, refusal, message } = record
+  if (refusal === '') return { code }
+  const reason = isRefusalReason(refusal) ? REFUSAL_TABLE[refusal].statusReason : undefined
+  return { status: 'Failure', message, reason, code }
 }
 
 function isRefusalReason(text: string): text is RefusalReason {

@@ -21,7 +21,7 @@ export interface ThreadEvents {
   /** +1 when a client connects, -1 when it leaves. */
   clientConnections(protocol: 'h2' | 'http/1.1', by: 1 | -1): void
   /** Lines that a log of this thread dropped because its reader was too slow; the total so far. */
-  logLinesDropped(log: 'access' | 'audit' | 'process', total: number): void
+  logLinesDropped(log: 'access' | 'audit' | 'control-audit', total: number): void
 }
 
 /** What happens on the main thread. */

@@ -145,7 +145,7 @@ export class MetricsRecorder implements ThreadEvents {
     this.#process.add(this.#processRows.handshakes, 1)
   }
 
-  logLinesDropped(log: 'access' | 'audit' | 'process', total: number): void {
+  logLinesDropped(log: 'access' | 'audit' | 'control-audit', total: number): void {
     this.#process.set(this.#processRows.logs.at(log, ''), total)
   }
 

@@ -26,6 +26,9 @@ export interface ControlOptions {
   now?(): number
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: tests look into events of every shape
+export type AuditedRequest = any
+
 export interface TestControl {
   readonly port: number
   readonly server: string
@@ -40,6 +43,8 @@ export interface TestControl {
   readonly kubeconfig: string
   /** PEM of the key that signs tokens. */
   readonly tokenKey: string
+  /** Events of its audit log so far. */
+  readonly audited: readonly AuditedRequest[]
   readonly errors: readonly { message: string; fields: Record<string, unknown> }[]
   kubeconfigFor(user: { readonly cert?: KeyPair; readonly token?: string }): string
   endWatches(): void
@@ -67,6 +72,7 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
     error: (message, fields = {}) => void errors.push({ message, fields }),
   }
   const bindings = roleBindings([], [])
+  const audited: AuditedRequest[] = []
   const handler = createControlHandler({
     registry,
     bindings,
@@ -74,6 +80,7 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
     checks: [],
     authenticate: createAuthenticator({ clientCAs: [pki.caPem], tokens: createTokenVerifier(pki.tokenKey), now }),
     authorize: createAuthorizer(bindings),
+    audit: (line) => void audited.push(JSON.parse(line)),
     log,
     random,
     uuid: randomUUID,
@@ -97,6 +104,7 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
     viewer,
     kubeconfig: kubeconfigFor({ cert: admin }),
     tokenKey: pki.tokenKey,
+    audited,
     errors,
     kubeconfigFor,
     endWatches: () => handler.endWatches(),
