@@ -151,6 +151,22 @@ export class Bench {
     return startServer({ name, port, command: 'haproxy', args, place: 'proxy', output })
   }
 
+  /** The gateway that one gets off the shelf in Node (node-gateway/server.ts), with two servers of its own over HTTP/1.1. */
+  async nodeGateway(): Promise<Server> {
+    const upstream = await this.upstream(2)
+    const port = freePort()
+    const args = [
+      join(import.meta.dirname, 'node-gateway/server.ts'),
+      `--port=${port}`,
+      `--upstreams=${upstream.port},${upstream.port + 1}`,
+      `--ca=${this.material.path('ca.pem')}`,
+      `--cert=${this.material.path('server.pem')}`,
+      `--key=${this.material.path('server.key')}`,
+      `--servername=${HOST}`,
+    ]
+    return startServer({ name: 'http2-proxy', port, command: process.execPath, args, place: 'proxy' })
+  }
+
   /** The full path: identity, policies, token bucket, impersonation, metrics; access log off. */
   async portcullis(options: GatewayOptions): Promise<Gateway> {
     const port = freePort()

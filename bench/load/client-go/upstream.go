@@ -80,7 +80,9 @@ func upstream(o *options) error {
 	if err != nil {
 		return err
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}, DynamicRecordSizingDisabled: true}
+	config := &tls.Config{
+		Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}, DynamicRecordSizingDisabled: true,
+	}
 	http.HandleFunc("/broadcast", func(w http.ResponseWriter, _ *http.Request) {
 		start := now()
 		fmt.Fprintf(w, `{"watches":%d,"micros":%d,"writtenMicros":%d}`, broadcast(), start/1000, now()/1000)
@@ -132,7 +134,11 @@ func broadcast() int {
 
 func serve(t *tls.Conn) {
 	defer t.Close()
-	if err := t.Handshake(); err != nil || t.ConnectionState().NegotiatedProtocol != "h2" {
+	if err := t.Handshake(); err != nil {
+		return
+	}
+	if t.ConnectionState().NegotiatedProtocol != "h2" {
+		serveHTTP1(t)
 		return
 	}
 	s := &serverConnection{

@@ -1,13 +1,12 @@
-// Full load: CPU per request and requests per second of one thread, against HAProxy, against the same gateway on
-// node:http2, and with a token instead of a certificate.
+// Full load: CPU per request and requests per second of one thread, against HAProxy, against the gateway that one gets off the
+// shelf in Node, and with a token instead of a certificate.
 
-import { baseline } from '../baseline.ts'
 import { type Bench, type Identity, type LoadSample, Samples } from '../bench.ts'
 import type { Server } from '../processes.ts'
 
 /** node:http2 resets a few streams in a thousand when it has too little CPU. */
-const BASELINE_TOLERATED = 0.05
-const BASELINE = 'Portcullis on node:http2, x509'
+const SHELF_TOLERATED = 0.05
+const SHELF = 'http2-proxy, x509'
 
 interface Case {
   readonly name: string
@@ -23,8 +22,10 @@ export async function cpu(bench: Bench): Promise<void> {
   await bench.warmUp(gateway, ['x509', 'token'])
   cases.push({ name: 'Portcullis, x509', server: gateway, identity: 'x509' })
   cases.push({ name: 'Portcullis, token', server: gateway, identity: 'token' })
-  const old = await startBaseline(bench, upstream.port)
-  if (old !== undefined) cases.push({ name: BASELINE, server: old, identity: 'x509', tolerated: BASELINE_TOLERATED })
+  const shelf = await bench.nodeGateway()
+  await bench.warmUp(shelf, ['x509', 'token'])
+  cases.push({ name: SHELF, server: shelf, identity: 'x509', tolerated: SHELF_TOLERATED })
+  cases.push({ name: 'http2-proxy, token', server: shelf, identity: 'token', tolerated: SHELF_TOLERATED })
 
   const samples = new Samples<LoadSample>()
   for (let round = 0; round < bench.rounds; round++) {
@@ -45,21 +46,7 @@ export async function cpu(bench: Bench): Promise<void> {
     ]),
   )
   bench.report.result('cpu.haproxy', samples.ratio('Portcullis, x509', 'HAProxy, x509', cpuMicros))
-  bench.report.result('cpu.node', samples.ratio('Portcullis, x509', BASELINE, cpuMicros))
+  bench.report.result('cpu.node', samples.ratio('Portcullis, x509', SHELF, cpuMicros))
   bench.report.result('cpu.throughput', samples.ratio('Portcullis, x509', 'HAProxy, x509', perCore))
   bench.report.result('cpu.token', samples.ratio('Portcullis, token', 'Portcullis, x509', cpuMicros))
-}
-
-/** undefined, with a note, where the history or a dependency of that time is missing. */
-async function startBaseline(bench: Bench, upstreamPort: number): Promise<Server | undefined> {
-  try {
-    const root = baseline(bench.material.path('baseline'))
-    const server = await bench.portcullis({ upstreamPort, root, name: BASELINE })
-    await bench.warmUp(server, ['x509'])
-    return server
-  } catch (error) {
-    const reason = error instanceof Error ? (error.message.trim().split('\n')[0] ?? '') : String(error)
-    bench.report.note(`The comparison with node:http2 is left out: ${reason}`)
-    return undefined
-  }
 }
