@@ -5,7 +5,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { checkPodProtector } from '../src/api/pod-protector-checks.ts'
 import type { Config } from '../src/app/config.ts'
 import { loadConfig } from '../src/app/config.ts'
@@ -105,4 +105,17 @@ test('the settings load, and say what serve would do without them', () => {
   const fromFile: Config = loadConfig({ flags, env: {}, readFile })
   const byDefault = loadConfig({ flags: { configDir: 'config/clusters' }, env: {}, readFile })
   assert.deepEqual({ ...fromFile }, { ...byDefault })
+})
+
+test('the update trigger of the README writes where the RBAC file lets it', () => {
+  const readme = readFileSync(join(EXAMPLES, '../README.md'), 'utf8')
+  const [, namespace = ''] = /updateTrigger:.*\n\s+namespace: (\S+)/.exec(readme) ?? []
+  const rbac = readFileSync(join(EXAMPLES, '../deploy/rbac/protection-worker.yaml'), 'utf8')
+  const objects = parseAllDocuments(rbac).map((document) => document.toJS())
+  for (const kind of ['Role', 'RoleBinding']) {
+    assert.ok(
+      objects.some((one) => one.kind === kind && one.metadata.namespace === namespace),
+      `${kind} in ${namespace}`,
+    )
+  }
 })

@@ -132,7 +132,7 @@ function ownUser({ dir, origin }: GuideFacts): string {
   return `
 A user of your own, and how to be rid of it at once, on every replica:
   bin/portcullis certs client --dir ${dir}/pki --user dora --group developers
-  bin/portcullis kubeconfig prod --config-dir ${dir}/objects --server ${origin} --ca-file ${dir}/pki/ca.crt \\
+  bin/portcullis kubeconfig prod --context portcullis --server ${origin} --ca-file ${dir}/pki/ca.crt \\
     --user-cert ${dir}/pki/dora.crt --user-key ${dir}/pki/dora.key > ${dir}/dora.kubeconfig
   kubectl --kubeconfig ${dir}/dora.kubeconfig auth whoami
   bin/portcullis revoke prod --user dora --context portcullis`

@@ -28,9 +28,23 @@ export async function serveCommand(flags: Record<string, unknown>): Promise<numb
     return 1
   }
   const addresses = config.listen.map(({ host }, i) => formatListenAddress({ host, port: gateway.ports[i] ?? 0 }))
-  err(`portcullis is ready: listening on ${addresses.join(', ')}; admin on port ${gateway.adminPort}`)
+  err(readyLine(addresses, gateway, config))
   await stopping.stopped(gateway)
   return 0
+}
+
+/** Everything that somebody who has just started it needs next. */
+function readyLine(addresses: readonly string[], gateway: RunningGateway, config: Config): string {
+  const { adminPort, controlPort, webhookPort, adminKubeconfig } = gateway
+  const control = formatListenAddress({ host: config.controlListen.host, port: controlPort })
+  const parts = [
+    `listening on ${addresses.join(', ')}`,
+    `admin on port ${adminPort}`,
+    ...(adminKubeconfig === '' ? [] : [`API server on ${control}, its kubeconfig ${adminKubeconfig}`]),
+    ...(adminKubeconfig === '' && controlPort !== 0 ? [`webhook for objects on ${control}`] : []),
+    ...(webhookPort === 0 ? [] : [`webhook for deletions on port ${webhookPort}`]),
+  ]
+  return `portcullis is ready: ${parts.join('; ')}`
 }
 
 /** One line for what the operator can mend; anything else is a bug of ours, told by its message. */

@@ -4,10 +4,11 @@ import { UserError } from '../api/field-errors.ts'
 import { nearestName } from '../api/nearest-name.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Logger } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
-import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
+import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import { POD_PROTECTORS, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import { createKubeClient } from '../io/kube-client.ts'
+import { contextsWith } from '../io/kube-contexts.ts'
 
 export interface ControlPlaneOptions {
   /** Default: as kubectl finds it. */
@@ -18,6 +19,8 @@ export interface ControlPlaneOptions {
   readonly client?: ObjectClient
   /** Rights that the command needs, for the message when they are missing. Default: get, list, patch of upstreamclusters. */
   readonly needs?: string
+  /** Whose API server is meant, for the message when another one answers. Default: the gateway's. */
+  readonly owner?: string
   readonly out: (text: string) => void
   readonly err: (text: string) => void
 }
@@ -52,11 +55,34 @@ export async function withControlPlane(
     close = () => client.close()
     return await action(client)
   } catch (error) {
-    options.err(`error: ${textOf(error, options.needs ?? 'get, list and patch of upstreamclusters')}\n`)
+    const kind = error instanceof StatusError && isUnknownKind(error) ? kindMeant(options) : undefined
+    const text = kind === undefined ? textOf(error, options.needs ?? DEFAULT_NEEDS) : await wrongServer(options, kind)
+    options.err(`error: ${text}\n`)
     return 1
   } finally {
     await close()
   }
+}
+
+const DEFAULT_NEEDS = 'get, list and patch of upstreamclusters'
+
+/** The answer to a path that the server does not know has no details; of an object that is not there it names the object. */
+function isUnknownKind({ code, status }: StatusError): boolean {
+  return code === 404 && status.details?.kind === undefined && status.details?.name === undefined
+}
+
+/** The kind of object that the command is about; undefined = none of ours. */
+function kindMeant({ needs = DEFAULT_NEEDS }: ControlPlaneOptions): ResourceKind | undefined {
+  return [POD_PROTECTORS, UPSTREAM_CLUSTERS].find(({ plural }) => needs.includes(plural))
+}
+
+async function wrongServer(options: ControlPlaneOptions, kind: ResourceKind): Promise<string> {
+  const { kubeconfig: kubeconfigFile = '', context, owner = 'the gateway', client } = options
+  const asked = { kubeconfigFile, ...(context !== undefined && { context }) }
+  const contexts = client === undefined ? await contextsWith(kind, asked, SILENT) : []
+  const others =
+    contexts.length === 0 ? 'see --kubeconfig and --context' : `these contexts have: ${contexts.join(', ')}`
+  return `this API server has no ${kind.kind}s; is it the one of ${owner}? ${others}`
 }
 
 function textOf(error: unknown, needs: string): string {
@@ -66,10 +92,9 @@ function textOf(error: unknown, needs: string): string {
   return `the API server gives no answer: ${error.message}; is --kubeconfig the right one, and the server up?`
 }
 
-function fixOf({ code, reason }: StatusError, needs: string): string {
+function fixOf({ code }: StatusError, needs: string): string {
   if (code === 401) return '; the credential of the kubeconfig is not accepted'
   if (code === 403) return `; the user of the kubeconfig needs ${needs}`
-  if (code === 404 && reason !== 'NotFound') return '; are the CRDs installed?'
   return ''
 }
 

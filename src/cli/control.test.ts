@@ -40,6 +40,15 @@ describe('control kubeconfig', () => {
     assert.deepEqual([verified?.name, verified?.groups], ['dora', ['portcullis:viewers']])
   })
 
+  test('the server is the one of the last start, whatever its port', () => {
+    const { server: _, ...rest } = common
+    const serverNow = (): string =>
+      parse(run((output) => printControlKubeconfig({ ...rest, ...output }))[1]).clusters[0].cluster.server
+    assert.equal(serverNow(), 'https://localhost:9443')
+    ensureControlPki(join(dataDir, 'control', 'pki'), ['localhost'], { server: 'https://gateway.example.com:19443' })
+    assert.equal(serverNow(), 'https://gateway.example.com:19443')
+  })
+
   test('mistakes are one line each, with the fix', () => {
     const elsewhere = run((output) => printControlKubeconfig({ ...common, dataDir: join(dataDir, 'none'), ...output }))
     assert.equal(elsewhere[0], 1)

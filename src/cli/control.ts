@@ -3,7 +3,12 @@
 import { UserError } from '../api/field-errors.ts'
 import { parseDuration } from '../core/duration.ts'
 import { controlPaths } from '../io/control-paths.ts'
-import { controlKubeconfig, issueControlCertificate, readControlTokenKey } from '../io/control-pki.ts'
+import {
+  controlKubeconfig,
+  issueControlCertificate,
+  readControlServer,
+  readControlTokenKey,
+} from '../io/control-pki.ts'
 import { issueControlToken } from '../io/control-tokens.ts'
 import type { KeyPair } from '../io/pki.ts'
 import { readTextFile } from '../io/pki-files.ts'
@@ -19,8 +24,8 @@ export interface ControlKubeconfigOptions extends Output {
   readonly dataDir: string
   readonly user: string
   readonly groups: readonly string[]
-  /** Default `https://localhost:9443`. */
-  readonly server: string
+  /** Default: as the administrator's kubeconfig in the data directory has it, else `https://localhost:9443`. */
+  readonly server?: string
   /** A Go duration; then a token takes the place of the client certificate. */
   readonly tokenTtl?: string
   /** Of the client certificate. Default 365. */
@@ -32,7 +37,8 @@ export interface ControlKubeconfigOptions extends Output {
 export function printControlKubeconfig(options: ControlKubeconfigOptions): number {
   return withUserErrors(options, () => {
     const { pki, caCertificate } = controlPaths(options.dataDir)
-    const { user, groups, server } = options
+    const { user, groups } = options
+    const server = options.server ?? (readControlServer(pki) || 'https://localhost:9443')
     const credential =
       options.tokenTtl === undefined ? certificate(pki, options) : token(pki, options, options.tokenTtl)
     const caPem = readTextFile(caCertificate)

@@ -5,6 +5,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
+import { parse } from 'yaml'
+import { MemoryObjects } from '../../test/harness/memory-objects.ts'
+import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { type ExplainOptions, explain } from './explain.ts'
 
 const GOOD = `
@@ -43,7 +46,7 @@ after(() => rm(root, { recursive: true }))
 
 async function directory(files: Record<string, string>): Promise<string> {
   const path = await mkdtemp(join(root, 'd-'))
-  for (const [name, text] of Object.entries(files)) await writeFile(join(path, name), text)
+  for (const [name, text] of Object.entries(files)) await writeFile(join(path, name), text, { mode: 0o600 })
   return path
 }
 
@@ -55,7 +58,7 @@ async function run(options: Partial<ExplainOptions>): Promise<{ code: number; ou
   let out = ''
   let err = ''
   const code = await explain({
-    configDir: good,
+    ...(options.client === undefined && { configDir: good }),
     stdin: false,
     output: 'json',
     input: lines([]),
@@ -179,4 +182,15 @@ test('nothing that loads, or no request: one clear line and exit code 1', async 
   const nothing = await run({})
   assert.deepEqual([nothing.code, nothing.out], [1, ''])
   assert.match(nothing.err, /no request given/)
+})
+
+test('the objects may be in an API server', async () => {
+  const client = new MemoryObjects()
+  client.put(UPSTREAM_CLUSTERS, parse(GOOD))
+  const { code, out } = await run({
+    client,
+    request: { host: 'prod', method: 'GET', target: '/api/v1/pods', user: 'alice' },
+  })
+  assert.equal(code, 0)
+  assert.equal(JSON.parse(out).flowControl, 'slow')
 })

@@ -1,16 +1,11 @@
 // `portcullis explain`: what the gateway would do with one request, or with every line of an access log.
 
-import type { Problem } from '../api/ports.ts'
 import { buildClusterIndex, type ClusterIndex } from '../core/cluster-index.ts'
-import { compileCluster } from '../core/compile-cluster.ts'
 import { parseExplainLine } from '../core/explain-input.ts'
 import { type ExplainInput, type ExplainOutput, explainRequest } from '../core/explain-request.ts'
-import { loadDirectory } from '../io/files-source.ts'
-import { nodePemChecks } from '../io/pem-checks.ts'
+import { readServedClusters, type ServedClustersOptions } from './served-clusters.ts'
 
-export interface ExplainOptions {
-  /** Directory of UpstreamCluster files. */
-  configDir: string
+export interface ExplainOptions extends ServedClustersOptions {
   /** JSON lines from `input` instead of `request`. */
   stdin: boolean
   request?: ExplainInput
@@ -18,8 +13,6 @@ export interface ExplainOptions {
   output: 'text' | 'json'
   /** Lines of standard input. */
   input: AsyncIterable<string>
-  out: (text: string) => void
-  err: (text: string) => void
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -31,13 +24,14 @@ const CHUNK_LENGTH = 64 * 1024
 export async function explain(options: ExplainOptions): Promise<number> {
   // A readline interface drops the lines that come before somebody listens: listen before the first wait.
   const lines = options.stdin ? options.input[Symbol.asyncIterator]() : undefined
-  const { clusters, problems } = await loadDirectory(options.configDir, nodePemChecks)
-  for (const problem of problems) options.err(`${describeProblem(problem)}\n`)
-  if (clusters.size === 0) {
-    options.err(`no UpstreamCluster could be loaded from ${options.configDir}\n`)
+  const served = await readServedClusters(options)
+  if (served === undefined) return 1
+  for (const problem of served.problems) options.err(`${problem}\n`)
+  if (served.clusters.size === 0) {
+    options.err(`no UpstreamCluster could be loaded from ${served.where}\n`)
     return 1
   }
-  const index = buildClusterIndex([...clusters.values()].map(compileCluster))
+  const index = buildClusterIndex([...served.clusters.values()])
   if (lines !== undefined) return await explainLines(lines, options, index)
   if (options.request === undefined) {
     options.err('no request given: name a method and a target, or use --stdin\n')
@@ -70,12 +64,6 @@ async function explainLines(
   }
   output.flush()
   return code
-}
-
-function describeProblem({ file, line, path, message, fix, severity }: Problem): string {
-  const place = line > 0 ? `${file}:${line}` : file
-  const where = [place, path].filter((part) => part !== '').join(': ')
-  return `${severity}: ${where === '' ? '' : `${where}: `}${message}${fix === '' ? '' : ` (${fix})`}`
 }
 
 /** For people: one fact a line, aligned. */

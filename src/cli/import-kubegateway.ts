@@ -12,7 +12,7 @@ import { type ImportedCluster, type ImportOutput, printImport, type Remark } fro
 
 /** Resolves with the exit code: 1 when an object would be refused as it is. */
 export function importKubeGateway(options: ControlPlaneOptions & ImportOutput): Promise<number> {
-  return withControlPlane(options, async (client) => {
+  return withControlPlane({ ...options, owner: 'KubeGateway' }, async (client) => {
     const { items } = await client.list(UPSTREAM_CLUSTERS, '')
     if (items.length === 0) options.err('note: there is no UpstreamCluster\n')
     return printImport(items.map(importCluster), options)

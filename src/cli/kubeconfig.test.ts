@@ -1,11 +1,14 @@
 // `portcullis kubeconfig`: which server a cluster is reached at, which credentials go in, and what is refused.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { parse } from 'yaml'
+import { MemoryObjects } from '../../test/harness/memory-objects.ts'
+import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
+import { statusError } from '../api/status.ts'
 import { type KubeconfigOptions, kubeconfig } from './kubeconfig.ts'
 
 const configDir = mkdtempSync(join(tmpdir(), 'portcullis-kubeconfig-'))
@@ -27,7 +30,7 @@ for (const [name, serverNames] of [
       dispatchPolicies: [{ rules }],
     },
   }
-  writeFileSync(join(configDir, `${name}.yaml`), JSON.stringify(object))
+  writeFileSync(join(configDir, `${name}.yaml`), JSON.stringify(object), { mode: 0o600 })
 }
 
 async function run(options: Partial<KubeconfigOptions>): Promise<{ code: number; out: string; err: string }> {
@@ -35,7 +38,7 @@ async function run(options: Partial<KubeconfigOptions>): Promise<{ code: number;
   const err: string[] = []
   const code = await kubeconfig({
     cluster: 'prod',
-    configDir,
+    ...(options.client === undefined && { configDir }),
     out: (text) => void out.push(text),
     err: (text) => void err.push(text),
     ...options,
@@ -98,4 +101,69 @@ test('an unknown cluster names the known ones; other mistakes say what is wrong'
     assert.match(err, message)
     assert.match(err, /^error: [^\n]+\n$/)
   }
+})
+
+/** Objects in an API server, with references to Secrets that nobody may read. */
+function served(specs: Readonly<Record<string, object>>): MemoryObjects {
+  const objects = new MemoryObjects()
+  for (const [name, spec] of Object.entries(specs)) {
+    objects.put(UPSTREAM_CLUSTERS, {
+      apiVersion: 'proxy.kubegateway.io/v1alpha1',
+      kind: 'UpstreamCluster',
+      metadata: { name },
+      spec: {
+        servers: [{ endpoint: 'https://127.0.0.1:6443' }],
+        clientConfig: { insecure: true, bearerTokenRef: { name: 'gateway', key: 'token' } },
+        dispatchPolicies: [{ rules: [{ verbs: ['*'], nonResourceURLs: ['*'] }] }],
+        ...spec,
+      },
+    })
+  }
+  return objects
+}
+
+test('the objects may be in an API server; none of its Secrets is read', async () => {
+  const client = served({ prod: { secureServing: { serverNames: ['prod.example.com'] } } })
+  client.get = () => Promise.reject(new Error('nothing else is to be read'))
+  assert.equal(await serverOf({ client }), 'https://prod.example.com:8443')
+  assert.match((await run({ client, cluster: 'prd' })).err, /no cluster "prd" in the API server; did you mean prod\?/)
+  client.list = () => Promise.reject(statusError('Forbidden', 'no'))
+  const refused = await run({ client })
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /^error: the API server refuses: no; .* needs list of upstreamclusters\n$/)
+})
+
+test('an address that chooses the cluster needs no path, and shows the certificate of the cluster', async () => {
+  const reference = (key: string): object => ({ name: 'prod', key })
+  const secureServing = { certRef: reference('tls.crt'), keyRef: reference('tls.key') }
+  const addresses = { ips: ['192.0.2.10', 'fd00::10'], ports: [6443] }
+  const client = served({ prod: { addresses, secureServing }, stage: {} })
+  const ask = async (options: Partial<KubeconfigOptions>): Promise<[string, boolean]> => {
+    const { out, err } = await run({ client, ...options })
+    return [
+      parse(out).clusters[0].cluster.server,
+      /in spec.addresses of prod: it shows the certificate of prod/.test(err),
+    ]
+  }
+  assert.deepEqual(await ask({ server: 'https://192.0.2.10:8443' }), ['https://192.0.2.10:8443', false])
+  assert.deepEqual(await ask({ server: 'https://[fd00:0::10]:8443' }), ['https://[fd00:0::10]:8443', false])
+  assert.deepEqual(await ask({ server: 'https://x.example.com:6443' }), ['https://x.example.com:6443', false])
+  assert.deepEqual(await ask({ server: 'https://192.0.2.11:8443' }), ['https://192.0.2.11:8443/clusters/prod', false])
+  const path = 'https://192.0.2.10:8443/clusters'
+  assert.deepEqual(await ask({ server: 'https://192.0.2.10:8443', path: true }), [`${path}/prod`, true])
+  assert.deepEqual(await ask({ server: 'https://192.0.2.10:8443', cluster: 'stage' }), [`${path}/stage`, true])
+})
+
+test('credentials in files that others may read are warned of', async () => {
+  const key = join(configDir, 'open.key')
+  writeFileSync(key, 'KEY', { mode: 0o644 })
+  const all = join(configDir, 'secrets.yaml')
+  writeFileSync(all, 'apiVersion: v1\nkind: Secret\nmetadata: { name: x }\n', { mode: 0o644 })
+  const { code, err } = await run({ userCertFile: key, userKeyFile: key })
+  assert.equal(code, 0)
+  assert.match(err, /^warning: \S*secrets\.yaml: holds secrets, and others on this machine may read it \(chmod 600/m)
+  assert.match(err, /^warning: \S*open\.key holds a credential/m)
+  chmodSync(key, 0o600)
+  chmodSync(all, 0o600)
+  assert.equal((await run({ userCertFile: key, userKeyFile: key })).err, '')
 })

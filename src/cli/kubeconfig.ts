@@ -2,29 +2,26 @@
 
 import { stringify } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
+import { canonicalIp } from '../api/ip-address.ts'
 import { nearestName } from '../api/nearest-name.ts'
 import { base64 } from '../core/base64.ts'
-import { compileCluster } from '../core/compile-cluster.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
-import { loadDirectory } from '../io/files-source.ts'
-import { nodePemChecks } from '../io/pem-checks.ts'
+import { exposedFiles } from '../io/exposed-secrets.ts'
 import { readTextFile } from '../io/pki-files.ts'
+import { readServedClusters, type ServedClusters, type ServedClustersOptions } from './served-clusters.ts'
 
-export interface KubeconfigOptions {
+export interface KubeconfigOptions extends ServedClustersOptions {
   /** metadata.name of the UpstreamCluster. */
   cluster: string
-  configDir: string
   /** `https://HOST[:PORT]`: how clients reach the gateway. Default: the cluster's own host name, port 8443. */
   server?: string
-  /** Address the cluster by the path `/clusters/NAME`. Default: when `server` is given and is no host of the cluster. */
+  /** Address the cluster by the path `/clusters/NAME`. Default: when neither host, address nor port of `server` chooses it. */
   path?: boolean
   userCertFile?: string
   userKeyFile?: string
   tokenFile?: string
   /** PEM of the CA that signed the gateway's serving certificate. Default: what the machine trusts. */
   caFile?: string
-  out: (text: string) => void
-  err: (text: string) => void
 }
 
 const DEFAULT_PORT = 8443
@@ -32,7 +29,9 @@ const DEFAULT_PORT = 8443
 /** Prints the kubeconfig. Resolves with the exit code. */
 export async function kubeconfig(options: KubeconfigOptions): Promise<number> {
   try {
-    const cluster = await findCluster(options)
+    const found = await findCluster(options)
+    if (found === undefined) return 1
+    const { cluster } = found
     const document = {
       apiVersion: 'v1',
       kind: 'Config',
@@ -41,6 +40,7 @@ export async function kubeconfig(options: KubeconfigOptions): Promise<number> {
       users: [{ name: cluster.name, user: credentials(options) }],
       contexts: [{ name: cluster.name, context: { cluster: cluster.name, user: cluster.name } }],
     }
+    for (const warning of warnings(options, found.served)) options.err(`warning: ${warning}\n`)
     options.out(stringify(document, { lineWidth: 0 }))
     return 0
   } catch (error) {
@@ -50,17 +50,26 @@ export async function kubeconfig(options: KubeconfigOptions): Promise<number> {
   }
 }
 
-async function findCluster({ cluster, configDir }: KubeconfigOptions): Promise<CompiledCluster> {
-  const { clusters } = await loadDirectory(configDir, nodePemChecks)
+interface Found {
+  readonly cluster: CompiledCluster
+  readonly served: ServedClusters
+}
+
+/** undefined = the clusters cannot be read, and it has been said why. */
+async function findCluster(options: KubeconfigOptions): Promise<Found | undefined> {
+  const { cluster, err } = options
+  const served = await readServedClusters(options)
+  if (served === undefined) return undefined
+  const { clusters, problems, where, fixOfNone } = served
+  for (const problem of problems) if (problem.startsWith('warning')) err(`${problem}\n`)
   const found = clusters.get(cluster)
-  if (found !== undefined) return compileCluster(found)
+  if (found !== undefined) return { cluster: found, served }
   const names = [...clusters.keys()].sort()
-  if (names.length === 0)
-    throw new UserError(`no UpstreamCluster could be loaded from ${configDir}`, `run: portcullis check ${configDir}`)
+  if (names.length === 0) throw new UserError(`no UpstreamCluster could be loaded from ${where}`, fixOfNone)
   const meant = nearestName(cluster, names)
   const fix =
     meant === '' ? `known clusters: ${names.join(', ')}` : `did you mean ${meant}? Known clusters: ${names.join(', ')}`
-  throw new UserError(`no cluster ${JSON.stringify(cluster)} in ${configDir}`, fix)
+  throw new UserError(`no cluster ${JSON.stringify(cluster)} in ${where}`, fix)
 }
 
 function connection(options: KubeconfigOptions, cluster: CompiledCluster): Record<string, string> {
@@ -69,20 +78,55 @@ function connection(options: KubeconfigOptions, cluster: CompiledCluster): Recor
   return { server, 'certificate-authority-data': base64(readTextFile(options.caFile)) }
 }
 
-/** A host that names the cluster needs no path; any other one does, unless the caller says that address or port decide. */
-function serverUrl({ server, path }: KubeconfigOptions, cluster: CompiledCluster): string {
-  if (server === undefined) {
-    const base = `https://${ownHost(cluster)}:${DEFAULT_PORT}`
-    return path === true ? `${base}/clusters/${cluster.name}` : base
-  }
-  const [, base = '', host = ''] = /^(https:\/\/(\[[^\]/]+\]|[^:/?#@\s]+)(?::\d{1,5})?)\/?$/.exec(server) ?? []
+/** `https://HOST[:PORT]` in parts, the host without brackets. @throws {UserError} */
+function partsOf(server: string): { readonly base: string; readonly host: string; readonly port: number } {
+  const [, base = '', host = '', port = '443'] =
+    /^(https:\/\/(\[[^\]/]+\]|[^:/?#@\s]+)(?::(\d{1,5}))?)\/?$/.exec(server) ?? []
   if (base === '')
     throw new UserError(
       `--server is not https://HOST:PORT: ${server}`,
       'give the address of the gateway, without a path',
     )
-  const byHost = cluster.hosts.includes(host.toLowerCase())
-  return (path ?? !byHost) ? `${base}/clusters/${cluster.name}` : base
+  return { base, host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
+/**
+ * A server that chooses the cluster needs no path: a host that names it, an address or port of `spec.addresses`. Any other does,
+ * unless the caller says otherwise. Where the address chooses, its certificate is the cluster's, in path form, too.
+ */
+function serverUrl({ server, path }: KubeconfigOptions, cluster: CompiledCluster): string {
+  if (server === undefined) {
+    const base = `https://${ownHost(cluster)}:${DEFAULT_PORT}`
+    return path === true ? `${base}/clusters/${cluster.name}` : base
+  }
+  const { base, host, port } = partsOf(server)
+  const chosen = isAddressOf(cluster, host, port) || isHostOf(cluster, host)
+  return (path ?? !chosen) ? `${base}/clusters/${cluster.name}` : base
+}
+
+function isHostOf({ hosts }: CompiledCluster, host: string): boolean {
+  const name = host.toLowerCase()
+  return hosts.includes(name) || hosts.includes(name.replace(/^[^.]+/, '*'))
+}
+
+function isAddressOf({ ips, ports }: CompiledCluster, host: string, port: number): boolean {
+  const ip = canonicalIp(host)
+  return (ip !== undefined && ips.some((own) => canonicalIp(own) === ip)) || ports.includes(port)
+}
+
+function warnings(options: KubeconfigOptions, { clusters, withCertificate }: ServedClusters): string[] {
+  const { cluster, server, path, userKeyFile, tokenFile } = options
+  const secrets = [userKeyFile, tokenFile].filter((file) => file !== undefined)
+  const found = exposedFiles(secrets).map((file) => {
+    return `${file} holds a credential, and others on this machine may read it; chmod 600 ${file}`
+  })
+  if (server === undefined) return found
+  const { host, port } = partsOf(server)
+  const claimer = [...clusters.values()].find((one) => isAddressOf(one, host, port))
+  if (claimer === undefined || !withCertificate.has(claimer.name)) return found
+  if (claimer.name === cluster && path !== true) return found
+  const whose = `${host}:${port} is in spec.addresses of ${claimer.name}`
+  return [...found, `${whose}: it shows the certificate of ${claimer.name} and not the gateway's own, with a path, too`]
 }
 
 /** The first of its serverNames that is no wildcard, or else its name. */

@@ -70,6 +70,8 @@ export async function runProgram(argv: readonly string[], parts: ProgramParts): 
     .option('--control-listen <host:port>', 'address of its own API server', '127.0.0.1:9443')
     .option('--dir <dir>', 'where its files go, made anew', '.portcullis/demo')
     .action((options) => done(parts.demo(options)))
+  const [first, ...path] = argv
+  if (first === 'help' && path.length > 0) return helpOf(program, path, parts)
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
@@ -78,6 +80,18 @@ export async function runProgram(argv: readonly string[], parts: ProgramParts): 
     return exit
   }
   return code
+}
+
+/** `help protect install`: commander's own help follows one step only. The exit code. */
+function helpOf(program: Command, path: readonly string[], { err }: ProgramParts): number {
+  let command: Command | undefined = program
+  for (const name of path) command = command?.commands.find((one) => one.name() === name)
+  if (command === undefined) {
+    err(`error: unknown command '${path.join(' ')}'\n(portcullis help shows them all)\n`)
+    return 1
+  }
+  command.outputHelp()
+  return 0
 }
 
 /** Options of every command that speaks to the API server of the objects. */
@@ -141,13 +155,17 @@ function addControl(program: Command, { out, err, now }: ProgramParts, done: Don
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .requiredOption('--user <user>', 'user name')
     .option('--group <group>', 'portcullis:admins, portcullis:viewers or others; may be repeated', collect, [])
-    .option('--server <url>', 'how it is reached', 'https://localhost:9443')
+    .option('--server <url>', 'how it is reached; default: as admin.kubeconfig in the data directory')
     .option('--token-ttl <duration>', 'a token that is valid for so long, instead of a client certificate')
     .option('--days <days>', 'validity of the client certificate', Number)
     .action((options) => {
       const { dataDir, user, group: groups, server, tokenTtl, days } = options
-      const optional = { ...(tokenTtl === undefined ? {} : { tokenTtl }), ...(days === undefined ? {} : { days }) }
-      return done(printControlKubeconfig({ dataDir, user, groups, server, ...optional, now, out, err }))
+      const optional = {
+        ...(server === undefined ? {} : { server }),
+        ...(tokenTtl === undefined ? {} : { tokenTtl }),
+        ...(days === undefined ? {} : { days }),
+      }
+      return done(printControlKubeconfig({ dataDir, user, groups, ...optional, now, out, err }))
     })
   control
     .command('backup')
@@ -178,12 +196,11 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
     .argument('<dir>')
     .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
     .action((dir, options) => done(check({ dir, output: options.output, out: parts.out })))
-  program
-    .command('explain')
+  forControlPlane(program.command('explain'))
     .description('what the gateway would do with a request, or with every line of an access log')
     .argument('[method]', 'HTTP method')
     .argument('[target]', 'request target, such as /api/v1/pods')
-    .requiredOption('--config-dir <dir>', 'directory of UpstreamCluster files')
+    .option('--config-dir <dir>', 'directory of UpstreamCluster files; default: the API server that holds them')
     .option('--host <host>', 'host name that the client asks for')
     .option('--user <user>', 'user name')
     .option(
@@ -211,7 +228,7 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
       }
       return done(
         explain({
-          configDir: options.configDir,
+          ...controlPlaneOf(options),
           stdin: options.stdin,
           ...(options.stdin ? {} : { request }),
           output: options.output,
@@ -224,17 +241,30 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
     })
 }
 
+/** Where UpstreamClusters are read. */
+function controlPlaneOf(options: Readonly<Record<'configDir' | 'kubeconfig' | 'context', string | undefined>>): {
+  readonly configDir?: string
+  readonly kubeconfig?: string
+  readonly context?: string
+} {
+  const { configDir, kubeconfig: file, context } = options
+  return {
+    ...(configDir !== undefined && { configDir }),
+    ...(file !== undefined && { kubeconfig: file }),
+    ...(context !== undefined && { context }),
+  }
+}
+
 function collect(value: string, all: string[]): string[] {
   return [...all, value]
 }
 
 function addCredentials(program: Command, parts: ProgramParts, done: Done): void {
   const { out, err } = parts
-  program
-    .command('kubeconfig')
+  forControlPlane(program.command('kubeconfig'))
     .description('print a kubeconfig that points at the gateway')
     .argument('<cluster>', 'metadata.name of the UpstreamCluster')
-    .requiredOption('--config-dir <dir>', 'directory of UpstreamCluster files')
+    .option('--config-dir <dir>', 'directory of UpstreamCluster files; default: the API server that holds them')
     .option('--server <url>', 'how clients reach the gateway; default: the host name of the cluster, port 8443')
     .option('--path', 'address the cluster by /clusters/NAME')
     .option('--user-cert <file>', 'client certificate, PEM')
@@ -245,7 +275,7 @@ function addCredentials(program: Command, parts: ProgramParts, done: Done): void
       done(
         kubeconfig({
           cluster,
-          configDir: options.configDir,
+          ...controlPlaneOf(options),
           ...(options.server === undefined ? {} : { server: options.server }),
           ...(options.path === undefined ? {} : { path: options.path }),
           ...(options.userCert === undefined ? {} : { userCertFile: options.userCert }),

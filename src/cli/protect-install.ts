@@ -67,11 +67,12 @@ export interface ProtectInstallDeps extends Output {
 }
 
 const DEFAULT_PORT = 9444
+const NEEDS = 'get, create, update and delete of validatingwebhookconfigurations'
 
 /** Resolves with the exit code. What is there already is brought up to date. */
 export async function protectInstall(options: ProtectInstallOptions): Promise<number> {
   if (options.print) return printing(options, () => configurationOf(options))
-  return withControlPlane(options, async (client) => {
+  return withControlPlane({ ...options, needs: NEEDS }, async (client) => {
     const configuration = configurationOf(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout, parseDuration)
     const { cluster, shadow, now, pollMs, out } = options
@@ -93,7 +94,7 @@ export interface ProtectUninstallOptions extends ControlPlaneOptions {
 /** Resolves with the exit code; 0 also when it was not there. */
 export function protectUninstall(options: ProtectUninstallOptions): Promise<number> {
   const { name, out } = options
-  return withControlPlane(options, async (client) => {
+  return withControlPlane({ ...options, needs: NEEDS }, async (client) => {
     try {
       await withRights(() => client.delete(VALIDATING_WEBHOOK_CONFIGURATIONS, { namespace: '', name }))
       out(`ValidatingWebhookConfiguration ${name} is gone: the API server of the worker asks no more\n`)

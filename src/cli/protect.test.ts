@@ -452,6 +452,14 @@ describe('the command line', () => {
     const { out } = await program('protect', '--help')
     for (const name of ['status', 'why', 'dry-run', 'install']) assert.match(out, new RegExp(`^  ${name} `, 'm'))
     assert.match((await program('protect', 'why', '--help')).out, /--pod-context <name>/)
+    for (const path of [['protect', 'install'], ['control', 'kubeconfig'], ['protect'], ['degrade']]) {
+      const asked = await program('help', ...path)
+      assert.deepEqual([asked.code, asked.out], [0, (await program(...path, '--help')).out])
+      assert.match(asked.out, new RegExp(`^Usage: portcullis ${path.join(' ')} `))
+    }
+    const wrong = await program('help', 'protect', 'instal')
+    assert.deepEqual([wrong.code, wrong.out], [1, ''])
+    assert.match(wrong.err, /^error: unknown command 'protect instal'/)
   })
 
   test('what is missing or wrong is said', async () => {

@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { stringify } from 'yaml'
+import { parse, stringify } from 'yaml'
 import { UserError } from '../api/field-errors.ts'
 import { canonicalIp } from '../api/ip-address.ts'
 import { base64 } from '../core/base64.ts'
@@ -92,6 +92,20 @@ export function issueControlCertificate(dir: string, { user, groups, days }: Con
  */
 export function readControlTokenKey(dir: string): string {
   return readTextFile(join(dir, TOKEN_KEY_FILE))
+}
+
+/**
+ * How the control plane in `dir` is reached, as its last start wrote it into the administrator's kubeconfig; '' = that says nothing.
+ */
+export function readControlServer(dir: string): string {
+  const file = join(dir, KUBECONFIG_FILE)
+  if (!existsSync(file)) return ''
+  try {
+    const server: unknown = parse(readTextFile(file))?.clusters?.[0]?.cluster?.server
+    return typeof server === 'string' ? server : ''
+  } catch {
+    return ''
+  }
 }
 
 export interface KubeconfigParts {

@@ -1,0 +1,33 @@
+// Files with private keys or tokens that others of the machine may read.
+
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Readable by group or others. */
+const OTHERS_READ = 0o044
+const MANIFEST = /\.(ya?ml|json)$/
+/** A Secret, or secret bytes inline. */
+const SECRET_TEXT = /^\s*-?\s*["']?kind["']?\s*:\s*["']?Secret\b|["']?(keyData|bearerToken)["']?\s*:/m
+
+/** Of `files`, those that others may read; what cannot be looked at is not among them. */
+export function exposedFiles(files: readonly string[]): string[] {
+  return files.filter((file) => {
+    try {
+      return (statSync(file).mode & OTHERS_READ) !== 0
+    } catch {
+      return false
+    }
+  })
+}
+
+/** Manifests of a directory that hold Secrets, keys or tokens, and that others may read. */
+export function exposedManifests(dir: string): string[] {
+  try {
+    const files = readdirSync(dir).filter((name) => MANIFEST.test(name) && !name.startsWith('.'))
+    return exposedFiles(files.map((name) => join(dir, name))).filter((file) =>
+      SECRET_TEXT.test(readFileSync(file, 'utf8')),
+    )
+  } catch {
+    return []
+  }
+}
