@@ -218,7 +218,7 @@ test('every kind of abuse is in operating, and stands beside the limit that make
 
 test('the memory of a connection in architecture follows from the limits', () => {
   const { maxConcurrentStreams, maxHeaderListBytes, connectionWindowBytes, maxFrameBytes } = SERVER_LIMITS
-  const slack = constantOf('src/http2/header-frames.ts', 'BLOCK_SLACK_BYTES') ?? Number.NaN
+  const slack = SERVER_LIMITS.blockSlackBytes
   const replay = constantOf('src/gateway/request-body.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
   assert.ok(replay <= HIGH_WATER_BYTES, 'what is kept is what waits in the stream, or less')
   const heads = maxConcurrentStreams * maxHeaderListBytes
@@ -241,7 +241,7 @@ test('the memory of a connection in architecture follows from the limits', () =>
   const all = Math.round((heads + requests + answers + rest) / 2 ** 20)
   const sum = `${mib(perRequest)} MiB for each open request (the first three rows) and ${mib(rest)} MiB beside them, together ${all} MiB`
   assert.ok(part.replace(/\s+/g, ' ').includes(sum), sum)
-  const answerBlock = 2 * (CLIENT_LIMITS.maxHeaderListBytes + slack)
+  const answerBlock = 2 * (CLIENT_LIMITS.maxHeaderListBytes + CLIENT_LIMITS.blockSlackBytes)
   assert.ok(part.replace(/\s+/g, ' ').includes(`block of up to ${answerBlock / 2 ** 20} MiB`))
   assert.ok(part.includes(`times ${CLIENT_LIMITS.streamWindowBytes / 1024} KiB`))
 })

@@ -260,7 +260,7 @@ describe('HTTP/1.1 clients', () => {
     assert.equal(stub.seen.length, 1)
   })
 
-  test('trailers, both ways', async () => {
+  test('trailers of an answer pass, those of a request do not', async () => {
     let trailers: unknown
     stub.answer = (request) => {
       request.stream.on('trailers', (_headers: unknown, _flags: unknown, raw?: unknown[]) => {
@@ -280,7 +280,7 @@ describe('HTTP/1.1 clients', () => {
     const answer = await client.response()
     assert.equal(answer.body.toString(), 'body')
     assert.deepEqual(answer.trailers, ['x-out', '2'])
-    assert.deepEqual(trailers, ['x-in', '1'])
+    assert.equal(trailers, undefined)
   })
 
   test('HTTP/1.0: no chunks, the end of the connection is the end of the body', async () => {

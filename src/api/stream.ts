@@ -16,7 +16,14 @@ export type HeaderList = string[]
 export interface SharedFields {
   readonly list: HeaderList
   /** The encoded form; made by the first HTTP/2 connection that sends it. */
-  encoded: Uint8Array | undefined
+  encoded: EncodedFields | undefined
+}
+
+/** Header fields as HPACK literals. */
+export interface EncodedFields {
+  readonly octets: Uint8Array
+  /** Size of the list as RFC 9113 section 6.5.2 counts it: name, value and 32 for each field. */
+  readonly listBytes: number
 }
 
 /** Why a stream ends before its time. */
@@ -31,6 +38,8 @@ export type ResetReason =
   | 'protocol'
   /** The connection was lost, or closed before the message was complete. */
   | 'connection'
+  /** Nothing was sent: the head is larger than the peer takes (SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113 section 6.5.2). */
+  | 'head-too-large'
 
 /** A certificate that a peer presented, leaf first in `chain`. Plain data. */
 export interface PeerCertificate {

@@ -73,17 +73,22 @@ export function withoutListed(fields: HeaderList, list: HeaderList): HeaderList 
  */
 export function appendForwardedFor(list: HeaderList, address: string): void {
   let first = -1
-  for (let i = 0; i + 1 < list.length; ) {
-    if (list[i] !== 'x-forwarded-for') {
-      i += 2
-    } else if (first === -1) {
-      first = i
-      i += 2
-    } else {
-      list[first + 1] += `, ${list[i + 1]}`
-      list.splice(i, 2)
+  let kept = 0
+  // In one pass: a client may send thousands of such lines.
+  for (let i = 0; i + 1 < list.length; i += 2) {
+    const value = list[i + 1] ?? ''
+    if (list[i] === 'x-forwarded-for') {
+      if (first >= 0) {
+        list[first + 1] += `, ${value}`
+        continue
+      }
+      first = kept
     }
+    list[kept] = list[i] ?? ''
+    list[kept + 1] = value
+    kept += 2
   }
+  list.length = kept
   if (first === -1) list.push('x-forwarded-for', address)
   else list[first + 1] += `, ${address}`
 }

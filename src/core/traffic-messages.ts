@@ -52,6 +52,12 @@ export function upstreamFailedMessage(cluster: string): string {
   return `the connection to an endpoint of cluster "${cluster}" failed before it answered`
 }
 
+/** @param maxBytes name, value and 32 for each field; infinite = not known */
+export function headersTooLargeMessage(cluster: string, maxBytes: number): string {
+  const limit = Number.isFinite(maxBytes) ? ` ${maxBytes} bytes` : ''
+  return `the header fields of this request, and those that the gateway adds, are larger than the${limit} that cluster "${cluster}" takes`
+}
+
 export function upgradeUnsupportedMessage(): string {
   return 'this request must be upgraded to SPDY/3.1 or WebSocket over HTTP/1.1'
 }

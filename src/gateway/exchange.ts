@@ -71,7 +71,6 @@ export class Exchange implements StreamEvents, RunningRequest {
   gone = false
   /** The request is complete. */
   requestEnded: boolean
-  requestTrailers: HeaderList | undefined = undefined
   /** Its body; undefined until something of it comes, which for most requests is never. */
   body: RequestBody | undefined = undefined
   /** Made for this deletion of a pod: given back when upstream does not do it. */
@@ -157,11 +156,9 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.#ensureBody().replace(body)
   }
 
-  onTrailers(list: HeaderList): void {
-    this.requestEnded = true
-    this.requestTrailers = list
-    if (this.phase === 'reading') this.body?.finish('complete')
-    if (this.phase === 'sending' || this.phase === 'answering') this.upstream?.stream?.trailers(list)
+  /** Request trailers end here (RFC 9110 section 6.5.1): kube-apiserver reads none, and Go's server bounds them by ending the connection. */
+  onTrailers(): void {
+    this.onBody(EMPTY, true)
   }
 
   onDrained(): void {

@@ -5,7 +5,7 @@ import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type 
 import { clientResponseHeaders, headerValue } from '../core/hop-headers.ts'
 import { refuse } from '../core/refusal.ts'
 import { tryRetry } from '../core/retry-budget.ts'
-import { noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
+import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
 import { createWatchFrames, followWatch } from '../core/watch-frames.ts'
 import type { RequestClass } from '../io/upstream-pool.ts'
 import { nothingSent, type Permit, watchStarted } from './admit.ts'
@@ -64,8 +64,8 @@ function send(
   const fields = tried.length === 0 ? head.fields : head.fields.slice()
   fields[AUTHORITY_AT] = endpoint.authority
   fields[SCHEME_AT] = endpoint.compiled.scheme
-  const { body, requestEnded, requestTrailers } = exchange
-  const noBody = requestEnded && requestTrailers === undefined && (body === undefined || body.keptBytes === 0)
+  const { body, requestEnded } = exchange
+  const noBody = requestEnded && (body === undefined || body.keptBytes === 0)
   const kind = classOf(exchange, caller)
   const stream = connections.open(kind, fields, caller.credentials(permit.cluster.client), noBody, attempt)
   attempt.stream = stream
@@ -73,10 +73,9 @@ function send(
   return true
 }
 
-function sendBody({ body, requestEnded, requestTrailers }: Exchange, stream: Stream): void {
+function sendBody({ body, requestEnded }: Exchange, stream: Stream): void {
   body?.sendKept(stream)
-  if (requestTrailers !== undefined) stream.trailers(requestTrailers)
-  else if (requestEnded) stream.body(EMPTY, true)
+  if (requestEnded) stream.body(EMPTY, true)
 }
 
 function classOf({ record }: Exchange, caller: Authenticated): RequestClass {
@@ -164,6 +163,10 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
     const exchange = this.exchange
     const { gw, record } = exchange
     this.leave()
+    if (reason === 'head-too-large') {
+      this.#headTooLarge()
+      return
+    }
     if (this.#mayRetry(reason) && tryRetry(this.permit.live.retryBudget, gw.clock.monotonic())) {
       if (send(exchange, this.permit, this.caller, this.tried, reason === 'refused')) {
         gw.events.retried(record.cluster, reason === 'refused' ? 'refused' : 'read')
@@ -172,6 +175,16 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
     }
     if (reason === 'refused') exchange.notDeleted()
     respond(exchange, refuse('upstream-failed', upstreamFailedMessage(record.cluster)))
+  }
+
+  /** Nothing was sent, and no other endpoint of the cluster would take it. */
+  #headTooLarge(): void {
+    const exchange = this.exchange
+    const { cluster, endpoint } = exchange.record
+    const connections = exchange.gw.upstreams.get(cluster, endpoint)
+    const maxBytes = connections?.maxListBytes(classOf(exchange, this.caller)) ?? Number.POSITIVE_INFINITY
+    exchange.notDeleted()
+    respond(exchange, refuse('headers-too-large', headersTooLargeMessage(cluster, maxBytes)))
   }
 
   /** Never a write that may have been seen; never twice to the same endpoint. */

@@ -3,11 +3,13 @@
 
 import type { HeaderList, Stream } from '../api/stream.ts'
 import type { ClientUpgrade } from '../api/upgrade.ts'
+import { headerListBytes } from '../core/header-list.ts'
 import { refuse } from '../core/refusal.ts'
 import { UPSTREAM_PSEUDO } from '../core/request-head.ts'
 import { tryRetry } from '../core/retry-budget.ts'
-import { noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
+import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
 import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upgrade-splice.ts'
+import { HTTP1_MAX_LIST_BYTES } from '../io/upstream-http1.ts'
 import type { Endpoint } from '../state/endpoints.ts'
 import { nothingSent, type Permit, watchStarted } from './admit.ts'
 import { Attempt } from './attempt.ts'
@@ -22,6 +24,14 @@ const NOBODY: readonly string[] = []
 
 /** The exchange is over when the connection is, or when the request was answered. Only admission makes a permit. */
 export function upgrade(exchange: Exchange, client: ClientUpgrade, permit: Permit, caller: Authenticated): void {
+  const headBytes =
+    headerListBytes(exchange.head.fields) + headerListBytes(caller.credentials(permit.cluster.client).list)
+  if (headBytes > HTTP1_MAX_LIST_BYTES) {
+    nothingSent(permit)
+    const message = headersTooLargeMessage(exchange.record.cluster, HTTP1_MAX_LIST_BYTES)
+    respond(exchange, refuse('headers-too-large', message))
+    return
+  }
   exchange.gw.running.add(exchange)
   exchange.phase = 'upgrading'
   if (send(exchange, client, permit, caller, NOBODY)) return

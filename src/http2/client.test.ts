@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ClientSide, END, frameOf, GET, Heard, OK, POST, uint32 } from '../../test/harness/http2-sides.ts'
+import { ClientSide, END, frameOf, GET, Heard, OK, POST, settings, uint32 } from '../../test/harness/http2-sides.ts'
 import * as frame from './frames.ts'
 
 describe('client', () => {
@@ -43,6 +43,51 @@ describe('client', () => {
       ],
     )
     assert.deepEqual(side.fields(Buffer.concat(frames.map(({ payload }) => payload))), head)
+  })
+
+  it('sends no head that is larger than the peer takes, and opens no stream for it', () => {
+    const side = new ClientSide()
+    // GET: 4 fields, 31 octets. x-a and y: 2 fields of 4 octets.
+    const bytes = 4 * 32 + GET.join('').length + 2 * 36
+    const shared = { list: ['y', 'abc'], encoded: undefined }
+    side.send(settings(frame.MAX_HEADER_LIST_SIZE, bytes - 1))
+    side.take()
+    const heard = new Heard()
+    assert.equal(side.connection.open([...GET, 'x-a', '1'], shared, true, heard), undefined)
+    assert.deepEqual([side.take(), side.connection.openStreams, side.counters.headsNotSent], [[], 0, 1])
+    side.send(settings(frame.MAX_HEADER_LIST_SIZE, bytes))
+    side.take()
+    assert.ok(side.connection.open([...GET, 'x-a', '1'], shared, true, heard) !== undefined)
+    const [request] = side.take()
+    assert.deepEqual(
+      [request?.id, side.fields(request?.payload ?? Buffer.alloc(0))],
+      [1, [...GET, 'x-a', '1', 'y', 'abc']],
+    )
+    assert.deepEqual(side.connection.open([...GET, 'x-ab', '1'], shared, true, heard), undefined)
+    assert.equal(side.closed, undefined)
+  })
+
+  it('reads on behind an answer whose head is far too large', () => {
+    const side = new ClientSide()
+    const [first, second] = [side.open(), side.open()]
+    // 10 MiB of fields, as a kube-apiserver passes them on from a pod: the table must stay in step.
+    side.send(frameOf(frame.HEADERS, 0, 1, side.block(OK)))
+    const piece = side.block(['x-a', 'y'.repeat(16_000)])
+    for (let i = 0; i < 650; i++) side.send(frameOf(frame.CONTINUATION, 0, 1, piece))
+    side.send(frameOf(frame.CONTINUATION, frame.FLAG_END_HEADERS, 1))
+    assert.deepEqual([first.reset, side.counters.headerListTooLarge], ['protocol', 1])
+    side.send(side.head(3, [...OK, 'x-b', 'c'], END))
+    assert.deepEqual(second.heads, [[...OK, 'x-b', 'c']])
+    assert.equal(side.closed, undefined)
+  })
+
+  it('ends on a header block without end', () => {
+    const side = new ClientSide()
+    side.open()
+    side.send(frameOf(frame.HEADERS, 0, 1, side.block(OK)))
+    const piece = side.block(['x-a', 'y'.repeat(16_000)])
+    for (let i = 0; i < 1_100 && side.closed === undefined; i++) side.send(frameOf(frame.CONTINUATION, 0, 1, piece))
+    assert.equal(side.counters.continuationFlood, 1)
   })
 
   it('an answer to HEAD has a length and no body', () => {

@@ -67,23 +67,32 @@ export class ClientConnection extends Connection {
     return !this.over && !this.goaway.received && this.goaway.state === 'no' && this.#nextStream <= LARGEST_STREAM_ID
   }
 
+  /** Largest header list that the peer takes, as RFC 9113 section 6.5.2 counts it; infinite when it does not say. */
+  get maxListBytes(): number {
+    return this.sender.maxListBytes
+  }
+
   /**
    * Sends a request; only on a `usable` connection with room for a stream. What goes wrong is told by `events.onReset`.
+   * Undefined: nothing was sent, because the head is larger than `maxListBytes`.
    * @param head pseudo-header fields first
    * @param shared more fields, behind `head`
    */
-  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream | undefined {
     const id = this.#nextStream
+    if (shared !== undefined && shared.encoded === undefined) shared.encoded = encodeShared(shared.list)
+    if (!this.sender.head(id, head, shared?.encoded, end)) {
+      this.counters.headsNotSent++
+      return undefined
+    }
     this.#nextStream += 2
     const stream = this.streams.add(id, this.settings.windowBytes)
     stream.events = events
     stream.bodyless = isHead(head)
-    if (shared !== undefined && shared.encoded === undefined) shared.encoded = encodeShared(shared.list)
     if (end) {
       stream.ending = true
       stream.localEnded = true
     }
-    this.sender.head(id, head, shared?.encoded, end)
     return stream
   }
 

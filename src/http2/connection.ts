@@ -61,7 +61,7 @@ export abstract class Connection implements Host {
     const decoder = new HpackDecoder(limits.headerTableBytes)
     const parts = {
       settings,
-      headers: new HeaderFrames(this, decoder, counters, budgets.emptyFrames, limits.maxHeaderListBytes),
+      headers: new HeaderFrames(this, decoder, counters, budgets.emptyFrames, limits),
       data: new DataFrames(this, streams, window, budgets.emptyFrames),
       control: new ControlFrames(this, sender, streams, goaway, budgets, counters),
     }

@@ -39,6 +39,8 @@ export interface Http2Counters {
   goawaySent: number
   /** Streams answered with REFUSED_STREAM, by either side. */
   streamsRefused: number
+  /** Heads that were not sent, because the peer takes none of their size: its request got 431, or its answer 502. */
+  headsNotSent: number
   /** Connections ended because a PING was not answered in time. */
   pingTimeouts: number
   /** Connections ended because our SETTINGS were not acknowledged in time (RFC 9113 section 6.5.3). */
@@ -86,6 +88,7 @@ export function createHttp2Counters(): Http2Counters {
     goawayReceived: 0,
     goawaySent: 0,
     streamsRefused: 0,
+    headsNotSent: 0,
     pingTimeouts: 0,
     settingsTimeouts: 0,
   }

@@ -1,7 +1,8 @@
 // A header block that comes in several frames: HEADERS and CONTINUATION (RFC 9113 section 6.10).
 
-/** A block of the largest size in full frames, and as many again for peers that split as they like. */
+/** For peers that split as they like. A block that may be large may have more: one for each of these octets. */
 const MAX_CONTINUATIONS = 128
+const CONTINUATION_BYTES = 8192
 
 export class HeaderBlock {
   /** The stream that it belongs to; 0 = no block is open. */
@@ -26,7 +27,8 @@ export class HeaderBlock {
   /** False when there are too many frames, or more bytes than `maxBytes`. */
   add(bytes: Buffer, from: number, to: number, maxBytes: number): boolean {
     this.#bytes += to - from
-    if (++this.#frames > MAX_CONTINUATIONS || this.#bytes > maxBytes) return false
+    const maxFrames = Math.max(MAX_CONTINUATIONS, maxBytes / CONTINUATION_BYTES)
+    if (++this.#frames > maxFrames || this.#bytes > maxBytes) return false
     this.#parts.push(Buffer.from(bytes.subarray(from, to)))
     return true
   }

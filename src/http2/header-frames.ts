@@ -7,6 +7,7 @@ import type { FrameHost } from './frame-host.ts'
 import * as frame from './frames.ts'
 import { HeaderBlock } from './header-block.ts'
 import { COMPRESSION, type HpackDecoder, MALFORMED, TOO_LARGE } from './hpack-decoder.ts'
+import type { Http2Limits } from './limits.ts'
 
 /** Who gets the heads. */
 export interface HeaderHost extends FrameHost {
@@ -17,8 +18,6 @@ export interface HeaderHost extends FrameHost {
 const { FLAG_END_STREAM, FLAG_END_HEADERS, FLAG_PADDED, FLAG_PRIORITY, LARGEST_STREAM_ID } = frame
 const { PROTOCOL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR } = frame
 
-/** A header block may be this much larger than the list that it stands for. */
-const BLOCK_SLACK_BYTES = 64 * 1024
 /** A list that is too large, from a block so much smaller: made to be unpacked (CVE-2016-6581). */
 const BOMB_FACTOR = 8
 
@@ -28,6 +27,7 @@ export class HeaderFrames {
   readonly #counters: Http2Counters
   readonly #emptyFrames: Budget
   readonly #maxListBytes: number
+  readonly #maxBlockBytes: number
   readonly #block: HeaderBlock = new HeaderBlock()
   /** The stream depends on itself (RFC 7540 section 5.3.1): RFC 9113 dropped priorities, but not every peer has. */
   #broken = false
@@ -37,13 +37,14 @@ export class HeaderFrames {
     decoder: HpackDecoder,
     counters: Http2Counters,
     emptyFrames: Budget,
-    maxListBytes: number,
+    { maxHeaderListBytes, blockSlackBytes }: Http2Limits,
   ) {
     this.#host = host
     this.#decoder = decoder
     this.#counters = counters
     this.#emptyFrames = emptyFrames
-    this.#maxListBytes = maxListBytes
+    this.#maxListBytes = maxHeaderListBytes
+    this.#maxBlockBytes = maxHeaderListBytes + blockSlackBytes
   }
 
   /** The stream whose header block has begun and not ended; 0 = none. */
@@ -107,7 +108,7 @@ export class HeaderFrames {
       host.fail(PROTOCOL_ERROR, 'CONTINUATION without a header block')
       return
     }
-    if (!block.add(bytes, payload, payload + length, this.#maxListBytes + BLOCK_SLACK_BYTES)) {
+    if (!block.add(bytes, payload, payload + length, this.#maxBlockBytes)) {
       host.abuse('continuationFlood')
       return
     }

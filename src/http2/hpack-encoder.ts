@@ -1,6 +1,7 @@
 // HPACK encoding (RFC 7541). Strings go out as plain octets, without Huffman. What is worth a table entry is decided by
 // the field's name, so that fields which differ in each message do not push the useful ones out.
 
+import type { EncodedFields } from '../api/stream.ts'
 import { KNOWN_POLICIES, NEVER_INDEX, ON_REPEAT, otherPolicy } from './hpack-policy.ts'
 import { KNOWN_NAMES, KNOWN_NUMBERS, STATIC_COUNT, STATIC_INDEX, STATIC_NAMES, STATIC_VALUES } from './hpack-static.ts'
 import { writeLatin1 } from './latin1.ts'
@@ -195,12 +196,18 @@ export function encodeBound(list: readonly string[]): number {
   return bound
 }
 
+/** The size of a list of so many fields as RFC 9113 section 6.5.2 counts it, from its `encodeBound`. */
+export function listBytesOf(bound: number, fields: number): number {
+  return bound - UPDATES_BOUND + (ENTRY_OVERHEAD - FIELD_BOUND) * fields
+}
+
 /**
  * Encodes fields so that the octets are right on every connection at any time: literals that enter no table and refer
  * to no table but the static one, for names (RFC 7541 sections 6.2.2 and 6.2.3).
  */
-export function encodeShared(list: readonly string[]): Uint8Array {
-  const out = Buffer.allocUnsafeSlow(encodeBound(list))
+export function encodeShared(list: readonly string[]): EncodedFields {
+  const bound = encodeBound(list)
+  const out = Buffer.allocUnsafeSlow(bound)
   let to = 0
   for (let i = 0; i + 1 < list.length; i += 2) {
     const name = list[i] as string
@@ -209,7 +216,7 @@ export function encodeShared(list: readonly string[]): Uint8Array {
     const index = known === undefined ? 0 : (STATIC_INDEX[known] as number)
     to = writeLiteral(out, to, policy === NEVER_INDEX ? NEVER_INDEXED : NOT_INDEXED, index, name, list[i + 1] as string)
   }
-  return new Uint8Array(out.subarray(0, to))
+  return { octets: new Uint8Array(out.subarray(0, to)), listBytes: listBytesOf(bound, list.length >>> 1) }
 }
 
 /** A literal field (RFC 7541 section 6.2): `kind` and `prefix` say which; `nameIndex` 0 spells the name out. */

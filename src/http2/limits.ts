@@ -5,6 +5,11 @@ export interface Http2Limits {
   readonly maxConcurrentStreams: number
   /** SETTINGS_MAX_HEADER_LIST_SIZE, bytes (name, value and 32 for each field). Above it: 431, or the stream is reset. */
   readonly maxHeaderListBytes: number
+  /**
+   * Octets of a header block beyond the largest list. A block with a list that is too large is read to its end, so that the
+   * table stays in step and the other streams go on; one that is larger still ends the connection.
+   */
+  readonly blockSlackBytes: number
   /** SETTINGS_HEADER_TABLE_SIZE. */
   readonly headerTableBytes: number
   /** SETTINGS_INITIAL_WINDOW_SIZE, at least 65,535: what the peer may send on a stream before it is taken. */
@@ -34,6 +39,7 @@ export interface Http2Limits {
 export const SERVER_LIMITS: Http2Limits = {
   maxConcurrentStreams: 250,
   maxHeaderListBytes: 1024 * 1024,
+  blockSlackBytes: 64 * 1024,
   headerTableBytes: 4096,
   // As kube-apiserver's (apiserver/pkg/server/secure_serving.go).
   streamWindowBytes: 256 * 1024,
@@ -50,6 +56,9 @@ export const SERVER_LIMITS: Http2Limits = {
 export const CLIENT_LIMITS: Http2Limits = {
   maxConcurrentStreams: 0,
   maxHeaderListBytes: 4 * 1024 * 1024,
+  // Go's server does not honour our SETTINGS_MAX_HEADER_LIST_SIZE, and a kube-apiserver passes on heads of up to 10 MiB that
+  // pods and services send (net/http, Transport.MaxResponseHeaderBytes) to users who share the connection with others.
+  blockSlackBytes: 12 * 1024 * 1024,
   headerTableBytes: 4096,
   streamWindowBytes: 512 * 1024,
   connectionWindowBytes: 16 * 1024 * 1024,

@@ -86,6 +86,9 @@ export class PeerSettings {
           host.fail(PROTOCOL_ERROR, 'MAX_FRAME_SIZE')
         } else this.#sender.frameBytes = value
         return
+      case frame.MAX_HEADER_LIST_SIZE:
+        this.#sender.maxListBytes = value
+        return
       case frame.ENABLE_CONNECT_PROTOCOL:
         if (value > 1) host.fail(PROTOCOL_ERROR, 'ENABLE_CONNECT_PROTOCOL')
         return

@@ -1,9 +1,10 @@
 // What a connection sends: heads in the order in which they were encoded, control frames, and bodies as the windows allow, a
 // frame of each stream in turn (RFC 9113 sections 4.3, 5.2 and 6.9).
 
+import type { EncodedFields } from '../api/stream.ts'
 import { type Budget, WINDOW_UPDATES_PER_DATA } from './budget.ts'
 import * as frame from './frames.ts'
-import { encodeBound, HpackEncoder } from './hpack-encoder.ts'
+import { encodeBound, HpackEncoder, listBytesOf } from './hpack-encoder.ts'
 import { Output } from './output.ts'
 import type { Http2Stream } from './stream.ts'
 
@@ -28,6 +29,8 @@ export class Sender {
   readonly encoder: HpackEncoder = new HpackEncoder()
   /** The peer's SETTINGS_MAX_FRAME_SIZE. */
   frameBytes: number = frame.DEFAULT_FRAME_BYTES
+  /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE. Go's server ends the connection, with all its streams, on what is well above. */
+  maxListBytes: number = Number.POSITIVE_INFINITY
   /** The window of the connection. */
   window: number = frame.DEFAULT_WINDOW_BYTES
   readonly #host: SenderHost
@@ -67,14 +70,22 @@ export class Sender {
 
   // === heads ===
 
-  /** HEADERS, with CONTINUATION where the peer's frames are too small. `shared` goes behind `list`. */
-  head(id: number, list: readonly string[], shared: Uint8Array | undefined, end: boolean): void {
+  /**
+   * HEADERS, with CONTINUATION where the peer's frames are too small. `shared` goes behind `list`. False: nothing was sent,
+   * because the peer takes no list of this size.
+   */
+  head(id: number, list: readonly string[], shared: EncodedFields | undefined, end: boolean): boolean {
+    const own = encodeBound(list)
+    if (listBytesOf(own, list.length >>> 1) + (shared === undefined ? 0 : shared.listBytes) > this.maxListBytes)
+      return false
+    const bound = own + (shared === undefined ? 0 : shared.octets.length)
+    if (bound > this.frameBytes) this.#longHead(id, list, shared?.octets, end, bound)
+    else this.#shortHead(id, list, shared?.octets, end, bound)
+    return true
+  }
+
+  #shortHead(id: number, list: readonly string[], shared: Uint8Array | undefined, end: boolean, bound: number): void {
     const output = this.#output
-    const bound = encodeBound(list) + (shared === undefined ? 0 : shared.length)
-    if (bound > this.frameBytes) {
-      this.#longHead(id, list, shared, end, bound)
-      return
-    }
     output.reserve(FRAME_HEADER_BYTES + bound)
     const { buffer, at } = output
     let to = this.encoder.encode(list, buffer, at + FRAME_HEADER_BYTES)
@@ -174,10 +185,17 @@ export class Sender {
     const trailers = stream.takeTrailers()
     if (trailers === undefined) this.schedule(stream)
     else {
-      this.head(stream.id, trailers, undefined, true)
+      this.trailers(stream, trailers)
       this.#host.onEndSent(stream)
     }
     stream.notifyDrained()
+  }
+
+  /** Ends the stream with trailers, or without them where the peer takes no list of this size (RFC 9110 section 6.5.1). */
+  trailers(stream: Http2Stream, list: readonly string[]): void {
+    if (this.head(stream.id, list, undefined, true)) return
+    this.#dataHeader(stream, 0, true)
+    this.signal()
   }
 
   /** The header of a DATA frame, whose `size` bytes follow. */

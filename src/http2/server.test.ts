@@ -71,6 +71,49 @@ describe('server: a request', () => {
     assert.equal(side.counters.headerListTooLarge, 1)
   })
 
+  it('whose answer has a head that the client does not take: 502, and the connection lives', () => {
+    const side = new ServerSide()
+    side.send(settings(frame.MAX_HEADER_LIST_SIZE, 200))
+    side.send(side.head(1, GET, END), side.head(3, GET, END), side.head(5, GET, END), side.head(7, POST))
+    side.take()
+    const large = [...OK, 'x-large', 'y'.repeat(200)]
+    const { stream } = side.request(0)
+    stream.headers([':status', '103', 'link', 'y'.repeat(200)], false)
+    assert.deepEqual(side.take(), [], 'an interim answer is not needed')
+    stream.headers(large, false)
+    stream.body(Buffer.from('lost'), true)
+    const [answer, ...rest] = side.take()
+    assert.deepEqual(
+      [side.fields(answer?.payload ?? Buffer.alloc(0)), answer?.flags],
+      [[':status', '502', 'content-length', '0'], END | frame.FLAG_END_HEADERS],
+    )
+    assert.deepEqual([rest, side.request(0).reset, side.counters.headsNotSent], [[], 'internal', 2])
+    // Trailers that are too large are left out.
+    for (const [at, id, queued] of [
+      [1, 3, ''],
+      [2, 5, 'queued'],
+    ] as const) {
+      const { stream } = side.request(at)
+      stream.headers(OK, false)
+      if (queued !== '') side.send(settings(frame.INITIAL_WINDOW_SIZE, 0))
+      stream.body(Buffer.from('body'), false)
+      stream.trailers(['x-large', 'y'.repeat(200)])
+      if (queued !== '') side.send(settings(frame.INITIAL_WINDOW_SIZE, 65_535))
+      const frames = side.take().filter((sent) => sent.id === id)
+      assert.deepEqual(
+        frames.map(({ type, flags, payload }) => [type, flags & END, type === frame.DATA ? payload.toString() : '']),
+        [
+          [frame.HEADERS, 0, ''],
+          [frame.DATA, 0, 'body'],
+          [frame.DATA, END, ''],
+        ],
+      )
+    }
+    side.request(3).stream.headers(large, true)
+    assert.deepEqual(side.errors(), ['7 NO_ERROR'], 'who still sends is told to stop')
+    assert.deepEqual([side.connection.openStreams, side.closed], [0, undefined])
+  })
+
   it('above the limit of streams is refused', () => {
     const side = new ServerSide({ maxConcurrentStreams: 1 })
     side.send(side.head(1, GET, END), side.head(3, GET, END))

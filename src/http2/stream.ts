@@ -42,6 +42,7 @@ function resetCode(reason: ResetReason): number {
       return PROTOCOL_ERROR
     case 'internal':
     case 'connection':
+    case 'head-too-large':
       return INTERNAL_ERROR
   }
 }

@@ -3,7 +3,7 @@
 import type { HeaderList } from '../api/stream.ts'
 import { ClosedStreams } from './closed-streams.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
-import { PROTOCOL_ERROR, REFUSED_STREAM } from './frames.ts'
+import { INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from './frames.ts'
 import type { Http2Limits } from './limits.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 import type { Sender } from './sender.ts'
@@ -25,6 +25,8 @@ export interface StreamsHost {
   closeIfIdle(): void
 }
 
+/** The answer was too large for its client (RFC 9110 section 15.6.3: what came from upstream cannot be passed on). */
+const HEAD_TOO_LARGE_ANSWER: HeaderList = [':status', '502', 'content-length', '0']
 /** A window is given back in pieces no larger than this, so that what it lets in does not come in bursts. */
 const LARGEST_UPDATE_BYTES = 64 * 1024
 
@@ -58,14 +60,31 @@ export class Streams implements StreamCarrier {
 
   /** A head; a response or, with `end`, all of a message. */
   sendHead(stream: Http2Stream, list: HeaderList, end: boolean): void {
-    if (end) stream.ending = true
-    this.#sender.head(stream.id, list, undefined, end)
-    if (end) this.afterLocalEnd(stream)
+    if (!this.#sender.head(stream.id, list, undefined, end)) {
+      this.#headTooLarge(stream, list)
+      return
+    }
+    if (end) {
+      stream.ending = true
+      this.afterLocalEnd(stream)
+    }
     if (this.#sender.bytes > this.#limits.maxBacklogBytes) this.#host.abuse('slowRead')
   }
 
+  /** A response head that the client does not take: it gets one without fields. An interim one is not needed. */
+  #headTooLarge(stream: Http2Stream, list: HeaderList): void {
+    this.#counters.headsNotSent++
+    if (list[1]?.startsWith('1') === true) return
+    const { events } = stream
+    if (!this.#sender.head(stream.id, HEAD_TOO_LARGE_ANSWER, undefined, true)) this.sendReset(stream.id, INTERNAL_ERROR)
+    else if (!stream.remoteEnded) this.sendReset(stream.id, NO_ERROR)
+    this.kill(stream, true)
+    events.onReset('internal')
+    this.#host.closeIfIdle()
+  }
+
   sendTrailers(stream: Http2Stream, list: HeaderList): void {
-    this.#sender.head(stream.id, list, undefined, true)
+    this.#sender.trailers(stream, list)
     this.afterLocalEnd(stream)
   }
 

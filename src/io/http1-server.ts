@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { HeaderList, Peer, RequestHandler } from '../api/stream.ts'
 import type { UpgradeHandler } from '../api/upgrade.ts'
+import { headerListBytes } from '../core/header-list.ts'
 import { type Http1Connection, Http1Stream } from './http1-stream.ts'
 import { UpgradeAnswer } from './http1-upgrade-answer.ts'
 import { closeAfter } from './socket-close.ts'
@@ -19,8 +20,9 @@ export interface Http1ServerLimits {
 /** Longer than the 90 s after which client-go drops idle connections, so that the client is the one who closes. */
 const KEEP_ALIVE_TIMEOUT_MS = 120_000
 const CONNECTIONS_CHECK_INTERVAL_MS = 1_000
-/** More fields than any client sends. node:http's own maxHeadersCount would leave fields out without a word. */
+/** More fields than any client sends. */
 const MAX_HEADER_PAIRS = 2000
+const NO_HEAD: HeaderList = []
 const BAD_REQUEST = '400 Bad Request'
 const TOO_LARGE = '431 Request Header Fields Too Large'
 
@@ -52,12 +54,14 @@ export function createHttp1Server(
     noDelay: true,
     shouldUpgradeCallback: isUpgrade,
   })
-  server.maxHeadersCount = 0
+  // Of head and trailers each. Node 24.20 reports more as HPE_HEADER_OVERFLOW; others leave them out without a word, so one
+  // more than is served is read.
+  server.maxHeadersCount = MAX_HEADER_PAIRS + 1
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connections.get(request.socket)
     if (connection === undefined) response.destroy()
     else if (connection.closing) request.resume()
-    else serveRequest(connection, request, response, handler)
+    else serveRequest(connection, request, response, limits.maxHeaderBytes, handler)
   }
   server.on('request', onRequest)
   server.on('checkContinue', onRequest)
@@ -70,8 +74,14 @@ export function createHttp1Server(
       socket.destroy()
       return
     }
+    const head = requestHead(request)
+    if (headerListBytes(head) > limits.maxHeaderBytes) {
+      connection.refused = true
+      closeAfter(socket, bareAnswer(TOO_LARGE))
+      return
+    }
     const answer = new UpgradeAnswer(socket)
-    answer.events = onUpgrade(connection.peer, answer, requestHead(request), { socket, first })
+    answer.events = onUpgrade(connection.peer, answer, head, { socket, first })
     socket.once('close', () => answer.onClosed())
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
@@ -107,11 +117,15 @@ function serveRequest(
   connection: Http1Connection,
   request: IncomingMessage,
   response: ServerResponse,
+  maxHeaderBytes: number,
   handler: RequestHandler,
 ): void {
   connection.answering++
   response.once('close', () => connection.answering--)
-  const problem = messageProblem(request)
+  const malformed = messageProblem(request)
+  const head = malformed === '' ? requestHead(request) : NO_HEAD
+  // By the count of HTTP/2: the next hop's limit is said in it, and 32 more for each field add up.
+  const problem = headerListBytes(head) > maxHeaderBytes ? TOO_LARGE : malformed
   if (problem !== '') {
     connection.closing = true
     connection.refused = true
@@ -120,7 +134,7 @@ function serveRequest(
   }
   const end = !hasBody(request)
   const stream = new Http1Stream(request, response, connection, end)
-  stream.start(handler(connection.peer, stream, requestHead(request), end))
+  stream.start(handler(connection.peer, stream, head, end))
 }
 
 function closeServer(server: Server): void {
@@ -135,9 +149,10 @@ function closeServer(server: Server): void {
  * HTTP/1.0 (RFC 9110 section 7.8).
  */
 function isUpgrade(request: IncomingMessage): boolean {
+  if (messageProblem(request) !== '') return false
   const wanted = request.headers.upgrade?.trim().toLowerCase()
   if (wanted !== 'websocket' && wanted !== 'spdy/3.1') return false
-  return request.httpVersionMinor > 0 && !hasBody(request) && messageProblem(request) === ''
+  return request.httpVersionMinor > 0 && !hasBody(request)
 }
 
 function hasBody(request: IncomingMessage): boolean {
@@ -190,5 +205,9 @@ function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? '408 Request Timeout'
         : BAD_REQUEST
-  closeAfter(socket, `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+  closeAfter(socket, bareAnswer(status))
+}
+
+function bareAnswer(status: string): string {
+  return `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`
 }

@@ -78,6 +78,7 @@ export const HTTP2_FIELDS = [
   'goawayReceived',
   'goawaySent',
   'streamsRefused',
+  'headsNotSent',
   'pingTimeouts',
   'settingsTimeouts',
 ] as const

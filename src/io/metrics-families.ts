@@ -149,6 +149,11 @@ export const HTTP2_REFUSED: Family = familyOf(
   'counter',
   'HTTP/2 streams answered with REFUSED_STREAM',
 )
+export const HTTP2_HEADS_NOT_SENT: Family = familyOf(
+  'portcullis_http2_heads_not_sent_total',
+  'counter',
+  'Heads that were larger than the peer takes, and were not sent',
+)
 export const HTTP2_TIMEOUTS: Family = familyOf(
   'portcullis_http2_timeouts_total',
   'counter',

@@ -180,6 +180,7 @@ const OTHER_HTTP2: ReadonlyMap<string, readonly [Family, string]> = new Map([
   ['goawayReceived', [families.HTTP2_GOAWAY, ',direction="received"']],
   ['goawaySent', [families.HTTP2_GOAWAY, ',direction="sent"']],
   ['streamsRefused', [families.HTTP2_REFUSED, '']],
+  ['headsNotSent', [families.HTTP2_HEADS_NOT_SENT, '']],
   ['pingTimeouts', [families.HTTP2_TIMEOUTS, ',frame="ping"']],
   ['settingsTimeouts', [families.HTTP2_TIMEOUTS, ',frame="settings"']],
 ])

@@ -10,6 +10,8 @@ import {
   type Stream,
   type StreamEvents,
 } from '../api/stream.ts'
+import { headerListBytes } from '../core/header-list.ts'
+import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './upstream-waiting.ts'
 
 export interface Http1PoolOptions {
@@ -27,6 +29,13 @@ export interface Http1PoolOptions {
 
 const CONNECT_TIMEOUT_MS = 5_000
 const MAX_HEADER_BYTES = 4 * 1024 * 1024
+/** As many as HTTP/2 takes (hpack-decoder.ts). */
+const MAX_FIELDS = 4000
+/**
+ * Largest header list that is sent over HTTP/1.1, which has no SETTINGS to ask: what net/http takes (DefaultMaxHeaderBytes).
+ * On more it closes the connection, which would count against the endpoint.
+ */
+export const HTTP1_MAX_LIST_BYTES: number = 1024 * 1024
 /** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
 const KEEP_ALIVE_MS = 60_000
 const EMPTY = Buffer.alloc(0)
@@ -64,6 +73,7 @@ export class Http1Pool implements Carrier {
 
   open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
     const list = shared === undefined ? head : head.concat(shared.list)
+    if (headerListBytes(list) > HTTP1_MAX_LIST_BYTES) return new UnsentStream(events, 'head-too-large')
     const stream = new Http1ClientStream(list, end, events, (error) => this.#options.onBroken(error))
     stream.send(this.#pool)
     return stream
@@ -149,6 +159,11 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
       return
     }
     const raw = controller.rawHeaders
+    if (Array.isArray(raw) && raw.length > 2 * MAX_FIELDS) {
+      controller.abort(new Error('too many header fields'))
+      this.#fail('protocol')
+      return
+    }
     const list: HeaderList = [':status', String(status)]
     if (Array.isArray(raw)) {
       for (let i = 0; i + 1 < raw.length; i += 2) list.push(latin1(raw[i]).toLowerCase(), latin1(raw[i + 1]))

@@ -8,6 +8,7 @@ import { PING_UNANSWERED } from '../http2/deadlines.ts'
 import { SETTINGS_TIMEOUT } from '../http2/frames.ts'
 import { CLIENT_LIMITS } from '../http2/limits.ts'
 import { Http2Socket, type Http2SocketEvents } from './http2-socket.ts'
+import { UnsentStream } from './unsent-stream.ts'
 import type { UpstreamCounters } from './upstream-counters.ts'
 import type { Carrier } from './upstream-waiting.ts'
 
@@ -96,6 +97,11 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return this.#connection.openStreams + (this.#driver.recentBytes >> BYTES_PER_LOAD_BITS)
   }
 
+  /** Largest header list that the server takes, as RFC 9113 section 6.5.2 counts it; infinite when it does not say. */
+  get maxListBytes(): number {
+    return this.#connection.maxListBytes
+  }
+
   /** To be retired as soon as another connection can take its place. */
   get expired(): boolean {
     return this.#expired && this.#retired === undefined
@@ -104,7 +110,8 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   /** Only when `takesMore`. */
   open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
     this.#opened++
-    return this.#connection.open(head, shared, end, this.#proven ? events : new FirstAnswer(events, this))
+    const stream = this.#connection.open(head, shared, end, this.#proven ? events : new FirstAnswer(events, this))
+    return stream ?? new UnsentStream(events, 'head-too-large')
   }
 
   /** It answers: slow start is over. */

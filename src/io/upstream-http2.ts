@@ -250,6 +250,11 @@ export class Http2Group implements ConnectionOwner {
     for (const stream of this.takeWaiting()) stream.refuse()
   }
 
+  /** Largest header list that the server takes on all of them; infinite when it does not say. */
+  get maxListBytes(): number {
+    return Math.min(...this.#connections.map((connection) => connection.maxListBytes))
+  }
+
   get connections(): number {
     return this.#connections.length
   }

@@ -7,7 +7,7 @@ import type { CompiledClient, CompiledEndpoint } from '../core/compiled-cluster.
 import { addTickable, removeTickable, type Tickable } from './coarse-ticker.ts'
 import { UpstreamConnector, upstreamTls } from './upstream-connect.ts'
 import type { UpstreamCounters } from './upstream-counters.ts'
-import { Http1Pool } from './upstream-http1.ts'
+import { HTTP1_MAX_LIST_BYTES, Http1Pool } from './upstream-http1.ts'
 import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './upstream-http2.ts'
 
 /** Requests of different classes never share a connection. */
@@ -46,6 +46,8 @@ export interface UpstreamEndpoint {
   ): Stream
   /** A connection of its own that speaks HTTP/1.1, for upgrades. */
   connectHttp1(): Promise<TLSSocket | Socket>
+  /** Bytes of a header list that the server takes (RFC 9113 section 6.5.2): what is larger is not sent. */
+  maxListBytes(kind: RequestClass): number
   /** No new requests; running ones finish. */
   drain(): void
   destroy(): void
@@ -181,6 +183,10 @@ class Endpoint implements UpstreamEndpoint, Tickable {
 
   connectHttp1(): Promise<TLSSocket | Socket> {
     return this.#connector.http1()
+  }
+
+  maxListBytes(kind: RequestClass): number {
+    return this.#protocol === 'http/1.1' ? HTTP1_MAX_LIST_BYTES : this.#group(kind).maxListBytes
   }
 
   #http1Pool(): Http1Pool {

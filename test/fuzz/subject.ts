@@ -11,7 +11,12 @@ import { Received, Sent } from './wire-model.ts'
 
 export const MAX_STREAMS = 3
 /** The smallest windows that the engine takes: every mistake shows soon. `wire-model.ts` counts on them. */
-const SMALL = { streamWindowBytes: 65_535, connectionWindowBytes: 65_535, maxHeaderListBytes: 1_000 }
+const SMALL = {
+  streamWindowBytes: 65_535,
+  connectionWindowBytes: 65_535,
+  maxHeaderListBytes: 1_000,
+  blockSlackBytes: 65_536,
+}
 export const LIMITS: { readonly server: Http2Limits; readonly client: Http2Limits } = {
   server: { ...SERVER_LIMITS, ...SMALL, maxConcurrentStreams: MAX_STREAMS },
   client: { ...CLIENT_LIMITS, ...SMALL },
