@@ -12,6 +12,7 @@ import type { Condition, UpstreamClusterStatus } from '../src/api/upstream-clust
 import { createInProcessClient } from '../src/control/in-process-client.ts'
 import { Registry } from '../src/control/registry.ts'
 import { type ClusterStatusController, startClusterStatus } from '../src/controllers/cluster-status.ts'
+import type { RightsFact } from '../src/core/cluster-status.ts'
 import { compileCluster } from '../src/core/compile-cluster.ts'
 import { nodePemChecks } from '../src/io/pem-checks.ts'
 import { openSqliteStore } from '../src/io/sqlite-store.ts'
@@ -47,6 +48,8 @@ class Replica {
   readonly clock: Clock
   leads: boolean
   problems: readonly Problem[] = []
+  /** What every cluster says of the rights of the gateway. */
+  rights: RightsFact = { kind: 'granted' }
   /** Added to the clock. */
   laterMs = 0
   readonly #statuses: ClusterStatusController
@@ -60,6 +63,7 @@ class Replica {
       replica: name,
       isLeader: () => this.leads,
       clusters: this.clusters,
+      rights: () => this.rights,
       problems: () => this.problems,
       clock: this.clock,
       random: Math.random,
@@ -241,6 +245,63 @@ test('one that was never good has no version in force', async () => {
   assert.equal(reasonOf(objects, 'bad', 'CredentialsValid'), 'False Invalid')
   assert.deepEqual(statusOf(objects, 'bad').endpoints, { ready: 0, total: 0 })
   assert.equal(statusOf(objects, 'bad').gateways?.[0]?.threadsApplied, 0)
+})
+
+test('nobody says Ready before the cluster has said that the gateway may send requests', async () => {
+  const objects = new MemoryObjects()
+  put(objects, 'prod')
+  const replica = new Replica(objects)
+  replica.rights = { kind: 'unasked' }
+  replica.apply('prod')
+  for (const url of [FIRST, SECOND]) replica.probed('prod', url)
+  await waitFor('endpoints', () => reasonOf(objects, 'prod', 'EndpointsHealthy') === 'True AllHealthy')
+  assert.equal(reasonOf(objects, 'prod', 'Ready'), 'Unknown Pending')
+  assert.equal(reasonOf(objects, 'prod', 'CredentialsValid'), 'Unknown Pending')
+  replica.rights = { kind: 'granted' }
+  await waitFor('Ready', () => reasonOf(objects, 'prod', 'Ready') === 'True Serving')
+  assert.equal(reasonOf(objects, 'prod', 'CredentialsValid'), 'True Valid')
+  assert.ok(!reasonsOfEvents(objects).includes('CredentialsValid'))
+})
+
+test('rights that are missing: not Ready, with what is missing, an event, and the way back', async () => {
+  const objects = new MemoryObjects()
+  const replica = await serving(objects)
+  const message = 'the gateway\'s user "gw" may not impersonate users: apply deploy/rbac/upstream-gateway-user.yaml'
+  replica.rights = { kind: 'missing', message }
+  await waitFor('Forbidden', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'False Forbidden')
+  assert.equal(condition(objects, 'prod', 'CredentialsValid')?.message, `spec.clientConfig: ${message}`)
+  await waitFor('not Ready', () => reasonOf(objects, 'prod', 'Ready') === 'False CredentialsInvalid')
+  await waitFor('an event', () => reasonsOfEvents(objects).includes('CredentialsInvalid'))
+  replica.rights = { kind: 'granted' }
+  await waitFor('Ready', () => reasonOf(objects, 'prod', 'Ready') === 'True Serving')
+  await waitFor('the other event', () => reasonsOfEvents(objects).includes('CredentialsValid'))
+})
+
+test('a credential that is refused, and a cluster that does not answer, are told apart', async () => {
+  const objects = new MemoryObjects()
+  const replica = await serving(objects)
+  replica.rights = { kind: 'rejected', message: 'the cluster does not accept it (401)' }
+  await waitFor('Refused', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'False Refused')
+  assert.equal(reasonOf(objects, 'prod', 'Ready'), 'False CredentialsInvalid')
+  replica.rights = { kind: 'unanswered', message: 'no answer within 5000 ms' }
+  await waitFor('Unreachable', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'Unknown Unreachable')
+  assert.equal(reasonOf(objects, 'prod', 'Ready'), 'Unknown RightsUnknown')
+  await waitFor('an event', () => reasonsOfEvents(objects).includes('CredentialsUnknown'))
+})
+
+test('another leader, which has not asked yet, leaves what the one before has found', async () => {
+  const objects = new MemoryObjects()
+  const first = await serving(objects)
+  const second = new Replica(objects, 'replica-b', false)
+  second.rights = { kind: 'unasked' }
+  second.apply('prod')
+  for (const url of [FIRST, SECOND]) second.probed('prod', url)
+  first.leads = false
+  second.leads = true
+  put(objects, 'witness')
+  await waitFor('the second one leads', () => reasonOf(objects, 'witness', 'Ready') === 'Unknown Pending')
+  assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')
+  assert.equal(reasonOf(objects, 'prod', 'CredentialsValid'), 'True Valid')
 })
 
 test('a degrade mode shows, and ends by itself', async () => {

@@ -133,6 +133,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
       responseStarted: noop,
       requestEnded: (record) => metrics.observe(record),
       retried: noop,
+      gatewayRefused: noop,
     },
     random: Math.random,
     uuid: randomUUID,

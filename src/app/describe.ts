@@ -36,7 +36,7 @@ export async function describeState(parts: Parts, protection: object | null, dra
   }
 }
 
-function describeCluster(live: LiveCluster, { clock }: Parts): object {
+function describeCluster(live: LiveCluster, { clock, rights }: Parts): object {
   const { client, serving, ...compiled } = live.compiled
   return {
     ...compiled,
@@ -48,6 +48,7 @@ function describeCluster(live: LiveCluster, { clock }: Parts): object {
     },
     serving: { hasCertificate: serving.cert !== '', hasClientCA: serving.clientCA !== '' },
     effectiveDegradeMode: effectiveMode(live.compiled.degrade, clock.now()),
+    rights: rights.get(live.compiled.name),
     endpointStatus: live.endpoints.describe(clock.monotonic()),
     flowControl: live.flows.describe(clock.monotonic()),
   }

@@ -80,6 +80,11 @@ export class GatewayThread {
       case 'protected-namespaces':
         this.#protection.cover(message.namespaces)
         return
+      case 'credential-fault': {
+        const live = this.#gateway.clusters.get(message.cluster)
+        if (live !== undefined) live.credentialFault = message.fault
+        return
+      }
       case 'verdicts':
         this.#protection.settle(message.id, message.verdicts)
         return
@@ -216,6 +221,7 @@ export class GatewayThread {
         audit?.responseComplete(record)
       },
       retried: (cluster, cause) => metrics.retried(cluster, cause),
+      gatewayRefused: (cluster) => outbox.refused(cluster),
     }
   }
 }

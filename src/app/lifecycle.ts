@@ -259,8 +259,9 @@ class Lifecycle implements RunningGateway {
   }
 
   async #end(): Promise<void> {
-    const { probes, source, pool, upstreams, limits } = this.#parts
+    const { probes, rights, source, pool, upstreams, limits } = this.#parts
     probes.stop()
+    rights.stop()
     await this.#statuses?.stop()
     this.#leave()
     await this.#protection.stop()
@@ -277,8 +278,9 @@ class Lifecycle implements RunningGateway {
 
   /** Starting failed: gives back what was opened. */
   async abandon(): Promise<void> {
-    const { probes, source, pool, upstreams, limits } = this.#parts
+    const { probes, rights, source, pool, upstreams, limits } = this.#parts
     probes.stop()
+    rights.stop()
     this.#leave()
     await this.#protection.stop().catch(() => undefined)
     await source.stop().catch(() => undefined)

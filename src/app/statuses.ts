@@ -41,6 +41,7 @@ export function startStatuses(
     replica,
     isLeader: () => lease.isLeader(),
     clusters,
+    rights: (cluster) => parts.rights.get(cluster),
     problems: () => parts.config().problems,
     clock,
     random: Math.random,

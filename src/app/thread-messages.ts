@@ -33,6 +33,8 @@ export type ToThread =
   | { readonly type: 'report'; readonly id: number }
   /** In which namespaces pods may have a protector; undefined = in any. */
   | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
+  /** What a cluster says against the gateway's own credential; '' = nothing any more. */
+  | { readonly type: 'credential-fault'; readonly cluster: string; readonly fault: string }
   /** The answer to `protect`, one for each request. */
   | { readonly type: 'verdicts'; readonly id: number; readonly verdicts: readonly ProtectionVerdict[] }
   /** No new connections, running requests finish, watches end spread over the drain time. Answered by `drained`. */
@@ -78,6 +80,8 @@ export interface ThreadLines {
   readonly audit: readonly string[]
   /** Endpoints to which a connection broke: to be probed soon. */
   readonly broken: readonly BrokenEndpoint[]
+  /** Clusters that may have refused the gateway itself: to be asked soon. */
+  readonly refusing: readonly string[]
   /** Characters in all of it, about: what `linesTaken` is to be moved on by. */
   readonly size: number
 }

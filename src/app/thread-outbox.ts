@@ -20,6 +20,7 @@ export class ThreadOutbox {
   #access: string[] = []
   #audit: string[] = []
   #broken: BrokenEndpoint[] = []
+  readonly #refusing = new Set<string>()
   #size = 0
   #scheduled = false
   #accessDropped = 0
@@ -62,6 +63,11 @@ export class ThreadOutbox {
     this.#schedule()
   }
 
+  refused(cluster: string): void {
+    this.#refusing.add(cluster)
+    this.#schedule()
+  }
+
   #addLog(call: LogCall): void {
     if (this.#takes(LOG_CALL_SIZE)) this.#log.push(call)
   }
@@ -82,8 +88,10 @@ export class ThreadOutbox {
 
   flush(): void {
     this.#scheduled = false
-    if (this.#size === 0 && this.#broken.length === 0) return
-    const lines = { access: this.#access, audit: this.#audit, broken: this.#broken, size: this.#size }
+    if (this.#size === 0 && this.#broken.length === 0 && this.#refusing.size === 0) return
+    const refusing = [...this.#refusing]
+    this.#refusing.clear()
+    const lines = { access: this.#access, audit: this.#audit, broken: this.#broken, refusing, size: this.#size }
     const log = this.#log
     this.#log = []
     this.#access = []

@@ -31,6 +31,8 @@ export interface PoolParts {
   readonly protection?: () => ProtectionGate | undefined
   /** A connection of a thread to an endpoint broke. */
   onBroken(cluster: string, endpoint: string): void
+  /** A cluster may have refused the gateway itself, and not a user. Default: nobody hears of it. */
+  onRefusing?(cluster: string): void
 }
 
 /** How long a thread may take to answer; what does not answer is left out. */
@@ -46,6 +48,8 @@ export class ThreadPool implements SeatOwner {
   #state: 'starting' | 'running' | 'ending' = 'starting'
   #failure: Error | undefined
   #protectedNamespaces: readonly string[] | undefined
+  /** By cluster: what it says against the gateway's own credential. */
+  readonly #credentialFaults = new Map<string, string>()
   readonly #restarts = new Set<NodeJS.Timeout>()
 
   constructor(parts: PoolParts) {
@@ -112,6 +116,16 @@ export class ThreadPool implements SeatOwner {
     seat.post({ type: 'protected-namespaces', namespaces: this.#protectedNamespaces })
   }
 
+  /** What a cluster says against the gateway's own credential; '' = nothing any more. */
+  credentialFault(cluster: string, fault: string): void {
+    if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
+    if (fault === '') this.#credentialFaults.delete(cluster)
+    else this.#credentialFaults.set(cluster, fault)
+    for (const seat of this.seats) {
+      if (seat.state === 'online' || seat.state === 'listening') seat.post({ type: 'credential-fault', cluster, fault })
+    }
+  }
+
   /** Resolves when all threads have put in force what was published so far. */
   applied(): Promise<void> {
     const { generation } = this.#parts.clusters
@@ -155,6 +169,7 @@ export class ThreadPool implements SeatOwner {
       case 'online':
         if (this.#protectedNamespaces !== undefined) this.#tellProtected(seat)
         this.#tell(seat, [...this.#parts.clusters.names()], [])
+        for (const [cluster, fault] of this.#credentialFaults) seat.post({ type: 'credential-fault', cluster, fault })
         if (this.#state === 'running') seat.post({ type: 'listen', addresses: this.#addresses })
         break
       case 'failed':
@@ -228,12 +243,13 @@ export class ThreadPool implements SeatOwner {
     this.#fail(cannotListen(address, message, code, '--listen'))
   }
 
-  #write({ log: calls, access, audit, broken }: ThreadLines): void {
+  #write({ log: calls, access, audit, broken, refusing }: ThreadLines): void {
     const { log, access: accessLog, audit: auditLog } = this.#parts
     for (const { level, message, fields } of calls) log[level](message, fields)
     for (const line of access) accessLog?.write(line)
     for (const line of audit) auditLog?.write(line)
     for (const { cluster, endpoint } of broken) this.#parts.onBroken(cluster, endpoint)
+    for (const cluster of refusing) this.#parts.onRefusing?.(cluster)
   }
 
   #fail(error: Error): void {

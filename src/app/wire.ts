@@ -6,6 +6,7 @@ import type { Clock, Logger, Problem, ResourceSource, SourceChange } from '../ap
 import type { ProtectionGate } from '../api/protection.ts'
 import { type EndpointProbes, startEndpointProbes } from '../controllers/endpoint-probes.ts'
 import { type GlobalLimits, startGlobalLimits } from '../controllers/global-limits.ts'
+import { messageOf, startUpstreamRights, type UpstreamRights } from '../controllers/rights/upstream-rights.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
 import { systemClock } from '../io/clock.ts'
 import { globalLimitSeriesText } from '../io/global-limit-series.ts'
@@ -28,6 +29,7 @@ export interface Parts {
   readonly clusters: ClusterTable
   readonly pool: ThreadPool
   readonly probes: EndpointProbes
+  readonly rights: UpstreamRights
   /** Of the probes. */
   readonly upstreams: Upstreams
   readonly source: ResourceSource
@@ -84,13 +86,29 @@ export function wire(
   // Connections of the main thread carry its probes only; that one broke is for the next probe to judge.
   const upstreams = new Upstreams((cluster, endpoint) => probes.hurry(cluster, endpoint), metrics.recorder)
   const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
-    probed: (cluster, endpoint, healthy) => metrics.endpointHealth(cluster, endpoint, healthy),
+    probed: (cluster, endpoint, healthy) => {
+      metrics.endpointHealth(cluster, endpoint, healthy)
+      const { kind } = rights.get(cluster)
+      if (healthy && (kind === 'unasked' || kind === 'unanswered')) rights.hurry(cluster)
+    },
+  })
+  const rights = startUpstreamRights({
+    clusters,
+    upstreams,
+    clock,
+    random: Math.random,
+    log,
+    onChange: (cluster, state) => {
+      metrics.rightsAsked(cluster, state.kind)
+      pool.credentialFault(cluster, state.kind === 'missing' || state.kind === 'rejected' ? messageOf(state) : '')
+    },
   })
   const data = { config, serving, accessLog: access !== undefined, auditLog: audit !== undefined }
   const start: StartThread = inline ? startInlineThread : startWorker
   const onBroken = (cluster: string, endpoint: string): void => probes.hurry(cluster, endpoint)
   const limits = globalLimits(config, clusters, clock, log)
-  const outward = { clock, log, access, audit, onBroken, protection }
+  const onRefusing = (cluster: string): void => rights.hurry(cluster)
+  const outward = { clock, log, access, audit, onBroken, onRefusing, protection }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
   const generations = new Map<string, number>()
   const listeners = new Set<AppliedListener>()
@@ -109,6 +127,8 @@ export function wire(
         const failed = new Set(failures.keys())
         metrics.clustersChanged(changed.map(knownCluster), removed)
         const names = changed.map(({ name }) => name)
+        rights.change(changed, removed)
+        for (const name of removed) pool.credentialFault(name, '')
         limits?.changed([...names, ...removed])
         pool.publish(names, removed, () => {
           applied.problems = problems
@@ -125,6 +145,7 @@ export function wire(
     clusters,
     pool,
     probes,
+    rights,
     upstreams,
     source,
     metrics: { text, contentType: metrics.contentType },

@@ -1,7 +1,7 @@
 // What there is to say about one UpstreamCluster, gathered from the live state of the main thread.
 
 import type { Clock, Problem } from '../api/ports.ts'
-import type { CredentialFault, EndpointState, StatusFacts } from '../core/cluster-status.ts'
+import type { CredentialFault, EndpointState, RightsFact, StatusFacts } from '../core/cluster-status.ts'
 import { timeOf } from '../core/cluster-status.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { effectiveMode } from '../core/degrade.ts'
@@ -16,11 +16,13 @@ export interface LiveClusters {
 export interface GatheringParts {
   readonly clusters: LiveClusters
   readonly clock: Clock
+  /** What a cluster says of the rights of the gateway. */
+  rights(cluster: string): RightsFact
 }
 
 /** @param inForce metadata.generation that all threads have in force; 0 = none */
 export function gatherFacts(
-  { clusters, clock }: GatheringParts,
+  { clusters, clock, rights }: GatheringParts,
   name: string,
   generation: number,
   inForce: number,
@@ -28,13 +30,15 @@ export function gatherFacts(
 ): StatusFacts {
   const live = inForce === 0 ? undefined : clusters.get(name)
   const endpoints = live === undefined ? [] : endpointStates(live, clock)
+  const granted = rights(name)
   return {
     generation,
     problems,
     inForce: live === undefined ? 0 : inForce,
     degrade: live?.compiled.degrade,
     endpoints,
-    credentials: live === undefined ? [] : credentialFaults(live.compiled, endpoints, clock.now()),
+    credentials: live === undefined ? [] : credentialFaults(live.compiled, endpoints, granted, clock.now()),
+    rights: granted,
   }
 }
 
@@ -48,7 +52,7 @@ function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState
  * Whatever may change the status without a word from anybody: endpoints, the end of the degrade mode, certificates. Another text
  * when there is something else to say.
  */
-export function liveSignature({ clusters, clock }: GatheringParts, name: string): string {
+export function liveSignature({ clusters, clock, rights }: GatheringParts, name: string): string {
   const live = clusters.get(name)
   if (live === undefined) return ''
   const { compiled, endpoints } = live
@@ -60,6 +64,9 @@ export function liveSignature({ clusters, clock }: GatheringParts, name: string)
     text += `,${endpoint?.health.state}${endpoints.available(i, monotonicMs)}${endpoint?.lastProbe?.message ?? ''}`
   }
   for (const { path } of expiredCertificates(compiled, nowMs)) text += path
+  const granted = rights(name)
+  text += granted.kind
+  if ('message' in granted) text += granted.message
   return text
 }
 
@@ -69,6 +76,7 @@ const REFUSED = 'answered with 401'
 function credentialFaults(
   compiled: CompiledCluster,
   endpoints: readonly EndpointState[],
+  rights: RightsFact,
   nowMs: number,
 ): CredentialFault[] {
   const faults = [...expiredCertificates(compiled, nowMs)]
@@ -76,7 +84,13 @@ function credentialFaults(
   const refusing = endpoints.filter(({ message, disabled }) => !disabled && message === REFUSED)
   if (refusing.length > 0 && (client.cert !== '' || client.bearerToken !== '')) {
     const urls = refusing.map(({ url }) => url).join(', ')
-    faults.push({ path: 'spec.clientConfig', reason: 'Refused', message: `${urls} answers its health check with 401` })
+    const message = `${urls} answers its health check with 401`
+    faults.push({ path: 'spec.clientConfig', reason: 'Refused', message, partial: true })
+  } else if (rights.kind === 'rejected') {
+    faults.push({ path: 'spec.clientConfig', reason: 'Refused', message: rights.message })
+  }
+  if (rights.kind === 'missing') {
+    faults.push({ path: 'spec.clientConfig', reason: 'Forbidden', message: rights.message })
   }
   return faults
 }

@@ -2,6 +2,7 @@
 // It is looked at again and again, a part of the clusters at a time.
 
 import type { Clock } from '../api/ports.ts'
+import type { RightsFact } from '../core/cluster-status.ts'
 import { type LiveClusters, liveSignature } from './cluster-status-facts.ts'
 import type { KnownCluster, KnownClusters } from './cluster-status-known.ts'
 import { statusOf } from './cluster-status-objects.ts'
@@ -10,6 +11,7 @@ import { statusOf } from './cluster-status-objects.ts'
 export interface LiveState {
   readonly clusters: LiveClusters
   readonly clock: Clock
+  rights(cluster: string): RightsFact
   isLeader(): boolean
   limitsMessage?(cluster: string): string
 }

@@ -8,7 +8,7 @@ import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
-import type { StatusFacts } from '../core/cluster-status.ts'
+import type { RightsFact, StatusFacts } from '../core/cluster-status.ts'
 import { statusTransitions } from '../core/cluster-status-events.ts'
 import { sameJson } from '../core/same-json.ts'
 import { StatusEvents } from './cluster-status-events.ts'
@@ -28,6 +28,8 @@ export interface ClusterStatusParts {
   isLeader(): boolean
   /** Of the main thread. */
   readonly clusters: LiveClusters
+  /** What a cluster says of the rights of the gateway. */
+  rights(cluster: string): RightsFact
   /** Of the last change that was delivered; another array when it is another one. */
   problems(): readonly Problem[]
   readonly clock: Clock

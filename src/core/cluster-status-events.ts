@@ -36,7 +36,9 @@ export function statusTransitions(
   if (changed('CredentialsValid')) {
     const now = conditionOf(after, 'CredentialsValid')
     if (now?.status === 'False') tell('Warning', 'CredentialsInvalid', now.message)
-    else if (statusOf(before, 'CredentialsValid') === 'False') tell('Normal', 'CredentialsValid', now?.message)
+    else if (now?.reason === 'Unreachable') tell('Warning', 'CredentialsUnknown', now.message)
+    else if (now?.status === 'True' && before !== undefined && known(before))
+      tell('Normal', 'CredentialsValid', now?.message)
   }
   const degraded = conditionOf(after, 'Degraded')
   if (degraded?.status === 'True' && degraded.reason !== conditionOf(before, 'Degraded')?.reason) {
@@ -47,6 +49,12 @@ export function statusTransitions(
     tell('Normal', degraded?.reason === 'Expired' ? 'DegradeExpired' : 'DegradeEnded', degraded?.message)
   }
   return transitions
+}
+
+/** There was something to say against the credential, and it is over; one that was never asked is no news. */
+function known(before: UpstreamClusterStatus): boolean {
+  const condition = conditionOf(before, 'CredentialsValid')
+  return condition?.status === 'False' || condition?.reason === 'Unreachable'
 }
 
 /** A generation is applied once; one that was invalid and is valid now, because a Secret came, is applied then. */

@@ -23,9 +23,18 @@ export interface EndpointState {
 export interface CredentialFault {
   /** `spec.clientConfig.certData`. */
   readonly path: string
-  readonly reason: 'Expired' | 'Refused'
+  readonly reason: 'Expired' | 'Refused' | 'Forbidden'
   readonly message: string
+  /** Requests pass nevertheless: by other endpoints. Default false. */
+  readonly partial?: boolean
 }
+
+/** What the cluster said when it was asked for the rights of the gateway. */
+export type RightsFact =
+  /** `unasked`: nothing yet. */
+  | { readonly kind: 'unasked' | 'granted' }
+  /** `unanswered`: again and again. The others are among the credential faults, too. */
+  | { readonly kind: 'missing' | 'rejected' | 'unanswered'; readonly message: string }
 
 /** What there is to say about one object. */
 export interface StatusFacts {
@@ -39,6 +48,8 @@ export interface StatusFacts {
   readonly degrade: CompiledDegrade | undefined
   readonly endpoints: readonly EndpointState[]
   readonly credentials: readonly CredentialFault[]
+  /** Of the version in force. */
+  readonly rights: RightsFact
 }
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'> & { readonly observedGeneration: number }
@@ -66,7 +77,7 @@ export function clusterStatus(
     conditions: [
       condition('Ready', readiness(facts, before, enabled)),
       condition('EndpointsHealthy', endpointsHealth(facts, enabled)),
-      condition('CredentialsValid', credentialsValidity(facts)),
+      condition('CredentialsValid', credentialsValidity(facts, before)),
       condition('Degraded', degradation(facts, nowMs)),
       ...(before?.conditions ?? []).filter(({ type }) => !OWN_TYPES.has(type)),
     ],
@@ -125,8 +136,25 @@ function readiness(
     if (known !== undefined && known.reason !== 'Pending') return verdictOf(known)
     return pending(generation, `generation ${generation} is not in force yet`)
   }
+  const { rights, credentials } = facts
   const warnings = facts.problems.map(problemMessage)
   const ready = enabled.filter(({ available }) => available).length
+  const fatal = credentials.filter(({ partial }) => partial !== true)
+  if (ready > 0 && fatal.length > 0) {
+    // Endpoints that answer their health check still refuse every request, or clients do not get as far.
+    const message = joinedMessages(fatal.map(faultMessage))
+    return { status: 'False', reason: 'CredentialsInvalid', message, observedGeneration: generation }
+  }
+  if (ready > 0 && rights.kind === 'unanswered') {
+    const message = `whether the gateway may send requests is not known: ${rights.message}`
+    return { status: 'Unknown', reason: 'RightsUnknown', message, observedGeneration: generation }
+  }
+  if (ready > 0 && rights.kind === 'unasked') {
+    const known = conditionOf(before, 'Ready')
+    return known?.reason === 'Serving' && known.observedGeneration === generation
+      ? verdictOf(known)
+      : pending(generation, RIGHTS_UNASKED)
+  }
   if (ready > 0) {
     const message = joinedMessages([
       `generation ${inForce} is in force, ${ready} of ${enabled.length} endpoints take requests`,
@@ -140,6 +168,12 @@ function readiness(
     ...warnings,
   ])
   return { status: 'False', reason: 'NoHealthyEndpoint', message, observedGeneration: generation }
+}
+
+const RIGHTS_UNASKED = 'the cluster has not been asked yet for the rights of the gateway'
+
+function faultMessage({ path, message }: CredentialFault): string {
+  return `${path}: ${message}`
 }
 
 /** The same one, where not the object has changed but a Secret of it. */
@@ -174,8 +208,8 @@ function endpointsHealth({ inForce }: StatusFacts, enabled: readonly EndpointSta
 }
 
 /** Those of the object as it is, and whether those in force work. */
-function credentialsValidity(facts: StatusFacts): Verdict {
-  const { inForce, generation, credentials } = facts
+function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus | undefined): Verdict {
+  const { inForce, generation, credentials, rights } = facts
   const mistakes = errorsOf(facts).filter(({ path }) => CREDENTIAL.test(path))
   if (mistakes.length > 0) {
     const message = joinedMessages(mistakes.map(problemMessage))
@@ -184,13 +218,22 @@ function credentialsValidity(facts: StatusFacts): Verdict {
   if (inForce === 0) return pending(0, 'no version is in force')
   const [first] = credentials
   if (first !== undefined) {
-    const message = joinedMessages(credentials.map(({ path, message }) => `${path}: ${message}`))
+    const message = joinedMessages(credentials.map(faultMessage))
     return { status: 'False', reason: first.reason, message, observedGeneration: inForce }
+  }
+  if (rights.kind === 'unanswered') {
+    return { status: 'Unknown', reason: 'Unreachable', message: rights.message, observedGeneration: inForce }
+  }
+  if (rights.kind === 'unasked') {
+    // Another leader has asked.
+    const known = conditionOf(before, 'CredentialsValid')
+    const counts = known?.reason === 'Valid' && known.observedGeneration === inForce
+    return counts ? verdictOf(known) : pending(inForce, RIGHTS_UNASKED)
   }
   return {
     status: 'True',
     reason: 'Valid',
-    message: 'certificates, keys and tokens are usable',
+    message: 'the cluster accepts the credential and grants every right that the gateway needs',
     observedGeneration: inForce,
   }
 }

@@ -8,6 +8,14 @@ import type { Permit } from './admit.ts'
 import type { Exchange } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
 
+/**
+ * Impersonation is authorised before priority and fairness adds its fields, the user's own request after it
+ * (apiserver/pkg/server/config.go, DefaultBuildHandlerChain). No proof: both may be switched off, or left out for exec.
+ */
+function isBeforePriorityLevels(list: HeaderList): boolean {
+  return headerValue(list, 'x-kubernetes-pf-flowschema-uid') === undefined
+}
+
 export abstract class Attempt {
   protected readonly exchange: Exchange
   protected readonly permit: Permit
@@ -54,7 +62,17 @@ export abstract class Attempt {
     if (headerValue(head, 'audit-id') === undefined) head.push('audit-id', this.exchange.record.auditId)
     const { warnings } = this.permit
     for (let i = 0; i < warnings.length; i++) head.push('warning', warningValue(warnings[i] ?? ''))
+    if (this.exchange.record.code === 403 && isBeforePriorityLevels(list)) this.#gatewayRefused(head)
     return head
+  }
+
+  /** The user reads why, where it is known; the cluster is asked what it is. */
+  #gatewayRefused(head: HeaderList): void {
+    const { name } = this.permit.cluster
+    const { credentialFault } = this.permit.live
+    this.exchange.gw.events.gatewayRefused(name)
+    if (credentialFault === '') return
+    head.push('warning', warningValue(`cluster "${name}" refuses the gateway, not you: ${credentialFault}`))
   }
 
   /** Endpoints that have had the request by now. */

@@ -35,4 +35,6 @@ export interface GatewayEvents {
   /** Once for every request, refused or not. */
   requestEnded(record: RequestRecord): void
   retried(cluster: string, cause: 'refused' | 'read'): void
+  /** Upstream's 403 looks as if it was for the gateway, which may not impersonate, and not for the user. */
+  gatewayRefused(cluster: string): void
 }

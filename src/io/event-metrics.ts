@@ -28,7 +28,11 @@ export interface ThreadEvents {
 export interface MainEvents {
   endpointHealth(cluster: string, endpoint: string, healthy: boolean): void
   configApplied(state: ConfigState): void
+  /** What a cluster says of the rights of the gateway. */
+  rightsAsked(cluster: string, state: RightsResult): void
 }
+
+export type RightsResult = 'unasked' | 'granted' | 'missing' | 'rejected' | 'unanswered'
 
 /** What the configuration is like after it was read. */
 export interface ConfigState {
@@ -52,13 +56,18 @@ export type KnownEndpoints = ReadonlyMap<string, ReadonlySet<string>>
 export function createMainEvents(registry: Registry): {
   events: MainEvents
   forget(cluster: string, endpoints: Iterable<string>): void
+  /** A cluster that is gone. */
+  forgetCluster(cluster: string): void
 } {
   const registers = [registry]
   const gauge = (name: string, help: string, labelNames: string[] = []): Gauge =>
     new Gauge({ name: `portcullis_${name}`, help, labelNames, registers })
   const healthy = gauge('endpoint_healthy', '1 when the endpoint takes new requests', ['cluster', 'endpoint'])
+  const help = '1 when the cluster accepts the credential of the gateway and grants every right that it needs'
+  const credential = gauge('upstream_credential_valid', help, ['cluster'])
   return {
     events: {
+      rightsAsked: (cluster, state) => credential.set({ cluster }, state === 'granted' ? 1 : 0),
       endpointHealth: (cluster, endpoint, ok) => {
         healthy.set({ cluster, endpoint }, ok ? 1 : 0)
       },
@@ -67,6 +76,7 @@ export function createMainEvents(registry: Registry): {
     forget: (cluster, endpoints) => {
       for (const endpoint of endpoints) healthy.remove({ cluster, endpoint })
     },
+    forgetCluster: (cluster) => credential.remove({ cluster }),
   }
 }
 

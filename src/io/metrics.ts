@@ -36,7 +36,7 @@ const MAIN_THREAD = 0
 export function createMetrics(): GatewayMetrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'portcullis_' })
-  const { events, forget } = createMainEvents(registry)
+  const { events, forget, forgetCluster } = createMainEvents(registry)
   const recorder = new MetricsRecorder()
   const threads = new ThreadMetrics()
   const updates: (() => void | Promise<void>)[] = []
@@ -62,6 +62,7 @@ export function createMetrics(): GatewayMetrics {
       for (const name of removed) {
         forget(name, known.get(name) ?? new Set())
         known.delete(name)
+        forgetCluster(name)
       }
       for (const { name, endpoints } of changed) {
         const next = new Set(endpoints)

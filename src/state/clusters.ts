@@ -25,6 +25,8 @@ export interface LiveCluster {
    * one: answers about identities from before no longer count.
    */
   identityEpoch: number
+  /** Why the cluster refuses the gateway's own credential, as far as it is known; '' = it does not. */
+  credentialFault: string
 }
 
 /** A cluster for another thread: plain data, and the memory that is shared. */
@@ -142,6 +144,7 @@ export class ClusterTable {
         'pod-read': new CallTurns(Number.POSITIVE_INFINITY),
       },
       identityEpoch: this.#nextEpoch++,
+      credentialFault: '',
     }
     this.#live.set(compiled.name, live)
     return live

@@ -34,7 +34,7 @@ export interface FrameUpstream {
   readonly caPem: string
   /** In the order in which they came; those that carry probes only, too. */
   readonly connections: readonly FrameConnection[]
-  /** All requests but probes. */
+  /** All requests but probes and the gateway's questions for its own rights. */
   readonly requests: FrameRequest[]
   /** What requests get; default: 200 with `ok`. */
   onRequest: (request: FrameRequest) => void
@@ -79,6 +79,7 @@ export async function startFrameUpstream(): Promise<FrameUpstream> {
       if (head === undefined) return
       const request = { connection, stream: received.stream, ...head }
       if (request.head.includes('/readyz')) answerOk(request)
+      else if (isOwnReview(request)) answerOk(request, '{"status":{"allowed":true}}')
       else {
         upstream.requests.push(request)
         upstream.onRequest(request)
@@ -89,6 +90,11 @@ export async function startFrameUpstream(): Promise<FrameUpstream> {
   server.on('tlsClientError', () => undefined)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return Object.assign(upstream, { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}` })
+}
+
+/** The gateway asks for its own rights, beside its probes. */
+function isOwnReview({ head }: FrameRequest): boolean {
+  return head.some((value) => value.endsWith('/selfsubjectaccessreviews')) && !head.includes('impersonate-user')
 }
 
 /** Reads the heads of one connection. */

@@ -48,6 +48,8 @@ export interface StubUpstream {
   answerAccess: ((review: SeenReview) => void) | undefined
   /** Answers TokenReviews; default: every token is rejected. */
   tokens: Map<string, { username: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> }>
+  /** Answers the gateway's questions for its own rights. Default: all are given. */
+  answerRights: (review: SeenReview) => void
   /** Whether probes succeed. */
   healthy: boolean
   /** What probes get. Default: 200 or 500, by `healthy`. */
@@ -113,6 +115,7 @@ export async function startStub(port = 0): Promise<StubUpstream> {
     reviews: [],
     answerToken: undefined,
     answerAccess: undefined,
+    answerRights: (seen) => replyReview(seen, { allowed: true }),
     tokens: new Map(),
     healthy: true,
     probe: (request) => reply(request, stub.healthy ? 200 : 500, 'ok'),
@@ -142,6 +145,7 @@ export async function startStub(port = 0): Promise<StubUpstream> {
       }
       if (request.path === '/readyz') stub.probe(request)
       else if (request.path.endsWith('/tokenreviews')) reviewToken(stub, request)
+      else if (isOwnReview(request)) readReview(request, (seen) => stub.answerRights(seen))
       else if (request.path.endsWith('/subjectaccessreviews') && stub.answerAccess !== undefined)
         takeReview(stub, request, stub.answerAccess)
       else {
@@ -169,13 +173,23 @@ export function replyReview(seen: SeenReview, status: object): void {
   reply(seen.request, 201, JSON.stringify({ ...seen.review, status }))
 }
 
+/** Of the gateway, for itself: not the same question of a user, who is impersonated. */
+function isOwnReview({ path, values }: SeenRequest): boolean {
+  return /\/selfsubject(access)?reviews$/.test(path) && values('impersonate-user').length === 0
+}
+
 function takeReview(stub: StubUpstream, request: SeenRequest, answer: (review: SeenReview) => void): void {
+  readReview(request, (seen) => {
+    stub.reviews.push(seen)
+    answer(seen)
+  })
+}
+
+function readReview(request: SeenRequest, answer: (review: SeenReview) => void): void {
   const chunks: Buffer[] = []
   request.stream.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.stream.on('end', () => {
     const review = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>
-    const seen = { request, review, spec: review['spec'] as Record<string, unknown> }
-    stub.reviews.push(seen)
-    answer(seen)
+    answer({ request, review, spec: (review['spec'] ?? {}) as Record<string, unknown> })
   })
 }

@@ -1,6 +1,8 @@
 // UpstreamClusters and Secrets in a real cluster: CRDs, rights, an API server that goes away and comes back.
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { stringify } from 'yaml'
 import { crdOf } from '../../../src/api/crd.ts'
@@ -13,8 +15,10 @@ import { createKubeClient, type KubeClient } from '../../../src/io/kube-client.t
 import { createObjectsSource } from '../../../src/io/objects-source.ts'
 import { nodePemChecks } from '../../../src/io/pem-checks.ts'
 import { startCluster, type TestCluster } from '../../harness/cluster.ts'
+import { startGateway } from '../../harness/gateway.ts'
 import { base64 } from '../../harness/kubeconfig.ts'
 import { type SeverableProxy, startSeverableProxy } from '../../harness/severable-proxy.ts'
+import { kubeconfigThrough, upstreamClusterFor } from '../../harness/upstream-cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const CRDS = [crdOf(UPSTREAM_CLUSTERS), crdOf(POD_PROTECTORS)]
@@ -206,4 +210,62 @@ test('the API server away: everything stays in force, it is said, and caught up 
   await waitFor('everything', () => problems().length === 0 && tokenOf(inForce('q')) === 'two' && inForce('r'))
   assert.deepEqual([inForce('p'), hostOf(inForce('q')), hostOf(inForce('r'))], [undefined, 'other.test', 'r.test'])
   assert.ok(deliveries.length - before <= 4)
+})
+
+/** Gives a user what a file of deploy/rbac gives to `portcullis`. */
+async function grantTo(user: string, file: string): Promise<void> {
+  const text = readFileSync(join(import.meta.dirname, '../../../deploy/rbac', file), 'utf8')
+  await cluster.apply(
+    text.replaceAll('name: portcullis }', `name: ${user} }`).replace(/name: portcullis$/gm, `name: ${user}`),
+  )
+}
+
+test('a credential without its role: not Ready, and the condition, the user and the log say what to apply', async (t) => {
+  const user = 'gateway-of-nobody'
+  const { certPem, keyPem } = cluster.clientCertificate(user)
+  const object = upstreamClusterFor(cluster, { name: 'front' })
+  const clientConfig = { ...object.spec.clientConfig, certData: base64(certPem), keyData: base64(keyPem) }
+  const gateway = await startGateway({
+    clusters: [],
+    source: ['--source=kubernetes', `--kubeconfig=${cluster.adminKubeconfig}`, '--control-listen=127.0.0.1:CONTROL'],
+  })
+  t.after(() => gateway.stop())
+  // As JSON: `mode: on` is a boolean in kubectl's YAML.
+  await cluster.apply(JSON.stringify({ ...object, spec: { ...object.spec, clientConfig } }))
+  t.after(() => cluster.kubectl(['delete', 'uc', 'front']))
+  const until = async (...conditions: string[]): Promise<void> => {
+    for (const condition of conditions) {
+      const { code, stderr } = await cluster.kubectl([
+        'wait',
+        `--for=condition=${condition}`,
+        'uc/front',
+        '--timeout=60s',
+      ])
+      assert.equal(code, 0, `${condition}: ${stderr}`)
+    }
+  }
+  const message = async (type: string): Promise<string> => {
+    const path = `{.status.conditions[?(@.type=="${type}")].message}`
+    return (await cluster.kubectl(['get', 'uc', 'front', `-o=jsonpath=${path}`])).stdout
+  }
+  await until('CredentialsValid=false', 'Ready=false')
+  assert.equal(
+    await message('CredentialsValid'),
+    'spec.clientConfig: the gateway\'s user "gateway-of-nobody" may not impersonate users, groups, serviceaccounts, ' +
+      '*.authentication.k8s.io; may not create tokenreviews.authentication.k8s.io, ' +
+      'subjectaccessreviews.authorization.k8s.io: apply deploy/rbac/upstream-gateway-user.yaml to the cluster, ' +
+      'with this user in place of portcullis',
+  )
+  assert.match(gateway.logs(), /the gateway lacks rights in a cluster/)
+  const alice = { cert: cluster.clientCertificate('alice', ['system:masters']) }
+  const kubeconfig = await kubeconfigThrough(gateway, cluster, alice, { name: 'front' })
+  const refused = await cluster.kubectl(['get', 'namespaces'], { kubeconfig })
+  assert.notEqual(refused.code, 0)
+  assert.match(refused.stderr, /Warning: cluster "front" refuses the gateway, not you: .* apply deploy\/rbac/)
+  await grantTo(user, 'upstream-gateway-user.yaml')
+  await until('CredentialsValid', 'Ready')
+  const served = await cluster.kubectl(['get', 'namespaces'], { kubeconfig })
+  assert.equal(served.stderr, '')
+  assert.equal(served.code, 0)
+  await grantTo('portcullis', 'upstream-gateway-user.yaml')
 })

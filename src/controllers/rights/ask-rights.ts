@@ -1,0 +1,101 @@
+// Asks a cluster, as the gateway's own user, whether that has each right that it needs (SelfSubjectAccessReview). A review of all
+// rules at once (SelfSubjectRulesReview) would be one call, but is incomplete where an authorizer is a webhook.
+
+import { isRecord } from '../../api/object-shape.ts'
+import { missingRightsMessage, type Right, reviewAttributes } from '../../core/gateway-rights.ts'
+import type { KubeAnswer } from '../../io/kube-call.ts'
+
+export type RightsAnswer =
+  | { readonly kind: 'granted' }
+  | { readonly kind: 'missing'; readonly missing: readonly Right[]; readonly message: string }
+  /** The credential itself is not accepted (401). */
+  | { readonly kind: 'rejected'; readonly message: string }
+  /** Nobody could say. */
+  | { readonly kind: 'unanswered'; readonly message: string }
+
+/** POSTs a body to a path as the gateway. Rejects when nobody answers. */
+export type RightsCall = (path: string, body: string) => Promise<KubeAnswer>
+
+const ACCESS_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+const IDENTITY_PATH = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+const SELF_REVIEW: Right = {
+  verb: 'create',
+  group: 'authorization.k8s.io',
+  resource: 'selfsubjectaccessreviews',
+  namespace: '',
+  file: '',
+}
+
+/** Never rejects. */
+export async function askRights(call: RightsCall, rights: readonly Right[]): Promise<RightsAnswer> {
+  try {
+    const missing = (await Promise.all(rights.map((right) => missingOf(call, right)))).flat()
+    if (missing.length === 0) return { kind: 'granted' }
+    return { kind: 'missing', missing, message: missingRightsMessage(missing, await ownName(call)) }
+  } catch (error) {
+    if (error instanceof NoVerdict) return error.answer
+    return { kind: 'unanswered', message: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** An answer that decides for all questions. */
+class NoVerdict extends Error {
+  readonly answer: RightsAnswer
+
+  constructor(answer: RightsAnswer) {
+    super(answer.kind)
+    this.answer = answer
+  }
+}
+
+async function missingOf(call: RightsCall, right: Right): Promise<readonly Right[]> {
+  if (await isGranted(call, right)) return []
+  if (right.orElse === undefined) return [right]
+  const missing = (await Promise.all(right.orElse.map((part) => missingOf(call, part)))).flat()
+  // None of them at all: the one that stands in the file says it shorter.
+  return missing.length === right.orElse.length ? [right] : missing
+}
+
+async function isGranted(call: RightsCall, right: Right): Promise<boolean> {
+  const { status, body } = await call(
+    ACCESS_PATH,
+    JSON.stringify({
+      kind: 'SelfSubjectAccessReview',
+      apiVersion: 'authorization.k8s.io/v1',
+      spec: { resourceAttributes: reviewAttributes(right) },
+    }),
+  )
+  if (status === 401) throw new NoVerdict({ kind: 'rejected', message: 'the cluster does not accept it (401)' })
+  if (status === 403) {
+    const message = `the cluster lets the gateway not even ask for its rights (${SELF_REVIEW.resource}: 403): is this credential one of this cluster?`
+    throw new NoVerdict({ kind: 'missing', missing: [SELF_REVIEW], message })
+  }
+  const answer = status === 200 || status === 201 ? statusOf(body) : undefined
+  if (typeof answer?.['allowed'] !== 'boolean') {
+    throw new NoVerdict({ kind: 'unanswered', message: `SelfSubjectAccessReview was answered with ${status}` })
+  }
+  return answer['allowed'] && answer['denied'] !== true
+}
+
+/** As the cluster calls the gateway; '' where it cannot say (before Kubernetes 1.28). */
+async function ownName(call: RightsCall): Promise<string> {
+  try {
+    const review = { kind: 'SelfSubjectReview', apiVersion: 'authentication.k8s.io/v1' }
+    const userInfo = statusOf((await call(IDENTITY_PATH, JSON.stringify(review))).body)?.['userInfo']
+    const name = isRecord(userInfo) ? userInfo['username'] : ''
+    return typeof name === 'string' ? name : ''
+  } catch {
+    return ''
+  }
+}
+
+function statusOf(body: string): Readonly<Record<string, unknown>> | undefined {
+  let answer: unknown
+  try {
+    answer = JSON.parse(body)
+  } catch {
+    return undefined
+  }
+  const status = isRecord(answer) ? answer['status'] : undefined
+  return isRecord(status) ? status : undefined
+}

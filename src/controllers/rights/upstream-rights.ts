@@ -1,0 +1,264 @@
+// Whether the gateway's credential may do in each cluster what the gateway needs: asked when a cluster or its credential is new,
+// when upstream refuses in a way that looks like it, and every few minutes. Each replica asks: it may have another version of the
+// credential than the others, and its log is where its requests fail.
+
+import type { Clock, Logger } from '../../api/ports.ts'
+import type { CompiledCluster } from '../../core/compiled-cluster.ts'
+import { gatewayRights, type Right } from '../../core/gateway-rights.ts'
+import { contentHash } from '../../io/content-hash.ts'
+import { type KubeAnswer, KubeCallError, kubeCall } from '../../io/kube-call.ts'
+import type { Upstreams } from '../../io/upstreams.ts'
+import type { LiveCluster } from '../../state/clusters.ts'
+import type { Endpoint } from '../../state/endpoints.ts'
+import { createProbeGate, type ProbeGate } from '../probe-gate.ts'
+import { askRights, type RightsAnswer } from './ask-rights.ts'
+
+/** `unasked`: the cluster has not answered yet. */
+export type RightsState = RightsAnswer | { readonly kind: 'unasked' }
+
+export interface UpstreamRights {
+  /** As far as it is known. */
+  get(cluster: string): RightsState
+  /** Follows a change of the cluster table. */
+  change(changed: readonly CompiledCluster[], removed: readonly string[]): void
+  /** Something has changed that only the cluster knows: an endpoint has come up, or requests are refused. */
+  hurry(cluster: string): void
+  stop(): void
+}
+
+export interface UpstreamRightsParts {
+  readonly clusters: { get(name: string): LiveCluster | undefined }
+  readonly upstreams: Pick<Upstreams, 'get'>
+  readonly clock: Clock
+  /** In [0, 1). */
+  random(): number
+  readonly log: Logger
+  /** The state of a cluster is another one, or has another message. */
+  onChange(cluster: string, state: RightsState): void
+  readonly pace?: Partial<RightsPace>
+}
+
+export interface RightsPace {
+  /** Between two questions as long as all is well. Default 5 min: a right that was taken away breaks requests meanwhile, which hurries it. */
+  readonly everyMs: number
+  /** At most, while something is missing: somebody is about to apply the file. Default 15 s. */
+  readonly missingMs: number
+  /** After the first question without a good answer, it is twice this; doubles up to `missingMs` or `everyMs`. Default 1 s. */
+  readonly retryMs: number
+  /** Hurrying never asks sooner after the question before. Default 15 s. */
+  readonly hurryMs: number
+}
+
+const DEFAULT_PACE: RightsPace = { everyMs: 300_000, missingMs: 15_000, retryMs: 1_000, hurryMs: 15_000 }
+/** Many gateways must not ask together: each wait is varied by this much either way. */
+const JITTER = 0.1
+const TIMEOUT_MS = 5_000
+const MAX_TRIES = 3
+/** So many questions in a row have to fail before what was known counts no more. */
+const FORGIVEN = 3
+const UNASKED: RightsState = { kind: 'unasked' }
+
+export function startUpstreamRights(parts: UpstreamRightsParts): UpstreamRights {
+  const pace = { ...DEFAULT_PACE, ...parts.pace }
+  const gate = createProbeGate<ClusterRights>((one) => void one.ask())
+  const all = new Map<string, ClusterRights>()
+  return {
+    get: (cluster) => all.get(cluster)?.state ?? UNASKED,
+    change(changed, removed) {
+      for (const name of removed) {
+        all.get(name)?.stop()
+        all.delete(name)
+      }
+      for (const compiled of changed) {
+        const known = all.get(compiled.name)
+        if (known === undefined) all.set(compiled.name, new ClusterRights(compiled, parts, pace, gate))
+        else known.follow(compiled)
+      }
+    },
+    hurry: (cluster) => all.get(cluster)?.hurry(),
+    stop() {
+      for (const one of all.values()) one.stop()
+      all.clear()
+    },
+  }
+}
+
+class ClusterRights {
+  state: RightsState = UNASKED
+  readonly #name: string
+  readonly #parts: UpstreamRightsParts
+  readonly #pace: RightsPace
+  readonly #gate: ProbeGate<ClusterRights>
+  #asks: string
+  #rights: readonly Right[]
+  #timer: NodeJS.Timeout | undefined
+  #dueMs = Number.POSITIVE_INFINITY
+  #askedMs = Number.NEGATIVE_INFINITY
+  #running = false
+  /** What is being asked is answered for another credential, or something has happened since. */
+  #again: 'no' | 'soon' | 'now' = 'no'
+  /** In a row. */
+  #unanswered = 0
+  #negatives = 0
+  #stopped = false
+
+  constructor(compiled: CompiledCluster, parts: UpstreamRightsParts, pace: RightsPace, gate: ProbeGate<ClusterRights>) {
+    this.#name = compiled.name
+    this.#parts = parts
+    this.#pace = pace
+    this.#gate = gate
+    this.#rights = gatewayRights(compiled)
+    this.#asks = asksOf(compiled, this.#rights)
+    this.#enter()
+  }
+
+  /** What was known of another credential, or of other rights, says nothing. */
+  follow(compiled: CompiledCluster): void {
+    const rights = gatewayRights(compiled)
+    const asks = asksOf(compiled, rights)
+    if (asks === this.#asks) return
+    this.#asks = asks
+    this.#rights = rights
+    this.#unanswered = 0
+    this.#negatives = 0
+    this.#become(UNASKED)
+    if (this.#running) this.#again = 'now'
+    else this.#enter()
+  }
+
+  hurry(): void {
+    if (this.#running) {
+      if (this.#again === 'no') this.#again = 'soon'
+      return
+    }
+    const { kind } = this.state
+    const waits = kind !== 'unasked' && kind !== 'unanswered'
+    const waitMs = waits ? this.#askedMs + this.#pace.hurryMs - this.#parts.clock.monotonic() : 0
+    this.#schedule(Math.max(0, waitMs), true)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    this.#gate.leave(this)
+  }
+
+  #enter(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#dueMs = Number.POSITIVE_INFINITY
+    if (!this.#stopped) this.#gate.enter(this)
+  }
+
+  /** @param earlier an earlier time that is planned stays */
+  #schedule(delayMs: number, earlier = false): void {
+    if (this.#stopped) return
+    const dueMs = this.#parts.clock.monotonic() + delayMs
+    if (earlier && dueMs >= this.#dueMs) return
+    clearTimeout(this.#timer)
+    this.#dueMs = dueMs
+    this.#timer = setTimeout(() => this.#enter(), delayMs)
+    this.#timer.unref()
+  }
+
+  /** By the gate. Never rejects. */
+  async ask(): Promise<void> {
+    this.#running = true
+    this.#again = 'no'
+    this.#askedMs = this.#parts.clock.monotonic()
+    const asks = this.#asks
+    // Whoever finds an endpoint healthy says so.
+    if (this.state.kind === 'unasked' && this.#available().length === 0) {
+      this.#gate.leave(this)
+      this.#running = false
+      this.#schedule(this.#pace.missingMs)
+      return
+    }
+    const answer = await askRights((path, body) => this.#call(path, body), this.#rights)
+    this.#gate.leave(this)
+    this.#running = false
+    if (this.#stopped) return
+    if (asks !== this.#asks) this.#enter()
+    else this.#settle(answer)
+  }
+
+  #settle(answer: RightsAnswer): void {
+    const { everyMs, missingMs, retryMs, hurryMs } = this.#pace
+    this.#unanswered = answer.kind === 'unanswered' ? this.#unanswered + 1 : 0
+    this.#negatives = answer.kind === 'missing' || answer.kind === 'rejected' ? this.#negatives + 1 : 0
+    if (!this.#isDoubtful(answer)) this.#become(answer)
+    const failures = this.#unanswered + this.#negatives
+    const longestMs = answer.kind === 'unanswered' ? everyMs : Math.min(missingMs, everyMs)
+    const waitMs = answer.kind === 'granted' ? everyMs : Math.min(longestMs, retryMs * 2 ** Math.min(failures, 20))
+    this.#schedule(waitMs * (1 - JITTER + 2 * JITTER * this.#parts.random()))
+    if (this.#again !== 'no') this.#schedule(hurryMs, true)
+  }
+
+  /** One question without an answer is no news; a right that is gone is asked for twice: RBAC caches may be cold. */
+  #isDoubtful({ kind }: RightsAnswer): boolean {
+    if (kind === 'unanswered') return this.state.kind !== 'unasked' && this.#unanswered < FORGIVEN
+    return kind === 'missing' && this.state.kind === 'granted' && this.#negatives < 2
+  }
+
+  #become(state: RightsState): void {
+    const before = this.state
+    if (before.kind === state.kind && messageOf(before) === messageOf(state)) return
+    this.state = state
+    const { log, onChange } = this.#parts
+    const cluster = this.#name
+    const why = messageOf(state)
+    if (state.kind === 'missing')
+      log.warn('the gateway lacks rights in a cluster: its requests are refused', { cluster, why })
+    if (state.kind === 'rejected') log.warn('a cluster does not accept the credential of the gateway', { cluster, why })
+    if (state.kind === 'unanswered') log.warn('the rights of the gateway in a cluster are not known', { cluster, why })
+    if (state.kind === 'granted') log.info('the gateway has all rights that it needs in a cluster', { cluster })
+    onChange(cluster, state)
+  }
+
+  #available(): readonly Endpoint[] {
+    const { clusters, clock } = this.#parts
+    const endpoints = clusters.get(this.#name)?.endpoints
+    const nowMs = clock.monotonic()
+    return endpoints?.all.filter((_, i) => endpoints.available(i, nowMs)) ?? []
+  }
+
+  /** One endpoint that takes requests after the other. */
+  async #call(path: string, body: string): Promise<KubeAnswer> {
+    const { clusters, upstreams, random } = this.#parts
+    const live = clusters.get(this.#name)
+    if (live === undefined) throw new KubeCallError('there is no such cluster any more')
+    const available = this.#available()
+    const start = Math.floor(random() * available.length)
+    let last = 'no endpoint takes requests'
+    for (const { url, authority } of [...available.slice(start), ...available.slice(0, start)].slice(0, MAX_TRIES)) {
+      const upstream = upstreams.get(this.#name, url)
+      if (upstream === undefined) continue
+      try {
+        const token = live.compiled.client.bearerToken
+        const answer = await kubeCall(upstream, { method: 'POST', path, body, authority, token, timeoutMs: TIMEOUT_MS })
+        // Overloaded or shutting down: another one may answer.
+        if (answer.status !== 429 && answer.status < 500) return answer
+        last = `${url} answered with ${answer.status}`
+      } catch (error) {
+        if (!(error instanceof KubeCallError)) throw error
+        last = `${url}: ${error.message}`
+      }
+    }
+    throw new KubeCallError(last)
+  }
+}
+
+export function messageOf(state: RightsState): string {
+  return 'message' in state ? state.message : ''
+}
+
+/** Another text when the answer may be another one. */
+function asksOf(
+  { client, endpoints }: Pick<CompiledCluster, 'client' | 'endpoints'>,
+  rights: readonly Right[],
+): string {
+  const { cert, key, bearerToken, ca, serverName, insecure } = client
+  const servers = endpoints.map(({ url }) => url)
+  const all = JSON.stringify([cert, key, bearerToken, ca, serverName, insecure, servers, rights])
+  return contentHash(Buffer.from(all))
+}

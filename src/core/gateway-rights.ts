@@ -1,0 +1,118 @@
+// The rights that the gateway's own credential needs in a cluster behind it: exactly those that deploy/rbac gives, which a test
+// compares. Each is asked of the cluster; what is missing is said with the file that gives it.
+
+/** One question of a SelfSubjectAccessReview. */
+export interface Right {
+  readonly verb: string
+  /** '' is the core group. */
+  readonly group: string
+  /** `userextras/KEY` with its subresource, as RBAC writes it. */
+  readonly resource: string
+  /** '' = in all namespaces. */
+  readonly namespace: string
+  /** Which file of this repository gives it. */
+  readonly file: string
+  /** These together are enough, where this one is not given. Default: nothing is. */
+  readonly orElse?: readonly Right[]
+}
+
+/** What decides which rights are needed; of a CompiledCluster. */
+export interface RightsScope {
+  readonly protection:
+    | { readonly aggregation: { readonly updateTrigger: { readonly namespace: string } | undefined } }
+    | undefined
+}
+
+const USER_FILE = 'deploy/rbac/upstream-gateway-user.yaml'
+const WORKER_FILE = 'deploy/rbac/protection-worker.yaml'
+const AUTHENTICATION = 'authentication.k8s.io'
+
+/**
+ * Keys of Impersonate-Extra-* that a kube-apiserver of today gives to its users by itself: of certificates and service account
+ * tokens (apiserver/pkg/authentication/serviceaccount/util.go). Others come with webhook and OIDC configurations.
+ */
+const EXTRA_KEYS = ['credential-id', 'node-name', 'node-uid', 'pod-name', 'pod-uid']
+
+function right(verb: string, group: string, resource: string, file: string, namespace = ''): Right {
+  return { verb, group, resource, namespace, file }
+}
+
+const USER_RIGHTS: readonly Right[] = [
+  right('impersonate', '', 'users', USER_FILE),
+  right('impersonate', '', 'groups', USER_FILE),
+  right('impersonate', '', 'serviceaccounts', USER_FILE),
+  {
+    ...right('impersonate', AUTHENTICATION, '*', USER_FILE),
+    // Somebody may have given no more than this, which RBAC can say, too.
+    orElse: [
+      right('impersonate', AUTHENTICATION, 'uids', USER_FILE),
+      ...EXTRA_KEYS.map((key) =>
+        right('impersonate', AUTHENTICATION, `userextras/authentication.kubernetes.io/${key}`, USER_FILE),
+      ),
+    ],
+  },
+  right('create', AUTHENTICATION, 'tokenreviews', USER_FILE),
+  right('create', 'authorization.k8s.io', 'subjectaccessreviews', USER_FILE),
+]
+
+const PROTECTION_RIGHTS: readonly Right[] = [
+  ...['get', 'list', 'watch'].map((verb) => right(verb, '', 'pods', WORKER_FILE)),
+  ...['get', 'create', 'patch'].map((verb) => right(verb, '', 'events', WORKER_FILE)),
+]
+
+/** All that are needed in a cluster. */
+export function gatewayRights({ protection }: RightsScope): readonly Right[] {
+  if (protection === undefined) return USER_RIGHTS
+  const namespace = protection.aggregation.updateTrigger?.namespace
+  if (namespace === undefined) return [...USER_RIGHTS, ...PROTECTION_RIGHTS]
+  const trigger = ['create', 'patch'].map((verb) => right(verb, '', 'pods', WORKER_FILE, namespace))
+  return [...USER_RIGHTS, ...PROTECTION_RIGHTS, ...trigger]
+}
+
+/** Whether it is one of pod protection, and not of every request. */
+export function isProtectionRight({ file }: Right): boolean {
+  return file === WORKER_FILE
+}
+
+/** SelfSubjectAccessReview's spec.resourceAttributes. */
+export function reviewAttributes({ verb, group, resource, namespace }: Right): Readonly<Record<string, string>> {
+  const slash = resource.indexOf('/')
+  const name = slash < 0 ? resource : resource.slice(0, slash)
+  const subresource = slash < 0 ? '' : resource.slice(slash + 1)
+  return {
+    verb,
+    group,
+    resource: name,
+    ...(subresource !== '' && { subresource }),
+    ...(namespace !== '' && { namespace }),
+  }
+}
+
+/**
+ * `user "gw" may not impersonate users, groups; may not create tokenreviews.authentication.k8s.io: apply deploy/rbac/...`.
+ * @param user as the cluster calls the gateway; '' = not known
+ */
+export function missingRightsMessage(missing: readonly Right[], user: string): string {
+  const files = [...new Set(missing.map(({ file }) => file))]
+  const texts = files.map((file) => {
+    const refusals = refusalsOf(missing.filter((one) => one.file === file))
+    return `${refusals.join('; ')}: apply ${file} to the cluster`
+  })
+  const who = user === '' ? 'the user of the gateway' : `the gateway's user ${JSON.stringify(user)}`
+  const rename = user === 'portcullis' || user === '' ? '' : `, with this user in place of portcullis`
+  return `${who} ${texts.join('; it ')}${rename}`
+}
+
+function refusalsOf(missing: readonly Right[]): string[] {
+  const resources = new Map<string, string[]>()
+  for (const { verb, group, resource, namespace } of missing) {
+    const where = namespace === '' ? '' : ` in namespace ${namespace}`
+    const what = group === '' ? resource : `${resource}.${group}`
+    const key = JSON.stringify([verb, where])
+    resources.set(key, [...(resources.get(key) ?? []), what])
+  }
+  return [...resources].map(([key, names]) => {
+    const [verb, where] = JSON.parse(key) as [string, string]
+    return `may not ${verb} ${names.join(', ')}${where}`
+  })
+}
