@@ -210,18 +210,35 @@ describe('objects', () => {
     dispatchPolicies: [{ ...ALLOW_ALL, flowControlSchemaName: 'all' }],
   })
   const { caPem } = { caPem: stubServing().ca.certPem }
-  const crashing: [string, Partial<UpstreamClusterSpec>, string][] = [
+  const harmless: [string, Partial<UpstreamClusterSpec>, string][] = [
     [
       'insecure beside a CA (defect 10)',
       { clientConfig: { insecure: true, bearerToken: 'eA==', caData: base64(caPem) } },
-      'spec.clientConfig.caData',
+      'spec.clientConfig.insecure',
     ],
-    ['a server that is no URL (defect 10)', { servers: [{ endpoint: 'https://[::1' }] }, 'spec.servers[0].endpoint'],
     [
       'globalCount without a global block (defect 11)',
       schema({ strategy: 'globalCount', maxRequestsInflight: { max: 1 } }),
       'spec.flowControl.flowControlSchemas[0].globalMaxRequestsInflight',
     ],
+  ]
+  for (const [what, spec, path] of harmless) {
+    test(`${what}: a warning says what is in force instead, and the cluster is served`, async () => {
+      const { stub, gateway } = await setUp(1)
+      const object = clusterObject([stub], { name: 'doubtful.example.com', spec })
+      const [problem, ...more] = checkUpstreamCluster(object, nodePemChecks)
+      assert.deepEqual(more, [])
+      assert.deepEqual([problem?.severity, problem?.path], ['warning', path])
+      assert.match(problem?.message ?? '', /has no effect/)
+      gateway.apply([object])
+      const session = h2Connect({ port: gateway.port, serverName: 'doubtful.example.com' })
+      assert.equal((await h2Request(session, [':authority', 'doubtful.example.com'])).status, 200)
+      session.destroy()
+    })
+  }
+
+  const crashing: [string, Partial<UpstreamClusterSpec>, string][] = [
+    ['a server that is no URL (defect 10)', { servers: [{ endpoint: 'https://[::1' }] }, 'spec.servers[0].endpoint'],
     [
       'a negative global maximum without a local one (defect 13)',
       schema({ strategy: 'globalCount', globalMaxRequestsInflight: { max: -1 } }),

@@ -26,7 +26,7 @@ export function claimsOf(cluster: UpstreamCluster): readonly Claim[] {
   const { metadata, spec } = cluster
   const claims = [hostClaim(metadata.name, 'metadata.name')]
   for (const [index, name] of (spec.secureServing?.serverNames ?? []).entries()) {
-    claims.push(hostClaim(name, `spec.secureServing.serverNames[${index}]`))
+    if (canonicalIp(name) === undefined) claims.push(hostClaim(name, `spec.secureServing.serverNames[${index}]`))
   }
   for (const [index, ip] of (spec.addresses?.ips ?? []).entries()) {
     const address = canonicalIp(ip) ?? ip

@@ -111,7 +111,7 @@ describe('mistakes', () => {
       'warning aggregation.updateTrigger',
       /no effect/,
     ],
-    [{ failurePolicie: 'Fail' }, 'error failurePolicie', /./],
+    [{ failurePolicie: 'Fail' }, 'warning failurePolicie', /./],
     [[], 'error ', /./],
   ]
   for (const [protection, place, message] of bad) {

@@ -36,6 +36,31 @@ export class ProblemList {
   }
 }
 
+/** Errors, and warnings, that are told of one object: nobody reads more, and a log, a status and an answer have to hold them. */
+export const MOST_REPORTED = 100
+
+/** How many problems there are of each severity. */
+export type ProblemCounts = Record<FieldProblem['severity'], number>
+
+/**
+ * The first problems of each severity, in their order, and behind them how many more there are.
+ * @param others that were found beside `problems`, and counted only
+ */
+export function reportable(
+  problems: readonly FieldProblem[],
+  others: Readonly<ProblemCounts> = { error: 0, warning: 0 },
+): readonly FieldProblem[] {
+  const seen = { error: 0, warning: 0 }
+  const reported = problems.filter(({ severity }) => seen[severity]++ < MOST_REPORTED)
+  for (const severity of ['warning', 'error'] as const) {
+    const more = Math.max(0, seen[severity] - MOST_REPORTED) + others[severity]
+    if (more === 0) continue
+    const message = more === 1 ? `1 more ${severity} is not listed` : `${more} more ${severity}s are not listed`
+    reported.push({ path: '', message, fix: 'correct those that are listed, then look again', severity })
+  }
+  return reported
+}
+
 /** `parent.key`, or `parent[key]` when the key is no plain name (k8s.io/apimachinery/pkg/util/validation/field/path.go). */
 export function childPath(parent: string, key: string): string {
   if (!/^[A-Za-z_][A-Za-z0-9_-]*$/.test(key)) return `${parent}[${key}]`

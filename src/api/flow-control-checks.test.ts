@@ -29,9 +29,12 @@ test('with Redis both kinds and both strategies are taken', () => {
   assert.equal(problems(slots, false).length, 1)
 })
 
-test('without Redis they are mistakes that say what to do', () => {
+test('without Redis the local limits are in force, and a warning says so', () => {
   const [first = '', ...others] = problems(SHARED, false)
-  assert.match(first, /^error s\[0\]\.globalTokenBucket .*needs Redis.*; start the gateway with --redis-url/)
+  assert.match(
+    first,
+    /^warning s\[0\]\.globalTokenBucket .*needs Redis.* in force is tokenBucket, in every replica; start the gateway with --redis-url/,
+  )
   assert.deepEqual(others, [])
 })
 

@@ -7,6 +7,7 @@ import type { FlowControlSchema, TokenBucket } from './upstream-cluster.ts'
 
 const KINDS = ['exempt', 'maxRequestsInflight', 'tokenBucket'] as const
 const GLOBAL_OF = { maxRequestsInflight: 'globalMaxRequestsInflight', tokenBucket: 'globalTokenBucket' } as const
+const LOCAL_OF = { globalMaxRequestsInflight: 'maxRequestsInflight', globalTokenBucket: 'tokenBucket' } as const
 const LIMITS = ['maxRequestsInflight', 'tokenBucket'] as const
 
 type Schema = Loose<FlowControlSchema>
@@ -50,9 +51,8 @@ function checkSharing(schema: Schema, path: string, globalLimits: boolean, out: 
   }
   if (globalLimits) return
   for (const block of blocks) {
-    const message = 'is a limit of all replicas together, which needs Redis, and this gateway has none'
-    const fix = 'start the gateway with --redis-url, or set strategy to local: then every replica has the local limit'
-    out.error(childPath(path, block), message, fix)
+    const message = `needs Redis, which this gateway has not: in force is ${LOCAL_OF[block]}, in every replica`
+    out.warning(childPath(path, block), message, 'start the gateway with --redis-url, or set strategy to local')
   }
 }
 
@@ -91,7 +91,8 @@ function checkGlobal(schema: Schema, path: string, out: ProblemList): void {
       out.error(childPath(path, limit), `is required beside ${block}`, `add ${limit}, or remove ${block}`)
     }
     if (schema[block] === undefined && isGlobal && kinds.length === 1 && schema[limit] !== undefined) {
-      out.error(at, `is required by strategy ${schema.strategy}`, `add ${block}, or set strategy to local`)
+      const message = `is missing, so strategy ${schema.strategy} has no effect: in force is ${limit}, in every replica`
+      out.warning(at, message, `add ${block}, or set strategy to local`)
     }
   }
   const local = { ...schema.tokenBucket, max: schema.maxRequestsInflight?.max }

@@ -36,9 +36,13 @@ export function leavesOut(narrow: Loose<LabelSelector>, wide: Loose<LabelSelecto
 }
 
 function byKey(selector: Loose<LabelSelector>): ReadonlyMap<string, LabelSet> {
-  const sets = new Map<string, LabelSet>()
-  for (const { key, set } of requirementsOf(selector)) sets.set(key, intersection(sets.get(key) ?? ANY, set))
-  return sets
+  const byKey = new Map<string, LabelSet[]>()
+  for (const { key, set } of requirementsOf(selector)) {
+    const sets = byKey.get(key)
+    if (sets === undefined) byKey.set(key, [set])
+    else sets.push(set)
+  }
+  return new Map([...byKey].map(([key, sets]) => [key, intersection(sets)]))
 }
 
 /** What is incomplete or unknown is left out: it is a mistake by itself. */
@@ -68,19 +72,28 @@ function isEmpty({ listed, values, absent }: LabelSet): boolean {
   return listed && values.size === 0 && !absent
 }
 
-function intersection(a: LabelSet, b: LabelSet): LabelSet {
-  const absent = a.absent && b.absent
-  if (!a.listed && !b.listed) return { listed: false, values: new Set([...a.values, ...b.values]), absent }
-  const [listed, other] = a.listed ? [a, b] : [b, a]
-  return { listed: true, values: new Set([...listed.values].filter((value) => allows(other, value))), absent }
+/** Of all at once: one after the other would copy what has been gathered so far with each. */
+function intersection(sets: readonly LabelSet[]): LabelSet {
+  const absent = sets.every((set) => set.absent)
+  const excluded = new Set<string>()
+  let listed: ReadonlySet<string> | undefined
+  for (const set of sets) {
+    if (!set.listed) for (const value of set.values) excluded.add(value)
+    else listed = listed === undefined ? set.values : smallerCommon(listed, set.values)
+  }
+  if (listed === undefined) return { listed: false, values: excluded, absent }
+  return { listed: true, values: new Set([...listed].filter((value) => !excluded.has(value))), absent }
 }
 
+/** As many steps as the smaller one has values. */
+function smallerCommon(a: ReadonlySet<string>, b: ReadonlySet<string>): ReadonlySet<string> {
+  const [few, many] = a.size <= b.size ? [a, b] : [b, a]
+  return new Set([...few].filter((value) => many.has(value)))
+}
+
+/** At most as many steps as `b` has values, since one `a` is compared with every requirement of a selector. */
 function isSubset(a: LabelSet, b: LabelSet): boolean {
   if (a.absent && !b.absent) return false
-  if (a.listed) return [...a.values].every((value) => allows(b, value))
-  return !b.listed && [...b.values].every((value) => a.values.has(value))
-}
-
-function allows({ listed, values }: LabelSet, value: string): boolean {
-  return values.has(value) === listed
+  if (!b.listed) return [...b.values].every((value) => a.values.has(value) !== a.listed)
+  return a.listed && a.values.size <= b.values.size && [...a.values].every((value) => b.values.has(value))
 }

@@ -16,3 +16,21 @@ test('something else finds nothing', () => {
   assert.equal(nearestName('', KNOWN), '')
   assert.equal(nearestName('x', []), '')
 })
+
+test('a long name, or thousands of candidates, cost no more than a few comparisons', () => {
+  let looked = 0
+  function* candidates(length: number): Iterable<string> {
+    for (let at = 0; ; at++) {
+      looked++
+      // Reads as text, so that a candidate that is compared is seen.
+      yield `${String(at).padStart(8, '0')}${'x'.repeat(length - 8)}`
+    }
+  }
+  assert.equal(nearestName('y'.repeat(64), candidates(64)), '')
+  assert.equal(looked, 0, 'a name that is longer than any of Kubernetes')
+  assert.equal(nearestName('y'.repeat(63), candidates(63)), '')
+  assert.ok(looked <= 101, `${looked} candidates of the same length`)
+  looked = 0
+  assert.equal(nearestName('y'.repeat(63), candidates(20)), '')
+  assert.ok(looked <= 1001, `${looked} candidates of another length`)
+})

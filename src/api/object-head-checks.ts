@@ -1,6 +1,6 @@
 // What every Kubernetes object carries: apiVersion, kind, metadata. For cluster-scoped objects with names like host names.
 
-import { childPath, type ProblemList, shown } from './field-errors.ts'
+import { childPath, MOST_REPORTED, type ProblemList, shown } from './field-errors.ts'
 import { isObjectName } from './name-syntax.ts'
 import { isRecord } from './object-shape.ts'
 import { unknownNameFix } from './schema-errors.ts'
@@ -56,8 +56,12 @@ function checkName(name: unknown, out: ProblemList): void {
 }
 
 function checkKnown(object: Fields, known: readonly string[], path: string, out: ProblemList): void {
+  let unknown = 0
   for (const key of Object.keys(object)) {
-    if (!known.includes(key)) out.error(childPath(path, key), 'unknown field', unknownNameFix(key, known))
+    if (known.includes(key)) continue
+    // Looking for what was meant takes longer than finding, and no more than so many are reported.
+    const fix = unknown++ < MOST_REPORTED ? unknownNameFix(key, known) : 'remove it'
+    out.warning(childPath(path, key), 'unknown field, ignored', fix)
   }
 }
 

@@ -1,6 +1,6 @@
 // What can be wrong with a PodProtector beyond its schema: selectors that select nothing they should.
 
-import { type FieldProblem, ProblemList } from './field-errors.ts'
+import { type FieldProblem, ProblemList, reportable } from './field-errors.ts'
 import { checkLabelSelector, isEmptySelector } from './label-selector-checks.ts'
 import { leavesOut } from './label-selector-sets.ts'
 import { type Loose, looseView } from './object-shape.ts'
@@ -26,7 +26,7 @@ export function checkPodProtector(object: unknown): readonly FieldProblem[] {
     out.warning('spec.minReadySeconds', `${minReadySeconds} is negative, which means 0`, 'write seconds, 0 or more')
   }
   checkHistory(admissionHistoryConfig, 'spec.admissionHistoryConfig', out)
-  return out.problems
+  return reportable(out.problems)
 }
 
 /** Pods that are protected and not counted: a defect of Podseidon (D6), which lets it happen. */

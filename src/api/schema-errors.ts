@@ -1,14 +1,18 @@
 // Checks a value against a schema with ajv, and says what is wrong in the words and with the paths of Kubernetes.
 
 import { Ajv, type DefinedError, type ValidateFunction } from 'ajv'
-import { childPath, type FieldProblem, shown } from './field-errors.ts'
+import { childPath, type FieldProblem, MOST_REPORTED, type ProblemCounts, shown } from './field-errors.ts'
 import { type JsonSchema, MAX_INT32 } from './json-schema.ts'
 import { nearestName } from './nearest-name.ts'
 import { propertyOf } from './object-shape.ts'
 
 export interface ShapeErrors {
-  /** At most one for each path; unknown fields included. */
+  /** At most one for each path, and no more than are reported; unknown fields included, as warnings. */
   readonly problems: readonly FieldProblem[]
+  /** Those beyond. */
+  readonly more: Readonly<ProblemCounts>
+  /** Of all of them, reported or not. */
+  readonly paths: ReadonlySet<string>
   /** Paths at which something of a wrong type stands: what it should have said is unknown. */
   readonly mistyped: ReadonlySet<string>
 }
@@ -23,23 +27,28 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
   const ajv = new Ajv({ allErrors: true, verbose: true, formats: FORMATS })
   const validate: ValidateFunction = ajv.compile(strict(schema))
   return (value, path) => {
-    const byPath = new Map<string, FieldProblem>()
+    const problems: FieldProblem[] = []
+    const paths = new Set<string>()
     const mistyped = new Set<string>()
-    if (validate(value)) return { problems: [], mistyped }
-    // The list is ajv's own, and its type is a union of what its keywords report.
+    const more = { error: 0, warning: 0 }
+    if (validate(value)) return { problems, more, paths, mistyped }
+    const found = { error: 0, warning: 0 }
+    // The list is ajv's own, and its type is a union of what its keywords report. It may be as long as the object has members.
     for (const error of (validate.errors ?? []) as DefinedError[]) {
-      const problem = describe(schema, error, path)
-      if (!byPath.has(problem.path)) byPath.set(problem.path, problem)
-      if (error.keyword === 'type') mistyped.add(problem.path)
+      const place = locate(schema, error, path)
+      if (error.keyword === 'type') mistyped.add(place.path)
+      if (paths.has(place.path)) continue
+      paths.add(place.path)
+      const severity = error.keyword === 'additionalProperties' ? 'warning' : 'error'
+      // Describing takes longer than finding.
+      if (found[severity]++ >= MOST_REPORTED) more[severity]++
+      else problems.push({ ...describe(place.schema, error), path: place.path, severity })
     }
-    return { problems: [...byPath.values()], mistyped }
+    return { problems, more, paths, mistyped }
   }
 }
 
-/**
- * As ajv is to see it. A CRD may not say additionalProperties: false; the API server prunes, or rejects when asked. We always
- * reject.
- */
+/** As ajv is to see it. A CRD may not say additionalProperties: false: the API server prunes, or rejects when asked. */
 function strict(schema: JsonSchema): object {
   const entries = Object.entries(schema).filter(
     ([keyword]) => keyword !== 'pattern' && !keyword.startsWith('x-kubernetes-'),
@@ -55,50 +64,58 @@ function strict(schema: JsonSchema): object {
   }
 }
 
-function describe(root: JsonSchema, error: DefinedError, rootPath: string): FieldProblem {
-  const { path, schema } = locate(root, error.instancePath, rootPath)
-  const problem = (at: string, message: string, fix: string): FieldProblem => ({
-    path: at,
-    message,
-    fix,
-    severity: 'error',
-  })
+/** @param schema of the place that the error is about, or for a member that is missing or unknown, of its parent */
+function describe(schema: JsonSchema, error: DefinedError): Pick<FieldProblem, 'message' | 'fix'> {
+  const problem = (message: string, fix: string): Pick<FieldProblem, 'message' | 'fix'> => ({ message, fix })
   switch (error.keyword) {
     case 'required': {
       const name = error.params.missingProperty
       const what = propertyOf(schema, name)?.description ?? ''
-      return problem(childPath(path, name), 'is required', `add ${name}: ${firstSentence(what)}`)
+      return problem('is required', `add ${name}: ${firstSentence(what)}`)
     }
-    case 'additionalProperties': {
-      const name = error.params.additionalProperty
-      return problem(childPath(path, name), 'unknown field', unknownFieldFix(schema, name))
-    }
+    case 'additionalProperties':
+      return problem('unknown field, ignored', unknownFieldFix(schema, error.params.additionalProperty))
     case 'type':
-      return problem(path, `is ${typeOf(error.data)}, not ${TYPE_NAMES[schema.type]}`, typeFix(schema))
+      return problem(`is ${typeOf(error.data)}, not ${TYPE_NAMES[schema.type]}`, typeFix(schema))
     case 'enum':
-      return problem(path, `${shown(error.data)} is not known`, choiceFix(schema.enum ?? [], error.data))
+      return problem(`${shown(error.data)} is not known`, choiceFix(schema.enum ?? [], error.data))
     case 'minimum':
     case 'maximum':
-      return problem(path, `${shown(error.data)} is out of range`, `write a number ${rangeOf(schema)}`)
+      return problem(`${shown(error.data)} is out of range`, `write a number ${rangeOf(schema)}`)
     case 'minItems':
-      return problem(path, 'is empty', 'add at least one entry')
+      return problem('is empty', 'add at least one entry')
     case 'minLength':
-      return problem(path, 'is empty', `write ${firstSentence(schema.description ?? 'a value')}`)
+      return problem('is empty', `write ${firstSentence(schema.description ?? 'a value')}`)
     case 'maxLength':
-      return problem(path, 'is too long', `write at most ${schema.maxLength ?? 0} characters`)
+      return problem('is too long', `write at most ${schema.maxLength ?? 0} characters`)
     case 'maxItems':
-      return problem(path, 'has too many entries', `write at most ${schema.maxItems ?? 0}`)
+      return problem('has too many entries', `write at most ${schema.maxItems ?? 0}`)
     case 'maxProperties':
-      return problem(path, 'has too many entries', `write at most ${schema.maxProperties ?? 0}`)
+      return problem('has too many entries', `write at most ${schema.maxProperties ?? 0}`)
     case 'uniqueItems':
-      return problem(`${path}[${error.params.i}]`, 'is named twice', 'remove one of the two')
+      return problem('is named twice', 'remove one of the two')
     default:
-      return problem(path, error.message ?? 'is not valid', 'see the description of the field')
+      return problem(error.message ?? 'is not valid', 'see the description of the field')
+  }
+}
+
+/** Where the error is, and the schema that its description needs. */
+function locate(root: JsonSchema, error: DefinedError, rootPath: string): { path: string; schema: JsonSchema } {
+  const { path, schema } = placeOf(root, error.instancePath, rootPath)
+  switch (error.keyword) {
+    case 'required':
+      return { path: childPath(path, error.params.missingProperty), schema }
+    case 'additionalProperties':
+      return { path: childPath(path, error.params.additionalProperty), schema }
+    case 'uniqueItems':
+      return { path: `${path}[${error.params.i}]`, schema }
+    default:
+      return { path, schema }
   }
 }
 
 /** `/servers/0/endpoint` (a JSON pointer, RFC 6901) as a path, and the schema of what is there. */
-function locate(root: JsonSchema, pointer: string, rootPath: string): { path: string; schema: JsonSchema } {
+function placeOf(root: JsonSchema, pointer: string, rootPath: string): { path: string; schema: JsonSchema } {
   let path = rootPath
   let schema = root
   for (const escaped of pointer.split('/').slice(1)) {

@@ -1,6 +1,6 @@
 // Secret (v1): keys, certificates and tokens that UpstreamClusters refer to.
 
-import { ProblemList } from './field-errors.ts'
+import { ProblemList, reportable } from './field-errors.ts'
 import { base64, flag, kubeObject, map, text } from './json-schema.ts'
 import { isRecord } from './object-shape.ts'
 import type { PemChecks } from './ports.ts'
@@ -74,7 +74,7 @@ function checkSecret(
   }
   if (before !== undefined) checkChange(object, before, out)
   if (object['type'] === 'kubernetes.io/tls') checkPair(data, pem, out)
-  return out.problems
+  return reportable(out.problems)
 }
 
 /** ValidateSecretUpdate. */

@@ -66,9 +66,19 @@ export const SECRET_REFERENCE_RULES: readonly CelRule[] = [
 
 const KEY = given('keyData', 'keyRef')
 const CERT = given('certData', 'certRef')
+const TOKEN = given('bearerToken', 'bearerTokenRef')
+/** Beside a token one that is alone only has no effect, which CEL cannot say. */
 const PAIR_RULES: readonly CelRule[] = [
-  rule(`!${CERT} || ${KEY}`, 'is required beside certData; add the private key of the certificate', '.keyData'),
-  rule(`!${KEY} || ${CERT}`, 'is required beside keyData; add the certificate of the private key', '.certData'),
+  rule(
+    `!${CERT} || ${KEY} || ${TOKEN}`,
+    'is required beside certData; add the private key of the certificate',
+    '.keyData',
+  ),
+  rule(
+    `!${KEY} || ${CERT} || ${TOKEN}`,
+    'is required beside keyData; add the certificate of the private key',
+    '.certData',
+  ),
 ]
 
 export const CLIENT_CONFIG_RULES: readonly CelRule[] = [
@@ -77,11 +87,6 @@ export const CLIENT_CONFIG_RULES: readonly CelRule[] = [
   onlyOne('certData', 'certRef'),
   onlyOne('caData', 'caRef'),
   ...PAIR_RULES,
-  rule(
-    `!(has(self.insecure) && self.insecure && ${given('caData', 'caRef')})`,
-    'verifies nothing beside insecure: true; remove insecure, or remove the CA',
-    '.caData',
-  ),
   rule(
     '!has(self.qps) || self.qps <= 0 || (has(self.burst) && self.burst >= self.qps)',
     'is below qps; write at least qps, or remove qps',
@@ -93,7 +98,6 @@ export const SECURE_SERVING_RULES: readonly CelRule[] = [
   onlyOne('keyData', 'keyRef'),
   onlyOne('certData', 'certRef'),
   onlyOne('clientCAData', 'clientCARef'),
-  ...PAIR_RULES,
 ]
 
 function onlyOne(field: string, reference: string): CelRule {
@@ -103,7 +107,8 @@ function onlyOne(field: string, reference: string): CelRule {
 
 export const SERVER_NAME_RULES: readonly CelRule[] = [
   rule(
-    "self.matches('^([*][.])?[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*[.]?$')",
+    "self.matches('^([*][.])?[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*[.]?$')" +
+      " || self.matches('^[0-9a-fA-F:.]*:[0-9a-fA-F:.]*$')",
     'is no host name; write a DNS name; * only as the whole first label; addresses go to spec.addresses.ips',
   ),
 ]
@@ -135,11 +140,6 @@ export const FLOW_CONTROL_SCHEMA_RULES: readonly CelRule[] = [
 function sharedLimit(local: string, shared: string, numbers: readonly string[]): CelRule[] {
   return [
     rule(`!has(self.${shared}) || has(self.${local})`, `is required beside ${shared}; add ${local}`, `.${local}`),
-    rule(
-      `!(${SHARED} && has(self.${local})) || has(self.${shared})`,
-      `is required by a global strategy; add ${shared}, or set strategy to local`,
-      `.${shared}`,
-    ),
     ...numbers.map((number) =>
       rule(
         `!(has(self.${local}) && has(self.${shared})) || self.${shared}.${number} >= self.${local}.${number}`,
@@ -191,6 +191,7 @@ export const AGGREGATION_RULES: readonly CelRule[] = [
 ]
 
 const HTTPS = "self.servers.exists(s, s.endpoint.startsWith('https://'))"
+const HTTP = "self.servers.exists(s, s.endpoint.startsWith('http://'))"
 const CLIENT = 'self.clientConfig'
 const CREDENTIALS = [
   ...['bearerToken', 'keyData', 'certData'].map((name) => `(has(${CLIENT}.${name}) && ${CLIENT}.${name}.size() > 0)`),
@@ -204,6 +205,12 @@ const CREDENTIALS = [
 const COMPARED = 2048
 
 export const SPEC_RULES: readonly CelRule[] = [
+  rule(
+    `!${HTTP} || !has(${CLIENT}) || !((has(${CLIENT}.bearerToken) && ${CLIENT}.bearerToken.size() > 0) || ` +
+      `has(${CLIENT}.bearerTokenRef))`,
+    'the token would be sent in clear: the servers are http://; use https:// servers, or remove the token',
+    '.clientConfig',
+  ),
   rule(
     `!${HTTPS} || (has(${CLIENT}) && (${CREDENTIALS.join(' || ')}))`,
     'names no credentials for the servers; add bearerToken, or certData and keyData',

@@ -156,7 +156,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
       'error spec.addresses.ports[0]',
       'error spec.addresses.ports[1]',
       'error spec.addresses.ports[2]',
-      'error spec.bogus',
+      'warning spec.bogus',
       'error spec.clientConfig',
       'error spec.clientConfig.caData',
       'error spec.clientConfig.qps',
@@ -172,7 +172,32 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
   [
     'insecure beside a CA, which stops KubeGateway',
     cluster({ clientConfig: { insecure: true, bearerToken: 'eA==', caData: '$CA' } }),
-    ['error spec.clientConfig.caData'],
+    ['warning spec.clientConfig.insecure'],
+  ],
+  [
+    'a key alone beside a token, and a certificate alone',
+    cluster({
+      clientConfig: { bearerToken: 'eA==', caData: '$CA', keyData: '$GARBAGE' },
+      secureServing: { certRef: { name: 'a', key: 'tls.crt' } },
+    }),
+    ['warning spec.clientConfig.keyData', 'warning spec.secureServing.certRef'],
+  ],
+  [
+    'a token for servers that are asked in clear',
+    cluster({
+      servers: [{ endpoint: 'http://10.0.0.1' }],
+      clientConfig: { bearerTokenRef: { name: 's', key: 'token' }, certData: '$CERT', keyRef: { name: 's', key: 'k' } },
+    }),
+    [
+      'error spec.clientConfig.bearerTokenRef',
+      'warning spec.clientConfig.certData',
+      'warning spec.clientConfig.keyRef',
+    ],
+  ],
+  [
+    'servers that are asked in clear, without a credential',
+    cluster({ servers: [{ endpoint: 'http://10.0.0.1' }], clientConfig: {} }),
+    [],
   ],
   [
     'negative global limit without a local one, on which KubeGateway panics',
@@ -222,7 +247,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
   [
     'a field misspelt as in the documentation of KubeGateway',
     cluster({ dispatchPolicies: [{ rules: RULES, upsteamSubset: ['https://10.0.0.1:6443'] }] }),
-    ['error spec.dispatchPolicies[0].upsteamSubset'],
+    ['warning spec.dispatchPolicies[0].upsteamSubset'],
   ],
   [
     'subset outside the servers',
@@ -328,7 +353,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
       'error spec.clientConfig.certRef.key',
       'error spec.clientConfig.keyRef',
       'error spec.secureServing.certRef.key',
-      'error spec.secureServing.keyData',
+      'warning spec.secureServing.certRef',
     ],
   ],
   [
@@ -377,7 +402,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
         serverNames: ['*', '*.*.x', 'a.*.x', 'a_b', 'a..b', '', 'a:443', '::1', '-a', `${'a'.repeat(64)}.x`],
       },
     }),
-    Array.from({ length: 10 }, (_, i) => `error spec.secureServing.serverNames[${i}]`),
+    Array.from({ length: 10 }, (_, i) => `${i === 7 ? 'warning' : 'error'} spec.secureServing.serverNames[${i}]`),
   ],
   [
     'numbers that no int32 holds',
@@ -408,7 +433,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
     [
       'error metadata.annotations',
       'error metadata.labels[a]',
-      'error metadata.lables',
+      'warning metadata.lables',
       'error metadata.name',
       'error metadata.namespace',
     ],
@@ -422,7 +447,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
       'error metadata.name',
       'error spec.dispatchPolicies',
       'error spec.servers',
-      'error specs',
+      'warning specs',
     ],
   ],
   [
@@ -442,7 +467,7 @@ describe('what the table does not hold', () => {
 
 test('a misspelt field is fixed with its nearest known name', () => {
   const [problem] = check(cluster({ dispatchPolicies: [{ rules: RULES, upsteamSubset: [] }] }))
-  assert.equal(problem?.message, 'unknown field')
+  assert.equal(problem?.message, 'unknown field, ignored')
   assert.equal(problem?.fix, 'did you mean upstreamSubset?')
 })
 

@@ -3,9 +3,9 @@
 // the table.
 
 import { checkPodProtection } from './cluster-protection-checks.ts'
-import { checkClientConfig, checkSecureServing } from './credential-checks.ts'
+import { checkClientConfig, checkSecureServing, type ServerScheme } from './credential-checks.ts'
 import { parseFeatureGates } from './feature-gates.ts'
-import { type FieldProblem, ProblemList, shown, withoutPassword } from './field-errors.ts'
+import { type FieldProblem, ProblemList, reportable, shown, withoutPassword } from './field-errors.ts'
 import { checkFlowControlSchemas } from './flow-control-checks.ts'
 import { canonicalIp } from './ip-address.ts'
 import { isTimestamp, parseEndpoint } from './name-syntax.ts'
@@ -26,11 +26,11 @@ const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
 export interface ClusterCheckOptions {
   /** Whether secret references may name files: only where objects come from files themselves. Default true. */
   readonly fileReferences?: boolean
-  /** Whether limits that replicas share can be kept; where not, they are mistakes. Default true. */
+  /** Whether limits that replicas share can be kept; where not, each replica keeps the local one. Default true. */
   readonly globalLimits?: boolean
 }
 
-/** Every mistake and doubt, at most one error for each path. Takes any JSON value and never throws. */
+/** Every error and doubt, at most one error for each path, and of very many the first. Takes any JSON value and never throws. */
 export function checkUpstreamCluster(
   object: unknown,
   pem: PemChecks,
@@ -45,43 +45,63 @@ export function checkUpstreamCluster(
   checkFeatureGates(object, out)
   const spec = normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, object['spec'] ?? {})
   const shape = checkSpecShape(spec, 'spec')
-  out.problems.push(...shape.problems)
+  const problems = [...out.problems, ...shape.problems]
   // The schema has vouched for what is left in the view.
   const view = looseView(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as Loose<UpstreamClusterSpec> | undefined
-  if (view === undefined) return out.problems
+  if (view === undefined) return reportable(problems, shape.more)
   const rules = new ProblemList()
   checkSpec(view, pem, options, rules)
   const followsShape = consequencesOf(shape)
-  return [...out.problems, ...rules.problems.filter(({ path }) => !followsShape(path))]
+  return reportable([...problems, ...rules.problems.filter(({ path }) => !followsShape(path))], shape.more)
 }
 
 /**
  * Whether a mistake is only what another one leads to: what has a wrong type looks absent to the rules. There may be as many
  * of both as an object has entries.
  */
-function consequencesOf({ problems, mistyped }: ShapeErrors): (path: string) => boolean {
-  const covered = new Set(problems.map(({ path }) => path))
+function consequencesOf({ paths, mistyped }: ShapeErrors): (path: string) => boolean {
+  const covered = new Set(paths)
   let limitsMistyped = false
   for (const wrong of mistyped) {
-    for (let dot = wrong.indexOf('.'); dot >= 0; dot = wrong.indexOf('.', dot + 1)) covered.add(wrong.slice(0, dot))
+    // A key in brackets is somebody's text: its dots end nothing, and there may be any number of them.
+    const key = wrong.search(/\[[^\d]/)
+    const end = key < 0 ? wrong.length : key
+    for (let dot = wrong.indexOf('.'); dot >= 0 && dot < end; dot = wrong.indexOf('.', dot + 1)) {
+      covered.add(wrong.slice(0, dot))
+    }
     if (wrong.startsWith('spec.flowControl')) limitsMistyped = true
   }
   return (path) => covered.has(path) || (limitsMistyped && path.endsWith('.flowControlSchemaName'))
 }
 
-/** The object as it is used, of one in which no error was found: nulls and empty choices gone, defaults filled in. */
-export function normalizeUpstreamCluster(object: unknown): UpstreamCluster {
+/**
+ * The object as it is used, of one in which no error was found: nulls and empty choices gone, defaults filled in, limits that
+ * replicas would share where they cannot made those of each.
+ */
+export function normalizeUpstreamCluster(
+  object: unknown,
+  { globalLimits = true }: ClusterCheckOptions = {},
+): UpstreamCluster {
   // checkUpstreamCluster found that it is one.
   const { apiVersion, kind, metadata, spec } = object as UpstreamCluster
   const { name, uid, resourceVersion, generation, creationTimestamp, labels, annotations } = metadata
   const optional = { uid, resourceVersion, generation, creationTimestamp, labels, annotations }
   const given = Object.entries(optional).filter(([, value]) => value !== undefined && value !== null)
+  const normal = normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as UpstreamClusterSpec
   return {
     apiVersion,
     kind,
     metadata: { name, ...Object.fromEntries(given) },
-    spec: normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as UpstreamClusterSpec,
+    spec: globalLimits ? normal : withLocalLimits(normal),
   }
+}
+
+/** KubeGateway without its limiter does the same: every replica has the local limit. */
+function withLocalLimits(spec: UpstreamClusterSpec): UpstreamClusterSpec {
+  const { flowControlSchemas } = spec.flowControl ?? {}
+  if (flowControlSchemas === undefined) return spec
+  const local = flowControlSchemas.map((schema) => ({ ...schema, strategy: 'local' as const }))
+  return { ...spec, flowControl: { ...spec.flowControl, flowControlSchemas: local } }
 }
 
 function checkFeatureGates(object: Readonly<Record<string, unknown>>, out: ProblemList): void {
@@ -101,9 +121,9 @@ function checkSpec(
   options: ClusterCheckOptions,
   out: ProblemList,
 ): void {
-  const https = checkServers(spec, out)
+  const scheme = checkServers(spec, out)
   const material = { pem, fileReferences: options.fileReferences ?? true }
-  checkClientConfig(spec.clientConfig ?? {}, https, 'spec.clientConfig', material, out)
+  checkClientConfig(spec.clientConfig ?? {}, scheme, 'spec.clientConfig', material, out)
   checkSecureServing(spec.secureServing ?? {}, 'spec.secureServing', material, out)
   const schemas = spec.flowControl?.flowControlSchemas ?? []
   checkFlowControlSchemas(schemas, 'spec.flowControl.flowControlSchemas', out, options.globalLimits ?? true)
@@ -135,10 +155,10 @@ function checkSpec(
   if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
 }
 
-/** @returns whether a server is asked over TLS */
-function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: ProblemList): boolean {
+/** @returns https as soon as one server is asked over TLS */
+function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: ProblemList): ServerScheme {
   const addresses = new Set<string>()
-  let scheme = ''
+  let scheme: ServerScheme = ''
   let https = false
   for (const [index, server] of servers.entries()) {
     if (server?.endpoint === undefined) continue
@@ -162,7 +182,7 @@ function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: Problem
     }
     addresses.add(endpoint.address)
   }
-  return https
+  return https ? 'https' : scheme
 }
 
 /** What policies may refer to. */
@@ -202,11 +222,10 @@ function checkPolicy(
   out.error(`${path}.flowControlSchemaName`, message, fix)
 }
 
-/** Each name is compared with each that is known: worth it for a slip, and not for thousands. */
+/** Each name is compared with many that are known: worth it for a slip, and not for thousands. */
 const MOST_SUGGESTIONS = 20
-const MOST_COMPARED = 1000
 
 function choose(name: string, known: ReadonlySet<string>, otherwise: string, { problems }: ProblemList): string {
-  const near = problems.length < MOST_SUGGESTIONS && known.size <= MOST_COMPARED ? nearestName(name, known) : ''
+  const near = problems.length < MOST_SUGGESTIONS ? nearestName(name, known) : ''
   return near === '' ? otherwise : `did you mean ${near}?`
 }

@@ -1,7 +1,7 @@
 // Conflicts of one UpstreamCluster with all others, as its row of the scheme gives them: for a write that is to be refused.
 
 import { type Claim, claimsOf } from './cluster-conflicts.ts'
-import { type FieldProblem, ProblemList } from './field-errors.ts'
+import { type FieldProblem, ProblemList, reportable } from './field-errors.ts'
 import { isRecord } from './object-shape.ts'
 import { type JsonObject, nameOf } from './resource-kind.ts'
 import type { UpstreamCluster } from './upstream-cluster.ts'
@@ -24,7 +24,7 @@ export function conflictsWith(object: JsonObject, others: readonly JsonObject[])
       out.error(claim.path, message, 'choose another, or take it from that cluster first')
     }
   }
-  return out.problems
+  return reportable(out.problems)
 }
 
 /** The keys of everything that it claims. */

@@ -9,6 +9,7 @@ import type { Logger, ResourceSource, SourceChange } from '../api/ports.ts'
 import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
 import { NAMESPACES, SCHEME, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
+import type { UpstreamCluster } from '../api/upstream-cluster.ts'
 import { upstreamClusterKind } from '../api/upstream-cluster-kind.ts'
 import { createAuthenticator } from '../control/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../control/authorize.ts'
@@ -144,6 +145,18 @@ function ignoreExisting(error: unknown): void {
   if (!(error instanceof StatusError && error.reason === 'AlreadyExists')) throw error
 }
 
+/** What is known of the claims of an object is remembered by it, so every review is to be given the same one. */
+const jsonObjects = new WeakMap<UpstreamCluster, JsonObject>()
+
+function known(cluster: UpstreamCluster): JsonObject {
+  let object = jsonObjects.get(cluster)
+  if (object === undefined) {
+    object = { ...cluster }
+    jsonObjects.set(cluster, object)
+  }
+  return object
+}
+
 class KubernetesPlane implements ObjectPlane {
   readonly source: ResourceSource
   readonly client: KubeClient
@@ -179,7 +192,7 @@ class KubernetesPlane implements ObjectPlane {
     const { client } = this
     const log = this.#log
     if (this.#config.installCrds) await installCrds({ client, crds: CUSTOM_KINDS.map(crdOf), log })
-    const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => ({ ...object }))
+    const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => known(object))
     await this.#control.open(createWebhookHandler({ kinds: kindsOf(this.#config), pem: nodePemChecks, clusters, log }))
   }
 

@@ -72,12 +72,16 @@ function convertClient(name: string, spec: Readonly<Record<string, unknown>>, no
   const client = spec['clientConfig']
   if (!isRecord(client)) return {}
   const converted: Record<string, unknown> = { ...client }
-  if (client['insecure'] === true) {
-    if (client['caData'] !== undefined && client['caData'] !== '') {
-      delete converted['caData']
-      note('spec.clientConfig.caData', 'removed: it stood beside insecure, with which nothing is verified')
-    }
-  } else if (hasHttps(spec) && (client['serverName'] === undefined || client['serverName'] === '')) {
+  const hasCa = client['caData'] !== undefined && client['caData'] !== ''
+  if (client['insecure'] === true && hasCa) {
+    delete converted['insecure']
+    note('spec.clientConfig.insecure', 'removed: beside a CA it has no effect, the servers are verified')
+  }
+  if (
+    converted['insecure'] !== true &&
+    hasHttps(spec) &&
+    (client['serverName'] === undefined || client['serverName'] === '')
+  ) {
     converted['serverName'] = name
     note(
       'spec.clientConfig.serverName',
@@ -137,7 +141,7 @@ function noteLimits(flowControl: unknown, note: Note): void {
     if (!isRecord(schema) || (schema['strategy'] !== 'globalAllocate' && schema['strategy'] !== 'globalCount')) continue
     note(
       `spec.flowControl.flowControlSchemas[${index}]`,
-      'is shared by replicas through Redis here: the gateway needs --redis-url',
+      'is shared by replicas through Redis here; without --redis-url each replica has the local limit',
     )
   }
 }

@@ -216,7 +216,7 @@ describe('a KubeGateway control plane', () => {
     const insecure = { ...spec, clientConfig: { ...spec.clientConfig, insecure: true } }
     const mended = await fromControlPlane(['prod', insecure])
     assert.equal(mended.code, 0, mended.err)
-    assert.match(mended.err, /caData: removed: it stood beside insecure/)
+    assert.match(mended.err, /insecure: removed: beside a CA it has no effect/)
     const broken = await fromControlPlane(
       ['good', spec],
       ['bad', { ...spec, servers: [{ endpoint: 'nonsense' }] }],

@@ -11,8 +11,6 @@ import { invalid, type Status, statusError } from '../api/status.ts'
 import { sameJson } from '../core/same-json.ts'
 
 const REVIEW_VERSION = 'admission.k8s.io/v1'
-/** An object that fits the schema of its CRD has fewer mistakes. */
-const MOST_CAUSES = 100
 /** kube-apiserver cuts warnings off from there (AdmissionResponse). */
 const LONGEST_WARNING = 250
 const MOST_WARNINGS = 16
@@ -44,7 +42,7 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   if (before !== undefined && sameJson(object['spec'], before['spec'])) {
     return answer(uid, [...mistakes.map(problemText), ...doubts], undefined)
   }
-  const causes = mistakes.slice(0, MOST_CAUSES).map((problem) => fieldErrorOf(problem, object))
+  const causes = mistakes.map((problem) => fieldErrorOf(problem, object))
   return answer(uid, doubts, invalid(kind.group, kind.kind, nameOf(object), causes).status)
 }
 
@@ -94,7 +92,9 @@ function problemsOf(
 }
 
 function answer(uid: string, warnings: readonly string[], refusal: Status | undefined): JsonObject {
-  const shortened = warnings.slice(0, MOST_WARNINGS).map((warning) => oneLine(warning).slice(0, LONGEST_WARNING))
+  const most = warnings.length > MOST_WARNINGS ? MOST_WARNINGS - 1 : MOST_WARNINGS
+  const shortened = warnings.slice(0, most).map((warning) => oneLine(warning).slice(0, LONGEST_WARNING))
+  if (warnings.length > most) shortened.push(`and ${warnings.length - most} more warnings`)
   return {
     kind: 'AdmissionReview',
     apiVersion: REVIEW_VERSION,

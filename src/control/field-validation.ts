@@ -12,6 +12,13 @@ export function strictErrors(decoding: readonly string[], unknown: readonly stri
   return [...new Set([...decoding, ...unknown.map((path) => `unknown field ${JSON.stringify(path)}`)])]
 }
 
+/** A body may have as many as it has members. */
+const MOST_LISTED = 100
+
+function moreThan(count: number): string {
+  return `and ${count - MOST_LISTED} more errors`
+}
+
 /** The text of the refusal; undefined when there is none. With Warn every error becomes a warning instead. */
 export function judgeStrictErrors(
   errors: readonly string[],
@@ -19,7 +26,8 @@ export function judgeStrictErrors(
   warnings: string[],
 ): string | undefined {
   if (errors.length === 0 || validation === 'Ignore') return undefined
-  if (validation === 'Strict') return `strict decoding error: ${errors.join(', ')}`
-  warnings.push(...errors)
+  const listed = errors.length > MOST_LISTED ? [...errors.slice(0, MOST_LISTED), moreThan(errors.length)] : errors
+  if (validation === 'Strict') return `strict decoding error: ${listed.join(', ')}`
+  for (const error of listed) warnings.push(error)
   return undefined
 }

@@ -94,5 +94,5 @@ function warnOfDuplicates({ strictErrors }: Incoming, { options, warnings }: Wri
       `error strict decoding YAML: error converting YAML to JSON: ${strictErrors.join('\n')}`,
     )
   }
-  warnings.push(...strictErrors)
+  for (const error of strictErrors) warnings.push(error)
 }

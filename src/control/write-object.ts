@@ -97,11 +97,12 @@ export type Others = (object: JsonObject) => readonly JsonObject[]
 export function validate(draft: Draft, pem: PemChecks, others: Others, warnings: string[]): void {
   const { kind, object, before, subresource } = draft
   const shapeErrors = typeErrors(kind, object)
-  const errors = [...shapeErrors]
+  let errors = shapeErrors
   if (shapeErrors.length === 0) {
-    errors.push(...draft.errors, ...finalizerErrors(object, before), ...schemaErrors(kind, object))
-    if (subresource === '') errors.push(...ruleErrors(draft, errors, pem, others, warnings))
-    else errors.splice(0, errors.length, ...errors.filter(({ field }) => concernsStatus(field)))
+    // Lists: there may be more than a call takes arguments.
+    errors = [...draft.errors, ...finalizerErrors(object, before), ...schemaErrors(kind, object)]
+    if (subresource === '') errors = [...errors, ...ruleErrors(draft, errors, pem, others, warnings)]
+    else errors = errors.filter(({ field }) => concernsStatus(field))
   }
   if (errors.length === 0) return
   const named = typeof object['kind'] === 'string' ? object['kind'] : kind.kind
@@ -136,8 +137,8 @@ function ruleErrors(
   others: Others,
   warnings: string[],
 ): FieldError[] {
-  const problems = [...kind.check(object, before, pem)]
-  if (kind.conflicts !== undefined) problems.push(...kind.conflicts(object, others(object)))
+  const conflicts = kind.conflicts === undefined ? [] : kind.conflicts(object, others(object))
+  const problems = [...kind.check(object, before, pem), ...conflicts]
   const errors: FieldError[] = []
   for (const problem of problems) {
     if (problem.severity === 'warning') warnings.push(warningOf(problem))

@@ -124,7 +124,9 @@ export class CellStreamTime {
     if (this.#milestones.length >= MAX_MILESTONES) return
     const { clock } = this.#parts
     const nowMs = clock.monotonic()
-    const usefulMs = nowMs + (Math.min(...this.#wanted) + 1 - this.#now()) / 1000
+    let least = Number.POSITIVE_INFINITY
+    for (const wanted of this.#wanted) least = Math.min(least, wanted)
+    const usefulMs = nowMs + (least + 1 - this.#now()) / 1000
     const atMs = Math.max(nowMs, usefulMs, this.#nextReadMs)
     // One whose time has come while the process was halted is late.
     if (this.#timer !== undefined && this.#timerAtMs <= atMs && this.#timerAtMs > nowMs) return

@@ -91,7 +91,7 @@ test('everything written is kept', () => {
       clientCAData: base64('a'),
     },
     clientConfig: {
-      insecure: true,
+      insecure: false,
       bearerToken: base64('token\n'),
       caData: base64('ca'),
       serverName: 'kubernetes',
@@ -110,7 +110,7 @@ test('everything written is kept', () => {
   assert.deepEqual([cluster.ips, cluster.ports, cluster.isDefault, cluster.logMode], [['10.0.0.9'], [9443], true, 'on'])
   assert.deepEqual(cluster.serving, { key: 'k', cert: 'c', clientCA: 'a' })
   const client = {
-    insecure: true,
+    insecure: false,
     bearerToken: 'token',
     key: '',
     cert: '',
@@ -336,4 +336,24 @@ test('podProtection: defaults, and everything written', () => {
   assert.deepEqual(structuredClone(written), written, 'it crosses threads')
   const off = compile({ podProtection: { aggregation: { disabled: true, updateTrigger: { namespace: 'a' } } } })
   assert.deepEqual([off.protection?.aggregation.enabled, off.protection?.aggregation.updateTrigger], [false, undefined])
+})
+
+test('what the checks warn about is in force as they say', () => {
+  const verified = compile({ clientConfig: { insecure: true, bearerToken: base64('t'), caData: base64('ca') } })
+  assert.deepEqual([verified.client.insecure, verified.client.ca], [false, 'ca'])
+  const lone = compile({
+    clientConfig: { insecure: true, bearerToken: base64('t'), keyData: base64('k') },
+    secureServing: { certData: base64('c'), serverNames: ['10.0.0.1', 'fd00::1', 'a.example.com'] },
+  })
+  assert.deepEqual([lone.client.key, lone.client.cert, lone.client.bearerToken], ['', '', 't'])
+  assert.deepEqual([lone.serving.key, lone.serving.cert], ['', ''])
+  assert.deepEqual(lone.hosts, ['prod', 'a.example.com'])
+})
+
+test('no token is kept for servers that would be asked in clear', () => {
+  const { client } = compile({
+    servers: [{ endpoint: 'http://10.0.0.1' }],
+    clientConfig: { bearerToken: base64('token') },
+  })
+  assert.equal(client.bearerToken, '')
 })

@@ -1,6 +1,7 @@
 // UpstreamCluster -> CompiledCluster: defaults applied, bytes decoded, names turned into indexes.
 
 import { parseFeatureGates } from '../api/feature-gates.ts'
+import { canonicalIp } from '../api/ip-address.ts'
 import type { ResolvedCluster } from '../api/ports.ts'
 import type { DispatchPolicy } from '../api/upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster.ts'
@@ -12,6 +13,7 @@ import {
   compileDegrade,
   compileEndpoints,
   compileHealthCheck,
+  compilePair,
   compileSchema,
   decode,
 } from './compile-settings.ts'
@@ -34,10 +36,9 @@ export function compileCluster(resolved: ResolvedCluster): CompiledCluster {
     ports: spec.addresses?.ports ?? [],
     isDefault: spec.default ?? false,
     endpoints,
-    client: compileClient(spec.clientConfig ?? {}),
+    client: compileClient(spec.clientConfig ?? {}, endpoints),
     serving: {
-      key: decode(spec.secureServing?.keyData),
-      cert: decode(spec.secureServing?.certData),
+      ...compilePair(spec.secureServing ?? {}),
       clientCA: decode(spec.secureServing?.clientCAData),
     },
     schemas,
@@ -53,7 +54,10 @@ export function compileCluster(resolved: ResolvedCluster): CompiledCluster {
 }
 
 function hostNames(names: readonly string[]): readonly string[] {
-  return [...new Set(names.map((name) => name.toLowerCase().replace(/\.$/, '')))]
+  // The checks have said that an address is none: an IP in spec.addresses is.
+  const [own = '', ...others] = names
+  const hosts = [own, ...others.filter((name) => canonicalIp(name) === undefined)]
+  return [...new Set(hosts.map((name) => name.toLowerCase().replace(/\.$/, '')))]
 }
 
 function compilePolicy(

@@ -83,20 +83,39 @@ function kindOf(schema: FlowControlSchema): CompiledSchema['kind'] {
   return schema.maxRequestsInflight !== undefined ? 'maxRequestsInflight' : 'exempt'
 }
 
-export function compileClient(client: ClientConfig): CompiledClient {
+/**
+ * What the checks have warned about is in force as they said: a CA verifies whatever `insecure` says, a key without a certificate
+ * is none. And whatever they said, no token leaves in clear.
+ */
+export function compileClient(client: ClientConfig, endpoints: readonly CompiledEndpoint[]): CompiledClient {
+  const ca = decode(client.caData)
+  const inClear = endpoints.some(({ scheme }) => scheme === 'http')
   const divisor = client.qpsDivisor ?? 0
   const qps = (client.qps ?? 0) / (divisor > 1 ? divisor : 1)
   return {
-    insecure: client.insecure ?? false,
+    insecure: client.insecure === true && ca === '',
     // Token files end with a newline, which no header can carry.
-    bearerToken: decode(client.bearerToken).trim(),
-    key: decode(client.keyData),
-    cert: decode(client.certData),
-    ca: decode(client.caData),
+    bearerToken: inClear ? '' : decode(client.bearerToken).trim(),
+    ...compilePair(client),
+    ca,
     serverName: client.serverName ?? '',
     qps,
     burst: client.burst ?? 0,
   }
+}
+
+/** Key and certificate; neither where one of them is missing. */
+export function compilePair({
+  keyData = '',
+  certData = '',
+}: {
+  readonly keyData?: string
+  readonly certData?: string
+}): {
+  readonly key: string
+  readonly cert: string
+} {
+  return keyData === '' || certData === '' ? { key: '', cert: '' } : { key: decode(keyData), cert: decode(certData) }
 }
 
 /** Base64 to text; '' when absent. */

@@ -1,6 +1,7 @@
 // The gateway's own review calls to a cluster.
 
 import { type Refusal, refuse } from '../core/refusal.ts'
+import { KubeCallError } from '../io/kube-call.ts'
 import type { ReviewCall } from '../io/token-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import { callAsGateway } from './call-as-gateway.ts'
@@ -16,7 +17,7 @@ const PATHS = {
 
 /**
  * @param source who has it made: takes turns with the others
- * @throws {KubeCallError} inside the returned call, when no endpoint answered
+ * @throws {KubeCallError} inside the returned call, when no endpoint answered, or none may be asked
  */
 export function reviewCall(
   gw: Gateway,
@@ -25,6 +26,10 @@ export function reviewCall(
   source: string,
   timeoutMs: number = REVIEW_TIMEOUT_MS,
 ): ReviewCall {
+  // Its body is the token of a client.
+  if (kind === 'token-review' && live.compiled.endpoints.some(({ scheme }) => scheme === 'http')) {
+    return () => Promise.reject(new KubeCallError('the servers are http://, and no token is sent in clear'))
+  }
   return (body) => callAsGateway(gw, live, { kind, source, method: 'POST', path: PATHS[kind], body, timeoutMs })
 }
 

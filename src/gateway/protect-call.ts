@@ -73,7 +73,7 @@ export async function listPods(
       const page = readPage(answer.body)
       if (page === undefined)
         return { kind: 'unknown', message: 'the pods cannot be listed: the answer is no list of pods' }
-      pods.push(...page.pods)
+      for (const pod of page.pods) pods.push(pod)
       metadata = page.metadata
     } while (continueOf(metadata) !== '' && (limit === 0 || pods.length < limit))
     return { kind: 'pods', pods, metadata }

@@ -74,7 +74,7 @@ export class CollectionAnswer {
     const items = itemsOf(body)
     this.#bytes += body.length
     if (items === undefined || this.#bytes > MAX_LIST_BYTES) this.#items = undefined
-    else this.#items.push(...items)
+    else for (const item of items) this.#items.push(item)
   }
 
   /** What upstream said, as it said it. */

@@ -32,11 +32,11 @@ export function judgeCluster(resolved: Resolved, pem: PemChecks, options?: Clust
     return { ...problem, path: origins.get(problem.path) ?? problem.path }
   })
   const isGood = problems.every((problem) => problem.severity !== 'error')
-  return { secrets: secretsOf(resolved), problems, good: isGood ? resolvedCluster(object) : undefined }
+  return { secrets: secretsOf(resolved), problems, good: isGood ? resolvedCluster(object, options) : undefined }
 }
 
-function resolvedCluster(object: unknown): ResolvedCluster {
-  const cluster = normalizeUpstreamCluster(object)
+function resolvedCluster(object: unknown, options?: ClusterCheckOptions): ResolvedCluster {
+  const cluster = normalizeUpstreamCluster(object, options)
   return { object: cluster, revision: revisionOf(cluster) }
 }
 

@@ -52,8 +52,8 @@ export class DirectoryReader {
         continue
       }
       const parsed = this.#parser.parse(file, text.text)
-      objects.push(...parsed.objects)
-      problems.push(...parsed.problems)
+      for (const object of parsed.objects) objects.push(object)
+      for (const problem of parsed.problems) problems.push(problem)
       if (parsed.broken) brokenFiles.add(file)
     }
     this.#parser.endReading()

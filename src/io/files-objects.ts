@@ -1,6 +1,6 @@
 // The objects of a configuration directory: Secrets to refer to, UpstreamClusters to check, and others to leave alone.
 
-import { type FieldProblem, ProblemList, shown } from '../api/field-errors.ts'
+import { type FieldProblem, ProblemList, reportable, shown } from '../api/field-errors.ts'
 import { nearestName } from '../api/nearest-name.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { PemChecks, Problem, ResolvedCluster } from '../api/ports.ts'
@@ -50,7 +50,7 @@ export function sortObjects(objects: readonly SourceObject[], problems: Problem[
       if (secrets.has(name)) out.error('metadata.name', `Secret ${name} is defined twice`, 'keep one of the two')
       else secrets.set(name, data)
     } else if (!isForeign(value, out)) brokenFiles.add(source.file)
-    problems.push(...out.problems.map((problem) => located(source, problem)))
+    for (const problem of reportable(out.problems)) problems.push(located(source, problem))
   }
   return { secrets, clusters }
 }

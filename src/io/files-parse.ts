@@ -56,7 +56,8 @@ export class FileParser {
       const parsed = this.#document(source)
       if (parsed.broken) broken = true
       for (const mistake of parsed.mistakes) problems.push({ ...mistake, file, line: mistake.line + firstLine })
-      if (!parsed.broken && parsed.value !== null) objects.push(...objectsIn(file, firstLine, parsed))
+      if (parsed.broken || parsed.value === null) continue
+      for (const object of objectsIn(file, firstLine, parsed)) objects.push(object)
     }
     return { objects, problems, broken }
   }

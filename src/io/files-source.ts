@@ -40,8 +40,9 @@ export function createFilesSource(options: FilesSourceOptions): ResourceSource {
 export async function loadDirectory(
   dir: string,
   pem: PemChecks,
+  checks: ClusterCheckOptions = {},
 ): Promise<{ clusters: Map<string, LoadedCluster>; problems: readonly Problem[] }> {
-  const reading = await new DirectoryReader(dir, pem).read()
+  const reading = await new DirectoryReader(dir, pem, checks).read()
   const { clusters, problems } = decide(reading, new Map(), () => true)
   return { clusters: new Map(clusters), problems }
 }

@@ -36,7 +36,7 @@ interface Entry {
   /** The version that ought to be in force; undefined when there are errors. */
   good: ResolvedCluster | undefined
   problems: readonly Problem[]
-  conflicts: readonly Problem[]
+  conflicts: Problem[]
 }
 
 export class ClusterObjects {
@@ -158,7 +158,7 @@ export class ClusterObjects {
         fix: 'remove it from one of the two',
         severity: 'error',
       }
-      entry.conflicts = [...entry.conflicts, reported(loser, problem)]
+      entry.conflicts.push(reported(loser, problem))
     })
     return this.#putInForce(names, wanted)
   }
@@ -208,8 +208,8 @@ export class ClusterObjects {
   }
 
   #newEntry(name: string, object: JsonObject): Entry {
-    const nothing = { references: [], problems: [], conflicts: [] }
-    return { name, object, state: '', verdict: undefined, good: undefined, ...nothing }
+    const nothing = { references: [], problems: [] }
+    return { name, object, state: '', verdict: undefined, good: undefined, ...nothing, conflicts: [] }
   }
 
   #reclaim(entry: Entry): void {

@@ -42,7 +42,7 @@ export class StoreGroup {
       this.#savepoint.run()
       const events = apply()
       this.#release.run()
-      this.#events?.push(...events)
+      for (const event of events) this.#events?.push(event)
       return events
     } catch (error) {
       this.#undoOne(error)

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ObjectStore } from '../../src/api/object-store.ts'
 import type { Logger } from '../../src/api/ports.ts'
-import { SCHEME } from '../../src/api/scheme.ts'
+import type { ResourceKind } from '../../src/api/resource-kind.ts'
+import { SCHEME, UPSTREAM_CLUSTERS } from '../../src/api/scheme.ts'
 import { createAuthenticator } from '../../src/control/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../../src/control/authorize.ts'
 import { Registry } from '../../src/control/registry.ts'
@@ -22,6 +23,8 @@ import { writeKubeconfig } from './kubeconfig.ts'
 export interface ControlOptions {
   /** Revisions of history that the store keeps. Default: the store's own. */
   readonly historyRevisions?: number
+  /** The row of UpstreamClusters. Default: that of the scheme. */
+  readonly clusters?: ResourceKind
   /** Wall clock, milliseconds. Default: the machine's. */
   now?(): number
 }
@@ -62,7 +65,8 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
     ...(options.historyRevisions !== undefined && { historyRevisions: options.historyRevisions }),
   })
   const random = Math.random
-  const registry = new Registry({ store, kinds: SCHEME, pem: nodePemChecks, now, uuid: randomUUID, random })
+  const kinds = SCHEME.map((kind) => (kind === UPSTREAM_CLUSTERS ? (options.clusters ?? kind) : kind))
+  const registry = new Registry({ store, kinds, pem: nodePemChecks, now, uuid: randomUUID, random })
   const errors: { message: string; fields: Record<string, unknown> }[] = []
   const quiet = (): void => undefined
   const log: Logger = {

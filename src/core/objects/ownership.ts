@@ -90,7 +90,9 @@ export function othersAfter(
   for (const [key, entry] of [...entries].sort(([, a], [, b]) => compareText(a.manager.name, b.manager.name))) {
     if (entry.manager.apiVersion !== writing.apiVersion && key !== writer) continue
     const taken = key === writer ? undefined : entry.fields.intersection(changed)
-    if (taken !== undefined && !taken.isEmpty()) conflicts.push(...conflictsWith(entry.manager, taken))
+    if (taken !== undefined && !taken.isEmpty()) {
+      for (const conflict of conflictsWith(entry.manager, taken)) conflicts.push(conflict)
+    }
     const fields = taken === undefined ? entry.fields : entry.fields.difference(taken).difference(removed)
     if (!fields.isEmpty()) left.set(key, { ...entry, fields })
   }

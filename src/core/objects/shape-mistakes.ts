@@ -10,13 +10,15 @@ import { additionalSchema, memberSchema, ownProperty, type SchemaView } from './
 
 /** @param path `spec.servers[0]`; '' = the object itself */
 export function mistakesOf(schema: SchemaView, value: unknown, path: string): FieldError[] {
-  const mistakes = typeMistakes(schema, value, path)
-  if (typeof value === 'string') mistakes.push(...textMistakes(schema, value, path))
-  if (typeof value === 'number') mistakes.push(...numberMistakes(schema, value, path))
-  if (Array.isArray(value)) mistakes.push(...listMistakes(schema, value, path))
-  mistakes.push(...enumMistakes(schema, value, path))
-  if (isRecord(value)) mistakes.push(...objectMistakes(schema, value, path))
-  return mistakes
+  // Lists, not arguments of a call: there may be as many as the object has members.
+  return [
+    ...typeMistakes(schema, value, path),
+    ...(typeof value === 'string' ? textMistakes(schema, value, path) : []),
+    ...(typeof value === 'number' ? numberMistakes(schema, value, path) : []),
+    ...(Array.isArray(value) ? listMistakes(schema, value, path) : []),
+    ...enumMistakes(schema, value, path),
+    ...(isRecord(value) ? objectMistakes(schema, value, path) : []),
+  ]
 }
 
 /** x-kubernetes-list-type: items of a set, and keys of a map, that are there twice (schema/listtype/validation.go). */
@@ -98,11 +100,12 @@ function objectMistakes(schema: SchemaView, value: Readonly<Record<string, unkno
   const additional = additionalSchema(schema)
   for (const key of keys) {
     if (additional !== undefined && ownProperty(schema, key) === undefined) {
-      mistakes.push(...mistakesOf(additional, value[key], `${path}.${key}`))
+      for (const mistake of mistakesOf(additional, value[key], `${path}.${key}`)) mistakes.push(mistake)
     }
   }
   for (const [key, known] of Object.entries(schema.properties ?? {})) {
-    if (Object.hasOwn(value, key)) mistakes.push(...mistakesOf(known, value[key], childOf(path, key)))
+    if (!Object.hasOwn(value, key)) continue
+    for (const mistake of mistakesOf(known, value[key], childOf(path, key))) mistakes.push(mistake)
   }
   for (const key of schema.required ?? []) {
     if (!Object.hasOwn(value, key)) mistakes.push(required(childOf(path, key)))

@@ -103,7 +103,7 @@ function itemMistakes(list: ListAtom, items: readonly unknown[], path: string): 
   const seen = new Set<string>()
   for (const [at, item] of items.entries()) {
     if (list.atomic) {
-      mistakes.push(...typeMistakes(list.items, item, `${path}[${at}]`))
+      for (const mistake of typeMistakes(list.items, item, `${path}[${at}]`)) mistakes.push(mistake)
       continue
     }
     const named = itemElement(list, item)
@@ -112,7 +112,7 @@ function itemMistakes(list: ListAtom, items: readonly unknown[], path: string): 
     const { element } = named
     if (seen.has(element)) mistakes.push(`${path}: duplicate entries for key ${shownElement(element)}`)
     seen.add(element)
-    mistakes.push(...typeMistakes(list.items, item, path + shownElement(element)))
+    for (const mistake of typeMistakes(list.items, item, path + shownElement(element))) mistakes.push(mistake)
   }
   return mistakes
 }

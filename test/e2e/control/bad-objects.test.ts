@@ -256,13 +256,13 @@ test('in the store already: served is what can be', async () => {
     const list = await embedded.admin.get(UC_PATH)
     assert.equal(list.code, 200)
     assert.equal(list.json.items.length, specs.length + 1)
-    // What KubeGateway died of, by name: insecure with caData.
-    const path = `${UC_PATH}/stored-${shapes.length}.example.com`
+    // What KubeGateway died of, by name: an endpoint that is no URL.
+    const path = `${UC_PATH}/stored-${shapes.length + 1}.example.com`
     const status = await waitFor('the status of a bad object', async () => {
       const { conditions = [] } = (await embedded.admin.get(path)).json.status ?? {}
       return conditions.find(({ type, reason }: Json) => type === 'Ready' && reason === 'Invalid')
     })
-    assert.match(status.message, /spec\.clientConfig\.insecure|spec\.clientConfig\.caData/)
+    assert.match(status.message, /spec\.servers\[0\]\.endpoint/)
     // It can be looked at, and thrown away.
     assert.match(await embedded.succeed(['get', 'uc']), new RegExp(`^${GOOD} +True`, 'm'))
     const [first = '', ...others] = specs.map((_, i) => `stored-${i}.example.com`)
