@@ -18,6 +18,7 @@ import { formatMicros } from '../src/core/protection/micro-time.ts'
 import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../src/core/protection/protection-settings.ts'
 import { systemClock } from '../src/io/clock.ts'
 import { ProtectorTable } from '../src/state/protectors.ts'
+import { agreeingClocks } from './harness/cell-clocks.ts'
 import { MemoryObjects } from './harness/memory-objects.ts'
 import { waitFor } from './harness/wait.ts'
 
@@ -78,7 +79,8 @@ function start(t: TestContext, options: Options = {}) {
     onState: () => undefined,
   })
   const clock = options.clock ?? systemClock
-  const shared = { core, protectors, settings, clock, log, isLeader: () => state.leader }
+  const clocks = agreeingClocks(clock, cell)
+  const shared = { core, protectors, settings, clock, clocks, log, isLeader: () => state.leader }
   const aggregator = startPodAggregator({
     ...shared,
     cell,
@@ -115,11 +117,21 @@ interface PodOptions {
 function pod(name: string, options: PodOptions = {}): JsonObject {
   const { ready = true, readySince = Date.now() - 60_000, labels = { app: 'web' }, terminating = false } = options
   const since = { lastTransitionTime: new Date(readySince).toISOString() }
+  // Written in the second before: what was cut off counts against it.
+  const fieldsV1 = { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': {} } } }
+  const managedFields = [{ manager: 'kubelet', time: new Date(readySince - 1000).toISOString(), fieldsV1 }]
   const deletion = { deletionTimestamp: new Date().toISOString(), deletionGracePeriodSeconds: 30 }
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace: 'default', uid: `uid-of-${name}`, labels, ...(terminating && deletion) },
+    metadata: {
+      name,
+      namespace: 'default',
+      uid: `uid-of-${name}`,
+      labels,
+      managedFields,
+      ...(terminating && deletion),
+    },
     spec: { containers: [{ name: 'main', image: 'x'.repeat(1000) }] },
     status: {
       phase: 'Running',
@@ -214,9 +226,9 @@ const CASES = JSON.parse(
 
 for (const { name, spec, pods, expectSummaryAsserted, derivedActual, later } of CASES) {
   test(`Podseidon's ${name}`, async (t) => {
-    const now = Date.now()
+    const now = Math.ceil(Date.now() / 1000) * 1000
     const wall = { ms: now }
-    const clock = { now: () => wall.ms, monotonic: systemClock.monotonic }
+    const clock = { now: () => wall.ms, monotonic: () => systemClock.monotonic() + wall.ms - now }
     const { minAvailable, minReadySeconds } = spec
     const core = new MemoryObjects()
     const worker = new MemoryObjects()

@@ -12,6 +12,7 @@ import { NO_PROTECTION_EVENTS, type ProtectionEvents } from '../src/core/protect
 import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../src/core/protection/protection-settings.ts'
 import { systemClock } from '../src/io/clock.ts'
 import { statusErrorOf } from '../src/io/kube-client-errors.ts'
+import { agreeingClocks } from './harness/cell-clocks.ts'
 import { MemoryObjects } from './harness/memory-objects.ts'
 import { deletionOf, podOf } from './harness/protection-requests.ts'
 import { waitFor } from './harness/wait.ts'
@@ -91,6 +92,7 @@ async function start(
     client: store,
     settings,
     clock: systemClock,
+    clocks: agreeingClocks(systemClock, 'east'),
     random: Math.random,
     log: silent,
     events: { ...NO_PROTECTION_EVENTS, ...events },
@@ -153,16 +155,20 @@ test('too few: refused for good, with the criterion that counts', async () => {
 
 test('what needs no quota: unmatched, terminating, unready, still unavailable; the last two are noted', async () => {
   const store = new Store()
-  store.protector('web', { minAvailable: 5, minReadySeconds: 60 }, 5)
+  store.protector('web', { minAvailable: 5, minReadySeconds: 600 }, 5)
+  store.protector('low', { minAvailable: 6, minReadySeconds: 60, selector: { matchLabels: { app: 'low' } } }, 5)
   const ledger = await start(store)
+  const ageOf = (seconds: number): Partial<PodFacts> => ({ createdMs: Date.now() - seconds * 1000 })
   const verdicts = await ledger.review([
     requestOf('a', { labels: { app: 'other' } }),
     requestOf('b', { terminating: true }),
     requestOf('c', { ready: false }),
-    requestOf('d', { readySinceMs: Date.now() - 1_000 }),
-    requestOf('e', { readySinceMs: Date.now() - 56_000 }),
+    requestOf('d', ageOf(10)),
+    requestOf('e', ageOf(650)),
     requestOf('f', { ready: false, criterion: 'Running' }),
-    requestOf('g', { readySinceMs: Date.now() + 60_000 }),
+    // It may be available before it is deleted: it is in no count yet, and nobody may be missing.
+    requestOf('g', ageOf(590)),
+    requestOf('h', { ...ageOf(1), labels: { app: 'low' } }),
   ])
   assert.deepEqual(
     verdicts.map(({ status, freePass }) => [status, freePass]),
@@ -171,10 +177,10 @@ test('what needs no quota: unmatched, terminating, unready, still unavailable; t
       ['AlreadyTerminating', false],
       ['AlreadyUnready', true],
       ['StillUnavailable', true],
-      // Within the skew of clocks it counts.
       ['Rejected', false],
       ['Rejected', false],
-      ['StillUnavailable', true],
+      ['StillUnavailable', false],
+      ['Rejected', false],
     ],
   )
   await waitFor('notes are written', () => store.reserved('web').join() === 'c,d,g', {
@@ -405,6 +411,7 @@ test('until the protectors are known nothing that may need them passes', async (
     client: store,
     settings: QUICK,
     clock: systemClock,
+    clocks: agreeingClocks(systemClock, 'east'),
     random: Math.random,
     log: silent,
     events: NO_PROTECTION_EVENTS,

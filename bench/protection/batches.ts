@@ -14,6 +14,7 @@ import { NAMESPACES, POD_PROTECTORS, SCHEME } from '../../src/api/scheme.ts'
 import { createInProcessClient } from '../../src/control/in-process-client.ts'
 import { Registry } from '../../src/control/registry.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/controllers/protection-ledger.ts'
+import { CellClocks } from '../../src/core/protection/cell-clock.ts'
 import { type BatchResult, NO_PROTECTION_EVENTS } from '../../src/core/protection/protection-events.ts'
 import { DEFAULT_PROTECTION_SETTINGS } from '../../src/core/protection/protection-settings.ts'
 import { systemClock } from '../../src/io/clock.ts'
@@ -53,7 +54,16 @@ function protectorOf(index: number, available: number): JsonObject {
 }
 
 function requestOf(index: number, protectors: number): ProtectionRequest {
-  const states = { terminating: false, scheduled: true, running: true, ready: true, readySinceMs: 1 }
+  const states = {
+    terminating: false,
+    scheduled: true,
+    running: true,
+    ready: true,
+    readySinceMs: 1,
+    startedMs: 1,
+    createdMs: 1,
+    readyWrittenMs: 1,
+  }
   const labels = { app: `web-${index % protectors}`, 'pod-template-hash': '7d8f9c6b5' }
   const names = { namespace: NAMESPACE, name: `web-${index}`, uid: randomUUID(), resourceVersion: String(index + 1) }
   return {
@@ -110,6 +120,7 @@ async function measure(protectors: number): Promise<Measured> {
     client,
     settings: DEFAULT_PROTECTION_SETTINGS,
     clock: systemClock,
+    clocks: new CellClocks(DEFAULT_PROTECTION_SETTINGS.clockSkewMs),
     random: Math.random,
     log: silent,
     events: {

@@ -1,15 +1,12 @@
-// The aggregator of a cell by Portcullis' modules, in simulated time; and what any aggregator needs: a snapshot by watch, a
-// delayed queue of protectors, restarts.
+// What Podseidon's aggregator stands on, in simulated time: a snapshot by watch, a delayed queue of protectors, restarts.
 
 import type { PodProtector } from '../../src/api/pod-protector.ts'
 import type { PodFacts } from '../../src/api/protection.ts'
-import { aggregateCell } from '../../src/core/protection/aggregate-cell.ts'
-import { aggregatePods, isAvailable } from '../../src/core/protection/aggregate-pods.ts'
-import type { CellSnapshot } from '../../src/core/protection/prune-history.ts'
+import type { JsonObject } from '../../src/api/resource-kind.ts'
+import { podFacts } from '../../src/core/protection/pod-facts.ts'
 import { type CellEvent, CellWatch, EPOCH_MS, type TrueCell } from './sim-cell.ts'
 import { isNewer, keyOf, selects } from './sim-core.ts'
 import type { World } from './sim-ledger.ts'
-import { historyLimits } from './sim-portcullis.ts'
 import { SimRandom } from './sim-queue.ts'
 
 export abstract class SimAggregatorBase {
@@ -83,8 +80,9 @@ export abstract class SimAggregatorBase {
 
   private open(): void {
     const target = {
-      onList: (version: number, pods: readonly PodFacts[]): void => {
+      onList: (version: number, objects: readonly JsonObject[]): void => {
         this.pods.clear()
+        const pods = objects.flatMap((object) => podFacts(object) ?? [])
         for (const pod of pods) this.pods.set(pod.uid, pod)
         this.version = version
         for (const key of this.cache.keys()) this.enqueue(key, this.rateMs())
@@ -117,93 +115,5 @@ export abstract class SimAggregatorBase {
     this.busy.clear()
     this.onForget()
     this.world.queue.after(this.random.between(1_000, 15_000), () => this.open())
-  }
-}
-
-export class PortcullisAggregator extends SimAggregatorBase {
-  private streamTime: number | undefined
-  private readonly needing = new Set<string>()
-  private asking = false
-  private target: { readonly micros: number; readonly version: number } | undefined
-
-  protected override onForget(): void {
-    this.streamTime = undefined
-    this.target = undefined
-    this.needing.clear()
-  }
-
-  protected override onStreamed(): void {
-    if (this.target === undefined || this.version < this.target.version) return
-    this.streamTime = this.target.micros
-    this.target = undefined
-    for (const key of this.needing) this.enqueue(key, this.rateMs())
-    this.needing.clear()
-  }
-
-  /** Our clock first, then the cell's version: once the snapshot is as new, it has all that was before. */
-  private askStreamTime(): void {
-    if (this.asking || this.target !== undefined) return
-    this.asking = true
-    const { incarnation, nowMicros } = this
-    const { queue } = this.world
-    queue.after(this.random.wait(10, 500), () => {
-      const { version } = this.cell
-      queue.after(this.random.wait(10, 500), () => {
-        queue.after(5_000, () => {
-          this.asking = false
-          if (this.needing.size > 0) this.askStreamTime()
-        })
-        if (incarnation !== this.incarnation) return
-        this.target = { micros: nowMicros, version }
-        this.onStreamed()
-      })
-    })
-  }
-
-  protected override reconcile(key: string, protector: PodProtector, done: () => void): void {
-    const { settings, core } = this.world
-    const { minReadySeconds } = protector.spec
-    const nowMs = this.nowMs - (minReadySeconds > 0 ? settings.availabilityMarginMs : 0)
-    const selected = [...this.pods.values()].filter(({ labels }) => selects(protector, labels))
-    const counts = aggregatePods(selected, minReadySeconds, nowMs)
-    const limits = historyLimits(protector, this.world)
-    const snapshot = this.snapshot(protector, nowMs)
-    const { reservationTimeoutMs } = settings
-    const { cell, version, incarnation } = this
-    const made = aggregateCell(protector, cell.id, counts, snapshot, limits, reservationTimeoutMs, this.nowMicros)
-    if (counts.nextAvailableMs !== undefined) this.enqueue(key, counts.nextAvailableMs + 1)
-    if (made.needsStreamTime) {
-      this.needing.add(key)
-      this.askStreamTime()
-    }
-    if (!made.changed) {
-      done()
-      return
-    }
-    core.write(protector, made.status, { cell: cell.id, version }, ({ result, object }) => {
-      if (incarnation !== this.incarnation) return
-      done()
-      if (object !== undefined && isNewer(object, this.cache.get(key))) this.cache.set(key, object)
-      if (result !== 'written') this.enqueue(key, 10 + this.random.between(0, 50))
-      else
-        this.world.trace(
-          () => `aggregator of ${cell.id} wrote ${key} at version ${version}, ${counts.available} available`,
-        )
-    })
-  }
-
-  private snapshot(protector: PodProtector, nowMs: number): CellSnapshot {
-    return {
-      resourceVersion: String(this.version),
-      streamTime: this.streamTime,
-      stateOf: (uid) => {
-        const pod = this.pods.get(uid)
-        if (pod === undefined) return 'absent'
-        if (pod.terminating) return 'terminating'
-        return selects(protector, pod.labels) && isAvailable(pod, protector.spec.minReadySeconds, nowMs)
-          ? 'available'
-          : 'alive'
-      },
-    }
   }
 }

@@ -2,6 +2,8 @@
 // watch of it: late, in order, stalling, listing anew.
 
 import type { PodFacts } from '../../src/api/protection.ts'
+import type { JsonObject } from '../../src/api/resource-kind.ts'
+import { podFacts } from '../../src/core/protection/pod-facts.ts'
 import { type SimQueue, SimRandom } from './sim-queue.ts'
 import type { Scenario, SimCell } from './sim-scenario.ts'
 
@@ -12,18 +14,41 @@ export interface CellEvent {
   readonly version: number
   readonly gone: boolean
   readonly facts: PodFacts
+  readonly object: JsonObject
 }
 
 export interface SimPod {
   readonly cell: number
+  readonly state: PodState
   /** As the API has it now; the last version stays when it is gone. */
+  object: JsonObject
   facts: PodFacts
+  /** True time since when it is ready, whatever clocks say; meaningful while it is. */
+  readyAtMs: number
   gone: boolean
   /** Version at which it last became unready by itself; 0 = never. */
   unreadyVersion: number
   /** Alive in the API and not yet seen as deleted by its controller. */
   deleted: boolean
 }
+
+/** What there is to say of a pod, with times as its API server and its kubelet have stamped them. */
+interface PodState {
+  readonly name: string
+  readonly app: string
+  readonly createdMs: number
+  startedMs: number
+  readySinceMs: number
+  readyWrittenMs: number
+  terminating: boolean
+  scheduled: boolean
+  running: boolean
+  ready: boolean
+}
+
+/** True times: since when the pods of the beginning are ready, and what they took for it. */
+const SETTLED_MS = -60_000
+const START_UP_MS = 5_000
 
 export class TrueCell {
   readonly pods: SimPod[] = []
@@ -54,30 +79,31 @@ export class TrueCell {
 
   private create(app: string, ready: boolean): void {
     const name = `${app}-${this.index}-${this.count++}`
-    const facts: PodFacts = {
-      namespace: 'default',
+    const since = ready ? SETTLED_MS : 0
+    const state: PodState = {
       name,
-      uid: `uid-${name}`,
-      resourceVersion: '',
-      labels: { app },
-      forceDelete: false,
-      criterion: this.scenario.criterion,
+      app,
+      createdMs: this.stampOf('apiserver', since - START_UP_MS),
+      startedMs: ready ? this.stampOf('kubelet', since - START_UP_MS) : 0,
+      readySinceMs: ready ? this.stampOf('kubelet', since) : 0,
+      readyWrittenMs: ready ? this.stampOf('apiserver', since) : 0,
       terminating: false,
       scheduled: ready,
       running: ready,
       ready,
-      readySinceMs: ready ? EPOCH_MS - 60_000 : 0,
     }
-    const pod: SimPod = { cell: this.index, facts, gone: false, unreadyVersion: 0, deleted: false }
+    const made = { state, ...this.written(state) }
+    const pod: SimPod = { cell: this.index, ...made, gone: false, unreadyVersion: 0, deleted: false, readyAtMs: since }
     this.pods.push(pod)
-    this.byUid.set(facts.uid, pod)
+    this.byUid.set(pod.facts.uid, pod)
     this.change(pod, {})
     if (!ready) this.bringUp(pod)
   }
 
   private bringUp(pod: SimPod): void {
     const { random, queue } = this
-    queue.after(random.wait(50, 500), () => this.change(pod, { scheduled: true }))
+    const scheduledAfter = random.wait(50, 500)
+    queue.after(scheduledAfter, () => this.change(pod, { scheduled: true, startedMs: this.stampOf('kubelet') }))
     const readyAfter = random.wait(this.scenario.readyAfterMs, 30_000) + 500
     queue.after(readyAfter - 1, () => this.change(pod, { running: true }))
     queue.after(readyAfter, () => {
@@ -87,9 +113,16 @@ export class TrueCell {
   }
 
   private becomeReady(pod: SimPod): void {
-    // metav1.Time has whole seconds.
-    const wall = EPOCH_MS + this.queue.now + this.spec.kubeletSkewMs
-    this.change(pod, { ready: true, readySinceMs: Math.floor(wall / 1_000) * 1_000 })
+    pod.readyAtMs = this.queue.now
+    const readySinceMs = this.stampOf('kubelet')
+    this.change(pod, { ready: true, readySinceMs, readyWrittenMs: this.stampOf('apiserver') })
+  }
+
+  /** metav1.Time has whole seconds. @param atMs true time; default: now */
+  private stampOf(clock: 'apiserver' | 'kubelet', atMs: number = this.queue.now): number {
+    const { apiserverSkewMs, kubeletSkewMs } = this.spec
+    const wall = EPOCH_MS + atMs + (clock === 'kubelet' ? kubeletSkewMs : apiserverSkewMs)
+    return Math.floor(wall / 1_000) * 1_000
   }
 
   private flapLater(pod: SimPod): void {
@@ -111,10 +144,20 @@ export class TrueCell {
     return this.version
   }
 
-  private change(pod: SimPod, facts: Partial<PodFacts>): void {
+  private change(pod: SimPod, change: Partial<PodState>): void {
     if (pod.gone) return
-    pod.facts = { ...pod.facts, ...facts, resourceVersion: String(this.nextVersion()) }
-    this.publish({ version: this.version, gone: false, facts: pod.facts })
+    Object.assign(pod.state, change)
+    this.nextVersion()
+    Object.assign(pod, this.written(pod.state))
+    this.publish({ version: this.version, gone: false, facts: pod.facts, object: pod.object })
+  }
+
+  /** As an API server hands it out. */
+  private written(state: PodState): { object: JsonObject; facts: PodFacts } {
+    const object = podObject(state, this.version, this.scenario.criterion)
+    const facts = podFacts(object)
+    if (facts === undefined) throw new Error('a pod without a uid')
+    return { object, facts }
   }
 
   private publish(event: CellEvent): void {
@@ -140,17 +183,19 @@ export class TrueCell {
     if (pod.gone) return
     this.nextVersion()
     pod.gone = true
-    this.publish({ version: this.version, gone: true, facts: { ...pod.facts, terminating: true } })
+    pod.state.terminating = true
+    Object.assign(pod, this.written(pod.state))
+    this.publish({ version: this.version, gone: true, facts: pod.facts, object: pod.object })
   }
 
   /** A consistent read, as LIST without resourceVersion is. */
-  list(): { version: number; pods: PodFacts[] } {
-    return { version: this.version, pods: this.pods.filter(({ gone }) => !gone).map(({ facts }) => facts) }
+  list(): { version: number; pods: JsonObject[] } {
+    return { version: this.version, pods: this.pods.filter(({ gone }) => !gone).map(({ object }) => object) }
   }
 }
 
 export interface WatchTarget {
-  onList(version: number, pods: readonly PodFacts[]): void
+  onList(version: number, pods: readonly JsonObject[]): void
   onEvent(event: CellEvent): void
   onBookmark(version: number): void
 }
@@ -234,5 +279,36 @@ export class CellWatch {
       if (this.listed) act()
       else this.held.push(act)
     })
+  }
+}
+
+function podObject(state: PodState, version: number, criterion: string): JsonObject {
+  const { name, app, createdMs, startedMs, readySinceMs, readyWrittenMs, terminating, scheduled, running, ready } =
+    state
+  const time = (ms: number): string => new Date(ms).toISOString()
+  const owner = {
+    time: time(readyWrittenMs),
+    fieldsV1: { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': {} } } },
+  }
+  const condition = (type: string, status: boolean, sinceMs: number): object => {
+    return { type, status: status ? 'True' : 'False', ...(sinceMs > 0 && { lastTransitionTime: time(sinceMs) }) }
+  }
+  return {
+    metadata: {
+      namespace: 'default',
+      name,
+      uid: `uid-${name}`,
+      resourceVersion: String(version),
+      labels: { app },
+      creationTimestamp: time(createdMs),
+      ...(criterion !== 'Available' && { annotations: { 'podseidon.kubewharf.io/health-criterion': criterion } }),
+      ...(terminating && { deletionTimestamp: time(createdMs) }),
+      managedFields: readyWrittenMs === 0 ? [] : [owner],
+    },
+    status: {
+      phase: running ? 'Running' : 'Pending',
+      ...(startedMs > 0 && { startTime: time(startedMs) }),
+      conditions: [condition('PodScheduled', scheduled, 0), condition('Ready', ready, readySinceMs)],
+    },
   }
 }

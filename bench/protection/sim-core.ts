@@ -36,7 +36,7 @@ export class CoreStore {
     this.latencyMs = scenario.coreLatencyMs
     this.random = new SimRandom(scenario.seed, 'core')
     for (const spec of scenario.protectors)
-      this.stored.set(spec.key, { object: protectorObject(spec), seen: new Map() })
+      this.stored.set(spec.key, { object: protectorObject(spec, scenario.aggregationRateMs), seen: new Map() })
   }
 
   objects(): PodProtector[] {
@@ -49,6 +49,14 @@ export class CoreStore {
 
   seen(key: string): SeenVersions {
     return this.stored.get(key)?.seen ?? new Map()
+  }
+
+  /** As it is now, after the way there and back. */
+  read(key: string, done: (object: PodProtector | undefined) => void): void {
+    this.queue.after(this.random.wait(this.latencyMs, 2_000), () => {
+      const object = this.get(key)
+      this.queue.after(this.random.wait(this.latencyMs, 2_000), () => done(object))
+    })
   }
 
   /** Each change comes, in order, after a wait that `lagMs` is the mean of. */
@@ -94,8 +102,9 @@ export class CoreStore {
       this.aggregatorWrites++
       stored.seen = new Map(stored.seen).set(aggregated.cell, aggregated.version)
     }
+    const { object } = stored
     const resourceVersion = String(Number(base.metadata.resourceVersion) + 1)
-    stored.object = { ...base, metadata: { ...base.metadata, resourceVersion }, status }
+    stored.object = { ...object, metadata: { ...object.metadata, resourceVersion }, status }
     for (const follower of this.followers) follower(stored.object)
     return { result: 'written', object: stored.object, seen: stored.seen }
   }
@@ -115,7 +124,7 @@ export function selects(protector: PodProtector, labels: Readonly<Record<string,
   return wanted.every(([key, value]) => labels[key] === value)
 }
 
-function protectorObject(spec: SimProtector): PodProtector {
+function protectorObject(spec: SimProtector, aggregationRateMillis: number): PodProtector {
   const [namespace = '', name = ''] = spec.key.split('/')
   return {
     apiVersion: 'podseidon.kubewharf.io/v1alpha1',
@@ -125,7 +134,11 @@ function protectorObject(spec: SimProtector): PodProtector {
       minAvailable: spec.minAvailable,
       minReadySeconds: spec.minReadySeconds,
       selector: spec.selects === 'all' ? {} : { matchLabels: { app: spec.selects } },
-      admissionHistoryConfig: { maxConcurrentLag: spec.maxConcurrentLag, compactThreshold: spec.compactThreshold },
+      admissionHistoryConfig: {
+        maxConcurrentLag: spec.maxConcurrentLag,
+        compactThreshold: spec.compactThreshold,
+        aggregationRateMillis,
+      },
     },
   }
 }

@@ -3,12 +3,14 @@
 import type { PodProtector } from '../../src/api/pod-protector.ts'
 import type { PodFacts } from '../../src/api/protection.ts'
 import { aggregatePods } from '../../src/core/protection/aggregate-pods.ts'
+import { type HistoryLimits, limitsOf } from '../../src/core/protection/history-limits.ts'
 import { type PodseidonItem, type PodseidonResult, podseidonAggregate, podseidonBatch } from './podseidon-algorithm.ts'
 import { SimAggregatorBase } from './sim-aggregator.ts'
 import { type BatchOutcome, SimBatch } from './sim-batch.ts'
-import { keyOf, type SeenVersions, selects } from './sim-core.ts'
-import { SimReplicaBase, type SimVerdict } from './sim-ledger.ts'
-import { historyLimits } from './sim-portcullis.ts'
+import { EPOCH_MS } from './sim-cell.ts'
+import { isNewer, keyOf, type SeenVersions, selects } from './sim-core.ts'
+import type { SimReplica, SimVerdict, World } from './sim-ledger.ts'
+import { SimRandom } from './sim-queue.ts'
 
 interface Done {
   readonly result: PodseidonResult
@@ -19,14 +21,66 @@ interface Done {
 
 const PACE = { intervalMs: 0, backoffMs: 100, jitterMs: 200 }
 
-export class PodseidonReplica extends SimReplicaBase {
+function historyLimits(protector: PodProtector, world: World): HistoryLimits {
+  return limitsOf(protector, world.settings)
+}
+
+export class PodseidonReplica implements SimReplica {
+  incarnation = 0
+  up = true
+  private readonly index: number
+  private readonly world: World
+  private readonly random: SimRandom
+  private readonly cache: Map<string, PodProtector> = new Map()
+  private readonly skewMs: number
   private batches = new Map<string, SimBatch<PodseidonItem, Done>>()
 
-  protected override forget(): void {
-    this.batches = new Map()
+  constructor(world: World, index: number) {
+    const spec = world.scenario.replicas[index]
+    this.index = index
+    this.world = world
+    this.skewMs = spec?.skewMs ?? 0
+    this.random = new SimRandom(world.scenario.seed, `replica ${index}`)
+    this.fill()
+    world.core.follow(spec?.watchLagMs ?? 0, new SimRandom(world.scenario.seed, `replica watch ${index}`), (object) =>
+      this.learn(object),
+    )
+    for (const atMs of spec?.restartsMs ?? []) world.queue.at(atMs, () => this.restart())
   }
 
-  override review(cell: string, pod: PodFacts, timeoutMs: number, done: (verdict: SimVerdict) => void): void {
+  private get nowMs(): number {
+    return EPOCH_MS + this.world.queue.now + this.skewMs
+  }
+
+  private get nowMicros(): number {
+    return Math.floor(this.nowMs * 1_000)
+  }
+
+  private learn(object: PodProtector): void {
+    if (this.up && isNewer(object, this.cache.get(keyOf(object)))) this.cache.set(keyOf(object), object)
+  }
+
+  private matching(pod: PodFacts): PodProtector[] {
+    return [...this.cache.values()].filter((protector) => selects(protector, pod.labels))
+  }
+
+  private fill(): void {
+    for (const object of this.world.core.objects()) this.cache.set(keyOf(object), object)
+  }
+
+  private restart(): void {
+    this.world.trace(() => `replica ${this.index} crashes`)
+    this.up = false
+    this.incarnation++
+    this.cache.clear()
+    this.batches = new Map()
+    this.world.queue.after(this.random.between(500, 5_000), () => {
+      this.up = true
+      this.fill()
+    })
+  }
+
+  review(cell: string, pod: PodFacts, timeoutMs: number, done: (verdict: SimVerdict) => void): void {
     const seen = new Map<string, SeenVersions>()
     const verdict = (outcome: SimVerdict['outcome'], reason: string, limited = false): void =>
       done({ outcome, reason, limited, free: false, seen, release: () => {} })
@@ -126,7 +180,9 @@ export class PodseidonAggregator extends SimAggregatorBase {
   protected override reconcile(key: string, protector: PodProtector, done: () => void): void {
     const selected = [...this.pods.values()].filter(({ labels }) => selects(protector, labels))
     const living = selected.filter(({ terminating }) => !terminating)
-    const counts = aggregatePods(living, protector.spec.minReadySeconds, this.nowMs)
+    const { nowMs } = this
+    const readyFor = ({ readySinceMs }: PodFacts): number => nowMs - readySinceMs
+    const counts = aggregatePods(living, protector.spec.minReadySeconds, readyFor)
     const { cell, version, incarnation } = this
     const { core, queue } = this.world
     if (counts.nextAvailableMs !== undefined) this.enqueue(key, counts.nextAvailableMs + 1)

@@ -1,201 +1,221 @@
-// The rules of Portcullis, by its own modules, in simulated time: a replica's part.
+// Portcullis in simulated time: its own ledger and its own aggregator, as src/controllers has them, each in a process with a clock
+// that is wrong.
 
 import type { PodProtector } from '../../src/api/pod-protector.ts'
-import type { PodFacts } from '../../src/api/protection.ts'
-import { applyOperations, type HistoryOperation, type OperationResult } from '../../src/core/protection/history.ts'
-import { type HistoryLimits, limitsOf } from '../../src/core/protection/history-limits.ts'
-import { freePass, judge } from '../../src/core/protection/judge.ts'
-import type { QuotaPod } from '../../src/core/protection/quota.ts'
-import { type BatchOutcome, SimBatch } from './sim-batch.ts'
-import { keyOf, type SeenVersions } from './sim-core.ts'
-import { SimReplicaBase, type SimVerdict, type World } from './sim-ledger.ts'
+import type { Logger } from '../../src/api/ports.ts'
+import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/protection.ts'
+import type { JsonObject } from '../../src/api/resource-kind.ts'
+import { POD_PROTECTORS } from '../../src/api/scheme.ts'
+import { startPodAggregator } from '../../src/controllers/pod-aggregator.ts'
+import { type ProtectionLedger, startProtectionLedger } from '../../src/controllers/protection-ledger.ts'
+import type { CompiledProtection } from '../../src/core/compiled-cluster.ts'
+import { NO_AGGREGATOR_EVENTS } from '../../src/core/protection/aggregator-events.ts'
+import { CellClocks } from '../../src/core/protection/cell-clock.ts'
+import { NO_PROTECTION_EVENTS } from '../../src/core/protection/protection-events.ts'
+import { ProtectorTable } from '../../src/state/protectors.ts'
+import type { TrueCell } from './sim-cell.ts'
+import { probeClocks, SimCellClient, SimCoreClient } from './sim-clients.ts'
+import type { SeenVersions } from './sim-core.ts'
+import type { SimReplica, SimVerdict, World } from './sim-ledger.ts'
+import { SimProcess } from './sim-process.ts'
+import { SimRandom } from './sim-queue.ts'
 
-interface Done extends OperationResult {
-  readonly seen: SeenVersions
+const silent: Logger = { debug: nothing, info: nothing, warn: nothing, error: bug }
+
+function nothing(): void {}
+
+/** Refusals are no errors: what is logged as one is a bug. */
+function bug(message: string, fields?: Record<string, unknown>): never {
+  throw new Error(message, { cause: fields?.['error'] })
 }
 
-interface Hold {
-  readonly key: string
-  readonly startTime: string
-}
+export class PortcullisReplica implements SimReplica {
+  incarnation = 0
+  up = true
+  readonly #world: World
+  readonly #index: number
+  readonly #cells: readonly TrueCell[]
+  #client: SimCoreClient | undefined
+  #process: SimProcess | undefined
+  #ledger: ProtectionLedger | undefined
 
-const PACE = { intervalMs: 75, backoffMs: 100, jitterMs: 100 }
-const NOTE_WAIT_MS = 500
-const LONG_MS = 60_000
-const ADMITTED: ReadonlySet<string> = new Set(['Ok', 'AlreadyUnhealthy', 'AlreadyHasBucket'])
-
-export function historyLimits(protector: PodProtector, world: World): HistoryLimits {
-  return limitsOf(protector, {
-    maxConcurrentLag: 0,
-    compactThreshold: 100,
-    aggregationRateMs: world.scenario.aggregationRateMs,
-    staleAfterMs: 0,
-  })
-}
-
-export class PortcullisReplica extends SimReplicaBase {
-  private batches = new Map<string, SimBatch<HistoryOperation, Done>>()
-
-  protected override forget(): void {
-    this.batches = new Map()
+  constructor(world: World, index: number, cells: readonly TrueCell[]) {
+    this.#world = world
+    this.#index = index
+    this.#cells = cells
+    this.#start()
+    for (const atMs of world.scenario.replicas[index]?.restartsMs ?? []) world.queue.at(atMs, () => this.#crash())
   }
 
-  override review(cell: string, pod: PodFacts, timeoutMs: number, done: (verdict: SimVerdict) => void): void {
-    const protectors = this.matching(pod).sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
-    const base = { cell, uid: pod.uid, name: pod.name, resourceVersion: pod.resourceVersion }
-    if (pod.terminating) {
-      done(verdict('admitted', 'AlreadyTerminating'))
-      return
-    }
-    const reserves: { key: string; operation: HistoryOperation }[] = []
-    const notes: string[] = []
-    /** No quota was asked of some protector: what the pod was read as has to be so still. */
-    let unasked = false
-    const request = { criterion: undefined, pod }
-    const free = freePass(request) !== undefined
-    for (const protector of protectors) {
-      const key = keyOf(protector)
-      const { clockSkewMs } = this.world.settings
-      const judged = judge(request, protector.spec.minReadySeconds, clockSkewMs, this.nowMs)
-      unasked ||= free || judged.type === 'note' || !meetsCriterion(judged.pod)
-      if (free || judged.type === 'note') notes.push(key)
-      else reserves.push({ key, operation: { type: 'reserve', ...base, pod: judged.pod, force: false } })
-    }
-    for (const { key, operation } of reserves) {
-      const refusal = this.evaluate(key, operation)
-      if (refusal !== undefined) {
-        done(verdict('refused', text(refusal), isLimited(refusal)))
-        return
-      }
-    }
-    for (const key of notes) this.batch(key).submit({ type: 'note', ...base }, LONG_MS, NOTE_WAIT_MS, () => {})
-    if (reserves.length === 0) {
-      done({ ...verdict('admitted', 'free'), free: unasked })
-      return
-    }
-    this.reserveAll(pod, reserves, timeoutMs, (result) => done({ ...result, free: unasked }))
-  }
-
-  private evaluate(key: string, operation: HistoryOperation): OperationResult | undefined {
-    const protector = this.cache.get(key)
-    if (protector === undefined) return undefined
-    const [result] = applyOperations(
-      protector,
-      [operation],
-      historyLimits(protector, this.world),
-      this.nowMicros,
-    ).results
-    return result === undefined || ADMITTED.has(result.result) ? undefined : result
-  }
-
-  private reserveAll(
-    pod: PodFacts,
-    reserves: readonly { key: string; operation: HistoryOperation }[],
-    timeoutMs: number,
-    done: (verdict: SimVerdict) => void,
-  ): void {
-    const holds: Hold[] = []
-    const seen = new Map<string, SeenVersions>()
-    let open = reserves.length
-    let outcome: SimVerdict['outcome'] = 'admitted'
-    let limited = false
-    const reasons: string[] = []
-    const { incarnation } = this
-    for (const { key, operation } of reserves) {
-      this.batch(key).submit(operation, timeoutMs, 0, (answer) => {
-        if (this.incarnation !== incarnation) return
-        if (answer.type === 'failed') outcome = 'error'
-        else {
-          const { result } = answer
-          seen.set(key, result.seen)
-          reasons.push(text(result))
-          limited ||= isLimited(result)
-          if (result.startTime !== '') holds.push({ key, startTime: result.startTime })
-          if (!ADMITTED.has(result.result) && outcome === 'admitted') outcome = 'refused'
-        }
-        open--
-        if (open > 0) return
-        const release = (): void => {
-          for (const hold of holds) this.release(operation.cell, pod.uid, hold)
-        }
-        if (outcome !== 'admitted') release()
-        done({ outcome, reason: reasons.join('; '), limited, free: false, seen, release })
+  #start(): void {
+    const { scenario, settings, queue, core } = this.#world
+    const { skewMs = 0, watchLagMs = 0 } = scenario.replicas[this.#index] ?? {}
+    const random = (purpose: string): SimRandom =>
+      new SimRandom(scenario.seed, `replica ${purpose} ${this.#index} ${this.incarnation}`)
+    const process = new SimProcess(queue, skewMs)
+    const client = new SimCoreClient(core, process, watchLagMs, random('watch'))
+    const clocks = new CellClocks(settings.clockSkewMs)
+    const jitter = random('')
+    const { clock } = process
+    process.run(() => {
+      this.#ledger = startProtectionLedger({
+        client,
+        settings,
+        clock,
+        clocks,
+        random: () => jitter.next(),
+        log: silent,
+        events: NO_PROTECTION_EVENTS,
       })
-    }
-  }
-
-  private release(cell: string, uid: string, { key, startTime }: Hold): void {
-    if (!this.up) return
-    this.batch(key).submit({ type: 'release', cell, uid, startTime }, LONG_MS, 0, () => {})
-  }
-
-  private batch(key: string): SimBatch<HistoryOperation, Done> {
-    const existing = this.batches.get(key)
-    if (existing !== undefined) return existing
-    const { incarnation } = this
-    const made = new SimBatch<HistoryOperation, Done>(
-      this.world.queue,
-      this.random,
-      PACE,
-      (operations, done) => {
-        if (this.incarnation === incarnation) this.write(key, operations, done)
-      },
-      (operation, result) => {
-        if (operation.type !== 'reserve' || result.startTime === '') return
-        this.release(operation.cell, operation.uid, { key, startTime: result.startTime })
-      },
-    )
-    this.batches.set(key, made)
-    return made
-  }
-
-  private write(
-    key: string,
-    operations: readonly HistoryOperation[],
-    done: (outcome: BatchOutcome<Done>) => void,
-  ): void {
-    const { core } = this.world
-    const protector = this.cache.get(key)
-    if (protector === undefined) {
-      done({ type: 'failed' })
-      return
-    }
-    const limits = historyLimits(protector, this.world)
-    const applied = applyOperations(protector, operations, limits, this.nowMicros)
-    const results = (seen: SeenVersions): BatchOutcome<Done> => ({
-      type: 'done',
-      results: applied.results.map((result) => ({ ...result, seen })),
     })
-    if (!applied.changed) {
-      done(results(core.seen(key)))
-      return
-    }
-    core.write(protector, applied.status, undefined, ({ result, object, seen }) => {
-      if (object !== undefined) this.learn(object)
-      if (result !== 'written') return done({ type: result === 'lost' ? 'failed' : 'conflict' })
-      this.world.trace(() => `replica ${this.index} wrote ${key}: ${operations.map(describe).join(', ')}`)
-      done(results(seen))
+    this.#process = process
+    this.#client = client
+    for (const cell of this.#cells) probeClocks(clocks, cell, process, queue, random(cell.id), settings.trustsClocks)
+  }
+
+  #crash(): void {
+    const { queue, trace, scenario } = this.#world
+    trace(() => `replica ${this.#index} crashes`)
+    this.#process?.crash()
+    this.up = false
+    this.incarnation++
+    const random = new SimRandom(scenario.seed, `replica restart ${this.#index} ${this.incarnation}`)
+    queue.after(random.between(500, 5_000), () => {
+      this.up = true
+      this.#start()
     })
   }
-}
 
-function describe(operation: HistoryOperation): string {
-  return `${operation.type} ${operation.uid}`
-}
+  review(cell: string, pod: PodFacts, timeoutMs: number, done: (verdict: SimVerdict) => void): void {
+    const request: ProtectionRequest = {
+      cell,
+      cause: 'DeletePod',
+      via: 'filter',
+      pod,
+      criterion: undefined,
+      user: '',
+      dryRun: false,
+      shadow: false,
+      timeoutMs,
+    }
+    const [process, ledger] = [this.#process, this.#ledger]
+    process?.run(() => {
+      void ledger?.review([request]).then(([verdict]) => {
+        // The next thing of the world, after everything that this one led to.
+        if (verdict !== undefined) process.after(0, () => done(this.#verdictOf(request, verdict)))
+      })
+    })
+  }
 
-function meetsCriterion({ criterion, available, ready, running, scheduled }: QuotaPod): boolean {
-  return { Available: available, Ready: ready, Running: running, Scheduled: scheduled }[criterion]
-}
-
-function text({ result, count, lag, required }: OperationResult): string {
-  return `${result} (${count} counted, ${lag} being deleted, ${required} required)`
+  #verdictOf({ pod: { uid } }: ProtectionRequest, verdict: ProtectionVerdict): SimVerdict {
+    const { admitted, status, message, freePass, reservation, protector } = verdict
+    const seen = new Map<string, SeenVersions>()
+    for (const { namespace, name, startTime } of reservation?.holds ?? []) {
+      const shown = this.#client?.shown.get(`${namespace}/${name} ${uid} ${startTime}`)
+      if (shown !== undefined) seen.set(`${namespace}/${name}`, shown)
+    }
+    const refusing = this.#ledger?.protectors.get(protector)?.protector
+    const [process, ledger] = [this.#process, this.#ledger]
+    return {
+      outcome: admitted ? 'admitted' : status === 'Error' ? 'error' : 'refused',
+      reason: `${status} ${message}`,
+      limited: status === 'RetryAdvised' && hasQuota(refusing),
+      free: freePass,
+      seen,
+      release: () => {
+        if (reservation !== undefined) process?.run(() => ledger?.release([reservation]))
+      },
+    }
+  }
 }
 
 /** Quota there was; too many deletions are not seen yet. */
-function isLimited({ result, count, lag, required }: OperationResult): boolean {
-  return result === 'Retry' && count - lag > required
+function hasQuota(protector: PodProtector | undefined): boolean {
+  const { spec, status } = protector ?? {}
+  return (status?.summary.estimatedAvailableReplicas ?? 0) > (spec?.minAvailable ?? 0)
 }
 
-function verdict(outcome: SimVerdict['outcome'], reason: string, limited = false): SimVerdict {
-  return { outcome, reason, limited, free: false, seen: new Map(), release: () => {} }
+const PROTECTION: CompiledProtection = {
+  cell: '',
+  shadow: false,
+  failurePolicy: 'Fail',
+  timeoutMs: 10_000,
+  excludedNamespaces: new Set(),
+  objectSelector: undefined,
+  aggregation: {
+    enabled: true,
+    syncTime: 'ResourceVersion',
+    syncTimeAnnotation: '',
+    podSelector: undefined,
+    updateTrigger: undefined,
+  },
+}
+
+/** The replica that leads for a cell, one after the other. */
+export class PortcullisAggregator {
+  readonly #world: World
+  readonly #cell: TrueCell
+  #incarnation = 0
+  #process: SimProcess | undefined
+
+  constructor(world: World, cell: TrueCell) {
+    this.#world = world
+    this.#cell = cell
+    this.#start()
+    for (const atMs of cell.spec.aggregatorRestartsMs) world.queue.at(atMs, () => this.#crash())
+  }
+
+  #start(): void {
+    const { scenario, settings, queue, core } = this.#world
+    const cell = this.#cell
+    const random = (purpose: string): SimRandom =>
+      new SimRandom(scenario.seed, `${purpose} ${cell.id} ${this.#incarnation}`)
+    const process = new SimProcess(queue, cell.spec.aggregatorSkewMs)
+    this.#process = process
+    const client = new SimCoreClient(core, process, 20, random('aggregator core'), (object) => this.#counted(object))
+    const clocks = new CellClocks(settings.clockSkewMs)
+    probeClocks(clocks, cell, process, queue, random('probes'), settings.trustsClocks)
+    const protectors = new ProtectorTable()
+    const jitter = random('aggregator')
+    process.run(() => {
+      client.follow(POD_PROTECTORS, '', {
+        onReplace: (objects) => protectors.replace(objects),
+        onChange: (_type, object: JsonObject) => void protectors.put(object),
+        onState: nothing,
+      })
+      startPodAggregator({
+        cell: cell.id,
+        core: client,
+        worker: new SimCellClient(cell, process, queue, random('watch')),
+        protection: () => PROTECTION,
+        protectors,
+        isLeader: () => true,
+        settings,
+        clock: process.clock,
+        clocks,
+        random: () => jitter.next(),
+        log: silent,
+        events: NO_AGGREGATOR_EVENTS,
+      })
+    })
+  }
+
+  #counted({ metadata, status }: PodProtector): { cell: string; version: number } {
+    const { id } = this.#cell
+    const { aggregation } = status?.cells.find(({ cellID }) => cellID === id) ?? {}
+    this.#world.trace(() => {
+      const { resourceVersion, availableReplicas } = aggregation ?? {}
+      return `aggregator of ${id} writes ${metadata.name} at version ${resourceVersion}, ${availableReplicas} available`
+    })
+    return { cell: id, version: Number(aggregation?.resourceVersion ?? 0) }
+  }
+
+  #crash(): void {
+    const { queue, trace, scenario } = this.#world
+    trace(() => `aggregator of ${this.#cell.id} crashes`)
+    this.#process?.crash()
+    this.#incarnation++
+    const random = new SimRandom(scenario.seed, `aggregator restart ${this.#cell.id} ${this.#incarnation}`)
+    queue.after(random.between(1_000, 15_000), () => this.#start())
+  }
 }

@@ -32,16 +32,17 @@ export class SimQueue {
     heap[index] = entry
   }
 
-  /** Lets everything happen until nothing is left, or `endMs` has come. */
-  run(endMs: number): void {
-    for (;;) {
-      const first = this.heap[0]
-      if (first === undefined || first.at > endMs) break
-      this.pop()
-      this.now = first.at
-      first.act()
+  /** Lets the next thing happen. @returns false when nothing is left until `endMs`, which it is then */
+  step(endMs: number): boolean {
+    const first = this.heap[0]
+    if (first === undefined || first.at > endMs) {
+      this.now = endMs
+      return false
     }
-    this.now = endMs
+    this.pop()
+    this.now = first.at
+    first.act()
+    return true
   }
 
   private pop(): void {

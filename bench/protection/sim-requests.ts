@@ -1,7 +1,8 @@
 // The deletions of a run, each from its client to upstream and back: through the filter, past it with the webhook, or both.
 
+import { isNoDeletion } from '../../src/core/protection/deletion-answer.ts'
 import type { SimPod, TrueCell } from './sim-cell.ts'
-import type { SimReplicaBase, SimVerdict, World } from './sim-ledger.ts'
+import type { SimReplica, SimVerdict, World } from './sim-ledger.ts'
 import { SimRandom } from './sim-queue.ts'
 import type { SimWave } from './sim-scenario.ts'
 import type { Admitted, Truth } from './sim-truth.ts'
@@ -10,7 +11,7 @@ export interface RequestsParts {
   readonly world: World
   readonly truth: Truth
   readonly cells: readonly TrueCell[]
-  readonly replicas: readonly SimReplicaBase[]
+  readonly replicas: readonly SimReplica[]
   /** All deletions are judged by the webhook only. */
   readonly webhookOnly: boolean
 }
@@ -109,7 +110,7 @@ export class SimRequests {
           return this.getPod(asked, repeats - 1)
         }
         const gone = status === 404 || (resent && pod.gone)
-        if (gone ? settings.releaseWhenGone && (!lost || resent) : refused && !lost) gate.verdict.release()
+        if (gone ? settings.releaseWhenGone && (!lost || resent) : !lost && isNoDeletion(status)) gate.verdict.release()
       })
     }
     queue.after(this.upstreamLatency(random), () => {
@@ -203,7 +204,7 @@ export class SimRequests {
     return (eviction && random.chance(wave.refusedByPDB)) || random.chance(wave.refusedByOthers)
   }
 
-  private replica(random: SimRandom): SimReplicaBase | undefined {
+  private replica(random: SimRandom): SimReplica | undefined {
     const { replicas } = this.parts
     const first = random.integer(0, replicas.length - 1)
     return [...replicas.slice(first), ...replicas.slice(0, first)].find(({ up }) => up)
@@ -224,7 +225,7 @@ export class SimRequests {
 }
 
 interface Gate {
-  readonly replica: SimReplicaBase
+  readonly replica: SimReplica
   readonly incarnation: number
   readonly verdict: SimVerdict
   readonly admitted: Admitted

@@ -46,6 +46,7 @@ export interface SimCell {
   readonly aggregatorRestartsMs: readonly number[]
   readonly aggregatorSkewMs: number
   readonly kubeletSkewMs: number
+  readonly apiserverSkewMs: number
   readonly graceMs: number
 }
 
@@ -75,17 +76,37 @@ export interface Scenario {
 }
 
 const WAVES_END_MS = 60_000
-const SKEW_MS = 3_000
 
-export function scenarioOf(seed: number): Scenario {
+/** What holds for all worlds of a campaign. */
+export interface Campaign {
+  /** Each clock is ahead or behind by as much, at most: of gateways, API servers, and kubelets. */
+  readonly maxSkewMs: number
+  /** Histories and aggregation as Podseidon has them when nobody sets anything: 100 single buckets, no limit of lag, 5 s. */
+  readonly podseidonDefaults: boolean
+}
+
+export const DEFAULT_CAMPAIGN: Campaign = { maxSkewMs: 30_000, podseidonDefaults: false }
+/** util/defaultconfig/options.go at 9a84add. */
+const PODSEIDON = { compactThreshold: 100, maxConcurrentLag: 0, aggregationRateMs: 5_000 }
+
+export function scenarioOf(seed: number, { maxSkewMs, podseidonDefaults }: Campaign = DEFAULT_CAMPAIGN): Scenario {
+  const scenario = drawScenario(seed, maxSkewMs)
+  if (!podseidonDefaults) return scenario
+  const { aggregationRateMs, ...history } = PODSEIDON
+  const protectors = scenario.protectors.map((protector) => ({ ...protector, ...history }))
+  return { ...scenario, aggregationRateMs, protectors }
+}
+
+function drawScenario(seed: number, maxSkewMs: number): Scenario {
   const random = new SimRandom(seed, 'scenario')
-  const cells = Array.from({ length: random.integer(1, 3) }, () => cellOf(random))
+  const skews = new SimRandom(seed, 'clocks of API servers')
+  const cells = Array.from({ length: random.integer(1, 3) }, () => cellOf(random, skews, maxSkewMs))
   const waves = Array.from({ length: random.integer(1, 4) }, () => waveOf(random, cells.length))
   return {
     seed,
     cells,
     replicas: Array.from({ length: random.integer(1, 3) }, () => ({
-      skewMs: random.between(-SKEW_MS, SKEW_MS),
+      skewMs: random.between(-maxSkewMs, maxSkewMs),
       watchLagMs: random.pick([5, 20, 200, 2_000]),
       restartsMs: random.chance(0.3) ? [random.between(1_000, WAVES_END_MS)] : [],
     })),
@@ -99,11 +120,11 @@ export function scenarioOf(seed: number): Scenario {
     coreLatencyMs: random.pick([2, 10, 100]),
     upstreamLatencyMs: random.pick([5, 30, 300]),
     upstreamSlow: random.pick([0, 0.02, 0.2]),
-    endMs: WAVES_END_MS + 150_000,
+    endMs: WAVES_END_MS + 240_000,
   }
 }
 
-function cellOf(random: SimRandom): SimCell {
+function cellOf(random: SimRandom, skews: SimRandom, maxSkewMs: number): SimCell {
   const size = random.pick([3, 5, 10, 10, 40])
   const stalls: SimStall[] = []
   if (random.chance(0.35)) {
@@ -117,8 +138,9 @@ function cellOf(random: SimRandom): SimCell {
     lagBurst: random.pick([0, 0, 0.1]),
     stalls,
     aggregatorRestartsMs: random.chance(0.25) ? [random.between(1_000, WAVES_END_MS)] : [],
-    aggregatorSkewMs: random.between(-SKEW_MS, SKEW_MS),
-    kubeletSkewMs: random.between(-SKEW_MS, SKEW_MS),
+    aggregatorSkewMs: random.between(-maxSkewMs, maxSkewMs),
+    kubeletSkewMs: random.between(-maxSkewMs, maxSkewMs),
+    apiserverSkewMs: skews.between(-maxSkewMs, maxSkewMs),
     graceMs: random.pick([0, 1_000, 30_000]),
   }
 }

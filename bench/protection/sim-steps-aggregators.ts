@@ -2,10 +2,12 @@
 
 import type { PodProtector, PodProtectorStatus } from '../../src/api/pod-protector.ts'
 import type { PodFacts } from '../../src/api/protection.ts'
+import { AdmissionTimes } from '../../src/controllers/admission-times.ts'
 import { aggregateCell } from '../../src/core/protection/aggregate-cell.ts'
 import { aggregatePods, isAvailable } from '../../src/core/protection/aggregate-pods.ts'
 import { type HistoryLimits, limitsOf } from '../../src/core/protection/history-limits.ts'
 import { parseMicros } from '../../src/core/protection/micro-time.ts'
+import { DEFAULT_PROTECTION_SETTINGS } from '../../src/core/protection/protection-settings.ts'
 import { type Step, StepsPods } from './sim-steps-pods.ts'
 
 export type Mutation =
@@ -51,6 +53,7 @@ export interface StepsAggregator {
   streamTime: number | undefined
   asked: { at: number; version: number } | undefined
   caches: PodProtector[]
+  admissions: AdmissionTimes
   write: { protector: number; base: PodProtector; status: PodProtectorStatus; shown: Shown } | undefined
 }
 
@@ -60,7 +63,9 @@ export const LIMITS: HistoryLimits = {
   aggregationRateMs: 0,
   staleAfterMs: 0,
 }
-export const TIMEOUT_MS: number = 60_000
+export const TIMEOUT_MS: number = DEFAULT_PROTECTION_SETTINGS.reservationTimeoutMs
+/** minReadySeconds is 0. */
+const ALWAYS = (): number => 0
 const NOTHING: Shown = { version: 0, uids: new Set() }
 
 export abstract class StepsAggregators extends StepsPods {
@@ -86,6 +91,7 @@ export abstract class StepsAggregators extends StepsPods {
       streamTime: undefined,
       asked: undefined,
       caches: objects(),
+      admissions: new AdmissionTimes(),
       write: undefined,
     })
     this.aggregators = [aggregator(), aggregator()]
@@ -122,6 +128,7 @@ export abstract class StepsAggregators extends StepsPods {
         `aggregator ${cell} restarts`,
         () => {
           aggregator.snapshot = undefined
+          aggregator.admissions = new AdmissionTimes()
         },
         0.2,
       ])
@@ -213,7 +220,7 @@ export abstract class StepsAggregators extends StepsPods {
     const base = aggregator.caches[protector]
     if (snapshot === undefined || base === undefined) return
     const selected = protector === 0 || cell === 0 ? [...snapshot.values()] : []
-    const counts = aggregatePods(selected, 0, this.now)
+    const counts = aggregatePods(selected, 0, ALWAYS)
     const made = aggregateCell(
       this.mutation === 'clock' ? withoutOld(base, `cell-${cell}`, aggregator.heardAt) : base,
       `cell-${cell}`,
@@ -223,18 +230,19 @@ export abstract class StepsAggregators extends StepsPods {
         restored: this.mutation === 'list goes back',
         streamTime: streamTime === undefined ? undefined : streamTime * 1_000,
         heardAt: aggregator.heardAt * 1_000,
+        knownSince: aggregator.admissions.of(String(protector), this.now * 1_000),
         stateOf: (uid) => {
           const pod = snapshot.get(uid)
           if (pod === undefined) return 'absent'
           if (pod.terminating) return 'terminating'
-          return selected.includes(pod) && isAvailable(pod, 0, this.now) ? 'available' : 'alive'
+          return selected.includes(pod) && isAvailable(pod, 0, ALWAYS) ? 'available' : 'alive'
         },
       },
       limitsOf(base, LIMITS),
       TIMEOUT_MS,
       this.now * 1_000,
     )
-    const uids = selected.filter((pod) => isAvailable(pod, 0, this.now)).map(({ uid }) => uid)
+    const uids = selected.filter((pod) => isAvailable(pod, 0, ALWAYS)).map(({ uid }) => uid)
     if (made.changed)
       aggregator.write = { protector, base, status: made.status, shown: { version, uids: new Set(uids) } }
   }

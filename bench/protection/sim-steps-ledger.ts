@@ -5,7 +5,7 @@ import type { PodFacts } from '../../src/api/protection.ts'
 import { applyOperations, type HistoryOperation } from '../../src/core/protection/history.ts'
 import { limitsOf } from '../../src/core/protection/history-limits.ts'
 import { freePass, judge } from '../../src/core/protection/judge.ts'
-import { LIMITS, type Shown, StepsAggregators, type StepsSetup } from './sim-steps-aggregators.ts'
+import { LIMITS, type Shown, StepsAggregators, type StepsSetup, TIMEOUT_MS } from './sim-steps-aggregators.ts'
 import type { Step, StepsPod } from './sim-steps-pods.ts'
 
 export interface StepsDeletion {
@@ -142,7 +142,7 @@ export abstract class StepsLedger extends StepsAggregators {
 
   protected reservation({ pod, facts }: StepsDeletion): HistoryOperation {
     const { uid, name, resourceVersion } = facts
-    const judged = judge({ criterion: undefined, pod: facts }, 0, 0, this.now)
+    const judged = judge({ criterion: undefined, pod: facts }, 0, undefined, TIMEOUT_MS)
     if (judged.type === 'note') throw new Error('an unready pod is not reserved')
     return { type: 'reserve', cell: `cell-${pod.cell}`, uid, name, resourceVersion, pod: judged.pod, force: false }
   }

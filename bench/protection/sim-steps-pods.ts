@@ -44,6 +44,9 @@ export abstract class StepsPods {
       running: true,
       ready,
       readySinceMs: ready ? this.now : 0,
+      startedMs: 0,
+      createdMs: 0,
+      readyWrittenMs: 0,
     }
     const pod: StepsPod = { facts, cell, gone: false, unreadyVersion: 0, taken: false }
     this.pods.push(pod)

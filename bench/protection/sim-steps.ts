@@ -14,7 +14,7 @@ import { type StepsDeletion, StepsLedger } from './sim-steps-ledger.ts'
 import type { Step } from './sim-steps-pods.ts'
 
 /** From the moment at which a deletion is judged, its whole way through ledger and upstream takes less, or it is given up. */
-const UPSTREAM_MS = 50_000
+const UPSTREAM_MS = 110_000
 const MAX_PODS = 8
 const MAX_DELETIONS = 6
 
@@ -29,7 +29,7 @@ export class StepsWorld extends StepsLedger {
     for (const cell of [0, 1] as const) this.aggregatorSteps(cell, steps)
     for (const deletion of this.deletions) this.deletionSteps(deletion, steps)
     this.replicaSteps(steps)
-    for (const seconds of [1, 45]) steps.push([`${seconds} s pass`, () => this.pass(seconds * 1_000), 1])
+    for (const seconds of [1, 45, 100]) steps.push([`${seconds} s pass`, () => this.pass(seconds * 1_000), 1])
     return steps
   }
 
@@ -65,8 +65,8 @@ export class StepsWorld extends StepsLedger {
   settle(): void {
     for (const deletion of this.deletions) this.end(deletion)
     this.late = []
-    this.pass(2 * TIMEOUT_MS)
     for (let round = 0; round < 3; round++) {
+      this.pass(2 * TIMEOUT_MS)
       for (const cell of [0, 1] as const) {
         this.relist(cell)
         this.askStreamTime(cell)

@@ -1,7 +1,7 @@
 // What is true, whoever believes what: over-admissions and needless refusals.
 //
-// A pod is truly available while it is ready, not terminating, and the clock of the world is minReadySeconds past the
-// lastTransitionTime that its kubelet wrote. An over-admission is a committed deletion of a pod that counts (by the criterion
+// A pod is truly available while it is not terminating and has been ready for minReadySeconds of true time, whatever any clock
+// says. An over-admission is a committed deletion of a pod that counts (by the criterion
 // by which it was judged), after which fewer than minAvailable count, in all cells together, and before which it was not so.
 //
 // Losses of the data plane (a pod that becomes unready by itself) cannot be known before they are seen. A deletion is
@@ -10,7 +10,7 @@
 // blamed for a pod that did not count when it was admitted, when such losses have made it one that is needed.
 
 import type { PodFacts } from '../../src/api/protection.ts'
-import { EPOCH_MS, type SimPod, type TrueCell } from './sim-cell.ts'
+import type { SimPod, TrueCell } from './sim-cell.ts'
 import type { CoreStore, SeenVersions } from './sim-core.ts'
 import type { SimQueue } from './sim-queue.ts'
 import type { Scenario, SimProtector } from './sim-scenario.ts'
@@ -93,7 +93,7 @@ export class Truth {
     const judgements = this.protectorsOf(pod).map((protector) => ({
       minAvailable: protector.minAvailable,
       count: this.count(protector),
-      counted: this.counts(protector, pod.facts),
+      counted: this.counts(protector, pod),
       flying: [...this.flying].filter(({ pod: other }) => other !== pod && this.isCounted(protector, other)),
     }))
     this.refusals.push({ judgements, believed, limited })
@@ -163,17 +163,16 @@ export class Truth {
   }
 
   private isCounted(protector: SimProtector, pod: SimPod): boolean {
-    return !pod.gone && selectedBy(protector, pod.facts) && this.counts(protector, pod.facts)
+    return !pod.gone && selectedBy(protector, pod.facts) && this.counts(protector, pod)
   }
 
-  private counts(protector: SimProtector, facts: PodFacts): boolean {
+  private counts(protector: SimProtector, { facts, readyAtMs }: SimPod): boolean {
     if (facts.terminating) return false
     const { criterion } = this.scenario
     if (criterion === 'Scheduled') return facts.scheduled
     if (criterion === 'Running') return facts.running
     if (criterion === 'Ready' || !facts.ready) return facts.ready
-    if (protector.minReadySeconds === 0) return true
-    return EPOCH_MS + this.queue.now - facts.readySinceMs >= protector.minReadySeconds * 1_000
+    return this.queue.now - readyAtMs >= protector.minReadySeconds * 1_000
   }
 
   private lostUnseen(protector: SimProtector, seen: SeenVersions | undefined): number {

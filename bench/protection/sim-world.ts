@@ -1,14 +1,15 @@
 // One run: the world of a seed, and one algorithm in it.
 
-import { PortcullisAggregator } from './sim-aggregator.ts'
+import { DEFAULT_PROTECTION_SETTINGS } from '../../src/core/protection/protection-settings.ts'
 import { TrueCell } from './sim-cell.ts'
 import { CoreStore } from './sim-core.ts'
 import type { SimSettings, World } from './sim-ledger.ts'
 import { PodseidonAggregator, PodseidonReplica } from './sim-podseidon.ts'
-import { PortcullisReplica } from './sim-portcullis.ts'
+import { PortcullisAggregator, PortcullisReplica } from './sim-portcullis.ts'
+import { runProcesses } from './sim-process.ts'
 import { SimQueue } from './sim-queue.ts'
 import { SimRequests } from './sim-requests.ts'
-import { scenarioOf } from './sim-scenario.ts'
+import { type Campaign, DEFAULT_CAMPAIGN, scenarioOf } from './sim-scenario.ts'
 import { type Needless, Truth } from './sim-truth.ts'
 
 export type Algorithm = 'portcullis' | 'podseidon'
@@ -28,21 +29,23 @@ export interface Outcome {
   readonly leftover: string
 }
 
+/** What the product ships with; no setting of the simulation's own decides anything. */
 export const DEFAULT_SIM_SETTINGS: SimSettings = {
+  ...DEFAULT_PROTECTION_SETTINGS,
   versionPrecondition: true,
-  availabilityMarginMs: 5_000,
-  clockSkewMs: 5_000,
-  reservationTimeoutMs: 70_000,
   releaseWhenGone: false,
+  trustsClocks: false,
 }
 
-export function simulate(
-  seed: number,
-  algorithm: Algorithm,
-  settings: SimSettings = DEFAULT_SIM_SETTINGS,
-  print?: (line: string) => void,
-): Outcome {
-  const scenario = scenarioOf(seed)
+export interface SimulateOptions {
+  readonly settings?: SimSettings
+  readonly campaign?: Campaign
+  print?(line: string): void
+}
+
+export async function simulate(seed: number, algorithm: Algorithm, options: SimulateOptions = {}): Promise<Outcome> {
+  const { settings = DEFAULT_SIM_SETTINGS, campaign = DEFAULT_CAMPAIGN, print } = options
+  const scenario = scenarioOf(seed, campaign)
   const queue = new SimQueue()
   const core = new CoreStore(scenario, queue)
   const world: World = {
@@ -54,12 +57,14 @@ export function simulate(
   }
   const cells = scenario.cells.map((spec, index) => new TrueCell(index, scenario, queue, spec))
   const truth = new Truth(scenario, cells, queue, core)
-  const Replica = algorithm === 'portcullis' ? PortcullisReplica : PodseidonReplica
-  const Aggregator = algorithm === 'portcullis' ? PortcullisAggregator : PodseidonAggregator
-  const replicas = scenario.replicas.map((_, index) => new Replica(world, index))
-  for (const cell of cells) new Aggregator(world, cell)
-  new SimRequests({ world, truth, cells, replicas, webhookOnly: algorithm === 'podseidon' })
-  queue.run(scenario.endMs)
+  await runProcesses(queue, scenario.endMs, () => {
+    const ours = algorithm === 'portcullis'
+    const replicas = scenario.replicas.map((_, index) =>
+      ours ? new PortcullisReplica(world, index, cells) : new PodseidonReplica(world, index),
+    )
+    for (const cell of cells) ours ? new PortcullisAggregator(world, cell) : new PodseidonAggregator(world, cell)
+    new SimRequests({ world, truth, cells, replicas, webhookOnly: !ours })
+  })
   return {
     asked: truth.asked,
     admitted: truth.admitted,

@@ -1,10 +1,12 @@
-// `node bench/protection/sim.ts [--runs 10000] [--first 1] [--seed N] [--trace] [--only portcullis]`: pod protection in simulated
-// time. Each seed is a world with its own faults; Portcullis' rules (src/core/protection) and Podseidon's algorithm meet the same
-// ones. With --seed that one run alone; with --trace what happened in it. Exit code 1: Portcullis let a deletion through that it
-// must not, or did not heal. `--set name=value` changes a rule, to see that it is needed (SimSettings).
+// `node bench/protection/sim.ts [--runs 10000] [--first 1] [--seed N] [--trace] [--only portcullis] [--skew 30]`: pod protection in
+// simulated time. Each seed is a world with its own faults. Portcullis' own ledger and aggregator, and Podseidon's algorithm, meet
+// the same worlds; Podseidon once more with its own defaults. With --seed that one run alone; with --trace what happened in it.
+// --skew: by how many seconds clocks are wrong at most. Exit code 1: Portcullis let a deletion through that it must not, or did
+// not heal. `--set name=value` changes a setting or breaks a rule, to see that it is needed (SimSettings).
 
 import process from 'node:process'
 import { parseArgs } from 'node:util'
+import { DEFAULT_CAMPAIGN } from './sim-scenario.ts'
 import type { Needless } from './sim-truth.ts'
 import { type Algorithm, DEFAULT_SIM_SETTINGS, type Outcome, simulate } from './sim-world.ts'
 
@@ -18,11 +20,25 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     trace: { type: 'boolean' },
     only: { type: 'string' },
+    skew: { type: 'string' },
     set: { type: 'string', multiple: true },
   },
 })
 
+interface Row {
+  readonly name: string
+  readonly algorithm: Algorithm
+  readonly podseidonDefaults: boolean
+}
+
+const ROWS: readonly Row[] = [
+  { name: 'portcullis', algorithm: 'portcullis', podseidonDefaults: false },
+  { name: 'podseidon', algorithm: 'podseidon', podseidonDefaults: false },
+  { name: 'podseidon-defaults', algorithm: 'podseidon', podseidonDefaults: true },
+]
+
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
+const maxSkewMs = values.skew === undefined ? DEFAULT_CAMPAIGN.maxSkewMs : Number(values.skew) * 1_000
 
 /** `--set clockSkewMs=0`: how a rule of less than it is does. */
 const settings = { ...DEFAULT_SIM_SETTINGS, ...Object.fromEntries((values.set ?? []).map(setting)) }
@@ -35,7 +51,7 @@ function setting(text: string): [string, unknown] {
   return [name, JSON.parse(value)]
 }
 
-function row(algorithm: Algorithm, sums: Sums): string {
+function line(name: string, sums: Sums): string {
   const percent = sums.asked === 0 ? 0 : (100 * sums.falseRefusals) / sums.asked
   const cells = [
     sums.runs,
@@ -49,7 +65,7 @@ function row(algorithm: Algorithm, sums: Sums): string {
     sums.ledgerWrites,
     sums.aggregatorWrites,
   ]
-  return `${algorithm.padEnd(11)}${cells.map((cell) => String(cell).padStart(16)).join('')}`
+  return `${name.padEnd(19)}${cells.map((cell) => String(cell).padStart(16)).join('')}`
 }
 
 type Sums = { runs: number; badRuns: number; readonly needless: Map<Needless, number> } & Record<
@@ -71,36 +87,34 @@ function add(sums: Sums, outcome: Outcome): void {
   sums.aggregatorWrites += outcome.aggregatorWrites
 }
 
-function main(): number {
+const NOTHING = { runs: 0, badRuns: 0, asked: 0, admitted: 0, overAdmissions: 0, falseRefusals: 0 }
+
+/** Adds to `failed` what must not be. */
+async function campaign(row: Row, first: number, runs: number, failed: string[]): Promise<Sums> {
+  const sums: Sums = { ...NOTHING, needless: new Map(), ledgerWrites: 0, aggregatorWrites: 0 }
+  const { algorithm, podseidonDefaults } = row
+  for (let seed = first; seed < first + runs; seed++) {
+    const options = { settings, campaign: { maxSkewMs, podseidonDefaults }, ...(values.trace === true && { print }) }
+    const outcome = await simulate(seed, algorithm, options)
+    add(sums, outcome)
+    if (algorithm !== 'portcullis') continue
+    for (const text of outcome.explanations.slice(0, 1)) failed.push(`seed ${seed}: over-admission at ${text}`)
+    if (outcome.leftover !== '') failed.push(`seed ${seed}: not healed: ${outcome.leftover}`)
+  }
+  return sums
+}
+
+async function main(): Promise<number> {
   const seed = values.seed === undefined ? undefined : Number(values.seed)
   const runs = seed === undefined ? Number(values.runs ?? DEFAULT_RUNS) : 1
   const first = seed ?? Number(values.first ?? 1)
-  const both: Algorithm[] = ['portcullis', 'podseidon']
-  const algorithms = both.filter((algorithm) => algorithm.startsWith(values.only ?? ''))
   const failed: string[] = []
   const table: string[] = []
-  for (const algorithm of algorithms) {
-    const sums: Sums = {
-      runs: 0,
-      badRuns: 0,
-      needless: new Map(),
-      asked: 0,
-      admitted: 0,
-      overAdmissions: 0,
-      falseRefusals: 0,
-      ledgerWrites: 0,
-      aggregatorWrites: 0,
-    }
-    for (let i = first; i < first + runs; i++) {
-      const outcome = simulate(i, algorithm, settings, values.trace === true ? print : undefined)
-      add(sums, outcome)
-      if (algorithm !== 'portcullis') continue
-      for (const text of outcome.explanations.slice(0, 1)) failed.push(`seed ${i}: over-admission at ${text}`)
-      if (outcome.leftover !== '') failed.push(`seed ${i}: not healed: ${outcome.leftover}`)
-    }
-    table.push(row(algorithm, sums))
+  for (const row of ROWS.filter(({ name }) => values.only === undefined || name === values.only)) {
+    const sums = await campaign(row, first, runs, failed)
+    table.push(line(row.name, sums))
     const reasons = [...sums.needless].sort(([, a], [, b]) => b - a).map(([reason, count]) => `${reason} ${count}`)
-    table.push(`           false refusals: ${reasons.join(', ')}`)
+    table.push(`                   false refusals: ${reasons.join(', ')}`)
   }
   const head = [
     'runs',
@@ -114,11 +128,12 @@ function main(): number {
     'ledger writes',
     'aggr. writes',
   ]
-  print(`${' '.repeat(11)}${head.map((cell) => cell.padStart(16)).join('')}`)
-  for (const line of table) print(line)
-  for (const line of failed.slice(0, SHOWN)) print(line)
+  print(`seeds ${first} to ${first + runs - 1}, clocks wrong by ${maxSkewMs / 1_000} s at most`)
+  print(`${' '.repeat(19)}${head.map((cell) => cell.padStart(16)).join('')}`)
+  for (const text of table) print(text)
+  for (const text of failed.slice(0, SHOWN)) print(text)
   if (failed.length > SHOWN) print(`and ${failed.length - SHOWN} more`)
   return failed.length === 0 ? 0 : 1
 }
 
-process.exitCode = main()
+process.exitCode = await main()

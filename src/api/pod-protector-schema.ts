@@ -45,6 +45,7 @@ const aggregation = object<Aggregation>(
     runningReplicas: wholeNumber('Pods in phase Running.'),
     lastEventTime: time('Of the last event that has been counted.'),
     resourceVersion: text('Of the cell when its pods were counted.'),
+    clockSkewMillis: wholeNumber('By how much the clock of the cell was ahead of who counted; negative: behind.'),
   },
   ['totalReplicas', 'availableReplicas'],
 )

@@ -73,6 +73,8 @@ export interface Aggregation {
   readonly lastEventTime?: string
   /** Added: of the cell when its pods were counted. */
   readonly resourceVersion?: string
+  /** Added: by how many milliseconds the clocks of the cell's API servers were ahead of whoever counted; absent = no skew is certain. */
+  readonly clockSkewMillis?: number
 }
 
 /** One deletion that was let through (podUID), or several that were joined (endTime and counter). */

@@ -23,8 +23,20 @@ export interface PodFacts {
   readonly running: boolean
   /** Condition Ready is True. */
   readonly ready: boolean
-  /** Wall clock, milliseconds: lastTransitionTime of condition Ready; 0 when it is not ready or says no time. */
+  /**
+   * By its kubelet's clock, milliseconds since the epoch, whole seconds as the next three: lastTransitionTime of condition
+   * Ready; 0 when it is not ready or says no time.
+   */
   readonly readySinceMs: number
+  /** By its kubelet's clock: status.startTime, when the kubelet took it on. 0 = not known. */
+  readonly startedMs: number
+  /** By its API server's clock: creationTimestamp. 0 = not known. */
+  readonly createdMs: number
+  /**
+   * By its API server's clock: when whoever wrote condition Ready wrote to the status last (metadata.managedFields). It was not
+   * made ready later. 0 = not known.
+   */
+  readonly readyWrittenMs: number
 }
 
 /** One deletion or eviction that is asked for. */

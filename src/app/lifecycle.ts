@@ -71,13 +71,14 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
   let protection: Protection | undefined
   const judge = (): ProtectionGate | undefined => protection?.gate
   const parts = wire(config, serving, { log, access, audit, controlAudit }, plane.source, given.inline ?? false, judge)
-  const { clusters, clock, pool } = parts
+  const { clusters, clock, clocks, pool } = parts
   const onNamespaces: ProtectionParts['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
   protection = new Protection({
     config,
     client: plane.client,
     clusters,
     clock,
+    clocks,
     log,
     calls: processMetrics.calls,
     onNamespaces,

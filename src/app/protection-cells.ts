@@ -5,6 +5,7 @@ import type { ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import { type PodAggregator, type PodAggregatorDescription, startPodAggregator } from '../controllers/pod-aggregator.ts'
 import type { CompiledProtection } from '../core/compiled-cluster.ts'
+import type { CellClocks } from '../core/protection/cell-clock.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
 import { contentHash } from '../io/content-hash.ts'
 import type { KubeClient } from '../io/kube-client.ts'
@@ -25,6 +26,7 @@ export interface ProtectionCellsParts {
   readonly protectors: ProtectorTable
   readonly settings: ProtectionSettings
   readonly clock: Clock
+  readonly clocks: CellClocks
   readonly log: Logger
   readonly metrics: ProtectionMetrics
   /** Hears of the calls to the cells. */
@@ -66,7 +68,7 @@ class Cell {
   readonly #lease: LeaseHold
 
   constructor(parts: ProtectionCellsParts, cell: string, cluster: () => string | undefined) {
-    const { core, clusters, protectors, settings, clock, log, metrics, calls } = parts
+    const { core, clusters, protectors, settings, clock, clocks, log, metrics, calls } = parts
     const live = (): ReturnType<ClusterTable['get']> => clusters.get(cluster() ?? '')
     this.worker = createUpstreamKubeClient({ cluster: live, log, calls })
     this.#lease = holdElection(parts, leaseOf(cell), () => this.aggregator?.leaderChanged())
@@ -79,6 +81,7 @@ class Cell {
       isLeader: () => this.#lease.isLeader(),
       settings,
       clock,
+      clocks,
       random: Math.random,
       log,
       events: metrics.aggregator(cell),
@@ -106,6 +109,7 @@ export class ProtectionCells {
   /** To be called when UpstreamClusters have changed. */
   update(): void {
     this.#clusters = clustersByCell(this.#parts.clusters)
+    this.#parts.clocks.keepOnly(this.#servers())
     for (const [id, cell] of this.#cells) {
       if (this.#clusters.has(id)) cell.aggregator.leaderChanged()
       else this.#end(id, cell)
@@ -131,6 +135,13 @@ export class ProtectionCells {
   async stop(): Promise<void> {
     for (const [id, cell] of this.#cells) this.#end(id, cell)
     await Promise.all(this.#ending)
+  }
+
+  /** By cell: the endpoints of its clusters. */
+  #servers(): Map<string, Set<string>> {
+    const { clusters } = this.#parts
+    const urls = (name: string): string[] => clusters.get(name)?.compiled.endpoints.map(({ url }) => url) ?? []
+    return new Map([...this.#clusters].map(([cell, names]) => [cell, new Set(names.flatMap(urls))]))
   }
 
   #clusterOf(cell: string): string | undefined {

@@ -144,7 +144,7 @@ export const PROTECTION_TABLE: Readonly<
     '<duration>',
     '2s',
     durationBetween(0, 10 * MINUTE),
-    'by how much the clocks of clusters and of the gateway may differ',
+    'by how much more than was measured the clocks of clusters and of the gateway may differ',
   ),
   protectionBatchInterval: setting(
     'protectionBatchInterval',

@@ -15,6 +15,7 @@ import { type ProtectorGenerator, startProtectorGenerator } from '../controllers
 import { monitorProtectors, ProtectorMonitor } from '../controllers/protector-monitor.ts'
 import { type StaleCellSweeper, startStaleCellSweeper } from '../controllers/stale-cell-sweeper.ts'
 import { parseListenAddress } from '../core/listen-address.ts'
+import type { CellClocks, ClockSkew } from '../core/protection/cell-clock.ts'
 import { parseGeneratorConfig } from '../core/protection/generator-config.ts'
 import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
 import type { ProtectionEvents } from '../core/protection/protection-events.ts'
@@ -34,6 +35,7 @@ export interface ProtectionParts {
   readonly client: ObjectClient | undefined
   readonly clusters: ClusterTable
   readonly clock: Clock
+  readonly clocks: CellClocks
   readonly log: Logger
   /** Hears of the calls to API servers. */
   readonly calls: KubeCallEvents
@@ -84,6 +86,7 @@ export class Protection {
       const { ledger, generator, cells } = this.#running
       const queued = new Map(cells.describe().map((each) => [each.cell, each.queued]))
       this.metrics.monitor(this.#monitor.gauges())
+      this.metrics.clocks(this.#skews())
       this.metrics.queued({ writing: ledger.writing, generator: generator.queued, cells: queued })
     })
   }
@@ -129,6 +132,7 @@ export class Protection {
       protectors: [...protectors.values()].length,
       leader: lease.isLeader(),
       cells: cells.describe(),
+      clocks: Object.fromEntries(this.#skews()),
     }
   }
 
@@ -146,6 +150,18 @@ export class Protection {
     await this.#ownWorkloads?.close()
   }
 
+  /** By cell, where they are known. */
+  #skews(): ReadonlyMap<string, ClockSkew> {
+    const { clock, clocks } = this.#parts
+    const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
+    const skews = new Map<string, ClockSkew>()
+    for (const { cell } of this.#running?.cells.describe() ?? []) {
+      const skew = clocks.skew(cell, nowMs, monotonicMs)
+      if (skew !== undefined) skews.set(cell, skew)
+    }
+    return skews
+  }
+
   #isAsked(): boolean {
     for (const { compiled } of this.#parts.clusters.values()) if (compiled.protection !== undefined) return true
     return false
@@ -153,7 +169,7 @@ export class Protection {
 
   #begin(): void {
     if (this.#running !== undefined) return
-    const { config, client, clusters, clock, log, calls, onNamespaces } = this.#parts
+    const { config, client, clusters, clock, clocks, log, calls, onNamespaces } = this.#parts
     const core = this.#ownCore ?? client
     if (core === undefined) {
       log.warn('pods cannot be protected: with --source files no API server holds PodProtectors', {
@@ -176,6 +192,7 @@ export class Protection {
       client: core,
       settings,
       clock,
+      clocks,
       random: Math.random,
       log,
       events,
@@ -192,6 +209,7 @@ export class Protection {
       protectors,
       settings,
       clock,
+      clocks,
       log,
       metrics,
       calls,

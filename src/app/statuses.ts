@@ -33,7 +33,7 @@ export function startStatuses(
 ): Statuses | undefined {
   if (client === undefined) return undefined
   const { replicaName: replica } = config
-  const { clusters, clock, pool } = parts
+  const { clusters, clock, clocks, pool } = parts
   const identity = `${replica}_${randomUUID()}`
   const lease = holdLease(client, { namespace: NAMESPACE, name: LEADER_LEASE, identity, log })
   const controller = startClusterStatus({
@@ -44,6 +44,7 @@ export function startStatuses(
     rights: (cluster) => parts.rights.get(cluster),
     problems: () => parts.config().problems,
     clock,
+    clocks,
     random: Math.random,
     log,
     ...(parts.limits !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),

@@ -8,6 +8,7 @@ import { type EndpointProbes, startEndpointProbes } from '../controllers/endpoin
 import { type GlobalLimits, startGlobalLimits } from '../controllers/global-limits.ts'
 import { messageOf, startUpstreamRights, type UpstreamRights } from '../controllers/rights/upstream-rights.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
+import { CellClocks } from '../core/protection/cell-clock.ts'
 import { systemClock } from '../io/clock.ts'
 import { globalLimitSeriesText } from '../io/global-limit-series.ts'
 import type { LineWriter } from '../io/line-writer.ts'
@@ -32,6 +33,8 @@ export interface Parts {
   readonly rights: UpstreamRights
   /** Of the probes. */
   readonly upstreams: Upstreams
+  /** What the clocks of protected cells say. */
+  readonly clocks: CellClocks
   readonly source: ResourceSource
   /** Of all threads. */
   readonly metrics: { text(): Promise<string>; readonly contentType: string }
@@ -85,7 +88,11 @@ export function wire(
   const clusters = new ClusterTable({ thread: threads, threads, seed })
   // Connections of the main thread carry its probes only; that one broke is for the next probe to judge.
   const upstreams = new Upstreams((cluster, endpoint) => probes.hurry(cluster, endpoint), metrics.recorder)
+  const clocks = new CellClocks(config.protection.settings.clockSkewMs)
   const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
+    answered: ({ protection: cell }, endpoint, date, sentMs, receivedMs) => {
+      if (cell !== undefined) clocks.observe(cell.cell, endpoint, date, sentMs, receivedMs)
+    },
     probed: (cluster, endpoint, healthy) => {
       metrics.endpointHealth(cluster, endpoint, healthy)
       const { kind } = rights.get(cluster)
@@ -147,6 +154,7 @@ export function wire(
     probes,
     rights,
     upstreams,
+    clocks,
     source,
     metrics: { text, contentType: metrics.contentType },
     clock,

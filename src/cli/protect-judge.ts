@@ -41,7 +41,9 @@ function findingOf(
 ): Finding {
   const { cell, pod } = request
   const limits = limitsOf(protector, settings)
-  const judgement = judge(request, protector.spec.minReadySeconds, settings.clockSkewMs, nowMs)
+  const { clockSkewMs, reservationTimeoutMs } = settings
+  const time = { earliestMs: nowMs - clockSkewMs, latestMs: nowMs + clockSkewMs }
+  const judgement = judge(request, protector.spec.minReadySeconds, time, reservationTimeoutMs)
   const { scheduled, running, ready } = pod
   // A pod that is only noted asks nobody; its numbers are shown all the same.
   const noted: QuotaPod = { criterion: criterionOf(request), scheduled, running, ready, available: false }
@@ -52,7 +54,8 @@ function findingOf(
     limits,
     nowMs,
   )
-  const said = judgement.type === 'note' ? 'Noted' : result === 'Done' ? 'Ok' : result
+  const young = judgement.type === 'note' || (judgement.pod.young === true && result === 'AlreadyUnhealthy')
+  const said = young ? 'Noted' : result === 'Done' ? 'Ok' : result
   return { protector: key, result: said, count, lag, required, maxConcurrentLag: limits.maxConcurrentLag }
 }
 

@@ -3,6 +3,7 @@
 import { UserError } from '../api/field-errors.ts'
 import type { CellStatus, PodProtector } from '../api/pod-protector.ts'
 import { formatDuration } from '../core/duration.ts'
+import { skewText } from '../core/protection/cell-clock.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 import { type ControlPlaneOptions, withControlPlane } from './control-plane.ts'
 import { ageText, listProtectors } from './protect-objects.ts'
@@ -85,6 +86,7 @@ function cellText(cell: CellStatus, nowMs: number): string {
     ...(aggregation?.lastEventTime === undefined
       ? []
       : [`last event ${ageText(aggregation.lastEventTime, nowMs)} ago`]),
+    ...(aggregation?.clockSkewMillis === undefined ? [] : [skewText(aggregation.clockSkewMillis)]),
     ...(stale ? ['stale: counts as nothing'] : []),
   ]
   return `${cellID}: ${facts.join(', ')}`

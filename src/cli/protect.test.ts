@@ -84,7 +84,7 @@ function pod(name: string, more: { status?: JsonObject; metadata?: JsonObject } 
   worker.put(PODS, {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace: 'shop', labels: APP, ...more.metadata },
+    metadata: { name, namespace: 'shop', labels: APP, creationTimestamp: '2030-01-31T11:58:30Z', ...more.metadata },
     status: { phase: 'Running', conditions, ...more.status },
   })
 }

@@ -47,9 +47,18 @@ export class CellStreamTime {
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
+  /** From the monotonic clock to the time that is told, milliseconds: it starts as the wall clock, and never jumps as that may. */
+  readonly #epochMs: number
 
   constructor(parts: StreamTimeParts) {
     this.#parts = parts
+    this.#epochMs = parts.clock.now() - parts.clock.monotonic()
+  }
+
+  /** Microseconds, by the clock of `time`: what is noted now is compared with it later. */
+  now(): number {
+    const { mode, clock } = this.#parts
+    return Math.round((mode === 'ResourceVersion' ? this.#epochMs + clock.monotonic() : clock.now()) * 1000)
   }
 
   /** Microseconds since the epoch; undefined = not known. Never goes back. */
@@ -62,20 +71,20 @@ export class CellStreamTime {
     for (const pod of pods) this.observed(pod)
     const { mode } = this.#parts
     // Nothing there that could tell a time, and it is not to be waited for.
-    if ((mode === 'Status' || mode === 'Annotation') && this.#time === undefined) this.#move(this.#now())
+    if ((mode === 'Status' || mode === 'Annotation') && this.#time === undefined) this.#move(this.now())
   }
 
   /** A pod has changed, or was deleted. */
   observed(pod: JsonObject): void {
     const { mode, annotation } = this.#parts
-    if (mode === 'Status') this.#move(statusTime(pod, this.#now()))
-    if (mode === 'Annotation') this.#move(annotationTime(pod, annotation, this.#now()))
+    if (mode === 'Status') this.#move(statusTime(pod, this.now()))
+    if (mode === 'Annotation') this.#move(annotationTime(pod, annotation, this.now()))
   }
 
   /** The stream has come so far. */
   reached(version: string): void {
     this.#version = version
-    if (this.#parts.mode === 'Clock') this.#move(this.#now())
+    if (this.#parts.mode === 'Clock') this.#move(this.now())
     this.#pass()
   }
 
@@ -94,10 +103,6 @@ export class CellStreamTime {
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#timer)
-  }
-
-  #now(): number {
-    return Math.round(this.#parts.clock.now() * 1000)
   }
 
   #move(time: number | undefined): boolean {
@@ -126,7 +131,7 @@ export class CellStreamTime {
     const nowMs = clock.monotonic()
     let least = Number.POSITIVE_INFINITY
     for (const wanted of this.#wanted) least = Math.min(least, wanted)
-    const usefulMs = nowMs + (least + 1 - this.#now()) / 1000
+    const usefulMs = nowMs + (least + 1 - this.now()) / 1000
     const atMs = Math.max(nowMs, usefulMs, this.#nextReadMs)
     // One whose time has come while the process was halted is late.
     if (this.#timer !== undefined && this.#timerAtMs <= atMs && this.#timerAtMs > nowMs) return
@@ -150,7 +155,7 @@ export class CellStreamTime {
   }
 
   async #read(): Promise<void> {
-    const time = this.#now()
+    const time = this.now()
     try {
       const version = await this.#parts.readVersion()
       if (this.#stopped) return

@@ -1,10 +1,11 @@
 // What there is to say about one UpstreamCluster, gathered from the live state of the main thread.
 
 import type { Clock, Problem } from '../api/ports.ts'
-import type { CredentialFault, EndpointState, RightsFact, StatusFacts } from '../core/cluster-status.ts'
+import type { CredentialFault, EndpointState, MeasuredClocks, RightsFact, StatusFacts } from '../core/cluster-status.ts'
 import { timeOf } from '../core/cluster-status.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { effectiveMode } from '../core/degrade.ts'
+import { type CellClocks, certainSkewMs } from '../core/protection/cell-clock.ts'
 import { certificateEndsMs } from '../io/certificate-validity.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 
@@ -18,17 +19,21 @@ export interface GatheringParts {
   readonly clock: Clock
   /** What a cluster says of the rights of the gateway. */
   rights(cluster: string): RightsFact
+  /** Default: of no cluster it is told what its clocks say. */
+  readonly clocks?: CellClocks
 }
 
 /** @param inForce metadata.generation that all threads have in force; 0 = none */
 export function gatherFacts(
-  { clusters, clock, rights }: GatheringParts,
+  parts: GatheringParts,
   name: string,
   generation: number,
   inForce: number,
   problems: readonly Problem[],
 ): StatusFacts {
+  const { clusters, clock, rights } = parts
   const live = inForce === 0 ? undefined : clusters.get(name)
+  const clocks = live === undefined ? undefined : measuredClocks(parts, live.compiled)
   const endpoints = live === undefined ? [] : endpointStates(live, clock)
   const granted = rights(name)
   return {
@@ -39,7 +44,18 @@ export function gatherFacts(
     endpoints,
     credentials: live === undefined ? [] : credentialFaults(live.compiled, endpoints, granted, clock.now()),
     rights: granted,
+    ...(clocks !== undefined && { clocks }),
   }
+}
+
+/** Nothing but the protection of pods goes by them. */
+function measuredClocks(
+  { clock, clocks }: GatheringParts,
+  { protection }: CompiledCluster,
+): MeasuredClocks | undefined {
+  if (protection === undefined || clocks === undefined) return undefined
+  const skew = clocks.skew(protection.cell, clock.now(), clock.monotonic())
+  return { skew, toleratedMs: clocks.marginMs }
 }
 
 function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState[] {
@@ -52,7 +68,8 @@ function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState
  * Whatever may change the status without a word from anybody: endpoints, the end of the degrade mode, certificates. Another text
  * when there is something else to say.
  */
-export function liveSignature({ clusters, clock, rights }: GatheringParts, name: string): string {
+export function liveSignature(parts: GatheringParts, name: string): string {
+  const { clusters, clock, rights } = parts
   const live = clusters.get(name)
   if (live === undefined) return ''
   const { compiled, endpoints } = live
@@ -67,9 +84,17 @@ export function liveSignature({ clusters, clock, rights }: GatheringParts, name:
   const granted = rights(name)
   text += granted.kind
   if ('message' in granted) text += granted.message
+  const measured = measuredClocks(parts, compiled)
+  if (measured !== undefined) text += `,${clocksSignature(measured)}`
   return text
 }
 
+/** It changes slowly, and by whole seconds. */
+function clocksSignature({ skew }: MeasuredClocks): string {
+  return skew === undefined ? 'unknown' : String(Math.round(certainSkewMs(skew) / SKEW_STEP_MS))
+}
+
+const SKEW_STEP_MS = 5_000
 const REFUSED = 'answered with 401'
 
 /** Certificates that have run out, and credentials that upstream does not take. */

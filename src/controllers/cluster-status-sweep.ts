@@ -3,6 +3,7 @@
 
 import type { Clock } from '../api/ports.ts'
 import type { RightsFact } from '../core/cluster-status.ts'
+import type { CellClocks } from '../core/protection/cell-clock.ts'
 import { type LiveClusters, liveSignature } from './cluster-status-facts.ts'
 import type { KnownCluster, KnownClusters } from './cluster-status-known.ts'
 import { statusOf } from './cluster-status-objects.ts'
@@ -12,6 +13,7 @@ export interface LiveState {
   readonly clusters: LiveClusters
   readonly clock: Clock
   rights(cluster: string): RightsFact
+  readonly clocks?: CellClocks
   isLeader(): boolean
   limitsMessage?(cluster: string): string
 }

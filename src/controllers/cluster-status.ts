@@ -10,6 +10,7 @@ import { StatusError } from '../api/status.ts'
 import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
 import type { RightsFact, StatusFacts } from '../core/cluster-status.ts'
 import { statusTransitions } from '../core/cluster-status-events.ts'
+import type { CellClocks } from '../core/protection/cell-clock.ts'
 import { sameJson } from '../core/same-json.ts'
 import { StatusEvents } from './cluster-status-events.ts'
 import { gatherFacts, type LiveClusters } from './cluster-status-facts.ts'
@@ -33,6 +34,8 @@ export interface ClusterStatusParts {
   /** Of the last change that was delivered; another array when it is another one. */
   problems(): readonly Problem[]
   readonly clock: Clock
+  /** Of the protected cells. Default: nothing is told of clocks. */
+  readonly clocks?: CellClocks
   /** What is to be said of the limits that a cluster shares with other replicas; '' = all is well. Default: nothing. */
   limitsMessage?(cluster: string): string
   /** In [0, 1). */

@@ -28,7 +28,7 @@ class Scene {
     { now: () => Date.now(), monotonic: () => Date.now() },
     () => 0.5,
     { debug: nothing, info: nothing, warn: nothing, error: nothing },
-    { probed: nothing },
+    { answered: nothing, probed: nothing },
   )
 
   /** Puts clusters of one endpoint each in force. */

@@ -3,7 +3,9 @@
 // hangs for them hangs for the probe.
 
 import type { Clock, Logger } from '../api/ports.ts'
+import type { HeaderList } from '../api/stream.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
+import { headerValue } from '../core/hop-headers.ts'
 import { KubeCallError, kubeCall } from '../io/kube-call.ts'
 import type { Upstreams } from '../io/upstreams.ts'
 import type { ClusterTable, LiveCluster } from '../state/clusters.ts'
@@ -12,6 +14,14 @@ import { EndpointProber, type ProberParts } from './endpoint-prober.ts'
 import { createProbeGate } from './probe-gate.ts'
 
 export interface ProbeEvents {
+  /** An answer came, whatever it says. @param date its header field `Date` @param sentMs when it was asked for, monotonic */
+  answered(
+    cluster: CompiledCluster,
+    endpoint: string,
+    date: string | undefined,
+    sentMs: number,
+    receivedMs: number,
+  ): void
   probed(cluster: string, endpoint: string, healthy: boolean): void
 }
 
@@ -52,7 +62,11 @@ export function startEndpointProbes(
     const live = clusters.get(prober.cluster)
     const endpoint = live?.endpoints.byUrl(prober.url)
     if (live === undefined || endpoint === undefined) return false
-    const message = await probe(live, endpoint, upstreams)
+    const sentMs = clock.monotonic()
+    const { message, head } = await probe(live, endpoint, upstreams)
+    if (head !== undefined && !prober.stopped) {
+      events.answered(live.compiled, endpoint.url, headerValue(head, 'date'), sentMs, clock.monotonic())
+    }
     if (!prober.stopped) report(live, endpoint, message)
     return message === ''
   }
@@ -126,11 +140,18 @@ class AllProbes implements EndpointProbes {
   }
 }
 
-/** '' when healthy, else why not. */
-async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upstreams, 'get'>): Promise<string> {
+interface Probed {
+  /** '' when healthy, else why not. */
+  readonly message: string
+  /** undefined = no answer came. */
+  readonly head: HeaderList | undefined
+}
+
+async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upstreams, 'get'>): Promise<Probed> {
   const cluster = live.compiled
   const upstream = upstreams.get(cluster.name, endpoint.url)
-  if (upstream === undefined) return 'no connection'
+  const failed = (message: string): Probed => ({ message, head: undefined })
+  if (upstream === undefined) return failed('no connection')
   try {
     const answer = await kubeCall(upstream, {
       method: 'GET',
@@ -139,9 +160,9 @@ async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upst
       token: cluster.client.bearerToken,
       timeoutMs: cluster.healthCheck.timeoutMs,
     })
-    return answer.status === 200 ? '' : `answered with ${answer.status}`
+    return { message: answer.status === 200 ? '' : `answered with ${answer.status}`, head: answer.head }
   } catch (error) {
-    if (error instanceof KubeCallError) return error.message
+    if (error instanceof KubeCallError) return failed(error.message)
     throw error
   }
 }

@@ -7,13 +7,15 @@ import type { JsonObject } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
 import { isMissing, StatusError } from '../api/status.ts'
 import { type AggregatedCell, aggregateCell } from '../core/protection/aggregate-cell.ts'
-import { aggregatePods, isAvailable } from '../core/protection/aggregate-pods.ts'
+import { aggregatePods, isAvailable, type ReadyFor } from '../core/protection/aggregate-pods.ts'
+import type { CellTime } from '../core/protection/cell-clock.ts'
 import { compileSelector } from '../core/protection/compile-selector.ts'
 import { limitsOf } from '../core/protection/history-limits.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
 import type { CellSnapshot } from '../core/protection/prune-history.ts'
+import { readyAtLeastMs } from '../core/protection/ready-time.ts'
 import type { CountOutcome } from './pod-aggregator-queue.ts'
-import type { PodSnapshot } from './pod-snapshot.ts'
+import type { PodSnapshot, SnapshotPod } from './pod-snapshot.ts'
 
 /** What is counted, all of one moment. */
 export interface CountInput {
@@ -28,6 +30,13 @@ export interface CountInput {
   readonly settings: ProtectionSettings
   /** Wall clock, milliseconds. */
   readonly nowMs: number
+  readonly monotonicMs: number
+  /** What the clocks of the cell's API servers may say now; undefined = not known. */
+  readonly time: CellTime | undefined
+  /** Their certain skew, for people. */
+  readonly skewMs: number
+  /** As CellSnapshot has it. */
+  readonly knownSince: CellSnapshot['knownSince']
 }
 
 export interface Counted extends AggregatedCell {
@@ -43,21 +52,34 @@ export function countPods(protector: PodProtector, input: CountInput): Counted {
   const { cell, pods, settings, nowMs } = input
   const { selector, aggregationSelector = selector, minReadySeconds } = protector.spec
   const namespace = protector.metadata.namespace ?? ''
-  // A kubelet said since when a pod is ready. Were our clock ahead of its, the pod would count before its time.
-  const readyMs = nowMs - settings.clockSkewMs
-  const counts = aggregatePods(pods.select(namespace, aggregationSelector), minReadySeconds, readyMs)
+  const readyFor = readyForIn(input)
+  const counts = aggregatePods(pods.select(namespace, aggregationSelector), minReadySeconds, readyFor)
   const snapshot: CellSnapshot = {
     resourceVersion: pods.version,
     streamTime: input.streamTime,
     heardAt: input.heardAt,
     restored: input.restored,
-    stateOf: stateIn(pods, namespace, aggregationSelector, minReadySeconds, readyMs),
+    skewMs: input.skewMs,
+    ...(input.knownSince !== undefined && { knownSince: input.knownSince }),
+    stateOf: stateIn(pods, namespace, aggregationSelector, minReadySeconds, readyFor),
   }
   const limits = limitsOf(protector, settings)
-  // Who admitted a deletion had a clock of his own, which may have gone wrong the other way.
-  const timeoutMs = settings.reservationTimeoutMs + 2 * settings.clockSkewMs
-  const result = aggregateCell(protector, cell, counts, snapshot, limits, timeoutMs, Math.round(nowMs * 1000))
+  const { reservationTimeoutMs } = settings
+  const result = aggregateCell(
+    protector,
+    cell,
+    counts,
+    snapshot,
+    limits,
+    reservationTimeoutMs,
+    Math.round(nowMs * 1000),
+  )
   return { ...result, nextAvailableMs: counts.nextAvailableMs }
+}
+
+/** By the arrival of what said that it is ready, or by its API server's own stamp, whichever says more. */
+function readyForIn({ monotonicMs, time }: CountInput): ReadyFor<SnapshotPod> {
+  return (pod) => Math.max(monotonicMs - pod.readySeenMs, readyAtLeastMs(pod, time))
 }
 
 /** A pod that this protector does not count, or no more, is alive like any other. */
@@ -66,7 +88,7 @@ function stateIn(
   namespace: string,
   selector: LabelSelector,
   minReadySeconds: number,
-  nowMs: number,
+  readyFor: ReadyFor<SnapshotPod>,
 ): CellSnapshot['stateOf'] {
   const compiled = compileSelector(selector)
   return (uid) => {
@@ -74,7 +96,7 @@ function stateIn(
     if (pod === undefined) return 'absent'
     if (pod.terminating) return 'terminating'
     const counted = pod.namespace === namespace && compiled.matches(pod.labels)
-    return counted && isAvailable(pod, minReadySeconds, nowMs) ? 'available' : 'alive'
+    return counted && isAvailable(pod, minReadySeconds, readyFor) ? 'available' : 'alive'
   }
 }
 

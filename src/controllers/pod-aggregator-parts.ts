@@ -4,6 +4,7 @@ import type { ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import type { CompiledProtection } from '../core/compiled-cluster.ts'
 import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
+import type { CellClocks } from '../core/protection/cell-clock.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
 import type { ProtectorTable } from '../state/protectors.ts'
 
@@ -20,6 +21,7 @@ export interface PodAggregatorParts {
   isLeader(): boolean
   readonly settings: ProtectionSettings
   readonly clock: Clock
+  readonly clocks: CellClocks
   /** In [0, 1). */
   random(): number
   readonly log: Logger

@@ -5,9 +5,11 @@ import { PODS } from '../api/foreign-kinds.ts'
 import type { FollowEvents, Following } from '../api/object-client.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import type { CompiledAggregation } from '../core/compiled-cluster.ts'
+import { certainSkewMs } from '../core/protection/cell-clock.ts'
 import { selectorText } from '../core/protection/compile-selector.ts'
 import { agingProtectors } from '../core/protection/stale-cells.ts'
 import type { LiveProtector } from '../state/protectors.ts'
+import { AdmissionTimes } from './admission-times.ts'
 import { CellStreamTime } from './cell-stream-time.ts'
 import { errorName } from './error-name.ts'
 import { afterError, type Counted, countPods, writeStatus } from './pod-aggregator-count.ts'
@@ -21,13 +23,16 @@ import { PodSnapshot, sameForCounting, sameLabels, slimPod } from './pod-snapsho
 const CONCURRENCY = 4
 /** A timer may end a moment before its time; the pod would be counted one aggregation later. */
 const TIMER_SLACK_MS = 2
+/** As long as the clocks of the cell are not known, it is looked again so soon what they say of pods that have just become ready. */
+const CLOCK_LOOK_MS = 1_000
 /** How often within `staleAfter` it is looked for cells that would become stale. */
 const REFRESHES = 12
 const MIN_REFRESH_MS = 100
 
 export class AggregatorTerm implements FollowEvents {
   readonly #parts: PodAggregatorParts
-  readonly #pods = new PodSnapshot()
+  readonly #pods: PodSnapshot
+  readonly #admissions = new AdmissionTimes()
   readonly #streamTime: CellStreamTime
   readonly #restored: RestoredCell
   readonly #recounts: Recounts
@@ -48,6 +53,7 @@ export class AggregatorTerm implements FollowEvents {
     const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation
     const labelSelector = podSelector === undefined ? '' : selectorText(podSelector)
     this.#parts = parts
+    this.#pods = new PodSnapshot(() => clock.monotonic())
     this.#recounts = new Recounts(parts, (key) => this.#count(key), CONCURRENCY)
     this.#streamTime = new CellStreamTime({
       mode,
@@ -151,7 +157,10 @@ export class AggregatorTerm implements FollowEvents {
   // === what is to be counted ===
 
   #onProtector(live: LiveProtector, gone: boolean): void {
-    if (gone) this.#recounts.forget(live.key)
+    if (gone) {
+      this.#recounts.forget(live.key)
+      this.#admissions.forget(live.key)
+    }
     if (gone || live.key === this.#telling) return
     const { namespace = '' } = live.protector.metadata
     this.#recounts.handle(namespace, 'PodProtector', () => this.#recounts.mark(live, 'PodProtector'))
@@ -194,8 +203,9 @@ export class AggregatorTerm implements FollowEvents {
     return !this.#stopped && this.#pods.complete && this.#parts.isLeader()
   }
 
-  #countNow({ protector }: LiveProtector): Counted {
-    const { cell, settings, clock } = this.#parts
+  #countNow({ key, protector }: LiveProtector): Counted {
+    const { cell, settings, clock, clocks } = this.#parts
+    const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
     return countPods(protector, {
       cell,
       pods: this.#pods,
@@ -203,7 +213,11 @@ export class AggregatorTerm implements FollowEvents {
       heardAt: Math.round(this.#heardAtMs * 1000),
       restored: this.#restored.restored,
       settings,
-      nowMs: clock.now(),
+      nowMs,
+      monotonicMs,
+      time: clocks.at(cell, monotonicMs),
+      skewMs: certainSkewMs(clocks.skew(cell, nowMs, monotonicMs)),
+      knownSince: this.#admissions.of(key, this.#streamTime.now()),
     })
   }
 
@@ -225,8 +239,10 @@ export class AggregatorTerm implements FollowEvents {
   #follow(live: LiveProtector, counted: Counted, progress: number): void {
     if (this.#stopped) return
     const { kept, streamTimeFrom, nextAvailableMs, outdated } = counted
-    if (nextAvailableMs !== undefined && Number.isFinite(nextAvailableMs)) {
-      this.#recounts.mark(live, 'MinReady', nextAvailableMs + TIMER_SLACK_MS)
+    if (nextAvailableMs !== undefined) {
+      const { cell, clock, clocks } = this.#parts
+      const atMostMs = clocks.at(cell, clock.monotonic()) === undefined ? CLOCK_LOOK_MS : nextAvailableMs
+      this.#recounts.mark(live, 'MinReady', Math.min(nextAvailableMs, atMostMs) + TIMER_SLACK_MS)
     }
     if (streamTimeFrom !== undefined) this.#streamTime.need(streamTimeFrom)
     if (outdated) void this.#restored.check(countedVersion(live, this.#parts.cell))

@@ -30,7 +30,7 @@ test('what a pod is judged by is the same of the whole pod and of what is kept',
 })
 
 test('pods with the same labels share them', () => {
-  const snapshot = new PodSnapshot()
+  const snapshot = new PodSnapshot(() => 0)
   snapshot.replace(Array.from({ length: 100 }, (_, i) => pod(`p${i}`, { app: 'web', tier: 'one' })))
   const [a, b] = [snapshot.get('uid-p0'), snapshot.get('uid-p99')]
   assert.ok(a !== undefined && b !== undefined && a.labels === b.labels)
@@ -43,7 +43,7 @@ test('pods with the same labels share them', () => {
 })
 
 test('a list takes the place of everything; until the first one nothing is complete', () => {
-  const snapshot = new PodSnapshot()
+  const snapshot = new PodSnapshot(() => 0)
   assert.deepEqual([snapshot.complete, snapshot.version], [false, ''])
   snapshot.replace([pod('a', { app: 'web' }), pod('b', { app: 'web' }), {}, { metadata: { name: 'no uid' } }])
   snapshot.reached('7')
@@ -59,7 +59,7 @@ test('a list takes the place of everything; until the first one nothing is compl
 })
 
 test('a list in pages: nothing of it counts before all of it is there, nor anything of one that failed', () => {
-  const snapshot = new PodSnapshot()
+  const snapshot = new PodSnapshot(() => 0)
   const pods = ['a', 'b', 'c'].map((name) => pod(name, { app: 'web' }))
   const names = (): string[] => ['a', 'b', 'c', 'lost'].filter((name) => snapshot.get(`uid-${name}`) !== undefined)
   snapshot.prepare([pod('lost', { app: 'web' })], true)

@@ -5,23 +5,35 @@ import { isRecord } from '../api/object-shape.ts'
 import type { LabelSelector } from '../api/pod-protector.ts'
 import type { PodFacts } from '../api/protection.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
-import { podFacts } from '../core/protection/pod-facts.ts'
+import { podFacts, readyOwners } from '../core/protection/pod-facts.ts'
 import { PodIndex } from '../core/protection/pod-index.ts'
 
 type Labels = PodFacts['labels']
 
+/** A pod as it was heard of. */
+export interface SnapshotPod extends PodFacts {
+  /** Monotonic: since when it is known to be ready without a break; 0 when it is not. */
+  readonly readySeenMs: number
+}
+
 export interface PodChange {
-  readonly before: PodFacts | undefined
-  readonly after: PodFacts | undefined
+  readonly before: SnapshotPod | undefined
+  readonly after: SnapshotPod | undefined
 }
 
 export class PodSnapshot {
-  #index = new PodIndex<PodFacts>()
+  #index = new PodIndex<SnapshotPod>()
   /** What `replace` will put in force, and how many pods were read for it. */
-  #next = { index: new PodIndex<PodFacts>(), pods: 0 }
+  #next = { index: new PodIndex<SnapshotPod>(), pods: 0 }
   #version = ''
   #complete = false
   readonly #labels = new SharedLabels()
+  readonly #monotonic: () => number
+
+  /** @param monotonic milliseconds */
+  constructor(monotonic: () => number) {
+    this.#monotonic = monotonic
+  }
 
   /** Whether all pods have been here once. */
   get complete(): boolean {
@@ -37,12 +49,12 @@ export class PodSnapshot {
     return this.#index.size
   }
 
-  get(uid: string): PodFacts | undefined {
+  get(uid: string): SnapshotPod | undefined {
     return this.#index.get(uid)
   }
 
   /** @throws {SyntaxError} when the selector cannot be read */
-  select(namespace: string, selector: LabelSelector): Iterable<PodFacts> {
+  select(namespace: string, selector: LabelSelector): Iterable<SnapshotPod> {
     return this.#index.select(namespace, selector)
   }
 
@@ -82,10 +94,18 @@ export class PodSnapshot {
     this.#version = version
   }
 
-  #factsOf(pod: JsonObject): PodFacts | undefined {
+  #factsOf(pod: JsonObject): SnapshotPod | undefined {
     const facts = podFacts(pod)
     if (facts === undefined) return undefined
-    return { ...facts, labels: this.#labels.shared(facts.labels, this.#index.size + this.#next.index.size) }
+    const labels = this.#labels.shared(facts.labels, this.#index.size + this.#next.index.size)
+    return { ...facts, labels, readySeenMs: facts.ready ? this.#readySeenMs(facts) : 0 }
+  }
+
+  /** The arrival of what said so; whatever is older, it was ready before. */
+  #readySeenMs({ uid, readySinceMs }: PodFacts): number {
+    const known = this.#index.get(uid)
+    const same = known?.ready === true && readySinceMs !== 0 && known.readySinceMs === readySinceMs
+    return same ? known.readySeenMs : this.#monotonic()
   }
 }
 
@@ -97,6 +117,7 @@ export function sameForCounting(a: PodFacts, b: PodFacts): boolean {
     a.running === b.running &&
     a.ready === b.ready &&
     a.readySinceMs === b.readySinceMs &&
+    a.readyWrittenMs === b.readyWrittenMs &&
     sameLabels(a, b)
   )
 }
@@ -107,6 +128,8 @@ export function sameLabels({ labels: a }: PodFacts, { labels: b }: PodFacts): bo
   return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && a[key] === b[key])
 }
 
+/** Of an owner of condition Ready no more than that it is one. */
+const READY_FIELDS = { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': {} } } }
 const KEPT_ANNOTATIONS_PREFIX = 'podseidon.kubewharf.io/'
 
 /**
@@ -131,8 +154,9 @@ export function slimPod(pod: JsonObject, annotation = ''): JsonObject {
       deletionGracePeriodSeconds: metadata['deletionGracePeriodSeconds'],
       labels: metadata['labels'],
       ...(kept.length > 0 && { annotations: Object.fromEntries(kept) }),
+      managedFields: readyOwners(metadata).map(({ time }) => ({ time, fieldsV1: READY_FIELDS })),
     },
-    status: { phase: status['phase'], conditions: status['conditions'] },
+    status: { phase: status['phase'], startTime: status['startTime'], conditions: status['conditions'] },
   }
 }
 

@@ -3,6 +3,7 @@
 
 import type { Clock } from '../api/ports.ts'
 import type { ProtectionRequest, ProtectionVerdict, Reservation, ReservationHold } from '../api/protection.ts'
+import type { CellClocks } from '../core/protection/cell-clock.ts'
 import type { NoteOperation, ReserveOperation } from '../core/protection/history.ts'
 import { limitsOf } from '../core/protection/history-limits.ts'
 import { asksNoQuota, freePass, judge } from '../core/protection/judge.ts'
@@ -29,6 +30,7 @@ export interface LedgerReviewParts {
   readonly quotas: KnownQuotas
   readonly settings: ProtectionSettings
   readonly clock: Clock
+  readonly clocks: CellClocks
   /** All go into the next write of the protector. */
   submit(key: string, requests: readonly BatchRequest<LedgerOperation>[]): readonly Promise<LedgerAnswer>[]
   /** Takes back what was reserved. */
@@ -55,6 +57,8 @@ interface Part {
   readonly protector: LiveProtector['protector']
   /** undefined = it is only noted. */
   readonly pod: QuotaPod | undefined
+  /** Monotonic: from when on it may be available, where `pod` is not. */
+  readonly availableFromMs: number
   /** By what is known. */
   finding: Finding
   answer: Promise<LedgerAnswer> | undefined
@@ -83,19 +87,23 @@ export async function reviewAll(
   )
 }
 
-function open({ protectors, settings, clock }: LedgerReviewParts, request: ProtectionRequest): Case {
+function open({ protectors, settings, clock, clocks }: LedgerReviewParts, request: ProtectionRequest): Case {
   const { pod } = request
   const pass = freePass(request)
   if (pass === 'AlreadyTerminating') return { request, parts: [], verdict: admitted(pass) }
   if (pass === undefined && !protectors.synced) return { request, parts: [], verdict: failed(request, UNKNOWN) }
+  const monotonicMs = clock.monotonic()
+  const time = clocks.at(request.cell, monotonicMs)
   const parts = protectors.matching(pod.namespace, pod.labels).map((live): Part => {
     const { protector, key } = live
     const judgement =
       pass === undefined
-        ? judge(request, protector.spec.minReadySeconds, settings.clockSkewMs, clock.now())
+        ? judge(request, protector.spec.minReadySeconds, time, settings.reservationTimeoutMs)
         : ({ type: 'note' } as const)
     const finding: Finding = { ...NO_NUMBERS, protector: key, result: 'Noted' }
-    return { live, protector, pod: judgement.type === 'note' ? undefined : judgement.pod, finding, answer: undefined }
+    const part = { live, protector, finding, answer: undefined }
+    if (judgement.type === 'note') return { ...part, pod: undefined, availableFromMs: 0 }
+    return { ...part, pod: judgement.pod, availableFromMs: monotonicMs + judgement.availableInMs }
   })
   const settled = parts.length === 0 ? { ...admitted(pass ?? 'Unmatched'), freePass: !protectors.synced } : undefined
   return { request, parts, verdict: settled }
@@ -118,7 +126,8 @@ function evaluate({ quotas, settings, clock }: LedgerReviewParts, cases: readonl
       const numbers = results[index]
       if (numbers === undefined || numbers.result === 'Done') continue
       const { result, count, lag, required } = numbers
-      part.finding = { protector: key, result, count, lag, required, maxConcurrentLag: limits.maxConcurrentLag }
+      const { maxConcurrentLag } = limits
+      part.finding = { protector: key, result: foundOf(part, result), count, lag, required, maxConcurrentLag }
     }
   }
 }
@@ -145,10 +154,12 @@ function submit({ settings, clock, ...parts }: LedgerReviewParts, cases: readonl
   const nowMs = clock.monotonic()
   const open = cases.filter(({ verdict }) => verdict === undefined)
   for (const [key, group] of byProtector(open)) {
-    const requests = group.map(({ request, part: { pod, protector } }): BatchRequest<LedgerOperation> => {
+    const requests = group.map(({ request, part }): BatchRequest<LedgerOperation> => {
+      const { pod, protector, availableFromMs } = part
       const judged = { protector, labels: request.pod.labels }
       if (pod !== undefined) {
-        return { operation: { history: reserveOf(request, pod), judged }, deadlineMs: nowMs + request.timeoutMs }
+        const operation = { history: reserveOf(request, pod), judged, availableFromMs }
+        return { operation, deadlineMs: nowMs + request.timeoutMs }
       }
       const operation = { history: noteOf(request), judged }
       return { operation, deadlineMs: nowMs + NOTE_TIMEOUT_MS, waitMs: NOTE_WAIT_MS, persistent: true }
@@ -164,12 +175,13 @@ async function close(parts: LedgerReviewParts, one: Case): Promise<ProtectionVer
   const findings: Finding[] = []
   const holds: ReservationHold[] = []
   let failure: ProtectionVerdict | undefined
-  for (const { answer, finding, live } of one.parts) {
+  for (const part of one.parts) {
+    const { answer, finding, live } = part
     const given = await answer
     if (given === undefined) findings.push(finding)
     else if (given.type === 'done') {
       const { startTime, protectorUid, result, ...numbers } = given.result
-      findings.push({ ...numbers, protector: live.key, result: result === 'Done' ? 'Ok' : result })
+      findings.push({ ...numbers, protector: live.key, result: result === 'Done' ? 'Ok' : foundOf(part, result) })
       const { namespace = '', name } = live.protector.metadata
       if (startTime !== '') holds.push({ namespace, name, uid: protectorUid, startTime })
     } else failure ??= failed(request, whyNot(given, live.key, request.timeoutMs), live.key)
@@ -178,6 +190,11 @@ async function close(parts: LedgerReviewParts, one: Case): Promise<ProtectionVer
   if (!passes && holds.length > 0) parts.release(request.cell, request.pod.uid, holds)
   const reservation = passes ? reservationOf(request, holds) : undefined
   return failure === undefined ? conclude(one, findings, reservation) : { ...failure, reservation }
+}
+
+/** One that is too young to count has not failed its criterion: it is let through like one that is only noted. */
+function foundOf({ pod }: Part, result: Finding['result']): Finding['result'] {
+  return result === 'AlreadyUnhealthy' && pod?.young === true ? 'Noted' : result
 }
 
 function whyNot(answer: Exclude<LedgerAnswer, { type: 'done' }>, protector: string, timeoutMs: number): string {

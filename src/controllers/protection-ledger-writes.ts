@@ -22,6 +22,8 @@ export interface LedgerOperation {
   readonly history: HistoryOperation
   /** It is for this PodProtector and no other of the same name; undefined = for whichever selects the pod. */
   readonly protectorUid?: string
+  /** Monotonic: a pod that is ready and not yet available may be so from then on. Default: it does not become so by time alone. */
+  readonly availableFromMs?: number
   /** By which selector the pod was found; if that has changed, its labels are asked once more. */
   readonly judged?: { readonly protector: PodProtector; readonly labels: Readonly<Record<string, string>> }
 }
@@ -150,8 +152,12 @@ export class LedgerWrites {
     const limits = limitsOf(protector, this.#parts.settings)
     const { uid = '' } = protector.metadata
     const concerned = operations.map((operation) => concerns(protector, operation))
-    const history = operations.filter((_, index) => concerned[index]).map((operation) => operation.history)
-    const nowMicros = this.#parts.clock.now() * 1000
+    const { clock } = this.#parts
+    const monotonicMs = clock.monotonic()
+    const history = operations
+      .filter((_, index) => concerned[index])
+      .map((operation) => historyAt(operation, monotonicMs))
+    const nowMicros = clock.now() * 1000
     const { status, changed, results } = applyOperations(protector, history, limits, nowMicros)
     let next = 0
     const all = operations.map(({ history: { type } }, index): LedgerResult => {
@@ -177,6 +183,13 @@ interface Applied {
 interface Written {
   readonly result: BatchResult
   readonly outcome: BatchOutcome<LedgerResult>
+}
+
+/** What it is to be written as at this moment: a pod may have become available since it was judged. */
+function historyAt({ history, availableFromMs }: LedgerOperation, monotonicMs: number): HistoryOperation {
+  if (history.type !== 'reserve' || history.pod.young !== true) return history
+  if (availableFromMs === undefined || monotonicMs < availableFromMs) return history
+  return { ...history, pod: { ...history.pod, available: true, young: false } }
 }
 
 function concerns(protector: PodProtector, { protectorUid, judged }: LedgerOperation): boolean {

@@ -14,6 +14,7 @@ import type {
 } from '../api/protection.ts'
 import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
+import type { CellClocks } from '../core/protection/cell-clock.ts'
 import { KnownQuotas } from '../core/protection/known-quota.ts'
 import type { ProtectionEvents } from '../core/protection/protection-events.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
@@ -29,6 +30,8 @@ export interface ProtectionLedgerParts {
   readonly client: ObjectClient
   readonly settings: ProtectionSettings
   readonly clock: Clock
+  /** Of the cells whose pods are deleted. */
+  readonly clocks: CellClocks
   /** In [0, 1). */
   random(): number
   readonly log: Logger
@@ -149,7 +152,7 @@ class Ledger implements ProtectionLedger {
 
   async #reviewed(requests: readonly ProtectionRequest[]): Promise<readonly Reviewed[]> {
     if (this.#stopped) return requests.map((request) => nothingKnown(request, 'the gateway is shutting down'))
-    const { settings, clock, log } = this.#parts
+    const { settings, clock, clocks, log } = this.#parts
     try {
       return await reviewAll(
         {
@@ -157,6 +160,7 @@ class Ledger implements ProtectionLedger {
           quotas: this.#quotas,
           settings,
           clock,
+          clocks,
           submit: (key, operations) => this.#submit(key, operations),
           release: (cell, uid, holds) => this.release([{ cell, uid, holds }]),
         },

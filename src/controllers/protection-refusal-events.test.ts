@@ -12,7 +12,16 @@ const log = { debug: () => undefined, info: () => undefined, warn: () => undefin
 const quickly = { intervalMs: 2, timeoutMs: 10_000 }
 
 function requestOf(uid: string, more: Partial<ProtectionRequest> = {}): ProtectionRequest {
-  const facts = { terminating: false, scheduled: true, running: true, ready: true, readySinceMs: 1 }
+  const facts = {
+    terminating: false,
+    scheduled: true,
+    running: true,
+    ready: true,
+    readySinceMs: 1,
+    startedMs: 1,
+    createdMs: 1,
+    readyWrittenMs: 1,
+  }
   const labels = { app: 'web' }
   const pod = { ...facts, namespace: 'default', name: `pod-${uid}`, uid, resourceVersion: '1', labels }
   return {

@@ -7,6 +7,7 @@ import type { Condition, UpstreamClusterStatus } from '../api/upstream-cluster-s
 import { joinedMessages, problemMessage } from './cluster-status-messages.ts'
 import type { CompiledDegrade } from './compiled-cluster.ts'
 import { effectiveMode } from './degrade.ts'
+import { type ClockSkew, certainSkewMs, skewText, TOLD_SKEW_MS } from './protection/cell-clock.ts'
 
 /** An endpoint as the gateway that writes the status sees it. */
 export interface EndpointState {
@@ -50,6 +51,15 @@ export interface StatusFacts {
   readonly credentials: readonly CredentialFault[]
   /** Of the version in force. */
   readonly rights: RightsFact
+  /** What the clocks of its API servers say against ours; absent where nobody goes by them. */
+  readonly clocks?: MeasuredClocks
+}
+
+export interface MeasuredClocks {
+  /** undefined = not measured yet. */
+  readonly skew: ClockSkew | undefined
+  /** Milliseconds from which on it is told. */
+  readonly toleratedMs: number
 }
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'> & { readonly observedGeneration: number }
@@ -79,13 +89,20 @@ export function clusterStatus(
       condition('EndpointsHealthy', endpointsHealth(facts, enabled)),
       condition('CredentialsValid', credentialsValidity(facts, before)),
       condition('Degraded', degradation(facts, nowMs)),
+      ...(facts.clocks === undefined ? [] : [condition('ClocksAgree', agreement(facts.clocks, facts.inForce))]),
       ...(before?.conditions ?? []).filter(({ type }) => !OWN_TYPES.has(type)),
     ],
     endpoints: { ready: facts.endpoints.filter(({ available }) => available).length, total: facts.endpoints.length },
   }
 }
 
-const OWN_TYPES: ReadonlySet<string> = new Set(['Ready', 'EndpointsHealthy', 'CredentialsValid', 'Degraded'])
+const OWN_TYPES: ReadonlySet<string> = new Set([
+  'Ready',
+  'EndpointsHealthy',
+  'CredentialsValid',
+  'Degraded',
+  'ClocksAgree',
+])
 
 export function conditionOf(status: UpstreamClusterStatus | undefined, type: string): Condition | undefined {
   return status?.conditions?.find((condition) => condition.type === type)
@@ -236,6 +253,19 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
     message: 'the cluster accepts the credential and grants every right that the gateway needs',
     observedGeneration: inForce,
   }
+}
+
+/** Only of a protected cluster. A skew costs nothing but a sign that something else goes by that clock, too. */
+function agreement({ skew, toleratedMs }: MeasuredClocks, observedGeneration: number): Verdict {
+  if (skew === undefined) {
+    return { status: 'Unknown', reason: 'NotMeasured', message: 'no API server has told its time', observedGeneration }
+  }
+  const skewMs = certainSkewMs(skew)
+  if (Math.abs(skewMs) < Math.max(TOLD_SKEW_MS, toleratedMs)) {
+    return { status: 'True', reason: 'WithinTolerance', message: 'clocks agree', observedGeneration }
+  }
+  const message = `${skewText(skewMs)}; deletions of pods are judged by what was measured: run NTP on both`
+  return { status: 'False', reason: 'ClockSkew', message, observedGeneration }
 }
 
 /** The switch as it works now, not as it was thrown. */

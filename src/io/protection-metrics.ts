@@ -4,6 +4,7 @@
 import { type Gauge, Registry } from 'prom-client'
 import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
 import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
+import type { ClockSkew } from '../core/protection/cell-clock.ts'
 import type { GeneratorEvents } from '../core/protection/generator-events.ts'
 import type { ProtectionEvents } from '../core/protection/protection-events.ts'
 import { aggregatorEvents } from './aggregator-metrics.ts'
@@ -55,6 +56,8 @@ export interface ProtectionMetrics {
   webhookAnswered(outcome: WebhookAnswered): void
   leader(elector: string, leads: boolean): void
   queued(work: WorkQueued): void
+  /** By how much the clocks of cells are ahead, by cell. */
+  clocks(skews: ReadonlyMap<string, ClockSkew>): void
   /** Gauges of all protectors together, by what follows `generator_monitor_workloads_`. */
   monitor(values: ReadonlyMap<string, number>): void
   /** Called before every scrape. */
@@ -81,6 +84,7 @@ export function createProtectionMetrics(options: ProtectionMetricsOptions): Prot
     aggregator: aggregatorEvents(families, updates, options.monotonic, worker),
     generator: generatorEvents(families, worker),
     queued: queuedGauges(families, ledger.writing),
+    clocks: showClocks(families),
     ...otherEvents(families, updates, options),
     beforeScrape: (update) => void updates.push(update),
     text: () => {
@@ -104,6 +108,18 @@ function queuedGauges(families: MetricFamilies, writing: (keys: number) => void)
 /** `system:node:*` folded, as Podseidon does: there are thousands of nodes. */
 function shownUser(user: string): string {
   return user.startsWith('system:node:') ? 'system:node' : user
+}
+
+function showClocks(families: MetricFamilies): ProtectionMetrics['clocks'] {
+  const help = "Bounds of the seconds by which the clocks of a cell's API servers are ahead of this replica's"
+  const gauge = families.gauge('cell_clock_skew_seconds', help, ['cell', 'bound'])
+  return (skews) => {
+    gauge.reset()
+    for (const [cell, { leastMs, mostMs }] of skews) {
+      gauge.set({ cell, bound: 'least' }, leastMs / 1000)
+      gauge.set({ cell, bound: 'most' }, mostMs / 1000)
+    }
+  }
 }
 
 function reviewEvents(

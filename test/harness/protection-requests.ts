@@ -17,6 +17,9 @@ export function podOf(name: string, fields: Partial<PodFacts> = {}): PodFacts {
     running: true,
     ready: true,
     readySinceMs: 1,
+    startedMs: 1,
+    createdMs: 1,
+    readyWrittenMs: 1,
     ...fields,
   }
 }

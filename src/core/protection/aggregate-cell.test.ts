@@ -15,8 +15,9 @@ const time = (ms: number): string => formatMicros(ms * 1000)
 
 function podOf(uid: string, more: Partial<PodFacts> = {}): PodFacts {
   const state = { terminating: false, scheduled: true, running: true, ready: true, readySinceMs: NOW_MS - 1000 }
+  const times = { startedMs: 0, createdMs: 0, readyWrittenMs: 0 }
   const identity = { namespace: 'n', name: uid, uid, resourceVersion: '1', labels: {} }
-  return { ...identity, forceDelete: false, criterion: 'Available', ...state, ...more }
+  return { ...identity, forceDelete: false, criterion: 'Available', ...state, ...times, ...more }
 }
 
 function protectorOf(status?: PodProtectorStatus, minReadySeconds = 0): PodProtector {
@@ -39,6 +40,7 @@ interface Round {
 function aggregate(protector: PodProtector, pods: readonly PodFacts[], round: Round = {}): AggregatedCell {
   const { limits = {}, nowMs = NOW_MS, cell = 'a' } = round
   const { minReadySeconds } = protector.spec
+  const readyFor = ({ readySinceMs }: PodFacts): number => nowMs - readySinceMs
   const byUid = new Map(pods.map((pod) => [pod.uid, pod]))
   const snapshot: CellSnapshot = {
     resourceVersion: '100',
@@ -47,11 +49,11 @@ function aggregate(protector: PodProtector, pods: readonly PodFacts[], round: Ro
       const pod = byUid.get(uid)
       if (pod === undefined) return 'absent'
       if (pod.terminating) return 'terminating'
-      return isAvailable(pod, minReadySeconds, nowMs) ? 'available' : 'alive'
+      return isAvailable(pod, minReadySeconds, readyFor) ? 'available' : 'alive'
     },
     ...round.snapshot,
   }
-  const counts = aggregatePods(pods, minReadySeconds, nowMs)
+  const counts = aggregatePods(pods, minReadySeconds, readyFor)
   return aggregateCell(protector, cell, counts, snapshot, { ...LIMITS, ...limits }, 60_000, nowMs * 1000)
 }
 

@@ -50,14 +50,16 @@ export function aggregateCell(
   }
   const { entries, streamTimeFrom } = pruneEntries(history.entries, snapshot, reservationTimeoutMs)
   history.entries = entries
-  history.aggregation = { ...countsOf(counts), version: before?.version ?? '', lastEvent: before?.lastEvent }
+  const { version: oldVersion = '', lastEvent: oldEvent, skewMs: oldSkewMs = 0 } = before ?? {}
+  history.aggregation = { ...countsOf(counts), version: oldVersion, lastEvent: oldEvent, skewMs: oldSkewMs }
   cells.set(cell, history)
   const same = sameJson(writeStatus(cells.values(), limits, nowMicros), protector.status)
   const lastEvent = lastEventOf(before, snapshot, nowMicros)
   const goesBack = isOlder(before, snapshot)
   const changed = !same || goesBack || before === undefined || isRefreshDue(before, lastEvent, limits, nowMicros)
-  const version = snapshot.resourceVersion === '' ? (before?.version ?? '') : snapshot.resourceVersion
-  if (changed) history.aggregation = { ...history.aggregation, version, lastEvent }
+  const version = snapshot.resourceVersion === '' ? oldVersion : snapshot.resourceVersion
+  const { skewMs = 0 } = snapshot
+  if (changed) history.aggregation = { ...history.aggregation, version, lastEvent, skewMs }
   const status = writeStatus(cells.values(), limits, nowMicros)
   const kept = countDeletions(entries)
   return { status, changed, needsStreamTime: streamTimeFrom !== undefined, streamTimeFrom, kept, outdated: false }
@@ -73,7 +75,7 @@ function countsOf({
   ready,
   scheduled,
   running,
-}: PodCounts): Omit<CellCounts, 'version' | 'lastEvent'> {
+}: PodCounts): Omit<CellCounts, 'version' | 'lastEvent' | 'skewMs'> {
   return { total, available, ready, scheduled, running }
 }
 

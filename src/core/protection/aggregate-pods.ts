@@ -12,8 +12,15 @@ export interface PodCounts {
   readonly nextAvailableMs: number | undefined
 }
 
+/** For how long a pod that is ready is known to have been so, milliseconds. */
+export type ReadyFor<Pod> = (pod: Pod) => number
+
 /** Pods that are being terminated do not count at all; those that have ended count in `total`, as Podseidon has it. */
-export function aggregatePods(pods: Iterable<PodFacts>, minReadySeconds: number, nowMs: number): PodCounts {
+export function aggregatePods<Pod extends PodFacts>(
+  pods: Iterable<Pod>,
+  minReadySeconds: number,
+  readyFor: ReadyFor<Pod>,
+): PodCounts {
   const counts = { total: 0, available: 0, ready: 0, scheduled: 0, running: 0 }
   let nextAvailableMs: number | undefined
   for (const pod of pods) {
@@ -23,7 +30,7 @@ export function aggregatePods(pods: Iterable<PodFacts>, minReadySeconds: number,
     if (pod.running) counts.running += 1
     if (!pod.ready) continue
     counts.ready += 1
-    const waitMs = untilAvailableMs(pod, minReadySeconds, nowMs)
+    const waitMs = untilAvailableMs(pod, minReadySeconds, readyFor)
     if (waitMs <= 0) counts.available += 1
     else if (waitMs < (nextAvailableMs ?? Number.POSITIVE_INFINITY)) nextAvailableMs = waitMs
   }
@@ -31,13 +38,11 @@ export function aggregatePods(pods: Iterable<PodFacts>, minReadySeconds: number,
 }
 
 /** IsPodAvailable of Kubernetes (pkg/api/v1/pod/util.go), but that a pod that is being terminated never is. */
-export function isAvailable(pod: PodFacts, minReadySeconds: number, nowMs: number): boolean {
-  return !pod.terminating && pod.ready && untilAvailableMs(pod, minReadySeconds, nowMs) <= 0
+export function isAvailable<Pod extends PodFacts>(pod: Pod, minReadySeconds: number, readyFor: ReadyFor<Pod>): boolean {
+  return !pod.terminating && pod.ready && untilAvailableMs(pod, minReadySeconds, readyFor) <= 0
 }
 
-/** For a pod that is ready. Infinite when it does not say since when; without minReadySeconds that does not matter, nor do clocks. */
-function untilAvailableMs(pod: PodFacts, minReadySeconds: number, nowMs: number): number {
-  if (!(minReadySeconds > 0)) return 0
-  if (pod.readySinceMs === 0) return Number.POSITIVE_INFINITY
-  return pod.readySinceMs + minReadySeconds * 1000 - nowMs
+/** For a pod that is ready. Without minReadySeconds it does not matter since when. */
+function untilAvailableMs<Pod>(pod: Pod, minReadySeconds: number, readyFor: ReadyFor<Pod>): number {
+  return minReadySeconds > 0 ? minReadySeconds * 1000 - readyFor(pod) : 0
 }

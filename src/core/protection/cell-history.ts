@@ -26,6 +26,8 @@ export interface CellCounts {
   readonly lastEvent: number | undefined
   /** Of the cell when its pods were counted; '' = not known. */
   readonly version: string
+  /** Milliseconds by which the clocks of its API servers were ahead of who counted; 0 = none that is certain. */
+  readonly skewMs: number
 }
 
 /** Cells by their id; what has none is no cell. Of cells that share an id the one with fewest available pods counts. */
@@ -112,6 +114,7 @@ function writeCounts(counts: CellCounts): Aggregation {
     // An API server refuses null here.
     ...(counts.lastEvent === undefined ? {} : { lastEventTime: formatMicros(counts.lastEvent) }),
     ...(counts.version === '' ? {} : { resourceVersion: counts.version }),
+    ...(counts.skewMs === 0 ? {} : { clockSkewMillis: counts.skewMs }),
   }
 }
 
@@ -125,7 +128,12 @@ function readCounts(aggregation: unknown, nowMicros: number): CellCounts | undef
     running: countOf(aggregation['runningReplicas']) ?? 0,
     lastEvent: timeOf(aggregation['lastEventTime'], nowMicros),
     version: typeof aggregation['resourceVersion'] === 'string' ? aggregation['resourceVersion'] : '',
+    skewMs: skewOf(aggregation['clockSkewMillis']),
   }
+}
+
+function skewOf(value: unknown): number {
+  return typeof value === 'number' && Number.isInteger(value) ? Math.max(-MAX_COUNT, Math.min(MAX_COUNT, value)) : 0
 }
 
 function bucketsOf(cell: Readonly<Record<string, unknown>>): readonly AdmissionBucket[] {

@@ -4,22 +4,38 @@ import fc from 'fast-check'
 import { podOf } from '../../../test/harness/protection-requests.ts'
 import type { PodProtector } from '../../api/pod-protector.ts'
 import type { HealthCriterion, PodFacts } from '../../api/protection.ts'
+import type { CellTime } from './cell-clock.ts'
 import type { OperationResult, ReserveOperation } from './history.ts'
 import { applyOperations } from './history.ts'
 import { asksNoQuota, freePass, judge } from './judge.ts'
 import { KnownQuotas } from './known-quota.ts'
 
 const NOW = 1_800_000_000_000
-const POD = podOf('web-0', { namespace: 'default', uid: 'u', readySinceMs: NOW - 10_000 })
+/** Its kubelet's clock is an hour ahead: it took 5 s to become ready, whatever that clock says. */
+const KUBELET = NOW + 3_600_000
+const TIME = { earliestMs: NOW - 1_000, latestMs: NOW }
+const POD = podOf('web-0', {
+  namespace: 'default',
+  uid: 'u',
+  createdMs: NOW - 20_000,
+  startedMs: KUBELET - 20_000,
+  readySinceMs: KUBELET - 15_000,
+})
 
 const NO_SUMMARY = { totalReplicas: 0, aggregatedAvailableReplicas: 0, estimatedAvailableReplicas: 0 }
 
-function judged(pod: Partial<PodFacts>, minReadySeconds: number, criterion?: HealthCriterion): string {
+function judged(
+  pod: Partial<PodFacts>,
+  minReadySeconds: number,
+  criterion?: HealthCriterion,
+  time: CellTime | undefined = TIME,
+): string {
   const request = { pod: { ...POD, ...pod }, criterion }
   const pass = freePass(request)
   if (pass !== undefined) return pass
-  const judgement = judge(request, minReadySeconds, 2_000, NOW)
+  const judgement = judge(request, minReadySeconds, time, 120_000)
   if (judgement.type === 'note') return 'note'
+  if (judgement.availableInMs > 0) return `${judgement.pod.criterion} in ${judgement.availableInMs}`
   return `${judgement.pod.criterion}${judgement.pod.available ? ' available' : ''}${asksNoQuota(judgement.pod) ? ' free' : ''}`
 }
 
@@ -35,18 +51,26 @@ test('what is asked of a protector', () => {
     [{ ready: false, criterion: 'Ready' }, 0, undefined, 'Ready free'],
     // The Eviction's criterion outranks the pod's.
     [{ ready: false, criterion: 'Running' }, 0, 'Available', 'AlreadyUnready'],
-    [{ readySinceMs: NOW - 10_000 }, 10, undefined, 'Available available'],
-    // D18: within the skew of clocks it is available; a clock ahead of ours makes nothing of minReadySeconds 0.
-    [{ readySinceMs: NOW - 8_000 }, 10, undefined, 'Available available'],
-    [{ readySinceMs: NOW - 7_999 }, 10, undefined, 'note'],
-    [{ readySinceMs: NOW + 60_000 }, 10, undefined, 'note'],
-    [{ readySinceMs: NOW + 60_000 }, 0, undefined, 'Available available'],
-    [{ readySinceMs: 0 }, 3600, undefined, 'Available available'],
-    [{ readySinceMs: NOW - 7_999 }, 10, 'Ready', 'Ready'],
+    // Created 20 s ago, and ready 5 s later, less the second that was cut off: for 16 s at most.
+    [{}, 16, undefined, 'Available available'],
+    [{}, 17, undefined, 'Available in 1000'],
+    [{}, 136, undefined, 'Available in 120000'],
+    [{}, 137, undefined, 'note'],
+    // What the kubelet did not say counts for nothing: it may have been ready since it was created.
+    [{ startedMs: 0 }, 20, undefined, 'Available available'],
+    [{ readySinceMs: 0 }, 20, undefined, 'Available available'],
+    [{ startedMs: 0 }, 21, undefined, 'Available in 1000'],
+    [{ createdMs: 0 }, 3600, undefined, 'Available available'],
+    [{}, 17, 'Ready', 'Ready in 1000'],
   ]
   for (const [pod, minReadySeconds, criterion, expected] of rows) {
     assert.equal(judged(pod, minReadySeconds, criterion), expected, JSON.stringify([pod, minReadySeconds, criterion]))
   }
+})
+
+test('D18: nothing is known of the clocks of the cell: whatever is ready may be available', () => {
+  const unknown = judge({ pod: POD, criterion: undefined }, 3600, undefined, 120_000)
+  assert.deepEqual(unknown.type === 'reserve' && unknown.pod.available, true)
 })
 
 const flags = fc.record({
@@ -55,6 +79,7 @@ const flags = fc.record({
   running: fc.boolean(),
   ready: fc.boolean(),
   available: fc.boolean(),
+  young: fc.boolean(),
 })
 const operations = fc.array(
   fc

@@ -1,8 +1,10 @@
 // What is to be done about one deletion, for the pod alone and for one of its protectors, before any number is looked at:
 // Podseidon's order (webhook/handler/handler.go) without its ways around the health criterion.
 
-import type { HealthCriterion, PodFacts, ProtectionRequest } from '../../api/protection.ts'
+import type { HealthCriterion, ProtectionRequest } from '../../api/protection.ts'
+import type { CellTime } from './cell-clock.ts'
 import type { QuotaPod } from './quota.ts'
+import { readyAtMostMs } from './ready-time.ts'
 
 /** What no protector can refuse. */
 export type FreePass =
@@ -12,8 +14,14 @@ export type FreePass =
   | 'AlreadyUnready'
 
 export type Judgement =
-  /** Not ready for long enough to count: let through, and noted. */
-  { readonly type: 'note' } | { readonly type: 'reserve'; readonly pod: QuotaPod }
+  /** It will not have been ready for long enough to count before it is deleted: let through, and noted. */
+  | { readonly type: 'note' }
+  | {
+      readonly type: 'reserve'
+      readonly pod: QuotaPod
+      /** Milliseconds until it may be available, unless it is so now; 0 = it is, or will not be without a change. */
+      readonly availableInMs: number
+    }
 
 /** The criterion of an Eviction outranks the pod's. */
 export function criterionOf({ criterion, pod }: Pick<ProtectionRequest, 'criterion' | 'pod'>): HealthCriterion {
@@ -28,35 +36,31 @@ export function freePass(request: Pick<ProtectionRequest, 'criterion' | 'pod'>):
 }
 
 /**
- * For one protector, of a pod that has no free pass.
- * @param clockSkewMs a pod that lacks no more than this of minReadySeconds counts as available
- * @param nowMs wall clock
+ * For one protector, of a pod that has no free pass. A pod counts as available unless it is certain that it is not.
+ * @param time of the cell's API servers; undefined = not known
+ * @param withinMs longest time from now until upstream has deleted it, or never will
  */
 export function judge(
   request: Pick<ProtectionRequest, 'criterion' | 'pod'>,
   minReadySeconds: number,
-  clockSkewMs: number,
-  nowMs: number,
+  time: CellTime | undefined,
+  withinMs: number,
 ): Judgement {
   const { pod } = request
-  const criterion = criterionOf(request)
-  const available = pod.ready && isLongEnough(pod, minReadySeconds, clockSkewMs, nowMs)
-  // By any other criterion the pod counts although it is not available yet.
-  if (criterion === 'Available' && !available) return { type: 'note' }
   const { scheduled, running, ready } = pod
-  return { type: 'reserve', pod: { criterion, scheduled, running, ready, available } }
+  const criterion = criterionOf(request)
+  const lackMs = minReadySeconds > 0 ? minReadySeconds * 1000 - readyAtMostMs(pod, time) : 0
+  const available = ready && lackMs <= 0
+  // It is ready, and time alone makes it available.
+  const young = ready && !available
+  if (criterion === 'Available' && (!ready || (young && lackMs > withinMs))) return { type: 'note' }
+  const judged = { criterion, scheduled, running, ready, available, ...(young && { young }) }
+  return { type: 'reserve', pod: judged, availableInMs: young ? lackMs : 0 }
 }
 
 /** It does not meet its own criterion: it passes, and only as long as it is as it was read. */
 export function asksNoQuota(pod: QuotaPod): boolean {
-  return !pod[COUNTS[pod.criterion]]
+  return !(pod[COUNTS[pod.criterion]] || (pod.criterion === 'Available' && pod.young === true))
 }
 
 const COUNTS = { Available: 'available', Ready: 'ready', Running: 'running', Scheduled: 'scheduled' } as const
-
-function isLongEnough(pod: PodFacts, minReadySeconds: number, clockSkewMs: number, nowMs: number): boolean {
-  if (minReadySeconds <= 0) return true
-  // A clock that is ahead of ours makes no pod unready.
-  const readyForMs = Math.max(0, nowMs - pod.readySinceMs)
-  return readyForMs >= minReadySeconds * 1000 - clockSkewMs
-}

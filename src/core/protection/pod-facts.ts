@@ -33,7 +33,10 @@ export function podFacts(pod: JsonObject): PodFacts | undefined {
     scheduled: trueCondition(status, 'PodScheduled') !== undefined,
     running: textOf(status, 'phase') === 'Running',
     ready: ready !== undefined,
-    readySinceMs: ready === undefined ? 0 : sinceMs(ready),
+    readySinceMs: ready === undefined ? 0 : timeMs(textOf(ready, 'lastTransitionTime')),
+    startedMs: timeMs(textOf(status, 'startTime')),
+    createdMs: timeMs(textOf(metadata, 'creationTimestamp')),
+    readyWrittenMs: ready === undefined ? 0 : readyWrittenMs(metadata),
   }
 }
 
@@ -58,8 +61,28 @@ function trueCondition(status: Fields, type: string): Fields | undefined {
   return condition !== undefined && textOf(condition, 'status') === 'True' ? condition : undefined
 }
 
-function sinceMs(condition: Fields): number {
-  const micros = parseMicros(textOf(condition, 'lastTransitionTime'))
+const READY_KEY = 'k:{"type":"Ready"}'
+
+/**
+ * Those who own condition Ready, out of metadata.managedFields: an entry has the time of its manager's last write that changed a
+ * field that it owns (structured-merge-diff), by the API server's clock.
+ */
+export function readyOwners(metadata: Fields): readonly Fields[] {
+  const entries = own(metadata, 'managedFields')
+  if (!Array.isArray(entries)) return []
+  return entries.filter(isRecord).filter((entry) => {
+    const conditions = recordOf(recordOf(recordOf(entry, 'fieldsV1'), 'f:status'), 'f:conditions')
+    return Object.hasOwn(conditions, READY_KEY)
+  })
+}
+
+/** Of several owners the last one: the condition may be of any of them. */
+function readyWrittenMs(metadata: Fields): number {
+  return Math.max(0, ...readyOwners(metadata).map((entry) => timeMs(textOf(entry, 'time'))))
+}
+
+function timeMs(text: string): number {
+  const micros = parseMicros(text)
   return Number.isNaN(micros) ? 0 : Math.floor(micros / 1000)
 }
 

@@ -11,12 +11,12 @@ export interface ProtectionSettings {
   /** A cell whose last event is older counts no pods as available; 0 = never. */
   readonly staleAfterMs: number
   /**
-   * How long a deletion that was let through counts when nobody sees it happen. It begins with the first protector that lets it
-   * through: the rest of the review (timeoutSeconds, 30 s at most), the way to upstream, and --request-timeout of a
-   * kube-apiserver (60 s) fit in.
+   * How long a deletion that was let through counts when nobody sees it happen, from when the aggregator has first seen it. The
+   * rest of the review (timeoutSeconds, 30 s at most), the way to upstream, and --request-timeout of a kube-apiserver (60 s) fit
+   * in.
    */
   readonly reservationTimeoutMs: number
-  /** By how much the clocks of a cluster and of this process may differ. */
+  /** By how much more than was measured the clocks of a cluster and of this process may differ: they drift, and are set. */
   readonly clockSkewMs: number
   /** At least so much lies between the starts of two writes to one protector. */
   readonly batchIntervalMs: number

@@ -18,6 +18,13 @@ export interface CellSnapshot {
   readonly streamTime: number | undefined
   /** Microseconds: when anything was heard of the cell last, be it that nothing has changed. Default: streamTime. */
   readonly heardAt?: number
+  /**
+   * Microseconds, by the same clock as `streamTime`: when the entry, as it is, was first known here; whatever it stands for was
+   * let through before. Default: what it says itself, by the clock of whoever wrote it.
+   */
+  readonly knownSince?: (entry: HistoryEntry) => number
+  /** Milliseconds by which the clocks of the cell's API servers are ahead of ours, for people. Default 0: none that is certain. */
+  readonly skewMs?: number
   /** It was found that the cell itself has gone back to an older resourceVersion than was counted once. Default false. */
   readonly restored?: boolean
   stateOf(uid: string): PodState
@@ -61,7 +68,7 @@ class PruneRules {
 
   keepsPod(entry: HistoryEntry): boolean {
     const state = this.#snapshot.stateOf(entry.uid)
-    if (this.#isOver(state, entry.start, entry.version)) {
+    if (this.#isOver(state, this.#knownSince(entry), entry.version)) {
       this.dropped += 1
       return false
     }
@@ -73,10 +80,11 @@ class PruneRules {
   /** Several: those known by name go one by one, the rest together. */
   keepsSome(entry: HistoryEntry): boolean {
     const anonymous = entry.counter - entry.uids.size
+    const since = this.#knownSince(entry)
     for (const uid of entry.uids) {
-      if (this.#isOver(this.#snapshot.stateOf(uid), entry.end, entry.version)) entry.uids.delete(uid)
+      if (this.#isOver(this.#snapshot.stateOf(uid), since, entry.version)) entry.uids.delete(uid)
     }
-    const left = anonymous > 0 && this.#waits(entry.end + this.#timeoutMicros) ? anonymous : 0
+    const left = anonymous > 0 && this.#waits(since + this.#timeoutMicros) ? anonymous : 0
     this.dropped += entry.counter - entry.uids.size - left
     entry.counter = entry.uids.size + left
     return entry.counter > 0
@@ -92,6 +100,10 @@ class PruneRules {
     }
     // Upstream will not do it any more. Also what ends waiting for a resourceVersion that never comes.
     return !this.#waits(admittedAt + this.#timeoutMicros)
+  }
+
+  #knownSince(entry: HistoryEntry): number {
+    return this.#snapshot.knownSince?.(entry) ?? entry.end
   }
 
   /** Whether stream time has not passed the moment yet. */

@@ -39,6 +39,11 @@ export interface QuotaPod {
   readonly running: boolean
   readonly ready: boolean
   readonly available: boolean
+  /**
+   * Not available, and time alone may make it so before it is deleted. It is in no count: it may go as long as no fewer than
+   * required are left without it. Default false.
+   */
+  readonly young?: boolean
 }
 
 export interface Judgement {
@@ -114,6 +119,10 @@ export class QuotaTally {
     const numbers = { count, lag: lag + taken, required }
     if (remaining !== undefined && remaining - this.#deletions + own.remaining <= 0)
       return { result: 'Retry', ...numbers }
+    if (criterion === 'available' && pod.young === true) {
+      if (count - taken >= required + lag) return { result: 'AlreadyUnhealthy', ...numbers }
+      return { result: count - taken < required ? 'Denied' : 'Retry', ...numbers }
+    }
     if (!pod[criterion]) return { result: 'AlreadyUnhealthy', ...numbers }
     if (count - taken <= required) return { result: 'Denied', ...numbers }
     if (count - taken <= required + lag) return { result: 'Retry', ...numbers }

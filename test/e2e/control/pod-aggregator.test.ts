@@ -23,6 +23,7 @@ import { openSqliteStore } from '../../../src/io/sqlite-store.ts'
 import { createUpstreamKubeClient } from '../../../src/io/upstream-kube-client.ts'
 import { ClusterTable } from '../../../src/state/clusters.ts'
 import { ProtectorTable } from '../../../src/state/protectors.ts'
+import { agreeingClocks } from '../../harness/cell-clocks.ts'
 import { startCluster, type TestCluster } from '../../harness/cluster.ts'
 import { upstreamClusterFor } from '../../harness/upstream-cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
@@ -125,6 +126,7 @@ function aggregate(t: TestContext, more: Partial<CompiledAggregation> = {}): Pod
   }
   const aggregator = startPodAggregator({
     cell: 'worker-1',
+    clocks: agreeingClocks(systemClock, 'worker-1'),
     core,
     worker,
     protection: () => ({

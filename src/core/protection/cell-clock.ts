@@ -1,0 +1,117 @@
+// What the clocks of a cell's API servers may say now, without trusting any clock: each answer has their `Date`, and came
+// between two moments of our own monotonic clock. Nobody's wall clock is compared with another one.
+
+/** Bounds of what the API servers' clocks say at one moment, milliseconds since the epoch. */
+export interface CellTime {
+  readonly earliestMs: number
+  readonly latestMs: number
+}
+
+/** By how much the clocks of a cell's API servers are ahead of ours, milliseconds; negative = behind. */
+export interface ClockSkew {
+  readonly leastMs: number
+  readonly mostMs: number
+}
+
+interface Sample {
+  /** Server's clock less our monotonic one. */
+  readonly leastMs: number
+  readonly mostMs: number
+  /** Monotonic. */
+  readonly atMs: number
+}
+
+/** HTTP-date has whole seconds (RFC 9110, 5.6.7), and the rest was cut off. */
+const DATE_STEP_MS = 1_000
+/** Several servers may stand behind one address, and one of them may be set right: what any of the last ones said is possible. */
+const MAX_SAMPLES = 16
+/** Clocks drift apart by some 100 ms in this time at worst. */
+const KEPT_MS = 600_000
+/** An answer that took so long says little; it is used only as long as there is no better one. */
+const SLOW_MS = 3_000
+/** Below it, nothing is said of a skew: as much may be the answer's way. */
+export const TOLD_SKEW_MS = 1_000
+
+export class CellClocks {
+  /** By cell, then by server. */
+  readonly #cells = new Map<string, Map<string, Sample[]>>()
+  /** By how much the bounds are widened. */
+  readonly marginMs: number
+
+  /** @param marginMs by how much the bounds are widened: for drift, and clocks that are being set */
+  constructor(marginMs: number) {
+    this.marginMs = marginMs
+  }
+
+  /**
+   * An answer of one API server of the cell.
+   * @param date its header field `Date`; one that cannot be read says nothing
+   * @param sentMs when the request was sent, and when the head of the answer was here: monotonic
+   */
+  observe(cell: string, server: string, date: string | undefined, sentMs: number, receivedMs: number): void {
+    const dateMs = date === undefined ? Number.NaN : Date.parse(date)
+    if (Number.isNaN(dateMs)) return
+    const servers = this.#cells.get(cell) ?? new Map<string, Sample[]>()
+    this.#cells.set(cell, servers)
+    const sample = { leastMs: dateMs - receivedMs, mostMs: dateMs + DATE_STEP_MS - sentMs, atMs: receivedMs }
+    const young = (servers.get(server) ?? []).filter(({ atMs }) => receivedMs - atMs < KEPT_MS)
+    const good = young.filter(isQuick)
+    if (!isQuick(sample) && good.length > 0) servers.set(server, good)
+    else servers.set(server, [...(isQuick(sample) ? good : young), sample].slice(-MAX_SAMPLES))
+  }
+
+  /** Cells, and servers of cells, that are no more. */
+  keepOnly(servers: ReadonlyMap<string, ReadonlySet<string>>): void {
+    for (const [cell, known] of this.#cells) {
+      const kept = servers.get(cell)
+      for (const server of known.keys()) if (kept?.has(server) !== true) known.delete(server)
+      if (known.size === 0) this.#cells.delete(cell)
+    }
+  }
+
+  /** undefined = nothing is known of them. @param monotonicMs now */
+  at(cell: string, monotonicMs: number): CellTime | undefined {
+    const bounds = this.#boundsOf(cell, monotonicMs)
+    if (bounds === undefined) return undefined
+    const { leastMs, mostMs } = bounds
+    return { earliestMs: monotonicMs + leastMs - this.marginMs, latestMs: monotonicMs + mostMs + this.marginMs }
+  }
+
+  /** As measured, without the margin; undefined = not known. @param nowMs wall clock */
+  skew(cell: string, nowMs: number, monotonicMs: number): ClockSkew | undefined {
+    const bounds = this.#boundsOf(cell, monotonicMs)
+    if (bounds === undefined) return undefined
+    return { leastMs: bounds.leastMs + monotonicMs - nowMs, mostMs: bounds.mostMs + monotonicMs - nowMs }
+  }
+
+  #boundsOf(cell: string, monotonicMs: number): ClockSkew | undefined {
+    let leastMs = Number.POSITIVE_INFINITY
+    let mostMs = Number.NEGATIVE_INFINITY
+    for (const samples of this.#cells.get(cell)?.values() ?? []) {
+      for (const sample of samples) {
+        if (monotonicMs - sample.atMs >= KEPT_MS) continue
+        leastMs = Math.min(leastMs, sample.leastMs)
+        mostMs = Math.max(mostMs, sample.mostMs)
+      }
+    }
+    return leastMs <= mostMs ? { leastMs, mostMs } : undefined
+  }
+}
+
+/** The one number that people see: the middle of the bounds, 0 when nothing is certain. */
+export function certainSkewMs(skew: ClockSkew | undefined): number {
+  if (skew === undefined) return 0
+  const { leastMs, mostMs } = skew
+  const certain = leastMs > 0 ? leastMs : mostMs < 0 ? mostMs : 0
+  return Math.abs(certain) < TOLD_SKEW_MS ? 0 : Math.round((leastMs + mostMs) / 2)
+}
+
+/** For people. */
+export function skewText(skewMs: number): string {
+  const seconds = Math.round(Math.abs(skewMs) / 1_000)
+  return `its clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the gateway's`
+}
+
+function isQuick({ leastMs, mostMs }: Sample): boolean {
+  return mostMs - leastMs <= SLOW_MS + DATE_STEP_MS
+}
