@@ -2,10 +2,8 @@
 // (apimachinery/pkg/runtime/conversion.go).
 
 import { statusError } from '../api/status.ts'
-import { parsableQuery } from '../core/list-options.ts'
-import { decodeQueryPart } from '../core/request-target.ts'
-
-const INTEGER = /^[+-]?[0-9]+$/
+import { int64Problem, isInt64 } from '../core/label-selector.ts'
+import { QueryReader } from '../core/query-reader.ts'
 
 export class Query {
   /** What stands behind the `?`. */
@@ -14,15 +12,12 @@ export class Query {
 
   constructor(raw: string) {
     this.raw = raw
-    for (const pair of parsableQuery(raw).split('&')) {
-      // Go drops a pair with a semicolon rather than guess whether it separates.
-      if (pair === '' || pair.includes(';')) continue
-      const equals = pair.indexOf('=')
-      const key = decodeQueryPart(equals < 0 ? pair : pair.slice(0, equals))
-      const value = decodeQueryPart(equals < 0 ? '' : pair.slice(equals + 1))
-      if (key === undefined || value === undefined) continue
-      const values = this.#values.get(key)
-      if (values === undefined) this.#values.set(key, [value])
+    const reader = new QueryReader(raw)
+    while (reader.next()) {
+      const value = reader.value()
+      if (value === undefined) continue
+      const values = this.#values.get(reader.key)
+      if (values === undefined) this.#values.set(reader.key, [value])
       else values.push(value)
     }
   }
@@ -51,9 +46,7 @@ export class Query {
   integer(key: string): number | undefined {
     if (!this.has(key)) return undefined
     const value = this.text(key)
-    if (!INTEGER.test(value)) {
-      throw statusError('BadRequest', `strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`)
-    }
+    if (!isInt64(value)) throw statusError('BadRequest', int64Problem(value))
     return Number(value)
   }
 }

@@ -11,8 +11,14 @@ import { checkDegrade, degradeMessage, effectiveMode } from './degrade.ts'
 import { type LookupKey, lookupCluster } from './lookup-cluster.ts'
 import { matchPolicy } from './match-policy.ts'
 import { REFUSAL_TABLE, type RefusalReason } from './refusal.ts'
-import { accessDeniedMessage, noPolicyMessage, policyDeniedMessage, unknownClusterMessage } from './refusal-messages.ts'
-import { parseRequestInfo, type RequestInfo } from './request-info.ts'
+import {
+  accessDeniedMessage,
+  noPolicyMessage,
+  policyDeniedMessage,
+  targetTooLongMessage,
+  unknownClusterMessage,
+} from './refusal-messages.ts'
+import { MAX_TARGET_LENGTH, parseRequestInfo, type RequestInfo } from './request-info.ts'
 import { revokedUserMessage } from './revocation.ts'
 import { noEndpointMessage, tooManyInFlightMessage } from './traffic-messages.ts'
 
@@ -70,6 +76,8 @@ export interface ExplainOutput {
 /** `nowMs`: milliseconds since the epoch, for the expiry of a degrade mode. */
 export function explainRequest(index: ClusterIndex, input: ExplainInput, nowMs: number): ExplainOutput {
   const output = emptyOutput()
+  const { length } = input.target
+  if (length > MAX_TARGET_LENGTH) return refused(output, 'target-too-long', targetTooLongMessage(length))
   const found = lookupCluster(index, lookupKey(input))
   const info = parseRequestInfo(input.method, 'unknown' in found ? input.target : found.target)
   if (!('failure' in info)) output.requestInfo = describe(info)

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { nameRequired, parsableQuery, queryBool, queryValue } from './list-options.ts'
+import { isTrue, nameRequired, queryValue, readListQuery } from './list-options.ts'
+
+function required(query: string, fieldSelector: string): string {
+  return nameRequired(readListQuery(`${query}&fieldSelector=${encodeURIComponent(fieldSelector)}`))
+}
 
 test('queryValue: the first good pair wins', () => {
   const rows: readonly (readonly [string, string | undefined])[] = [
@@ -31,9 +35,11 @@ test('queryValue equals URLSearchParams where Go and the web agree', () => {
   )
 })
 
-test('queryBool: only 0 and false are false', () => {
-  for (const query of ['w=0', 'w=false', 'w=FaLsE', '', 'x=1']) assert.equal(queryBool(query, 'w'), false, query)
-  for (const query of ['w', 'w=', 'w=no', 'w=00', 'w=%20false']) assert.equal(queryBool(query, 'w'), true, query)
+test('isTrue: only 0 and false are false', () => {
+  for (const query of ['w=0', 'w=false', 'w=FaLsE', '', 'x=1'])
+    assert.equal(isTrue(queryValue(query, 'w')), false, query)
+  for (const query of ['w', 'w=', 'w=no', 'w=00', 'w=%20false'])
+    assert.equal(isTrue(queryValue(query, 'w')), true, query)
 })
 
 test('nameRequired gives the name that an equality requires', () => {
@@ -47,17 +53,23 @@ test('nameRequired gives the name that an equality requires', () => {
       fc.array(other),
       (wanted, operator, before, after) => {
         const selector = [...before, `metadata.name${operator}${wanted}`, ...after].join(',')
-        assert.equal(nameRequired('', selector), wanted)
-        assert.equal(nameRequired('', `${selector},broken`), '')
-        assert.equal(nameRequired('limit=x', selector), '')
-        assert.equal(nameRequired('labelSelector=a%3D%3D%3Db', selector), '')
+        assert.equal(required('', selector), wanted)
+        assert.equal(required('', `${selector},broken`), '')
+        assert.equal(required('limit=x', selector), '')
+        assert.equal(required('labelSelector=a%3D%3D%3Db', selector), '')
       },
     ),
   )
 })
 
-test('parsableQuery keeps 10000 parameters and drops more', () => {
-  assert.equal(parsableQuery('&'.repeat(9_999)).length, 9_999)
-  assert.equal(parsableQuery('&'.repeat(10_000)), '')
-  assert.equal(parsableQuery('a'.repeat(20_000)).length, 20_000)
+test('of two names the smaller one counts, as of the sorted terms', () => {
+  assert.equal(required('', 'metadata.name=b,metadata.name=a,metadata.name=c'), 'a')
+  assert.equal(required('', 'metadata.name==a,metadata.name=b'), 'a')
+  assert.equal(required('', 'metadata.name=,metadata.name=a'), '')
+})
+
+test('10000 parameters are read, and none of more', () => {
+  assert.equal(queryValue(`${'&'.repeat(9_999)}a=1`, 'a'), '1')
+  assert.equal(queryValue(`${'&'.repeat(10_000)}a=1`, 'a'), undefined)
+  assert.equal(queryValue(`b=${'b'.repeat(20_000)}&a=1`, 'a'), '1')
 })

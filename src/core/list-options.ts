@@ -2,61 +2,72 @@
 // kube-apiserver does (apimachinery/pkg/runtime/conversion.go), the query parsed as Go's url.ParseQuery.
 
 import { isInt64, isLabelSelector } from './label-selector.ts'
-import { decodeQueryPart } from './request-target.ts'
+import { QueryReader } from './query-reader.ts'
 
-/** Go refuses to parse a query of more parameters, and kube-apiserver then sees none (net/url, urlmaxqueryparams). */
-const MAX_PARAMETERS = 10_000
+/**
+ * Characters of a label or field selector, decoded. A list of some thousand names fits; what is longer is refused, because
+ * whoever passed it on unread would decide on something else than kube-apiserver does.
+ */
+export const MAX_SELECTOR_LENGTH: number = 64 * 1024
 
-/** `query`, or '' when Go would not parse it at all. */
-export function parsableQuery(query: string): string {
-  if (query.length < MAX_PARAMETERS) return query
-  let parameters = 1
-  for (let at = query.indexOf('&'); at >= 0; at = query.indexOf('&', at + 1)) parameters++
-  return parameters > MAX_PARAMETERS ? '' : query
+/** Of each option the first value, decoded; undefined when absent. */
+export class ListQuery {
+  fieldSelector: string | undefined = undefined
+  labelSelector: string | undefined = undefined
+  watch: string | undefined = undefined
+  limit: string | undefined = undefined
+  timeoutSeconds: string | undefined = undefined
 }
 
-/** First value of `key` (letters only), decoded; undefined when absent. Pairs that Go cannot parse are skipped, as `URL.Query()` does. */
+/** The options of a list, in one pass over the query. Pairs that Go cannot parse are skipped, as `URL.Query()` does. */
+export function readListQuery(query: string): ListQuery {
+  const options = new ListQuery()
+  const reader = new QueryReader(query)
+  while (reader.next()) {
+    switch (reader.key) {
+      case 'fieldSelector':
+        options.fieldSelector ??= reader.value()
+        break
+      case 'labelSelector':
+        options.labelSelector ??= reader.value()
+        break
+      case 'watch':
+        options.watch ??= reader.value()
+        break
+      case 'limit':
+        options.limit ??= reader.value()
+        break
+      case 'timeoutSeconds':
+        options.timeoutSeconds ??= reader.value()
+        break
+      default:
+    }
+  }
+  return options
+}
+
+/** Why the selectors are not read, for the client; '' when they are. */
+export function selectorProblem({ fieldSelector = '', labelSelector = '' }: ListQuery): string {
+  const long = [
+    ['fieldSelector', fieldSelector],
+    ['labelSelector', labelSelector],
+  ].find(([, text = '']) => text.length > MAX_SELECTOR_LENGTH)
+  if (long === undefined) return ''
+  return `the ${long[0]} has more than ${MAX_SELECTOR_LENGTH} characters, the limit of this server: ask for less, in several requests`
+}
+
+/** First value of `key`, decoded; undefined when absent. */
 export function queryValue(query: string, key: string): string | undefined {
-  let start = 0
-  while (start < query.length) {
-    let end = query.indexOf('&', start)
-    if (end < 0) end = query.length
-    const value = pairValue(query, start, end, key)
+  const reader = new QueryReader(query)
+  while (reader.next()) {
+    const value = reader.key === key ? reader.value() : undefined
     if (value !== undefined) return value
-    start = end + 1
   }
   return undefined
 }
 
-function pairValue(query: string, start: number, end: number, key: string): string | undefined {
-  let equals = query.indexOf('=', start)
-  if (equals < 0 || equals > end) equals = end
-  if (start === end || !keyIs(query, start, equals, key)) return undefined
-  // A semicolon was once a separator; Go drops the pair rather than guess.
-  const semicolon = query.indexOf(';', start)
-  if (semicolon >= 0 && semicolon < end) return undefined
-  return decodedPart(equals < end ? query.slice(equals + 1, end) : '')
-}
-
-function keyIs(query: string, start: number, end: number, key: string): boolean {
-  if (end - start === key.length) return query.startsWith(key, start)
-  // Encoded, a key is longer.
-  if (end - start < key.length) return false
-  const raw = query.slice(start, end)
-  return raw.includes('%') && decodeQueryPart(raw) === key
-}
-
-function decodedPart(raw: string): string | undefined {
-  for (let at = 0; at < raw.length; at++) {
-    const c = raw.charCodeAt(at)
-    if (c === 0x25 || c === 0x2b || c >= 0x80) return decodeQueryPart(raw)
-  }
-  return raw
-}
-
 /** Only "0" and any case of "false" are false; an empty value is true (apimachinery/pkg/runtime/conversion.go). */
-export function queryBool(query: string, key: string): boolean {
-  const value = queryValue(query, key)
+export function isTrue(value: string | undefined): boolean {
   return value !== undefined && value !== '0' && value.toUpperCase() !== 'FALSE'
 }
 
@@ -64,26 +75,23 @@ export function queryBool(query: string, key: string): boolean {
  * The object that a list or watch is about: `fieldSelector` requires `metadata.name=x` with an x that can stand in a
  * path. '' when it does not, or when any list option fails to decode.
  */
-export function nameRequired(query: string, fieldSelector: string): string {
-  const name = exactMatch(fieldSelector, 'metadata.name')
+export function nameRequired(options: ListQuery): string {
+  const name = exactMatch(options.fieldSelector ?? '', 'metadata.name')
   if (name === '' || name === '.' || name === '..' || name.includes('/') || name.includes('%')) return ''
-  return otherOptionsDecode(query) ? name : ''
+  return otherOptionsDecode(options) ? name : ''
 }
 
-function otherOptionsDecode(query: string): boolean {
-  const timeoutSeconds = queryValue(query, 'timeoutSeconds')
+function otherOptionsDecode({ timeoutSeconds, limit, labelSelector }: ListQuery): boolean {
   if (timeoutSeconds !== undefined && !isInt64(timeoutSeconds)) return false
-  const limit = queryValue(query, 'limit')
   if (limit !== undefined && !isInt64(limit)) return false
-  const labelSelector = queryValue(query, 'labelSelector')
   return labelSelector === undefined || isLabelSelector(labelSelector)
 }
 
 /** The value that the selector requires of `field`; '' when none, or when it does not parse (apimachinery/pkg/fields/selector.go). */
 function exactMatch(selector: string, field: string): string {
-  let required: string | undefined
-  // Kubernetes sorts the terms first: with two names required, the smaller one counts.
-  for (const term of splitTerms(selector).sort(byCodeUnit)) {
+  let required = ''
+  let smallest: string | undefined
+  for (const term of splitTerms(selector)) {
     if (term === '') continue
     const equals = term.indexOf('=')
     const notEquals = term.indexOf('!=')
@@ -92,14 +100,12 @@ function exactMatch(selector: string, field: string): string {
     const key = term.slice(0, negated ? notEquals : equals)
     const value = unescapeValue(term.slice(term.startsWith('==', equals) && !negated ? equals + 2 : equals + 1))
     if (value === undefined) return ''
-    if (!negated && key === field) required ??= value
+    // Kubernetes sorts the terms first: with two names required, the smaller one counts.
+    if (negated || key !== field || (smallest !== undefined && smallest <= term)) continue
+    smallest = term
+    required = value
   }
-  return required ?? ''
-}
-
-function byCodeUnit(a: string, b: string): number {
-  if (a === b) return 0
-  return a < b ? -1 : 1
+  return required
 }
 
 /** At commas, but for those behind a backslash. */

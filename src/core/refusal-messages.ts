@@ -3,11 +3,16 @@
 
 import type { UserInfo } from '../api/user.ts'
 import type { AccessRefusal } from './access-list.ts'
-import type { RequestInfo } from './request-info.ts'
+import { MAX_TARGET_LENGTH, type RequestInfo } from './request-info.ts'
 
 /** `asked`: the host name, or the path prefix. */
 export function unknownClusterMessage(asked: string): string {
   return `no cluster is served under "${asked}"`
+}
+
+/** Of the gateway and of the embedded API server. @param length of the request target, in characters */
+export function targetTooLongMessage(length: number): string {
+  return `the request target has ${length} characters, and the limit of this server is ${MAX_TARGET_LENGTH}: ask for less, in several requests`
 }
 
 export function noPolicyMessage(user: UserInfo, info: RequestInfo, cluster: string): string {

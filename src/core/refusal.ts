@@ -6,6 +6,7 @@ import type { HeaderList } from '../api/stream.ts'
 export type RefusalReason =
   | 'bad-request'
   | 'headers-too-large'
+  | 'target-too-long'
   | 'request-info'
   | 'unknown-cluster'
   | 'misdirected'
@@ -86,6 +87,7 @@ export interface RefusalRow {
 export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'bad-request': { code: 400, statusReason: 'BadRequest', retryAfter: false },
   'headers-too-large': { code: 431, statusReason: 'RequestHeaderFieldsTooLarge', retryAfter: false },
+  'target-too-long': { code: 414, statusReason: 'URITooLong', retryAfter: false },
   'request-info': { code: 500, statusReason: 'InternalError', retryAfter: false },
   'unknown-cluster': { code: 404, statusReason: 'NotFound', retryAfter: false },
   misdirected: { code: 421, statusReason: 'MisdirectedRequest', retryAfter: false },

@@ -30,6 +30,9 @@ export class RequestHead {
   fields: HeaderList = []
 }
 
+/** Characters of `connection`, `te` and `sec-websocket-protocol` together: fields that the gateway itself takes apart. */
+export const MAX_LISTED_LENGTH: number = 64 * 1024
+
 /** Items that pseudo-header fields take up at the head of `fields`. */
 export const UPSTREAM_PSEUDO = 8
 
@@ -122,6 +125,7 @@ function walk(head: RequestHead, list: HeaderList, address: string, judged: bool
   const fields: HeaderList = [':method', '', ':path', '', ':authority', '', ':scheme', '']
   head.fields = fields
   let seen = 0
+  let listed = 0
   let regular = false
   for (let i = 0; i < list.length; i += 2) {
     const name = list[i] ?? ''
@@ -132,6 +136,10 @@ function walk(head: RequestHead, list: HeaderList, address: string, judged: bool
     else if (regular) return outOfPlace(name)
     if (!judged && !isFieldValue(value))
       return `header field ${JSON.stringify(name)} has a control character in its value`
+    if (kind === CONNECTION || kind === TE || kind === SUBPROTOCOLS) {
+      listed += value.length
+      if (listed > MAX_LISTED_LENGTH) return LISTED_TOO_LONG
+    }
     if (kind <= LAST_SINGLE) {
       if ((seen & (1 << kind)) !== 0) return `header field ${JSON.stringify(name)} is given twice`
       seen |= 1 << kind
@@ -193,6 +201,8 @@ function walk(head: RequestHead, list: HeaderList, address: string, judged: bool
   if (problem === '') complete(head, list, seen, address)
   return problem
 }
+
+const LISTED_TOO_LONG = `"connection", "te" and "sec-websocket-protocol" have more than ${MAX_LISTED_LENGTH} characters together, the limit of the gateway`
 
 /** What few requests need beyond the walk; the client's address comes last, so that no `connection` can remove it. */
 function complete(head: RequestHead, list: HeaderList, seen: number, address: string): void {

@@ -1,7 +1,7 @@
 // What a request asks for, as kube-apiserver sees it (apiserver/pkg/endpoints/request/requestinfo.go).
 // Runs for every request: one pass over the target, no regular expression, one object.
 
-import { nameRequired, parsableQuery, queryBool, queryValue } from './list-options.ts'
+import { isTrue, nameRequired, readListQuery, selectorProblem } from './list-options.ts'
 import { absoluteFormPath, decodePath } from './request-target.ts'
 
 /** kube-apiserver's RequestInfo. All strings are decoded. */
@@ -33,6 +33,12 @@ export interface RequestInfoFailure {
   failure: string
   code: 400 | 500
 }
+
+/**
+ * Characters of a request target; what is longer is answered with 414 before anything of it is looked at. Commands of exec stand
+ * in the query, so it is far above what lists need.
+ */
+export const MAX_TARGET_LENGTH: number = 256 * 1024
 
 const SLASH = 0x2f
 /** Anything but visible ASCII and space, and `%`. */
@@ -141,8 +147,8 @@ function parseApiPath(
   }
   info.verb = prefixVerb !== '' ? prefixVerb : verbOfMethod(method)
   readResource(info, path, at, end)
-  if (prefixVerb === '' && info.name === '') readCollection(info, query)
-  return info
+  const problem = prefixVerb === '' && info.name === '' ? readCollection(info, query) : ''
+  return problem === '' ? info : { failure: problem, code: 400 }
 }
 
 function segmentEnd(path: string, at: number, end: number): number {
@@ -202,16 +208,19 @@ function isOfNamespace(path: string, at: number, end: number): boolean {
   return (length === 6 && path.startsWith('status', at)) || (length === 8 && path.startsWith('finalize', at))
 }
 
-/** A request without a name: what the query makes of it. */
-function readCollection(info: RequestInfo, rawQuery: string): void {
+/** A request without a name: what the query makes of it. @returns why it cannot be read; '' when it can */
+function readCollection(info: RequestInfo, query: string): string {
   if (info.verb === 'delete') info.verb = 'deletecollection'
   else if (info.verb === 'get') info.verb = 'list'
-  else return
-  const query = rawQuery === '' ? '' : parsableQuery(rawQuery)
-  if (query === '') return
-  info.fieldSelector = queryValue(query, 'fieldSelector') ?? ''
-  info.labelSelector = queryValue(query, 'labelSelector') ?? ''
-  if (info.verb === 'deletecollection') return
-  if (queryBool(query, 'watch')) info.verb = 'watch'
-  if (info.fieldSelector !== '') info.name = nameRequired(query, info.fieldSelector)
+  else return ''
+  if (query === '') return ''
+  const options = readListQuery(query)
+  const problem = selectorProblem(options)
+  if (problem !== '') return problem
+  info.fieldSelector = options.fieldSelector ?? ''
+  info.labelSelector = options.labelSelector ?? ''
+  if (info.verb === 'deletecollection') return ''
+  if (isTrue(options.watch)) info.verb = 'watch'
+  if (info.fieldSelector !== '') info.name = nameRequired(options)
+  return ''
 }

@@ -1,23 +1,30 @@
-// Whether the caller may delete at all, asked before the ledger is: who may not must neither learn its numbers nor spend what
-// others need. Upstream decides in the end, so that no answer is no refusal.
+// Whether the caller may delete at all, asked before anything else is done for the request: who may not must neither learn
+// whether a pod exists, nor have its body parsed, nor spend what others need.
 
-import type { UserInfo } from '../api/user.ts'
-import { userSource } from '../core/call-source.ts'
+import { addressSource, userSource } from '../core/call-source.ts'
 import { type AccessReviewAttributes, impersonationForbiddenMessage } from '../core/impersonate.ts'
 import { type Refusal, refuse } from '../core/refusal.ts'
 import type { RequestInfo } from '../core/request-info.ts'
 import type { AccessVerdict } from '../io/access-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
-import type { Gateway } from './gateway.ts'
-import { reviewCall } from './kube-review.ts'
+import type { Exchange } from './exchange.ts'
+import type { Authenticated } from './identity.ts'
+import { refuseUnanswered, reviewCall } from './kube-review.ts'
+
+export type Right =
+  | { readonly kind: 'allowed' }
+  /** Or he is to come again. */
+  | { readonly kind: 'denied'; readonly refusal: Refusal }
+  /** Upstream gave no answer; why, for people. */
+  | { readonly kind: 'unknown'; readonly message: string }
 
 /** First whether any pod of the namespace may be deleted, which is remembered; then this one. */
-export async function refuseForbidden(
-  gw: Gateway,
+export async function reviewRight(
+  exchange: Exchange,
   live: LiveCluster,
-  user: UserInfo,
+  caller: Authenticated,
   info: RequestInfo,
-): Promise<Refusal | undefined> {
+): Promise<Right> {
   const any: AccessReviewAttributes = {
     verb: info.verb,
     group: '',
@@ -27,23 +34,33 @@ export async function refuseForbidden(
     name: '',
   }
   const named = { ...any, name: info.name }
-  let verdict = await ask(gw, live, user, any)
-  if (verdict.kind === 'denied' && info.name !== '') verdict = await ask(gw, live, user, named)
-  if (verdict.kind === 'unavailable') {
-    gw.log.warn('access review failed', { cluster: live.compiled.name, reason: verdict.message })
-    return undefined
+  let verdict = await ask(exchange, live, caller, any)
+  if (verdict.kind === 'denied' && info.name !== '') verdict = await ask(exchange, live, caller, named)
+  switch (verdict.kind) {
+    case 'allowed':
+      return verdict
+    case 'unavailable':
+      // Who has used up his share of reviews is not let pass by a failure policy.
+      if (verdict.retryAfterSeconds > 0)
+        return { kind: 'denied', refusal: refuseUnanswered(exchange.gw, live, 'access-review', '', verdict) }
+      return { kind: 'unknown', message: `the caller's right to delete it could not be verified: ${verdict.message}` }
+    case 'denied': {
+      const message = impersonationForbiddenMessage(caller.user, named, verdict.reason)
+      return {
+        kind: 'denied',
+        refusal: refuse('protection-forbidden', message, { object: { kind: 'pods', name: info.name } }),
+      }
+    }
   }
-  if (verdict.kind === 'allowed') return undefined
-  const message = impersonationForbiddenMessage(user, named, verdict.reason)
-  return refuse('protection-forbidden', message, { object: { kind: 'pods', name: info.name } })
 }
 
 function ask(
-  gw: Gateway,
+  { gw, peer }: Exchange,
   live: LiveCluster,
-  user: UserInfo,
+  { user, kind }: Authenticated,
   attributes: AccessReviewAttributes,
 ): Promise<AccessVerdict> {
   const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user, attributes }
-  return gw.access.review(query, reviewCall(gw, live, 'access-review', userSource(user.name)))
+  const source = kind === 'anonymous' ? addressSource(peer.remoteAddress) : userSource(user.name)
+  return gw.access.review(query, reviewCall(gw, live, 'access-review', source))
 }

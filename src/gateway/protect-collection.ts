@@ -7,7 +7,6 @@ import { queryOf, queryValues } from '../core/protection/deletion-request-query.
 import { isGuarded } from '../core/protection/guarded-pods.ts'
 import { type Refusal, refuse } from '../core/refusal.ts'
 import { refuseRevoked } from './identity.ts'
-import { refuseForbidden } from './protect-access.ts'
 import { findPod, listPods } from './protect-call.ts'
 import { CollectionAnswer } from './protect-collection-answer.ts'
 import { type CollectionItem, CollectionSender } from './protect-collection-sender.ts'
@@ -35,16 +34,16 @@ const AT_ONCE = 8
 /** How often a pod is judged that changes again and again. */
 const MAX_ROUNDS = 3
 
+const PAGING: ReadonlySet<string> = new Set(['continue', 'limit'])
+
 export async function protectCollection(deletion: Deletion, asked: Asked): Promise<Protected | Refusal> {
-  const { exchange, live, caller, info, protection } = deletion
+  const { exchange, live, info, protection } = deletion
   const { gw } = exchange
-  const forbidden = await refuseForbidden(gw, live, caller.user, info)
-  if (forbidden !== undefined) return forbidden
-  const query = queryOf(exchange.target)
+  const options = queryValues(queryOf(exchange.target), PAGING)
   // Pages of a past state say nothing of how the pods are now.
-  if ((queryValues(query, 'continue')[0] ?? '') !== '')
+  if ((options.get('continue')?.[0] ?? '') !== '')
     return refuse('bad-request', 'continue is not supported where deletions of pods are protected: leave it away')
-  const limit = limitOf(queryValues(query, 'limit')[0] ?? '')
+  const limit = limitOf(options.get('limit')?.[0] ?? '')
   if (limit === undefined) return refuse('bad-request', 'limit is not a number')
   const found = await listPods(gw, live, info.namespace, info, limit, protection.timeoutMs)
   if (exchange.gone) return FORWARD

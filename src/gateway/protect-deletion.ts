@@ -14,14 +14,12 @@ import type { LiveCluster } from '../state/clusters.ts'
 import type { Permit } from './admit.ts'
 import type { Exchange } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
-import { BodyRoom, WholeBody } from './whole-body.ts'
+import { WholeBody } from './whole-body.ts'
 
-/** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
-const MAX_BODY_BYTES = 3 * 1024 * 1024
+/** DeleteOptions and Evictions have some hundred bytes; the body of any other request is not read by the gateway. */
+export const MAX_DELETION_BYTES: number = 16 * 1024
 /** How long a client may take to send it. */
 const BODY_TIMEOUT_MS = 30_000
-/** Of this thread. */
-const ROOM = new BodyRoom(64 * 1024 * 1024)
 
 /**
  * uid that no pod has, as a precondition: upstream then says itself that there is no such pod, and deletes none that has come
@@ -58,23 +56,20 @@ export interface Asked extends ReadBody {
   readonly fields: HeaderList
 }
 
-/** Reads the body to its end, and what it asks for. */
+/** Reads the body to its end, and what it asks for. Only for a caller that may delete. */
 export async function readAsked({ exchange, cause }: Deletion): Promise<Asked | Refusal> {
   const { head, list, client } = exchange
-  const whole = new WholeBody(MAX_BODY_BYTES, BODY_TIMEOUT_MS, ROOM)
+  if (Number(headerValue(list, 'content-length') ?? '0') > MAX_DELETION_BYTES) return tooLarge()
+  const whole = new WholeBody(MAX_DELETION_BYTES, BODY_TIMEOUT_MS)
   exchange.readBody(whole)
   // Upstream, which would say it, is not asked yet.
   if (headerValue(list, 'expect')?.toLowerCase() === '100-continue' && !exchange.requestEnded)
     client.headers([':status', '100'], false)
   switch (await whole.ended) {
     case 'too-large':
-      return refuse('body-too-large', `Request entity too large: limit is ${MAX_BODY_BYTES}`)
+      return tooLarge()
     case 'too-late':
       return refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`)
-    case 'no-room':
-      return refuse('too-many-in-flight', 'too many deletions with long bodies are being sent at a time', {
-        retryAfterSeconds: 1,
-      })
     default:
   }
   const bytes = whole.take()
@@ -88,6 +83,14 @@ export async function readAsked({ exchange, cause }: Deletion): Promise<Asked | 
     if (!(error instanceof UnreadableBody)) throw error
     return refuse(error.code === 415 ? 'unsupported-media-type' : 'bad-request', error.message)
   }
+}
+
+function tooLarge(): Refusal {
+  const limit = `Request entity too large: limit is ${MAX_DELETION_BYTES}`
+  return refuse(
+    'body-too-large',
+    `${limit} bytes for a deletion or eviction where this gateway protects pods; send DeleteOptions or an Eviction and nothing else`,
+  )
 }
 
 /** What the ledger is asked. */

@@ -10,7 +10,7 @@ import type { Permit } from './admit.ts'
 import type { Exchange } from './exchange.ts'
 import type { Gateway } from './gateway.ts'
 import type { Authenticated } from './identity.ts'
-import { refuseForbidden } from './protect-access.ts'
+import { reviewRight } from './protect-access.ts'
 import { findPod } from './protect-call.ts'
 import { protectCollection } from './protect-collection.ts'
 import {
@@ -56,6 +56,11 @@ export async function protect(
   const cause = info.subresource === 'eviction' ? 'EvictPod' : 'DeletePod'
   const gate = exchange.gw.protection ?? NO_GATE
   const deletion: Deletion = { exchange, live, permit, caller, info, protection, gate, cause }
+  // Before the body is read or upstream is asked about a pod: who may not delete it causes no work, and learns nothing.
+  const right = await reviewRight(exchange, live, caller, info)
+  if (exchange.gone || exchange.phase === 'over') return FORWARD
+  if (right.kind === 'denied') return right.refusal
+  if (right.kind === 'unknown') return unjudged(deletion, undefined, right.message)
   const asked = await readAsked(deletion)
   if (isRefusal(asked)) return asked
   if (exchange.gone) return FORWARD
@@ -63,7 +68,7 @@ export async function protect(
 }
 
 async function protectOne(deletion: Deletion, asked: Asked, rounds: number): Promise<Protected | Refusal> {
-  const { exchange, live, permit, caller, info, protection, gate } = deletion
+  const { exchange, live, permit, info, protection, gate } = deletion
   const { gw } = exchange
   const { warnings } = permit
   const found = await findPod(gw, live, info.namespace, info.name, protection.timeoutMs)
@@ -89,8 +94,6 @@ async function protectOne(deletion: Deletion, asked: Asked, rounds: number): Pro
     bindBody(deletion, asked, pod.uid, '')
     return mayJudgeAgain && !isAnother ? onward : FORWARD
   }
-  const forbidden = await refuseForbidden(gw, live, caller.user, info)
-  if (forbidden !== undefined) return forbidden
   if (exchange.gone) return FORWARD
   const [verdict = errorVerdict('the ledger gave no verdict')] = await gate.review([requestOf(deletion, asked, pod)])
   hold(deletion, verdict)
@@ -108,12 +111,15 @@ function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict):
   else exchange.reservation = reservation
 }
 
-/** Nobody knows what the deletion is about. */
-function unjudged(deletion: Deletion, asked: Asked, message: string): Protected | Refusal {
+/**
+ * Nobody knows what the deletion is about, or whether the caller may delete: the failure policy decides.
+ * @param asked undefined = the body was not read: if at all, it goes upstream as it comes
+ */
+function unjudged(deletion: Deletion, asked: Asked | undefined, message: string): Protected | Refusal {
   const { exchange, info } = deletion
   const { gw, record } = exchange
   gw.log.warn('deletion could not be judged', { cluster: record.cluster, reason: message, auditId: record.auditId })
   const refused = follow(deletion, info.name, errorVerdict(message))
-  if (refused === undefined) keepBody(deletion, asked)
+  if (refused === undefined && asked !== undefined) keepBody(deletion, asked)
   return refused ?? FORWARD
 }

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { createRecord, type RequestRecord } from '../api/request-record.ts'
 import { HIGH_WATER_BYTES, type Stream } from '../api/stream.ts'
 import { RequestBody } from './request-body.ts'
-import { BodyRoom, WholeBody } from './whole-body.ts'
+import { WholeBody } from './whole-body.ts'
 
 /** As much as is kept for sending it again. */
 const LIMIT = 256 * 1024
@@ -89,7 +89,7 @@ describe('a body that is passed on', () => {
     assert.equal(sent.client.credited, 1000)
     const read = start()
     read.body.keep(CHUNK)
-    read.body.readInto(new WholeBody(LIMIT, 60_000, new BodyRoom(0)))
+    read.body.readInto(new WholeBody(LIMIT, 60_000))
     read.body.replace(Buffer.from('other'))
     read.body.end()
     assert.equal(read.client.credited, 1000)
@@ -105,7 +105,7 @@ describe('a body that is passed on', () => {
 
 it('a body that is read whole counts as it comes, and not again when another one is sent in its place', async () => {
   const { client, upstream, record, body } = start()
-  const whole = new WholeBody(LIMIT, 60_000, new BodyRoom(0))
+  const whole = new WholeBody(LIMIT, 60_000)
   body.keep(CHUNK)
   body.readInto(whole)
   body.read(CHUNK)

@@ -9,8 +9,8 @@ import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { isLongRunning, isWatch } from '../core/long-running.ts'
 import { matchPolicy } from '../core/match-policy.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
-import { noPolicyMessage } from '../core/refusal-messages.ts'
-import { parseRequestInfo, type RequestInfo } from '../core/request-info.ts'
+import { noPolicyMessage, targetTooLongMessage } from '../core/refusal-messages.ts'
+import { MAX_TARGET_LENGTH, parseRequestInfo, type RequestInfo } from '../core/request-info.ts'
 import { onRequest as countForRetries } from '../core/retry-budget.ts'
 import { upgradeUnsupportedMessage } from '../core/traffic-messages.ts'
 import type { LiveCluster } from '../state/clusters.ts'
@@ -26,6 +26,9 @@ import { needsProtection, protect } from './protect.ts'
 import type { Protected } from './protect-deletion.ts'
 import { respond } from './respond.ts'
 import { upgrade } from './upgrade.ts'
+
+/** Of a target that is too long, as much as the logs show. */
+const LONG_TARGET_LOGGED = 1024
 
 export function createRequestHandler(gw: Gateway): RequestHandler {
   return (peer, stream, head, end) => begin(gw, peer, stream, head, end, undefined)
@@ -56,6 +59,11 @@ function begin(
 function serve(exchange: Exchange): Refusal | undefined {
   const { gw, peer, head, record } = exchange
   if (head.problem !== '') return refuse('bad-request', head.problem)
+  const { length } = head.target
+  if (length > MAX_TARGET_LENGTH) {
+    record.target = head.target.slice(0, LONG_TARGET_LOGGED)
+    return refuse('target-too-long', targetTooLongMessage(length))
+  }
 
   const live = lookup(exchange)
   if (isRefusal(live)) return live

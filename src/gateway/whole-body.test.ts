@@ -1,55 +1,38 @@
-// Bodies that are read whole, and how much of them is held at a time.
+// Bodies that are read whole: up to a limit, and no longer than for some time.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { BodyRoom, SMALL_BODY_BYTES, WholeBody } from './whole-body.ts'
+import { mock, test } from 'node:test'
+import { WholeBody } from './whole-body.ts'
 
-const LIMIT = 3 * SMALL_BODY_BYTES
-const SMALL = Buffer.alloc(SMALL_BODY_BYTES, 1)
+const LIMIT = 1000
+const PIECE = Buffer.alloc(500, 1)
 
-test('long bodies share what room there is, and small ones need none', async () => {
-  const room = new BodyRoom(2 * SMALL_BODY_BYTES)
-  const read = (): WholeBody => new WholeBody(LIMIT, 60_000, room)
-  const first = read()
-  for (let i = 0; i < 3; i++) first.add(SMALL)
-  first.finish('complete')
-  assert.equal(await first.ended, 'complete')
-  const second = read()
-  second.add(SMALL)
-  second.add(SMALL)
-  assert.equal(await second.ended, 'no-room')
-  const small = read()
-  small.add(SMALL)
-  small.finish('complete')
-  assert.equal(await small.ended, 'complete')
-  // It is held until its request has ended.
-  assert.equal(first.take().length, LIMIT)
-  const third = read()
-  third.add(SMALL)
-  third.add(SMALL)
-  assert.equal(await third.ended, 'no-room')
-  first.discard()
-  first.discard()
-  const fourth = read()
-  for (let i = 0; i < 3; i++) fourth.add(SMALL)
-  fourth.finish('complete')
-  assert.equal(await fourth.ended, 'complete')
-  for (const whole of [second, small, third, fourth]) whole.discard()
+test('a body up to the limit is taken whole, and one byte more is not', async () => {
+  const whole = new WholeBody(LIMIT, 60_000)
+  whole.add(PIECE)
+  whole.add(PIECE)
+  whole.finish('complete')
+  assert.equal(await whole.ended, 'complete')
+  assert.equal(whole.take().length, LIMIT)
+  const large = new WholeBody(LIMIT, 60_000)
+  large.add(PIECE)
+  large.add(PIECE)
+  large.add(Buffer.alloc(1))
+  assert.equal(await large.ended, 'too-large')
+  assert.equal(large.take().length, 0)
 })
 
-test('what ends otherwise gives its room back at once', async () => {
-  const room = new BodyRoom(2 * SMALL_BODY_BYTES)
-  for (const end of ['gone', 'too-late'] as const) {
-    const whole = new WholeBody(LIMIT, 60_000, room)
-    for (let i = 0; i < 3; i++) whole.add(SMALL)
-    whole.finish(end)
-    assert.equal(await whole.ended, end)
-  }
-  const large = new WholeBody(LIMIT, 60_000, room)
-  for (let i = 0; i < 4; i++) large.add(SMALL)
-  assert.equal(await large.ended, 'too-large')
-  const last = new WholeBody(LIMIT, 60_000, room)
-  for (let i = 0; i < 3; i++) last.add(SMALL)
-  last.finish('complete')
-  assert.equal(await last.ended, 'complete')
+test('the first end counts, and nothing is kept of what did not end well', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  const late = new WholeBody(LIMIT, 60_000)
+  late.add(PIECE)
+  mock.timers.tick(60_000)
+  mock.timers.reset()
+  late.add(PIECE)
+  late.finish('complete')
+  assert.deepEqual([await late.ended, late.take().length], ['too-late', 0])
+  const gone = new WholeBody(LIMIT, 60_000)
+  gone.add(PIECE)
+  gone.discard()
+  assert.deepEqual([await gone.ended, gone.take().length], ['gone', 0])
 })

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isRecord } from '../../api/object-shape.ts'
-import { decodeObject } from './strict-decode.ts'
+import { decodeObject, MAX_YAML_LENGTH } from './strict-decode.ts'
 
 interface Row {
   readonly type: 'json' | 'yaml'
@@ -127,13 +127,29 @@ test('JSON that JSON.parse takes is read, and nothing else', () => {
 
 // Put together one by one, the paths take minutes: for as long nobody else is served.
 test('fields given twice by the thousand, below a long key, take no time to speak of', { timeout: 60_000 }, () => {
-  const fields = Array.from({ length: 100_000 }, (_, i) => `"f${i % 90}":1`).join(',')
-  for (const [format, length] of [
-    ['json', 1_000_000],
-    ['yaml', 1000],
+  for (const [format, length, count] of [
+    ['json', 1_000_000, 100_000],
+    ['yaml', 1000, 25_000],
   ] as const) {
+    const fields = Array.from({ length: count }, (_, i) => `"f${i % 90}":1`).join(',')
     const { duplicates } = decodeObject(`{"${'k'.repeat(length)}":{${fields}}}`, format)
     assert.ok(duplicates.length > 0)
     assert.ok(duplicates.join('').length < 1_100_000)
   }
+})
+
+test('YAML that is not JSON is read up to its limit, JSON beyond it, and the refusal says so', () => {
+  const text = (length: number): string => `a: ${'x'.repeat(length - 3)}`
+  assert.deepEqual(Object.keys(Object(decodeObject(text(MAX_YAML_LENGTH), 'yaml').value)), ['a'])
+  assert.throws(() => decodeObject(text(MAX_YAML_LENGTH + 1), 'yaml'), {
+    name: 'SyntaxError',
+    message: 'yaml: the text has 262145 characters, the limit of this server is 262144: send JSON, which may be longer',
+  })
+  const json = JSON.stringify({ a: 'x'.repeat(MAX_YAML_LENGTH) })
+  assert.equal(decodeObject(json, 'yaml').duplicates.length, 0)
+})
+
+test('aliases of a long text are as bounded as many aliases', () => {
+  const text = `a: &a ${'x'.repeat(100_000)}\nb: [${'*a, '.repeat(10)}*a]\n`
+  assert.throws(() => decodeObject(text, 'yaml'), { message: 'yaml: document contains excessive aliasing' })
 })

@@ -1,8 +1,9 @@
 // YAML text as Kubernetes reads it (sigs.k8s.io/yaml): the first and only document, as a value that JSON can hold.
 
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument, Scalar } from 'yaml'
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, Scalar } from 'yaml'
 import { goSyntax } from './go-syntax.ts'
 import { MAX_DEPTH, MAX_DUPLICATE_TEXT, MAX_DUPLICATES } from './json-text.ts'
+import { composeFirstDocument } from './yaml-document.ts'
 import { plainScalar, taggedScalar } from './yaml-scalars.ts'
 
 export interface YamlText {
@@ -15,37 +16,24 @@ export interface YamlText {
 
 /** Nodes that aliases may add to a document: enough for people, not for a bomb. */
 const MAX_ALIASED_NODES = 10_000
+/** And characters: a few nodes may be long. */
+const MAX_ALIASED_TEXT = 1024 * 1024
 
-/** @throws {SyntaxError} with a message that begins with `yaml: ` */
+/**
+ * In time linear to the text, and no further than to the first error.
+ * @throws {SyntaxError} with a message that begins with `yaml: `
+ */
 export function parseYaml(text: string): YamlText {
   try {
     const lines = new LineCounter()
-    const document = parseDocument(text, {
-      version: '1.1',
-      // Every scalar is text; what it means is decided by yaml-scalars.ts.
-      schema: 'failsafe',
-      resolveKnownTags: false,
-      merge: false,
-      // Quadratic in the library; the reader below is not.
-      uniqueKeys: false,
-      lineCounter: lines,
-      prettyErrors: false,
-      logLevel: 'silent',
-    })
-    const [error] = document.errors
-    if (error !== undefined) throw syntaxError(lines, error.pos[0], error.message)
     const reader = new Reader(lines)
-    const value = document.contents === null ? null : reader.read(document.contents as Node, '', 0)
+    const value = reader.read(composeFirstDocument(text, lines), '', 0)
     return { value, duplicates: [...reader.duplicates], duplicateMessages: reader.duplicateMessages }
   } catch (error) {
     // Nesting deeper than the stack of the library.
     if (error instanceof RangeError) throw new SyntaxError('yaml: exceeded max depth')
     throw error
   }
-}
-
-function syntaxError(lines: LineCounter, offset: number, message: string): SyntaxError {
-  return new SyntaxError(`yaml: line ${lines.linePos(offset).line}: ${message}`)
 }
 
 class Reader {
@@ -59,6 +47,7 @@ class Reader {
   /** Characters of the paths of duplicates so far. */
   #told = 0
   #aliasedNodes = 0
+  #aliasedText = 0
 
   constructor(lines: LineCounter) {
     this.#lines = lines
@@ -94,6 +83,8 @@ class Reader {
   #scalar(node: Scalar): unknown {
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
     const text = String(node.value ?? '')
+    if (this.#aliases > 0) this.#aliasedText += text.length
+    if (this.#aliasedText > MAX_ALIASED_TEXT) throw new SyntaxError('yaml: document contains excessive aliasing')
     const plain = node.type === undefined || node.type === Scalar.PLAIN
     const value = node.tag !== undefined ? taggedScalar(node.tag, text) : plain ? plainScalar(text) : text
     if (typeof value === 'number' && !Number.isFinite(value)) {

@@ -1,7 +1,9 @@
 // The query of a deletion, as Go's net/url and kube-apiserver's conversions read it (apimachinery/pkg/runtime/conversion.go).
 
-import { parsableQuery } from '../list-options.ts'
-import { decodeQueryPart } from '../request-target.ts'
+import { QueryReader } from '../query-reader.ts'
+
+/** By key all values, in their order. */
+export type QueryValues = ReadonlyMap<string, readonly string[]>
 
 /** What stands behind the `?` of a request target. */
 export function queryOf(target: string): string {
@@ -9,18 +11,18 @@ export function queryOf(target: string): string {
   return at < 0 ? '' : target.slice(at + 1)
 }
 
-/** All values of `key`, decoded, in their order. Pairs that Go cannot parse are skipped. */
-export function queryValues(query: string, key: string): readonly string[] {
-  const values: string[] = []
-  for (const pair of parsableQuery(query).split('&')) {
-    // Go drops a pair with a semicolon rather than guess whether it separates.
-    if (pair === '' || pair.includes(';')) continue
-    const equals = pair.indexOf('=')
-    if (decodeQueryPart(equals < 0 ? pair : pair.slice(0, equals)) !== key) continue
-    const value = decodeQueryPart(equals < 0 ? '' : pair.slice(equals + 1))
-    if (value !== undefined) values.push(value)
+/** All values of the keys that are wanted, in one pass. Pairs that Go cannot parse are skipped. */
+export function queryValues(query: string, wanted: ReadonlySet<string>): QueryValues {
+  const found = new Map<string, string[]>()
+  const reader = new QueryReader(query)
+  while (reader.next()) {
+    const value = wanted.has(reader.key) ? reader.value() : undefined
+    if (value === undefined) continue
+    const values = found.get(reader.key)
+    if (values === undefined) found.set(reader.key, [value])
+    else values.push(value)
   }
-  return values
+  return found
 }
 
 /** Only "0" and any case of "false" are false. */

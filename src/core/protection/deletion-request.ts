@@ -2,6 +2,7 @@
 // (apiserver/pkg/endpoints/handlers/delete.go).
 
 import { Buffer } from 'node:buffer'
+import { int64Problem, isInt64 } from '../label-selector.ts'
 import { ProtobufReader } from '../protobuf-reader.ts'
 import {
   bodyType,
@@ -24,8 +25,6 @@ import {
 import { queryFlag, queryValues } from './deletion-request-query.ts'
 
 type ReadOptions = Pick<ReadBody, 'dryRun' | keyof Preconditions>
-
-const INTEGER = /^[+-]?[0-9]+$/
 
 /**
  * @param contentType '' = none
@@ -96,25 +95,34 @@ export function readDeleteOptions(message: Buffer): ReadOptions {
   return { dryRun, uid, resourceVersion }
 }
 
+const FLAGS = ['orphanDependents', 'ignoreStoreReadErrorWithClusterBreakingPotential'] as const
+const QUERY_KEYS: ReadonlySet<string> = new Set([
+  'gracePeriodSeconds',
+  ...FLAGS,
+  'propagationPolicy',
+  'dryRun',
+  'uid',
+  'resourceVersion',
+])
+
 /** apimachinery/pkg/apis/meta/v1/conversion.go, Convert_url_Values_To_v1_DeleteOptions: the first value counts. */
 function queryOptions(query: string): JsonRecord {
   const options: Record<string, unknown> = { kind: 'DeleteOptions', apiVersion: 'v1' }
   if (query === '') return options
-  const first = (key: string): string | undefined => queryValues(query, key)[0]
+  const values = queryValues(query, QUERY_KEYS)
+  const first = (key: string): string | undefined => values.get(key)?.[0]
   const grace = first('gracePeriodSeconds')
   if (grace !== undefined) {
-    if (!INTEGER.test(grace)) {
-      throw new UnreadableBody(400, `strconv.ParseInt: parsing ${JSON.stringify(grace)}: invalid syntax`)
-    }
+    if (!isInt64(grace)) throw new UnreadableBody(400, int64Problem(grace))
     options['gracePeriodSeconds'] = Number(grace)
   }
-  for (const flag of ['orphanDependents', 'ignoreStoreReadErrorWithClusterBreakingPotential']) {
+  for (const flag of FLAGS) {
     const value = first(flag)
     if (value !== undefined) options[flag] = queryFlag(value)
   }
   const policy = first('propagationPolicy')
   if (policy !== undefined) options['propagationPolicy'] = policy
-  const dryRun = queryValues(query, 'dryRun')
+  const dryRun = values.get('dryRun') ?? []
   if (dryRun.length > 0) options['dryRun'] = dryRun
   const uid = first('uid') ?? ''
   const resourceVersion = first('resourceVersion') ?? ''

@@ -22,6 +22,8 @@ import {
 import { queryValues } from './deletion-request-query.ts'
 import { healthCriterion } from './pod-facts.ts'
 
+const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
+
 export interface EvictionRequest extends ReadBody {
   /** Outranks the pod's; undefined = it says none. */
   readonly criterion: HealthCriterion | undefined
@@ -34,7 +36,7 @@ export interface EvictionRequest extends ReadBody {
 export function readEvictionRequest(contentType: string, body: Buffer, query: string): EvictionRequest {
   const format = bodyType(contentType)
   const read = format === 'protobuf' ? fromProtobuf(body) : fromJson(decodeRecord(body, format), typeOf(format))
-  return { ...read, dryRun: read.dryRun || queryValues(query, 'dryRun').length > 0 }
+  return { ...read, dryRun: read.dryRun || queryValues(query, DRY_RUN).has('dryRun') }
 }
 
 function fromJson(eviction: JsonRecord, contentType: string): EvictionRequest {

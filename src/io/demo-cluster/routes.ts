@@ -1,6 +1,6 @@
 // DEMO ONLY. One request of an apiserver of the demo: which handler answers it.
 
-import { queryBool } from '../../core/list-options.ts'
+import { isTrue, queryValue } from '../../core/list-options.ts'
 import { ApiError, badRequest } from './api-error.ts'
 import { authorize } from './authorize.ts'
 import { type Answer, type Call, type ClusterState, queryOf, textAnswer } from './call.ts'
@@ -66,7 +66,7 @@ function podLog(state: ClusterState, of: Resource, call: Call): Answer {
   const nowMs = Date.now()
   let body = ''
   for (let ago = LOG_LINES; ago > 0; ago--) body += line(nowMs - ago * LOG_INTERVAL_MS)
-  if (!queryBool(call.query, 'follow') || queryOf(call, 'previous') === 'true') return textAnswer(body)
+  if (!isTrue(queryValue(call.query, 'follow')) || queryOf(call, 'previous') === 'true') return textAnswer(body)
   return {
     ...textAnswer(''),
     stream: (sink) => {

@@ -1,7 +1,7 @@
 // DEMO ONLY. The watch: changes of one resource as they come, seen through the selectors of the client, with bookmarks
 // (apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go).
 
-import { queryBool } from '../../core/list-options.ts'
+import { isTrue, queryValue } from '../../core/list-options.ts'
 import { ApiError, statusOf, tooOld } from './api-error.ts'
 import { type Answer, type Call, type ClusterState, queryOf, type Sink, wantsTable } from './call.ts'
 import type { DemoObject, Json } from './json.ts'
@@ -38,7 +38,7 @@ function startOf(state: ClusterState, of: Resource, call: Call): Start {
   const text = queryOf(call, 'resourceVersion')
   const version = Number(text === '' ? '0' : text)
   if (!Number.isSafeInteger(version)) throw new ApiError(400, 'BadRequest', `invalid resource version: ${text}`)
-  const marked = queryBool(call.query, 'sendInitialEvents')
+  const marked = isTrue(queryValue(call.query, 'sendInitialEvents'))
   if (marked && queryOf(call, 'resourceVersionMatch') !== 'NotOlderThan') {
     const message = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'
     throw new ApiError(422, 'Invalid', `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: ${message}`, {
@@ -70,7 +70,7 @@ class Watch {
     this.#selector = selector
     this.#sink = sink
     this.#table = wantsTable(call.accept)
-    this.#bookmarks = queryBool(call.query, 'allowWatchBookmarks')
+    this.#bookmarks = isTrue(queryValue(call.query, 'allowWatchBookmarks'))
   }
 
   run(start: Start): () => void {
