@@ -41,6 +41,13 @@ export const PODS: ResourceKind = foreignKind({
   plural: 'pods',
   namespaced: true,
 })
+export const CONFIG_MAPS: ResourceKind = foreignKind({
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
+})
 export const DEPLOYMENTS: ResourceKind = apps('Deployment', 'deployments')
 export const STATEFUL_SETS: ResourceKind = apps('StatefulSet', 'statefulsets')
 export const REPLICA_SETS: ResourceKind = apps('ReplicaSet', 'replicasets')

@@ -36,7 +36,7 @@ export interface ServedMetadata {
 
 const quiet = (): void => undefined
 /** What goes wrong is an error of the command, and said once. */
-const SILENT: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+export const SILENT: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 /** Runs `action` with a client; what a server refuses, or does not answer, is one line and exit code 1. */
 export async function withControlPlane(

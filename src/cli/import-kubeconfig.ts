@@ -6,32 +6,40 @@ import { isDnsName, parseEndpoint } from '../api/name-syntax.ts'
 import { isRecord } from '../api/object-shape.ts'
 import { checkUpstreamCluster } from '../api/upstream-cluster-checks.ts'
 import { base64 } from '../core/base64.ts'
+import { readClientCA } from '../io/cluster-client-ca.ts'
 import { readFileNamedBy } from '../io/manifest-files.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { readTextFile } from '../io/pki-files.ts'
+import { SILENT } from './control-plane.ts'
 import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './import-output.ts'
 
 export interface ImportKubeconfigOptions extends ImportOutput {
   readonly file: string
   /** Of the Secrets. Default portcullis-system. */
   readonly namespace?: string
+  /** Ask no cluster for the CA of its client certificates. Default false. */
+  readonly offline?: boolean
+  /** PEM of that CA, of the cluster of a context; '' = it has none. Default: asks the cluster. */
+  readonly clientCA?: (context: string) => Promise<string>
 }
 
 type Loose = Readonly<Record<string, unknown>>
 
 /** Returns the exit code: 1 when the file cannot be read, or what comes of a context would be refused. */
-export function importKubeconfig(options: ImportKubeconfigOptions): number {
+export async function importKubeconfig(options: ImportKubeconfigOptions): Promise<number> {
   try {
-    const { file, namespace = 'portcullis-system' } = options
+    const { file, namespace = 'portcullis-system', offline = false } = options
+    const ask = options.clientCA ?? ((context) => readClientCA({ kubeconfigFile: file, context }, SILENT))
     const config = readKubeconfig(file)
     const contexts = named(config['contexts'], 'context')
     if (contexts.size === 0) throw new UserError(`${file} has no contexts`, 'give a kubeconfig that kubectl can use')
     const names = new Set<string>()
-    const imported = [...contexts].map(([context, value]) => {
+    const imported = [...contexts].map(async ([context, value]) => {
       const name = freeName(context, names)
-      return new ContextImport(file, config, namespace, name, context, value).result()
+      const one = new ContextImport(file, config, namespace, name, context, value)
+      return await one.result(offline ? undefined : ask)
     })
-    return printImport(imported, options)
+    return printImport(await Promise.all(imported), options)
   } catch (error) {
     if (!(error instanceof UserError)) throw error
     options.err(`error: ${error.message}; ${error.fix}\n`)
@@ -89,6 +97,10 @@ const ALLOW_ALL = {
   ],
 }
 
+/** Key of the Secret for the CA of client certificates. */
+const CLIENT_CA_KEY = 'client-ca.crt'
+const CLIENT_CA_PATH = 'spec.secureServing.clientCARef'
+
 /** Keys of the Secret, and what they stand for in clientConfig. */
 const SECRET_KEYS = { 'ca.crt': 'caRef', 'tls.crt': 'certRef', 'tls.key': 'keyRef', token: 'bearerTokenRef' } as const
 
@@ -100,8 +112,9 @@ class ContextImport {
   readonly #context: string
   readonly #value: Loose
   readonly #remarks: Remark[] = []
+  #isUnverified = false
   /** Base64, by key. */
-  readonly #secret: Partial<Record<keyof typeof SECRET_KEYS, string>> = {}
+  readonly #secret: Partial<Record<keyof typeof SECRET_KEYS | typeof CLIENT_CA_KEY, string>> = {}
 
   constructor(file: string, config: Loose, namespace: string, name: string, context: string, value: Loose) {
     this.#file = file
@@ -112,8 +125,10 @@ class ContextImport {
     this.#value = value
   }
 
-  result(): ImportedCluster {
-    const spec = this.#spec()
+  /** @param clientCA asks the cluster of a context; undefined = no cluster is to be asked */
+  async result(clientCA: ((context: string) => Promise<string>) | undefined): Promise<ImportedCluster> {
+    const upstream = this.#spec()
+    const spec = upstream && { ...upstream, ...(await this.#serving(clientCA)) }
     if (spec === undefined) return { name: this.#name, documents: [], remarks: this.#remarks }
     if (this.#name !== this.#context) this.#say('note', `is the context ${JSON.stringify(this.#context)}`)
     const cluster = {
@@ -177,12 +192,46 @@ class ContextImport {
     return undefined
   }
 
+  /** Without the CA of client certificates, everybody who has one would get 401. */
+  async #serving(clientCA: ((context: string) => Promise<string>) | undefined): Promise<object> {
+    const pem = await this.#askClientCA(clientCA)
+    if (pem === undefined) return {}
+    this.#secret[CLIENT_CA_KEY] = base64(pem)
+    const subjects = 'taken from the ConfigMap kube-system/extension-apiserver-authentication of the cluster'
+    this.#say('note', `client certificates sign in by the CA that was ${subjects}`, CLIENT_CA_PATH)
+    const reference = { namespace: this.#namespace, name: this.#secretName(), key: CLIENT_CA_KEY }
+    return { secureServing: { clientCARef: reference } }
+  }
+
+  async #askClientCA(clientCA: ((context: string) => Promise<string>) | undefined): Promise<string | undefined> {
+    if (this.#remarks.some(({ severity }) => severity === 'error')) return undefined
+    let why = 'no cluster was asked (--offline)'
+    if (this.#isUnverified) why = 'a server that is not verified is not believed'
+    else if (clientCA !== undefined) {
+      try {
+        const pem = await clientCA(this.#context)
+        if (pem !== '' && nodePemChecks.certificatesError(pem) === '') return pem
+        why = 'the cluster names none, so it accepts none either'
+      } catch (error) {
+        why = `the cluster does not show it: ${error instanceof Error ? error.message : String(error)}`
+      }
+    }
+    this.#say(
+      'warning',
+      `users with client certificates get 401: ${why}. Name the CA of their certificates there; ` +
+        'kubectl get configmap -n kube-system extension-apiserver-authentication -o yaml shows it as client-ca-file',
+      CLIENT_CA_PATH,
+    )
+    return undefined
+  }
+
   #security(cluster: Loose): object {
     if (typeof cluster['proxy-url'] === 'string')
       this.#say('warning', 'proxy-url is not taken over: the gateway connects directly')
     const name = cluster['tls-server-name']
     const serverName = typeof name === 'string' && name !== '' ? { serverName: name } : {}
     if (cluster['insecure-skip-tls-verify'] === true) {
+      this.#isUnverified = true
       this.#say(
         'warning',
         'certificates of the servers are not verified; give clientConfig.caRef instead',

@@ -46,7 +46,9 @@ async function run(
 function fromKubeconfig(config: object | string, options: Partial<ImportKubeconfigOptions> = {}): Promise<Ran> {
   const file = join(dir, 'kubeconfig')
   writeFileSync(file, typeof config === 'string' ? config : JSON.stringify(config))
-  return run((io) => importKubeconfig({ file, ...io, ...options }))
+  // Nobody is asked but in the tests of that.
+  const clientCA = (): Promise<string> => Promise.reject(new Error('no answer in time'))
+  return run((io) => importKubeconfig({ file, clientCA, ...io, ...options }))
 }
 
 function kubeconfig(cluster: object, user: object, context = 'prod'): object {
@@ -59,6 +61,11 @@ function kubeconfig(cluster: object, user: object, context = 'prod'): object {
   }
 }
 
+/** The spec of the first. */
+function specOf(documents: Ran['documents']): Record<string, unknown> {
+  return documents.find(({ kind }) => kind === 'UpstreamCluster')?.['spec']
+}
+
 const SERVER = { server: 'https://10.0.0.1:6443', 'certificate-authority-data': base64(ca.certPem) }
 
 describe('a kubeconfig', () => {
@@ -68,11 +75,14 @@ describe('a kubeconfig', () => {
     const user = { 'client-certificate': 'client.crt', 'client-key': 'client.key', token: 'abc' }
     const { code, err, documents } = await fromKubeconfig(kubeconfig({ ...SERVER, 'tls-server-name': 'k8s' }, user), {
       namespace: 'gw',
+      offline: true,
     })
     assert.equal(code, 0, err)
-    assert.match(err, /^note: prod: its user has to be allowed to impersonate: .*\n$/)
+    assert.match(err, /^note: prod: its user has to be allowed to impersonate: .*\n/)
+    assert.equal(specOf(documents)['secureServing'], undefined)
+    assert.match(err, /warning: .*clientCARef: users with client certificates get 401: no cluster was asked/)
     const at = { namespace: 'gw', name: 'prod-upstream' }
-    const [secret, cluster] = documents
+    const [secret] = documents
     assert.deepEqual(secret?.['metadata'], { name: 'prod-upstream', namespace: 'gw' })
     assert.deepEqual(secret?.['data'], {
       'ca.crt': base64(ca.certPem),
@@ -80,14 +90,39 @@ describe('a kubeconfig', () => {
       'tls.key': base64(pair.keyPem),
       token: base64('abc'),
     })
-    assert.deepEqual(cluster?.['spec'].servers, [{ endpoint: 'https://10.0.0.1:6443' }])
-    assert.deepEqual(cluster?.['spec'].clientConfig, {
+    assert.deepEqual(specOf(documents)['servers'], [{ endpoint: 'https://10.0.0.1:6443' }])
+    assert.deepEqual(specOf(documents)['clientConfig'], {
       serverName: 'k8s',
       caRef: { ...at, key: 'ca.crt' },
       certRef: { ...at, key: 'tls.crt' },
       keyRef: { ...at, key: 'tls.key' },
       bearerTokenRef: { ...at, key: 'token' },
     })
+  })
+
+  test('the CA of client certificates is the cluster’s own, or it is said that nobody signs in by one', async () => {
+    const clientCA = createCA({ commonName: 'clients' }).certPem
+    const asked: string[] = []
+    const answer = async (context: string): Promise<string> => {
+      asked.push(context)
+      return clientCA
+    }
+    const config = kubeconfig(SERVER, { token: 'a' })
+    const found = await fromKubeconfig(config, { clientCA: answer })
+    assert.deepEqual(asked, ['prod'])
+    const reference = { namespace: 'portcullis-system', name: 'prod-upstream', key: 'client-ca.crt' }
+    assert.deepEqual(specOf(found.documents)['secureServing'], { clientCARef: reference })
+    assert.equal(found.documents[0]?.['data']['client-ca.crt'], base64(clientCA))
+    assert.doesNotMatch(found.err, /401/)
+    const away = await fromKubeconfig(config)
+    assert.match(away.err, /warning: .*get 401: the cluster does not show it: no answer in time\./)
+    assert.equal((await fromKubeconfig(config, { clientCA: async () => '' })).code, 0)
+    // Whoever stands between could name a CA of his own, and be anybody.
+    const unverified = { server: SERVER.server, 'insecure-skip-tls-verify': true }
+    const insecure = await fromKubeconfig(kubeconfig(unverified, { token: 'a' }), { clientCA: answer })
+    assert.equal(specOf(insecure.documents)['secureServing'], undefined)
+    assert.match(insecure.err, /get 401: a server that is not verified is not believed/)
+    assert.deepEqual(asked, ['prod'])
   })
 
   const cannot: [string, object, RegExp][] = [

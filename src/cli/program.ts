@@ -142,6 +142,7 @@ function addImport(program: Command, { out, err }: ProgramParts, done: Done): vo
     .description('an UpstreamCluster and a Secret for each context')
     .argument('<file>', 'kubeconfig')
     .option('--namespace <namespace>', 'of the Secrets', 'portcullis-system')
+    .option('--offline', 'ask no cluster for the CA of its client certificates', false)
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
     .option('--force', 'overwrite files that are there', false)
     .action((file: string, options) => done(importKubeconfig({ ...options, file, out, err })))

@@ -31,7 +31,10 @@ export function addProtect(program: Command, { out, err, now, done, forControlPl
     .argument('<pod>', 'its name')
     .option('-n, --namespace <namespace>', 'where it is; default: default')
     .requiredOption('--cluster <name>', 'UpstreamCluster that has it, or the name of a cell')
-    .option('--pod-kubeconfig <file>', 'of that cluster, or of the gateway in front of it; default: as kubectl')
+    .option(
+      '--pod-kubeconfig <file>',
+      'of that cluster, or of the gateway in front of it; default: through the gateway, or as it',
+    )
     .option('--pod-context <name>', "context in it; default: the kubeconfig's own")
     .option('--stale-after <duration>', '--protection-stale-after of the gateway; default: as it marked the cells')
     .option('--clock-skew <duration>', '--protection-clock-skew of the gateway')

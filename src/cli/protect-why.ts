@@ -15,6 +15,7 @@ import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../core/pr
 import { type ControlPlaneOptions, withControlPlane } from './control-plane.ts'
 import { judgeDeletion } from './protect-judge.ts'
 import { ageText, listProtectedClusters, listProtectors } from './protect-objects.ts'
+import { readPodByDefault } from './protect-pod.ts'
 
 export interface ProtectWhyOptions extends ControlPlaneOptions {
   readonly pod: string
@@ -22,7 +23,10 @@ export interface ProtectWhyOptions extends ControlPlaneOptions {
   readonly namespace?: string
   /** An UpstreamCluster with spec.podProtection, or the name of a cell. */
   readonly cluster: string
-  /** Kubeconfig and context of the cluster that has the pod, or of the gateway in front of it. Default: as kubectl. */
+  /**
+   * Kubeconfig and context of the cluster that has the pod, or of the gateway in front of it. Default: a context that leads through
+   * the gateway, else the credential of the UpstreamCluster, else as kubectl.
+   */
   readonly podKubeconfig?: string
   readonly podContext?: string
   /** Instead of one by kubeconfig: for tests. */
@@ -44,7 +48,7 @@ export function protectWhy(options: ProtectWhyOptions): Promise<number> {
       const settings = readSettings(options)
       const asked = await findCell(client, cluster)
       if (asked.note !== '') options.err(`note: ${asked.note}\n`)
-      const pod = await readPod(options)
+      const pod = await readPod(client, options, asked)
       const nowMs = now()
       out(`${podText(pod, nowMs)}\n`)
       const unasked = whyNotAsked(pod, asked)
@@ -74,6 +78,8 @@ export function protectWhy(options: ProtectWhyOptions): Promise<number> {
 
 interface Asked {
   readonly cell: string
+  /** The UpstreamCluster; '' = only a cell is known. */
+  readonly upstream: string
   readonly shadow: boolean
   /** Why nobody asks any protector; '' = somebody does. */
   readonly unasked: string
@@ -89,17 +95,17 @@ async function findCell(client: ObjectClient, name: string): Promise<Asked> {
   if (found?.protection !== undefined) {
     const { protection } = found
     const { cell, shadow } = protection
-    return { cell, shadow, unasked: '', protection, note: '' }
+    return { cell, upstream: found.name, shadow, unasked: '', protection, note: '' }
   }
   if (named !== undefined) {
     const unasked = `UpstreamCluster ${name} has no spec.podProtection`
-    return { cell: name, shadow: false, unasked, protection: undefined, note: '' }
+    return { cell: name, upstream: name, shadow: false, unasked, protection: undefined, note: '' }
   }
   const known = clusters.filter(({ protection }) => protection !== undefined).map((cluster) => cluster.name)
   const meant = nearestName(name, known)
   const hint = meant === '' ? '' : `; did you mean ${meant}?`
   const note = `there is no UpstreamCluster with pod protection called ${name}, so it is taken for a cell${hint}`
-  return { cell: name, shadow: false, unasked: '', protection: undefined, note }
+  return { cell: name, upstream: '', shadow: false, unasked: '', protection: undefined, note }
 }
 
 function whyNotAsked(pod: PodFacts, { unasked, protection }: Asked): string {
@@ -115,7 +121,17 @@ function whyNotAsked(pod: PodFacts, { unasked, protection }: Asked): string {
   }
 }
 
-async function readPod(options: ProtectWhyOptions): Promise<PodFacts> {
+async function readPod(objects: ObjectClient, options: ProtectWhyOptions, { upstream }: Asked): Promise<PodFacts> {
+  const { podKubeconfig, podContext, podClient } = options
+  if (podKubeconfig !== undefined || podContext !== undefined || podClient !== undefined) return readGivenPod(options)
+  const { pod: name, namespace = 'default', kubeconfig = '', context } = options
+  const reading = { namespace, name, upstream, kubeconfig, ...(context !== undefined && { context }) }
+  const { pod, by } = await readPodByDefault(objects, reading)
+  options.err(`note: the pod is read ${by}\n`)
+  return pod
+}
+
+async function readGivenPod(options: ProtectWhyOptions): Promise<PodFacts> {
   const { pod: name, namespace = 'default', podKubeconfig, podContext, podClient } = options
   let facts: PodFacts | undefined
   let failure: UserError | undefined
