@@ -19,8 +19,8 @@ const HOST = 'prod.example.com'
 const MAX_HEADER_BYTES = 64 * 1024
 /** More than any honest client sends of what is flooded here. */
 const FLOOD = 200_000
-/** Requests of one hostile connection that upstream may see: a burst of 1,000 resets, the streams that were open, and a few. */
-const BOUNDED = 1_400
+/** Requests of one hostile connection that upstream may see: a burst of 500 resets, the streams that were open, and those of a few seconds. */
+const BOUNDED = 1_100
 const { FLOW_CONTROL_ERROR, PROTOCOL_ERROR, STREAM_CLOSED, ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR } = h2
 
 const clientCA: KeyPair = createCA({ commonName: 'clients of prod' })
@@ -47,9 +47,12 @@ beforeEach(() => {
   stub.answer = (request) => reply(request, 200, '{"kind":"Stub"}')
 })
 
-/** A client that has opened no stream yet. */
+let attackers = 0
+
+/** A client that has opened no stream yet, of a user who has no other connection. */
 function open(settings: readonly (readonly [number, number])[] = []): Promise<FrameConnection> {
-  return connectFrames({ port: gateway.port, serverName: HOST, cert: alice, settings })
+  const cert = clientPair(clientCA, `attacker-${++attackers}`)
+  return connectFrames({ port: gateway.port, serverName: HOST, cert, settings })
 }
 
 function head(method: string, ...fields: string[]): Buffer {

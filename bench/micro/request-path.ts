@@ -15,6 +15,7 @@ import { createMetrics } from '../../src/io/metrics.ts'
 import { createCA, issueCertificate } from '../../src/io/pki.ts'
 import { createTokenReviewer } from '../../src/io/token-review.ts'
 import type { Upstreams } from '../../src/io/upstreams.ts'
+import { CancelBudgets } from '../../src/state/cancel-budgets.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import { RunningRequests } from '../../src/state/running.ts'
 
@@ -127,6 +128,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
     tokens: createTokenReviewer(systemClock.monotonic, (cluster, outcome) =>
       metrics.tokenCache(cluster, outcome === 'hit'),
     ),
+    cancels: new CancelBudgets(),
     access: createAccessReviewer(systemClock.monotonic, noop),
     events: {
       requestStarted: (record) => metrics.requestStarted(record),

@@ -18,6 +18,7 @@ import { knownCluster, MetricsRecorder } from '../io/metrics-recorder.ts'
 import { TlsContexts } from '../io/tls-contexts.ts'
 import { createTokenReviewer, type TokenLookup } from '../io/token-review.ts'
 import { Upstreams } from '../io/upstreams.ts'
+import { CancelBudgets } from '../state/cancel-budgets.ts'
 import { ClusterTable } from '../state/clusters.ts'
 import { RunningRequests } from '../state/running.ts'
 import type { Config } from './config.ts'
@@ -184,6 +185,7 @@ export class GatewayThread {
       access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
         metrics.accessReviewed(cluster, verdict === 'unavailable' ? 'error' : verdict),
       ),
+      cancels: new CancelBudgets(),
       protection: this.#protection,
       events: this.#observers(),
       random: Math.random,

@@ -23,6 +23,7 @@ export type RefusalReason =
   | 'rate-limited'
   | 'too-many-in-flight'
   | 'too-many-watches'
+  | 'too-many-cancelled'
   | 'no-endpoint'
   | 'upstream-failed'
   | 'upgrade-unsupported'
@@ -105,6 +106,7 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'rate-limited': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-in-flight': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-watches': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'too-many-cancelled': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'no-endpoint': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   'upstream-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
   'upgrade-unsupported': { code: 400, statusReason: 'BadRequest', retryAfter: false },

@@ -52,6 +52,11 @@ export function upstreamFailedMessage(cluster: string): string {
   return `the connection to an endpoint of cluster "${cluster}" failed before it answered`
 }
 
+/** @param who a user, or the address of somebody anonymous */
+export function tooManyCancelledMessage(cluster: string, who: string, perSecond: number, burst: number): string {
+  return `too many requests of ${who} to cluster "${cluster}" were cancelled before their answer was complete: ${perSecond} a second are allowed, ${burst} at once`
+}
+
 /** @param maxBytes name, value and 32 for each field; infinite = not known */
 export function headersTooLargeMessage(cluster: string, maxBytes: number): string {
   const limit = Number.isFinite(maxBytes) ? ` ${maxBytes} bytes` : ''

@@ -12,7 +12,7 @@ import type { RunningRequest } from '../state/running.ts'
 import { giveBack, type Permit } from './admit.ts'
 import { beginRecord } from './begin-record.ts'
 import type { Gateway } from './gateway.ts'
-import type { Authenticated } from './identity.ts'
+import { type Authenticated, budgetKey } from './identity.ts'
 import { RequestBody } from './request-body.ts'
 import type { WholeBody } from './whole-body.ts'
 import { creditFor } from './window-credit.ts'
@@ -174,8 +174,16 @@ export class Exchange implements StreamEvents, RunningRequest {
     // While it is decided, the decision finds out; of joined sockets the splice tells.
     if (this.phase === 'over' || this.undecided || this.phase === 'upgraded') return
     this.record.aborted = 'client'
+    this.#spendCancelled()
     this.upstream?.cancel()
     this.end()
+  }
+
+  /** What had gone upstream is reset there, on a connection that others share. */
+  #spendCancelled(): void {
+    const { requestor, gw, peer } = this
+    if (requestor === undefined || this.upstream === undefined) return
+    gw.cancels.spend(this.record.cluster, budgetKey(requestor, peer.remoteAddress), gw.clock.monotonic())
   }
 
   // === the reservation ===

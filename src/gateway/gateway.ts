@@ -6,6 +6,7 @@ import type { RequestRecord } from '../api/request-record.ts'
 import type { AccessReviewer } from '../io/access-review.ts'
 import type { TokenReviewer } from '../io/token-review.ts'
 import type { Upstreams } from '../io/upstreams.ts'
+import type { CancelBudgets } from '../state/cancel-budgets.ts'
 import type { ClusterTable } from '../state/clusters.ts'
 import type { RunningRequests } from '../state/running.ts'
 
@@ -15,6 +16,7 @@ export interface Gateway {
   readonly running: RunningRequests
   readonly tokens: TokenReviewer
   readonly access: AccessReviewer
+  readonly cancels: CancelBudgets
   /** Who judges deletions of pods; absent = nobody here can. */
   readonly protection?: ProtectionGate
   readonly clock: Clock

@@ -6,6 +6,7 @@ import type { CompiledClient, CompiledRevocation } from '../core/compiled-cluste
 import { identityHeaders, identityProblem } from '../core/impersonate.ts'
 import { type Refusal, refuse } from '../core/refusal.ts'
 import { revokedPart } from '../core/revocation.ts'
+import { sourceOf } from '../core/source-address.ts'
 
 /** A user that is known, and can be told to upstream exactly. */
 export class Authenticated {
@@ -48,6 +49,11 @@ export function authenticated(
 }
 
 const NO_HASHES: readonly string[] = []
+
+/** Whose budgets somebody draws on: the user's; of an anonymous one, those of the address. No name of a user has a line break first. */
+export function budgetKey({ kind, user }: Authenticated, remoteAddress: string): string {
+  return kind === 'anonymous' ? `\n${sourceOf(remoteAddress)}` : user.name
+}
 
 /**
  * Asked of whoever sends a request, after all that was remembered or waited for: what is revoked in the meantime counts.

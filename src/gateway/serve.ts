@@ -24,6 +24,7 @@ import { impersonate } from './impersonation.ts'
 import { lookup } from './lookup.ts'
 import { needsProtection, protect } from './protect.ts'
 import type { Protected } from './protect-deletion.ts'
+import { refuseCancelled } from './refuse-cancelled.ts'
 import { respond } from './respond.ts'
 import { upgrade } from './upgrade.ts'
 
@@ -95,6 +96,8 @@ function serveRequestor(
   if (isRefusal(requestor)) return requestor
   const revoked = refuseRevoked(live.compiled.authentication.revoked, requestor)
   if (revoked !== undefined) return revoked
+  const cancelled = refuseCancelled(exchange, requestor)
+  if (cancelled !== undefined) return cancelled
   const caller = impersonate(exchange, live, requestor)
   if (caller instanceof Promise) {
     return wait(exchange, caller, (known) => {

@@ -25,6 +25,12 @@ export class Budget {
     return true
   }
 
+  /** What is left now. */
+  left(nowMs: number): number {
+    this.#refill(nowMs)
+    return this.#left
+  }
+
   /** Adds to what is left: something that makes the kind legitimate has happened. */
   add(count: number): void {
     this.#left = Math.min(this.#size.burst, this.#left + count)
@@ -41,7 +47,7 @@ export class Budget {
  * Streams that end because the peer reset them (CVE-2023-44487) or made us reset them (CVE-2025-8671). Watches are cancelled
  * by RST_STREAM: an honest client ends at most all of its streams at once, and few of them every second.
  */
-export const RESETS: BudgetSize = { burst: 1000, perSecond: 100 }
+export const RESETS: BudgetSize = { burst: 500, perSecond: 100 }
 /** SETTINGS: each wants an acknowledgement and may change every stream's window (CVE-2019-9515). */
 export const SETTINGS_FRAMES: BudgetSize = { burst: 50, perSecond: 5 }
 /** PING: each wants an answer (CVE-2019-9512). */

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ClientSide, END, frameOf, GET, Heard, OK, POST, settings, uint32 } from '../../test/harness/http2-sides.ts'
+import { PING_UNANSWERED } from './deadlines.ts'
 import * as frame from './frames.ts'
+import { CLIENT_LIMITS } from './limits.ts'
 
 describe('client', () => {
   it('opens a stream and hears the answer', () => {
@@ -88,6 +90,53 @@ describe('client', () => {
     const piece = side.block(['x-a', 'y'.repeat(16_000)])
     for (let i = 0; i < 1_100 && side.closed === undefined; i++) side.send(frameOf(frame.CONTINUATION, 0, 1, piece))
     assert.equal(side.counters.continuationFlood, 1)
+  })
+
+  it('counts a stream that it has reset until the peer has answered a PING behind RST_STREAM', () => {
+    const side = new ClientSide()
+    const { connection } = side
+    const streams = [side.open(), side.open(), side.open(POST, false)].map(({ stream }) => stream)
+    side.take()
+    const [first, second, third] = streams
+    first?.reset('cancel')
+    // The peer had ended its half: it does not work on it any more.
+    side.send(side.head(5, OK, END))
+    third?.reset('cancel')
+    assert.deepEqual(
+      side.take().map(({ type, id }) => [type, id]),
+      [
+        [frame.RST_STREAM, 1],
+        [frame.RST_STREAM, 5],
+      ],
+    )
+    assert.deepEqual([connection.openStreams, connection.takenStreams], [1, 2])
+    connection.tick(1)
+    const [ping] = side.take()
+    assert.equal(ping?.type, frame.PING)
+    second?.reset('cancel')
+    side.take()
+    // Another PING's answer, and the answer to one that was sent before a stream was reset, say nothing of it.
+    side.send(frameOf(frame.PING, frame.FLAG_ACK, 0, Buffer.alloc(8)))
+    assert.deepEqual([connection.openStreams, connection.takenStreams], [0, 2])
+    connection.tick(2)
+    assert.deepEqual(side.take(), [], 'one PING is under way')
+    side.told.length = 0
+    side.send(frameOf(frame.PING, frame.FLAG_ACK, 0, ping?.payload ?? Buffer.alloc(8)))
+    assert.deepEqual([connection.takenStreams, side.told], [1, ['slot']])
+    connection.tick(3)
+    const [again] = side.take()
+    side.send(frameOf(frame.PING, frame.FLAG_ACK, 0, again?.payload ?? Buffer.alloc(8)))
+    assert.equal(connection.takenStreams, 0)
+    connection.tick(4)
+    assert.deepEqual(side.take(), [])
+  })
+
+  it('asks a peer for a sign of life that keeps streams taken', () => {
+    const side = new ClientSide()
+    side.open().stream.reset('cancel')
+    side.connection.tick(CLIENT_LIMITS.pingIntervalMs)
+    side.connection.tick(CLIENT_LIMITS.pingIntervalMs + CLIENT_LIMITS.pingTimeoutMs + 1)
+    assert.equal(side.closed?.message, PING_UNANSWERED)
   })
 
   it('an answer to HEAD has a length and no body', () => {

@@ -9,6 +9,7 @@ import { DECODED, TOO_LARGE } from './hpack-decoder.ts'
 import { encodeShared } from './hpack-encoder.ts'
 import type { Http2Limits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
+import { UnconfirmedResets } from './unconfirmed-resets.ts'
 
 export interface ClientEvents {
   /** The peer's SETTINGS have come, or changed: `maxStreams` is known. */
@@ -26,6 +27,7 @@ const ASSUMED_MAX_STREAMS = 100
 export class ClientConnection extends Connection {
   override readonly isServer = false
   readonly #events: ClientEvents
+  readonly #resets: UnconfirmedResets = new UnconfirmedResets()
   #nextStream = 1
 
   constructor(
@@ -62,7 +64,12 @@ export class ClientConnection extends Connection {
     return this.settings.received ? this.settings.maxStreams : ASSUMED_MAX_STREAMS
   }
 
-  /** Takes new streams, as long as there are fewer than `maxStreams`. */
+  /** Streams that count against `maxStreams`: those that are open, and those that the peer may not know to be reset. */
+  override get takenStreams(): number {
+    return this.streams.open.size + this.#resets.count
+  }
+
+  /** Takes new streams, as long as fewer than `maxStreams` are taken. */
   get usable(): boolean {
     return !this.over && !this.goaway.received && this.goaway.state === 'no' && this.#nextStream <= LARGEST_STREAM_ID
   }
@@ -163,6 +170,20 @@ export class ClientConnection extends Connection {
       events.onReset('refused')
     }
     this.#events.onGoaway(code)
+  }
+
+  override tick(nowMs: number): void {
+    super.tick(nowMs)
+    if (!this.over) this.#resets.tick(this.sender)
+  }
+
+  override onResetByUs(): void {
+    this.#resets.add()
+  }
+
+  override onPingAnswered(payload: number): void {
+    super.onPingAnswered(payload)
+    if (this.#resets.onPingAnswered(payload)) this.#events.onSlotFree()
   }
 
   override onStreamGone(): void {

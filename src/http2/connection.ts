@@ -84,6 +84,10 @@ export abstract class Connection implements Host {
     return this.streams.open.size
   }
 
+  get takenStreams(): number {
+    return this.streams.open.size
+  }
+
   get closed(): boolean {
     return this.over
   }
@@ -170,6 +174,14 @@ export abstract class Connection implements Host {
   abstract onPeerSettings(): void
   abstract onPeerGoaway(lastStream: number, code: number): void
   abstract onStreamGone(): void
+
+  onPingAnswered(payload: number): void {
+    this.goaway.onPingAnswered(payload)
+  }
+
+  onResetByUs(): void {
+    // A client is told by RST_STREAM, and has nothing to do for it.
+  }
 
   get heldSinceMs(): number {
     return this.#receiver.heldSinceMs

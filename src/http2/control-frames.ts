@@ -11,6 +11,8 @@ import type { Streams } from './streams.ts'
 
 /** Who wants to know that the peer goes, and closes when nothing is left. */
 export interface ControlHost extends FrameHost {
+  /** The answer to a PING of ours; `payload` is the first half of it. */
+  onPingAnswered(payload: number): void
   onPeerGoaway(lastStream: number, code: number): void
   closeIfIdle(): void
 }
@@ -105,7 +107,7 @@ export class ControlFrames {
     }
     const high = frame.readUint32(bytes, payload)
     if ((flags & FLAG_ACK) === 0) this.#sender.ping(high, frame.readUint32(bytes, payload + 4), true)
-    else this.#goaway.onPingAnswered(high)
+    else host.onPingAnswered(high)
   }
 
   onGoaway(bytes: Buffer, payload: number, length: number, id: number): void {

@@ -9,7 +9,8 @@ import type { Sender } from './sender.ts'
 
 /** Who has what is waited for. */
 export interface DeadlinesHost {
-  readonly openStreams: number
+  /** Streams that the peer has, as far as we know. */
+  readonly takenStreams: number
   /** Since when a frame or header block waits for its end; -1 = none does. */
   readonly heldSinceMs: number
   /** It did not come. */
@@ -79,7 +80,7 @@ export class Deadlines {
       }
       return
     }
-    if (this.#host.openStreams === 0 || nowMs - this.lastReceivedMs < limits.pingIntervalMs) return
+    if (this.#host.takenStreams === 0 || nowMs - this.lastReceivedMs < limits.pingIntervalMs) return
     this.#pingSentMs = nowMs
     this.#sender.ping(PING_KEEPALIVE, 0, false)
   }

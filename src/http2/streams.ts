@@ -20,6 +20,8 @@ export interface StreamsHost {
   onLocalEnd(stream: Http2Stream): void
   /** The peer has ended its half, ours is open. */
   onRemoteEnd(stream: Http2Stream): void
+  /** We reset it before the peer had ended its half: it may still work on it. */
+  onResetByUs(): void
   /** There is one less. */
   onStreamGone(): void
   closeIfIdle(): void
@@ -143,6 +145,7 @@ export class Streams implements StreamCarrier {
   /** It was reset, by the peer or by us. */
   kill(stream: Http2Stream, byUs = false): void {
     stream.dead = true
+    if (byUs && !stream.remoteEnded) this.#host.onResetByUs()
     this.#forget(stream, byUs)
   }
 

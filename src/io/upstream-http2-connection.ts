@@ -71,7 +71,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     const connection = this.#connection
     if (this.#retired !== undefined || !this.#ready || !connection.usable) return false
     const { maxStreams } = connection
-    return connection.openStreams < (this.#proven || maxStreams < SLOW_START_STREAMS ? maxStreams : SLOW_START_STREAMS)
+    return connection.takenStreams < (this.#proven || maxStreams < SLOW_START_STREAMS ? maxStreams : SLOW_START_STREAMS)
   }
 
   /** Takes new requests, if not just now. */
@@ -81,7 +81,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
 
   /** Free streams, once slow start is over. */
   get room(): number {
-    return this.#connection.maxStreams - this.#connection.openStreams
+    return this.#connection.maxStreams - this.#connection.takenStreams
   }
 
   get proven(): boolean {
@@ -94,7 +94,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
 
   /** How long a new request would have to share: streams, and bytes of late. */
   get load(): number {
-    return this.#connection.openStreams + (this.#driver.recentBytes >> BYTES_PER_LOAD_BITS)
+    return this.#connection.takenStreams + (this.#driver.recentBytes >> BYTES_PER_LOAD_BITS)
   }
 
   /** Largest header list that the server takes, as RFC 9113 section 6.5.2 counts it; infinite when it does not say. */
