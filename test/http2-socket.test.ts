@@ -27,7 +27,12 @@ import {
   windowUpdate,
 } from './harness/h2-frames.ts'
 
-const LIMITS = { maxConcurrentStreams: 100, maxHeaderBytes: 1024 * 1024, headerTimeoutMs: 10_000 }
+const LIMITS = {
+  maxConcurrentStreams: 100,
+  maxHeaderBytes: 1024 * 1024,
+  headerTimeoutMs: 10_000,
+  idleTimeoutMs: 120_000,
+}
 const MiB = 1024 * 1024
 
 /** A socket whose other end is the test: it sees each write, and says when the write is over. */

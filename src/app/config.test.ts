@@ -69,6 +69,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     maxHeaderBytes: 1_048_576,
     maxConcurrentStreams: 250,
     headerTimeoutMs: 10_000,
+    idleTimeoutMs: 120_000,
+    maxConnectionsPerAddress: 1_000,
     threads: availableParallelism(),
     protection: {
       settings: DEFAULT_PROTECTION_SETTINGS,

@@ -32,6 +32,10 @@ const REPORT_MS = 5_000
 /** A report may take one part in so many of the time. */
 const REPORT_SHARE = 500
 
+/** At most one line in this time about connections that were refused. */
+const REFUSAL_LOG_MS = 10_000
+let refusalLoggedMs = Number.NEGATIVE_INFINITY
+
 export class GatewayThread {
   readonly #data: ThreadData
   readonly #post: (message: FromThread) => void
@@ -239,6 +243,8 @@ function listenerOptions(
     maxHeaderBytes: config.maxHeaderBytes,
     maxConcurrentStreams: config.maxConcurrentStreams,
     headerTimeoutMs: config.headerTimeoutMs,
+    idleTimeoutMs: config.idleTimeoutMs,
+    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
     contexts,
     counters: metrics.http2Clients,
     clusterForServerName: (name) => clusterForServerName(clusters.index, name),
@@ -247,7 +253,17 @@ function listenerOptions(
     onUpgrade: createUpgradeHandler(gateway),
     onConnection: (protocol, by) => metrics.clientConnections(protocol, by),
     onHandshakeError: () => metrics.tlsHandshakeFailed(),
+    onRefused: (address) => onRefused(gateway, metrics, address),
   }
+}
+
+/** The log says now and then who it is, the metric how often. */
+function onRefused({ log, clock }: Gateway, metrics: MetricsRecorder, address: string): void {
+  metrics.clientRefused()
+  const nowMs = clock.monotonic()
+  if (nowMs - refusalLoggedMs < REFUSAL_LOG_MS) return
+  refusalLoggedMs = nowMs
+  log.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })
 }
 
 function countToken(metrics: MetricsRecorder, cluster: string, outcome: TokenLookup): void {

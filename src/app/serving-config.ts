@@ -32,12 +32,15 @@ export interface ServingConfig {
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
+  readonly idleTimeoutMs: number
+  /** For each gateway thread; 0 = any number. */
+  readonly maxConnectionsPerAddress: number
   /** Gateway threads. */
   readonly threads: number
 }
 
 /** Settings that are called as their values are, without the unit. */
-type TimeName = 'drainTimeout' | 'headerTimeout'
+type TimeName = 'drainTimeout' | 'headerTimeout' | 'idleTimeout'
 type PlainName = Exclude<keyof ServingConfig, `${TimeName}Ms`>
 
 const HOUR = 3_600_000
@@ -109,6 +112,20 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     durationBetween(100, HOUR),
     'how long a client may take to send a request head',
   ),
+  idleTimeout: setting(
+    'idleTimeout',
+    '<duration>',
+    '2m',
+    durationBetween(1_000, 24 * HOUR),
+    'how long a connection on which no request runs stays open; before its first request 30s at most',
+  ),
+  maxConnectionsPerAddress: setting(
+    'maxConnectionsPerAddress',
+    '<n>',
+    '1000',
+    integerBetween(0, 1_000_000),
+    'connections of one IPv4 address, or IPv6 /64, to each thread; 0: any number',
+  ),
   threads: setting(
     'threads',
     '<n>',
@@ -133,6 +150,8 @@ export function readServing(reader: SettingsReader): ServingConfig {
     maxHeaderBytes: reader.take(table.maxHeaderBytes, 0),
     maxConcurrentStreams: reader.take(table.maxConcurrentStreams, 0),
     headerTimeoutMs: reader.take(table.headerTimeout, 0),
+    idleTimeoutMs: reader.take(table.idleTimeout, 0),
+    maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
     threads: reader.take(table.threads, availableParallelism()),
   }
 }

@@ -43,6 +43,8 @@ export interface Http2Counters {
   headsNotSent: number
   /** Connections ended because a PING was not answered in time. */
   pingTimeouts: number
+  /** Connections of clients drained because no stream was open for too long, or none was ever opened. */
+  idleTimeouts: number
   /** Connections ended because our SETTINGS were not acknowledged in time (RFC 9113 section 6.5.3). */
   settingsTimeouts: number
 }
@@ -90,6 +92,7 @@ export function createHttp2Counters(): Http2Counters {
     streamsRefused: 0,
     headsNotSent: 0,
     pingTimeouts: 0,
+    idleTimeouts: 0,
     settingsTimeouts: 0,
   }
 }

@@ -36,7 +36,14 @@ export interface Http2Limits {
   readonly maxBacklogBytes: number
 }
 
-export const SERVER_LIMITS: Http2Limits = {
+export interface ServerLimits extends Http2Limits {
+  /** A client opens its first stream by then, or the connection is drained. */
+  readonly firstRequestMs: number
+  /** So long after its last stream a connection is drained. PINGs do not keep it open. */
+  readonly idleTimeoutMs: number
+}
+
+export const SERVER_LIMITS: ServerLimits = {
   maxConcurrentStreams: 250,
   maxHeaderListBytes: 1024 * 1024,
   blockSlackBytes: 64 * 1024,
@@ -50,6 +57,9 @@ export const SERVER_LIMITS: Http2Limits = {
   settingsTimeoutMs: 30_000,
   pingIntervalMs: 60_000,
   pingTimeoutMs: 30_000,
+  firstRequestMs: 30_000,
+  // Longer than the 90 s after which client-go drops idle connections, so that the client is the one who closes.
+  idleTimeoutMs: 120_000,
   maxBacklogBytes: 4 * 1024 * 1024,
 }
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { END, errorName, frameOf, GET, OK, POST, ServerSide, settings, uint32 } from '../../test/harness/http2-sides.ts'
 import * as frame from './frames.ts'
+import { SERVER_LIMITS } from './limits.ts'
 
 describe('server: a request', () => {
   it('is answered with head, body and trailers', () => {
@@ -180,6 +181,43 @@ describe('server: a request', () => {
     assert.equal(side.request(0).reset, 'cancel')
     side.request(0).stream.headers(OK, true)
     assert.deepEqual(side.take(), [])
+  })
+})
+
+describe('server: an idle connection', () => {
+  const { firstRequestMs, idleTimeoutMs } = SERVER_LIMITS
+  const goaway = (side: ServerSide): boolean => side.take().some(({ type }) => type === frame.GOAWAY)
+
+  it('without a first request is drained sooner than after one', () => {
+    const side = new ServerSide()
+    side.connection.tick(firstRequestMs - 1)
+    assert.equal(goaway(side), false)
+    side.connection.tick(firstRequestMs)
+    assert.equal(goaway(side), true)
+    assert.equal(side.counters.idleTimeouts, 1)
+    side.connection.tick(firstRequestMs + 1_001)
+    assert.deepEqual(side.closed, { code: frame.NO_ERROR, message: '' })
+  })
+
+  it('is drained so long after its last stream, PING or not', () => {
+    const side = new ServerSide()
+    side.now = firstRequestMs - 1
+    side.send(side.head(1, GET, END), side.head(3, GET, END))
+    for (side.now = 60_000; side.now <= 3 * idleTimeoutMs; side.now += 60_000) {
+      side.connection.tick(side.now)
+      assert.equal(goaway(side), false, 'a stream is open')
+      side.send(frameOf(frame.PING, frame.FLAG_ACK, 0, Buffer.alloc(8)))
+    }
+    const endedMs = side.now
+    side.connection.tick(endedMs)
+    side.request(0).stream.headers(OK, true)
+    side.request(1).stream.headers(OK, true)
+    side.now = endedMs + idleTimeoutMs - 1
+    side.send(frameOf(frame.PING, 0, 0, Buffer.alloc(8)))
+    side.connection.tick(side.now)
+    assert.equal(goaway(side), false)
+    side.connection.tick(endedMs + idleTimeoutMs)
+    assert.equal(goaway(side), true)
   })
 })
 

@@ -6,7 +6,7 @@ import type { Http2Counters } from './counters.ts'
 import { AUTHORITY, METHOD, PATH, SCHEME } from './field-rules.ts'
 import * as frame from './frames.ts'
 import { DECODED, TOO_LARGE } from './hpack-decoder.ts'
-import type { Http2Limits } from './limits.ts'
+import type { ServerLimits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 
 const { NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } = frame
@@ -21,9 +21,14 @@ export class ServerConnection extends Connection {
   override readonly isServer = true
   readonly #peer: Peer
   readonly #handler: RequestHandler
+  readonly #firstRequestMs: number
+  readonly #idleTimeoutMs: number
+  /** Since when no stream is open, about, and the last one that had been opened then. */
+  #idleSinceMs: number
+  #lastSeen = 0
 
   constructor(
-    limits: Http2Limits,
+    limits: ServerLimits,
     counters: Http2Counters,
     driver: ConnectionDriver,
     peer: Peer,
@@ -33,6 +38,9 @@ export class ServerConnection extends Connection {
     super(limits, counters, driver, frame.PREFACE, nowMs)
     this.#peer = peer
     this.#handler = handler
+    this.#firstRequestMs = Math.min(limits.firstRequestMs, limits.idleTimeoutMs)
+    this.#idleTimeoutMs = limits.idleTimeoutMs
+    this.#idleSinceMs = nowMs
     this.sendSettings([
       frame.HEADER_TABLE_SIZE,
       limits.headerTableBytes,
@@ -45,6 +53,20 @@ export class ServerConnection extends Connection {
       frame.MAX_HEADER_LIST_SIZE,
       limits.maxHeaderListBytes,
     ])
+  }
+
+  override tick(nowMs: number): void {
+    super.tick(nowMs)
+    if (this.over || this.goaway.state !== 'no') return
+    if (this.streams.open.size > 0 || this.lastPeerStream !== this.#lastSeen) {
+      this.#lastSeen = this.lastPeerStream
+      this.#idleSinceMs = nowMs
+      return
+    }
+    const allowedMs = this.lastPeerStream === 0 ? this.#firstRequestMs : this.#idleTimeoutMs
+    if (nowMs - this.#idleSinceMs < allowedMs) return
+    this.counters.idleTimeouts++
+    this.drain(nowMs)
   }
 
   override onHead(id: number, end: boolean, outcome: number): void {

@@ -29,6 +29,9 @@ export interface ControlListener extends Listener {
 const MAX_HEADER_BYTES = 64 * 1024
 const MAX_CONCURRENT_STREAMS = 250
 const HEADER_TIMEOUT_MS = 10_000
+const IDLE_TIMEOUT_MS = 120_000
+/** Generous for people, replicas and kube-apiservers, which have a few each. */
+const MAX_CONNECTIONS_PER_ADDRESS = 256
 
 /** @throws when the port cannot be opened, or OpenSSL's error when the certificate or key is none */
 export async function listenControl(options: ControlListenerOptions): Promise<ControlListener> {
@@ -40,6 +43,8 @@ export async function listenControl(options: ControlListenerOptions): Promise<Co
     maxHeaderBytes: MAX_HEADER_BYTES,
     maxConcurrentStreams: MAX_CONCURRENT_STREAMS,
     headerTimeoutMs: HEADER_TIMEOUT_MS,
+    idleTimeoutMs: IDLE_TIMEOUT_MS,
+    maxConnectionsPerAddress: MAX_CONNECTIONS_PER_ADDRESS,
     contexts,
     clusterForServerName: () => undefined,
     clusterForAddress: () => undefined,

@@ -18,6 +18,8 @@ export interface ThreadEvents {
   tokenCache(cluster: string, hit: boolean): void
   accessReviewed(cluster: string, result: ReviewResult): void
   tlsHandshakeFailed(): void
+  /** A connection was closed because its address has too many. */
+  clientRefused(): void
   /** +1 when a client connects, -1 when it leaves. */
   clientConnections(protocol: 'h2' | 'http/1.1', by: 1 | -1): void
   /** Lines that a log of this thread dropped because its reader was too slow; the total so far. */

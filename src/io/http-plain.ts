@@ -2,6 +2,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { ListenAddress } from '../core/listen-address.ts'
+import { SourceConnections } from './source-connections.ts'
 
 export interface PlainRequest {
   readonly method: string
@@ -24,6 +25,13 @@ export interface PlainServer {
   stop(): Promise<void>
 }
 
+/** What is all of it known at once is read at once: a connection on which nothing moves is closed. */
+const SILENCE_MS = 30_000
+/** Deadlines are looked at so often. */
+const CHECK_MS = 1000
+const MAX_CONNECTIONS = 256
+/** One client leaves room for others. */
+const MAX_CONNECTIONS_PER_ADDRESS = 64
 /** How long `stop` waits for answers under way. */
 const STOP_MS = 1000
 
@@ -32,14 +40,20 @@ export function startPlainServer(
   listen: ListenAddress,
   answer: (request: PlainRequest) => Promise<PlainResponse>,
 ): Promise<PlainServer> {
-  const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+  const timeouts = { requestTimeout: 10_000, headersTimeout: 10_000, connectionsCheckingInterval: CHECK_MS }
+  const server = createServer(timeouts, (request, response) => {
     request.resume()
     answer(plainRequest(request)).then(
       (result) => send(response, result),
       () => send(response, { code: 500, contentType: 'text/plain; charset=utf-8', body: 'internal error\n' }),
     )
   })
-  server.maxConnections = 256
+  server.setTimeout(SILENCE_MS)
+  server.maxConnections = MAX_CONNECTIONS
+  const sources = new SourceConnections(MAX_CONNECTIONS_PER_ADDRESS)
+  server.on('connection', (socket) => {
+    if (!sources.admit(socket, socket.remoteAddress ?? '')) socket.destroy()
+  })
   const stop = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve())

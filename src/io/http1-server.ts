@@ -15,10 +15,10 @@ export interface Http1ServerLimits {
   readonly maxHeaderBytes: number
   /** A request head must be complete by then: slowloris. Milliseconds. */
   readonly headerTimeoutMs: number
+  /** A connection on which no request runs is closed after this time. */
+  readonly idleTimeoutMs: number
 }
 
-/** Longer than the 90 s after which client-go drops idle connections, so that the client is the one who closes. */
-const KEEP_ALIVE_TIMEOUT_MS = 120_000
 const CONNECTIONS_CHECK_INTERVAL_MS = 1_000
 /** More fields than any client sends. */
 const MAX_HEADER_PAIRS = 2000
@@ -48,7 +48,7 @@ export function createHttp1Server(
     headersTimeout: limits.headerTimeoutMs,
     // A long upload is legal (kubectl cp over HTTP/1.1); only the head has a deadline.
     requestTimeout: 0,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    keepAliveTimeout: limits.idleTimeoutMs,
     connectionsCheckingInterval: CONNECTIONS_CHECK_INTERVAL_MS,
     insecureHTTPParser: false,
     noDelay: true,

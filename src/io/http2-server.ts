@@ -14,6 +14,8 @@ export interface Http2ServerLimits {
   readonly maxHeaderBytes: number
   /** The client's preface and SETTINGS must have come by then. Milliseconds. */
   readonly headerTimeoutMs: number
+  /** A connection on which no request runs is drained after this time. */
+  readonly idleTimeoutMs: number
 }
 
 export interface Http2Session {
@@ -40,6 +42,7 @@ export function serveHttp2(
     maxConcurrentStreams: limits.maxConcurrentStreams,
     maxHeaderListBytes: limits.maxHeaderBytes,
     headTimeoutMs: limits.headerTimeoutMs,
+    idleTimeoutMs: limits.idleTimeoutMs,
   }
   const connection = new ServerConnection(engineLimits, counters, driver, peer, handler, performance.now())
   driver.start(connection)

@@ -14,6 +14,7 @@ import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { createHttp2Counters, type Http2Counters } from '../http2/counters.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
 import { type Http2Session, serveHttp2 } from './http2-server.ts'
+import { SourceConnections } from './source-connections.ts'
 import type { AddressContext } from './tls-contexts.ts'
 
 /** Where the TLS contexts of connections come from; asked for every connection, so that new material counts at once. */
@@ -32,6 +33,10 @@ export interface ListenerOptions {
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
+  /** A connection on which no request runs is closed after this time. */
+  readonly idleTimeoutMs: number
+  /** Connections that one IPv4 address, or IPv6 network of 64 bits, may have open here; 0 = any number. */
+  readonly maxConnectionsPerAddress: number
   readonly contexts: ListenerContexts
   /** Which cluster's context a connection gets; undefined = the gateway's own. */
   clusterForServerName(serverName: string): CompiledCluster | undefined
@@ -42,6 +47,8 @@ export interface ListenerOptions {
   readonly onUpgrade: UpgradeHandler
   onConnection?(protocol: Peer['protocol'], change: 1 | -1): void
   onHandshakeError?(error: Error): void
+  /** A connection was closed as it came: its address has as many as it may. */
+  onRefused?(address: string): void
 }
 
 export interface Listener {
@@ -100,6 +107,7 @@ class Connections {
   readonly #counters: Http2Counters
   readonly #sessions = new Set<Http2Session>()
   readonly #sockets = new Set<Socket>()
+  readonly #sources: SourceConnections
   /** By the cluster that the local address names; the TLS context of connections without SNI is chosen before the handshake. */
   readonly #tlsServers = new Map<string, { readonly server: TlsServer; context: SecureContext }>()
   readonly #chains = new PresentedChains()
@@ -107,6 +115,7 @@ class Connections {
 
   constructor(options: ListenerOptions) {
     this.#options = options
+    this.#sources = new SourceConnections(options.maxConnectionsPerAddress)
     this.#counters = options.counters ?? createHttp2Counters()
     this.#http1 = createHttp1Server(options, options.handler, options.onUpgrade)
   }
@@ -116,6 +125,13 @@ class Connections {
   }
 
   accept(socket: Socket): void {
+    const address = socket.remoteAddress ?? ''
+    if (!this.#sources.admit(socket, address)) {
+      socket.on('error', () => undefined)
+      socket.destroy()
+      this.#options.onRefused?.(address)
+      return
+    }
     this.#sockets.add(socket)
     socket.on('close', () => this.#sockets.delete(socket))
     socket.on('error', () => undefined)

@@ -80,6 +80,7 @@ export const HTTP2_FIELDS = [
   'streamsRefused',
   'headsNotSent',
   'pingTimeouts',
+  'idleTimeouts',
   'settingsTimeouts',
 ] as const
 
@@ -119,6 +120,8 @@ export const CLIENTS = 14
 export const HANDSHAKES = 15
 export const LOG = 16
 export const HTTP2 = 17
+/** Connections of clients that were refused. */
+export const REFUSED_CLIENTS = 18
 
 // The standing of a resource.
 /** No upstream has answered well for it: requests may have invented it. */
@@ -166,4 +169,5 @@ export const KINDS: readonly Kind[] = [
   counters('none', 'number'),
   counters('name', 'number'),
   { ...counters('name', 'number'), width: HTTP2_FIELDS.length },
+  counters('none', 'number'),
 ]

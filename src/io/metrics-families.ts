@@ -118,6 +118,11 @@ export const CLIENT_CONNECTIONS: Family = familyOf(
   'gauge',
   'Open connections of clients',
 )
+export const CLIENTS_REFUSED: Family = familyOf(
+  'portcullis_client_connections_refused_total',
+  'counter',
+  'Connections closed as they came, because their address has too many',
+)
 export const HANDSHAKE_ERRORS: Family = familyOf(
   'portcullis_apiserver_tls_handshake_errors_total',
   'counter',
@@ -157,5 +162,5 @@ export const HTTP2_HEADS_NOT_SENT: Family = familyOf(
 export const HTTP2_TIMEOUTS: Family = familyOf(
   'portcullis_http2_timeouts_total',
   'counter',
-  'HTTP/2 connections ended because the peer did not acknowledge in time, by frame',
+  'HTTP/2 connections ended because a frame of the peer did not come in time, by frame',
 )

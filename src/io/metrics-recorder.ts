@@ -20,6 +20,7 @@ import {
   LOG,
   POOL,
   POOL_FIELDS,
+  REFUSED_CLIENTS,
   RETRIES,
   RETRY_CAUSES,
   REVIEW_RESULTS,
@@ -66,7 +67,13 @@ export class MetricsRecorder implements ThreadEvents {
   readonly http2Upstreams: Http2Counters = createHttp2Counters()
   #nextId = 1
   readonly #process = new SeriesStore('', 0)
-  readonly #processRows: { clients: CounterTable; logs: CounterTable; http2: CounterTable; handshakes: number }
+  readonly #processRows: {
+    clients: CounterTable
+    logs: CounterTable
+    http2: CounterTable
+    handshakes: number
+    refused: number
+  }
   /** Requests that name no cluster, or one that is gone. */
   readonly #unknown: Counted
   readonly #clusters = new Map<string, Counted>()
@@ -81,6 +88,7 @@ export class MetricsRecorder implements ThreadEvents {
     const store = this.#process
     this.#processRows = {
       handshakes: store.offsetOf(store.addRow(HANDSHAKES, 0, 0)),
+      refused: store.offsetOf(store.addRow(REFUSED_CLIENTS, 0, 0)),
       clients: new CounterTable(store, CLIENTS),
       logs: new CounterTable(store, LOG),
       http2: new CounterTable(store, HTTP2),
@@ -143,6 +151,10 @@ export class MetricsRecorder implements ThreadEvents {
 
   tlsHandshakeFailed(): void {
     this.#process.add(this.#processRows.handshakes, 1)
+  }
+
+  clientRefused(): void {
+    this.#process.add(this.#processRows.refused, 1)
   }
 
   logLinesDropped(log: 'access' | 'audit' | 'control-audit', total: number): void {

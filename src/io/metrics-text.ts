@@ -159,6 +159,7 @@ export function exposeProcess(into: Exposition, { names, rows, values }: StoreSn
     const value = values[at] ?? 0
     if (kind === kinds.CLIENTS) into.add(families.CLIENT_CONNECTIONS, `{${formatLabel('protocol', name)}}`, value)
     else if (kind === kinds.HANDSHAKES) into.add(families.HANDSHAKE_ERRORS, '', value)
+    else if (kind === kinds.REFUSED_CLIENTS) into.add(families.CLIENTS_REFUSED, '', value)
     else if (kind === kinds.LOG) into.add(families.LOG_LINES_DROPPED, `{${formatLabel('log', name)}}`, value)
     else if (kind === kinds.HTTP2) exposeHttp2(into, formatLabel('side', name), values, at)
   }
@@ -182,6 +183,7 @@ const OTHER_HTTP2: ReadonlyMap<string, readonly [Family, string]> = new Map([
   ['streamsRefused', [families.HTTP2_REFUSED, '']],
   ['headsNotSent', [families.HTTP2_HEADS_NOT_SENT, '']],
   ['pingTimeouts', [families.HTTP2_TIMEOUTS, ',frame="ping"']],
+  ['idleTimeouts', [families.HTTP2_TIMEOUTS, ',frame="headers"']],
   ['settingsTimeouts', [families.HTTP2_TIMEOUTS, ',frame="settings"']],
 ])
 

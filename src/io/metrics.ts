@@ -102,6 +102,7 @@ function threadEvents(recorder: MetricsRecorder): ThreadEvents {
     tokenCache: (cluster, hit) => recorder.tokenCache(cluster, hit),
     accessReviewed: (cluster, result) => recorder.accessReviewed(cluster, result),
     tlsHandshakeFailed: () => recorder.tlsHandshakeFailed(),
+    clientRefused: () => recorder.clientRefused(),
     clientConnections: (protocol, by) => recorder.clientConnections(protocol, by),
     logLinesDropped: (log, total) => recorder.logLinesDropped(log, total),
   }

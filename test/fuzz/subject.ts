@@ -4,7 +4,7 @@ import type { ResetReason, Stream, StreamEvents } from '../../src/api/stream.ts'
 import type { Connection, ConnectionDriver } from '../../src/http2/connection.ts'
 import { HpackDecoder } from '../../src/http2/hpack-decoder.ts'
 import type { Http2Limits } from '../../src/http2/limits.ts'
-import { CLIENT_LIMITS, SERVER_LIMITS } from '../../src/http2/limits.ts'
+import { CLIENT_LIMITS, SERVER_LIMITS, type ServerLimits } from '../../src/http2/limits.ts'
 import * as h2 from '../harness/h2-frames.ts'
 import { build, buildPing, buildWindowUpdate, join } from './build-frames.ts'
 import { Received, Sent } from './wire-model.ts'
@@ -17,7 +17,7 @@ const SMALL = {
   maxHeaderListBytes: 1_000,
   blockSlackBytes: 65_536,
 }
-export const LIMITS: { readonly server: Http2Limits; readonly client: Http2Limits } = {
+export const LIMITS: { readonly server: ServerLimits; readonly client: Http2Limits } = {
   server: { ...SERVER_LIMITS, ...SMALL, maxConcurrentStreams: MAX_STREAMS },
   client: { ...CLIENT_LIMITS, ...SMALL },
 }

@@ -9,7 +9,7 @@ import { createHttp2Counters, type Http2Counters } from '../../src/http2/counter
 import * as frame from '../../src/http2/frames.ts'
 import { HpackDecoder } from '../../src/http2/hpack-decoder.ts'
 import { HpackEncoder } from '../../src/http2/hpack-encoder.ts'
-import { CLIENT_LIMITS, type Http2Limits, SERVER_LIMITS } from '../../src/http2/limits.ts'
+import { CLIENT_LIMITS, type Http2Limits, SERVER_LIMITS, type ServerLimits } from '../../src/http2/limits.ts'
 import { ServerConnection } from '../../src/http2/server.ts'
 
 const ERROR_NAMES = [
@@ -166,7 +166,7 @@ export class ServerSide extends Side<ServerConnection> {
   readonly connection: ServerConnection
   readonly requests: Heard[] = []
 
-  constructor(limits: Partial<Http2Limits> = {}, start = true) {
+  constructor(limits: Partial<ServerLimits> = {}, start = true) {
     super()
     this.connection = new ServerConnection(
       { ...SERVER_LIMITS, ...limits },
