@@ -2,11 +2,11 @@
 
 import type { HeaderList, SharedFields } from '../api/stream.ts'
 import type { UserInfo } from '../api/user.ts'
+import { addressSource, userSource } from '../core/call-source.ts'
 import type { CompiledClient, CompiledRevocation } from '../core/compiled-cluster.ts'
 import { identityHeaders, identityProblem } from '../core/impersonate.ts'
 import { type Refusal, refuse } from '../core/refusal.ts'
 import { revokedPart } from '../core/revocation.ts'
-import { sourceOf } from '../core/source-address.ts'
 
 /** A user that is known, and can be told to upstream exactly. */
 export class Authenticated {
@@ -50,9 +50,9 @@ export function authenticated(
 
 const NO_HASHES: readonly string[] = []
 
-/** Whose budgets somebody draws on: the user's; of an anonymous one, those of the address. No name of a user has a line break first. */
+/** Whose budgets somebody draws on: the user's; of an anonymous one, those of the address. */
 export function budgetKey({ kind, user }: Authenticated, remoteAddress: string): string {
-  return kind === 'anonymous' ? `\n${sourceOf(remoteAddress)}` : user.name
+  return kind === 'anonymous' ? addressSource(remoteAddress) : userSource(user.name)
 }
 
 /**

@@ -1,6 +1,6 @@
 // How many connections each address has open: an IPv4 address, or an IPv6 network of 64 bits.
 
-import { sourceOf } from '../core/source-address.ts'
+import { addressSource } from '../core/call-source.ts'
 
 /** Anything that says when it is over: a socket. */
 interface Closable {
@@ -20,7 +20,7 @@ export class SourceConnections {
   /** Counts a connection until it closes. False: its address has as many as it may, and this one does not count. */
   admit(socket: Closable, address: string): boolean {
     if (this.#max === 0) return true
-    const source = sourceOf(address)
+    const source = addressSource(address)
     const open = this.#open.get(source) ?? 0
     if (open >= this.#max) return false
     this.#open.set(source, open + 1)

@@ -27,9 +27,8 @@ export class CancelBudgets {
     }
   }
 
-  /** Whether they have nothing left: no request of theirs is to be sent now. Costs nothing while nobody gives up any. */
+  /** Whether they have nothing left: no request of theirs is to be sent now. */
   isSpent(cluster: string, who: string, nowMs: number): boolean {
-    if (this.#budgets.size === 0) return false
     const key = keyOf(cluster, who)
     const budget = this.#budgets.get(key)
     if (budget === undefined) return false
@@ -38,6 +37,7 @@ export class CancelBudgets {
     return left < 1
   }
 
+  /** How many have given up requests of late. */
   get size(): number {
     return this.#budgets.size
   }
