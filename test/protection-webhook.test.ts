@@ -13,11 +13,14 @@ import { statusError } from '../src/api/status.ts'
 import { ProtectionPort } from '../src/app/protection-port.ts'
 import { createProtectionWebhook, type WebhookOutcome } from '../src/control/protection-webhook.ts'
 import { WEBHOOKS_GROUP, webhookUser } from '../src/control/protection-webhook-callers.ts'
+import type { RevocationCheck } from '../src/control/revoked-credentials.ts'
 import type { CompiledProtection } from '../src/core/compiled-cluster.ts'
+import { compileRevocation, revokedPart } from '../src/core/revocation.ts'
 import { systemClock } from '../src/io/clock.ts'
 import { controlPaths } from '../src/io/control-paths.ts'
 import { issueControlCertificate, readControlTokenKey } from '../src/io/control-pki.ts'
 import { generateTokenKey, issueControlToken } from '../src/io/control-tokens.ts'
+import { revocableTokenHash } from '../src/io/credential-hashes.ts'
 import { createCA, issueCertificate, type KeyPair } from '../src/io/pki.ts'
 import { createWebhookTokens, type WebhookTokens } from '../src/io/webhook-tokens.ts'
 
@@ -81,12 +84,19 @@ let verdict: (request: ProtectionRequest) => Promise<ProtectionVerdict>
 let pods: Map<string, JsonObject>
 let covered: (namespace: string) => boolean
 let ready = true
+let revoked: RevocationCheck = () => ''
 const asked: ProtectionRequest[] = []
 const lookedUp: string[] = []
 const outcomes: WebhookOutcome[] = []
 
 before(async () => {
-  port = new ProtectionPort({ listen: { host: '127.0.0.1', port: 0 }, hosts: ['webhook.test'], dataDir: dir, log })
+  port = new ProtectionPort({
+    listen: { host: '127.0.0.1', port: 0 },
+    hosts: ['webhook.test'],
+    dataDir: dir,
+    revoked: (credential) => revoked(credential),
+    log,
+  })
   await port.open(
     createProtectionWebhook({
       gate: {
@@ -124,6 +134,7 @@ beforeEach(() => {
   pods = new Map([['web-1', pod()]])
   covered = () => true
   ready = true
+  revoked = () => ''
   for (const list of [asked, lookedUp, outcomes]) list.length = 0
 })
 
@@ -261,6 +272,49 @@ test('callers: certificate, token in Authorization, token in the path; each for 
     assert.equal(answer.code, code, `${what}: ${answer.text}`)
     assert.equal(asked.length, code === 200 ? 1 : 0, what)
   }
+})
+
+test('callers that are revoked: by user all of a cell, by hash one of them', async () => {
+  const { pki } = controlPaths(dir)
+  const user = webhookUser('worker-1')
+  const signed = issueControlToken(readControlTokenKey(pki), {
+    user,
+    groups: [WEBHOOKS_GROUP],
+    ttlSeconds: 60,
+    nowMs: Date.now(),
+  })
+  const ways: Readonly<Record<string, readonly [Sent, string]>> = {
+    certificate: [{ cert: ours }, '/worker-1'],
+    token: [{ bearer: token }, '/worker-1'],
+    signed: [{ bearer: signed }, '/worker-1'],
+    path: [{}, `/worker-1/${token}`],
+    'signed path': [{}, `/worker-1/${signed}`],
+  }
+  const letIn = async (): Promise<string[]> => {
+    const names: string[] = []
+    for (const [name, [sent, path]] of Object.entries(ways)) {
+      asked.length = 0
+      const { code } = await send(path, sent)
+      assert.equal(asked.length, code === 200 ? 1 : 0, name)
+      if (code === 200) names.push(name)
+      else assert.equal(code, 401, name)
+    }
+    return names
+  }
+  const revoke = (entry: object): void => {
+    const list = compileRevocation([entry])
+    assert.ok(list)
+    revoked = (credential) => revokedPart(list, credential)
+  }
+  assert.deepEqual(await letIn(), Object.keys(ways))
+  revoke({ user })
+  assert.deepEqual(await letIn(), [])
+  revoke({ user: webhookUser('worker-2') })
+  assert.deepEqual(await letIn(), Object.keys(ways))
+  revoke({ tokenHash: revocableTokenHash(token) })
+  assert.deepEqual(await letIn(), ['certificate', 'signed', 'signed path'])
+  revoke({ tokenHash: revocableTokenHash(signed) })
+  assert.deepEqual(await letIn(), ['certificate', 'token', 'path'])
 })
 
 test('paths and methods', async () => {

@@ -19,7 +19,8 @@ export function checkRevocations(
   }
 }
 
-function checkRevocation(revocation: Loose<Revocation>, path: string, out: ProblemList): void {
+/** Of one entry, which may have other fields as well. */
+export function checkRevocation(revocation: Loose<Revocation>, path: string, out: ProblemList): void {
   const given = WAYS.filter((way) => revocation[way] !== undefined)
   if (given.length === 0) out.error(path, 'names nobody', `give one of ${WAYS.join(', ')}`)
   for (const extra of given.slice(1)) {

@@ -5,12 +5,21 @@ import { LEASES } from './lease-kind.ts'
 import { NAMESPACES } from './namespace-kind.ts'
 import { POD_PROTECTORS } from './pod-protector-kind.ts'
 import type { ResourceKind } from './resource-kind.ts'
+import { REVOKED_CREDENTIALS } from './revoked-credential-kind.ts'
 import { SECRETS } from './secret-kind.ts'
 import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'
 
-export { EVENTS, LEASES, NAMESPACES, POD_PROTECTORS, SECRETS, UPSTREAM_CLUSTERS }
+export { EVENTS, LEASES, NAMESPACES, POD_PROTECTORS, REVOKED_CREDENTIALS, SECRETS, UPSTREAM_CLUSTERS }
 
-export const SCHEME: readonly ResourceKind[] = [UPSTREAM_CLUSTERS, POD_PROTECTORS, NAMESPACES, SECRETS, EVENTS, LEASES]
+export const SCHEME: readonly ResourceKind[] = [
+  UPSTREAM_CLUSTERS,
+  POD_PROTECTORS,
+  REVOKED_CREDENTIALS,
+  NAMESPACES,
+  SECRETS,
+  EVENTS,
+  LEASES,
+]
 
 const BY_NAME: ReadonlyMap<string, ResourceKind> = new Map(
   SCHEME.map((kind) => [`${kind.group}/${kind.version}/${kind.plural}`, kind]),

@@ -36,6 +36,13 @@ export class ControlPort {
     return this.#listener?.port ?? 0
   }
 
+  /** By which a command on this machine reaches it; every certificate of ours has these names. */
+  get localUrl(): string {
+    const { host } = this.#config.controlListen
+    const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+    return `https://${formatListenAddress({ host: local, port: this.port })}`
+  }
+
   async open(handler: RequestHandler): Promise<void> {
     const address = this.#config.controlListen
     await requireFreePort(address, '--control-listen')

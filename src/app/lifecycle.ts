@@ -76,6 +76,7 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
   protection = new Protection({
     config,
     client: plane.client,
+    revoked: plane.revoked,
     clusters,
     clock,
     clocks,
@@ -95,7 +96,7 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
 
 function givenPlane(source: ResourceSource): ObjectPlane {
   const nothing = (): Promise<void> => Promise.resolve()
-  return { source, client: undefined, port: 0, adminKubeconfig: '', start: nothing, stop: nothing }
+  return { source, client: undefined, port: 0, adminKubeconfig: '', revoked: undefined, start: nothing, stop: nothing }
 }
 
 /** One writer for one file: lines of two would get into each other. */

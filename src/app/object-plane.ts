@@ -15,19 +15,20 @@ import { createAuthenticator } from '../control/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../control/authorize.ts'
 import { createInProcessClient } from '../control/in-process-client.ts'
 import { Registry } from '../control/registry.ts'
+import { type RevocationCheck, RevokedCredentials } from '../control/revoked-credentials.ts'
 import { type ControlHandler, createControlHandler } from '../control/server.ts'
 import { createWebhookHandler } from '../control/webhook.ts'
 import { controlPaths } from '../io/control-paths.ts'
 import { createTokenVerifier } from '../io/control-tokens.ts'
 import { createFilesSource } from '../io/files-source.ts'
 import { installCrds } from '../io/install-crds.ts'
+import { openKeyedStore } from '../io/keyed-store.ts'
 import { createKubeClient, type KubeClient } from '../io/kube-client.ts'
 import type { KubeCallEvents } from '../io/kube-client-events.ts'
 import type { LineWriter } from '../io/line-writer.ts'
 import { createObjectsSource } from '../io/objects-source.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
-import { openSqliteStore } from '../io/sqlite-store.ts'
-import { readStoreKey } from '../io/store-key.ts'
+import { replaceFile } from '../io/pki-files.ts'
 import type { Config } from './config.ts'
 import { ControlPort } from './control-port.ts'
 import { VERSION } from './version.ts'
@@ -40,6 +41,8 @@ export interface ObjectPlane {
   readonly port: number
   /** Credentials of the first administrator of the embedded API server; '' = there is none. */
   readonly adminKubeconfig: string
+  /** Who is cut off from the embedded API server; undefined = there is none. */
+  readonly revoked: RevocationCheck | undefined
   /** Before the source starts. @throws {UserError} */
   start(): Promise<void>
   /** When nothing uses the source and the client any more. */
@@ -80,7 +83,7 @@ function kindsOf(config: Config): readonly ResourceKind[] {
 function filesPlane(config: Config, log: Logger): ObjectPlane {
   const source = createFilesSource({ dir: config.configDir, pem: nodePemChecks, log, checks: checksOf(config) })
   const nothing = (): Promise<void> => Promise.resolve()
-  return { source, client: undefined, port: 0, adminKubeconfig: '', start: nothing, stop: nothing }
+  return { source, client: undefined, port: 0, adminKubeconfig: '', revoked: undefined, start: nothing, stop: nothing }
 }
 
 const SYSTEM = 'portcullis-system'
@@ -90,18 +93,24 @@ class EmbeddedPlane implements ObjectPlane {
   readonly #control: ControlPort
   readonly #store: ObjectStore
   readonly #handler: ControlHandler
+  readonly #addressFile: string
+  readonly revoked: RevocationCheck
   #stopped = false
 
   constructor(config: Config, log: Logger, audit: LineWriter | undefined) {
     const paths = controlPaths(config.dataDir)
     this.#control = new ControlPort(config, log)
-    const key = readStoreKey(config.storeKeyFile === '' ? paths.storeKey : config.storeKeyFile)
-    this.#store = openSqliteStore({ file: paths.store, key })
+    const keyFile = config.storeKeyFile === '' ? paths.storeKey : config.storeKeyFile
+    this.#store = openKeyedStore({ file: paths.store, keyFile })
     const parts = { now: Date.now, uuid: randomUUID, random: Math.random }
     const registry = new Registry({ ...parts, store: this.#store, kinds: kindsOf(config), pem: nodePemChecks })
     this.client = createInProcessClient(registry)
     this.source = createObjectsSource({ client: this.client, pem: nodePemChecks, log, checks: checksOf(config) })
     const { caPem, tokenKey } = this.#control.pki
+    this.#addressFile = paths.address
+    // When the write is over: a watch that ends is not to be among those that are told of it.
+    const revoked = new RevokedCredentials(this.#store, () => queueMicrotask(() => this.#handler.endRefusedWatches()))
+    this.revoked = revoked.check
     const bindings = roleBindings(config.controlAdmins, config.controlViewers)
     this.#handler = createControlHandler({
       ...parts,
@@ -109,7 +118,12 @@ class EmbeddedPlane implements ObjectPlane {
       bindings,
       version: VERSION,
       checks: [{ name: 'store', isHealthy: () => !this.#stopped }],
-      authenticate: createAuthenticator({ clientCAs: [caPem], tokens: createTokenVerifier(tokenKey), now: Date.now }),
+      authenticate: createAuthenticator({
+        clientCAs: [caPem],
+        tokens: createTokenVerifier(tokenKey),
+        revoked: this.revoked,
+        now: Date.now,
+      }),
       authorize: createAuthorizer(bindings),
       audit: audit && ((line) => audit.write(line)),
       log,
@@ -130,6 +144,7 @@ class EmbeddedPlane implements ObjectPlane {
       .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: SYSTEM } })
       .catch(ignoreExisting)
     await this.#control.open(this.#handler)
+    replaceFile(this.#addressFile, `${this.#control.localUrl}\n`, 0o600)
   }
 
   async stop(): Promise<void> {
@@ -161,6 +176,7 @@ class KubernetesPlane implements ObjectPlane {
   readonly source: ResourceSource
   readonly client: KubeClient
   readonly adminKubeconfig = ''
+  readonly revoked = undefined
   readonly #config: Config
   readonly #log: Logger
   readonly #control: ControlPort

@@ -82,7 +82,7 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
     '<file>',
     '',
     parseText,
-    'key that Secrets are encrypted with at rest, 32 bytes; default: one that is made in --data-dir',
+    'key of what is encrypted in the store, 32 bytes; default: one that is made in --data-dir',
   ),
   kubeconfig: setting(
     'kubeconfig',

@@ -10,6 +10,7 @@ import { canonicalIp } from '../api/ip-address.ts'
 import type { Logger } from '../api/ports.ts'
 import type { RequestHandler } from '../api/stream.ts'
 import { createWebhookAuthenticator, type WebhookAuthenticator } from '../control/protection-webhook-callers.ts'
+import type { RevocationCheck } from '../control/revoked-credentials.ts'
 import type { ListenAddress } from '../core/listen-address.ts'
 import { type ControlListener, listenControl } from '../io/control-listener.ts'
 import { controlPaths } from '../io/control-paths.ts'
@@ -26,6 +27,8 @@ export interface ProtectionPortOptions {
   readonly hosts: readonly string[]
   /** --data-dir. */
   readonly dataDir: string
+  /** Whose credentials are revoked. Default: nobody's. */
+  readonly revoked?: RevocationCheck | undefined
   readonly log: Logger
 }
 
@@ -63,6 +66,7 @@ export class ProtectionPort {
       clientCAs: [this.caPem],
       tokens: createTokenVerifier(tokenKey),
       webhookTokens: createWebhookTokens(tokenKey),
+      revoked: options.revoked,
       now: Date.now,
     })
     this.#serving = this.#currentServing()

@@ -9,6 +9,7 @@ import type { ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import type { ProtectionGate } from '../api/protection.ts'
 import { createProtectionWebhook } from '../control/protection-webhook.ts'
+import type { RevocationCheck } from '../control/revoked-credentials.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../controllers/protection-ledger.ts'
 import { RefusalEvents } from '../controllers/protection-refusal-events.ts'
 import { type ProtectorGenerator, startProtectorGenerator } from '../controllers/protector-generator.ts'
@@ -33,6 +34,8 @@ export interface ProtectionParts {
   readonly config: Config
   /** Of the object plane; undefined where objects are files. */
   readonly client: ObjectClient | undefined
+  /** Whose credentials for the webhook are revoked; undefined = there is no such list. */
+  readonly revoked: RevocationCheck | undefined
   readonly clusters: ClusterTable
   readonly clock: Clock
   readonly clocks: CellClocks
@@ -245,9 +248,9 @@ export class Protection {
     const running = this.#running
     const address = parseListenAddress(listen)
     if (running === undefined || 'error' in address) return
-    const { config, clock, log } = this.#parts
+    const { config, clock, log, revoked } = this.#parts
     const { controlHosts: hosts, dataDir } = config
-    const port = new ProtectionPort({ listen: address, hosts, dataDir, log })
+    const port = new ProtectionPort({ listen: address, hosts, dataDir, revoked, log })
     this.#port = port
     const handler = createProtectionWebhook({
       gate: running.ledger,

@@ -13,6 +13,7 @@ import { issueControlToken } from '../io/control-tokens.ts'
 import type { KeyPair } from '../io/pki.ts'
 import { readTextFile } from '../io/pki-files.ts'
 import { backupStore } from '../io/store-backup.ts'
+import { keyId, readExistingKey } from '../io/store-key.ts'
 
 interface Output {
   readonly out: (text: string) => void
@@ -65,7 +66,9 @@ export function backupControlStore(options: Output & { readonly dataDir: string;
   return withUserErrors(options, () => {
     const { store, storeKey } = controlPaths(options.dataDir)
     backupStore(store, options.file)
-    options.out(`${options.file} is complete; keep the key of its Secrets (${storeKey}) elsewhere\n`)
+    const key = readExistingKey(storeKey)
+    const which = key === undefined ? storeKey : `${storeKey}, now ${keyId(key)}`
+    options.out(`${options.file} is complete; keep the key of what is encrypted in it (${which}) elsewhere\n`)
   })
 }
 

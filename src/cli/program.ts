@@ -3,7 +3,7 @@
 import { Command, Option } from 'commander'
 import { certsClient, certsInit } from './certs.ts'
 import { check } from './check.ts'
-import { backupControlStore, printControlKubeconfig } from './control.ts'
+import { addControl } from './control/program.ts'
 import { degrade } from './degrade.ts'
 import { explain } from './explain.ts'
 import { importKubeconfig } from './import-kubeconfig.ts'
@@ -60,7 +60,7 @@ export async function runProgram(argv: readonly string[], parts: ProgramParts): 
   addSwitches(program, parts, done)
   addProtect(program, { ...parts, done, forControlPlane })
   addImport(program, parts, done)
-  addControl(program, parts, done)
+  addControl(program, { ...parts, done })
   program
     .command('demo')
     .description('a gateway in front of two small clusters in this process, with things to try')
@@ -146,34 +146,6 @@ function addImport(program: Command, { out, err }: ProgramParts, done: Done): vo
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
     .option('--force', 'overwrite files that are there', false)
     .action((file: string, options) => done(importKubeconfig({ ...options, file, out, err })))
-}
-
-function addControl(program: Command, { out, err, now }: ProgramParts, done: Done): void {
-  const control = program.command('control').description("the gateway's own API server (--source embedded)")
-  control
-    .command('kubeconfig')
-    .description('print a kubeconfig for it, with a new credential')
-    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
-    .requiredOption('--user <user>', 'user name')
-    .option('--group <group>', 'portcullis:admins, portcullis:viewers or others; may be repeated', collect, [])
-    .option('--server <url>', 'how it is reached; default: as admin.kubeconfig in the data directory')
-    .option('--token-ttl <duration>', 'a token that is valid for so long, instead of a client certificate')
-    .option('--days <days>', 'validity of the client certificate', Number)
-    .action((options) => {
-      const { dataDir, user, group: groups, server, tokenTtl, days } = options
-      const optional = {
-        ...(server === undefined ? {} : { server }),
-        ...(tokenTtl === undefined ? {} : { tokenTtl }),
-        ...(days === undefined ? {} : { days }),
-      }
-      return done(printControlKubeconfig({ dataDir, user, groups, ...optional, now, out, err }))
-    })
-  control
-    .command('backup')
-    .description('copy its store, also while the gateway runs')
-    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
-    .argument('<file>', 'the copy; must not exist')
-    .action((file, { dataDir }) => done(backupControlStore({ dataDir, file, out, err })))
 }
 
 type Done = (result: Promise<number> | number) => Promise<void>

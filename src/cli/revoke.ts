@@ -8,8 +8,6 @@ import { StatusError } from '../api/status.ts'
 import type { Revocation } from '../api/upstream-cluster.ts'
 import { timeOf } from '../core/cluster-status.ts'
 import { parseDuration } from '../core/duration.ts'
-import { isUnrecognisable, readCertificate, revocableTokenHash } from '../io/credential-hashes.ts'
-import { readTextFile } from '../io/pki-files.ts'
 import {
   type ControlPlaneOptions,
   getCluster,
@@ -17,6 +15,7 @@ import {
   readPositiveDuration,
   withControlPlane,
 } from './control-plane.ts'
+import { certificateSubject, type Subject, tokenSubject } from './revoked-subject.ts'
 import { waitApplied } from './wait-applied.ts'
 
 export interface RevokeOptions extends ControlPlaneOptions {
@@ -34,8 +33,6 @@ export interface RevokeOptions extends ControlPlaneOptions {
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
-
-type Subject = Pick<Revocation, 'user' | 'certificateFingerprint' | 'tokenHash'>
 
 const MANAGER = 'portcullis-revoke'
 const MAX_ATTEMPTS = 10
@@ -68,32 +65,13 @@ function readSubjects(options: RevokeOptions): { subjects: readonly Subject[]; t
     const mistake = given === 0 ? 'nobody is named' : 'more than one is named'
     throw new UserError(mistake, 'give one of --user USER, --certificate FILE and --token-file FILE')
   }
-  if (certificateFile !== undefined) return certificateSubjects(certificateFile)
-  if (tokenFile !== undefined) return tokenSubjects(tokenFile)
+  if (certificateFile !== undefined) {
+    const { name, subjects, fingerprint } = certificateSubject(certificateFile)
+    return { subjects, text: `the certificate of ${name} (SHA-256 ${fingerprint})` }
+  }
+  if (tokenFile !== undefined) return { subjects: [tokenSubject(tokenFile)], text: 'the token' }
   if (user === undefined || user === '') throw new UserError('the user has no name', 'give --user USER')
   return { subjects: [{ user }], text: `user ${JSON.stringify(user)}` }
-}
-
-/** Two entries: as people know its fingerprint, and the one that a rewritten signature does not escape. */
-function certificateSubjects(file: string): { subjects: readonly Subject[]; text: string } {
-  const certificate = readCertificate(readTextFile(file))
-  if (certificate === undefined) {
-    throw new UserError(
-      `${file} holds no PEM certificate`,
-      'give the client certificate, such as the client-certificate of a kubeconfig',
-    )
-  }
-  const subjects = certificate.hashes.map((certificateFingerprint) => ({ certificateFingerprint }))
-  return { subjects, text: `the certificate of ${certificate.subject} (SHA-256 ${certificate.hashes[0]})` }
-}
-
-function tokenSubjects(file: string): { subjects: readonly Subject[]; text: string } {
-  const token = readTextFile(file).trim()
-  if (token === '') throw new UserError(`${file} is empty`, 'give a file with the bearer token and nothing else')
-  if (/\s/.test(token) || isUnrecognisable(token)) {
-    throw new UserError(`${file} holds no bearer token`, 'give a file with the bearer token and nothing else')
-  }
-  return { subjects: [{ tokenHash: revocableTokenHash(token) }], text: 'the token' }
 }
 
 async function chosenClusters(client: ObjectClient, { cluster, all }: RevokeOptions): Promise<readonly string[]> {

@@ -3,9 +3,11 @@ import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import type { Peer } from '../api/stream.ts'
 import type { UserInfo } from '../api/user.ts'
+import type { Revocable } from '../core/revocation.ts'
 import { createTokenVerifier, generateTokenKey, issueControlToken } from '../io/control-tokens.ts'
+import { certificateHashes, tokenHashes } from '../io/credential-hashes.ts'
 import { type CertificateOptions, createCA, generateKey, issueCertificate } from '../io/pki.ts'
-import { type Caller, createAuthenticator } from './authenticate.ts'
+import { type Caller, createAuthenticator, isRevoked } from './authenticate.ts'
 
 const START = Date.now()
 const HOUR_MS = 60 * 60 * 1000
@@ -51,7 +53,8 @@ function token(user: string, ttlSeconds = 60): string {
 }
 
 function nameOf(caller: Caller): string {
-  return typeof caller === 'string' ? caller : caller.name
+  if (typeof caller === 'string') return caller
+  return isRevoked(caller) ? caller.revoked : caller.name
 }
 
 test('a client certificate names its user and groups', () => {
@@ -96,4 +99,37 @@ test('what ends during a connection is noticed at the next request', () => {
   } finally {
     now = START
   }
+})
+
+test('what is revoked is asked for every request, of what is remembered of a connection, too', () => {
+  const seen: Revocable[] = []
+  let answer = ''
+  const checked = createAuthenticator({
+    clientCAs: [ca.certPem],
+    tokens: createTokenVerifier(tokenKey),
+    revoked: (credential) => {
+      seen.push(credential)
+      return answer
+    },
+    now: () => now,
+  })
+  const pem = client()
+  const connection = peer(pem)
+  assert.equal(nameOf(checked(connection, [])), 'alice')
+  answer = 'the client certificate is revoked'
+  const refused = checked(connection, [])
+  assert.ok(isRevoked(refused))
+  assert.deepEqual([refused.revoked, refused.user.name], [answer, 'alice'])
+  assert.deepEqual(seen.at(-1)?.hashes, certificateHashes(new X509Certificate(pem).raw))
+  // A good token does not make good for it.
+  assert.ok(isRevoked(checked(connection, bearer(token('bob')))))
+  const text = token('bob')
+  assert.ok(isRevoked(checked(peer(), bearer(text))))
+  const { kind, user, hashes = [] } = seen.at(-1) ?? {}
+  assert.deepEqual([kind, user?.name], ['token', 'bob'])
+  for (const hash of tokenHashes(text)) assert.ok(hashes.includes(hash))
+  assert.match(hashes.at(-1) ?? '', /^jti=[0-9a-f-]{36}$/)
+  // Nobody is told whether a token that is none would be.
+  assert.equal(checked(peer(), bearer(`${text}x`)), 'invalid')
+  assert.equal(checked(peer(), []), 'anonymous')
 })

@@ -3,24 +3,38 @@
 
 import type { HeaderList, Peer } from '../api/stream.ts'
 import type { UserInfo } from '../api/user.ts'
+import type { Revocable } from '../core/revocation.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../core/user-from-cert.ts'
 import { readBearerToken } from '../core/websocket-token.ts'
 import type { TokenVerifier } from '../io/control-tokens.ts'
+import { certificateHashes, tokenHashes } from '../io/credential-hashes.ts'
 import { verifyClientCertificate } from '../io/x509-chain.ts'
+import { credentialIds, type RevocationCheck } from './revoked-credentials.ts'
 
-export type Caller = UserInfo | 'anonymous' | 'invalid'
+/** A credential that is good, but for being on the list of the revoked. */
+export interface RevokedCaller {
+  readonly user: UserInfo
+  /** Why it is refused, in words. */
+  readonly revoked: string
+}
+
+export type Caller = UserInfo | 'anonymous' | 'invalid' | RevokedCaller
 
 export interface AuthenticatorParts {
   /** PEM; what a client certificate may be signed by. */
   readonly clientCAs: readonly string[]
   readonly tokens: TokenVerifier
+  /** Default: nothing is revoked. */
+  readonly revoked?: RevocationCheck | undefined
   /** Wall clock, milliseconds since the epoch. */
   readonly now: () => number
 }
 
 /** What the certificate of a connection is worth; `anonymous` = it names nobody, and has no opinion. */
 interface CertificateVerdict {
-  readonly caller: Caller
+  readonly caller: UserInfo | 'anonymous' | 'invalid'
+  /** What it can be recognised by, when it is revoked. */
+  readonly hashes: readonly string[]
   /** When it has to be looked at again. */
   readonly untilMs: number
 }
@@ -28,30 +42,48 @@ interface CertificateVerdict {
 /** Key in the memory of a connection; one listener has one authenticator. */
 const MEMO = ':control-certificate'
 const NEVER = Number.POSITIVE_INFINITY
+const NOTHING_REVOKED: RevocationCheck = () => ''
 
-/** @returns asked for every request: a connection outlives certificates and tokens */
+/** @returns asked for every request: a connection outlives certificates and tokens, and may be older than a revocation */
 export function createAuthenticator(parts: AuthenticatorParts): (peer: Peer, head: HeaderList) => Caller {
   const bundle = parts.clientCAs.join('\n')
+  const { tokens, revoked = NOTHING_REVOKED } = parts
   return (peer, head) => {
     const nowMs = parts.now()
-    const byCertificate = fromCertificate(peer, bundle, nowMs)
-    if (typeof byCertificate !== 'string') return byCertificate
+    const { caller, hashes } = certificateVerdict(peer, bundle, nowMs)
+    if (typeof caller !== 'string') return unlessRevoked(caller, revoked({ user: caller, kind: 'x509', hashes }))
     const bearer = readBearerToken(head)
     if (bearer.kind === 'invalid') return 'invalid'
-    if (bearer.kind === 'none') return byCertificate
-    const user = parts.tokens.verify(bearer.token, nowMs)
-    return user === undefined ? 'invalid' : withAuthenticatedGroup(user)
+    if (bearer.kind === 'none') return caller
+    const user = tokens.verify(bearer.token, nowMs)
+    if (user === undefined) return 'invalid'
+    return unlessRevoked(withAuthenticatedGroup(user), revoked(tokenCredential(user, bearer.token)))
   }
 }
 
-function fromCertificate(peer: Peer, bundle: string, nowMs: number): Caller {
-  if (peer.certificate === undefined) return 'anonymous'
+/** @param token that has been verified, and names the user */
+export function tokenCredential(user: UserInfo, token: string): Revocable {
+  return { user, kind: 'token', hashes: [...tokenHashes(token), ...credentialIds(user)] }
+}
+
+export function isRevoked(caller: Caller): caller is RevokedCaller {
+  return typeof caller !== 'string' && 'revoked' in caller
+}
+
+function unlessRevoked(user: UserInfo, revoked: string): UserInfo | RevokedCaller {
+  return revoked === '' ? user : { user, revoked }
+}
+
+function certificateVerdict(peer: Peer, bundle: string, nowMs: number): CertificateVerdict {
+  if (peer.certificate === undefined) return NO_CERTIFICATE
   const known = peer.memo.get(MEMO) as CertificateVerdict | undefined
-  if (known !== undefined && known.untilMs > nowMs) return known.caller
+  if (known !== undefined && known.untilMs > nowMs) return known
   const fresh = checkCertificate(peer.certificate, bundle, nowMs)
   peer.memo.set(MEMO, fresh)
-  return fresh.caller
+  return fresh
 }
+
+const NO_CERTIFICATE: CertificateVerdict = { caller: 'anonymous', hashes: [], untilMs: NEVER }
 
 function checkCertificate(
   certificate: NonNullable<Peer['certificate']>,
@@ -60,8 +92,10 @@ function checkCertificate(
 ): CertificateVerdict {
   const verified = verifyClientCertificate(certificate, bundle, nowMs)
   // Not to be mended on this connection: neither its chain nor the CAs change.
-  if ('error' in verified) return { caller: 'invalid', untilMs: NEVER }
+  if ('error' in verified) return { caller: 'invalid', hashes: [], untilMs: NEVER }
+  const [leaf] = certificate.chain
+  const hashes = leaf === undefined ? [] : certificateHashes(leaf)
   const user = userFromCertificate(verified.subject, verified.sha256)
-  if (user === undefined) return { caller: 'anonymous', untilMs: verified.notAfterMs }
-  return { caller: 'error' in user ? 'invalid' : user, untilMs: verified.notAfterMs }
+  if (user === undefined) return { caller: 'anonymous', hashes, untilMs: verified.notAfterMs }
+  return { caller: 'error' in user ? 'invalid' : user, hashes, untilMs: verified.notAfterMs }
 }

@@ -2,10 +2,12 @@
 // admission histories, and so block deletions.
 
 import type { HeaderList, Peer } from '../api/stream.ts'
+import type { UserInfo } from '../api/user.ts'
 import { readBearerToken } from '../core/websocket-token.ts'
 import type { TokenVerifier } from '../io/control-tokens.ts'
 import type { WebhookTokens } from '../io/webhook-tokens.ts'
-import { createAuthenticator } from './authenticate.ts'
+import { createAuthenticator, isRevoked, tokenCredential } from './authenticate.ts'
+import type { RevocationCheck } from './revoked-credentials.ts'
 
 /** Of client certificates and of tokens that the control plane signs. */
 export const WEBHOOKS_GROUP = 'portcullis:webhooks'
@@ -40,23 +42,29 @@ export interface WebhookAuthenticatorParts {
   readonly clientCAs: readonly string[]
   readonly tokens: TokenVerifier
   readonly webhookTokens: WebhookTokens
+  /** Default: nothing is revoked. */
+  readonly revoked?: RevocationCheck | undefined
   /** Wall clock, milliseconds since the epoch. */
   readonly now: () => number
 }
 
 export function createWebhookAuthenticator(parts: WebhookAuthenticatorParts): WebhookAuthenticator {
-  const { tokens, webhookTokens, now } = parts
+  const { tokens, webhookTokens, now, revoked = () => '' } = parts
   const authenticate = createAuthenticator(parts)
+  const isGood = (user: UserInfo, token: string): boolean => revoked(tokenCredential(user, token)) === ''
   return (peer, head, cell, pathToken) => {
+    const own: UserInfo = { name: webhookUser(cell), uid: '', groups: [WEBHOOKS_GROUP], extra: {} }
     const bearer = readBearerToken(head)
-    if (bearer.kind === 'token' && webhookTokens.isTokenOf(cell, bearer.token)) return 'trusted'
+    if (bearer.kind === 'token' && webhookTokens.isTokenOf(cell, bearer.token)) {
+      return isGood(own, bearer.token) ? 'trusted' : 'nobody'
+    }
     const caller = authenticate(peer, head)
-    if (caller === 'invalid') return 'nobody'
+    if (caller === 'invalid' || isRevoked(caller)) return 'nobody'
     if (caller !== 'anonymous') return isOf(cell, caller) ? 'trusted' : 'other'
     if (pathToken === undefined) return 'nobody'
-    if (webhookTokens.isTokenOf(cell, pathToken)) return 'by-path'
+    if (webhookTokens.isTokenOf(cell, pathToken)) return isGood(own, pathToken) ? 'by-path' : 'nobody'
     const user = tokens.verify(pathToken, now())
-    if (user === undefined) return 'nobody'
+    if (user === undefined || !isGood(user, pathToken)) return 'nobody'
     return isOf(cell, user) ? 'by-path' : 'other'
   }
 }

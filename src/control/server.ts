@@ -2,6 +2,7 @@
 
 import type { Logger } from '../api/ports.ts'
 import { type JsonObject, resourceName } from '../api/resource-kind.ts'
+import { REVOKED_CREDENTIALS } from '../api/scheme.ts'
 import { failure, type Status, StatusError, statusError } from '../api/status.ts'
 import type { HeaderList, Peer, RequestHandler, ResetReason, Stream, StreamEvents } from '../api/stream.ts'
 import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster.ts'
@@ -10,6 +11,7 @@ import { warningValues } from '../core/warning.ts'
 import { type Answer, statusAnswer } from './answer.ts'
 import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges } from './audit/incident-changes.ts'
+import { type Caller, isRevoked } from './authenticate.ts'
 import { type Attributes, type Authorizer, forbidden } from './authorize.ts'
 import { impersonate } from './impersonate.ts'
 import { BodyReader, MAX_BODY_BYTES } from './read-body.ts'
@@ -18,7 +20,7 @@ import { answerRequest, type Routed, type RouteParts, routeRequest } from './rou
 import { type WatchRequest, WatchStream } from './watch-stream.ts'
 
 export interface ControlParts extends RouteParts {
-  authenticate(peer: Peer, head: HeaderList): UserInfo | 'anonymous' | 'invalid'
+  authenticate(peer: Peer, head: HeaderList): Caller
   readonly authorize: Authorizer
   readonly log: Logger
   /** In [0, 1). */
@@ -29,11 +31,22 @@ export interface ControlParts extends RouteParts {
   readonly audit?: ((line: string) => void) | undefined
 }
 
-/** Serves requests; `endWatches` ends those that would go on for ever, each between two events. */
-export type ControlHandler = RequestHandler & { endWatches(): void }
+/** Serves requests. */
+export type ControlHandler = RequestHandler & {
+  /** Ends what would go on for ever, each watch between two events. */
+  endWatches(): void
+  /** Ends the watches of those whose credential would not be let in now. */
+  endRefusedWatches(): void
+}
+
+/** A watch that is open. */
+interface OpenWatch {
+  readonly user: string
+  endIfRefused(): void
+}
 
 export function createControlHandler(parts: ControlParts): ControlHandler {
-  const watches = new Map<WatchStream, string>()
+  const watches = new Map<WatchStream, OpenWatch>()
   const handler: RequestHandler = (peer, stream, head, end) => {
     const exchange = new ControlExchange(parts, watches, peer, stream)
     exchange.begin(head, end)
@@ -43,11 +56,16 @@ export function createControlHandler(parts: ControlParts): ControlHandler {
     endWatches(): void {
       for (const watch of [...watches.keys()]) watch.finish()
     },
+    endRefusedWatches(): void {
+      for (const watch of [...watches.values()]) watch.endIfRefused()
+    },
   })
 }
 
 const BUG_MESSAGE =
   'Internal error occurred: the request failed inside the server; its log has the details under this Audit-ID'
+const OWN_END =
+  'the credential that you use is revoked now; another administrator can delete the RevokedCredential, or: portcullis control revoke --undo'
 /** Longer Audit-IDs of clients are not taken over (apiserver/pkg/audit). */
 const MAX_AUDIT_ID = 128
 /** Of questions about oneself, which everybody with a credential may ask: far above any, far below what takes long to read. */
@@ -60,7 +78,7 @@ const EMPTY = Buffer.alloc(0)
 class ControlExchange implements StreamEvents {
   readonly #parts: ControlParts
   /** All that are open, and whose they are. */
-  readonly #watches: Map<WatchStream, string>
+  readonly #watches: Map<WatchStream, OpenWatch>
   readonly #peer: Peer
   readonly #stream: Stream
   #body: BodyReader | undefined
@@ -72,7 +90,7 @@ class ControlExchange implements StreamEvents {
   #watch: WatchStream | undefined
   #answered = false
 
-  constructor(parts: ControlParts, watches: Map<WatchStream, string>, peer: Peer, stream: Stream) {
+  constructor(parts: ControlParts, watches: Map<WatchStream, OpenWatch>, peer: Peer, stream: Stream) {
     this.#parts = parts
     this.#watches = watches
     this.#peer = peer
@@ -109,14 +127,14 @@ class ControlExchange implements StreamEvents {
     if (this.#answered) return
     this.#attempt(() => {
       this.#body?.add(chunk)
-      if (end && this.#routed !== undefined) this.#serve(this.#routed)
+      if (end && this.#routed !== undefined) this.#serveLate(this.#routed)
     })
   }
 
   onTrailers(): void {
     if (this.#answered) return
     this.#attempt(() => {
-      if (this.#routed !== undefined) this.#serve(this.#routed)
+      if (this.#routed !== undefined) this.#serveLate(this.#routed)
     })
   }
 
@@ -132,13 +150,7 @@ class ControlExchange implements StreamEvents {
 
   /** Who asks, and whether he may. @throws {StatusError} 401, 403 */
   #admit(request: ControlRequest): UserInfo | 'anonymous' {
-    const caller = this.#parts.authenticate(this.#peer, request.head)
-    if (caller === 'invalid') {
-      // A certificate that the handshake did not verify never will be on this connection.
-      if (this.#peer.certificate?.verified === false) this.#peer.drain()
-      throw statusError('Unauthorized', 'Unauthorized')
-    }
-    this.#audit?.sentBy(caller)
+    const caller = this.#authenticate(request)
     const user = impersonate(caller, request.head, this.#parts.authorize)
     const attributes = attributesOf(request)
     const allowed = this.#parts.authorize(user, attributes)
@@ -147,16 +159,43 @@ class ControlExchange implements StreamEvents {
     return user
   }
 
+  /** @throws {StatusError} 401 */
+  #authenticate({ head }: ControlRequest): UserInfo | 'anonymous' {
+    const caller = this.#parts.authenticate(this.#peer, head)
+    if (caller === 'invalid') {
+      // A certificate that the handshake did not verify never will be on this connection.
+      if (this.#peer.certificate?.verified === false) this.#peer.drain()
+      throw statusError('Unauthorized', 'Unauthorized')
+    }
+    this.#audit?.sentBy(isRevoked(caller) ? caller.user : caller)
+    if (!isRevoked(caller)) return caller
+    if (this.#peer.certificate !== undefined) this.#peer.drain()
+    throw statusError('Unauthorized', `Unauthorized: ${caller.revoked}`)
+  }
+
+  /** A body may come long after its head: whoever was let in then may be revoked now. */
+  #serveLate(routed: Routed): void {
+    this.#authenticate(routed.request)
+    this.#serve(routed)
+  }
+
   #serve(routed: Routed): void {
     const before = this.#audit === undefined ? undefined : this.#cluster(routed)
     const answer = answerRequest(this.#parts, routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
+    this.#warnOfOwnEnd(routed)
     if (this.#audit !== undefined && 'body' in answer) {
       const { createdName = '' } = answer
       this.#audit.named(createdName)
       this.#audit.annotate(incidentChanges(before, this.#cluster(routed, createdName)))
     }
     if ('body' in answer) this.#send(answer)
-    else this.#startWatch(answer, routed.user === 'anonymous' ? '' : routed.user.name)
+    else this.#startWatch(answer, routed)
+  }
+
+  /** Nobody is to find out by the next command. */
+  #warnOfOwnEnd({ route, request }: Routed): void {
+    if (route?.kind !== REVOKED_CREDENTIALS) return
+    if (isRevoked(this.#parts.authenticate(this.#peer, request.head))) this.#warnings.push(OWN_END)
   }
 
   /** The UpstreamCluster that a request names, as it is now. */
@@ -167,10 +206,11 @@ class ControlExchange implements StreamEvents {
     return this.#parts.registry.store.get(key)?.object
   }
 
-  #startWatch(request: WatchRequest, user: string): void {
+  #startWatch(request: WatchRequest, routed: Routed): void {
+    const user = routed.user === 'anonymous' ? '' : routed.user.name
     const { registry, random } = this.#parts
     let open = 0
-    for (const other of this.#watches.values()) if (other === user) open++
+    for (const other of this.#watches.values()) if (other.user === user) open++
     if (open >= MAX_WATCHES_PER_USER) {
       const details = { retryAfterSeconds: 1 }
       throw statusError('TooManyRequests', `too many watches: user ${JSON.stringify(user)} has ${open} open`, details)
@@ -190,8 +230,17 @@ class ControlExchange implements StreamEvents {
       this.#audit?.completed(200)
     })
     this.#watch = watch
-    this.#watches.set(watch, user)
+    this.#watches.set(watch, { user, endIfRefused: () => this.#endIfRefused(watch, routed.request) })
     watch.start()
+  }
+
+  #endIfRefused(watch: WatchStream, { head }: ControlRequest): void {
+    const caller = this.#parts.authenticate(this.#peer, head)
+    if (caller !== 'invalid' && !isRevoked(caller)) return
+    this.#audit?.annotate({ 'portcullis.io/ended-by': 'revocation' })
+    watch.finish()
+    // Of a token the connection may carry others, too.
+    if (this.#peer.certificate !== undefined) this.#peer.drain()
   }
 
   /** Errors that are answers, and those that are bugs. */

@@ -7,13 +7,21 @@ export interface ControlPaths {
   readonly pki: string
   /** SQLite. */
   readonly store: string
-  /** What Secrets are encrypted with, unless --store-key-file names another. */
+  /** What Secrets and the like are encrypted with, unless --store-key-file names another. */
   readonly storeKey: string
   readonly caCertificate: string
+  /** URL by which commands on this machine reach the API server that runs; of one that does not, it says nothing. */
+  readonly address: string
 }
 
 export function controlPaths(dataDir: string): ControlPaths {
   const dir = join(dataDir, 'control')
   const pki = join(dir, 'pki')
-  return { pki, store: join(dir, 'objects.db'), storeKey: join(dir, 'store.key'), caCertificate: join(pki, 'ca.crt') }
+  return {
+    pki,
+    store: join(dir, 'objects.db'),
+    storeKey: join(dir, 'store.key'),
+    caCertificate: join(pki, 'ca.crt'),
+    address: join(dir, 'address'),
+  }
 }

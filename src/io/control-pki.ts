@@ -108,6 +108,12 @@ export function readControlServer(dir: string): string {
   }
 }
 
+/** The first administrator's files, as a start made them; the certificate is '' where there is none. */
+export function readControlAdmin(dir: string): { readonly kubeconfig: string; readonly certificate: string } {
+  const kubeconfig = join(dir, KUBECONFIG_FILE)
+  return { kubeconfig, certificate: readKeyPair(dir, ADMIN_NAME)?.certPem ?? '' }
+}
+
 export interface KubeconfigParts {
   /** `https://HOST:PORT`. */
   readonly server: string

@@ -38,7 +38,8 @@ export function certificateHashes(der: Buffer): readonly string[] {
   return signed === undefined ? [sha256(der)] : [sha256(der), sha256(signed)]
 }
 
-function sha256(data: string | Buffer): string {
+/** Lower-case hexadecimal. */
+export function sha256(data: string | Buffer): string {
   return createHash('sha256').update(data).digest('hex')
 }
 

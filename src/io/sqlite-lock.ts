@@ -10,7 +10,10 @@ export interface FileLock {
   release(): void
 }
 
-/** @throws {UserError} when another process, or another store of this one, has it */
+/** Another process, or another store of this one, has the store open. */
+export class StoreInUse extends UserError {}
+
+/** @throws {StoreInUse} */
 export function lockStore(file: string): FileLock {
   const lockFile = `${file}-lock`
   createPrivateFile(lockFile)
@@ -24,7 +27,7 @@ export function lockStore(file: string): FileLock {
   } catch (error) {
     db?.close()
     if (isBusy(error)) {
-      throw new UserError(
+      throw new StoreInUse(
         `the store ${file} is open in another process`,
         'end that process, or name another file: one store serves one process (several replicas share CRDs: --source kubernetes)',
       )

@@ -109,6 +109,81 @@ test('nothing of a Secret is in any file, neither now nor in history nor in a ba
   }
 })
 
+const CLUSTERS = 'upstreamclusters.proxy.kubegateway.io'
+
+function cluster(name: string, spec: object, annotations: object = {}): StoreWrite {
+  return { resource: CLUSTERS, namespace: '', name, expected: 0, object: { metadata: { name, annotations }, spec } }
+}
+
+/** All bytes beside a store. By another process: closing a file that SQLite has open drops its locks. */
+function bytesBeside(file: string): string {
+  const files = readdirSync(join(file, '..')).map((name) => join(file, '..', name))
+  return spawnSync('cat', files, { encoding: 'latin1', maxBuffer: 1 << 26 }).stdout
+}
+
+const WORD = 'a-token-in-the-object'
+const PEM_WORD = Buffer.from('-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n').toString('base64')
+const WITH_SECRETS: readonly StoreWrite[] = [
+  cluster('token', { clientConfig: { bearerToken: WORD } }),
+  cluster('key', { secureServing: { keyData: WORD } }),
+  cluster('pem', { clientConfig: { certData: PEM_WORD } }),
+  cluster('copy', {}, { last: JSON.stringify({ spec: { clientConfig: { keyData: WORD } } }) }),
+  cluster('yaml', {}, { last: `spec:\n  clientConfig:\n    bearerToken: ${WORD}\n` }),
+]
+const PLAIN = cluster('plain', { clientConfig: { bearerTokenRef: { name: 'by-reference' } } })
+
+test('objects that hold keys and tokens themselves are encrypted as Secrets are, others can be read', () => {
+  const file = newFile()
+  const store = open(file)
+  store.write([...WITH_SECRETS, PLAIN])
+  const before = store.list(CLUSTERS, { namespace: '' })
+  for (const word of [WORD, PEM_WORD]) assert.ok(!bytesBeside(file).includes(word))
+  assert.ok(bytesBeside(file).includes('by-reference'))
+  store.close()
+  const again = open(file)
+  assert.deepEqual(again.list(CLUSTERS, { namespace: '' }), before)
+  again.close()
+  const keyless = openSqliteStore({ file: newFile(), key: undefined })
+  for (const write of WITH_SECRETS) assert.throws(() => keyless.write([write]), StatusError, write.name)
+  keyless.write([PLAIN])
+  keyless.close()
+})
+
+test('a store of version 1, which kept them in clear, is encrypted when it is opened, and nothing is left in clear', () => {
+  const file = newFile()
+  const store = open(file)
+  const written = store.write([...WITH_SECRETS, PLAIN])
+  const [first] = written
+  assert.ok(first)
+  const gone = store.write([{ ...first, object: undefined, expected: first.revision }])
+  assert.equal(gone.length, 1)
+  const before = [
+    ...store.list(CLUSTERS, { namespace: '' }),
+    ...store.list(CLUSTERS, { namespace: '', revision: first.revision }),
+  ]
+  store.close()
+  const db = new DatabaseSync(file)
+  const clear = db.prepare('UPDATE bodies SET body = ? WHERE revision = ?')
+  for (const { object, revision } of written) clear.run(JSON.stringify(object), revision)
+  // And of an object of which nothing is known any more but what its page still has.
+  clear.run(JSON.stringify({ ...first.object, filler: 'x'.repeat(50_000), word: `${WORD}-2` }), first.revision)
+  clear.run(JSON.stringify(first.object), first.revision)
+  db.exec('UPDATE store SET schema = 1; PRAGMA wal_checkpoint(TRUNCATE)')
+  db.close()
+  assert.ok(bytesBeside(file).includes(WORD) && bytesBeside(file).includes(PEM_WORD))
+  const upgraded = open(file)
+  assert.deepEqual(
+    [
+      ...upgraded.list(CLUSTERS, { namespace: '' }),
+      ...upgraded.list(CLUSTERS, { namespace: '', revision: first.revision }),
+    ],
+    before,
+  )
+  for (const word of [WORD, PEM_WORD]) assert.ok(!bytesBeside(file).includes(word), word)
+  upgraded.close()
+  for (const word of [WORD, PEM_WORD]) assert.ok(!bytesBeside(file).includes(word), word)
+})
+
 test('sealed with another key, or with none: refused before anything is read', () => {
   const file = newFile()
   open(file).close()
@@ -191,9 +266,9 @@ test('a store of a newer version is not touched', () => {
   const file = newFile()
   open(file).close()
   const db = new DatabaseSync(file)
-  db.exec('UPDATE store SET schema = 2')
+  db.exec('UPDATE store SET schema = 3')
   db.close()
-  assert.throws(() => open(file), refusal(/newer version of Portcullis \(schema 2, this version knows 1\)/, file))
+  assert.throws(() => open(file), refusal(/newer version of Portcullis \(schema 3, this version knows 2\)/, file))
 })
 
 test('a database cut short is refused, or reads fail with a Status', () => {

@@ -9,13 +9,18 @@ import { createPrivateFile, type FileLock, lockStore } from './sqlite-lock.ts'
 import { bodyOf, integerOf, onlyRow, singleValue } from './sqlite-values.ts'
 import { type ObjectBodies, SealBroken } from './store-bodies.ts'
 import { syncDirectory } from './store-key.ts'
+import { sealPlainBodies } from './store-reseal.ts'
 
 export const MEMORY = ':memory:'
 /** Grows with every change of the tables that an older version could not read. */
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 2
 /** Of the file header, "Prtc": tells a store from any other SQLite database (sqlite.org/pragma.html#pragma_application_id). */
 const APPLICATION_ID = 0x50727463
 const KEY_CHECK = 'portcullis store key'
+
+/** The store was made, or last re-encrypted, with another key. */
+export class WrongStoreKey extends UserError {}
+
 /** How long a program that reads the store may hold us up. */
 const BUSY_TIMEOUT_MS = 2_000
 
@@ -71,8 +76,9 @@ export function openDatabase(
     if (file !== MEMORY && singleValue(db, 'PRAGMA journal_mode') !== 'wal') {
       throw new UserError(`the file system of ${file} cannot keep a store safely`, 'name a file on a local disk')
     }
-    prepareSchema(db, file)
+    const found = prepareSchema(db, file)
     checkKey(db, file, bodies, hasKey)
+    if (found < SCHEMA_VERSION) upgrade(db, bodies, hasKey)
     return { db, lock }
   } catch (error) {
     db?.close()
@@ -90,7 +96,8 @@ function configure(db: DatabaseSync, maxBytes: number | undefined): void {
   db.exec(`PRAGMA max_page_count = ${Math.floor(maxBytes / pageSize)}`)
 }
 
-function prepareSchema(db: DatabaseSync, file: string): void {
+/** @returns the schema of the store as it was found */
+function prepareSchema(db: DatabaseSync, file: string): number {
   db.exec('BEGIN IMMEDIATE')
   const application = singleValue(db, 'PRAGMA application_id')
   const tables = singleValue(db, 'SELECT count(*) FROM sqlite_schema')
@@ -110,6 +117,27 @@ function prepareSchema(db: DatabaseSync, file: string): void {
     )
   }
   db.exec('COMMIT')
+  return found
+}
+
+/** Version 1 kept UpstreamClusters in clear, the keys and tokens in them as well. */
+function upgrade(db: DatabaseSync, bodies: ObjectBodies, hasKey: boolean): void {
+  // What is replaced is overwritten: it was in clear.
+  db.exec('PRAGMA secure_delete = 1; BEGIN IMMEDIATE')
+  const sealed = hasKey ? sealPlainBodies(db, bodies) : 0
+  db.exec(`UPDATE store SET schema = ${SCHEMA_VERSION}; COMMIT; PRAGMA secure_delete = 0`)
+  // So is what earlier versions of these objects have left in pages that are free, and in the log.
+  if (sealed === 0) return
+  try {
+    db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {
+    // No room for a second copy: a store that does not open for that would be worse.
+  }
+}
+
+/** From now on the store is one of this key. */
+export function sealKeyCheck(db: DatabaseSync, bodies: ObjectBodies): void {
+  db.prepare('UPDATE store SET key_check = ?').run(bodies.seal(KEY_CHECK, KEY_CHECK))
 }
 
 /** A store remembers a text sealed with its key, so that a wrong one shows at the start and not at the first Secret. */
@@ -123,7 +151,7 @@ function checkKey(db: DatabaseSync, file: string, bodies: ObjectBodies, hasKey: 
     )
   }
   if (sealed === undefined) {
-    db.prepare('UPDATE store SET key_check = ?').run(bodies.seal(KEY_CHECK, KEY_CHECK))
+    sealKeyCheck(db, bodies)
     return
   }
   try {
@@ -131,7 +159,7 @@ function checkKey(db: DatabaseSync, file: string, bodies: ObjectBodies, hasKey: 
   } catch (error) {
     if (!(error instanceof SealBroken)) throw error
   }
-  throw new UserError(
+  throw new WrongStoreKey(
     `the key given is not the one that the Secrets in the store ${file} are encrypted with`,
     'name the key file that the store was made with (a restored store needs the key file of its time)',
   )

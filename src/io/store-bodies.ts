@@ -1,9 +1,11 @@
-// Objects as the store keeps them: JSON text, or sealed with AES-256-GCM (NIST SP 800-38D) when they are Secrets. A sealed body
-// belongs to its key and revision: nobody can put an old one, or that of another Secret, in its place.
+// Objects as the store keeps them: JSON text, or sealed with AES-256-GCM (NIST SP 800-38D) when they are Secrets, or hold keys and
+// tokens themselves. A sealed body belongs to its key and revision: nobody can put an old one, or that of another Secret, in its place.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { mayHoldSecret } from '../api/inline-secrets.ts'
 import type { ObjectKey } from '../api/object-store.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
+import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { SCHEME } from '../api/scheme.ts'
 import { statusError } from '../api/status.ts'
 import { StoreDamaged } from './sqlite-errors.ts'
 
@@ -29,15 +31,22 @@ export class ObjectBodies {
 
   /** @throws {StatusError} for a Secret without a key */
   encode(key: ObjectKey, revision: number, json: string): Body {
-    return key.resource === SEALED_RESOURCE ? this.seal(contextOf(key, revision), json) : json
+    return isSecret(key, json) ? this.seal(contextOf(key, revision), json) : json
+  }
+
+  /** A body of another store, or of this one under another key. @param from opens it @throws {SealBroken} */
+  reseal(key: ObjectKey, revision: number, body: Uint8Array, from: ObjectBodies): Uint8Array {
+    const context = contextOf(key, revision)
+    return this.seal(context, from.open(context, body))
   }
 
   /** Frozen, all the way down. @throws {SealBroken} */
   decode(key: ObjectKey, revision: number, body: Body): JsonObject {
-    if (key.resource !== SEALED_RESOURCE) return parse(typeof body === 'string' ? body : undefined, key)
-    if (typeof body === 'string')
+    if (typeof body !== 'string') return parse(this.open(contextOf(key, revision), body), key)
+    if (key.resource === SEALED_RESOURCE) {
       throw new SealBroken(`Secret ${key.namespace}/${key.name} is not encrypted in the store`)
-    return parse(this.open(contextOf(key, revision), body), key)
+    }
+    return parse(body, key)
   }
 
   /** @param context what the text is; opening asks for the same */
@@ -68,6 +77,17 @@ export class ObjectBodies {
     if (this.#key === undefined) throw statusError('InternalError', 'Secrets cannot be kept: the store has no key file')
     return this.#key
   }
+}
+
+/** Kinds that may hold keys and tokens, by resource. */
+const WITH_INLINE_SECRETS: ReadonlyMap<string, ResourceKind> = new Map(
+  SCHEME.filter(({ inlineSecrets }) => inlineSecrets !== undefined).map((kind) => [resourceName(kind), kind]),
+)
+
+function isSecret({ resource }: ObjectKey, json: string): boolean {
+  if (resource === SEALED_RESOURCE) return true
+  const kind = WITH_INLINE_SECRETS.get(resource)
+  return kind !== undefined && mayHoldSecret(kind, json)
 }
 
 function contextOf({ resource, namespace, name }: ObjectKey, revision: number): string {

@@ -1,7 +1,7 @@
 // The file with the key that Secrets are encrypted with in the store: 32 random bytes, as one line of base64.
 
-import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { createHash, randomBytes } from 'node:crypto'
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { UserError } from '../api/field-errors.ts'
 import { makePrivateDirectory } from './pki-files.ts'
@@ -16,6 +16,26 @@ const BASE64 = /^[A-Za-z0-9+/]{43}=$/
  */
 export function readStoreKey(file: string): Buffer {
   return readKey(file) ?? createKey(file)
+}
+
+/** As readStoreKey; undefined = there is no such file, and none is made. @throws {UserError} */
+export function readExistingKey(file: string): Buffer | undefined {
+  return readKey(file)
+}
+
+/** Makes a new key in place of what may be in the file; on disk before this returns. @throws {UserError} */
+export function createNewKey(file: string): Buffer {
+  try {
+    rmSync(file, { force: true })
+  } catch (error) {
+    throw failure('write', file, error)
+  }
+  return createKey(file)
+}
+
+/** Tells keys apart, and nothing about them: eight hex digits. */
+export function keyId(key: Buffer): string {
+  return createHash('sha256').update(key).digest('hex').slice(0, 8)
 }
 
 function readKey(file: string): Buffer | undefined {

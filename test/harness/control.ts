@@ -11,7 +11,8 @@ import { SCHEME, UPSTREAM_CLUSTERS } from '../../src/api/scheme.ts'
 import { createAuthenticator } from '../../src/control/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../../src/control/authorize.ts'
 import { Registry } from '../../src/control/registry.ts'
-import { createControlHandler } from '../../src/control/server.ts'
+import { RevokedCredentials } from '../../src/control/revoked-credentials.ts'
+import { type ControlHandler, createControlHandler } from '../../src/control/server.ts'
 import { listenControl } from '../../src/io/control-listener.ts'
 import { ensureControlPki, issueControlCertificate } from '../../src/io/control-pki.ts'
 import { createTokenVerifier } from '../../src/io/control-tokens.ts'
@@ -77,12 +78,18 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
   }
   const bindings = roleBindings([], [])
   const audited: AuditedRequest[] = []
-  const handler = createControlHandler({
+  const revoked = new RevokedCredentials(store, () => queueMicrotask(() => handler.endRefusedWatches()))
+  const handler: ControlHandler = createControlHandler({
     registry,
     bindings,
     version: '0.0.0',
     checks: [],
-    authenticate: createAuthenticator({ clientCAs: [pki.caPem], tokens: createTokenVerifier(pki.tokenKey), now }),
+    authenticate: createAuthenticator({
+      clientCAs: [pki.caPem],
+      tokens: createTokenVerifier(pki.tokenKey),
+      revoked: revoked.check,
+      now,
+    }),
     authorize: createAuthorizer(bindings),
     audit: (line) => void audited.push(JSON.parse(line)),
     log,

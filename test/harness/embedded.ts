@@ -42,7 +42,7 @@ export interface EmbeddedGateway {
   /** Changes a cluster, by a merge patch over HTTP. */
   patch(cluster: string, change: object): Promise<Json>
   /** Ends it so, and starts it again with what it has stored. Its ports are others. @param between while it does not run */
-  restart(signal?: NodeJS.Signals, between?: () => void): Promise<void>
+  restart(signal?: NodeJS.Signals, between?: () => void | Promise<void>): Promise<void>
   stop(): Promise<void>
 }
 
@@ -125,7 +125,7 @@ export async function startEmbedded(options: Partial<GatewayOptions> = {}): Prom
     async restart(signal = 'SIGTERM', between = () => undefined) {
       closeClients()
       await gateway.stop(signal)
-      between()
+      await between()
       gateway = await start()
       admin = clientOf({ cert })
     },

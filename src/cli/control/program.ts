@@ -1,0 +1,68 @@
+// The command line of `portcullis control`.
+
+import type { Command } from 'commander'
+import { backupControlStore, printControlKubeconfig } from '../control.ts'
+import { controlRevoke } from './revoke.ts'
+import { rotateKey } from './rotate-key.ts'
+
+export interface ControlProgramParts {
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  readonly now: () => number
+  done(result: Promise<number> | number): Promise<void>
+}
+
+export function addControl(program: Command, { out, err, now, done }: ControlProgramParts): void {
+  const control = program.command('control').description("the gateway's own API server (--source embedded)")
+  control
+    .command('kubeconfig')
+    .description('print a kubeconfig for it, with a new credential')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .requiredOption('--user <user>', 'user name')
+    .option('--group <group>', 'portcullis:admins, portcullis:viewers or others; may be repeated', collect, [])
+    .option('--server <url>', 'how it is reached; default: as admin.kubeconfig in the data directory')
+    .option('--token-ttl <duration>', 'a token that is valid for so long, instead of a client certificate')
+    .option('--days <days>', 'validity of the client certificate', Number)
+    .action((options) => {
+      const { dataDir, user, group: groups, server, tokenTtl, days } = options
+      const optional = {
+        ...(server === undefined ? {} : { server }),
+        ...(tokenTtl === undefined ? {} : { tokenTtl }),
+        ...(days === undefined ? {} : { days }),
+      }
+      return done(printControlKubeconfig({ dataDir, user, groups, ...optional, now, out, err }))
+    })
+  control
+    .command('revoke')
+    .description('refuse a user, a certificate or a token from now on, also while the gateway runs')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .option('--user <user>', 'user name')
+    .option('--certificate <file>', 'client certificate (PEM), or a kubeconfig with one')
+    .option('--token-file <file>', 'bearer token, or a kubeconfig with one')
+    .option('--credential-id <id>', 'X509SHA256=... or JTI=..., as audit events have it')
+    .option('--reason <text>', 'kept with the revocation')
+    .option('--undo', 'take the revocation back', false)
+    .option('--list', 'show who is revoked', false)
+    .option('--force', "also the data directory's own administrator", false)
+    .option('--store-key-file <file>', 'as of the gateway; needed when it does not run')
+    .action(({ certificate, ...options }) =>
+      done(controlRevoke({ ...options, certificateFile: certificate, now, out, err })),
+    )
+  control
+    .command('backup')
+    .description('copy its store, also while the gateway runs')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .argument('<file>', 'the copy; must not exist')
+    .action((file, { dataDir }) => done(backupControlStore({ dataDir, file, out, err })))
+  control
+    .command('rotate-key')
+    .description('encrypt its store with a new key; the gateway has to be stopped')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .option('--store-key-file <file>', 'as of the gateway')
+    .option('--new-key-file <file>', 'the new key; default: one that is made, in the place of the old one')
+    .action((options) => done(rotateKey({ ...options, out, err })))
+}
+
+function collect(value: string, all: string[]): string[] {
+  return [...all, value]
+}

@@ -1,0 +1,157 @@
+// `portcullis control revoke`: cuts off a user, a certificate or a token from the embedded API server and the protection webhook.
+
+import { UserError } from '../../api/field-errors.ts'
+import { isRecord } from '../../api/object-shape.ts'
+import { apiVersionOf, type JsonObject, nameOf } from '../../api/resource-kind.ts'
+import type { RevokedCredentialSpec } from '../../api/revoked-credential.ts'
+import { REVOKED_CREDENTIALS } from '../../api/scheme.ts'
+import { timeOf } from '../../core/cluster-status.ts'
+import { controlPaths } from '../../io/control-paths.ts'
+import { readControlAdmin } from '../../io/control-pki.ts'
+import { readCertificate, sha256 } from '../../io/credential-hashes.ts'
+import { type LocalObjects, type LocalOptions, withLocalObjects } from '../../io/local-objects.ts'
+import { nodePemChecks } from '../../io/pem-checks.ts'
+import { certificateSubject, tokenSubject } from '../revoked-subject.ts'
+import { textTable } from '../text-table.ts'
+
+export interface ControlRevokeOptions extends LocalOptions {
+  /** Exactly one of the four, unless `list`. */
+  readonly user?: string | undefined
+  /** PEM, or a kubeconfig with one inline. */
+  readonly certificateFile?: string | undefined
+  /** A token, or a kubeconfig with one inline. */
+  readonly tokenFile?: string | undefined
+  /** As the audit log has it. */
+  readonly credentialId?: string | undefined
+  readonly reason?: string | undefined
+  /** Takes the revocation back. */
+  readonly undo: boolean
+  readonly list: boolean
+  /** Also the administrator of this data directory. */
+  readonly force: boolean
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+}
+
+interface Named {
+  /** Of the object: the same for the same credential. */
+  readonly name: string
+  readonly spec: RevokedCredentialSpec
+  /** For people. */
+  readonly text: string
+}
+
+/** Resolves with the exit code. When it does, the revocation is in force, and on disk. */
+export async function controlRevoke(options: ControlRevokeOptions): Promise<number> {
+  const { out, err, list, undo } = options
+  try {
+    if (list)
+      return await withLocalObjects(options, async (objects) => printList(await objects.list(REVOKED_CREDENTIALS), out))
+    const named = readNamed(options)
+    if (undo) return await withLocalObjects(options, (objects) => takeBack(objects, named, options))
+    if (!options.force) checkOwn(options, named)
+    return await withLocalObjects(options, (objects) => revoke(objects, named, options))
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    err(`error: ${error.message}; ${error.fix}\n`)
+    return 1
+  }
+}
+
+async function revoke(
+  objects: LocalObjects,
+  named: Named,
+  { reason, now, out }: ControlRevokeOptions,
+): Promise<number> {
+  const spec = { ...named.spec, ...(reason && { reason }), revokedAt: timeOf(now()) }
+  const { kind } = REVOKED_CREDENTIALS
+  const object = { apiVersion: apiVersionOf(REVOKED_CREDENTIALS), kind, metadata: { name: named.name }, spec }
+  const problem = REVOKED_CREDENTIALS.check(object, undefined, nodePemChecks)[0]
+  if (problem !== undefined) throw new UserError(`${problem.path} ${problem.message}`, problem.fix)
+  const there = await objects.create(REVOKED_CREDENTIALS, object)
+  if (keyOf(specOf(there)) !== keyOf(spec)) {
+    throw new UserError(
+      `RevokedCredential ${named.name} is about something else`,
+      'remove it with kubectl, or write one of another name',
+    )
+  }
+  const known = specOf(there).revokedAt !== spec.revokedAt
+  const state = known ? 'was revoked already' : objects.running ? 'is revoked' : 'is revoked from the next start on'
+  out(`${named.text} ${state} (RevokedCredential ${named.name})\n`)
+  return 0
+}
+
+async function takeBack(
+  objects: LocalObjects,
+  { name, text }: Named,
+  { out, err }: ControlRevokeOptions,
+): Promise<number> {
+  const removed = await objects.remove(REVOKED_CREDENTIALS, name)
+  if (removed) out(`${text} is no longer revoked\n`)
+  else err(`error: there is no RevokedCredential ${name}; see --list\n`)
+  return removed ? 0 : 1
+}
+
+function printList(objects: readonly JsonObject[], out: (text: string) => void): number {
+  const rows = objects.map((object) => {
+    const { user, subject, revokedAt = '', reason = '' } = specOf(object)
+    return [nameOf(object), user === undefined ? (subject ?? '') : `user ${user}`, revokedAt, reason]
+  })
+  out(rows.length === 0 ? 'nobody is revoked\n' : textTable([['NAME', 'WHO', 'SINCE', 'REASON'], ...rows]))
+  return 0
+}
+
+function readNamed(options: ControlRevokeOptions): Named {
+  const { user, certificateFile, tokenFile, credentialId } = options
+  const given = [user, certificateFile, tokenFile, credentialId].filter((one) => one !== undefined).length
+  if (given !== 1) {
+    const ways = 'give one of --user USER, --certificate FILE, --token-file FILE and --credential-id ID, or --list'
+    throw new UserError(given === 0 ? 'nobody is named' : 'more than one is named', ways)
+  }
+  if (certificateFile !== undefined) {
+    const { name, subjects, fingerprint } = certificateSubject(certificateFile)
+    // The last one holds for all ways to write it.
+    const spec = { ...subjects.at(-1), subject: `${name} (SHA-256 ${fingerprint})` }
+    return { name: `certificate-${spec.certificateFingerprint}`, spec, text: `the certificate of ${spec.subject}` }
+  }
+  if (tokenFile !== undefined) {
+    const spec = { ...tokenSubject(tokenFile), subject: 'a token' }
+    return { name: `token-${spec.tokenHash}`, spec, text: 'the token' }
+  }
+  if (credentialId !== undefined) {
+    const spec = { credentialID: credentialId, subject: credentialId }
+    return { name: `credential-${sha256(credentialId)}`, spec, text: `the credential ${credentialId}` }
+  }
+  return { name: `user-${readable(user ?? '')}`, spec: { user: user ?? '' }, text: `user ${JSON.stringify(user)}` }
+}
+
+/** A user's name, where it can be part of an object's; a hash where it cannot, or looks like one. */
+function readable(user: string): string {
+  return /^[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?$/.test(user) && !user.includes('..') && !/^[0-9a-f]{64}$/.test(user)
+    ? user
+    : sha256(user)
+}
+
+/** Nobody is to lock himself out by accident. */
+function checkOwn({ dataDir }: ControlRevokeOptions, { spec, text }: Named): void {
+  const { pki } = controlPaths(dataDir)
+  const { kubeconfig, certificate } = readControlAdmin(pki)
+  const own = readCertificate(certificate)
+  if (own === undefined) return
+  const [fingerprint] = own.hashes
+  const byName = spec.user !== undefined && own.subject.split(', ').includes(`CN=${spec.user}`)
+  const byHash = spec.certificateFingerprint !== undefined && own.hashes.includes(spec.certificateFingerprint)
+  if (!byName && !byHash && spec.credentialID !== `X509SHA256=${fingerprint}`) return
+  throw new UserError(
+    `${text} is the administrator of ${kubeconfig}, the one credential of role admin that this directory holds`,
+    'make another one first (portcullis control kubeconfig --user NAME --group portcullis:admins), then give --force',
+  )
+}
+
+function specOf({ spec }: JsonObject): RevokedCredentialSpec {
+  return isRecord(spec) ? spec : {}
+}
+
+function keyOf({ user, certificateFingerprint, tokenHash, credentialID }: RevokedCredentialSpec): string {
+  return JSON.stringify([user, certificateFingerprint, tokenHash, credentialID])
+}
