@@ -14,7 +14,7 @@ import { DEMO_TOKENS } from '../src/app/demo-traffic.ts'
 import { followProtectionGuide, setMinReadySeconds } from './harness/demo-guide.ts'
 import { type KubeRequest, type KubeResponse, kubeRequest } from './harness/kube-request.ts'
 import type { Credentials } from './harness/kubeconfig.ts'
-import { waitFor } from './harness/wait.ts'
+import { GiveUp, waitFor } from './harness/wait.ts'
 
 const ANY_PORTS = { listen: '127.0.0.1:0', adminListen: '127.0.0.1:0', controlListen: '127.0.0.1:0' }
 const ALICE: Credentials = { token: DEMO_TOKENS.alice }
@@ -102,7 +102,12 @@ test('lists of pods are limited for alice and not for administrators', async () 
   assert.deepEqual([...(await codes(ALICE))].sort(), [200, 429])
 })
 
-test('the degrade switch: refused with the reason, the reserved lane and the other cluster go on, then lifted', async () => {
+interface DemoNode {
+  readonly metadata: { readonly name: string }
+  readonly status: { readonly conditions: readonly { readonly type: string; readonly status: string }[] }
+}
+
+test('the degrade switch: refused with the reason, the reserved lane and the other cluster go on, then lifted in steps', async () => {
   const switchTo = (mode: string): Promise<KubeResponse> =>
     control('/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters/prod', {
       method: 'PATCH',
@@ -118,8 +123,33 @@ test('the degrade switch: refused with the reason, the reserved lane and the oth
   assert.match(refusal.message, /Freeze.*etcd is being restored/)
   assert.equal(await status('prod', admin), 200)
   assert.equal(await status('staging', ALICE), 200)
+  // The way back of the guide and the runbook: what has come back stays.
+  const nodes = '/clusters/prod/api/v1/nodes'
+  const notReady = async (): Promise<string[]> => {
+    const { items } = (await ask(nodes, { user: admin })).json() as { items: DemoNode[] }
+    assert.equal(items.length, 5)
+    const isReady = ({ status: { conditions } }: DemoNode): boolean =>
+      conditions.some(({ type, status: value }) => type === 'Ready' && value === 'True')
+    return items.filter((node) => !isReady(node)).map(({ metadata }) => metadata.name)
+  }
+  const patient = { timeoutMs: 120_000 }
+  await waitFor('nodes that nobody hears of to be NotReady', async () => (await notReady()).length === 5, patient)
+  await switchTo('HeartbeatsOnly')
+  await waitFor('the nodes to be back', async () => (await notReady()).length === 0, patient)
   await switchTo('ReadOnly')
   await waitFor('reads', async () => (await status('prod', ALICE)) === 200)
+  const since = Date.now()
+  await waitFor(
+    'heartbeats of every node for longer than it takes to be NotReady',
+    async () => {
+      const lost = await notReady()
+      if (lost.length > 0) throw new GiveUp(`NotReady again: ${lost.join(', ')}`)
+      const leases = '/clusters/prod/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
+      const { items } = (await ask(leases, { user: admin })).json() as { items: { spec: { renewTime: string } }[] }
+      return items.every(({ spec }) => Date.parse(spec.renewTime) > since + 20_000)
+    },
+    patient,
+  )
   const write = { method: 'POST', body: { metadata: { name: 'x' } } }
   assert.equal((await ask(`/clusters/prod${configmaps}`, write)).status, 503)
   await switchTo('Off')

@@ -90,8 +90,8 @@ const accessControl: JsonSchema = object<AccessControl>('Who may use the cluster
 
 const degrade: JsonSchema = object<Degrade>('The degrade switch, for incidents.', {
   mode: oneOf(
-    'ReadOnly refuses writes; HeartbeatsOnly lets only what keeps nodes alive pass; Freeze refuses all but health ' +
-      'endpoints. Default Off. In YAML write "Off" in quotes: without, it means false.',
+    'ReadOnly refuses writes other than node heartbeats; HeartbeatsOnly lets only what keeps nodes alive pass; Freeze ' +
+      'refuses all but health endpoints. Each lets through all that the stricter one does. Default Off. In YAML write "Off" in quotes: without, it means false.',
     ['Off', 'ReadOnly', 'HeartbeatsOnly', 'Freeze'],
   ),
   reason: text('Shown in every refusal.', { maxLength: 1024 }),

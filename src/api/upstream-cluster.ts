@@ -205,6 +205,7 @@ export interface AccessRule {
   readonly sourceIPs?: readonly string[]
 }
 
+/** Each lets through what the one behind it does, and more. */
 export type DegradeMode = 'Off' | 'ReadOnly' | 'HeartbeatsOnly' | 'Freeze'
 
 export interface Degrade {

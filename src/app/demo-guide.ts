@@ -66,13 +66,14 @@ function degradeSwitch({ backends }: GuideFacts): string {
   const heartbeats = backends.some(({ nodes }) => nodes.length > 0)
   const frozen = heartbeats ? ';\nafter twenty seconds without heartbeats the nodes of prod are NotReady' : ''
   const beating = heartbeats ? ': the nodes come back' : ''
+  const staying = heartbeats ? ': the nodes stay Ready' : ''
   return `
 The degrade switch. Freeze prod: alice is refused and told why, staging and the admin's reserved lane go on${frozen}:
   ${FREEZE}
   ${degrade('--status')}
   kubectl get pods
   kubectl --context prod-admin get nodes
-Heartbeats first${beating}, all else stays refused; then reads; then everything, this time with kubectl:
+Heartbeats first${beating}, all else stays refused; then reads, too${staying}; then everything, this time with kubectl:
   ${degrade("--mode HeartbeatsOnly --reason 'incident 4711: nodes first'")}
   ${degrade("--mode ReadOnly --reason 'incident 4711: reads are safe'")}
   kubectl --context portcullis patch uc prod --type merge -p '{"spec":{"degrade":{"mode":"Off"}}}'`

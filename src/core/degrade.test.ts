@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import type { Degrade, DegradeMode } from '../api/upstream-cluster.ts'
 import type { UserInfo } from '../api/user.ts'
 import { compileDegrade } from './compile-settings.ts'
@@ -51,21 +52,21 @@ const ROWS: readonly (readonly [string, string, boolean, boolean])[] = [
   ['POST', `${AUTHZ}/namespaces/x/localsubjectaccessreviews`, true, true],
   ['POST', '/apis/example.com/v1/tokenreviews', false, false],
   ['DELETE', `${AUTHZ}/subjectaccessreviews/x`, false, false],
-  ['PUT', `${LEASE}/n1`, false, true],
-  ['PATCH', `${LEASE}/n1`, false, true],
-  ['POST', LEASE, false, true],
+  ['PUT', `${LEASE}/n1`, true, true],
+  ['PATCH', `${LEASE}/n1`, true, true],
+  ['POST', LEASE, true, true],
   ['GET', `${LEASE}/n1`, true, true],
   ['GET', `${LEASE}?watch=1`, true, true],
   ['DELETE', `${LEASE}/n1`, false, false],
   ['PUT', '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/scheduler', false, false],
   ['PUT', '/apis/example.com/v1/namespaces/kube-node-lease/leases/n1', false, false],
-  ['PATCH', '/api/v1/nodes/n1/status', false, true],
-  ['PUT', '/api/v1/nodes/n1/status', false, true],
+  ['PATCH', '/api/v1/nodes/n1/status', true, true],
+  ['PUT', '/api/v1/nodes/n1/status', true, true],
   ['PATCH', '/api/v1/nodes/n1', false, false],
   ['PATCH', '/apis/example.com/v1/nodes/n1/status', false, false],
-  ['PATCH', '/api/v1/namespaces/x/pods/p/status', false, true],
-  ['POST', '/api/v1/namespaces/x/events', false, true],
-  ['PATCH', '/apis/events.k8s.io/v1/namespaces/x/events/e', false, true],
+  ['PATCH', '/api/v1/namespaces/x/pods/p/status', true, true],
+  ['POST', '/api/v1/namespaces/x/events', true, true],
+  ['PATCH', '/apis/events.k8s.io/v1/namespaces/x/events/e', true, true],
   ['DELETE', '/api/v1/namespaces/x/events', false, false],
   ['GET', '/api/v1/namespaces/x/events', true, false],
   ['GET', '/api/v1/nodes/n1', true, false],
@@ -97,6 +98,51 @@ test('a node reads nodes and its CSINode while only heartbeats pass', () => {
     assert.equal(check(heartbeats, 'GET', target, NODE), 'refuse', target)
   }
   assert.equal(check(heartbeats, 'POST', '/api/v1/nodes', NODE), 'refuse')
+})
+
+/** On the way back from an incident what passes already goes on passing: strictest first. */
+const LADDER: readonly DegradeMode[] = ['Freeze', 'HeartbeatsOnly', 'ReadOnly', 'Off']
+
+test('each mode lets through all that the stricter one does, whatever is asked and by whom', () => {
+  const word = fc.constantFrom('pods', 'nodes', 'events', 'leases', 'csinodes', 'secrets', 'n1', 'x', 'tokenreviews')
+  const path = fc.oneof(
+    fc.constantFrom(...ROWS.map(([, target]) => target)),
+    fc.constantFrom('/', '/readyz', '/healthz/etcd', '/version', '/metrics', '/openapi/v3', '/apis', '/logs/a'),
+    fc
+      .tuple(
+        fc.constantFrom(
+          '/api/v1',
+          '/apis/coordination.k8s.io/v1',
+          '/apis/storage.k8s.io/v1',
+          '/apis/events.k8s.io/v1',
+          AUTHN,
+          AUTHZ,
+        ),
+        fc.constantFrom('', '/namespaces/x', '/namespaces/kube-node-lease', '/watch', '/proxy'),
+        fc.array(fc.oneof(word, fc.constantFrom('status', 'log', 'exec', 'proxy', 'binding')), {
+          minLength: 1,
+          maxLength: 3,
+        }),
+        fc.constantFrom('', '?watch=1', '?fieldSelector=metadata.name%3Dn1'),
+      )
+      .map(([api, namespace, rest, query]) => `${api}${namespace}/${rest.join('/')}${query}`),
+  )
+  const method = fc.constantFrom('GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE')
+  const passes = new Map(LADDER.map((mode) => [mode, 0]))
+  fc.assert(
+    fc.property(method, path, fc.constantFrom(ALICE, NODE), (verb, target, user) => {
+      const info = parseRequestInfo(verb, target)
+      if ('failure' in info) return
+      const allowed = LADDER.map((mode) => check({ mode }, verb, target, user) === 'pass')
+      for (const [i, mode] of LADDER.entries()) {
+        if (allowed[i] === true) passes.set(mode, (passes.get(mode) ?? 0) + 1)
+        assert.ok(allowed[i] !== true || allowed[i + 1] !== false, `${mode}, but not the next: ${verb} ${target}`)
+      }
+    }),
+    { numRuns: 3_000 },
+  )
+  const counts = LADDER.map((mode) => passes.get(mode) ?? 0)
+  for (const [i, count] of counts.entries()) assert.ok(count > (counts[i - 1] ?? 0), `${LADDER[i]}: ${counts}`)
 })
 
 const MODES: readonly DegradeMode[] = ['ReadOnly', 'HeartbeatsOnly', 'Freeze']

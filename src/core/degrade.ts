@@ -29,12 +29,13 @@ export function checkDegrade(
   return isHealthCheck(info) || isAllowed(mode, info, user) ? 'pass' : 'refuse'
 }
 
+/** The modes are a ladder: on the way back each lets through all that the stricter one did, and more. */
 function isAllowed(mode: DegradeMode, info: RequestInfo, user: UserInfo): boolean {
   switch (mode) {
     case 'Off':
       return true
     case 'ReadOnly':
-      return isRead(info) || isReview(info)
+      return isRead(info) || isAllowed('HeartbeatsOnly', info, user)
     case 'HeartbeatsOnly':
       return info.isResourceRequest && (isHeartbeat(info) || isReview(info) || isNodeReadByNode(info, user))
     case 'Freeze':
@@ -154,7 +155,7 @@ export function degradeMessage(clusterName: string, degrade: CompiledDegrade, mo
 
 const EFFECTS: Readonly<Record<DegradeMode, string>> = {
   Off: 'nothing is refused',
-  ReadOnly: 'writes are refused',
+  ReadOnly: 'writes other than node heartbeats are refused',
   HeartbeatsOnly: 'only node heartbeats are let through',
   Freeze: 'everything but health checks is refused',
 }

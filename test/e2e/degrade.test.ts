@@ -26,6 +26,12 @@ const OPERATOR: readonly DispatchRule[] = [
   { verbs: ['*'], nonResourceURLs: ['*'], users: ['operator'] },
 ]
 
+/** Who says that nodes are NotReady, each controller by a service account of its own: it has to go on saying so. */
+const CONTROLLERS: readonly DispatchRule[] = [
+  { verbs: ['*'], apiGroups: ['*'], resources: ['*'], users: ['system:kube-controller-manager'] },
+  { verbs: ['*'], apiGroups: ['*'], resources: ['*'], userGroups: ['system:serviceaccounts:kube-system'] },
+]
+
 let cluster: TestCluster
 let gateway: TestGateway
 let kubeconfig = ''
@@ -234,6 +240,30 @@ describe('degrade', { timeout: 180_000 }, () => {
     assert.equal((await cluster.request(`${CONFIGMAPS}/refused`)).status, 404)
     degrade(undefined)
     await untilWorks('create', 'configmap', 'allowed')
+  })
+
+  test('the way back from a Freeze: nodes that are Ready again stay so under ReadOnly', async () => {
+    degrade({ mode: 'Freeze', reason: REASON, expiresAt: EXPIRES_AT, exempt: CONTROLLERS })
+    await waitFor('nodes that nobody hears of', async () => {
+      return (await nodeStates()).every(({ ready }) => ready !== 'True')
+    })
+    degrade({ mode: 'HeartbeatsOnly', reason: REASON, expiresAt: EXPIRES_AT, exempt: CONTROLLERS })
+    const back = await waitFor('nodes to be Ready', async () => {
+      const states = await nodeStates()
+      return states.every(({ ready }) => ready === 'True') && states
+    })
+    degrade({ mode: 'ReadOnly', reason: REASON, expiresAt: EXPIRES_AT, exempt: CONTROLLERS })
+    await untilWorks('get', 'pods')
+    assertTold(await run('label', 'node', 'node-0', 'a=b', '--overwrite'), 'ReadOnly')
+    const from = Math.max(...(await nodeStates()).map(({ renewedMs }) => renewedMs))
+    const during = await waitFor('heartbeats for longer than the grace period', async () => {
+      const states = await nodeStates()
+      return states.every(({ renewedMs }) => renewedMs > from + 2 * GRACE_SECONDS * 1000) && states
+    })
+    assert.deepEqual(
+      during.map(({ name, ready, since }) => [name, ready, since]),
+      back.map(({ name, ready, since }) => [name, ready, since]),
+    )
   })
 
   // client-go drops the Status of refused discovery and OpenAPI requests, and prints the warnings that came with it.
