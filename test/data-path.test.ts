@@ -164,7 +164,7 @@ describe('when upstream breaks', () => {
   test('in the middle of a list: a reset, never a clean end', async () => {
     answerBoth(({ stream, session: upstream }) => {
       stream.respond([':status', '200', 'content-type', 'application/json'])
-      stream.write('{"items":[\n', () => upstream?.socket.destroy())
+      stream.write(`{"items":[\n${' '.repeat(100_000)}`, () => upstream?.socket.destroy())
     })
     const got = await h2Request(session, [])
     assert.equal(got.status, 200)

@@ -350,7 +350,7 @@ describe('HTTP/1.1 clients', () => {
 
   for (const [name, fields] of [
     ['chunks', []],
-    ['a length', ['content-length', '1000']],
+    ['a length', ['content-length', '1000000']],
   ] as const) {
     test(`upstream breaks in the middle of an answer with ${name}: no clean end`, async () => {
       stub.answer = ({ stream, session }) => {
@@ -638,7 +638,7 @@ for (const [name, host, of] of [
     })
 
     test('upstream breaks in the middle of an answer: a reset, never a clean end', async () => {
-      for (const fields of [{}, { 'content-length': 1000 }]) {
+      for (const fields of [{}, { 'content-length': 1_000_000 }]) {
         answerWith(({ response }) => {
           response.writeHead(200, fields)
           response.write('{"items":[')

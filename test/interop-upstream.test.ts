@@ -372,7 +372,8 @@ describe('broken streams: 502 or a reset, and the connection lives', () => {
     })
   }
 
-  const bodies: [string, (stream: number) => Buffer[]][] = [
+  // One that says that it is short is held until it is whole: the client sees nothing of it.
+  const held: [string, (stream: number) => Buffer[]][] = [
     [
       'less DATA than content-length',
       (s) => [answerHead(s, 200, ['content-length', '5']), h2.data(s, 'abc', h2.END_STREAM)],
@@ -380,6 +381,24 @@ describe('broken streams: 502 or a reset, and the connection lives', () => {
     [
       'more DATA than content-length',
       (s) => [answerHead(s, 200, ['content-length', '2']), h2.data(s, 'abc', h2.END_STREAM)],
+    ],
+  ]
+  for (const [name, frames] of held) {
+    test(`${name}: 502, and nothing of the answer`, async (t) => {
+      t.after(stop)
+      upstream.onRequest = ({ connection, stream }) => connection.send(...frames(stream))
+      const answer = await get()
+      assert.deepEqual([answer.status, answer.resetCode], [502, 0])
+      assert.ok(!answer.body.includes('abc'))
+      await assertServes()
+      assert.equal(upstream.requests[1]?.connection, upstream.requests[0]?.connection, 'the connection lives')
+    })
+  }
+
+  const bodies: [string, (stream: number) => Buffer[]][] = [
+    [
+      'less DATA than content-length',
+      (s) => [answerHead(s, 200, ['content-length', '500000']), h2.data(s, 'abc', h2.END_STREAM)],
     ],
     ['trailers without END_STREAM', (s) => [answerHead(s, 200), h2.headersFrames(s, h2.headerBlock(['x-a', 'b']), 0)]],
     ['RST_STREAM in the middle', (s) => [answerHead(s, 200), h2.data(s, 'abc'), h2.rstStream(s, h2.INTERNAL_ERROR)]],

@@ -14,7 +14,6 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['unauthorized', 401, 'Unauthorized'],
   ['revoked', 401, 'Unauthorized'],
   ['authentication-unavailable', 503, 'ServiceUnavailable'],
-  ['too-many-reviews', 429, 'TooManyRequests'],
   ['impersonation-invalid', 400, 'BadRequest'],
   ['impersonation-forbidden', 403, 'Forbidden'],
   ['no-policy', 403, 'Forbidden'],

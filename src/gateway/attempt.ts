@@ -47,13 +47,27 @@ export abstract class Attempt {
 
   /** A response head has come; the endpoint works. */
   protected answered(code: number): void {
-    const { gw, record } = this.exchange
-    const nowMs = gw.clock.monotonic()
-    record.code = code
-    record.ttfbMs = nowMs - record.startMs
-    record.upstreamMs = nowMs - this.#sentAtMs
+    this.exchange.record.code = code
+    const nowMs = this.answeredNow()
     this.permit.live.endpoints.onSuccess(this.#endpoint, nowMs)
     if (this.exchange.reservation !== undefined) this.exchange.deletionAnswered(code)
+  }
+
+  /** It is now that the client gets an answer; up to now it was upstream's time. Monotonic milliseconds. */
+  protected answeredNow(): number {
+    const { gw, record } = this.exchange
+    const nowMs = gw.clock.monotonic()
+    record.ttfbMs = nowMs - record.startMs
+    record.upstreamMs = nowMs - this.#sentAtMs
+    return nowMs
+  }
+
+  /** The client has got nothing of what had come. */
+  protected unanswered(): void {
+    const { record } = this.exchange
+    record.code = 0
+    record.ttfbMs = -1
+    record.upstreamMs = -1
   }
 
   /** The response head as the client gets it. */

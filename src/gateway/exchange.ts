@@ -34,9 +34,9 @@ export type Phase =
   | 'deciding'
   /** Nothing has been sent upstream; the body is read to its end, because the decision depends on it. */
   | 'reading'
-  /** Upstream has not answered; a body that is not too long is kept. */
+  /** The client has got nothing of an answer; a body that is not too long is kept. */
   | 'sending'
-  /** Upstream's response head is out. */
+  /** The response head is out. */
   | 'answering'
   /** An upgrade, before and after the client's socket was joined to upstream's. */
   | 'upgrading'

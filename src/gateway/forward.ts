@@ -11,6 +11,7 @@ import type { RequestClass } from '../io/upstream-pool.ts'
 import { nothingSent, type Permit, watchStarted } from './admit.ts'
 import { Attempt } from './attempt.ts'
 import type { Exchange, UpstreamHalf } from './exchange.ts'
+import { HeldAnswer, type Holder, mayBeHeld } from './held-answer.ts'
 import type { Authenticated } from './identity.ts'
 import { respond } from './respond.ts'
 import { selectEndpoint } from './select-endpoint.ts'
@@ -84,8 +85,10 @@ function classOf({ record }: Exchange, caller: Authenticated): RequestClass {
 }
 
 /** What comes of one sending. What an attempt given up still says is not heard. */
-class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
+class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Holder {
   stream: Stream | undefined = undefined
+  /** What has come of an answer that the client gets when it is whole. */
+  #held: HeldAnswer | undefined = undefined
 
   onHeaders(list: HeaderList, end: boolean): void {
     const exchange = this.exchange
@@ -100,14 +103,33 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
       exchange.conflicted()
       return
     }
-    exchange.phase = 'answering'
-    exchange.body?.forget()
+    if (!end && this.#isRepeatable && exchange.body?.replayable !== false && mayBeHeld(list, exchange.record)) {
+      this.#held = new HeldAnswer(list, this)
+      return
+    }
     if (this.permit.isWatch) this.#watchAnswered(list, status)
-    exchange.client.headers(this.clientHead(list), end)
-    exchange.gw.events.responseStarted(exchange.record)
+    this.#begin(list, end)
     if (end) exchange.end()
     // What came together with the head goes out first: a watch that ends without one event looks broken to its client.
     else if (exchange.finishAtBoundary) setImmediate(() => exchange.finish())
+  }
+
+  /** The client gets the head: from here on nobody else can be asked. */
+  #begin(list: HeaderList, end: boolean): void {
+    const { exchange } = this
+    exchange.phase = 'answering'
+    exchange.body?.forget()
+    exchange.client.headers(this.clientHead(list), end)
+    exchange.gw.events.responseStarted(exchange.record)
+  }
+
+  /** The client gets what was held, and then whatever comes. */
+  #passOnHeld(held: HeldAnswer): void {
+    const { exchange } = this
+    this.#held = undefined
+    this.answeredNow()
+    this.#begin(held.head, false)
+    exchange.record.responseBytes += held.passOn(exchange.client)
   }
 
   #watchAnswered(list: HeaderList, status: number): void {
@@ -119,7 +141,16 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
 
   onBody(chunk: Buffer, end: boolean): void {
     const exchange = this.exchange
-    if (exchange.upstream !== this || exchange.phase !== 'answering') return
+    if (exchange.upstream !== this) return
+    const held = this.#held
+    if (held !== undefined) {
+      if (!end && held.hold(chunk, exchange.gw.clock.monotonic())) {
+        this.stream?.credit(chunk.length)
+        return
+      }
+      this.#passOnHeld(held)
+    }
+    if (exchange.phase !== 'answering') return
     exchange.record.responseBytes += chunk.length
     const { client, frames } = exchange
     client.body(chunk, end)
@@ -134,7 +165,9 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
 
   onTrailers(list: HeaderList): void {
     const exchange = this.exchange
-    if (exchange.upstream !== this || exchange.phase !== 'answering') return
+    if (exchange.upstream !== this) return
+    if (this.#held !== undefined) this.#passOnHeld(this.#held)
+    if (exchange.phase !== 'answering') return
     exchange.client.trailers(list)
     exchange.end()
   }
@@ -189,10 +222,27 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf {
 
   /** Never a write that may have been seen; never twice to the same endpoint. */
   #mayRetry(reason: ResetReason): boolean {
-    const { body, requestEnded, record } = this.exchange
-    if (body?.replayable === false) return false
-    if (reason === 'refused') return true
+    if (this.exchange.body?.replayable === false) return false
+    return reason === 'refused' || this.#isRepeatable
+  }
+
+  /** Asked twice, it does nothing more than asked once. */
+  get #isRepeatable(): boolean {
+    const { requestEnded, record } = this.exchange
     return (record.method === 'GET' || record.method === 'HEAD') && !this.permit.isWatch && requestEnded
+  }
+
+  heldTooLong(): void {
+    if (this.#held !== undefined) this.#passOnHeld(this.#held)
+  }
+
+  override leave(): void {
+    if (this.#held !== undefined) {
+      this.#held.discard()
+      this.#held = undefined
+      this.unanswered()
+    }
+    super.leave()
   }
 
   cancel(): void {

@@ -7,14 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startCluster, type TestCluster } from '../harness/cluster.ts'
 import { startGateway, type TestGateway } from '../harness/gateway.ts'
 import { h2Connect, h2Open, h2Request } from '../harness/h2-client.ts'
+import { answeredBy, killInTurns, READS_PER_SECOND, SteadyReads } from '../harness/steady-reads.ts'
 import { hostOf, upstreamClusterFor } from '../harness/upstream-cluster.ts'
 import { waitFor } from '../harness/wait.ts'
 
-const READS_PER_SECOND = 500
-const READER_SESSIONS = 4
-/** However far behind the machine is: all that are lost at once have to find room in the retry budget. */
-const READS_AT_ONCE = 200
 const WATCHES = 20
+const KILLS = 3
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
 
 let cluster: TestCluster
@@ -37,62 +35,10 @@ function connect(): ClientHttp2Session {
   return h2Connect({ port: gateway.port, serverName: hostOf(cluster.name), certificate: cluster.admin.cert })
 }
 
-function configMap(name: string): Buffer {
-  return Buffer.from(JSON.stringify({ kind: 'ConfigMap', apiVersion: 'v1', metadata: { name }, data: { name } }))
-}
-
-function create(session: ClientHttp2Session, name: string): ReturnType<typeof h2Request> {
+function create(session: ClientHttp2Session, name: string, text = name): ReturnType<typeof h2Request> {
   const head = [':method', 'POST', ':path', CONFIGMAPS, ':authority', authority, 'content-type', 'application/json']
-  return h2Request(session, head, configMap(name))
-}
-
-/** How many requests each endpoint has answered, from the gateway's own metrics. */
-async function answeredBy(url: string): Promise<number> {
-  const text = await gateway.metrics()
-  const lines = text.split('\n').filter((line) => line.startsWith('portcullis_upstream_requests_total{'))
-  const own = lines.filter((line) => line.includes(`endpoint="${url}"`))
-  return own.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
-}
-
-/** Reads at a fixed rate until told to stop; counts outcomes. */
-class Readers {
-  readonly outcomes = new Map<string, number>()
-  readonly #sessions = Array.from({ length: READER_SESSIONS }, connect)
-  readonly #pending = new Set<Promise<void>>()
-  #running = true
-  #done: Promise<void> | undefined
-
-  start(): void {
-    this.#done = this.#run()
-  }
-
-  async #run(): Promise<void> {
-    const started = performance.now()
-    for (let sent = 0; this.#running; ) {
-      const due = Math.floor(((performance.now() - started) * READS_PER_SECOND) / 1000)
-      for (; sent < due && this.#pending.size < READS_AT_ONCE; sent++) {
-        const read: Promise<void> = this.#read(sent).finally(() => this.#pending.delete(read))
-        this.#pending.add(read)
-      }
-      await sleep(5)
-    }
-    await Promise.all(this.#pending)
-  }
-
-  async #read(index: number): Promise<void> {
-    const session = this.#sessions[index % READER_SESSIONS]
-    if (session === undefined) return
-    const answer = await h2Request(session, [':path', `${CONFIGMAPS}/seed`, ':authority', authority])
-    // Begun and cut off is what a proxy cannot hide; everything else has to be a whole answer.
-    const outcome = answer.resetCode !== 0 && answer.status === 200 ? 'cut off' : String(answer.status)
-    this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1)
-  }
-
-  async stop(): Promise<void> {
-    this.#running = false
-    await this.#done
-    for (const session of this.#sessions) session.destroy()
-  }
+  const object = { kind: 'ConfigMap', apiVersion: 'v1', metadata: { name }, data: { text } }
+  return h2Request(session, head, Buffer.from(JSON.stringify(object)))
 }
 
 /** A watch that is opened again whenever it ends, as an informer does; remembers the names it has seen. */
@@ -142,7 +88,7 @@ describe('two apiservers', () => {
   test('requests of one connection spread evenly', async () => {
     const session = connect()
     assert.equal((await create(session, 'seed')).status, 201)
-    const before = await Promise.all(cluster.apiservers.map(({ url }) => answeredBy(url)))
+    const before = await Promise.all(cluster.apiservers.map(({ url }) => answeredBy(gateway, url)))
     const requests = 1000
     for (let i = 0; i < requests / 50; i++) {
       const head = [':path', `${CONFIGMAPS}/seed`, ':authority', authority]
@@ -151,7 +97,7 @@ describe('two apiservers', () => {
     }
     session.destroy()
     const counts = await waitFor('all requests to be counted', async () => {
-      const now = await Promise.all(cluster.apiservers.map(({ url }) => answeredBy(url)))
+      const now = await Promise.all(cluster.apiservers.map(({ url }) => answeredBy(gateway, url)))
       const own = now.map((count, i) => count - (before[i] ?? 0))
       return own.reduce((a, b) => a + b, 0) === requests && own
     })
@@ -163,7 +109,7 @@ describe('two apiservers', () => {
     assert.ok(victim)
     const list = await cluster.request(CONFIGMAPS)
     const watchers = Array.from({ length: WATCHES }, () => new Watcher(list.json().metadata.resourceVersion))
-    const readers = new Readers()
+    const readers = new SteadyReads(connect, authority, [{ path: `${CONFIGMAPS}/seed` }])
     readers.start()
     const writer = connect()
     const written = new Map<string, number>()
@@ -181,21 +127,23 @@ describe('two apiservers', () => {
       }
     })()
 
-    await waitFor('traffic', () => (readers.outcomes.get('200') ?? 0) > 2 * READS_PER_SECOND)
+    await waitFor('traffic', () => readers.whole > 2 * READS_PER_SECOND)
     await victim.kill('SIGKILL')
-    const atKill = readers.outcomes.get('200') ?? 0
-    await waitFor('traffic after the kill', () => (readers.outcomes.get('200') ?? 0) > atKill + 4 * READS_PER_SECOND)
+    const atKill = readers.whole
+    await waitFor('traffic after the kill', () => readers.whole > atKill + 4 * READS_PER_SECOND)
     await victim.restart()
-    const back = await answeredBy(victim.url)
-    await waitFor('traffic on the apiserver that came back', async () => (await answeredBy(victim.url)) > back + 100)
+    const back = await answeredBy(gateway, victim.url)
+    await waitFor(
+      'traffic on the apiserver that came back',
+      async () => (await answeredBy(gateway, victim.url)) > back + 100,
+    )
     await readers.stop()
     writing = false
     await writes
     assert.equal((await create(writer, 'last')).status, 201)
     await waitFor('every watch to see the last event', () => watchers.every(({ seen }) => seen.has('last')))
 
-    const failures = [...readers.outcomes].filter(([outcome]) => outcome !== '200' && outcome !== 'cut off')
-    assert.deepEqual(failures, [], 'no read fails whose answer had not begun')
+    assert.deepEqual(readers.failures(), [], 'no read fails, and none is cut off')
     const statuses = new Set(written.values())
     assert.ok(!statuses.has(409), 'a second create of one name would be a write sent twice')
     for (const watcher of watchers) {
@@ -210,5 +158,26 @@ describe('two apiservers', () => {
       watchers.some(({ ends }) => ends === 0),
       'watches on the other one did not notice',
     )
+  })
+
+  test('kill -9 of one after the other: every read of a small object is answered whole', async (t) => {
+    const session = connect()
+    const small = `${CONFIGMAPS}/seed`
+    // One that comes without a length, and in several frames.
+    const several = `${CONFIGMAPS}/several-frames`
+    assert.equal((await create(session, 'several-frames', 'x'.repeat(30_000))).status, 201)
+    const sizes = await Promise.all(
+      [small, several].map(async (path) => {
+        const { body } = await h2Request(session, [':path', path, ':authority', authority])
+        return { path, size: body.length }
+      }),
+    )
+    session.destroy()
+    const reads = new SteadyReads(connect, authority, sizes)
+    t.after(() => reads.stop())
+    reads.start()
+    await killInTurns(cluster, gateway, reads, KILLS)
+    await reads.stop()
+    assert.deepEqual(reads.failures(), [])
   })
 })
