@@ -23,6 +23,7 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['rate-limited', 429, 'TooManyRequests'],
   ['too-many-in-flight', 429, 'TooManyRequests'],
   ['too-many-watches', 429, 'TooManyRequests'],
+  ['too-many-cancelled', 429, 'TooManyRequests'],
   ['too-many-reviews', 429, 'TooManyRequests'],
   ['no-endpoint', 503, 'ServiceUnavailable'],
   ['upstream-failed', 502, 'BadGateway'],
