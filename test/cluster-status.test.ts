@@ -14,6 +14,7 @@ import { Registry } from '../src/control/registry.ts'
 import { type ClusterStatusController, startClusterStatus } from '../src/controllers/cluster-status.ts'
 import type { RightsFact } from '../src/core/cluster-status.ts'
 import { compileCluster } from '../src/core/compile-cluster.ts'
+import { CellClocks } from '../src/core/protection/cell-clock.ts'
 import { nodePemChecks } from '../src/io/pem-checks.ts'
 import { openSqliteStore } from '../src/io/sqlite-store.ts'
 import { ClusterTable } from '../src/state/clusters.ts'
@@ -52,6 +53,7 @@ class Replica {
   rights: RightsFact = { kind: 'granted' }
   /** Added to the clock. */
   laterMs = 0
+  readonly clocks = new CellClocks(2_000)
   readonly #statuses: ClusterStatusController
 
   constructor(objects: ObjectClient, name = 'replica-a', leads = true) {
@@ -66,6 +68,7 @@ class Replica {
       rights: () => this.rights,
       problems: () => this.problems,
       clock: this.clock,
+      clocks: this.clocks,
       random: Math.random,
       log,
       pace: { spacingMs: 20, sweepMs: 10, settleMs: 50, beatMs: 20 },
@@ -145,6 +148,36 @@ async function serving(objects: MemoryObjects, name = 'prod'): Promise<Replica> 
   await waitFor('Ready', () => reasonOf(objects, name, 'Ready') === 'True Serving')
   return replica
 }
+
+test('the clocks of a protected cluster: whether they agree, and by how much they do not', async () => {
+  const objects = new MemoryObjects()
+  put(objects, 'prod', { podProtection: { cell: 'shop' } })
+  put(objects, 'other')
+  const replica = new Replica(objects)
+  replica.apply('prod', 'other')
+  const told = (reason: string): Promise<unknown> =>
+    waitFor(reason, () => reasonOf(objects, 'prod', 'ClocksAgree') === reason)
+  await told('Unknown NotMeasured')
+  const answer = (aheadMs: number, times: number): void => {
+    const { clock } = replica
+    for (let i = 0; i < times; i++) {
+      const monotonicMs = clock.monotonic()
+      const date = new Date(clock.now() + aheadMs).toUTCString()
+      replica.clocks.observe('shop', FIRST, date, monotonicMs, monotonicMs)
+    }
+  }
+  answer(0, 1)
+  await told('True WithinTolerance')
+  answer(31_000, 16)
+  await told('False ClockSkew')
+  assert.match(
+    condition(objects, 'prod', 'ClocksAgree')?.message ?? '',
+    /^its clock is 31 s ahead of the gateway's; .*NTP/,
+  )
+  answer(0, 16)
+  await told('True WithinTolerance')
+  assert.equal(reasonOf(objects, 'other', 'ClocksAgree'), 'none', 'nobody goes by them')
+})
 
 test('a new cluster becomes Ready once it is in force and an endpoint answers, and says by whom', async () => {
   const objects = new MemoryObjects()

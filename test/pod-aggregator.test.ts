@@ -9,10 +9,10 @@ import type { Logger } from '../src/api/ports.ts'
 import type { JsonObject } from '../src/api/resource-kind.ts'
 import { LEASES, POD_PROTECTORS } from '../src/api/scheme.ts'
 import { statusError } from '../src/api/status.ts'
-import { startPodAggregator } from '../src/controllers/pod-aggregator.ts'
+import { type CellMember, startPodAggregator } from '../src/controllers/pod-aggregator.ts'
 import type { PodAggregatorParts } from '../src/controllers/pod-aggregator-parts.ts'
 import { startStaleCellSweeper } from '../src/controllers/stale-cell-sweeper.ts'
-import type { CompiledAggregation, CompiledProtection } from '../src/core/compiled-cluster.ts'
+import type { CompiledAggregation } from '../src/core/compiled-cluster.ts'
 import { type AggregatorEvents, NO_AGGREGATOR_EVENTS } from '../src/core/protection/aggregator-events.ts'
 import { formatMicros } from '../src/core/protection/micro-time.ts'
 import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../src/core/protection/protection-settings.ts'
@@ -31,6 +31,8 @@ interface Options {
   readonly core?: MemoryObjects
   readonly worker?: MemoryObjects
   readonly cell?: string
+  /** More clusters of the cell, by name. */
+  readonly others?: ReadonlyMap<string, MemoryObjects>
 }
 
 /** What the process around an aggregator is. */
@@ -58,15 +60,9 @@ function start(t: TestContext, options: Options = {}) {
     ...options.aggregation,
   }
   const state = { leader: true, aggregation: aggregation as CompiledAggregation }
-  const protection = (): CompiledProtection => ({
-    cell,
-    shadow: false,
-    failurePolicy: 'Fail',
-    timeoutMs: 10_000,
-    excludedNamespaces: new Set(),
-    objectSelector: undefined,
-    aggregation: state.aggregation,
-  })
+  const others = options.others ?? new Map<string, MemoryObjects>()
+  const members = (): CellMember[] =>
+    [['first', worker] as const, ...others].map(([name, client]) => ({ name, client, aggregation: state.aggregation }))
   const settings = { ...DEFAULT_PROTECTION_SETTINGS, aggregationRateMs: RATE_MS, ...options.settings }
   const protectors = new ProtectorTable()
   const following = core.follow(POD_PROTECTORS, '', {
@@ -84,8 +80,7 @@ function start(t: TestContext, options: Options = {}) {
   const aggregator = startPodAggregator({
     ...shared,
     cell,
-    worker,
-    protection,
+    members,
     random: Math.random,
     events,
   })
@@ -332,6 +327,58 @@ test('a burst of events is one aggregation', async (t) => {
   for (let i = 0; i < 500; i++) worker.put(PODS, pod(`p${i}`))
   await summed(core, 500, 500, 500)
   assert.equal(reconciled.length, 1)
+})
+
+// === several clusters of one cell ===
+
+test('two clusters of one cell: their pods are counted together, and deletions go by the cluster of the pod', async (t) => {
+  const other = new MemoryObjects()
+  const { core, worker, aggregator, reconciled } = start(t, { others: new Map([['second', other]]) })
+  core.put(POD_PROTECTORS, protector())
+  // Names are of a cluster; and this one is far ahead.
+  for (let i = 0; i < 50; i++) worker.put(PODS, pod('a'))
+  other.put(PODS, { ...pod('a'), metadata: { ...(pod('a')['metadata'] as object), uid: 'uid-of-other-a' } })
+  other.put(PODS, pod('b'))
+  await summed(core, 3, 3, 3)
+  const known = aggregator.describe()
+  assert.deepEqual([known.active, known.pods, known.clusters], [true, 3, ['first', 'second']])
+  assert.match(cellOf(core)?.aggregation?.resourceVersion ?? '', /^first=[0-9]+;second=[0-9]+$/)
+  other.stall()
+  const version = String(Object(other.find(PODS, 'b', 'default')?.['metadata']).resourceVersion)
+  await admit(core, 'worker-1', [bucket('uid-of-b', { resourceVersion: version })])
+  other.remove(PODS, 'b', 'default')
+  // What the first cluster says is nothing to a pod of the second one.
+  worker.put(PODS, pod('c'))
+  await summed(core, 4, 4, 3)
+  await quiet(reconciled)
+  assert.deepEqual([sums(core), bucketsOf(core).length], [[4, 4, 3], 1])
+  other.resume()
+  await summed(core, 3, 3, 3)
+  await waitFor('the history to be empty', () => bucketsOf(core).length === 0, { intervalMs: 5 })
+})
+
+test('one cluster by two UpstreamClusters: a pod is one pod, and what is gone does not come back by the one that is late', async (t) => {
+  const late = new MemoryObjects()
+  const { core, worker, reconciled } = start(t, { others: new Map([['late', late]]) })
+  core.put(POD_PROTECTORS, protector())
+  const both = [worker, late]
+  for (const name of ['a', 'b', 'c', 'd']) for (const one of both) one.put(PODS, pod(name))
+  await summed(core, 4, 4, 4)
+  late.stall()
+  for (const one of both) {
+    one.put(PODS, pod('a', { terminating: true }))
+    one.remove(PODS, 'a', 'default')
+    one.put(PODS, pod('b', { terminating: true }))
+    one.put(PODS, pod('c', { ready: false }))
+    one.put(PODS, pod('e'))
+    one.remove(PODS, 'e', 'default')
+  }
+  await summed(core, 2, 1, 1)
+  await quiet(reconciled)
+  assert.deepEqual(sums(core), [2, 1, 1])
+  late.resume()
+  await quiet(reconciled)
+  assert.deepEqual(sums(core), [2, 1, 1])
 })
 
 // === admission histories ===

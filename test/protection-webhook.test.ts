@@ -82,6 +82,8 @@ let token = ''
 let protection = PROTECTION
 let verdict: (request: ProtectionRequest) => Promise<ProtectionVerdict>
 let pods: Map<string, JsonObject>
+/** Of the same names, in another cluster of the cell. */
+let twins: Map<string, JsonObject>
 let covered: (namespace: string) => boolean
 let ready = true
 let revoked: RevocationCheck = () => ''
@@ -108,12 +110,13 @@ before(async () => {
         release: () => assert.fail('what the webhook reserves is not released'),
       },
       cell: (id) => (id === 'worker-1' || id === 'worker-2' ? { protection: { ...protection, cell: id } } : undefined),
-      getPod: async (cell, namespace, name) => {
+      getPods: async (cell, namespace, name) => {
         lookedUp.push(`${cell} ${namespace}/${name}`)
         const found = pods.get(name)
         if (found === undefined) throw statusError('NotFound', `pods "${name}" not found`)
         if (found['broken'] === true) throw new Error('connect ECONNREFUSED')
-        return await Promise.resolve(found)
+        const twin = twins.get(name)
+        return await Promise.resolve(twin === undefined ? [found] : [found, twin])
       },
       authenticate: port.authenticate,
       clock: systemClock,
@@ -132,6 +135,7 @@ beforeEach(() => {
   protection = PROTECTION
   verdict = () => Promise.resolve(ADMITTED)
   pods = new Map([['web-1', pod()]])
+  twins = new Map()
   covered = () => true
   ready = true
   revoked = () => ''
@@ -432,6 +436,17 @@ test('an eviction is judged by the pod as it is, and by the annotation of the Ev
   assert.equal(broken.status.code, 503)
   assert.match(broken.status.message, /pod shop\/web-1 cannot be read from cell worker-1: connect ECONNREFUSED/)
   assert.equal(asked.length, 1)
+})
+
+test('several clusters of a cell have pods of one name: a deletion says which, an eviction has to', async () => {
+  const twin = pod()
+  twins.set('web-1', { ...twin, metadata: { ...(twin['metadata'] as object), uid: 'another-uid' } })
+  const vague = await ask(eviction())
+  assert.deepEqual([vague.allowed, asked.length], [false, 0])
+  assert.match(vague.status.message, /several clusters of cell worker-1 have a pod shop\/web-1/)
+  const exact = eviction({ deleteOptions: { preconditions: { uid: 'another-uid' } } })
+  assert.equal((await ask(exact)).allowed, true)
+  assert.equal(asked[0]?.pod.uid, 'another-uid')
 })
 
 test('an eviction that the API server will refuse by its preconditions reserves nothing', async () => {

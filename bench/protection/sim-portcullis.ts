@@ -8,7 +8,7 @@ import type { JsonObject } from '../../src/api/resource-kind.ts'
 import { POD_PROTECTORS } from '../../src/api/scheme.ts'
 import { startPodAggregator } from '../../src/controllers/pod-aggregator.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/controllers/protection-ledger.ts'
-import type { CompiledProtection } from '../../src/core/compiled-cluster.ts'
+import type { CompiledAggregation } from '../../src/core/compiled-cluster.ts'
 import { NO_AGGREGATOR_EVENTS } from '../../src/core/protection/aggregator-events.ts'
 import { CellClocks } from '../../src/core/protection/cell-clock.ts'
 import { NO_PROTECTION_EVENTS } from '../../src/core/protection/protection-events.ts'
@@ -135,20 +135,12 @@ function hasQuota(protector: PodProtector | undefined): boolean {
   return (status?.summary.estimatedAvailableReplicas ?? 0) > (spec?.minAvailable ?? 0)
 }
 
-const PROTECTION: CompiledProtection = {
-  cell: '',
-  shadow: false,
-  failurePolicy: 'Fail',
-  timeoutMs: 10_000,
-  excludedNamespaces: new Set(),
-  objectSelector: undefined,
-  aggregation: {
-    enabled: true,
-    syncTime: 'ResourceVersion',
-    syncTimeAnnotation: '',
-    podSelector: undefined,
-    updateTrigger: undefined,
-  },
+const AGGREGATION: CompiledAggregation = {
+  enabled: true,
+  syncTime: 'ResourceVersion',
+  syncTimeAnnotation: '',
+  podSelector: undefined,
+  updateTrigger: undefined,
 }
 
 /** The replica that leads for a cell, one after the other. */
@@ -176,6 +168,9 @@ export class PortcullisAggregator {
     const clocks = new CellClocks(settings.clockSkewMs)
     probeClocks(clocks, cell, process, queue, random('probes'), settings.trustsClocks)
     const protectors = new ProtectorTable()
+    const members = [
+      { name: cell.id, client: new SimCellClient(cell, process, queue, random('watch')), aggregation: AGGREGATION },
+    ]
     const jitter = random('aggregator')
     process.run(() => {
       client.follow(POD_PROTECTORS, '', {
@@ -186,8 +181,7 @@ export class PortcullisAggregator {
       startPodAggregator({
         cell: cell.id,
         core: client,
-        worker: new SimCellClient(cell, process, queue, random('watch')),
-        protection: () => PROTECTION,
+        members: () => members,
         protectors,
         isLeader: () => true,
         settings,

@@ -3,9 +3,15 @@
 import { randomUUID } from 'node:crypto'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import { type PodAggregator, type PodAggregatorDescription, startPodAggregator } from '../controllers/pod-aggregator.ts'
+import {
+  type CellMember,
+  type PodAggregator,
+  type PodAggregatorDescription,
+  startPodAggregator,
+} from '../controllers/pod-aggregator.ts'
 import type { CompiledProtection } from '../core/compiled-cluster.ts'
 import type { CellClocks } from '../core/protection/cell-clock.ts'
+import { distinctClusters } from '../core/protection/distinct-clusters.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
 import { contentHash } from '../io/content-hash.ts'
 import type { KubeClient } from '../io/kube-client.ts'
@@ -63,20 +69,24 @@ function leaseOf(cell: string): string {
 }
 
 class Cell {
-  readonly worker: KubeClient
   readonly aggregator: PodAggregator
+  readonly #parts: ProtectionCellsParts
   readonly #lease: LeaseHold
+  /** By the names of their UpstreamClusters. */
+  readonly #clients = new Map<string, KubeClient>()
+  readonly #closing = new Set<Promise<void>>()
+  /** One UpstreamCluster for each cluster, the first by name that has its pods counted. */
+  #names: readonly string[] = []
 
-  constructor(parts: ProtectionCellsParts, cell: string, cluster: () => string | undefined) {
-    const { core, clusters, protectors, settings, clock, clocks, log, metrics, calls } = parts
-    const live = (): ReturnType<ClusterTable['get']> => clusters.get(cluster() ?? '')
-    this.worker = createUpstreamKubeClient({ cluster: live, log, calls })
+  constructor(parts: ProtectionCellsParts, cell: string, names: readonly string[]) {
+    const { core, protectors, settings, clock, clocks, log, metrics } = parts
+    this.#parts = parts
+    this.#names = names
     this.#lease = holdElection(parts, leaseOf(cell), () => this.aggregator?.leaderChanged())
     this.aggregator = startPodAggregator({
       cell,
       core,
-      worker: this.worker,
-      protection: () => live()?.compiled.protection,
+      members: () => this.#members(),
       protectors,
       isLeader: () => this.#lease.isLeader(),
       settings,
@@ -88,17 +98,54 @@ class Cell {
     })
   }
 
+  follow(names: readonly string[]): void {
+    this.#names = names
+    this.aggregator.leaderChanged()
+    for (const [name, client] of this.#clients) {
+      if (names.includes(name)) continue
+      this.#clients.delete(name)
+      this.#close(client)
+    }
+  }
+
+  clients(): readonly KubeClient[] {
+    return this.#names.map((name) => this.#clientOf(name))
+  }
+
   async stop(): Promise<void> {
     await this.aggregator.stop()
     await this.#lease.stop()
-    await this.worker.close()
+    for (const client of this.#clients.values()) this.#close(client)
+    await Promise.all(this.#closing)
+  }
+
+  #members(): CellMember[] {
+    return this.#names.flatMap((name): CellMember[] => {
+      const aggregation = this.#parts.clusters.get(name)?.compiled.protection?.aggregation
+      return aggregation === undefined ? [] : [{ name, client: this.#clientOf(name), aggregation }]
+    })
+  }
+
+  #clientOf(name: string): KubeClient {
+    const { clusters, log, calls } = this.#parts
+    const known = this.#clients.get(name)
+    if (known !== undefined) return known
+    const client = createUpstreamKubeClient({ cluster: () => clusters.get(name), log, calls })
+    this.#clients.set(name, client)
+    return client
+  }
+
+  #close(client: KubeClient): void {
+    const closing = client.close()
+    this.#closing.add(closing)
+    void closing.finally(() => this.#closing.delete(closing))
   }
 }
 
 export class ProtectionCells {
   readonly #parts: ProtectionCellsParts
   readonly #cells = new Map<string, Cell>()
-  /** Names of the clusters of each cell, sorted: the first that has its pods counted is asked. */
+  /** Names of the UpstreamClusters of each cell, sorted. */
   #clusters: ReadonlyMap<string, readonly string[]> = new Map()
   readonly #ending = new Set<Promise<void>>()
 
@@ -111,11 +158,11 @@ export class ProtectionCells {
     this.#clusters = clustersByCell(this.#parts.clusters)
     this.#parts.clocks.keepOnly(this.#servers())
     for (const [id, cell] of this.#cells) {
-      if (this.#clusters.has(id)) cell.aggregator.leaderChanged()
+      if (this.#clusters.has(id)) cell.follow(this.#counted(id))
       else this.#end(id, cell)
     }
     for (const id of this.#clusters.keys()) {
-      if (!this.#cells.has(id)) this.#cells.set(id, new Cell(this.#parts, id, () => this.#clusterOf(id)))
+      if (!this.#cells.has(id)) this.#cells.set(id, new Cell(this.#parts, id, this.#counted(id)))
     }
   }
 
@@ -124,8 +171,9 @@ export class ProtectionCells {
     return this.#parts.clusters.get(this.#clusters.get(cell)?.[0] ?? '')?.compiled.protection
   }
 
-  client(cell: string): ObjectClient | undefined {
-    return this.#cells.get(cell)?.worker
+  /** Of its clusters, one for each; none = there is no such cell. */
+  clients(cell: string): readonly ObjectClient[] {
+    return this.#cells.get(cell)?.clients() ?? []
   }
 
   describe(): readonly PodAggregatorDescription[] {
@@ -144,12 +192,17 @@ export class ProtectionCells {
     return new Map([...this.#clusters].map(([cell, names]) => [cell, new Set(names.flatMap(urls))]))
   }
 
-  #clusterOf(cell: string): string | undefined {
-    const names = this.#clusters.get(cell) ?? []
-    const counted = names.find(
-      (name) => this.#parts.clusters.get(name)?.compiled.protection?.aggregation.enabled === true,
+  /** The UpstreamClusters by which the pods of a cell are counted. */
+  #counted(cell: string): readonly string[] {
+    const { clusters } = this.#parts
+    return distinctClusters(
+      (this.#clusters.get(cell) ?? []).flatMap((name) => {
+        const compiled = clusters.get(name)?.compiled
+        if (compiled === undefined) return []
+        const urls = compiled.endpoints.map(({ url }) => url)
+        return [{ name, urls, counts: compiled.protection?.aggregation.enabled === true }]
+      }),
     )
-    return counted ?? names[0]
   }
 
   #end(id: string, cell: Cell): void {

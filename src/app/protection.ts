@@ -8,6 +8,8 @@ import { PODS } from '../api/foreign-kinds.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import type { ProtectionGate } from '../api/protection.ts'
+import type { JsonObject } from '../api/resource-kind.ts'
+import { isMissing } from '../api/status.ts'
 import { createProtectionWebhook } from '../control/protection-webhook.ts'
 import type { RevocationCheck } from '../control/revoked-credentials.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../controllers/protection-ledger.ts'
@@ -220,7 +222,7 @@ export class Protection {
     const lease = holdElection({ core, alone, replica, log, metrics }, LEADER_LEASE, () => undefined)
     refusals = new RefusalEvents({
       core,
-      worker: (cell) => cells.client(cell),
+      worker: (cell) => cells.clients(cell)[0],
       protectorUid: (key) => protectors.get(key)?.protector.metadata.uid ?? '',
       replica,
       clock,
@@ -258,11 +260,7 @@ export class Protection {
         const protection = running.cells.protection(id)
         return protection === undefined ? undefined : { protection }
       },
-      getPod: (cell, namespace, name) => {
-        const client = running.cells.client(cell)
-        if (client === undefined) return Promise.reject(new Error(`there is no cell ${cell}`))
-        return client.get(PODS, { namespace, name })
-      },
+      getPods: (cell, namespace, name) => podsOfName(running.cells.clients(cell), namespace, name),
       authenticate: port.authenticate,
       ready: () => running.ledger.protectors.synced,
       onReview: (outcome) => this.metrics.webhookAnswered(outcome),
@@ -272,6 +270,27 @@ export class Protection {
     await port.open(handler)
     log.info('the protection webhook is open', { address: listen, port: port.port })
   }
+}
+
+/**
+ * Pods of one name in the clusters of a cell, each once; several only where these are different clusters.
+ * @throws {StatusError} (rejects) NotFound when none has one; whatever kept one of them from answering
+ */
+async function podsOfName(
+  clients: readonly ObjectClient[],
+  namespace: string,
+  name: string,
+): Promise<readonly JsonObject[]> {
+  if (clients.length === 0) throw new Error('there is no such cell')
+  const pods: JsonObject[] = []
+  let missing: unknown
+  for (const answer of await Promise.allSettled(clients.map((client) => client.get(PODS, { namespace, name })))) {
+    if (answer.status === 'fulfilled') pods.push(answer.value)
+    else if (isMissing(answer.reason, name)) missing = answer.reason
+    else throw answer.reason
+  }
+  if (pods.length === 0) throw missing
+  return pods
 }
 
 function ownClient(

@@ -143,6 +143,13 @@ describe('status', () => {
     assert.equal(first.indexOf('east'), second.indexOf('west'))
   })
 
+  test('a cell whose clock is wrong, as it was measured when its pods were counted', async () => {
+    const { aggregation, ...east } = cell('east', 4)
+    const skewed = { ...east, aggregation: { ...Object(aggregation), clockSkewMillis: -29_600 } }
+    protector({ required: 2, estimated: 4, cells: [skewed] })
+    assert.match((await status()).out, /last event 2s ago, its clock is 30 s behind the gateway's$/m)
+  })
+
   test('below the minimum: named, exit code 1', async () => {
     protector({ required: 5, estimated: 4, cells: [cell('east', 4)] })
     protector({ name: 'fine', required: 4, estimated: 4, cells: [cell('east', 4)] })

@@ -16,7 +16,7 @@ export interface WebhookReviewParts {
   /** undefined = no UpstreamCluster has such a cell. */
   cell(id: string): { readonly protection: CompiledProtection } | undefined
   /** From the cell, as it is now. Rejects with a StatusError of code 404 when there is none. */
-  getPod(cell: string, namespace: string, name: string): Promise<JsonObject>
+  getPods(cell: string, namespace: string, name: string): Promise<readonly JsonObject[]>
   readonly clock: Clock
 }
 
@@ -82,15 +82,21 @@ async function lookUp(
   protection: CompiledProtection,
 ): Promise<PodFacts | WebhookDecision> {
   const { namespace, name } = subject.type === 'DeletePod' ? subject.pod : subject
-  let object: JsonObject
+  let objects: readonly JsonObject[]
   try {
-    object = await parts.getPod(cell, namespace, name)
+    objects = await parts.getPods(cell, namespace, name)
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     if (error instanceof StatusError && error.code === 404) return refused('NotFound', 'NotFound', message)
     return failed(`pod ${namespace}/${name} cannot be read from cell ${cell}: ${message}`, policyOf(protection))
   }
-  const pod = podFacts(object)
+  const pods = new Map(objects.flatMap((object) => podFacts(object) ?? []).map((pod) => [pod.uid, pod]))
+  const meant = subject.type === 'DeletePod' ? subject.pod.uid : subject.onlyUid
+  const pod = pods.get(meant) ?? pods.values().next().value
+  if (subject.type === 'EvictPod' && pods.size > 1 && !pods.has(meant)) {
+    const message = `several clusters of cell ${cell} have a pod ${namespace}/${name}, and an eviction does not say which`
+    return failed(message, policyOf(protection))
+  }
   if (pod === undefined) return failed(`pod ${namespace}/${name} of cell ${cell} has no uid`, policyOf(protection))
   if (subject.type === 'EvictPod') return preconditionFault(subject, pod) ?? pod
   // The pod under review is gone, and another one has its name: deleting that one was not asked for.

@@ -20,6 +20,8 @@ class Scene {
   /** Probes of each endpoint, in the order in which they came. */
   readonly probed: string[] = []
   /** Told when a connection of a probe fails, as in wire.ts. */
+  /** Of answers, in the order in which they came. */
+  readonly dates: string[] = []
   readonly #clusters = new ClusterTable()
   #revision = 0
   readonly probes = startEndpointProbes(
@@ -28,7 +30,10 @@ class Scene {
     { now: () => Date.now(), monotonic: () => Date.now() },
     () => 0.5,
     { debug: nothing, info: nothing, warn: nothing, error: nothing },
-    { answered: nothing, probed: nothing },
+    {
+      answered: (cluster, endpoint, date) => void this.dates.push(`${cluster.name} ${endpoint} ${date}`),
+      probed: nothing,
+    },
   )
 
   /** Puts clusters of one endpoint each in force. */
@@ -66,7 +71,7 @@ class Scene {
   #end(cluster: string, url: string, events: StreamEvents): void {
     switch (this.outcome) {
       case 'healthy':
-        events.onHeaders([':status', '200'], true)
+        events.onHeaders([':status', '200', 'date', 'Fri, 02 Jan 2026 03:04:05 GMT'], true)
         return
       case 'refused':
       case 'breaks':
@@ -127,6 +132,17 @@ function setUp(context: { after(end: () => void): void }): Scene {
   })
   return scene
 }
+
+test('an answer tells what the clock of the endpoint says; no answer tells nothing', async (context) => {
+  const scene = setUp(context)
+  scene.apply(1)
+  await pass(100)
+  const [cluster, url] = scene.first
+  assert.deepEqual(scene.dates, [`${cluster} ${url} Fri, 02 Jan 2026 03:04:05 GMT`])
+  scene.outcome = 'refused'
+  await pass(2 * INTERVAL_MS, 100)
+  assert.equal(scene.dates.length, 1)
+})
 
 describe('an endpoint that is dead', () => {
   for (const outcome of ['refused', 'breaks'] as const) {

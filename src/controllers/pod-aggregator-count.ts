@@ -14,13 +14,14 @@ import { limitsOf } from '../core/protection/history-limits.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
 import type { CellSnapshot } from '../core/protection/prune-history.ts'
 import { readyAtLeastMs } from '../core/protection/ready-time.ts'
+import type { CountedPods } from './cell-pods.ts'
 import type { CountOutcome } from './pod-aggregator-queue.ts'
-import type { PodSnapshot, SnapshotPod } from './pod-snapshot.ts'
+import type { SnapshotPod } from './pod-snapshot.ts'
 
 /** What is counted, all of one moment. */
 export interface CountInput {
   readonly cell: string
-  readonly pods: PodSnapshot
+  readonly pods: CountedPods
   /** Microseconds; undefined = not known. */
   readonly streamTime: number | undefined
   /** When the stream was last heard, microseconds. */
@@ -84,7 +85,7 @@ function readyForIn({ monotonicMs, time }: CountInput): ReadyFor<SnapshotPod> {
 
 /** A pod that this protector does not count, or no more, is alive like any other. */
 function stateIn(
-  pods: PodSnapshot,
+  pods: CountedPods,
   namespace: string,
   selector: LabelSelector,
   minReadySeconds: number,

@@ -2,20 +2,18 @@
 
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import type { CompiledProtection } from '../core/compiled-cluster.ts'
 import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'
 import type { CellClocks } from '../core/protection/cell-clock.ts'
 import type { ProtectionSettings } from '../core/protection/protection-settings.ts'
 import type { ProtectorTable } from '../state/protectors.ts'
+import type { CellMember } from './pod-aggregator-member.ts'
 
 export interface PodAggregatorParts {
   readonly cell: string
   /** Where the PodProtectors are. */
   readonly core: ObjectClient
-  /** Where the pods are. */
-  readonly worker: ObjectClient
-  /** Of the cell, as it is now; undefined = its pods are not to be counted. */
-  protection(): CompiledProtection | undefined
+  /** The clusters that have its pods, as it is now, by name; none = they are not to be counted. */
+  members(): readonly CellMember[]
   readonly protectors: ProtectorTable
   /** Whether this replica counts the pods of this cell; asked before each write. */
   isLeader(): boolean
@@ -31,6 +29,8 @@ export interface PodAggregatorParts {
 /** For people. */
 export interface PodAggregatorDescription {
   readonly cell: string
+  /** Whose pods are counted; empty when it does not lead. */
+  readonly clusters: readonly string[]
   /** It leads, and the list of pods is complete. */
   readonly active: boolean
   readonly pods: number

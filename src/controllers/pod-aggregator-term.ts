@@ -1,23 +1,21 @@
 // What the aggregator of a cell does from when it becomes leader until it is no more: follows the pods, and counts those of the
 // protectors whose counts may have changed. Everything that it knows ends with it.
 
-import { PODS } from '../api/foreign-kinds.ts'
-import type { FollowEvents, Following } from '../api/object-client.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
-import type { CompiledAggregation } from '../core/compiled-cluster.ts'
 import { certainSkewMs } from '../core/protection/cell-clock.ts'
-import { selectorText } from '../core/protection/compile-selector.ts'
+import { joinVersions } from '../core/protection/resource-version.ts'
 import { agingProtectors } from '../core/protection/stale-cells.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 import { AdmissionTimes } from './admission-times.ts'
-import { CellStreamTime } from './cell-stream-time.ts'
+import { CellPods } from './cell-pods.ts'
 import { errorName } from './error-name.ts'
 import { afterError, type Counted, countPods, writeStatus } from './pod-aggregator-count.ts'
+import { type CellMember, MemberStream } from './pod-aggregator-member.ts'
 import type { PodAggregatorDescription, PodAggregatorParts } from './pod-aggregator-parts.ts'
 import type { CountOutcome } from './pod-aggregator-queue.ts'
 import { Recounts } from './pod-aggregator-recounts.ts'
 import { RestoredCell } from './pod-aggregator-restored.ts'
-import { PodSnapshot, sameForCounting, sameLabels, slimPod } from './pod-snapshot.ts'
+import { type PodChange, sameForCounting, sameLabels } from './pod-snapshot.ts'
 
 /** Protectors at a time; one of them never twice. */
 const CONCURRENCY = 4
@@ -29,46 +27,33 @@ const CLOCK_LOOK_MS = 1_000
 const REFRESHES = 12
 const MIN_REFRESH_MS = 100
 
-export class AggregatorTerm implements FollowEvents {
+export class AggregatorTerm {
   readonly #parts: PodAggregatorParts
-  readonly #pods: PodSnapshot
+  readonly #members: readonly MemberStream[]
+  readonly #pods: CellPods
   readonly #admissions = new AdmissionTimes()
-  readonly #streamTime: CellStreamTime
   readonly #restored: RestoredCell
   readonly #recounts: Recounts
-  readonly #following: Following
   readonly #unlisten: () => void
   readonly #refreshing: NodeJS.Timeout | undefined
-  /** Wall clock, milliseconds: when the stream was last heard. */
-  #heardAtMs = 0
-  #current = false
-  #message = ''
   /** The protector that is being told of our own write. */
   #telling = ''
   #stopped = false
 
-  /** @throws {SyntaxError} when the pod selector cannot be read */
-  constructor(parts: PodAggregatorParts, aggregation: CompiledAggregation) {
-    const { worker, cell, clock, log, protectors, settings } = parts
-    const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation
-    const labelSelector = podSelector === undefined ? '' : selectorText(podSelector)
+  /** @throws {SyntaxError} when a pod selector cannot be read */
+  constructor(parts: PodAggregatorParts, members: readonly CellMember[]) {
+    const { cell, clock, log, protectors, settings } = parts
     this.#parts = parts
-    this.#pods = new PodSnapshot(() => clock.monotonic())
     this.#recounts = new Recounts(parts, (key) => this.#count(key), CONCURRENCY)
-    this.#streamTime = new CellStreamTime({
-      mode,
-      annotation,
-      readVersion: () => this.#newestVersion(),
-      clock,
-      log,
-      onMoved: () => this.#recounts.advanced(),
-    })
     this.#restored = new RestoredCell({
       cell,
       readVersion: () => this.#newestVersion(),
       clock,
       log,
-      onRestored: () => this.#recounts.advanced(),
+      onRestored: () => {
+        this.#pods.restored()
+        this.#recounts.advanced()
+      },
     })
     this.#unlisten = protectors.onChange((live, gone) => this.#onProtector(live, gone))
     if (settings.staleAfterMs > 0) {
@@ -76,21 +61,28 @@ export class AggregatorTerm implements FollowEvents {
       this.#refreshing = setInterval(() => this.#refresh(), everyMs)
       this.#refreshing.unref()
     }
-    this.#following = worker.follow(PODS, '', this, {
-      labelSelector,
-      transform: (pod) => slimPod(pod, annotation),
-    })
+    const streams = {
+      cell,
+      clock,
+      log,
+      onReplaced: (gone: readonly string[]) => this.#onReplaced(gone),
+      onChanged: (change: PodChange, gone: boolean) => this.#onChanged(change, gone),
+      onAdvanced: () => this.#recounts.advanced(),
+    }
+    this.#members = members.map((member) => new MemberStream(member, streams))
+    this.#pods = new CellPods(new Map(this.#members.map(({ name, pods }) => [name, pods])))
   }
 
   describe(): PodAggregatorDescription {
     return {
       cell: this.#parts.cell,
+      clusters: this.#members.map(({ name }) => name),
       active: this.#pods.complete,
       pods: this.#pods.size,
       resourceVersion: this.#pods.version,
-      streamTime: this.#streamTime.time,
-      current: this.#current,
-      message: this.#message,
+      streamTime: this.#streamTime(),
+      current: this.#members.every(({ current }) => current),
+      message: this.#members.find(({ message }) => message !== '')?.message ?? '',
       queued: this.#recounts.queued,
       waiting: this.#recounts.waiting,
     }
@@ -101,31 +93,22 @@ export class AggregatorTerm implements FollowEvents {
     this.#stopped = true
     clearInterval(this.#refreshing)
     this.#unlisten()
-    this.#streamTime.stop()
     const counting = this.#recounts.stop()
-    await this.#following.stop()
+    await Promise.all(this.#members.map((member) => member.stop()))
     await counting
   }
 
-  // === what the cell says ===
+  // === what the clusters say ===
 
-  onPage(pods: readonly JsonObject[], first: boolean): void {
-    if (!this.#stopped) this.#pods.prepare(pods, first)
-  }
-
-  onReplace(pods: readonly JsonObject[]): void {
-    if (this.#stopped) return
-    this.#pods.replace(pods)
-    this.#streamTime.replaced(pods)
+  #onReplaced(gone: readonly string[]): void {
+    for (const uid of gone) this.#pods.forget(uid)
     this.#recounts.handle('', 'List', () => {
       for (const live of this.#parts.protectors.values()) this.#recounts.mark(live, 'List')
     })
   }
 
-  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): void {
-    if (this.#stopped) return
-    const { before, after } = this.#pods.change(type, pod)
-    this.#streamTime.observed(pod)
+  #onChanged({ before, after }: PodChange, gone: boolean): void {
+    if (gone && before !== undefined) this.#pods.forget(before.uid)
     if (before !== undefined && after !== undefined && sameForCounting(before, after)) return
     const { protectors } = this.#parts
     // Who counted it before must hear that it does so no more.
@@ -138,20 +121,19 @@ export class AggregatorTerm implements FollowEvents {
     })
   }
 
-  onVersion(version: string): void {
-    if (this.#stopped) return
-    this.#heardAtMs = this.#parts.clock.now()
-    this.#pods.reached(version)
-    this.#streamTime.reached(version)
-    this.#recounts.advanced()
+  /** Of the cluster that is behind; undefined = that of one is not known. */
+  #streamTime(): number | undefined {
+    let least = Number.POSITIVE_INFINITY
+    for (const { streamTime } of this.#members) {
+      if (streamTime.time === undefined) return undefined
+      least = Math.min(least, streamTime.time)
+    }
+    return Number.isFinite(least) ? least : undefined
   }
 
-  onState(current: boolean, message: string): void {
-    this.#current = current
-    this.#message = message
-    const { log, cell } = this.#parts
-    if (current) log.info('the pods of a cell are followed', { cell, pods: this.#pods.size })
-    else log.warn('the pods of a cell cannot be followed', { cell, why: message })
+  /** Of the cluster that has been silent for longest. */
+  #heardAtMs(): number {
+    return Math.min(...this.#members.map(({ heardAtMs }) => heardAtMs))
   }
 
   // === what is to be counted ===
@@ -170,7 +152,7 @@ export class AggregatorTerm implements FollowEvents {
   #refresh(): void {
     const { protectors, cell, settings } = this.#parts
     if (!this.#pods.complete) return
-    const aging = agingProtectors(protectors.values(), cell, settings.staleAfterMs, this.#heardAtMs * 1000)
+    const aging = agingProtectors(protectors.values(), cell, settings.staleAfterMs, this.#heardAtMs() * 1000)
     for (const live of aging) this.#recounts.mark(live, 'List')
   }
 
@@ -209,15 +191,15 @@ export class AggregatorTerm implements FollowEvents {
     return countPods(protector, {
       cell,
       pods: this.#pods,
-      streamTime: this.#streamTime.time,
-      heardAt: Math.round(this.#heardAtMs * 1000),
+      streamTime: this.#streamTime(),
+      heardAt: Math.round(this.#heardAtMs() * 1000),
       restored: this.#restored.restored,
       settings,
       nowMs,
       monotonicMs,
       time: clocks.at(cell, monotonicMs),
       skewMs: certainSkewMs(clocks.skew(cell, nowMs, monotonicMs)),
-      knownSince: this.#admissions.of(key, this.#streamTime.now()),
+      knownSince: this.#admissions.of(key, this.#nowMicros()),
     })
   }
 
@@ -244,15 +226,22 @@ export class AggregatorTerm implements FollowEvents {
       const atMostMs = clocks.at(cell, clock.monotonic()) === undefined ? CLOCK_LOOK_MS : nextAvailableMs
       this.#recounts.mark(live, 'MinReady', Math.min(nextAvailableMs, atMostMs) + TIMER_SLACK_MS)
     }
-    if (streamTimeFrom !== undefined) this.#streamTime.need(streamTimeFrom)
+    if (streamTimeFrom !== undefined) for (const { streamTime } of this.#members) streamTime.need(streamTimeFrom)
     if (outdated) void this.#restored.check(countedVersion(live, this.#parts.cell))
     if (kept === 0 && !outdated) this.#recounts.awaitNothing(live)
     else this.#recounts.awaitMore(live, progress)
   }
 
+  /** By the clock of stream times; all members have the same. */
+  #nowMicros(): number {
+    return Math.max(...this.#members.map(({ streamTime }) => streamTime.now()))
+  }
+
   async #newestVersion(): Promise<string> {
-    const { worker } = this.#parts
-    return (await worker.currentVersion?.(PODS)) ?? (await worker.list(PODS, '')).resourceVersion
+    const versions = this.#members.map(async (member): Promise<[string, string]> => {
+      return [member.name, await member.newestVersion()]
+    })
+    return joinVersions(new Map(await Promise.all(versions)))
   }
 
   async #outcomeOf(live: LiveProtector, error: unknown): Promise<CountOutcome> {

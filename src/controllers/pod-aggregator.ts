@@ -1,12 +1,12 @@
 // Counts the pods of one cell for the statuses of PodProtectors, and takes deletions that have been seen to happen out of their
 // admission histories. Only one replica does so at a time; the others hold nothing of it.
 
-import type { CompiledAggregation } from '../core/compiled-cluster.ts'
+import type { CellMember } from './pod-aggregator-member.ts'
 import type { PodAggregatorDescription, PodAggregatorParts } from './pod-aggregator-parts.ts'
 import { AggregatorTerm } from './pod-aggregator-term.ts'
 import { UpdateTrigger } from './update-trigger.ts'
 
-export type { PodAggregatorDescription, PodAggregatorParts }
+export type { CellMember, PodAggregatorDescription, PodAggregatorParts }
 
 export interface PodAggregator {
   describe(): PodAggregatorDescription
@@ -29,7 +29,8 @@ class Aggregator implements PodAggregator {
   readonly #beating: NodeJS.Timeout
   /** What it does as leader, and what that was made for. */
   #term: { readonly made: string; readonly work: AggregatorTerm } | undefined
-  #trigger: { readonly made: string; readonly work: UpdateTrigger } | undefined
+  /** By cluster. */
+  readonly #triggers = new Map<string, { readonly made: string; readonly work: UpdateTrigger }>()
   readonly #ending = new Set<Promise<void>>()
   #stopped = false
 
@@ -45,10 +46,10 @@ class Aggregator implements PodAggregator {
   }
 
   leaderChanged(): void {
-    const protection = this.#stopped || !this.#parts.isLeader() ? undefined : this.#parts.protection()
-    const aggregation = protection?.aggregation.enabled === true ? protection.aggregation : undefined
-    this.#settleTerm(aggregation)
-    this.#settleTrigger(aggregation)
+    const leads = !this.#stopped && this.#parts.isLeader()
+    const members = leads ? this.#parts.members().filter(({ aggregation }) => aggregation.enabled) : []
+    this.#settleTerm(members)
+    this.#settleTriggers(members)
   }
 
   async stop(): Promise<void> {
@@ -58,30 +59,44 @@ class Aggregator implements PodAggregator {
     await Promise.all(this.#ending)
   }
 
-  #settleTerm(aggregation: CompiledAggregation | undefined): void {
-    const made = madeFor(aggregation && [aggregation.podSelector, aggregation.syncTime, aggregation.syncTimeAnnotation])
-    if (this.#term?.made === made) return
+  #settleTerm(members: readonly CellMember[]): void {
+    const made = madeFor(
+      members.map(({ name, aggregation: { podSelector, syncTime, syncTimeAnnotation } }) => {
+        return [name, podSelector, syncTime, syncTimeAnnotation]
+      }),
+    )
+    if ((this.#term?.made ?? '') === made) return
     this.#end(this.#term?.work)
     this.#term = undefined
-    if (aggregation === undefined) return
+    if (members.length === 0) return
     try {
-      this.#term = { made, work: new AggregatorTerm(this.#parts, aggregation) }
+      this.#term = { made, work: new AggregatorTerm(this.#parts, members) }
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
       this.#parts.log.error('the pods of a cell cannot be counted', { cell: this.#parts.cell, why })
     }
   }
 
-  #settleTrigger(aggregation: CompiledAggregation | undefined): void {
-    const { podSelector, updateTrigger } = aggregation ?? {}
-    const made = madeFor(updateTrigger && [podSelector, updateTrigger])
-    if (this.#trigger?.made === made || (this.#trigger === undefined && made === '')) return
-    this.#end(this.#trigger?.work)
-    this.#trigger = undefined
-    if (updateTrigger === undefined) return
-    const { worker, cell, clock, random, log, events } = this.#parts
-    const trigger = { ...updateTrigger, podSelector }
-    this.#trigger = { made, work: new UpdateTrigger({ client: worker, cell, trigger, clock, random, log, events }) }
+  /** One for each cluster that has one: each is a stream of its own. */
+  #settleTriggers(members: readonly CellMember[]): void {
+    const { cell, clock, random, log, events } = this.#parts
+    const wanted = new Set<string>()
+    for (const { name, client, aggregation } of members) {
+      const { podSelector, updateTrigger } = aggregation
+      if (updateTrigger === undefined) continue
+      wanted.add(name)
+      const made = madeFor([podSelector, updateTrigger])
+      const known = this.#triggers.get(name)
+      if (known?.made === made) continue
+      this.#end(known?.work)
+      const trigger = { ...updateTrigger, podSelector }
+      this.#triggers.set(name, { made, work: new UpdateTrigger({ client, cell, trigger, clock, random, log, events }) })
+    }
+    for (const [name, { work }] of this.#triggers) {
+      if (wanted.has(name)) continue
+      this.#triggers.delete(name)
+      this.#end(work)
+    }
   }
 
   #end(work: { stop(): Promise<void> } | undefined): void {
@@ -93,6 +108,7 @@ class Aggregator implements PodAggregator {
 }
 
 const IDLE: Omit<PodAggregatorDescription, 'cell'> = {
+  clusters: [],
   active: false,
   pods: 0,
   resourceVersion: '',
@@ -104,6 +120,6 @@ const IDLE: Omit<PodAggregatorDescription, 'cell'> = {
 }
 
 /** The same for the same; '' = for nothing. */
-function madeFor(parts: readonly unknown[] | undefined): string {
-  return parts === undefined ? '' : JSON.stringify(parts)
+function madeFor(parts: readonly unknown[]): string {
+  return parts.length === 0 ? '' : JSON.stringify(parts)
 }

@@ -69,13 +69,18 @@ export class PodSnapshot {
     next.pods += pods.length
   }
 
-  /** All pods as of one moment. What was known before is in force until all of them are here. */
-  replace(pods: readonly JsonObject[]): void {
+  /**
+   * All pods as of one moment. What was known before is in force until all of them are here.
+   * @returns uids of those that were known before and are not among them
+   */
+  replace(pods: readonly JsonObject[]): readonly string[] {
     if (this.#next.pods !== pods.length) this.prepare(pods, true)
+    const gone = [...this.#index.uids()].filter((uid) => this.#next.index.get(uid) === undefined)
     this.#index = this.#next.index
     this.#next = { index: new PodIndex(), pods: 0 }
     this.#version = ''
     this.#complete = true
+    return gone
   }
 
   change(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): PodChange {

@@ -129,3 +129,13 @@ test('the aggregator: events, what is due, turns, and protectors whose selector 
   assert.match(text, /aggregator_index_error\{cell="prod",error="BadSelector"\} 1/)
   assert.match(text, /worker_reconcile_count\{worker="aggregator",cell="prod",error="BadSelector"\} 1/)
 })
+
+test('the clocks of cells, and not those of cells that are no more', async () => {
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
+  metrics.clocks(new Map([['gone', { leastMs: 0, mostMs: 1_000 }]]))
+  metrics.clocks(new Map([['prod', { leastMs: -31_000, mostMs: -29_500 }]]))
+  const text = await metrics.text()
+  assert.match(text, /^portcullis_cell_clock_skew_seconds\{cell="prod",bound="least"\} -31$/m)
+  assert.match(text, /^portcullis_cell_clock_skew_seconds\{cell="prod",bound="most"\} -29.5$/m)
+  assert.doesNotMatch(text, /"gone"/)
+})

@@ -32,6 +32,10 @@ export class PodIndex<T> {
     return this.#entries.size
   }
 
+  uids(): Iterable<string> {
+    return this.#entries.keys()
+  }
+
   get(uid: string): T | undefined {
     return this.#entries.get(uid)?.value
   }

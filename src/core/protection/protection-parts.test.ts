@@ -7,7 +7,7 @@ import { aggregatePods, isAvailable } from './aggregate-pods.ts'
 import { type HistoryLimits, limitsOf } from './history-limits.ts'
 import { formatMicros, parseMicros } from './micro-time.ts'
 import { healthCriterion, podFacts } from './pod-facts.ts'
-import { compareVersions, newerVersion } from './resource-version.ts'
+import { compareVersions, joinVersions, newerVersion } from './resource-version.ts'
 
 test('times with microseconds are read and written exactly', () => {
   assert.equal(parseMicros('1970-01-01T00:00:01.000002Z'), 1_000_002)
@@ -37,6 +37,38 @@ test('resourceVersions are compared as numbers of any length', () => {
   assert.equal(newerVersion('', '10'), '')
   const numbers = fc.bigInt({ min: 0n, max: 2n ** 80n })
   fc.assert(fc.property(numbers, numbers, (a, b) => order(`${a}`, `${b}`) === (a < b ? -1 : a > b ? 1 : 0)))
+})
+
+test('versions of several clusters go with those of the same clusters: older when any is', () => {
+  assert.equal(joinVersions(new Map([['a', '7']])), '7')
+  assert.equal(
+    joinVersions(
+      new Map([
+        ['a', '7'],
+        ['b', ''],
+      ]),
+    ),
+    '',
+  )
+  const at = (a: number, b: number): string =>
+    joinVersions(
+      new Map([
+        ['a', `${a}`],
+        ['b', `${b}`],
+      ]),
+    )
+  assert.equal(at(7, 9), 'a=7;b=9')
+  const order = (x: string, y: string) => Math.sign(compareVersions(x, y) ?? Number.NaN)
+  assert.deepEqual([order(at(7, 9), at(7, 9)), order(at(8, 9), at(7, 9)), order(at(7, 10), at(7, 9))], [0, 1, 1])
+  assert.deepEqual([order(at(6, 9), at(7, 9)), order(at(8, 8), at(7, 9)), order(at(6, 99), at(7, 9))], [-1, -1, -1])
+  assert.equal(order('b=9;a=7', at(7, 9)), 0)
+  for (const other of ['7', '', 'a=7', 'a=7;c=9', 'a=7;b=9;c=1', 'a=x;b=9']) {
+    assert.deepEqual(
+      [compareVersions(other, at(7, 9)), compareVersions(at(7, 9), other)],
+      [undefined, undefined],
+      other,
+    )
+  }
 })
 
 const NOW_MS = Date.parse('2026-01-01T00:00:10Z')

@@ -1,18 +1,51 @@
-// Order of resourceVersions (KEP-5504: they are unsigned decimal integers of any length).
+// Order of resourceVersions (KEP-5504: they are unsigned decimal integers of any length). A cell of several clusters has one of each,
+// `east=12;west=7`, which only goes with another one of the same clusters.
 
 const DECIMAL = /^[0-9]+$/
+const OF_SEVERAL = /^[^=;]+=[0-9]+(;[^=;]+=[0-9]+)+$/
+
+/** @param versions by cluster @returns '' when that of one is not known */
+export function joinVersions(versions: ReadonlyMap<string, string>): string {
+  const [first = '', ...others] = versions.values()
+  if (others.length === 0) return first
+  if ([...versions.values()].includes('')) return ''
+  return [...versions].map(([name, version]) => `${name}=${version}`).join(';')
+}
 
 /**
- * Less than 0 when `a` is older than `b`, 0 when they are the same, more when it is newer.
- * @returns undefined when either is not known: empty, or no decimal number
+ * Less than 0 when `a` is older than `b`, 0 when they are the same, more when it is newer. Of several clusters it is older when that
+ * of any is.
+ * @returns undefined when either is not known: empty, or no decimal number; or when they are of different clusters
  */
 export function compareVersions(a: string, b: string): number | undefined {
-  if (!DECIMAL.test(a) || !DECIMAL.test(b)) return undefined
+  if (!DECIMAL.test(a) || !DECIMAL.test(b)) return compareSeveral(a, b)
   const left = a.replace(/^0+/, '')
   const right = b.replace(/^0+/, '')
   if (left.length !== right.length) return left.length - right.length
   if (left === right) return 0
   return left < right ? -1 : 1
+}
+
+function compareSeveral(a: string, b: string): number | undefined {
+  if (!OF_SEVERAL.test(a) || !OF_SEVERAL.test(b)) return undefined
+  const [left, right] = [partsOf(a), partsOf(b)]
+  if (left.size !== right.size) return undefined
+  let newest = 0
+  for (const [name, version] of left) {
+    const order = compareVersions(version, right.get(name) ?? '')
+    if (order === undefined || order < 0) return order
+    newest = Math.max(newest, order)
+  }
+  return newest
+}
+
+function partsOf(versions: string): Map<string, string> {
+  return new Map(
+    versions.split(';').map((part): [string, string] => {
+      const [name = '', version = ''] = part.split('=')
+      return [name, version]
+    }),
+  )
 }
 
 /** The newer of two; '' = not known, which it is as soon as one of them is not. */

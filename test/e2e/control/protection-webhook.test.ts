@@ -108,7 +108,7 @@ async function openPort(): Promise<ProtectionPort> {
         release: quiet,
       },
       cell: (id) => (id.startsWith('worker-') ? { protection: { ...PROTECTION, cell: id } } : undefined),
-      getPod: (_cell, namespace, name) => worker.get(PODS, { namespace, name }),
+      getPods: async (_cell, namespace, name) => [await worker.get(PODS, { namespace, name })],
       authenticate: port.authenticate,
       clock: systemClock,
       log,

@@ -125,6 +125,50 @@ async function patch(worker: TestCluster, body: object): Promise<void> {
   assert.equal(status, 200, text)
 }
 
+const OWNERS = `/apis/example.com/v1/namespaces/${NAMESPACE}/shops`
+const OWNER_CRD = stringify({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'shops.example.com' },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'shops', singular: 'shop', kind: 'Shop' },
+    versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+  },
+})
+
+async function createOwner(worker: TestCluster, name: string): Promise<string> {
+  const body = { apiVersion: 'example.com/v1', kind: 'Shop', metadata: { name, namespace: NAMESPACE } }
+  const { status, text, json } = await worker.request(OWNERS, { method: 'POST', body })
+  assert.equal(status, 201, text)
+  return json().metadata.uid
+}
+
+function ownedBy(name: string, uid: string): object {
+  return { apiVersion: 'example.com/v1', kind: 'Shop', name, uid, controller: true, blockOwnerDeletion: true }
+}
+
+/** Garbage collection learns of a new kind every half minute: until then nothing would follow an owner. */
+async function untilCollected(worker: TestCluster): Promise<void> {
+  const uid = await createOwner(worker, 'probe')
+  const maps = `/api/v1/namespaces/${NAMESPACE}/configmaps`
+  const metadata = { name: 'probe', namespace: NAMESPACE, ownerReferences: [ownedBy('probe', uid)] }
+  const created = await worker.request(maps, {
+    method: 'POST',
+    body: { apiVersion: 'v1', kind: 'ConfigMap', metadata },
+  })
+  assert.equal(created.status, 201, created.text)
+  assert.equal((await worker.request(`${OWNERS}/probe`, { method: 'DELETE' })).status, 200)
+  await waitFor(
+    'garbage collection to know the kind',
+    async () => {
+      return (await worker.request(`${maps}/probe`)).status === 404
+    },
+    SLOW,
+  )
+}
+
 describe('the control plane goes wild', { concurrency: false }, () => {
   afterEach(() => healthy())
 
@@ -143,6 +187,29 @@ describe('the control plane goes wild', { concurrency: false }, () => {
         const { status, text } = await worker.request(`${WEB}?propagationPolicy=Background`, { method: 'DELETE' })
         assert.equal(status, 200, text)
       })
+      await atTheMinimum()
+      await everywhere((worker) => worker.apply(deployment()))
+      await healthy()
+    })
+  })
+
+  test('the CRD of the owners is deleted: custom resources, their workloads and the pods go after it', async () => {
+    await everywhere(async (worker) => {
+      await worker.apply(OWNER_CRD)
+      await waitFor('the kind to be served', async () => (await worker.request(OWNERS)).status === 200, SLOW)
+      const uid = await createOwner(worker, 'web')
+      await patch(worker, { metadata: { ownerReferences: [ownedBy('web', uid)] } })
+      await untilCollected(worker)
+    })
+    await neverBelow(async () => {
+      await everywhere(async (worker) => {
+        const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shops.example.com'
+        const { status, text } = await worker.request(path, { method: 'DELETE' })
+        assert.equal(status, 200, text)
+      })
+      await everywhere((worker) =>
+        waitFor('the cascade to take the Deployment', async () => (await worker.request(WEB)).status === 404, SLOW),
+      )
       await atTheMinimum()
       await everywhere((worker) => worker.apply(deployment()))
       await healthy()
