@@ -2,7 +2,7 @@
 // are in test/e2e/control/kubernetes-source.test.ts.
 
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { findConflicts } from '../src/api/cluster-conflicts.ts'
 import { UserError } from '../src/api/field-errors.ts'
@@ -168,7 +168,13 @@ async function started(t: TestContext, server: FakeServer, options: { refreshMs?
   const lines: string[] = []
   const pem = countingPem()
   const deliveries: SourceChange[] = []
-  const source = createObjectsSource({ client: server.client(), pem, log: logOf(lines), ...options })
+  const source = createObjectsSource({
+    client: server.client(),
+    pem,
+    log: logOf(lines),
+    secretNamespaces: ['ns'],
+    ...options,
+  })
   t.after(() => source.stop())
   await source.start((change) => deliveries.push(change))
   return {
@@ -389,7 +395,8 @@ test('a file cannot be named, and what an object has under __proto__ harms nobod
 test('a start without a server fails and says why; one that waits for a Secret goes on without it', async () => {
   const server = new FakeServer()
   server.isAway = true
-  const common = { client: server.client(), pem: countingPem(), log: logOf([]), startTimeoutMs: 100 }
+  const options = { pem: countingPem(), log: logOf([]), secretNamespaces: ['ns'], startTimeoutMs: 100 }
+  const common = { client: server.client(), ...options }
   const source = createObjectsSource(common)
   const failing = source.start(() => assert.fail('delivered'))
   server.listeners.get('UpstreamCluster')?.onState(false, 'no answer from https://k: connection refused')
@@ -415,7 +422,7 @@ test('a start without a server fails and says why; one that waits for a Secret g
 })
 
 test('incremental and from the beginning are the same, in any order of events', () => {
-  const present = { state: 'present', message: '', data: new Map() } as const
+  const present = { state: 'present', message: '', data: new Map(), labelled: false } as const
   const event = fc.record({
     name: fc.constantFrom('p', 'q', 'r', 's'),
     hosts: fc.option(fc.subarray(['x', 'y', 'z']), { nil: undefined }),
@@ -483,7 +490,7 @@ function decideAll(
 }
 
 test('one change among two thousand is looked at alone', () => {
-  const present = { state: 'present', message: '', data: new Map() } as const
+  const present = { state: 'present', message: '', data: new Map(), labelled: false } as const
   const asked: string[] = []
   const secrets = {
     get: (name: string) => {
@@ -503,4 +510,80 @@ test('one change among two thousand is looked at alone', () => {
   table.settle()
   assert.ok(asked.length > 0 && asked.every((name) => name === 'ns/s5'))
   assert.equal(UPSTREAM_CLUSTERS.plural, 'upstreamclusters')
+})
+
+describe('Secrets of other namespaces', () => {
+  const theirs = (labels: Record<string, string> = {}): JsonObject => ({
+    ...secret('s', 'x'),
+    metadata: { name: 's', namespace: 'kube-system', labels },
+    data: { token: base64('token') },
+  })
+  const naming = (name: string): JsonObject => ({
+    ...cluster(name),
+    spec: {
+      ...Object(cluster(name)['spec']),
+      servers: [{ endpoint: 'https://203.0.113.1' }],
+      clientConfig: { insecure: true, bearerTokenRef: { namespace: 'kube-system', name: 's', key: 'token' } },
+    },
+  })
+
+  test('are not used, and whether they are there is not told', async (t) => {
+    const server = new FakeServer()
+    server.put(naming('a'))
+    const source = await started(t, server, { refreshMs: 20 })
+    await waitFor('a problem', () => messages(source.last).length === 1)
+    const absent = messages(source.last)
+    server.put(theirs())
+    const read = server.gets.length
+    await waitFor('two more reads', () => server.gets.length >= read + 2)
+    assert.deepEqual(messages(source.last), absent)
+    assert.equal(source.last.clusters.size, 0)
+    const [problem] = source.last.problems
+    assert.match(problem?.message ?? '', /^Secret kube-system\/s may not be used: namespace kube-system is none of /)
+    assert.match(problem?.message ?? '', /--secret-namespace \(ns\), .* label portcullis\.io\/usable-by-gateway=true/)
+    assert.match(
+      problem?.fix ?? '',
+      /--secret-namespace kube-system, .*kubectl label secret s -n kube-system portcullis/,
+    )
+    assert.equal(server.listeners.has('Secret'), false, 'such a namespace is not watched')
+  })
+
+  test('are used once their owner has labelled them', async (t) => {
+    const server = new FakeServer()
+    server.put(naming('a'))
+    server.put(theirs({ 'portcullis.io/usable-by-gateway': 'yes' }))
+    const source = await started(t, server, { refreshMs: 20 })
+    await waitFor('a problem', () => messages(source.last).length === 1)
+    server.put(theirs({ 'portcullis.io/usable-by-gateway': 'true' }))
+    await waitFor('the cluster', () => source.last.clusters.has('a'))
+    assert.deepEqual(source.last.problems, [])
+  })
+
+  test('are read no more when nothing names them', async (t) => {
+    const server = new FakeServer()
+    server.put(naming('a'))
+    server.put(cluster('b'))
+    const source = await started(t, server, { refreshMs: 20 })
+    await waitFor('reads', () => server.gets.length > 2)
+    server.remove('UpstreamCluster', '/a')
+    await waitFor('its end', () => source.last.problems.length === 0)
+    const read = server.gets.length
+    server.put(cluster('c', { secret: 'own' }))
+    server.put(secret('own', 'x'))
+    await waitFor('another one', () => source.deliveries.length > 2)
+    assert.ok(server.gets.length <= read + 1)
+  })
+})
+
+test('a cluster that waits for a Secret says nothing in the log', async (t) => {
+  const server = new FakeServer()
+  server.put(cluster('b'))
+  const source = await started(t, server)
+  server.put(secret('s', 'x'))
+  server.put(cluster('a', { secret: 's' }))
+  await waitFor('the cluster', () => source.last.clusters.has('a'))
+  assert.deepEqual(
+    source.lines.filter((line) => /configuration/.test(line)),
+    [],
+  )
 })

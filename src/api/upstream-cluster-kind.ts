@@ -1,7 +1,10 @@
 // UpstreamCluster's row of the scheme.
 
+import type { FieldProblem } from './field-errors.ts'
 import { kubeObject } from './json-schema.ts'
-import type { PrinterColumn, ResourceKind } from './resource-kind.ts'
+import { isRecord } from './object-shape.ts'
+import type { PemChecks } from './ports.ts'
+import type { JsonObject, PrinterColumn, ResourceKind } from './resource-kind.ts'
 import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from './upstream-cluster.ts'
 import { type ClusterCheckOptions, checkUpstreamCluster } from './upstream-cluster-checks.ts'
 import { claimKeysOf, conflictsWith } from './upstream-cluster-conflicts.ts'
@@ -22,8 +25,22 @@ function condition(name: string, description: string, field: string, type: strin
   return { name, type: 'string', description, jsonPath: `.status.conditions[?(@.type=="${type}")].${field}` }
 }
 
+/** What following the references of an object to Secrets has found. */
+export interface ResolvedReferences {
+  /** The object with the bytes in the places of the references that could be followed. */
+  readonly object: unknown
+  readonly problems: readonly FieldProblem[]
+  /** Paths of inline fields that came from references, and the paths of those. */
+  readonly origins: ReadonlyMap<string, string>
+}
+
+export interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits'> {
+  /** Follows references. Default: they are not followed. */
+  resolve?(object: JsonObject): ResolvedReferences
+}
+
 /** The row, where objects are checked for gateways that can do what `options` say. */
-export function upstreamClusterKind(options: Pick<ClusterCheckOptions, 'globalLimits'> = {}): ResourceKind {
+export function upstreamClusterKind(options: ClusterKindOptions = {}): ResourceKind {
   return {
     group: 'proxy.kubegateway.io',
     version: 'v1alpha1',
@@ -57,10 +74,34 @@ export function upstreamClusterKind(options: Pick<ClusterCheckOptions, 'globalLi
       ['spec', 'secureServing', 'clientCAData'],
     ],
     // Files are the gateway's, and an object of an API server is not to name them.
-    check: (object, _before, pem) => checkUpstreamCluster(object, pem, { ...options, fileReferences: false }),
+    check: (object, before, pem) => checkWritten(object, before, pem, options),
     claims: claimKeysOf,
     conflicts: conflictsWith,
   }
+}
+
+function checkWritten(
+  object: JsonObject,
+  before: JsonObject | undefined,
+  pem: PemChecks,
+  { globalLimits = true, resolve }: ClusterKindOptions,
+): readonly FieldProblem[] {
+  const options = { globalLimits, fileReferences: false }
+  if (resolve === undefined) return checkUpstreamCluster(object, pem, options)
+  const { object: resolved, problems, origins } = resolve(object)
+  // What a Secret holds is no error of a write that leaves the references alone: the degrade switch works all the same.
+  const isSame = before !== undefined && credentialsOf(before) === credentialsOf(object)
+  const softened = (problem: FieldProblem): FieldProblem => (isSame ? { ...problem, severity: 'warning' } : problem)
+  const checked = checkUpstreamCluster(resolved, pem, options).map((problem) => {
+    const origin = origins.get(problem.path)
+    return origin === undefined ? problem : softened({ ...problem, path: origin })
+  })
+  return [...problems.map(softened), ...checked]
+}
+
+function credentialsOf({ spec }: JsonObject): string {
+  const { clientConfig, secureServing } = isRecord(spec) ? spec : {}
+  return JSON.stringify([clientConfig, secureServing])
 }
 
 export const UPSTREAM_CLUSTERS: ResourceKind = upstreamClusterKind()

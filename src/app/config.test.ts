@@ -53,6 +53,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     kubeconfig: '',
     context: '',
     installCrds: true,
+    secretNamespaces: ['portcullis-system', 'default'],
     replicaName: hostname(),
     redisUrl: '',
     redisPasswordFile: '',

@@ -6,11 +6,11 @@ import { CUSTOM_KINDS, crdOf } from '../api/crd.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { ObjectStore } from '../api/object-store.ts'
 import type { Logger, ResourceSource, SourceChange } from '../api/ports.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
-import { NAMESPACES, SCHEME, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
+import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { NAMESPACES, SCHEME, SECRETS, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import type { UpstreamCluster } from '../api/upstream-cluster.ts'
-import { upstreamClusterKind } from '../api/upstream-cluster-kind.ts'
+import { type ResolvedReferences, upstreamClusterKind } from '../api/upstream-cluster-kind.ts'
 import { createAuthenticator } from '../control/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../control/authorize.ts'
 import { createInProcessClient } from '../control/in-process-client.ts'
@@ -26,9 +26,11 @@ import { openKeyedStore } from '../io/keyed-store.ts'
 import { createKubeClient, type KubeClient } from '../io/kube-client.ts'
 import type { KubeCallEvents } from '../io/kube-client-events.ts'
 import type { LineWriter } from '../io/line-writer.ts'
-import { createObjectsSource } from '../io/objects-source.ts'
+import { createObjectsSource, type ObjectsSourceOptions } from '../io/objects-source.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { replaceFile } from '../io/pki-files.ts'
+import { resolveAtWrite, type SecretAtWrite } from '../io/references-at-write.ts'
+import { SecretsAtWrite } from '../io/secrets-at-write.ts'
 import type { Config } from './config.ts'
 import { ControlPort } from './control-port.ts'
 import { VERSION } from './version.ts'
@@ -75,8 +77,17 @@ function checksOf({ redisUrl }: Config): { readonly globalLimits: boolean } {
   return { globalLimits: redisUrl !== '' }
 }
 
-function kindsOf(config: Config): readonly ResourceKind[] {
-  const clusters = upstreamClusterKind(checksOf(config))
+function sourceOptions(config: Config, log: Logger): Omit<ObjectsSourceOptions, 'client'> {
+  return { pem: nodePemChecks, log, checks: checksOf(config), secretNamespaces: config.secretNamespaces }
+}
+
+/** @param secretOf by what the references of an object are followed at a write */
+function kindsOf(
+  config: Config,
+  secretOf: (namespace: string, name: string) => SecretAtWrite,
+): readonly ResourceKind[] {
+  const resolve = (object: JsonObject): ResolvedReferences => resolveAtWrite(object, secretOf, config.secretNamespaces)
+  const clusters = upstreamClusterKind({ ...checksOf(config), resolve })
   return SCHEME.map((kind) => (kind === UPSTREAM_CLUSTERS ? clusters : kind))
 }
 
@@ -102,10 +113,17 @@ class EmbeddedPlane implements ObjectPlane {
     this.#control = new ControlPort(config, log)
     const keyFile = config.storeKeyFile === '' ? paths.storeKey : config.storeKeyFile
     this.#store = openKeyedStore({ file: paths.store, keyFile })
+    const secretOf = (namespace: string, name: string): SecretAtWrite =>
+      this.#store.get({ resource: resourceName(SECRETS), namespace, name })?.object
     const parts = { now: Date.now, uuid: randomUUID, random: Math.random }
-    const registry = new Registry({ ...parts, store: this.#store, kinds: kindsOf(config), pem: nodePemChecks })
+    const registry = new Registry({
+      ...parts,
+      store: this.#store,
+      kinds: kindsOf(config, secretOf),
+      pem: nodePemChecks,
+    })
     this.client = createInProcessClient(registry)
-    this.source = createObjectsSource({ client: this.client, pem: nodePemChecks, log, checks: checksOf(config) })
+    this.source = createObjectsSource({ ...sourceOptions(config, log), client: this.client })
     const { caPem, tokenKey } = this.#control.pki
     this.#addressFile = paths.address
     // When the write is over: a watch that ends is not to be among those that are told of it.
@@ -189,7 +207,7 @@ class KubernetesPlane implements ObjectPlane {
     this.#control = new ControlPort(config, log)
     const { kubeconfig: kubeconfigFile, context } = config
     this.client = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
-    const source = createObjectsSource({ client: this.client, pem: nodePemChecks, log, checks: checksOf(config) })
+    const source = createObjectsSource({ ...sourceOptions(config, log), client: this.client })
     this.source = {
       start: (onChange) =>
         source.start((change) => {
@@ -209,7 +227,11 @@ class KubernetesPlane implements ObjectPlane {
     const log = this.#log
     if (this.#config.installCrds) await installCrds({ client, crds: CUSTOM_KINDS.map(crdOf), log })
     const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => known(object))
-    await this.#control.open(createWebhookHandler({ kinds: kindsOf(this.#config), pem: nodePemChecks, clusters, log }))
+    const secrets = new SecretsAtWrite(client)
+    const kindsFor = async (object: unknown): Promise<readonly ResourceKind[]> =>
+      kindsOf(this.#config, await secrets.read(object))
+    const kinds = kindsOf(this.#config, () => 'unknown')
+    await this.#control.open(createWebhookHandler({ kinds, kindsFor, pem: nodePemChecks, clusters, log }))
   }
 
   async stop(): Promise<void> {

@@ -2,7 +2,15 @@
 
 import type { ListenAddress } from '../core/listen-address.ts'
 import { isWrong, namesOf, noteProblem } from './setting-problems.ts'
-import { oneOf, parseOneAddress, parseSubjects, parseSwitch, parseText, parseTexts } from './setting-values.ts'
+import {
+  oneOf,
+  parseNamespaces,
+  parseOneAddress,
+  parseSubjects,
+  parseSwitch,
+  parseText,
+  parseTexts,
+} from './setting-values.ts'
 import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
 
 export type SourceKind = 'embedded' | 'files' | 'kubernetes'
@@ -26,6 +34,8 @@ export interface ObjectsConfig {
   readonly kubeconfig: string
   readonly context: string
   readonly installCrds: boolean
+  /** Whose Secrets UpstreamClusters may name without a label on the Secret. */
+  readonly secretNamespaces: readonly string[]
 }
 
 /** Rows of the table of settings, in the order of help. */
@@ -99,13 +109,28 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
     parseSwitch,
     'whether --source kubernetes creates and updates the CustomResourceDefinitions; else they must be there',
   ),
+  secretNamespaces: setting(
+    'secretNamespace',
+    '<namespace>',
+    '',
+    parseNamespaces,
+    'namespace whose Secrets UpstreamClusters may name, without a label on the Secret; default: portcullis-system, and default in the ' +
+      'embedded API server; may be repeated',
+    true,
+  ),
 }
+
+/** Of Secrets that are there for the gateway: deploy/rbac lets it read them. */
+const SYSTEM_NAMESPACE = 'portcullis-system'
 
 export function readObjects(reader: SettingsReader): ObjectsConfig {
   const table = OBJECTS_TABLE
   const configDir = reader.take(table.configDir, '')
+  const source = reader.take(table.source, configDir === '' ? 'embedded' : 'files')
+  // In a cluster `default` holds what others put there; in an API server of our own nobody else does.
+  const namespaces = source === 'embedded' ? [SYSTEM_NAMESPACE, 'default'] : [SYSTEM_NAMESPACE]
   return {
-    source: reader.take(table.source, configDir === '' ? 'embedded' : 'files'),
+    source,
     configDir,
     controlListen: reader.take(table.controlListen, { host: '', port: 0 }),
     controlHosts: reader.take(table.controlHosts, []),
@@ -116,6 +141,7 @@ export function readObjects(reader: SettingsReader): ObjectsConfig {
     kubeconfig: reader.take(table.kubeconfig, ''),
     context: reader.take(table.context, ''),
     installCrds: reader.take(table.installCrds, true),
+    secretNamespaces: reader.take(table.secretNamespaces, namespaces),
   }
 }
 

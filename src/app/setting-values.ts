@@ -1,6 +1,7 @@
 // How the text of a setting becomes its value. A parser gives the value, or says what is wrong and what to write
 // instead; it accepts what a flag or variable (text) and what a YAML file (text, number, boolean, list) can hold.
 
+import { isDnsLabel } from '../api/name-syntax.ts'
 import { formatDuration, parseDuration } from '../core/duration.ts'
 import { type ListenAddress, parseListenAddress } from '../core/listen-address.ts'
 
@@ -57,6 +58,15 @@ export function parseSubjects(raw: unknown): Parsed<readonly string[]> {
   const wrong = subjects.find((subject) => !/^(user|group):./.test(subject))
   if (wrong === undefined && subjects.length > 0) return { value: subjects }
   return { mistake: subjects.length > 1 ? `: "${wrong ?? ''}" names nobody` : 'names nobody', fix }
+}
+
+/** Names of namespaces: a list, or a text with commas. */
+export function parseNamespaces(raw: unknown): Parsed<readonly string[]> {
+  const namespaces = textsOf(raw)
+  const wrong = namespaces.find((namespace) => !isDnsLabel(namespace))
+  if (wrong === undefined && namespaces.length > 0) return { value: namespaces }
+  const mistake = namespaces.length > 1 ? `: "${wrong ?? ''}" is no namespace` : 'is no namespace'
+  return { mistake, fix: 'write the name of a namespace, for example portcullis-system; there are no patterns' }
 }
 
 /** The message never repeats a password. */

@@ -70,11 +70,18 @@ export abstract class ReviewExchange implements StreamEvents {
   onBody(chunk: Buffer, end: boolean): void {
     if (chunk.length > 0) this.#stream.credit(chunk.length)
     if (this.#answered) return
-    try {
+    this.attempt(() => {
       this.#body.add(chunk)
       if (!end) return
       clearTimeout(this.#deadline)
       this.review(parseJson(this.#body.bytes()))
+    })
+  }
+
+  /** Whatever it throws is answered. */
+  protected attempt(step: () => void): void {
+    try {
+      step()
     } catch (error) {
       this.send(this.#refusal(error))
     }

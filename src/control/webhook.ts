@@ -1,6 +1,7 @@
 // The validating webhook for objects that live as CRDs in a Kubernetes cluster: one path, and health. Whoever reaches it may
 // ask: it says what is wrong with an object that the caller has, and stores nothing.
 
+import { isRecord } from '../api/object-shape.ts'
 import type { Logger, PemChecks } from '../api/ports.ts'
 import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
 import type { HeaderList, RequestHandler, Stream } from '../api/stream.ts'
@@ -11,6 +12,8 @@ import { ReviewExchange } from './review-exchange.ts'
 
 export interface WebhookParts {
   readonly kinds: readonly ResourceKind[]
+  /** `kinds` with what the Secrets say that an object names. Never rejects. Default: references are not followed. */
+  kindsFor?(object: unknown): Promise<readonly ResourceKind[]>
   readonly pem: PemChecks
   /** All UpstreamClusters as they are known now: no other kind's objects can be in each other's way. */
   clusters(): readonly JsonObject[]
@@ -34,6 +37,11 @@ export function createWebhookHandler(parts: WebhookParts): RequestHandler {
   }
 }
 
+function objectOf(review: unknown): unknown {
+  const request = isRecord(review) ? review['request'] : undefined
+  return isRecord(request) ? request['object'] : undefined
+}
+
 class WebhookExchange extends ReviewExchange {
   readonly #parts: WebhookParts
 
@@ -54,8 +62,15 @@ class WebhookExchange extends ReviewExchange {
   }
 
   protected override review(review: unknown): void {
-    const { kinds, pem } = this.#parts
-    const checks: AdmissionChecks = { scheme: kinds, pem }
+    const { kinds, kindsFor } = this.#parts
+    if (kindsFor === undefined) this.#answer(review, kinds)
+    else {
+      void kindsFor(objectOf(review)).then((found) => this.attempt(() => this.#answer(review, found)))
+    }
+  }
+
+  #answer(review: unknown, scheme: readonly ResourceKind[]): void {
+    const checks: AdmissionChecks = { scheme, pem: this.#parts.pem }
     this.send(jsonAnswer(200, reviewAdmission(review, checks, this.#parts.clusters())))
   }
 

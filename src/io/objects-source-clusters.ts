@@ -188,8 +188,9 @@ export class ClusterObjects {
     const unread = this.#references.unread(references)
     if (unread !== undefined) {
       // The version before stays; this is only seen where an answer takes long.
-      const message = `waits for Secret ${unread.secret}, which could not be read yet`
-      const problem: FieldProblem = { path: unread.path, message, fix: 'see the log', severity: 'warning' }
+      const message = `${WAITS}${unread.secret}, which could not be read yet`
+      const fix = 'nothing, unless it stays so: then see whether the gateway may read Secrets there (deploy/rbac)'
+      const problem: FieldProblem = { path: unread.path, message, fix, severity: 'warning' }
       this.#waiting.add(name)
       entry.problems = [reported(name, problem)]
       this.#claims.touch(name)
@@ -218,6 +219,13 @@ export class ClusterObjects {
     const keys = [...versions].flatMap(({ object }) => claimsOf(object).map(({ key }) => key))
     this.#claims.set(entry.name, keys)
   }
+}
+
+const WAITS = 'waits for Secret '
+
+/** What a moment ends, and what is no news in a log: every object with a new Secret waits for an answer at first. */
+export function isWaiting({ message }: Problem): boolean {
+  return message.startsWith(WAITS)
 }
 
 function reported(cluster: string, problem: FieldProblem): Problem {

@@ -5,8 +5,9 @@ import type { JsonObject } from '../api/resource-kind.ts'
 import { NamesByKey } from '../core/names-by-key.ts'
 import type { KnownSecretData } from './objects-source-secrets.ts'
 import { type Resolved, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
+import { refusalFix } from './usable-secrets.ts'
 
-/** The Secrets as the table needs them: NamedSecrets, or a stand-in. */
+/** The Secrets as the table needs them: UsableSecrets, or a stand-in. */
 export interface SecretLookup {
   get(name: string): KnownSecretData
   retain(name: string): void
@@ -53,13 +54,25 @@ export class ClusterReferences {
       const { secret } = reference
       if (secret === '') continue
       const { state, message, data } = this.#secrets.get(secret)
-      const absence =
-        state === 'unreadable'
-          ? { message: `Secret ${secret} cannot be read: ${message}`, fix: 'allow the gateway to get it' }
-          : { message: `Secret ${secret} does not exist`, fix: 'create it, or name another' }
+      const absence = absenceOf(secret, state, message)
       const bytes = secretBytes(reference, state === 'present' ? data : undefined, absence, out)
       if (bytes !== undefined) found.set(reference, bytes)
     }
     return withBytes(object, found, out.problems)
+  }
+}
+
+function absenceOf(
+  secret: string,
+  state: KnownSecretData['state'],
+  message: string,
+): { readonly message: string; readonly fix: string } {
+  switch (state) {
+    case 'unreadable':
+      return { message: `Secret ${secret} cannot be read: ${message}`, fix: 'allow the gateway to get it' }
+    case 'refused':
+      return { message, fix: refusalFix(secret) }
+    default:
+      return { message: `Secret ${secret} does not exist`, fix: 'create it, or name another' }
   }
 }

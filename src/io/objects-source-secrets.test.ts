@@ -14,7 +14,15 @@ test('a list is what there is, also when the server was restored and its version
   } as unknown as ObjectClient
   const quiet = (): void => undefined
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
-  const secrets = new NamedSecrets({ client, log, onChange: quiet, refreshMs: 60_000 })
+  const secrets = new NamedSecrets({
+    client,
+    log,
+    onChange: quiet,
+    refreshMs: 60_000,
+    namespace: 'default',
+    watched: true,
+    label: 'x',
+  })
   secrets.retain('default/a')
   await new Promise((resolve) => setImmediate(resolve))
   const secret = (resourceVersion: string, text: string): Record<string, unknown> => {

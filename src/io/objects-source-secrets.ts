@@ -1,5 +1,5 @@
-// The Secrets that UpstreamClusters name, and no others: what is not named is not kept in memory. Where all Secrets may be
-// watched, changes come by themselves; else each one is read, and read again every minute. A refusal is not final: an API server
+// The Secrets of a namespace that UpstreamClusters name, and no others: what is not named is not kept in memory. Where all of the
+// namespace may be watched, changes come by themselves; else each one is read, and read again every minute. A refusal is not final: an API server
 // that comes back answers its first requests with 403, until it has read its RBAC objects.
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,12 +14,14 @@ import { readSecret, secretName } from './secret-references.ts'
 
 /** What is known of a Secret. */
 export interface KnownSecretData {
-  /** `unread`: no answer yet; whoever needs it waits. */
-  readonly state: 'unread' | 'absent' | 'present' | 'unreadable'
-  /** Of `unreadable`: why. */
+  /** `unread`: no answer yet; whoever needs it waits. `refused`: it may not be used, whether it is there or not. */
+  readonly state: 'unread' | 'absent' | 'present' | 'unreadable' | 'refused'
+  /** Of `unreadable` and `refused`: why. */
   readonly message: string
   /** Of `present`. */
   readonly data: ReadonlyMap<string, Buffer>
+  /** Whether it has the label by which its owner lets it be used (usable-secrets.ts). */
+  readonly labelled: boolean
 }
 
 interface Entry {
@@ -42,11 +44,17 @@ export interface NamedSecretsOptions {
   readonly onChange: (names: readonly string[]) => void
   /** Milliseconds between two reads of a Secret that cannot be watched. Default 60 s. */
   readonly refreshMs: number
+  /** Of all of them. */
+  readonly namespace: string
+  /** Else each is read by itself, whatever the rights. */
+  readonly watched: boolean
+  /** "true" in it is told as `labelled`. */
+  readonly label: string
 }
 
 const NO_DATA: ReadonlyMap<string, Buffer> = new Map()
-const UNREAD: KnownSecretData = { state: 'unread', message: '', data: NO_DATA }
-const ABSENT: KnownSecretData = { state: 'absent', message: '', data: NO_DATA }
+const UNREAD: KnownSecretData = { state: 'unread', message: '', data: NO_DATA, labelled: false }
+const ABSENT: KnownSecretData = { state: 'absent', message: '', data: NO_DATA, labelled: false }
 /** A list with this selector tells whether listing is allowed, and brings nothing. */
 const SELECT_NOTHING = 'portcullis.io/none=none'
 const PARALLEL_READS = 8
@@ -63,6 +71,9 @@ export class NamedSecrets {
   readonly #log: Logger
   readonly #onChange: (names: readonly string[]) => void
   readonly #refreshMs: number
+  readonly #namespace: string
+  readonly #watched: boolean
+  readonly #label: string
   readonly #entries = new Map<string, Entry>()
   readonly #queue: string[] = []
   readonly #stopping = new AbortController()
@@ -74,7 +85,10 @@ export class NamedSecrets {
   /** Of the reads one by one. */
   #refreshing: NodeJS.Timeout | undefined
 
-  constructor({ client, log, onChange, refreshMs }: NamedSecretsOptions) {
+  constructor({ client, log, onChange, refreshMs, namespace, watched, label }: NamedSecretsOptions) {
+    this.#namespace = namespace
+    this.#watched = watched
+    this.#label = label
     this.#client = client
     this.#log = log
     this.#onChange = onChange
@@ -113,6 +127,10 @@ export class NamedSecrets {
   }
 
   #begin(): void {
+    if (!this.#watched) {
+      this.#readSingly()
+      return
+    }
     this.#mode = 'starting'
     this.#task = this.#run(0)
   }
@@ -133,7 +151,8 @@ export class NamedSecrets {
       }
       if (refusals === expected) {
         const consequence = `each Secret that is named is read again every ${this.#refreshMs / 1000} s`
-        this.#log.warn('Secrets cannot be watched; a change of one is seen later', { why, consequence })
+        const fields = { namespace: this.#namespace, why, consequence }
+        this.#log.warn('Secrets cannot be watched; a change of one is seen later', fields)
       }
       if (refusals === 0) this.#readSingly()
       const delayMs = Math.min(FIRST_TRIAL_MS * 2 ** Math.min(refusals, 20), this.#refreshMs * REFRESHES_PER_TRIAL)
@@ -155,7 +174,7 @@ export class NamedSecrets {
   /** Why Secrets may not be listed; '' when they may, or when nobody knows: then following finds out. */
   async #refusal(): Promise<string> {
     try {
-      await this.#client.list(SECRETS, '', SELECT_NOTHING)
+      await this.#client.list(SECRETS, this.#namespace, SELECT_NOTHING)
       return ''
     } catch (error) {
       return error instanceof StatusError && (error.code === 403 || error.code === 401) ? error.message : ''
@@ -164,7 +183,7 @@ export class NamedSecrets {
 
   #follow(): void {
     let lost = false
-    this.#following = this.#client.follow(SECRETS, '', {
+    this.#following = this.#client.follow(SECRETS, this.#namespace, {
       onReplace: (objects) => {
         this.#mode = 'followed'
         this.#replace(objects)
@@ -174,8 +193,11 @@ export class NamedSecrets {
         if (changed !== undefined) this.#onChange([changed])
       },
       onState: (current, message) => {
-        if (current && lost) this.#log.info('Secrets are watched again')
-        if (!current) this.#log.warn('Secrets cannot be watched; what was known stays in force', { why: message })
+        const namespace = this.#namespace
+        if (current && lost) this.#log.info('Secrets are watched again', { namespace })
+        if (!current) {
+          this.#log.warn('Secrets cannot be watched; what was known stays in force', { namespace, why: message })
+        }
         lost = !current
         if (!current) this.#task = this.#task.then(() => this.#reconsider())
       },
@@ -226,7 +248,11 @@ export class NamedSecrets {
     const same = !gone && version !== '' && version === entry.version && entry.known.state === 'present'
     entry.version = version
     if (same) return undefined
-    entry.known = gone ? ABSENT : { state: 'present', message: '', data: readSecret(object, new ProblemList()) }
+    if (gone) entry.known = ABSENT
+    else {
+      const data = readSecret(object, new ProblemList())
+      entry.known = { state: 'present', message: '', data, labelled: hasLabel(object, this.#label) }
+    }
     return name
   }
 
@@ -277,7 +303,7 @@ export class NamedSecrets {
     )
     const { state } = entry.known
     if (state === 'present' || state === 'absent' || entry.known.message === message) return
-    entry.known = { state: 'unreadable', message, data: NO_DATA }
+    entry.known = { state: 'unreadable', message, data: NO_DATA, labelled: false }
     this.#changed(name)
   }
 
@@ -289,6 +315,12 @@ export class NamedSecrets {
 function keyOf({ metadata }: JsonObject): string {
   const { namespace, name } = isRecord(metadata) ? metadata : {}
   return secretName(namespace, name)
+}
+
+/** With the value "true". */
+export function hasLabel({ metadata }: JsonObject, label: string): boolean {
+  const labels = isRecord(metadata) ? metadata['labels'] : undefined
+  return isRecord(labels) && Object.hasOwn(labels, label) && labels[label] === 'true'
 }
 
 function versionOf({ metadata }: JsonObject): string {

@@ -8,8 +8,8 @@ import type { Logger, PemChecks, Problem, ResourceSource, SourceChange } from '.
 import { nameOf } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
-import { ClusterObjects } from './objects-source-clusters.ts'
-import { NamedSecrets } from './objects-source-secrets.ts'
+import { ClusterObjects, isWaiting } from './objects-source-clusters.ts'
+import { UsableSecrets } from './usable-secrets.ts'
 
 export interface ObjectsSourceOptions {
   readonly client: ObjectClient
@@ -17,6 +17,8 @@ export interface ObjectsSourceOptions {
   readonly log: Logger
   /** What this gateway can do; file references are always mistakes. */
   readonly checks?: ClusterCheckOptions
+  /** Whose Secrets may be named without a label of their own (usable-secrets.ts). */
+  readonly secretNamespaces: readonly string[]
   /** Milliseconds in which `start` must have heard from the server. Default 30 s. */
   readonly startTimeoutMs?: number
   /** Milliseconds between two reads of a Secret that cannot be watched. Default 60 s. */
@@ -41,7 +43,7 @@ class ObjectsSource implements ResourceSource {
   readonly #client: ObjectClient
   readonly #log: Logger
   readonly #startTimeoutMs: number
-  readonly #secrets: NamedSecrets
+  readonly #secrets: UsableSecrets
   readonly #clusters: ClusterObjects
   #onChange: (change: SourceChange) => void = () => undefined
   #following: Following | undefined
@@ -59,13 +61,14 @@ class ObjectsSource implements ResourceSource {
   #work: Promise<void> | undefined
   #stopped = false
 
-  constructor({ client, pem, log, checks, startTimeoutMs, refreshMs }: ObjectsSourceOptions) {
+  constructor({ client, pem, log, checks, secretNamespaces, startTimeoutMs, refreshMs }: ObjectsSourceOptions) {
     this.#client = client
     this.#log = log
     this.#startTimeoutMs = startTimeoutMs ?? START_TIMEOUT_MS
-    this.#secrets = new NamedSecrets({
+    this.#secrets = new UsableSecrets({
       client,
       log,
+      namespaces: secretNamespaces,
       refreshMs: refreshMs ?? REFRESH_MS,
       onChange: (names) => {
         this.#clusters.secretsChanged(names)
@@ -199,8 +202,9 @@ class ObjectsSource implements ResourceSource {
   }
 
   /** Each problem once, for as long as it lasts. */
-  #logProblems(cluster: string, before: readonly Problem[]): void {
-    const now = this.#clusters.problemsOf(cluster)
+  #logProblems(cluster: string, reported: readonly Problem[]): void {
+    const before = reported.filter((problem) => !isWaiting(problem))
+    const now = this.#clusters.problemsOf(cluster).filter((problem) => !isWaiting(problem))
     const isInForce = this.#clusters.inForce.has(cluster)
     for (const { path, message, fix, severity } of now) {
       if (before.some((known) => known.path === path && known.message === message)) continue

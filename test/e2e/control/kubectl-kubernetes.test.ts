@@ -69,6 +69,7 @@ async function serviceAccount(where: TestCluster): Promise<Credentials> {
   const user = { token: String(answer.json().status.token) }
   await untilAllowed(where, user, CREATES_CRDS)
   await untilAllowed(where, user, { verb: 'create', resource: 'events', namespace: 'default' })
+  await untilAllowed(where, user, { verb: 'list', resource: 'secrets', namespace: 'portcullis-system' })
   return user
 }
 
@@ -86,7 +87,7 @@ function object(name: string, fields: object = {}): object {
     spec: {
       servers: [{ endpoint: stub.url }],
       clientConfig: {
-        bearerTokenRef: { namespace: 'default', name: 'upstream', key: 'token' },
+        bearerTokenRef: { namespace: 'portcullis-system', name: 'upstream', key: 'token' },
         caData: base64(stub.caPem),
       },
       secureServing: { clientCAData: base64(clientCA.certPem) },
@@ -124,7 +125,7 @@ describe('two replicas with the rights of deploy/rbac', { concurrency: false }, 
   })
 
   test('objects are served by both, and get their status', async () => {
-    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'upstream', namespace: 'default' } }
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'upstream', namespace: 'portcullis-system' } }
     const objects = [{ ...secret, stringData: { token: 'first' } }, object(NAME)]
     await cluster.apply(objects.map((each) => stringify(each)).join('---\n'))
     await succeed('wait', '--for=condition=Ready', `uc/${NAME}`, '--timeout=30s')
@@ -192,6 +193,15 @@ describe('two replicas with the rights of deploy/rbac', { concurrency: false }, 
       /spec\.secureServing\.serverNames.*prod\.example\.com/,
     )
     assert.equal(await create({}), '')
+    // The Secret of the object in force has a token, and no key.
+    const token = { namespace: 'portcullis-system', name: 'upstream', key: 'token' }
+    const swapped = { clientConfig: { insecure: true, certRef: token, keyRef: token } }
+    assert.match(await create(swapped), /spec\.clientConfig\.keyRef: .*holds no PEM private key/)
+    const foreign = { namespace: 'kube-system', name: 'x', key: 'token' }
+    assert.match(
+      await create({ clientConfig: { insecure: true, bearerTokenRef: foreign } }),
+      /Secret kube-system\/x may not be used: .*--secret-namespace/,
+    )
     await succeed('delete', 'validatingwebhookconfiguration', 'portcullis')
   })
 

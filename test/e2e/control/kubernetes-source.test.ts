@@ -87,7 +87,7 @@ const CLUSTERS_RULE = { apiGroups: ['proxy.kubegateway.io'], resources: ['upstre
 async function started(t: TestContext, kubeconfigFile: string, refreshMs = 60_000) {
   const timing = { firstDelayMs: 20, longestDelayMs: 200, awayMs: 300 }
   const client = createKubeClient({ kubeconfigFile, log, timing })
-  const source = createObjectsSource({ client, pem: nodePemChecks, log, refreshMs })
+  const source = createObjectsSource({ client, pem: nodePemChecks, log, secretNamespaces: ['default'], refreshMs })
   const deliveries: SourceChange[] = []
   t.after(async () => {
     proxy.mend()
