@@ -9,6 +9,7 @@ import { parse, parseAllDocuments } from 'yaml'
 import { checkPodProtector } from '../src/api/pod-protector-checks.ts'
 import type { Config } from '../src/app/config.ts'
 import { loadConfig } from '../src/app/config.ts'
+import { check } from '../src/cli/check.ts'
 import { buildClusterIndex } from '../src/core/cluster-index.ts'
 import { compileCluster } from '../src/core/compile-cluster.ts'
 import { explainRequest } from '../src/core/explain-request.ts'
@@ -17,6 +18,8 @@ import { loadDirectory } from '../src/io/files-source.ts'
 import { nodePemChecks } from '../src/io/pem-checks.ts'
 import { createCA, issueCertificate } from '../src/io/pki.ts'
 import { writeKeyPair } from '../src/io/pki-files.ts'
+import { startControl } from './harness/control.ts'
+import { ControlClient } from './harness/control-client.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../config')
 let dir: string
@@ -89,6 +92,44 @@ test('the cluster is found by host name, wildcard, path and as the default', asy
   assert.equal(clusterOf('staging.example.com'), 'staging')
   assert.equal(clusterOf('203.0.113.7', '/clusters/staging/version'), 'staging')
   assert.equal(clusterOf('203.0.113.7'), 'prod')
+})
+
+test('check: their files are missing as they stand, and --no-secrets looks at the rest', async () => {
+  const lines: string[] = []
+  const options = {
+    dir: join(EXAMPLES, 'clusters'),
+    output: 'text',
+    out: (text: string) => void lines.push(text),
+  } as const
+  assert.equal(await check(options), 1)
+  assert.match(lines.join(''), /keyRef\.file: "pki\/prod-gateway\.key" cannot be read.*\n {2}fix: .*check --no-secrets/)
+  lines.length = 0
+  assert.equal(await check({ ...options, secrets: false }), 0)
+  assert.equal(lines.join(''), 'valid: UpstreamCluster prod, staging (0 errors, 0 warnings)\n')
+})
+
+test('the objects for the embedded API server are applied as they stand, without a warning', async () => {
+  const control = await startControl()
+  const client = new ControlClient(control, { cert: control.admin })
+  try {
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'portcullis-system' } }
+    assert.equal((await client.call('POST', '/api/v1/namespaces', { body: namespace })).code, 201)
+    const text = readFileSync(join(EXAMPLES, 'objects/prod.yaml'), 'utf8')
+    const [secret, cluster] = parseAllDocuments(text).map((document) => document.toJS())
+    const paths = [
+      '/api/v1/namespaces/portcullis-system/secrets',
+      '/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters',
+    ]
+    for (const [at, body] of [secret, cluster].entries()) {
+      const { code, headers, text: answer } = await client.call('POST', `${paths[at]}?fieldValidation=Strict`, { body })
+      assert.deepEqual([code, headers['warning']], [201, undefined], answer)
+    }
+  } finally {
+    client.close()
+    await control.stop()
+  }
+  const { clusters, problems } = await loadDirectory(join(EXAMPLES, 'objects'), nodePemChecks)
+  assert.deepEqual([[...clusters.keys()], problems], [['prod'], []])
 })
 
 test('the PodProtector is valid, and is read as it stands', () => {

@@ -189,6 +189,7 @@ function choiceFix(choices: readonly string[], value: unknown): string {
 }
 
 function firstSentence(description: string): string {
-  const end = description.search(/[.:;](\s|$)/)
+  // A colon or a semicolon is in the middle of one.
+  const end = description.search(/[.](\s|$)/)
   return end < 0 ? description : description.slice(0, end)
 }

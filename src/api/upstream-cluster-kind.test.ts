@@ -161,3 +161,25 @@ test('problems become the causes that kube-apiserver would give', () => {
   assert.deepEqual(problem('spec.servers', 'is odd').message, 'Invalid value: "array": is odd')
   assert.deepEqual(problem('metadata.__proto__.x', 'is odd').message, 'Invalid value: null: is odd')
 })
+
+test('an address that shows the certificate of the cluster is told when it begins to, and not again', () => {
+  const told = (object: JsonObject, before?: JsonObject): string[] =>
+    UPSTREAM_CLUSTERS.check(object, before, nodePemChecks)
+      .filter(({ severity, message }) => severity === 'warning' && /certificate from now on/.test(message))
+      .map(({ path }) => path)
+  const certificate = { certRef: { name: 'a', key: 'tls.crt' }, keyRef: { name: 'a', key: 'tls.key' } }
+  const bare = cluster('a', { addresses: { ips: ['192.0.2.1', '192.0.2.2'] } })
+  const shown = cluster('a', { addresses: { ips: ['192.0.2.1', '192.0.2.2'] }, secureServing: certificate })
+  const more = cluster('a', { addresses: { ips: ['192.0.2.3', '192.0.2.1'] }, secureServing: certificate })
+  assert.deepEqual(told(bare), [])
+  assert.deepEqual(told(shown), ['spec.addresses.ips[0]', 'spec.addresses.ips[1]'])
+  assert.deepEqual(told(shown, bare), ['spec.addresses.ips[0]', 'spec.addresses.ips[1]'])
+  assert.deepEqual(told(shown, shown), [])
+  assert.deepEqual(told(more, shown), ['spec.addresses.ips[0]'])
+})
+
+test('what a missing field is for is said in a whole sentence', () => {
+  const [problem] = UPSTREAM_CLUSTERS.check(cluster('a', { dispatchPolicies: undefined }), undefined, nodePemChecks)
+  assert.equal(problem?.path, 'spec.dispatchPolicies')
+  assert.equal(problem.fix, 'add dispatchPolicies: In order; the first with a rule that matches decides')
+})

@@ -87,7 +87,8 @@ function checkWritten(
   { globalLimits = true, resolve }: ClusterKindOptions,
 ): readonly FieldProblem[] {
   const options = { globalLimits, fileReferences: false }
-  if (resolve === undefined) return checkUpstreamCluster(object, pem, options)
+  const shown = certificateShown(object, before)
+  if (resolve === undefined) return [...checkUpstreamCluster(object, pem, options), ...shown]
   const { object: resolved, problems, origins } = resolve(object)
   // What a Secret holds is no error of a write that leaves the references alone: the degrade switch works all the same.
   const isSame = before !== undefined && credentialsOf(before) === credentialsOf(object)
@@ -96,7 +97,37 @@ function checkWritten(
     const origin = origins.get(problem.path)
     return origin === undefined ? problem : softened({ ...problem, path: origin })
   })
-  return [...problems.map(softened), ...checked]
+  return [...problems.map(softened), ...checked, ...shown]
+}
+
+/**
+ * A client that connects to a bare address says no name, so that the address alone decides which certificate it is shown, before
+ * there is a path to look at. Told once, to whoever claims the address or gives the cluster a certificate.
+ */
+function certificateShown(object: JsonObject, before: JsonObject | undefined): readonly FieldProblem[] {
+  const problems: FieldProblem[] = []
+  if (!hasCertificate(object)) return problems
+  const known = new Set(before === undefined || !hasCertificate(before) ? [] : addressesOf(before))
+  for (const [index, ip] of addressesOf(object).entries()) {
+    if (known.has(ip)) continue
+    const message =
+      "is shown with this cluster's certificate from now on, to clients of https://IP/clusters/NAME as well"
+    const fix = 'give those the CA of that certificate, or another address of the gateway'
+    problems.push({ path: `spec.addresses.ips[${index}]`, message, fix, severity: 'warning' })
+  }
+  return problems
+}
+
+function hasCertificate({ spec }: JsonObject): boolean {
+  const { secureServing } = isRecord(spec) ? spec : {}
+  if (!isRecord(secureServing)) return false
+  return (secureServing['certData'] ?? '') !== '' || isRecord(secureServing['certRef'])
+}
+
+function addressesOf({ spec }: JsonObject): readonly string[] {
+  const { addresses } = isRecord(spec) ? spec : {}
+  const ips = isRecord(addresses) ? addresses['ips'] : undefined
+  return Array.isArray(ips) ? ips.map(String) : []
 }
 
 function credentialsOf({ spec }: JsonObject): string {

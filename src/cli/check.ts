@@ -8,12 +8,14 @@ import { nodePemChecks } from '../io/pem-checks.ts'
 export interface CheckOptions {
   readonly dir: string
   readonly output: 'text' | 'json'
+  /** Whether references to files and Secrets are followed. Default true. */
+  readonly secrets?: boolean
   out(text: string): void
 }
 
 /** @returns the exit code: 1 when there is an error; warnings alone are fine */
-export async function check({ dir, output, out }: CheckOptions): Promise<number> {
-  const { names, problems } = await load(dir)
+export async function check({ dir, output, secrets = true, out }: CheckOptions): Promise<number> {
+  const { names, problems } = await load(dir, secrets)
   const valid = !problems.some((problem) => problem.severity === 'error')
   if (output === 'json') out(`${JSON.stringify({ valid, problems }, undefined, 2)}\n`)
   else out(`${problems.map(describe).join('')}${summary(valid, names, problems)}\n`)
@@ -21,9 +23,12 @@ export async function check({ dir, output, out }: CheckOptions): Promise<number>
 }
 
 /** Problems with their fields in the documented order; what is wrong with the directory itself names it. */
-async function load(dir: string): Promise<{ names: readonly string[]; problems: readonly Problem[] }> {
+async function load(
+  dir: string,
+  secrets: boolean,
+): Promise<{ names: readonly string[]; problems: readonly Problem[] }> {
   try {
-    const { clusters, problems } = await loadDirectory(dir, nodePemChecks)
+    const { clusters, problems } = await loadDirectory(dir, nodePemChecks, {}, secrets)
     const listed = problems.map(({ file, line, path, message, fix, severity }) => {
       return { file: file === '' ? dir : file, line, path, message, fix, severity }
     })

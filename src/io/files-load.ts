@@ -32,9 +32,10 @@ export class DirectoryReader {
   readonly #parser = new FileParser()
   #secretPaths: readonly string[] = []
 
-  constructor(dir: string, pem: PemChecks, checks: ClusterCheckOptions = {}) {
+  /** @param followsReferences false: what they lead to is taken on trust; what is read then is for checks only */
+  constructor(dir: string, pem: PemChecks, checks: ClusterCheckOptions = {}, followsReferences = true) {
     this.#dir = dir
-    this.#loader = new ClusterLoader(pem, checks)
+    this.#loader = new ClusterLoader(pem, checks, followsReferences)
   }
 
   /** @throws {UserError} when the directory itself cannot be read */

@@ -9,7 +9,7 @@ import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
 import { type ClusterVerdict, judgeCluster, secretsOf } from './cluster-verdict.ts'
 import type { SourceObject } from './files-parse.ts'
 import { resolveReferences, type SecretFiles } from './secret-files.ts'
-import { type Resolved, readSecret, secretName } from './secret-references.ts'
+import { asWritten, type Resolved, readSecret, secretName } from './secret-references.ts'
 
 /** A good cluster and where it was found. */
 export interface LoadedCluster extends ResolvedCluster {
@@ -71,9 +71,11 @@ function isForeign({ apiVersion, kind }: Readonly<Record<string, unknown>>, out:
 export class ClusterLoader {
   readonly #pem: PemChecks
   readonly #checks: ClusterCheckOptions
+  readonly #followsReferences: boolean
   readonly #checked = new WeakMap<object, ClusterVerdict>()
 
-  constructor(pem: PemChecks, checks: ClusterCheckOptions) {
+  constructor(pem: PemChecks, checks: ClusterCheckOptions, followsReferences: boolean) {
+    this.#followsReferences = followsReferences
     this.#pem = pem
     this.#checks = checks
   }
@@ -85,7 +87,9 @@ export class ClusterLoader {
     files: SecretFiles,
     problems: Problem[],
   ): Promise<FoundCluster | undefined> {
-    const resolved = await resolveReferences(source.value, secrets, files)
+    const resolved = this.#followsReferences
+      ? await resolveReferences(source.value, secrets, files)
+      : asWritten(source.value)
     const checked = this.#check(source.value, resolved)
     for (const problem of [...resolved.problems, ...checked.problems]) problems.push(located(source, problem))
     const metadata = isRecord(source.value) ? source.value['metadata'] : undefined

@@ -41,8 +41,9 @@ export async function loadDirectory(
   dir: string,
   pem: PemChecks,
   checks: ClusterCheckOptions = {},
+  followsReferences = true,
 ): Promise<{ clusters: Map<string, LoadedCluster>; problems: readonly Problem[] }> {
-  const reading = await new DirectoryReader(dir, pem, checks).read()
+  const reading = await new DirectoryReader(dir, pem, checks, followsReferences).read()
   const { clusters, problems } = decide(reading, new Map(), () => true)
   return { clusters: new Map(clusters), problems }
 }

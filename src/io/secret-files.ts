@@ -67,7 +67,11 @@ async function follow(
   if (file !== '') {
     const bytes = await files.read(file)
     if (typeof bytes !== 'string') return bytes
-    out.error(childPath(path, 'file'), `${shown(file)} ${bytes}`, 'name a readable file, relative to the directory')
+    out.error(
+      childPath(path, 'file'),
+      `${shown(file)} ${bytes}`,
+      'name a readable file, relative to the directory; `check --no-secrets` looks at the rest',
+    )
   }
   if (secret === '') return undefined
   const absence = { message: `Secret ${secret} is not in the directory`, fix: 'add a file with the Secret' }

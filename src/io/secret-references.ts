@@ -72,6 +72,11 @@ export function referencesOf(object: unknown): readonly SecretReferenceAt[] {
   return found
 }
 
+/** With its references as they are. */
+export function asWritten(object: unknown): Resolved {
+  return withBytes(object, new Map(), [])
+}
+
 /** @param bytes what each reference led to; those that led nowhere stay as they are */
 export function withBytes(
   object: unknown,
