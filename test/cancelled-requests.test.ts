@@ -143,7 +143,7 @@ test('a user who gives up requests on many connections is refused for a moment, 
   const { perSecond, burst } = CANCELLED_REQUESTS
   assert.equal(
     message,
-    `too many requests of user "mallory" to cluster "${HOST}" were cancelled before their answer was complete: ${perSecond} a second are allowed, ${burst} at once`,
+    `too many requests of user "mallory" to cluster "${HOST}" were cancelled before they were answered: ${perSecond} a second are allowed, ${burst} at once`,
   )
   assert.equal((await ask()).status, 200, 'alice is served')
   assert.ok(cancelled().length <= 3 * burst, `${cancelled().length} requests at upstream`)

@@ -188,6 +188,47 @@ describe('a request head that is larger than upstream takes', () => {
   })
 })
 
+describe('small requests whose heads unpack to large ones', () => {
+  const field = (at: number): string[] => ['x-packed', `${'y'.repeat(3_000)}${at}`]
+  /** A field that enters the table, and so many references of one octet to it. */
+  function packed(references: number): Buffer {
+    const indexed = Buffer.concat([Buffer.from([0x40]), h2.headerBlock(field(0)).subarray(1)])
+    const get = h2.headerBlock([':method', 'GET', ':path', `${WATCH}&packed`, ':scheme', 'https', ':authority', HOST])
+    return Buffer.concat([get, indexed, Buffer.alloc(references, 0x80 | 62)])
+  }
+
+  test('are refused: 431, and counted', async () => {
+    const client = await connectFrames({ port: gateway.port, serverName: HOST, cert: mallory })
+    client.send(h2.headersFrames(1, packed(300)))
+    assert.equal(await client.status(1), 431)
+    client.send(h2.headersFrames(3, packed(10)))
+    assert.equal(await client.status(3), 200, 'what unpacks to little passes')
+    client.destroy()
+    assert.match(await gateway.metrics(), /portcullis_http2_abuse_total\{side="client",kind="hpack-bomb"\} [1-9]/)
+    await assertWatching()
+  })
+
+  test('or that are large: no more are given to a connection than it sends, and the watches on it go on', async () => {
+    const [large] = [Buffer.concat([packed(0), h2.headerBlock(['x-large', 'z'.repeat(1_000_000)])])]
+    // Upstream does not read for a while.
+    const connections = new Set(upstream.requests.map(({ connection }) => connection))
+    for (const { socket } of connections) socket.pause()
+    const before = upstream.requests.length
+    const client = await connectFrames({ port: gateway.port, serverName: HOST, cert: mallory })
+    for (let n = 0; n < 85; n++) client.send(h2.headersFrames(2 * n + 1, large))
+    client.send(h2.ping(1))
+    await client.frame('the answer to PING', ({ type, flags }) => type === h2.PING && (flags & h2.ACK) !== 0)
+    // What comes from upstream is read meanwhile: that is when the gateway looks at how much it has not sent.
+    const open = upstream.requests.filter(({ head }) => head.includes(WATCH)).slice(0, WATCHES)
+    for (const { connection, stream } of open) connection.send(h2.data(stream, 'event'))
+    await waitFor('an event on every watch', () => received === WATCHES)
+    for (const { socket } of connections) socket.resume()
+    await waitFor('all of them', () => upstream.requests.length === before + 85, { timeoutMs: 30_000 })
+    client.destroy()
+    await assertWatching()
+  })
+})
+
 describe('request trailers', () => {
   test('over HTTP/1.1, 110,000 of them: the connection ends, and the watches go on', async () => {
     const client = await http1Connect(asMallory())

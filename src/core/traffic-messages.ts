@@ -54,7 +54,7 @@ export function upstreamFailedMessage(cluster: string): string {
 
 /** @param who a user, or the address of somebody anonymous */
 export function tooManyCancelledMessage(cluster: string, who: string, perSecond: number, burst: number): string {
-  return `too many requests of ${who} to cluster "${cluster}" were cancelled before their answer was complete: ${perSecond} a second are allowed, ${burst} at once`
+  return `too many requests of ${who} to cluster "${cluster}" were cancelled before they were answered: ${perSecond} a second are allowed, ${burst} at once`
 }
 
 /** @param maxBytes name, value and 32 for each field; infinite = not known */

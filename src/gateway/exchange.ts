@@ -179,10 +179,10 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.end()
   }
 
-  /** What had gone upstream is reset there, on a connection that others share. */
+  /** What upstream has not answered is reset there, on a connection that others share. (Watches end so, but later.) */
   #spendCancelled(): void {
     const { requestor, gw, peer } = this
-    if (requestor === undefined || this.upstream === undefined) return
+    if (requestor === undefined || this.upstream === undefined || this.phase === 'answering') return
     gw.cancels.spend(this.record.cluster, budgetKey(requestor, peer.remoteAddress), gw.clock.monotonic())
   }
 

@@ -44,10 +44,12 @@ export class Budget {
 }
 
 /**
- * Streams that end because the peer reset them (CVE-2023-44487) or made us reset them (CVE-2025-8671). Watches are cancelled
- * by RST_STREAM: an honest client ends at most all of its streams at once, and few of them every second.
+ * Streams that the peer resets before they are answered (CVE-2023-44487), or makes us reset (CVE-2025-8671): an honest client
+ * gives up at most all of its streams at once, and few of them every second.
  */
 export const RESETS: BudgetSize = { burst: 500, perSecond: 100 }
+/** Streams that the peer resets when they have been answered: so watches are cancelled. */
+export const CANCELLED_ANSWERS: BudgetSize = { burst: 1000, perSecond: 100 }
 /** SETTINGS: each wants an acknowledgement and may change every stream's window (CVE-2019-9515). */
 export const SETTINGS_FRAMES: BudgetSize = { burst: 50, perSecond: 5 }
 /** PING: each wants an answer (CVE-2019-9512). */
@@ -64,6 +66,7 @@ export const IGNORED_FRAMES: BudgetSize = { burst: 1000, perSecond: 100 }
 /** The budgets of one peer. */
 export class PeerBudgets {
   readonly resets: Budget
+  readonly cancelledAnswers: Budget
   readonly settings: Budget
   readonly pings: Budget
   readonly emptyFrames: Budget
@@ -72,6 +75,7 @@ export class PeerBudgets {
 
   constructor(nowMs: number) {
     this.resets = new Budget(RESETS, nowMs)
+    this.cancelledAnswers = new Budget(CANCELLED_ANSWERS, nowMs)
     this.settings = new Budget(SETTINGS_FRAMES, nowMs)
     this.pings = new Budget(PINGS, nowMs)
     this.emptyFrames = new Budget(EMPTY_FRAMES, nowMs)

@@ -74,6 +74,11 @@ export class ClientConnection extends Connection {
     return !this.over && !this.goaway.received && this.goaway.state === 'no' && this.#nextStream <= LARGEST_STREAM_ID
   }
 
+  /** Heads and control frames that are not sent yet. */
+  get backlogBytes(): number {
+    return this.sender.bytes
+  }
+
   /** Largest header list that the peer takes, as RFC 9113 section 6.5.2 counts it; infinite when it does not say. */
   get maxListBytes(): number {
     return this.sender.maxListBytes

@@ -84,9 +84,10 @@ export class ControlFrames {
     }
     const code = frame.readUint32(bytes, payload)
     if (code === REFUSED_STREAM) this.#counters.streamsRefused++
-    const { events } = stream
+    const { events, answered } = stream
+    const budget = answered ? this.#budgets.cancelledAnswers : this.#budgets.resets
     this.#streams.kill(stream)
-    if (host.isServer && !this.#budgets.resets.take(host.nowMs)) host.abuse('rapidReset')
+    if (host.isServer && !budget.take(host.nowMs)) host.abuse('rapidReset')
     events.onReset(resetReason(code))
     host.closeIfIdle()
   }

@@ -6,7 +6,7 @@ import type { Http2Counters } from './counters.ts'
 import type { FrameHost } from './frame-host.ts'
 import * as frame from './frames.ts'
 import { HeaderBlock } from './header-block.ts'
-import { COMPRESSION, type HpackDecoder, MALFORMED, TOO_LARGE } from './hpack-decoder.ts'
+import { COMPRESSION, DECODED, type HpackDecoder, MALFORMED, TOO_LARGE } from './hpack-decoder.ts'
 import type { Http2Limits } from './limits.ts'
 
 /** Who gets the heads. */
@@ -18,8 +18,10 @@ export interface HeaderHost extends FrameHost {
 const { FLAG_END_STREAM, FLAG_END_HEADERS, FLAG_PADDED, FLAG_PRIORITY, LARGEST_STREAM_ID } = frame
 const { PROTOCOL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR } = frame
 
-/** A list that is too large, from a block so much smaller: made to be unpacked (CVE-2016-6581). */
+/** A large list from a block so much smaller is made to be unpacked (CVE-2016-6581): its octets go upstream, ours to encode. */
 const BOMB_FACTOR = 8
+/** What a list may unpack to in any case. */
+const UNPACKED_BYTES = 64 * 1024
 
 export class HeaderFrames {
   readonly #host: HeaderHost
@@ -119,7 +121,10 @@ export class HeaderFrames {
   }
 
   #onBlock(id: number, end: boolean, bytes: Buffer, from: number, to: number): void {
-    const outcome = this.#decoder.decode(bytes, from, to, this.#maxListBytes)
+    const decoder = this.#decoder
+    let outcome: number = decoder.decode(bytes, from, to, this.#maxListBytes)
+    const isLarge = outcome === DECODED && this.#host.isServer && decoder.listBytes > UNPACKED_BYTES
+    if (isLarge && decoder.listBytes > (to - from) * BOMB_FACTOR) outcome = TOO_LARGE
     if (outcome === TOO_LARGE && (to - from) * BOMB_FACTOR < this.#maxListBytes) this.#counters.hpackBomb++
     const broken = this.#broken
     this.#broken = false

@@ -27,6 +27,8 @@ export class HpackDecoder {
   pseudoMask = 0
   /** `content-length` of the last block; -1 when there is none, -2 when it is no number or two contradict each other. */
   contentLength = -1
+  /** Of the last block: the size of its list, as `maxListBytes` counts it. */
+  listBytes = 0
 
   readonly #limit: number
   readonly #table: DecoderTable
@@ -104,6 +106,7 @@ export class HpackDecoder {
       if (listBytes <= maxListBytes && fields.length <= 2 * MAX_FIELDS) fields.push(name, value)
     }
     literal.forget()
+    this.listBytes = listBytes
     this.pseudoMask = pseudoMask
     this.pseudoCount = pseudoCount
     if (!bad && listBytes <= maxListBytes && fields.length <= 2 * MAX_FIELDS) return DECODED

@@ -86,7 +86,7 @@ export class Http2Stream implements Stream {
   remoteEnded: boolean = false
   /** Reset by one of us, or lost with the connection: nothing more happens. */
   dead: boolean = false
-  /** Client side: the final response head has come. */
+  /** The final response head has come, or on the server side: was sent. */
   answered: boolean = false
   /** The connection has it in its round of streams with data to send. */
   scheduled: boolean = false

@@ -66,6 +66,7 @@ export class Streams implements StreamCarrier {
       this.#headTooLarge(stream, list)
       return
     }
+    if (list[1]?.charCodeAt(0) !== 0x31) stream.answered = true
     if (end) {
       stream.ending = true
       this.afterLocalEnd(stream)

@@ -53,4 +53,4 @@ export function serveHttp2(
 }
 
 /** Streams hear from the engine, the listener from the socket. */
-const NO_EVENTS = { onClosed: () => undefined }
+const NO_EVENTS = { onClosed: () => undefined, onWritten: () => undefined }

@@ -37,6 +37,8 @@ export interface Http2SocketEvents {
    * @param message '' for a clean end, else why: a name of RFC 9113 section 7, or the error of the socket
    */
   onClosed(code: number, message: string): void
+  /** The socket has taken a write; more may wait. */
+  onWritten(): void
 }
 
 export class Http2Socket implements ConnectionDriver, Tickable {
@@ -153,6 +155,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     if (connection === undefined) return
     connection.releaseOutput()
     if (this.#closed || connection.hasOutput) this.onOutput()
+    this.#events.onWritten()
   }
 
   // === the end ===

@@ -36,6 +36,11 @@ const MAX_AGE_MS = 10 * 60_000
 const AGE_JITTER = 0.2
 /** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
 const IDLE_CLOSE_MS = 60_000
+/**
+ * Heads that are not sent yet, above which a connection takes no requests: a server that is slow to read is not given more, or
+ * what waits would come to be the end of the connection (CLIENT_LIMITS.maxBacklogBytes).
+ */
+const FULL_BACKLOG_BYTES = 1024 * 1024
 /** Bytes under way that count as one stream more: small answers do not stand behind a large list. */
 const BYTES_PER_LOAD_BITS = 13
 
@@ -55,6 +60,8 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   #openedSeen = 0
   #idleSinceMs: number
   #gone = false
+  /** Full of heads when it was last given one. */
+  #full = false
 
   /** @param chance in [0, 1) */
   constructor(socket: Duplex, counters: Http2Counters, owner: ConnectionOwner, nowMs: number, chance: number) {
@@ -69,7 +76,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   /** Has a free stream. */
   get takesMore(): boolean {
     const connection = this.#connection
-    if (this.#retired !== undefined || !this.#ready || !connection.usable) return false
+    if (this.#retired !== undefined || !this.#ready || this.#full || !connection.usable) return false
     const { maxStreams } = connection
     return connection.takenStreams < (this.#proven || maxStreams < SLOW_START_STREAMS ? maxStreams : SLOW_START_STREAMS)
   }
@@ -111,6 +118,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
     this.#opened++
     const stream = this.#connection.open(head, shared, end, this.#proven ? events : new FirstAnswer(events, this))
+    this.#full = this.#connection.backlogBytes >= FULL_BACKLOG_BYTES
     return stream ?? new UnsentStream(events, 'head-too-large')
   }
 
@@ -163,6 +171,12 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     this.#ready = true
     this.#readyAtMs = performance.now()
     this.#owner.onReady()
+  }
+
+  onWritten(): void {
+    if (!this.#full || this.#connection.backlogBytes >= FULL_BACKLOG_BYTES) return
+    this.#full = false
+    this.#owner.onRoom()
   }
 
   onSlotFree(): void {

@@ -3,7 +3,7 @@
 
 import { Budget, type BudgetSize } from '../http2/budget.ts'
 
-/** An honest user ends all watches of some connections at once, and few of them every second. */
+/** An honest user gives up what he has asked on some connections at once, and few requests every second. */
 export const CANCELLED_REQUESTS: BudgetSize = { burst: 500, perSecond: 100 }
 /** Users who have given requests up of late. Beyond it the one who did so longest ago is forgotten. */
 const MAX_USERS = 4096
