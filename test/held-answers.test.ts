@@ -226,6 +226,20 @@ describe('what is passed on as it comes', () => {
   }
 })
 
+test('a head behind which nothing comes for a while, and no length, is passed on', async (t) => {
+  const { session, answer } = await setUp(t)
+  const open: SeenRequest[] = []
+  answer((request) => {
+    open.push(request)
+    request.stream.respond([':status', '200', ...JSON_TYPE])
+  })
+  const stream = h2Open(session, [])
+  await once(stream, 'response')
+  const whole = h2Response(stream)
+  open[0]?.stream.end('{}')
+  assert.equal((await whole).body.toString(), '{}')
+})
+
 describe('answers that were held arrive as they were sent', () => {
   test('of any size, in any pieces', async (t) => {
     const { session, answer } = await setUp(t)

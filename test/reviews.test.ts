@@ -125,7 +125,7 @@ describe('tokens that are made up', () => {
     for (let i = 0; i < 200; i++) {
       void h2Request(attacker, ['authorization', `Bearer made-up-${i}`]).then((answer) => answers.push(answer))
     }
-    // What cannot have its turn in five seconds is refused at once: on a quick machine all but the burst of 5 and the 25 that wait.
+    // What cannot have its turn in eight seconds is refused at once: on a quick machine all but the burst of 5 and the 40 that wait.
     await waitFor('refusals', () => answers.filter(({ status }) => status === 429).length >= 100)
     stub.tokens.set('good', { username: 'carol' })
     assert.equal((await h2Request(connect(OTHER), ['authorization', 'Bearer good'])).status, 200)

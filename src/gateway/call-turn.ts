@@ -12,13 +12,16 @@ const NAMES: Readonly<Record<OwnCall, string>> = {
   'pod-read': 'reads of pods',
 }
 
+/** What is left for the call itself, of a long timeout; of a short one half. */
+const CALL_MS = 2000
+
 /** Calls of a cluster that somebody has to look at again when the next is due. */
 const waking = new WeakSet<CallTurns>()
 
 /**
  * @param source who has it made: an address for those whom nobody has verified, else a user
  * @returns to be called when the call is over
- * @throws {CallLimitError} when its turn does not come within half of `timeoutMs`
+ * @throws {CallLimitError} when its turn does not come in time: two seconds before the end, at the latest
  */
 export function takeTurn(
   gw: Gateway,
@@ -29,8 +32,7 @@ export function takeTurn(
 ): Promise<() => void> {
   const turns = live.turns[kind]
   const now = (): number => gw.clock.monotonic()
-  // The rest is for the call itself.
-  const longestWaitMs = timeoutMs / 2
+  const longestWaitMs = Math.max(timeoutMs / 2, timeoutMs - CALL_MS)
   return new Promise((resolve, reject) => {
     const done = (): void => wakeIn(gw, live, turns, turns.done(source, live.compiled.client, now()))
     const turn: Turn = {

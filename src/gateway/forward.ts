@@ -104,7 +104,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       return
     }
     if (!end && this.#isRepeatable && exchange.body?.replayable !== false && mayBeHeld(list, exchange.record)) {
-      this.#held = new HeldAnswer(list, this)
+      this.#held = new HeldAnswer(list, this, exchange.gw.clock.monotonic())
       return
     }
     if (this.permit.isWatch) this.#watchAnswered(list, status)
@@ -144,7 +144,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     if (exchange.upstream !== this) return
     const held = this.#held
     if (held !== undefined) {
-      if (!end && held.hold(chunk, exchange.gw.clock.monotonic())) {
+      if (!end && held.hold(chunk)) {
         this.stream?.credit(chunk.length)
         return
       }

@@ -34,21 +34,20 @@ export class HeldAnswer {
   /** As upstream sent it. */
   readonly head: HeaderList
   readonly holder: Holder
-  readonly #saysLength: boolean
   #chunks: ChunkQueue | undefined = undefined
 
-  constructor(head: HeaderList, holder: Holder) {
+  /** @param nowMs monotonic */
+  constructor(head: HeaderList, holder: Holder, nowMs: number) {
     this.head = head
     this.holder = holder
-    this.#saysLength = headerValue(head, 'content-length') !== undefined
+    if (headerValue(head, 'content-length') === undefined) hurry(this, nowMs)
   }
 
-  /** False: it does not fit, and the answer is to be passed on from here. `nowMs` is monotonic. */
-  hold(chunk: Buffer, nowMs: number): boolean {
+  /** False: it does not fit, and the answer is to be passed on from here. */
+  hold(chunk: Buffer): boolean {
     const { length } = chunk
     const own = this.#chunks?.bytes ?? 0
     if (own + length > MAX_HELD_BYTES || allHeldBytes + length > MAX_ALL_HELD_BYTES) return false
-    if (!this.#saysLength && !hurried.has(this)) hurry(this, nowMs)
     if (length === 0) return true
     this.#chunks ??= new ChunkQueue()
     this.#chunks.push(chunk)

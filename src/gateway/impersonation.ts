@@ -1,7 +1,6 @@
 // Impersonation that the client asks for (kubectl --as): each item is authorised by a SubjectAccessReview sent as the gateway,
 // then the requestor's identity is replaced (apiserver/pkg/endpoints/filters/impersonation).
 
-import { addressSource, userSource } from '../core/call-source.ts'
 import {
   type AccessReviewAttributes,
   type ClientImpersonation,
@@ -14,7 +13,7 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
 import type { AccessVerdict } from '../io/access-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import type { Exchange } from './exchange.ts'
-import { type Authenticated, authenticated } from './identity.ts'
+import { type Authenticated, authenticated, budgetKey } from './identity.ts'
 import { REVIEW_TIMEOUT_MS, refuseUnanswered, reviewCall } from './kube-review.ts'
 
 const COULD_NOT = 'impersonation could not be authorized'
@@ -76,7 +75,7 @@ function ask(
 ): AccessVerdict | Promise<AccessVerdict> {
   if (gone || timeoutMs <= 0) return NO_TIME
   const { user } = requestor
-  const source = requestor.kind === 'anonymous' ? addressSource(peer.remoteAddress) : userSource(user.name)
+  const source = budgetKey(requestor, peer.remoteAddress)
   const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user, attributes }
   return gw.access.review(query, reviewCall(gw, live, 'access-review', source, timeoutMs))
 }
