@@ -613,7 +613,11 @@ test('a cell that is heard of stays fresh; one that is silent is marked, and unm
   worker.stall()
   await waitFor('the mark', () => cellOf(core)?.stale === true)
   assert.deepEqual(sums(core), [0, 0, 0])
-  // Whoever writes the protector does not make it fresh.
+  // What was heard last need not have been written: it is by the next count.
+  core.put(POD_PROTECTORS, protector({ minAvailable: 2 }))
+  await quiet(reconciled)
+  await waitFor('the mark', () => cellOf(core)?.stale === true)
+  // From then on, whoever writes the protector does not make it fresh.
   core.put(POD_PROTECTORS, protector({ minAvailable: 3 }))
   await quiet(reconciled)
   assert.equal(cellOf(core)?.stale, true)

@@ -13,20 +13,25 @@ export interface ClockSkew {
   readonly mostMs: number
 }
 
-interface Sample {
+/** What answers of one minute say. */
+interface Measured {
   /** Server's clock less our monotonic one. */
   readonly leastMs: number
   readonly mostMs: number
-  /** Monotonic. */
+  /** Monotonic: when the last answer came. */
   readonly atMs: number
+  /** Nothing better came. */
+  readonly slow: boolean
 }
 
 /** HTTP-date has whole seconds (RFC 9110, 5.6.7), and the rest was cut off. */
 const DATE_STEP_MS = 1_000
-/** Several servers may stand behind one address, and one of them may be set right: what any of the last ones said is possible. */
-const MAX_SAMPLES = 16
-/** Clocks drift apart by some 100 ms in this time at worst. */
-const KEPT_MS = 600_000
+const MINUTE_MS = 60_000
+/**
+ * Several servers may stand behind one address, and clocks are set: whatever was said in this time is possible, of the stamps of
+ * then and of the clock now.
+ */
+const KEPT_MINUTES = 10
 /** An answer that took so long says little; it is used only as long as there is no better one. */
 const SLOW_MS = 3_000
 /** Below it, nothing is said of a skew: as much may be the answer's way. */
@@ -34,7 +39,7 @@ export const TOLD_SKEW_MS = 1_000
 
 export class CellClocks {
   /** By cell, then by server. */
-  readonly #cells = new Map<string, Map<string, Sample[]>>()
+  readonly #cells = new Map<string, Map<string, readonly Measured[]>>()
   /** By how much the bounds are widened. */
   readonly marginMs: number
 
@@ -51,13 +56,14 @@ export class CellClocks {
   observe(cell: string, server: string, date: string | undefined, sentMs: number, receivedMs: number): void {
     const dateMs = date === undefined ? Number.NaN : Date.parse(date)
     if (Number.isNaN(dateMs)) return
-    const servers = this.#cells.get(cell) ?? new Map<string, Sample[]>()
+    const servers = this.#cells.get(cell) ?? new Map<string, readonly Measured[]>()
     this.#cells.set(cell, servers)
-    const sample = { leastMs: dateMs - receivedMs, mostMs: dateMs + DATE_STEP_MS - sentMs, atMs: receivedMs }
-    const young = (servers.get(server) ?? []).filter(({ atMs }) => receivedMs - atMs < KEPT_MS)
-    const good = young.filter(isQuick)
-    if (!isQuick(sample) && good.length > 0) servers.set(server, good)
-    else servers.set(server, [...(isQuick(sample) ? good : young), sample].slice(-MAX_SAMPLES))
+    const [leastMs, mostMs] = [dateMs - receivedMs, dateMs + DATE_STEP_MS - sentMs]
+    const said = { leastMs, mostMs, atMs: receivedMs, slow: receivedMs - sentMs > SLOW_MS }
+    const kept = (servers.get(server) ?? []).filter(({ atMs }) => receivedMs - atMs < KEPT_MINUTES * MINUTE_MS)
+    const good = kept.filter(({ slow }) => !slow)
+    if (!said.slow) servers.set(server, added(good, said))
+    else servers.set(server, good.length > 0 ? good : added(kept, said))
   }
 
   /** Cells, and servers of cells, that are no more. */
@@ -77,25 +83,36 @@ export class CellClocks {
     return { earliestMs: monotonicMs + leastMs - this.marginMs, latestMs: monotonicMs + mostMs + this.marginMs }
   }
 
-  /** As measured, without the margin; undefined = not known. @param nowMs wall clock */
+  /** As measured last, without the margin; undefined = not known. @param nowMs wall clock */
   skew(cell: string, nowMs: number, monotonicMs: number): ClockSkew | undefined {
-    const bounds = this.#boundsOf(cell, monotonicMs)
+    const bounds = this.#boundsOf(cell, monotonicMs, 1)
     if (bounds === undefined) return undefined
     return { leastMs: bounds.leastMs + monotonicMs - nowMs, mostMs: bounds.mostMs + monotonicMs - nowMs }
   }
 
-  #boundsOf(cell: string, monotonicMs: number): ClockSkew | undefined {
+  /** @param minutes in which a server has said something, its last ones */
+  #boundsOf(cell: string, monotonicMs: number, minutes = KEPT_MINUTES + 1): ClockSkew | undefined {
     let leastMs = Number.POSITIVE_INFINITY
     let mostMs = Number.NEGATIVE_INFINITY
-    for (const samples of this.#cells.get(cell)?.values() ?? []) {
-      for (const sample of samples) {
-        if (monotonicMs - sample.atMs >= KEPT_MS) continue
-        leastMs = Math.min(leastMs, sample.leastMs)
-        mostMs = Math.max(mostMs, sample.mostMs)
+    for (const measured of this.#cells.get(cell)?.values() ?? []) {
+      for (const minute of measured.slice(-minutes)) {
+        if (monotonicMs - minute.atMs >= KEPT_MINUTES * MINUTE_MS) continue
+        leastMs = Math.min(leastMs, minute.leastMs)
+        mostMs = Math.max(mostMs, minute.mostMs)
       }
     }
     return leastMs <= mostMs ? { leastMs, mostMs } : undefined
   }
+}
+
+function added(minutes: readonly Measured[], said: Measured): readonly Measured[] {
+  const last = minutes.at(-1)
+  if (last === undefined || Math.floor(last.atMs / MINUTE_MS) !== Math.floor(said.atMs / MINUTE_MS)) {
+    return [...minutes, said].slice(-KEPT_MINUTES - 1)
+  }
+  const leastMs = Math.min(last.leastMs, said.leastMs)
+  const mostMs = Math.max(last.mostMs, said.mostMs)
+  return [...minutes.slice(0, -1), { ...said, leastMs, mostMs }]
 }
 
 /** The one number that people see: the middle of the bounds, 0 when nothing is certain. */
@@ -110,8 +127,4 @@ export function certainSkewMs(skew: ClockSkew | undefined): number {
 export function skewText(skewMs: number): string {
   const seconds = Math.round(Math.abs(skewMs) / 1_000)
   return `its clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the gateway's`
-}
-
-function isQuick({ leastMs, mostMs }: Sample): boolean {
-  return mostMs - leastMs <= SLOW_MS + DATE_STEP_MS
 }

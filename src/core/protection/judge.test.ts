@@ -20,6 +20,7 @@ const POD = podOf('web-0', {
   createdMs: NOW - 20_000,
   startedMs: KUBELET - 20_000,
   readySinceMs: KUBELET - 15_000,
+  readyWrittenMs: NOW - 15_000,
 })
 
 const NO_SUMMARY = { totalReplicas: 0, aggregatedAvailableReplicas: 0, estimatedAvailableReplicas: 0 }

@@ -28,6 +28,13 @@ test('how long a pod has truly been ready is within the bounds, whatever the clo
   )
 })
 
+test('a kubelet whose clock is set forward while a pod starts takes nothing from how long it may have been ready', () => {
+  const times = { createdMs: EPOCH, startedMs: EPOCH, readyWrittenMs: EPOCH + 5_000 }
+  const time = { earliestMs: EPOCH + 20_000, latestMs: EPOCH + 20_000 }
+  assert.equal(readyAtMostMs({ ...times, readySinceMs: EPOCH + 5_000 }, time), 16_000)
+  assert.equal(readyAtMostMs({ ...times, readySinceMs: EPOCH + 35_000 }, time), 14_000)
+})
+
 test('nothing is certain without the clock of the API server, or its stamps', () => {
   const pod = { createdMs: EPOCH, startedMs: 0, readySinceMs: EPOCH, readyWrittenMs: EPOCH }
   const time = { earliestMs: EPOCH + 60_000, latestMs: EPOCH + 61_000 }

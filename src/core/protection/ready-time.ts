@@ -27,9 +27,15 @@ export function readyAtLeastMs(
  * At most so long: since it was created, less what its kubelet took to make it ready. Infinite when nothing is known.
  * @param time as above
  */
-export function readyAtMostMs({ createdMs, startedMs, readySinceMs }: ReadyFacts, time: CellTime | undefined): number {
+export function readyAtMostMs(pod: ReadyFacts, time: CellTime | undefined): number {
+  const { createdMs } = pod
   if (time === undefined || createdMs === 0) return Number.POSITIVE_INFINITY
-  const ageMs = Math.max(0, time.latestMs - createdMs)
-  const startUpMs = startedMs === 0 || readySinceMs === 0 ? 0 : Math.max(0, readySinceMs - startedMs - STEP_MS)
-  return Math.max(0, ageMs - startUpMs)
+  return Math.max(0, Math.max(0, time.latestMs - createdMs) - startUpMs(pod))
+}
+
+/** At least so long it took to become ready. Were the kubelet's clock set meanwhile, it would not have been ready when that was written. */
+function startUpMs({ createdMs, startedMs, readySinceMs, readyWrittenMs }: ReadyFacts): number {
+  if (startedMs === 0 || readySinceMs === 0) return 0
+  const writtenMs = readyWrittenMs === 0 ? Number.POSITIVE_INFINITY : readyWrittenMs - createdMs + STEP_MS
+  return Math.max(0, Math.min(readySinceMs - startedMs - STEP_MS, writtenMs))
 }
