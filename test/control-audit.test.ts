@@ -255,11 +255,16 @@ describe('where it goes', () => {
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line))
 
-  async function events(args: readonly string[], file: string): Promise<AuditedRequest[]> {
+  async function events(
+    args: readonly string[],
+    file: string,
+    look: (gateway: EmbeddedGateway) => Promise<void> = () => Promise.resolve(),
+  ): Promise<AuditedRequest[]> {
     let gateway: EmbeddedGateway | undefined
     try {
       gateway = await startEmbedded({ args })
       const answer = await gateway.admin.get(UC)
+      await look(gateway)
       return await waitFor('the event', () => {
         const all = lines(file)
         return all.some(({ auditID }) => auditID === answer.headers['audit-id']) && all
@@ -276,7 +281,9 @@ describe('where it goes', () => {
 
   test('--control-audit-log-path names its own', async () => {
     const args = [`--audit-log-path=${join(dir, 'data')}`, `--control-audit-log-path=${join(dir, 'own')}`]
-    const own = await events(args, 'own')
+    const own = await events(args, 'own', async ({ gateway }) => {
+      assert.match(await gateway.metrics(), /^portcullis_log_lines_dropped\{log="control-audit"\} 0$/m)
+    })
     assert.ok(own.every(({ annotations }) => annotations['portcullis.io/server'] === 'control'))
     assert.deepEqual(lines('data'), [])
   })

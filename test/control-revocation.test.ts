@@ -2,8 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { after, afterEach, before, describe, test } from 'node:test'
+import { connect, type SecureVersion } from 'node:tls'
 import { issueControlCertificate } from '../src/io/control-pki.ts'
 import { issueControlToken } from '../src/io/control-tokens.ts'
 import { certificateHashes, revocableTokenHash } from '../src/io/credential-hashes.ts'
@@ -105,6 +108,18 @@ describe('by certificate', () => {
     assert.deepEqual([refused.responseStatus.code, refused.objectRef], [401, undefined])
   })
 
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    test(`${version}: no resumed session lets it in`, async () => {
+      const cert = certificateOf('vera')
+      const sessions: Buffer[] = []
+      assert.match(await askOver(version, cert, sessions), /^HTTP\/1.1 200 /)
+      await revoke('vera', { certificateFingerprint: fingerprintsOf(cert)[1] })
+      for (const session of [undefined, ...sessions]) {
+        assert.match(await askOver(version, cert, [], session), /^HTTP\/1.1 401 /)
+      }
+    })
+  }
+
   test('HTTP/2: running connections are told to end', async () => {
     const cert = certificateOf('vera')
     const session = h2Connect({ port: control.port, serverName: 'localhost', certificate: cert })
@@ -114,6 +129,28 @@ describe('by certificate', () => {
     await waitFor('the end of the connection', () => session.closed || session.destroyed)
   })
 })
+
+/** The first line of an answer, over a connection of its own. @param sessions what the server gave to resume by is added here */
+function askOver(version: SecureVersion, cert: KeyPair, sessions: Buffer[], session?: Buffer): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({
+      port: control.port,
+      host: '127.0.0.1',
+      ca: control.caPem,
+      cert: cert.certPem,
+      key: cert.keyPem,
+      minVersion: version,
+      maxVersion: version,
+      ...(session !== undefined && { session }),
+    })
+    let said = ''
+    socket.on('session', (given: Buffer) => sessions.push(given))
+    socket.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    socket.on('error', reject)
+    socket.on('close', () => resolve(said.split('\r\n', 1)[0] ?? ''))
+    socket.write(`GET ${UC} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+  })
+}
 
 describe('by token', () => {
   test('by the hash that no rewriting escapes, and by its id', async () => {
@@ -188,6 +225,29 @@ describe('what runs', () => {
       ],
     )
     for (const watch of others) watch.close()
+  })
+
+  test('a large answer that he does not read to its end breaks off', async () => {
+    const text = 'x'.repeat(900_000)
+    for (let i = 0; i < 12; i++) {
+      assert.equal((await admin.post(SECRETS, secret(`large-${i}`, { stringData: { text } }))).code, 201)
+    }
+    const { port, caPem: ca } = control
+    const { certPem: cert, keyPem: key } = certificateOf('vera')
+    const sent = request({ host: '127.0.0.1', port, ca, cert, key, path: SECRETS })
+    const [answer] = (await once(sent.end(), 'response')) as [IncomingMessage]
+    answer.pause()
+    assert.equal(answer.statusCode, 200)
+    await revoke('vera', { user: 'vera' })
+    let bytes = 0
+    answer.on('data', (chunk: Buffer) => (bytes += chunk.length))
+    const ended = once(answer, 'end').then(() => 'whole')
+    const broken = once(answer, 'error').then(() => 'broken off')
+    answer.resume()
+    const how = await Promise.race([ended, broken]).catch(() => 'broken off')
+    assert.equal(how, 'broken off', `${bytes} bytes`)
+    assert.ok(bytes < Number(answer.headers['content-length']))
+    assert.equal((await admin.delete(SECRETS)).code, 200)
   })
 
   test('a write whose body is still coming is not done', async () => {

@@ -127,7 +127,7 @@ class EmbeddedPlane implements ObjectPlane {
     const { caPem, tokenKey } = this.#control.pki
     this.#addressFile = paths.address
     // When the write is over: a watch that ends is not to be among those that are told of it.
-    const revoked = new RevokedCredentials(this.#store, () => queueMicrotask(() => this.#handler.endRefusedWatches()))
+    const revoked = new RevokedCredentials(this.#store, () => queueMicrotask(() => this.#handler.endRefused()))
     this.revoked = revoked.check
     const bindings = roleBindings(config.controlAdmins, config.controlViewers)
     this.#handler = createControlHandler({

@@ -4,7 +4,15 @@ import type { Logger } from '../api/ports.ts'
 import { type JsonObject, resourceName } from '../api/resource-kind.ts'
 import { REVOKED_CREDENTIALS } from '../api/scheme.ts'
 import { failure, type Status, StatusError, statusError } from '../api/status.ts'
-import type { HeaderList, Peer, RequestHandler, ResetReason, Stream, StreamEvents } from '../api/stream.ts'
+import {
+  type HeaderList,
+  HIGH_WATER_BYTES,
+  type Peer,
+  type RequestHandler,
+  type ResetReason,
+  type Stream,
+  type StreamEvents,
+} from '../api/stream.ts'
 import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster.ts'
 import type { UserInfo } from '../api/user.ts'
 import { warningValues } from '../core/warning.ts'
@@ -35,29 +43,30 @@ export interface ControlParts extends RouteParts {
 export type ControlHandler = RequestHandler & {
   /** Ends what would go on for ever, each watch between two events. */
   endWatches(): void
-  /** Ends the watches of those whose credential would not be let in now. */
-  endRefusedWatches(): void
+  /** Ends the watches, and the answers on their way, of those whose credential would not be let in now. */
+  endRefused(): void
 }
 
-/** A watch that is open. */
-interface OpenWatch {
-  readonly user: string
-  endIfRefused(): void
+/** Requests that are answered, and not over. */
+interface OpenAnswers {
+  /** All that are open, and whose they are. */
+  readonly watches: Map<WatchStream, string>
+  readonly exchanges: Set<ControlExchange>
 }
 
 export function createControlHandler(parts: ControlParts): ControlHandler {
-  const watches = new Map<WatchStream, OpenWatch>()
+  const open: OpenAnswers = { watches: new Map(), exchanges: new Set() }
   const handler: RequestHandler = (peer, stream, head, end) => {
-    const exchange = new ControlExchange(parts, watches, peer, stream)
+    const exchange = new ControlExchange(parts, open, peer, stream)
     exchange.begin(head, end)
     return exchange
   }
   return Object.assign(handler, {
     endWatches(): void {
-      for (const watch of [...watches.keys()]) watch.finish()
+      for (const watch of [...open.watches.keys()]) watch.finish()
     },
-    endRefusedWatches(): void {
-      for (const watch of [...watches.values()]) watch.endIfRefused()
+    endRefused(): void {
+      for (const exchange of [...open.exchanges]) exchange.endIfRefused()
     },
   })
 }
@@ -77,8 +86,7 @@ const EMPTY = Buffer.alloc(0)
 
 class ControlExchange implements StreamEvents {
   readonly #parts: ControlParts
-  /** All that are open, and whose they are. */
-  readonly #watches: Map<WatchStream, OpenWatch>
+  readonly #open: OpenAnswers
   readonly #peer: Peer
   readonly #stream: Stream
   #body: BodyReader | undefined
@@ -90,9 +98,9 @@ class ControlExchange implements StreamEvents {
   #watch: WatchStream | undefined
   #answered = false
 
-  constructor(parts: ControlParts, watches: Map<WatchStream, OpenWatch>, peer: Peer, stream: Stream) {
+  constructor(parts: ControlParts, open: OpenAnswers, peer: Peer, stream: Stream) {
     this.#parts = parts
-    this.#watches = watches
+    this.#open = open
     this.#peer = peer
     this.#stream = stream
   }
@@ -140,12 +148,27 @@ class ControlExchange implements StreamEvents {
 
   onDrained(): void {
     this.#watch?.onDrained()
+    if (this.#watch === undefined && this.#stream.queued === 0) this.#open.exchanges.delete(this)
   }
 
   onReset(_reason: ResetReason): void {
     this.#answered = true
     this.#watch?.onReset()
+    this.#open.exchanges.delete(this)
     this.#audit?.completed(0)
+  }
+
+  /** Somebody was revoked: perhaps whoever has this answer, or some of it. */
+  endIfRefused(): void {
+    const request = this.#routed?.request
+    const caller = request && this.#parts.authenticate(this.#peer, request.head)
+    if (caller === undefined || (caller !== 'invalid' && !isRevoked(caller))) return
+    this.#audit?.annotate({ 'portcullis.io/ended-by': 'revocation' })
+    this.#open.exchanges.delete(this)
+    if (this.#watch === undefined) this.#stream.reset('cancel')
+    else this.#watch.finish()
+    // Of a token the connection may carry others, too.
+    if (this.#peer.certificate !== undefined) this.#peer.drain()
   }
 
   /** Who asks, and whether he may. @throws {StatusError} 401, 403 */
@@ -210,7 +233,7 @@ class ControlExchange implements StreamEvents {
     const user = routed.user === 'anonymous' ? '' : routed.user.name
     const { registry, random } = this.#parts
     let open = 0
-    for (const other of this.#watches.values()) if (other.user === user) open++
+    for (const other of this.#open.watches.values()) if (other === user) open++
     if (open >= MAX_WATCHES_PER_USER) {
       const details = { retryAfterSeconds: 1 }
       throw statusError('TooManyRequests', `too many watches: user ${JSON.stringify(user)} has ${open} open`, details)
@@ -226,21 +249,14 @@ class ControlExchange implements StreamEvents {
     }
     const parts = { store: registry.store, now: () => registry.now(), random }
     const watch = new WatchStream(parts, request, this.#stream, () => {
-      this.#watches.delete(watch)
+      this.#open.watches.delete(watch)
+      this.#open.exchanges.delete(this)
       this.#audit?.completed(200)
     })
     this.#watch = watch
-    this.#watches.set(watch, { user, endIfRefused: () => this.#endIfRefused(watch, routed.request) })
+    this.#open.watches.set(watch, user)
+    this.#open.exchanges.add(this)
     watch.start()
-  }
-
-  #endIfRefused(watch: WatchStream, { head }: ControlRequest): void {
-    const caller = this.#parts.authenticate(this.#peer, head)
-    if (caller !== 'invalid' && !isRevoked(caller)) return
-    this.#audit?.annotate({ 'portcullis.io/ended-by': 'revocation' })
-    watch.finish()
-    // Of a token the connection may carry others, too.
-    if (this.#peer.certificate !== undefined) this.#peer.drain()
   }
 
   /** Errors that are answers, and those that are bugs. */
@@ -269,7 +285,10 @@ class ControlExchange implements StreamEvents {
     // RFC 9110 section 8.6: a 304 says nothing of a length that it has not.
     if (answer.code !== 304) head.push('content-length', String(answer.body.length))
     this.#stream.headers([...head, ...this.#ownHeaders()], empty)
-    if (!empty) this.#stream.body(answer.body, true)
+    if (empty) return
+    this.#stream.body(answer.body, true)
+    // Of less the end is never heard, and nobody can put it off for long.
+    if (this.#stream.queued > HIGH_WATER_BYTES) this.#open.exchanges.add(this)
   }
 
   #ownHeaders(): HeaderList {

@@ -34,7 +34,7 @@ export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedS
   let store = current === undefined ? undefined : tryOpen(options, current)
   if (store !== undefined) {
     // It was never put to use. Whoever changes keys has the store open meanwhile: nobody does, now that we have it.
-    rmSync(nextKeyFile(keyFile), { force: true })
+    forget(nextKeyFile(keyFile))
     return store
   }
   store = openSqliteStore({ ...options, key: next })
@@ -66,6 +66,15 @@ export function adoptNextKey(keyFile: string): string {
     )
   }
   return kept
+}
+
+/** A file that cannot be removed does no harm: the next change of the key writes another one. */
+function forget(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch {
+    // Read-only, for example.
+  }
 }
 
 function keepAs(file: string, kept: string): void {

@@ -16,7 +16,7 @@ export interface LineWriter {
 }
 
 export interface LineWriterOptions {
-  /** Bytes (about) that may wait. Default 8 MiB. */
+  /** Bytes (about) that may wait. Default MAX_QUEUED. */
   readonly maxQueued?: number
   /** Called for each failed write, once per kind of error. */
   readonly onError?: (message: string) => void
@@ -31,6 +31,8 @@ export function openLineWriter(target: number | string, options: LineWriterOptio
 /** Lines are written in blocks of about this size. */
 const BLOCK = 64 * 1024
 const RETRY_MS = 5
+/** Of lines that wait, unless somebody says otherwise. */
+const MAX_QUEUED = 8 * 1024 * 1024
 
 class QueuedWriter implements LineWriter {
   readonly #fd: number
@@ -51,7 +53,7 @@ class QueuedWriter implements LineWriter {
     this.#busy = false
     this.#closed = false
     this.#owned = owned
-    this.#maxQueued = options.maxQueued ?? 8 * 1024 * 1024
+    this.#maxQueued = options.maxQueued ?? MAX_QUEUED
     this.#onError = options.onError ?? (() => {})
     process.on('exit', this.#onExit)
   }

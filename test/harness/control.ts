@@ -78,7 +78,7 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
   }
   const bindings = roleBindings([], [])
   const audited: AuditedRequest[] = []
-  const revoked = new RevokedCredentials(store, () => queueMicrotask(() => handler.endRefusedWatches()))
+  const revoked = new RevokedCredentials(store, () => queueMicrotask(() => handler.endRefused()))
   const handler: ControlHandler = createControlHandler({
     registry,
     bindings,
