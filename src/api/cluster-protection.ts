@@ -5,7 +5,7 @@ import type { LabelSelector } from './pod-protector.ts'
 
 /** Present, even when empty: deletions and evictions of pods are judged. */
 export interface PodProtection {
-  /** Name of the cluster in status.cells of PodProtectors. Clusters of one name are one cell. Default metadata.name. */
+  /** Name of the cluster in status.cells of PodProtectors. Pods of clusters of one name are counted together. Default metadata.name. */
   readonly cell?: string
   /** Judge, count, record and warn, but let pass. Default false. */
   readonly shadow?: boolean

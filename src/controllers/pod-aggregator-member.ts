@@ -22,8 +22,10 @@ export interface MemberStreamParts {
   readonly cell: string
   readonly clock: Clock
   readonly log: Logger
-  /** All pods were read anew. @param gone uids of those that are not among them any more */
-  onReplaced(gone: readonly string[]): void
+  /** Each pod that a list lacks; undefined = nobody wants to know. */
+  readonly onGone: ((uid: string) => void) | undefined
+  /** All pods were read anew. */
+  onReplaced(): void
   /** @param gone the pod is no more */
   onChanged(change: PodChange, gone: boolean): void
   /** The stream has said something, or it is known up to when it has. */
@@ -80,9 +82,9 @@ export class MemberStream implements FollowEvents {
 
   onReplace(pods: readonly JsonObject[]): void {
     if (this.#stopped) return
-    const gone = this.pods.replace(pods)
+    this.pods.replace(pods, this.#parts.onGone)
     this.streamTime.replaced(pods)
-    this.#parts.onReplaced(gone)
+    this.#parts.onReplaced()
   }
 
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): void {

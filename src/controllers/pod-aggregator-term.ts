@@ -65,7 +65,8 @@ export class AggregatorTerm {
       cell,
       clock,
       log,
-      onReplaced: (gone: readonly string[]) => this.#onReplaced(gone),
+      onGone: members.length < 2 ? undefined : (uid: string) => this.#pods.forget(uid),
+      onReplaced: () => this.#onReplaced(),
       onChanged: (change: PodChange, gone: boolean) => this.#onChanged(change, gone),
       onAdvanced: () => this.#recounts.advanced(),
     }
@@ -100,8 +101,7 @@ export class AggregatorTerm {
 
   // === what the clusters say ===
 
-  #onReplaced(gone: readonly string[]): void {
-    for (const uid of gone) this.#pods.forget(uid)
+  #onReplaced(): void {
     this.#recounts.handle('', 'List', () => {
       for (const live of this.#parts.protectors.values()) this.#recounts.mark(live, 'List')
     })

@@ -71,16 +71,17 @@ export class PodSnapshot {
 
   /**
    * All pods as of one moment. What was known before is in force until all of them are here.
-   * @returns uids of those that were known before and are not among them
+   * @param onGone for each uid that was known before and is not among them; nobody has to ask
    */
-  replace(pods: readonly JsonObject[]): readonly string[] {
+  replace(pods: readonly JsonObject[], onGone?: (uid: string) => void): void {
     if (this.#next.pods !== pods.length) this.prepare(pods, true)
-    const gone = [...this.#index.uids()].filter((uid) => this.#next.index.get(uid) === undefined)
+    if (onGone !== undefined) {
+      for (const uid of this.#index.uids()) if (this.#next.index.get(uid) === undefined) onGone(uid)
+    }
     this.#index = this.#next.index
     this.#next = { index: new PodIndex(), pods: 0 }
     this.#version = ''
     this.#complete = true
-    return gone
   }
 
   change(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): PodChange {
