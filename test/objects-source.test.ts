@@ -11,7 +11,8 @@ import type { Logger, PemChecks, ResolvedCluster, SourceChange } from '../src/ap
 import type { JsonObject, ResourceKind } from '../src/api/resource-kind.ts'
 import { SECRETS, UPSTREAM_CLUSTERS } from '../src/api/scheme.ts'
 import { statusError } from '../src/api/status.ts'
-import { createObjectsSource } from '../src/io/objects-source.ts'
+import { clusterStatus, conditionOf } from '../src/core/cluster-status.ts'
+import { createObjectsSource, type ObjectsSourceOptions } from '../src/io/objects-source.ts'
 import { ClusterObjects } from '../src/io/objects-source-clusters.ts'
 import { settleClaims } from '../src/io/settle-claims.ts'
 import { base64 } from './harness/kubeconfig.ts'
@@ -164,7 +165,7 @@ function secret(name: string, text: string): JsonObject {
   return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'ns' }, data }
 }
 
-async function started(t: TestContext, server: FakeServer, options: { refreshMs?: number } = {}) {
+async function started(t: TestContext, server: FakeServer, options: Partial<ObjectsSourceOptions> = {}) {
   const lines: string[] = []
   const pem = countingPem()
   const deliveries: SourceChange[] = []
@@ -586,4 +587,50 @@ test('a cluster that waits for a Secret says nothing in the log', async (t) => {
     source.lines.filter((line) => /configuration/.test(line)),
     [],
   )
+})
+
+test('fields that the API server dropped are still told, from what kubectl applied', async (t) => {
+  const server = new FakeServer()
+  const applied = cluster('a')
+  const manifest = { ...applied, spec: { ...Object(applied['spec']), upstreamSubsets: [], degrade: { mod: 'Freeze' } } }
+  const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify(manifest) }
+  server.put({ ...applied, metadata: { name: 'a', annotations } })
+  const odd = { 'kubectl.kubernetes.io/last-applied-configuration': '{' }
+  server.put({ ...cluster('b'), metadata: { name: 'b', annotations: odd } })
+  const { last } = await started(t, server)
+  assert.deepEqual([...last.clusters.keys()], ['a', 'b'])
+  assert.deepEqual(
+    last.problems.map(({ cluster: name, severity, path, fix }) => [name, severity, path, fix]),
+    [
+      ['a', 'warning', 'spec.upstreamSubsets', last.problems[0]?.fix],
+      ['a', 'warning', 'spec.degrade.mod', 'did you mean mode?'],
+    ],
+  )
+  assert.match(last.problems[0]?.message ?? '', /^unknown field in the manifest that was applied, ignored$/)
+})
+
+test('what is in force instead is said for as long as it is: limits without Redis', async (t) => {
+  const server = new FakeServer()
+  const limit = { qps: 1, burst: 1 }
+  const schema = { name: 'a', strategy: 'globalCount', tokenBucket: limit, globalTokenBucket: limit }
+  const object = cluster('a')
+  const spec = { ...Object(object['spec']), flowControl: { flowControlSchemas: [schema] } }
+  server.put({ ...object, spec })
+  const { last } = await started(t, server, { checks: { globalLimits: false } })
+  assert.equal(last.clusters.get('a')?.object.spec.flowControl?.flowControlSchemas?.[0]?.strategy, 'local')
+  assert.match(messages(last)[0] ?? '', /in force is tokenBucket, in every replica$/)
+  const facts = {
+    generation: 1,
+    problems: last.problems,
+    inForce: 1,
+    degrade: undefined,
+    endpoints: [
+      { url: 'http://127.0.0.1:1', disabled: false, state: 'healthy', available: true, message: '' } as const,
+    ],
+    credentials: [],
+    rights: { kind: 'granted' } as const,
+  }
+  const ready = conditionOf(clusterStatus(facts, undefined, 0), 'Ready')
+  assert.equal(ready?.status, 'True')
+  assert.match(ready?.message ?? '', /globalTokenBucket: needs Redis.* in force is tokenBucket, in every replica/)
 })

@@ -104,6 +104,34 @@ function withLocalLimits(spec: UpstreamClusterSpec): UpstreamClusterSpec {
   return { ...spec, flowControl: { ...spec.flowControl, flowControlSchemas: local } }
 }
 
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/**
+ * Fields of the manifest that nobody knows, and that the API server has dropped: the answer to the write has said so once, and
+ * kubectl's own record of what it applied is where they can still be seen. Takes any JSON value and never throws.
+ */
+export function droppedFields(object: unknown): readonly FieldProblem[] {
+  const metadata = isRecord(object) ? object['metadata'] : undefined
+  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined
+  const text = isRecord(annotations) ? annotations[LAST_APPLIED] : undefined
+  if (typeof text !== 'string') return []
+  const applied = parsed(text)
+  const { problems, more } = checkSpecShape(isRecord(applied) ? (applied['spec'] ?? {}) : {}, 'spec')
+  const unknown = problems.filter(({ severity }) => severity === 'warning')
+  return reportable(
+    unknown.map((problem) => ({ ...problem, message: 'unknown field in the manifest that was applied, ignored' })),
+    { error: 0, warning: more.warning },
+  )
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 function checkFeatureGates(object: Readonly<Record<string, unknown>>, out: ProblemList): void {
   const metadata = object['metadata']
   const annotations = isRecord(metadata) ? metadata['annotations'] : undefined

@@ -6,7 +6,7 @@ import type { FieldProblem } from '../api/field-errors.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { PemChecks, Problem, ResolvedCluster } from '../api/ports.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
-import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
+import { type ClusterCheckOptions, droppedFields } from '../api/upstream-cluster-checks.ts'
 import { type ClusterVerdict, judgeCluster, secretsOf } from './cluster-verdict.ts'
 import { ClusterClaims } from './objects-source-claims.ts'
 import { ClusterReferences, type SecretLookup } from './objects-source-references.ts'
@@ -203,7 +203,8 @@ export class ClusterObjects {
     entry.verdict = verdict
     const unresolved = resolved.problems.some(({ severity }) => severity === 'error')
     entry.good = unresolved ? undefined : verdict.good
-    entry.problems = [...resolved.problems, ...verdict.problems].map((problem) => reported(name, problem))
+    const problems = [...resolved.problems, ...verdict.problems, ...droppedFields(entry.object)]
+    entry.problems = problems.map((problem) => reported(name, problem))
     this.#claims.touch(name)
     this.#reclaim(entry)
   }
