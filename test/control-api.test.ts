@@ -41,6 +41,30 @@ async function created(object: Json, path: string = UC): Promise<Json> {
   return response.json
 }
 
+describe('who may not', () => {
+  test('has no body read: he is answered before it comes, whatever it is', async () => {
+    const stranger = new ControlClient(control)
+    const viewer = new ControlClient(control, { cert: control.viewer })
+    const body = '}'.repeat(64 * 1024)
+    for (const [caller, code] of [
+      [stranger, 403],
+      [viewer, 403],
+    ] as const) {
+      for (const [method, path] of [
+        ['DELETE', `${UC}/a`],
+        ['POST', UC],
+        ['PUT', `${UC}/a`],
+        ['PATCH', `${UC}/a`],
+        ['DELETE', '/nowhere'],
+      ] as const) {
+        const response = await caller.call(method, path, { body, contentType: 'application/yaml' })
+        assert.equal(response.code, code, `${method} ${path}: ${response.text}`)
+      }
+      caller.close()
+    }
+  })
+})
+
 describe('create', () => {
   test('the server sets its own fields, and ignores those of the client', async () => {
     const object = await created(
@@ -186,6 +210,21 @@ describe('bodies that cannot be taken', () => {
     const body = `{"metadata":{"name":"${'x'.repeat(3 * 1024 * 1024)}"}}`
     const response = await client.call('POST', UC, { body })
     assertStatus(response, 413, 'RequestEntityTooLarge', 'Request entity too large: limit is 3145728')
+  })
+
+  test('options of a deletion, and a question about oneself, above 16 KiB', async () => {
+    const filler = 'x'.repeat(16 * 1024)
+    const message = 'Request entity too large: limit is 16384'
+    const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+    for (const [method, path] of [
+      ['DELETE', `${UC}/a`],
+      ['DELETE', UC],
+      ['POST', REVIEWS],
+    ] as const) {
+      const response = await client.call(method, path, { body: { filler } })
+      assertStatus(response, 413, 'RequestEntityTooLarge', message)
+    }
+    assert.equal((await client.call('POST', REVIEWS, { body: { filler: filler.slice(0, 16_000) } })).code, 201)
   })
 
   test('all mistakes of an object at once', async () => {

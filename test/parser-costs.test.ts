@@ -4,9 +4,23 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { JsonObject } from '../src/api/resource-kind.ts'
+import { UPSTREAM_CLUSTERS } from '../src/api/scheme.ts'
+import { SECRETS } from '../src/api/secret-kind.ts'
+import { negotiate } from '../src/control/accept.ts'
+import { parseFieldSelector } from '../src/control/list-field-selector.ts'
+import { parseLabelSelector } from '../src/control/list-label-selector.ts'
+import { decodeProtobuf } from '../src/control/protobuf-objects.ts'
+import { Query } from '../src/control/query.ts'
+import { strategicPatch } from '../src/control/registry-strategic-patch.ts'
 import { readListQuery } from '../src/core/list-options.ts'
 import { parseJson } from '../src/core/objects/json-text.ts'
+import { trackUpdate } from '../src/core/objects/managed-fields.ts'
+import { shapeMetadata } from '../src/core/objects/metadata-shape.ts'
+import { jsonPatch } from '../src/core/objects/patch.ts'
+import { applyConfiguration } from '../src/core/objects/server-side-apply.ts'
 import { MAX_YAML_LENGTH } from '../src/core/objects/strict-decode.ts'
+import { validateShape } from '../src/core/objects/structural-schema.ts'
 import { parseYaml } from '../src/core/objects/yaml-text.ts'
 import { readDeletionRequest } from '../src/core/protection/deletion-request.ts'
 import { readEvictionRequest } from '../src/core/protection/eviction-request.ts'
@@ -19,6 +33,8 @@ const KIB = 1024
 const SMALLEST = KIB
 /** Caches and garbage collection may make a byte of a long input dearer; a square makes it dearer by how much longer it is. */
 const FACTOR = 4
+/** Of what fills maps with members and items, which the processor's caches do not hold. */
+const FACTOR_OF_MAPS = 16
 
 /** What is to be read, about so many bytes of it. */
 type Shape<T> = (bytes: number) => T
@@ -28,6 +44,7 @@ function costs<T>(
   limit: number,
   read: (input: T) => void,
   shapes: Readonly<Record<string, Shape<T>>>,
+  factor: number = FACTOR,
 ): void {
   describe(name, () => {
     for (const [shape, make] of Object.entries(shapes)) {
@@ -44,7 +61,7 @@ function costs<T>(
         const smallest = nanosecondsPerByte(attempt, make(few), few)
         const largest = nanosecondsPerByte(attempt, make(limit), limit)
         // What costs next to nothing anyway is not compared: it is all noise.
-        const bound = FACTOR * Math.max(smallest, NEXT_TO_NOTHING)
+        const bound = factor * Math.max(smallest, NEXT_TO_NOTHING)
         assert.ok(
           largest <= bound,
           `${largest.toFixed(1)} ns for a byte of ${limit}, ${smallest.toFixed(1)} for one of ${few}`,
@@ -263,3 +280,160 @@ const MESSAGES: Readonly<Record<string, Shape<Buffer>>> = {
 }
 costs('deletion, Protobuf', MAX_DELETION_BYTES, (body) => void readDeletionRequest(PROTOBUF, body, ''), MESSAGES)
 costs('eviction, Protobuf', MAX_DELETION_BYTES, (body) => void readEvictionRequest(PROTOBUF, body, ''), MESSAGES)
+
+// === the embedded API server: objects and patches ===
+
+/** Of a body of 3 MiB, a third: what is compared has been read already. */
+const OBJECT = KIB * KIB
+
+const each = <T>(bytes: number, size: number, make: (at: number) => T): T[] =>
+  Array.from({ length: Math.max(1, Math.floor(bytes / size)) }, (_, at) => make(at))
+const members = (bytes: number, size: number, prefix: string, value: unknown): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(each(bytes, size, (at) => [prefix + at, value]))
+
+interface Patched {
+  readonly object: JsonObject
+  readonly patch: unknown
+}
+
+costs<Patched>(
+  'JSON patch',
+  OBJECT,
+  ({ object, patch }) => void jsonPatch(object, patch),
+  {
+    // By edit distance, 256 KB of it took all memory.
+    'a list that is compared with another': (bytes) => ({
+      object: { list: each(bytes, 16, (at) => at) },
+      patch: [{ op: 'test', path: '/list', value: each(bytes, 16, (at) => -at) }],
+    }),
+    'insertions at the head of a list': (bytes) => ({
+      object: { list: each(bytes, 8, () => 0) },
+      patch: each(bytes / 2, 60, () => ({ op: 'add', path: '/list/0', value: 0 })).slice(0, 9_999),
+    }),
+    'comparisons with a large map': (bytes) => ({
+      object: { map: members(bytes, 16, 'k', 0) },
+      patch: each(bytes / 2, 60, () => ({ op: 'test', path: '/map', value: {} })).slice(0, 9_999),
+    }),
+    'a long path': (bytes) => ({ object: {}, patch: [{ op: 'remove', path: '/a'.repeat(bytes / 2) }] }),
+  },
+  FACTOR_OF_MAPS,
+)
+
+costs<Patched>(
+  'strategic merge patch',
+  OBJECT,
+  ({ object, patch }) => void strategicPatch(object, patch),
+  {
+    'items that are merged by key': (bytes) => ({
+      object: {},
+      patch: { metadata: { ownerReferences: each(bytes, 16, (at) => ({ uid: `u${at}` })) } },
+    }),
+    'items that are deleted': (bytes) => ({
+      object: { metadata: { finalizers: each(bytes, 16, (at) => `a${at}`) } },
+      patch: { metadata: { '$deleteFromPrimitiveList/finalizers': each(bytes, 16, (at) => `b${at}`) } },
+    }),
+    'keys that are retained': (bytes) => ({
+      object: { data: members(bytes, 16, 'a', '') },
+      patch: { data: { $retainKeys: each(bytes, 16, (at) => `b${at}`) } },
+    }),
+  },
+  FACTOR_OF_MAPS,
+)
+
+costs<JsonObject>(
+  'metadata',
+  OBJECT,
+  (metadata) => void shapeMetadata(metadata),
+  {
+    'owners that all control': (bytes) => ({ ownerReferences: each(bytes, 20, () => ({ controller: true })) }),
+    'labels that are none': (bytes) => ({ labels: members(bytes, 12, '-', '-') }),
+    'finalizers that are none': (bytes) => ({ finalizers: each(bytes, 4, () => '-') }),
+    'unknown fields': (bytes) => members(bytes, 12, 'k', 1),
+  },
+  FACTOR_OF_MAPS,
+)
+
+costs<JsonObject>(
+  'schema',
+  OBJECT,
+  (spec) => void validateShape(UPSTREAM_CLUSTERS.schema, { spec }),
+  {
+    'items of a wrong type': (bytes) => ({ servers: each(bytes, 2, () => 1) }),
+    'items that are there twice': (bytes) => ({ secureServing: { serverNames: each(bytes, 4, () => 'a') } }),
+  },
+  FACTOR_OF_MAPS,
+)
+
+const WRITING = {
+  manager: 'x',
+  subresource: '',
+  apiVersion: 'v1',
+  time: '2026-01-01T00:00:00Z',
+  schema: SECRETS.schema,
+  hasStatus: false,
+} as const
+
+function managed(bytes: number, operation: string): JsonObject {
+  const managedFields = each(bytes, 160, (at) => ({
+    manager: `m${at}`,
+    operation,
+    apiVersion: 'v1',
+    fieldsType: 'FieldsV1',
+    fieldsV1: { 'f:data': { [`f:k${at}`]: {} } },
+  }))
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a', managedFields }, data: { a: 'eA==' } }
+}
+
+costs<JsonObject>(
+  'managedFields',
+  OBJECT / 2,
+  (after) => void trackUpdate({ ...WRITING, before: { ...after, data: {} }, after }),
+  {
+    appliers: (bytes) => managed(bytes, 'Apply'),
+    updaters: (bytes) => managed(bytes, 'Update'),
+  },
+)
+
+function apply(live: JsonObject): void {
+  const applied = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a' }, data: { b: 'eA==' } }
+  applyConfiguration({ ...WRITING, live, applied, force: false })
+}
+
+costs<JsonObject>(
+  'server-side apply',
+  OBJECT / 2,
+  apply,
+  {
+    'beside many appliers': (bytes) => managed(bytes, 'Apply'),
+  },
+  FACTOR_OF_MAPS,
+)
+
+/** The head of a request to the embedded API server has no more. */
+const CONTROL_HEAD = 64 * KIB
+costs(
+  'query of the embedded API server',
+  CONTROL_HEAD,
+  (query) => void new Query(query),
+  {
+    pairs: repeat('a=b&'),
+    'equals signs': repeat('='),
+  },
+  FACTOR_OF_MAPS,
+)
+costs('its label selectors', CONTROL_HEAD, (text) => void parseLabelSelector(text), {
+  keys: repeat('a,', '', 'a'),
+  values: repeat('a,', 'a in (', ')'),
+  'a value that is none': repeat('a=b,', '', '-=c'),
+})
+costs('its field selectors', CONTROL_HEAD, (text) => void parseFieldSelector(text, UPSTREAM_CLUSTERS), {
+  terms: repeat('metadata.name=a,'),
+})
+costs('its Accept', CONTROL_HEAD, (text) => void negotiate(text), {
+  clauses: repeat('a/b;q=0.1,'),
+  commas: repeat(','),
+})
+costs('its Protobuf', OBJECT, (body) => void decodeProtobuf(body), {
+  'unknown numbers': messages(0x78, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01),
+  'no message': messages(0xff),
+})

@@ -133,12 +133,12 @@ const MOST_CAUSES = 250
 
 /**
  * 422: `<Kind.group> "<name>" is invalid: ...`, with every error (errors.NewInvalid); of very many with the first, and how many
- * more there are.
+ * more there are at least.
  */
 export function invalid(group: string, kind: string, name: string, all: readonly FieldError[]): StatusError {
   const errors = all.slice(0, MOST_CAUSES)
   const texts = errors.map(({ field, message }) => `${field}: ${message}`)
-  if (all.length > errors.length) texts.push(`and ${all.length - errors.length} more errors`)
+  if (all.length > errors.length) texts.push(`and at least ${all.length - errors.length} more errors`)
   const list = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
   const qualified = group === '' ? kind : `${kind}.${group}`
   return statusError('Invalid', `${qualified} ${JSON.stringify(name)} is invalid: ${list}`, {

@@ -14,6 +14,7 @@ import { type ResolvedReferences, upstreamClusterKind } from '../api/upstream-cl
 import { createAuthenticator } from '../control/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../control/authorize.ts'
 import { createInProcessClient } from '../control/in-process-client.ts'
+import { createWebhookAuthenticator } from '../control/protection-webhook-callers.ts'
 import { Registry } from '../control/registry.ts'
 import { type RevocationCheck, RevokedCredentials } from '../control/revoked-credentials.ts'
 import { type ControlHandler, createControlHandler } from '../control/server.ts'
@@ -31,6 +32,7 @@ import { nodePemChecks } from '../io/pem-checks.ts'
 import { replaceFile } from '../io/pki-files.ts'
 import { resolveAtWrite, type SecretAtWrite } from '../io/references-at-write.ts'
 import { SecretsAtWrite } from '../io/secrets-at-write.ts'
+import { createWebhookTokens } from '../io/webhook-tokens.ts'
 import type { Config } from './config.ts'
 import { ControlPort } from './control-port.ts'
 import { VERSION } from './version.ts'
@@ -227,11 +229,18 @@ class KubernetesPlane implements ObjectPlane {
     const log = this.#log
     if (this.#config.installCrds) await installCrds({ client, crds: CUSTOM_KINDS.map(crdOf), log })
     const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => known(object))
+    const { caPem, tokenKey } = this.#control.pki
+    const authenticate = createWebhookAuthenticator({
+      clientCAs: [caPem],
+      tokens: createTokenVerifier(tokenKey),
+      webhookTokens: createWebhookTokens(tokenKey),
+      now: Date.now,
+    })
     const secrets = new SecretsAtWrite(client)
     const kindsFor = async (object: unknown): Promise<readonly ResourceKind[]> =>
       kindsOf(this.#config, await secrets.read(object))
     const kinds = kindsOf(this.#config, () => 'unknown')
-    await this.#control.open(createWebhookHandler({ kinds, kindsFor, pem: nodePemChecks, clusters, log }))
+    await this.#control.open(createWebhookHandler({ authenticate, kinds, kindsFor, pem: nodePemChecks, clusters, log }))
   }
 
   async stop(): Promise<void> {

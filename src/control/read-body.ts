@@ -31,16 +31,21 @@ export class BodyReader {
   #chunks: Buffer[] = []
   #bytes = 0
 
-  constructor(limit: number = MAX_BODY_BYTES, budget?: BodyBudget) {
+  /**
+   * @param announced length that the head gives; 0 = none
+   * @throws {StatusError} 413, when it is above the limit
+   */
+  constructor(limit: number, announced: number, budget?: BodyBudget) {
     this.#limit = limit
     this.#budget = budget
+    if (announced > limit) throw this.#tooLarge()
   }
 
   /** @throws {StatusError} 413, 429 */
   add(chunk: Buffer): void {
     if (this.#bytes + chunk.length > this.#limit) {
       this.drop()
-      throw statusError('RequestEntityTooLarge', `Request entity too large: limit is ${this.#limit}`)
+      throw this.#tooLarge()
     }
     if (chunk.length === 0) return
     this.#budget?.take(chunk.length)
@@ -53,6 +58,10 @@ export class BodyReader {
     const whole = Buffer.concat(this.#chunks)
     this.drop()
     return whole
+  }
+
+  #tooLarge(): Error {
+    return statusError('RequestEntityTooLarge', `Request entity too large: limit is ${this.#limit}`)
   }
 
   drop(): void {

@@ -53,42 +53,59 @@ function mergedMember(target: unknown, patch: unknown, path: string): unknown {
 }
 
 function mergedItems(held: readonly unknown[], patch: readonly unknown[], key: string, path: string): unknown[] {
-  let items = [...held]
+  // Holes are left where items go, and closed once: what is looked for item by item costs the square of their number.
+  let items: unknown[] = [...held]
+  let places = placesOf(items, key)
   for (const change of patch) {
     if (!isRecord(change)) continue
     const id = change[key]
     if (id === undefined) {
-      if (change[DIRECTIVE] === 'replace') items = []
-      else throw statusError('BadRequest', `map: ${JSON.stringify(change)} does not contain declared merge key: ${key}`)
+      if (change[DIRECTIVE] !== 'replace') {
+        throw statusError('BadRequest', `map: ${JSON.stringify(change)} does not contain declared merge key: ${key}`)
+      }
+      items = []
+      places = new Map()
       continue
     }
-    const at = items.findIndex((item) => isRecord(item) && item[key] === id)
+    const at = places.get(id)
     if (change[DIRECTIVE] === 'delete') {
-      if (at >= 0) items.splice(at, 1)
-    } else {
-      const merged = mergedRecord(itemAt(items, at), change, path)
-      if (at < 0) items.push(merged)
-      else items[at] = merged
+      if (at === undefined) continue
+      items[at] = HOLE
+      places.delete(id)
+      continue
     }
+    const item = at === undefined ? undefined : items[at]
+    const merged = mergedRecord(isRecord(item) ? item : {}, change, path)
+    if (at === undefined) places.set(id, items.push(merged) - 1)
+    else items[at] = merged
   }
-  return items
+  return items.filter((item) => item !== HOLE)
 }
 
-function itemAt(items: readonly unknown[], at: number): JsonObject {
-  const item = items[at]
-  return isRecord(item) ? item : {}
+/** In the place of an item that has gone; JSON has none. */
+const HOLE = undefined
+
+/** Of each value of the key where its first item is. */
+function placesOf(items: readonly unknown[], key: string): Map<unknown, number> {
+  const places = new Map<unknown, number>()
+  for (const [at, item] of items.entries()) {
+    if (isRecord(item) && !places.has(item[key])) places.set(item[key], at)
+  }
+  return places
 }
 
 /** `$retainKeys` names all that may stay. */
 function retained(target: JsonObject, patch: JsonObject): JsonObject {
   const keys = Object.hasOwn(patch, RETAIN_KEYS) ? patch[RETAIN_KEYS] : undefined
   if (!Array.isArray(keys)) return target
-  return Object.fromEntries(Object.entries(target).filter(([key]) => keys.includes(key)))
+  const kept = new Set<unknown>(keys)
+  return Object.fromEntries(Object.entries(target).filter(([key]) => kept.has(key)))
 }
 
 function withoutItems(list: unknown, items: unknown): unknown {
   if (!Array.isArray(list) || !Array.isArray(items)) return list
-  return list.filter((item: unknown) => !items.includes(item))
+  const gone = new Set<unknown>(items)
+  return list.filter((item: unknown) => !gone.has(item))
 }
 
 function withoutDirectives(patch: JsonObject): JsonObject {

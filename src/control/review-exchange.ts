@@ -26,7 +26,7 @@ export abstract class ReviewExchange implements StreamEvents {
     const mark = target.indexOf('?')
     this.path = mark < 0 ? target : target.slice(0, mark)
     this.query = mark < 0 ? '' : target.slice(mark + 1)
-    this.#body = new BodyReader(MAX_BODY_BYTES, budget)
+    this.#body = new BodyReader(MAX_BODY_BYTES, 0, budget)
   }
 
   /** The body has come, and is JSON. What is thrown is answered as `refusal` says. */

@@ -15,6 +15,7 @@ import {
 } from '../api/stream.ts'
 import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster.ts'
 import type { UserInfo } from '../api/user.ts'
+import { headerValue } from '../core/hop-headers.ts'
 import { warningValues } from '../core/warning.ts'
 import { type Answer, statusAnswer } from './answer.ts'
 import { ExchangeAudit } from './audit/exchange-audit.ts'
@@ -77,8 +78,8 @@ const OWN_END =
   'the credential that you use is revoked now; another administrator can delete the RevokedCredential, or: portcullis control revoke --undo'
 /** Longer Audit-IDs of clients are not taken over (apiserver/pkg/audit). */
 const MAX_AUDIT_ID = 128
-/** Of questions about oneself, which everybody with a credential may ask: far above any, far below what takes long to read. */
-const MAX_REVIEW_BYTES = 32 * 1024
+/** Of questions about oneself, which everybody with a credential may ask, and of DeleteOptions: they have some hundred bytes. */
+const MAX_SMALL_BYTES = 16 * 1024
 /** Watches that one user may have open: each write is written out for each of them. */
 export const MAX_WATCHES_PER_USER = 500
 
@@ -122,7 +123,7 @@ class ControlExchange implements StreamEvents {
       // What comes with a GET means nothing (RFC 9110 section 9.3.1), and is not kept for those who may only ask for health.
       const reads = this.#isHead || request.method === 'GET'
       if (end || reads) this.#serve(this.#routed)
-      else this.#body = new BodyReader(this.#routed.route === undefined ? MAX_REVIEW_BYTES : MAX_BODY_BYTES)
+      else this.#body = new BodyReader(bodyLimitOf(this.#routed), announcedLength(head))
     })
   }
 
@@ -297,6 +298,16 @@ class ControlExchange implements StreamEvents {
     for (const value of warningValues(this.#warnings)) headers.push('warning', value)
     return headers
   }
+}
+
+function bodyLimitOf({ route, request }: Routed): number {
+  return route === undefined || request.method === 'DELETE' ? MAX_SMALL_BYTES : MAX_BODY_BYTES
+}
+
+/** 0 = none; the body is counted in any case. */
+function announcedLength(head: HeaderList): number {
+  const length = Number(headerValue(head, 'content-length') ?? '0')
+  return Number.isNaN(length) ? 0 : length
 }
 
 function attributesOf({ info, method }: ControlRequest): Attributes {

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { backupControlStore, printControlKubeconfig } from '../control.ts'
 import { controlRevoke } from './revoke.ts'
 import { rotateKey } from './rotate-key.ts'
+import { printControlWebhook } from './webhook.ts'
 
 export interface ControlProgramParts {
   readonly out: (text: string) => void
@@ -48,6 +49,16 @@ export function addControl(program: Command, { out, err, now, done }: ControlPro
     .action(({ certificate, ...options }) =>
       done(controlRevoke({ ...options, certificateFile: certificate, now, out, err })),
     )
+  control
+    .command('webhook')
+    .description(
+      'print the configuration by which the API server of --source kubernetes asks the gateway about objects',
+    )
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .option('--url <url>', 'https://HOST:PORT of --control-listen, as the API server reaches it')
+    .option('--service <namespace/name>', 'Service in the cluster, in place of --url')
+    .option('--port <port>', 'of the Service', Number, 9443)
+    .action((options) => done(printControlWebhook({ ...options, out, err })))
   control
     .command('backup')
     .description('copy its store, also while the gateway runs')

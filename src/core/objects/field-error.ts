@@ -3,6 +3,19 @@
 import type { FieldError } from '../../api/status.ts'
 import { goBadValue, goQuote } from './go-values.ts'
 
+/** Errors after which no more are looked for in one list or map: an answer lists fewer, and an object may have a million. */
+export const MOST_ERRORS = 1000
+
+/** The errors of the items, one after the other, until there are enough. */
+export function errorsOfEach<T>(items: Iterable<T>, errorsOf: (item: T) => readonly FieldError[]): FieldError[] {
+  const found: FieldError[] = []
+  for (const item of items) {
+    for (const error of errorsOf(item)) found.push(error)
+    if (found.length >= MOST_ERRORS) break
+  }
+  return found
+}
+
 export function required(field: string, detail = ''): FieldError {
   return { reason: 'FieldValueRequired', message: withDetail('Required value', detail), field }
 }

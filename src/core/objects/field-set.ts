@@ -51,6 +51,12 @@ export class FieldSet {
     return new FieldSet(this.member || other.member, children)
   }
 
+  /** Adds all of another set, which stays as it is: many sets are joined in time linear to what they hold together. */
+  absorb(other: FieldSet): void {
+    this.member ||= other.member
+    for (const [element, theirs] of other.children) this.child(element).absorb(theirs)
+  }
+
   intersection(other: FieldSet): FieldSet {
     return this.#combine(other, (ours, theirs) => {
       return theirs === undefined
@@ -78,7 +84,10 @@ export class FieldSet {
     const children = new Map<string, FieldSet>()
     for (const [element, ours] of this.children) {
       const kept = choose(ours, other.children.get(element))
-      if (kept !== undefined && (kept.member || !kept.isEmpty())) children.set(element, kept)
+      if (kept === undefined) continue
+      // What was combined has no empty nodes left in it; only what is taken over as it is has to be looked through.
+      const empty = kept === ours ? kept.isEmpty() : kept.children.size === 0
+      if (kept.member || !empty) children.set(element, kept)
     }
     return new FieldSet(this.member, children)
   }

@@ -2,7 +2,7 @@
 
 import { isRecord } from '../../api/object-shape.ts'
 import type { JsonObject } from '../../api/resource-kind.ts'
-import { decodeFieldSet, encodeFieldSet, type FieldSet } from './field-set.ts'
+import { decodeFieldSet, encodeFieldSet, FieldSet } from './field-set.ts'
 import { compareText } from './go-values.ts'
 
 export type Operation = 'Apply' | 'Update'
@@ -97,6 +97,8 @@ export function capUpdaters(entries: ManagedEntries): ManagedEntries {
   updaters.sort(([a, old], [b, other]) => secondsOf(old.time) - secondsOf(other.time) || compareText(a, b))
   const capped = new Map(entries)
   const firstOfVersion = new Map<string, string>()
+  /** By bucket; filled here only, so that they may be added to. */
+  const joined = new Map<string, FieldSet>()
   let count = updaters.length
   for (const [key, { manager, fields, time }] of updaters) {
     if (count <= MAX_UPDATERS) break
@@ -112,13 +114,21 @@ export function capUpdaters(entries: ManagedEntries): ManagedEntries {
       apiVersion: manager.apiVersion,
     }
     const bucket = managerKey(bucketOf)
-    const before = capped.get(bucket) ?? capped.get(first)
+    const all = joined.get(bucket) ?? joinedWith(capped.get(bucket) ?? capped.get(first))
+    all.absorb(fields)
+    joined.set(bucket, all)
     capped.delete(first)
     capped.delete(key)
-    capped.set(bucket, { manager: bucketOf, fields: before === undefined ? fields : fields.union(before.fields), time })
+    capped.set(bucket, { manager: bucketOf, fields: all, time })
     count--
   }
   return capped
+}
+
+function joinedWith(entry: ManagedEntry | undefined): FieldSet {
+  const fields = new FieldSet()
+  if (entry !== undefined) fields.absorb(entry.fields)
+  return fields
 }
 
 /** The object with these entries instead of those it had; without any, `metadata.managedFields` is absent. */

@@ -3,7 +3,7 @@
 import { isRecord } from '../../api/object-shape.ts'
 import type { JsonObject } from '../../api/resource-kind.ts'
 import type { FieldError } from '../../api/status.ts'
-import { invalidShown, invalidValue, tooLong } from './field-error.ts'
+import { errorsOfEach, invalidShown, invalidValue, MOST_ERRORS, tooLong } from './field-error.ts'
 import { labelValueMistakes, qualifiedNameMistakes, subdomainMistakes, withoutTrailingDash } from './qualified-name.ts'
 
 const MAX_ANNOTATIONS_BYTES = 256 * 1024
@@ -37,7 +37,7 @@ function nameMistakes(metadata: JsonObject): FieldError[] {
 }
 
 function labelsMistakes(labels: unknown): FieldError[] {
-  return Object.entries(isRecord(labels) ? labels : {}).flatMap(([key, value]) => {
+  return errorsOfEach(Object.entries(isRecord(labels) ? labels : {}), ([key, value]) => {
     const ofKey = qualifiedNameMistakes(key).map((mistake) => invalidValue('metadata.labels', key, mistake))
     const ofValue = labelValueMistakes(String(value)).map((mistake) => invalidValue('metadata.labels', value, mistake))
     return [...ofKey, ...ofValue]
@@ -46,7 +46,7 @@ function labelsMistakes(labels: unknown): FieldError[] {
 
 function annotationMistakes(annotations: unknown): FieldError[] {
   const entries = Object.entries(isRecord(annotations) ? annotations : {})
-  const mistakes = entries.flatMap(([key]) =>
+  const mistakes = errorsOfEach(entries, ([key]) =>
     qualifiedNameMistakes(key.toLowerCase()).map((mistake) => invalidValue('metadata.annotations', key, mistake)),
   )
   const size = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(String(value)), 0)
@@ -58,7 +58,9 @@ function ownerMistakes(owners: readonly JsonObject[]): FieldError[] {
   const path = 'metadata.ownerReferences'
   const mistakes: FieldError[] = []
   let controller = ''
+  let second = false
   for (const owner of owners) {
+    if (mistakes.length >= MOST_ERRORS) break
     const apiVersion = textOf(owner['apiVersion'])
     const kind = textOf(owner['kind'])
     const name = textOf(owner['name'])
@@ -72,7 +74,10 @@ function ownerMistakes(owners: readonly JsonObject[]): FieldError[] {
       mistakes.push(invalidShown(path, JSON.stringify(owner), '/v1, Kind=Event is disallowed from being an owner'))
     }
     if (owner['controller'] !== true) continue
+    // Each of these errors shows all owners: one of them says it.
+    if (second) continue
     if (controller !== '') {
+      second = true
       const both = `Found "true" in references for ${controller} and ${kind}/${name}`
       mistakes.push(
         invalidShown(path, JSON.stringify(owners), `Only one reference can have Controller set to true. ${both}`),
@@ -84,7 +89,7 @@ function ownerMistakes(owners: readonly JsonObject[]): FieldError[] {
 
 function finalizerMistakes(finalizers: readonly unknown[]): FieldError[] {
   const path = 'metadata.finalizers'
-  const mistakes = finalizers.flatMap((finalizer) =>
+  const mistakes = errorsOfEach(finalizers, (finalizer) =>
     qualifiedNameMistakes(String(finalizer)).map((mistake) => invalidValue(path, finalizer, mistake)),
   )
   if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {

@@ -1,14 +1,12 @@
 // The two patches that custom resources take besides apply: merge patch (RFC 7396) and JSON patch (RFC 6902), with the
 // refusals of kube-apiserver (k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
 
-import { applyPatch, type Operation, Pointer } from 'rfc6902'
 import { isRecord } from '../../api/object-shape.ts'
 import type { JsonObject } from '../../api/resource-kind.ts'
 import { type StatusError, statusError } from '../../api/status.ts'
+import { applyOperation, isPointer, type Operation, PatchWork } from './json-patch-operation.ts'
 
 const MAX_OPERATIONS = 10_000
-/** Characters that all `copy` operations of a patch may add together: a few of them double an object again and again. */
-const MAX_COPIED = 3 * 1024 * 1024
 
 /**
  * The target with the patch merged in; neither is changed. Null removes a member, lists are replaced as a whole.
@@ -32,26 +30,15 @@ function merged(target: unknown, patch: unknown): unknown {
 
 /**
  * The target after all operations; it is not changed itself.
- * @throws {StatusError} 400 when the operations are malformed, 413 when they are more than 10,000, 422 when one of them does
- * not apply: then nothing has happened
+ * @throws {StatusError} 400 when the operations are malformed, 413 when they are more than 10,000 or mean too much work, 422 when
+ * one of them does not apply: then nothing has happened
  */
 export function jsonPatch(target: JsonObject, operations: unknown): unknown {
   const list = operationsOf(operations)
-  const copies = { left: MAX_COPIED }
+  const work = new PatchWork()
   // One member, so that an operation may replace the whole object as well.
   const document: { root: unknown } = { root: structuredClone(target) }
-  for (const given of list) {
-    const operation = asKubernetesReads(document.root, given)
-    if (!applies(document.root, operation, copies)) throw doesNotApply()
-    const moved = {
-      ...operation,
-      path: `/root${operation.path}`,
-      ...('from' in operation && { from: `/root${operation.from}` }),
-    }
-    // Cloned: the value of one operation must not become part of two places.
-    const [mistake] = applyPatch(document, [structuredClone(moved)])
-    if (mistake !== null) throw doesNotApply()
-  }
+  for (const operation of list) if (!applyOperation(document, operation, work)) throw doesNotApply()
   if (!isRecord(document.root)) throw doesNotApply()
   return document.root
 }
@@ -107,49 +94,4 @@ function operationOf({ op, path, from, value = null }: JsonObject): Operation {
     default:
       throw doesNotApply()
   }
-}
-
-function isPointer(text: string): boolean {
-  return text === '' || text.startsWith('/')
-}
-
-/** RFC 6902 wants a member that is replaced to exist; Kubernetes adds it. */
-function asKubernetesReads(root: unknown, operation: Operation): Operation {
-  const { op, path } = operation
-  if (op !== 'replace' || path === '' || valueAt(root, path) !== undefined) return operation
-  return isRecord(valueAt(root, path.slice(0, path.lastIndexOf('/')))) ? { ...operation, op: 'add' } : operation
-}
-
-/** Names that the library gives a meaning of their own; no object of Kubernetes has them. */
-const RESERVED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
-
-/** Whether everything that the operation needs is there: the library would also find what objects inherit. */
-function applies(root: unknown, operation: Operation, copies: { left: number }): boolean {
-  const { op, path } = operation
-  if (op === 'copy' || op === 'move') {
-    const from = valueAt(root, operation.from)
-    if (from === undefined) return false
-    // A place cannot move into itself (RFC 6902 section 4.4).
-    if (op === 'move' && path.startsWith(`${operation.from}/`)) return false
-    if (op === 'copy') {
-      copies.left -= JSON.stringify(from).length
-      if (copies.left < 0) return false
-    }
-  }
-  if (op === 'remove' || op === 'replace' || op === 'test') return valueAt(root, path) !== undefined
-  const parent = path === '' ? root : valueAt(root, path.slice(0, path.lastIndexOf('/')))
-  if (typeof parent !== 'object' || parent === null) return false
-  return !RESERVED.has(Pointer.fromJSON(path).tokens.at(-1) ?? '')
-}
-
-/** The value that the pointer names, by own members only. */
-function valueAt(root: unknown, pointer: string): unknown {
-  let value: unknown = root
-  for (const token of Pointer.fromJSON(pointer).tokens.slice(1)) {
-    if (RESERVED.has(token)) return undefined
-    if (Array.isArray(value) && !/^(0|[1-9][0-9]*)$/.test(token)) return undefined
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, token)) return undefined
-    value = (value as Readonly<Record<string, unknown>>)[token]
-  }
-  return value
 }

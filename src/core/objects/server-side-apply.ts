@@ -7,6 +7,7 @@ import type { JsonObject } from '../../api/resource-kind.ts'
 import { StatusError, statusError } from '../../api/status.ts'
 import { sameJson } from '../same-json.ts'
 import { type Atom, objectAtom } from './atom.ts'
+import { MOST_ERRORS } from './field-error.ts'
 import { FieldSet } from './field-set.ts'
 import { appliedByClient, KUBECTL, withLastApplied } from './last-applied.ts'
 import {
@@ -76,15 +77,21 @@ export function applyConfiguration(
 /** 409 with every conflict as a cause. */
 export function applyConflict(conflicts: readonly FieldConflict[]): StatusError {
   const [first] = conflicts
-  const causes = conflicts.map(({ message, field }) => ({ reason: 'FieldManagerConflict', message, field }))
+  const shown = conflicts.slice(0, MOST_ERRORS)
+  const causes = shown.map(({ message, field }) => ({ reason: 'FieldManagerConflict', message, field }))
   if (conflicts.length === 1 && first !== undefined) {
     return statusError('Conflict', `Apply failed with 1 conflict: ${first.message}: ${first.field}`, { causes })
   }
-  const owners = [...new Set(conflicts.map(({ message }) => message))].sort()
-  const lines = owners.flatMap((owner) => {
-    const fields = conflicts.filter(({ message }) => message === owner).map(({ field }) => `- ${field}`)
-    return [`${owner.replace(/^conflict /, 'conflicts ')}:`, ...fields]
-  })
+  const byOwner = new Map<string, string[]>()
+  for (const { message, field } of shown) {
+    const lines = byOwner.get(message)
+    if (lines === undefined) byOwner.set(message, [`- ${field}`])
+    else lines.push(`- ${field}`)
+  }
+  const lines = [...byOwner]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([owner, fields]) => [`${owner.replace(/^conflict /, 'conflicts ')}:`, ...fields])
+  if (conflicts.length > shown.length) lines.push(`and ${conflicts.length - shown.length} more conflicts`)
   return statusError('Conflict', `Apply failed with ${conflicts.length} conflicts: ${lines.join('\n')}`, { causes })
 }
 
@@ -135,8 +142,8 @@ function pruneUnowned(atom: Atom, merged: unknown, entries: ManagedEntries, last
   if (last === undefined || last.isEmpty()) return merged
   const lastNamed = withNamedFields(atom, last)
   const mergedFields = withNamedFields(atom, fieldsOf(atom, merged))
-  let owned = new FieldSet()
-  for (const { fields } of entries.values()) owned = owned.union(fields)
+  const owned = new FieldSet()
+  for (const { fields } of entries.values()) owned.absorb(fields)
   const bare = removeFields(atom, merged, lastNamed)
   const keptBare = withNamedFields(atom, fieldsOf(atom, bare)).union(withNamedFields(atom, owned))
   const kept = removeFields(atom, merged, mergedFields.difference(keptBare))

@@ -3,7 +3,16 @@
 
 import { isRecord } from '../../api/object-shape.ts'
 import type { FieldError } from '../../api/status.ts'
-import { duplicate, invalidType, invalidValue, notSupported, required, tooMany } from './field-error.ts'
+import {
+  duplicate,
+  errorsOfEach,
+  invalidType,
+  invalidValue,
+  MOST_ERRORS,
+  notSupported,
+  required,
+  tooMany,
+} from './field-error.ts'
 import { goJson } from './go-values.ts'
 import { numberMistakes, textMistakes } from './scalar-mistakes.ts'
 import { additionalSchema, memberSchema, ownProperty, type SchemaView } from './schema-view.ts'
@@ -27,10 +36,10 @@ export function duplicateItems(schema: SchemaView | undefined, value: unknown, p
   if (Array.isArray(value)) {
     const { items } = schema
     const own = ownDuplicates(schema, value, path)
-    return [...own, ...value.flatMap((item, at) => duplicateItems(items, item, `${path}[${at}]`))]
+    return [...own, ...errorsOfEach(value.entries(), ([at, item]) => duplicateItems(items, item, `${path}[${at}]`))]
   }
   if (!isRecord(value)) return []
-  return Object.entries(value).flatMap(([key, member]) => {
+  return errorsOfEach(Object.entries(value), ([key, member]) => {
     const at = ownProperty(schema, key) === undefined ? `${path}[${key}]` : childOf(path, key)
     return duplicateItems(memberSchema(schema, key), member, at)
   })
@@ -71,7 +80,8 @@ function inBody(path: string): string {
 
 function listMistakes(schema: SchemaView, value: readonly unknown[], path: string): FieldError[] {
   const { items, minItems, maxItems } = schema
-  const mistakes = items === undefined ? [] : value.flatMap((item, at) => mistakesOf(items, item, `${path}[${at}]`))
+  const mistakes =
+    items === undefined ? [] : errorsOfEach(value.entries(), ([at, item]) => mistakesOf(items, item, `${path}[${at}]`))
   if (minItems !== undefined && value.length < minItems) {
     mistakes.push(invalidValue(path, value.length, `${inBody(path)} should have at least ${minItems} items`))
   }
@@ -99,6 +109,7 @@ function objectMistakes(schema: SchemaView, value: Readonly<Record<string, unkno
   }
   const additional = additionalSchema(schema)
   for (const key of keys) {
+    if (mistakes.length >= MOST_ERRORS) break
     if (additional !== undefined && ownProperty(schema, key) === undefined) {
       for (const mistake of mistakesOf(additional, value[key], `${path}.${key}`)) mistakes.push(mistake)
     }

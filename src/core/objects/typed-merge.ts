@@ -48,7 +48,9 @@ function mergeItems(list: ListAtom, live: readonly unknown[], applied: readonly 
   const shared = appliedElements.filter((element) => liveItems.has(element))
   const out: unknown[] = []
   const taken = new Set<string>()
-  let nextShared = shared.shift()
+  // An index: to shift a long list moves all of it.
+  let sharedSoFar = 1
+  let nextShared = shared[0]
   const put = (old: unknown, now: unknown): void => {
     const value = mergeValues(list.items, old, now)
     if (value !== undefined) out.push(value)
@@ -74,7 +76,7 @@ function mergeItems(list: ListAtom, live: readonly unknown[], applied: readonly 
     taken.add(now)
     put(liveItems.get(now), appliedItems.get(now))
     to++
-    if (old === now || nextShared === now) nextShared = shared.shift()
+    if (old === now || nextShared === now) nextShared = shared[sharedSoFar++]
   }
   return out
 }

@@ -174,8 +174,12 @@ describe('two replicas with the rights of deploy/rbac', { concurrency: false }, 
   test('the webhook refuses what schema and rules cannot see', async () => {
     const configuration = parse(readFileSync(join(DEPLOY, 'webhook/validating-webhook.yaml'), 'utf8'))
     const ca = readFileSync(join(gatewayOf('r1').dataDir, 'control/pki/ca.crt'), 'utf8')
+    const url = `https://127.0.0.1:${gatewayOf('r1').controlPort}`
+    const printed = await runCli(['control', 'webhook', '--data-dir', gatewayOf('r1').dataDir, '--url', url])
+    const { clientConfig } = parse(printed.stdout).webhooks[0]
+    assert.deepEqual([printed.code, clientConfig.caBundle], [0, base64(ca)], printed.stderr)
     for (const webhook of configuration.webhooks) {
-      webhook.clientConfig = { url: `https://127.0.0.1:${gatewayOf('r1').controlPort}/admission`, caBundle: base64(ca) }
+      webhook.clientConfig = clientConfig
       webhook.failurePolicy = 'Fail'
     }
     await cluster.apply(stringify(configuration))

@@ -1,0 +1,91 @@
+// `portcullis control webhook`: the configuration by which the API server of --source kubernetes asks about objects before it
+// stores them, with the CA and the token of a gateway. deploy/webhook/validating-webhook.yaml is the same without them.
+
+import { stringify } from 'yaml'
+import { CUSTOM_KINDS } from '../../api/crd.ts'
+import { UserError } from '../../api/field-errors.ts'
+import type { JsonObject, ResourceKind } from '../../api/resource-kind.ts'
+import { controlPaths } from '../../io/control-paths.ts'
+import { readControlTokenKey } from '../../io/control-pki.ts'
+import { readTextFile } from '../../io/pki-files.ts'
+import { createWebhookTokens } from '../../io/webhook-tokens.ts'
+
+export interface ControlWebhookOptions {
+  /** --data-dir of the gateway. */
+  readonly dataDir: string
+  /** https://HOST:PORT of --control-listen. */
+  readonly url?: string
+  /** NAMESPACE/NAME, in place of `url`. */
+  readonly service?: string
+  /** Of the Service. */
+  readonly port: number
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+}
+
+/** As control/webhook.ts has it: siblings do not import each other. */
+const PATH = '/admission'
+
+/** Prints it; the exit code. */
+export function printControlWebhook(options: ControlWebhookOptions): number {
+  try {
+    const { pki, caCertificate } = controlPaths(options.dataDir)
+    const token = createWebhookTokens(readControlTokenKey(pki)).tokenOf(PATH)
+    const caBundle = Buffer.from(readTextFile(caCertificate)).toString('base64')
+    const clientConfig = { ...whereOf(options, `${PATH}/${token}`), caBundle }
+    options.out(stringify(webhookConfiguration(clientConfig), { lineWidth: 0, aliasDuplicateObjects: false }))
+    return 0
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    options.err(`error: ${error.message}; ${error.fix}\n`)
+    return 1
+  }
+}
+
+/** @param clientConfig of admissionregistration.k8s.io/v1, for all webhooks of the configuration */
+export function webhookConfiguration(clientConfig: JsonObject): JsonObject {
+  return {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: 'portcullis' },
+    webhooks: CUSTOM_KINDS.map((kind) => ({ ...webhookOf(kind), clientConfig })),
+  }
+}
+
+function webhookOf({ group, version, plural, namespaced }: ResourceKind): JsonObject {
+  return {
+    name: `${plural}.${group}`,
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    // The gateway checks every object again when it reads it; one that is away must not keep anybody from writing.
+    failurePolicy: 'Ignore',
+    matchPolicy: 'Equivalent',
+    timeoutSeconds: 5,
+    rules: [
+      {
+        apiGroups: [group],
+        apiVersions: [version],
+        operations: ['CREATE', 'UPDATE'],
+        resources: [plural],
+        scope: namespaced ? 'Namespaced' : 'Cluster',
+      },
+    ],
+  }
+}
+
+function whereOf({ url, service, port }: ControlWebhookOptions, path: string): JsonObject {
+  if ((url === undefined) === (service === undefined)) {
+    throw new UserError('it is not known where the API server reaches the gateway', 'give --url or --service')
+  }
+  if (service === undefined) {
+    if (url === undefined || !/^https:\/\/[^/]+\/?$/.test(url)) {
+      throw new UserError(`--url ${url} is no address`, 'write https://HOST:PORT of --control-listen')
+    }
+    return { url: `${url.replace(/\/$/, '')}${path}` }
+  }
+  const [namespace = '', name = '', more] = service.split('/')
+  if (namespace === '' || name === '' || more !== undefined) {
+    throw new UserError(`--service ${service} is no Service`, 'write NAMESPACE/NAME')
+  }
+  return { service: { namespace, name, port, path } }
+}
