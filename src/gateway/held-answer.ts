@@ -11,7 +11,7 @@ export const MAX_HELD_BYTES: number = 64 * 1024
 /** Such bodies of a thread, together. */
 export const MAX_ALL_HELD_BYTES: number = 16 * 1024 * 1024
 /** One that does not say its length may be a stream, whose reader waits for what there is of it. */
-export const MAX_HELD_MS = 250
+export const MAX_HELD_MS = 1000
 
 /** Who has an answer held. */
 export interface Holder {
@@ -75,7 +75,12 @@ export class HeldAnswer {
 /** One timer for all of them. */
 function hurry(held: HeldAnswer, nowMs: number): void {
   hurried.set(held, nowMs + MAX_HELD_MS)
-  if (timer === undefined) timer = setTimeout(passOnOld, MAX_HELD_MS, nowMs + MAX_HELD_MS).unref()
+  if (timer === undefined) timer = setTimeout(passOnOldSoon, MAX_HELD_MS, nowMs + MAX_HELD_MS).unref()
+}
+
+/** When all that has come by now was read: a thread that was held up must not take that for slowness of the other side. */
+function passOnOldSoon(nowMs: number): void {
+  setImmediate(passOnOld, nowMs)
 }
 
 function passOnOld(nowMs: number): void {
@@ -83,7 +88,7 @@ function passOnOld(nowMs: number): void {
   for (const [{ holder }, untilMs] of hurried) {
     if (untilMs <= nowMs) holder.heldTooLong()
     else {
-      timer = setTimeout(passOnOld, untilMs - nowMs, untilMs).unref()
+      timer = setTimeout(passOnOldSoon, untilMs - nowMs, untilMs).unref()
       return
     }
   }

@@ -22,6 +22,7 @@ export interface ReadTarget {
 export class SteadyReads {
   /** By code; `cut off` = begun and reset, `short` = not of its size. */
   readonly outcomes: Map<string, number> = new Map()
+  readonly #firsts = new Map<string, string>()
   readonly #sessions: readonly ClientHttp2Session[]
   readonly #authority: string
   readonly #targets: readonly ReadTarget[]
@@ -43,9 +44,10 @@ export class SteadyReads {
     return this.outcomes.get('200') ?? 0
   }
 
-  /** All but whole answers. */
-  failures(): [string, number][] {
-    return [...this.outcomes].filter(([outcome]) => outcome !== '200')
+  /** Of each outcome but 200: how often, and what the first one looked like. */
+  failures(): [string, number, string][] {
+    const failed = [...this.outcomes].filter(([outcome]) => outcome !== '200')
+    return failed.map(([outcome, count]) => [outcome, count, this.#firsts.get(outcome) ?? ''])
   }
 
   async #run(): Promise<void> {
@@ -71,6 +73,9 @@ export class SteadyReads {
       if (answer.resetCode !== 0) outcome = 'cut off'
       else if (target.size !== undefined && answer.body.length !== target.size) outcome = 'short'
     }
+    if (outcome !== '200' && !this.#firsts.has(outcome)) {
+      this.#firsts.set(outcome, `${new Date().toISOString()} ${target.path}: ${answer.body.toString().slice(0, 300)}`)
+    }
     this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1)
   }
 
@@ -95,16 +100,19 @@ export async function killInTurns(
   gateway: TestGateway,
   reads: SteadyReads,
   kills: number,
+  report: (what: string) => void = () => undefined,
 ): Promise<void> {
   for (let kill = 0; kill < kills; kill++) {
     const victim = cluster.apiservers[kill % cluster.apiservers.length]
     if (victim === undefined) return
     const before = reads.whole
     await waitFor('traffic', () => reads.whole > before + READS_PER_SECOND / 2)
+    report(`kill of ${victim.url}`)
     await victim.kill('SIGKILL')
     const after = reads.whole
     await waitFor('traffic after the kill', () => reads.whole > after + READS_PER_SECOND)
     await victim.restart()
+    report('ready again')
     const back = await answeredBy(gateway, victim.url)
     await waitFor('traffic on it again', async () => (await answeredBy(gateway, victim.url)) > back + 100)
   }

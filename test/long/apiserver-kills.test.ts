@@ -39,7 +39,7 @@ for (let round = 1; round <= ROUNDS; round++) {
       await gateway.stop()
     })
     reads.start()
-    await killInTurns(cluster, gateway, reads, KILLS)
+    await killInTurns(cluster, gateway, reads, KILLS, (what) => t.diagnostic(`${new Date().toISOString()} ${what}`))
     await reads.stop()
     const metrics = (await gateway.metrics()).split('\n')
     const retried = metrics.filter((line) => line.startsWith('portcullis_upstream_retries_total{'))
