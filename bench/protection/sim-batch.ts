@@ -1,5 +1,5 @@
-// One writer for each protector and process, in simulated time: what comes while it writes goes into its next write. The pace
-// is that of core/protection/retry-batch.ts.
+// Podseidon's retry batch in simulated time: one writer for each protector and process, and what comes while it writes goes into its
+// next write.
 
 import type { SimQueue, SimRandom } from './sim-queue.ts'
 

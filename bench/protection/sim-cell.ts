@@ -120,9 +120,14 @@ export class TrueCell {
 
   /** metav1.Time has whole seconds. @param atMs true time; default: now */
   private stampOf(clock: 'apiserver' | 'kubelet', atMs: number = this.queue.now): number {
-    const { apiserverSkewMs, kubeletSkewMs } = this.spec
-    const wall = EPOCH_MS + atMs + (clock === 'kubelet' ? kubeletSkewMs : apiserverSkewMs)
-    return Math.floor(wall / 1_000) * 1_000
+    return Math.floor((EPOCH_MS + atMs + this.skewOf(clock, atMs)) / 1_000) * 1_000
+  }
+
+  /** By how much the clock is ahead. */
+  skewOf(clock: 'apiserver' | 'kubelet', atMs: number): number {
+    const { apiserverSkewMs, apiserverStep, kubeletSkewMs, kubeletStep } = this.spec
+    const [skewMs, step] = clock === 'kubelet' ? [kubeletSkewMs, kubeletStep] : [apiserverSkewMs, apiserverStep]
+    return skewMs + (atMs > step.atMs ? step.byMs : 0)
   }
 
   private flapLater(pod: SimPod): void {

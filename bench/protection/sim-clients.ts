@@ -188,7 +188,7 @@ export function probeClocks(
   const probe = (): void => {
     const sentMs = process.clock.monotonic()
     queue.after(random.wait(5, 2_000), () => {
-      const wallMs = trusts ? process.clock.now() : EPOCH_MS + queue.now + cell.spec.apiserverSkewMs
+      const wallMs = trusts ? process.clock.now() : EPOCH_MS + queue.now + cell.skewOf('apiserver', queue.now)
       const date = new Date(wallMs).toUTCString()
       queue.after(random.wait(5, 2_000), () =>
         process.run(() => clocks.observe(cell.id, 'apiserver', date, sentMs, process.clock.monotonic())),

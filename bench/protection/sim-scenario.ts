@@ -37,6 +37,11 @@ export interface SimStall {
   readonly relist: boolean
 }
 
+export interface SimClockStep {
+  readonly atMs: number
+  readonly byMs: number
+}
+
 export interface SimCell {
   readonly podsA: number
   readonly podsB: number
@@ -47,6 +52,9 @@ export interface SimCell {
   readonly aggregatorSkewMs: number
   readonly kubeletSkewMs: number
   readonly apiserverSkewMs: number
+  /** When and by how much the clock is set, once. */
+  readonly apiserverStep: SimClockStep
+  readonly kubeletStep: SimClockStep
   readonly graceMs: number
 }
 
@@ -81,26 +89,31 @@ const WAVES_END_MS = 60_000
 export interface Campaign {
   /** Each clock is ahead or behind by as much, at most: of gateways, API servers, and kubelets. */
   readonly maxSkewMs: number
+  /** Clocks of API servers and kubelets are set by as much, while pods are deleted. */
+  readonly steps: boolean
   /** Histories and aggregation as Podseidon has them when nobody sets anything: 100 single buckets, no limit of lag, 5 s. */
   readonly podseidonDefaults: boolean
 }
 
-export const DEFAULT_CAMPAIGN: Campaign = { maxSkewMs: 30_000, podseidonDefaults: false }
+export const DEFAULT_CAMPAIGN: Campaign = { maxSkewMs: 30_000, steps: false, podseidonDefaults: false }
 /** util/defaultconfig/options.go at 9a84add. */
 const PODSEIDON = { compactThreshold: 100, maxConcurrentLag: 0, aggregationRateMs: 5_000 }
 
-export function scenarioOf(seed: number, { maxSkewMs, podseidonDefaults }: Campaign = DEFAULT_CAMPAIGN): Scenario {
-  const scenario = drawScenario(seed, maxSkewMs)
+export function scenarioOf(
+  seed: number,
+  { maxSkewMs, steps, podseidonDefaults }: Campaign = DEFAULT_CAMPAIGN,
+): Scenario {
+  const scenario = drawScenario(seed, maxSkewMs, steps ? maxSkewMs : 0)
   if (!podseidonDefaults) return scenario
   const { aggregationRateMs, ...history } = PODSEIDON
   const protectors = scenario.protectors.map((protector) => ({ ...protector, ...history }))
   return { ...scenario, aggregationRateMs, protectors }
 }
 
-function drawScenario(seed: number, maxSkewMs: number): Scenario {
+function drawScenario(seed: number, maxSkewMs: number, maxStepMs: number): Scenario {
   const random = new SimRandom(seed, 'scenario')
   const skews = new SimRandom(seed, 'clocks of API servers')
-  const cells = Array.from({ length: random.integer(1, 3) }, () => cellOf(random, skews, maxSkewMs))
+  const cells = Array.from({ length: random.integer(1, 3) }, () => cellOf(random, skews, maxSkewMs, maxStepMs))
   const waves = Array.from({ length: random.integer(1, 4) }, () => waveOf(random, cells.length))
   return {
     seed,
@@ -124,7 +137,10 @@ function drawScenario(seed: number, maxSkewMs: number): Scenario {
   }
 }
 
-function cellOf(random: SimRandom, skews: SimRandom, maxSkewMs: number): SimCell {
+function cellOf(random: SimRandom, skews: SimRandom, maxSkewMs: number, maxStepMs: number): SimCell {
+  const step = (): SimClockStep => {
+    return { atMs: skews.between(1_000, WAVES_END_MS), byMs: skews.between(-maxStepMs, maxStepMs) }
+  }
   const size = random.pick([3, 5, 10, 10, 40])
   const stalls: SimStall[] = []
   if (random.chance(0.35)) {
@@ -141,6 +157,8 @@ function cellOf(random: SimRandom, skews: SimRandom, maxSkewMs: number): SimCell
     aggregatorSkewMs: random.between(-maxSkewMs, maxSkewMs),
     kubeletSkewMs: random.between(-maxSkewMs, maxSkewMs),
     apiserverSkewMs: skews.between(-maxSkewMs, maxSkewMs),
+    apiserverStep: step(),
+    kubeletStep: step(),
     graceMs: random.pick([0, 1_000, 30_000]),
   }
 }

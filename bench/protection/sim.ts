@@ -1,7 +1,7 @@
 // `node bench/protection/sim.ts [--runs 10000] [--first 1] [--seed N] [--trace] [--only portcullis] [--skew 30]`: pod protection in
 // simulated time. Each seed is a world with its own faults. Portcullis' own ledger and aggregator, and Podseidon's algorithm, meet
 // the same worlds; Podseidon once more with its own defaults. With --seed that one run alone; with --trace what happened in it.
-// --skew: by how many seconds clocks are wrong at most. Exit code 1: Portcullis let a deletion through that it must not, or did
+// --skew: by how many seconds clocks are wrong at most; --steps: they are set by as much, too. Exit code 1: Portcullis let a deletion through that it must not, or did
 // not heal. `--set name=value` changes a setting or breaks a rule, to see that it is needed (SimSettings).
 
 import process from 'node:process'
@@ -21,6 +21,7 @@ const { values } = parseArgs({
     trace: { type: 'boolean' },
     only: { type: 'string' },
     skew: { type: 'string' },
+    steps: { type: 'boolean' },
     set: { type: 'string', multiple: true },
   },
 })
@@ -39,6 +40,8 @@ const ROWS: readonly Row[] = [
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 const maxSkewMs = values.skew === undefined ? DEFAULT_CAMPAIGN.maxSkewMs : Number(values.skew) * 1_000
+
+const steps = values.steps === true
 
 /** `--set clockSkewMs=0`: how a rule of less than it is does. */
 const settings = { ...DEFAULT_SIM_SETTINGS, ...Object.fromEntries((values.set ?? []).map(setting)) }
@@ -94,7 +97,11 @@ async function campaign(row: Row, first: number, runs: number, failed: string[])
   const sums: Sums = { ...NOTHING, needless: new Map(), ledgerWrites: 0, aggregatorWrites: 0 }
   const { algorithm, podseidonDefaults } = row
   for (let seed = first; seed < first + runs; seed++) {
-    const options = { settings, campaign: { maxSkewMs, podseidonDefaults }, ...(values.trace === true && { print }) }
+    const options = {
+      settings,
+      campaign: { maxSkewMs, steps, podseidonDefaults },
+      ...(values.trace === true && { print }),
+    }
     const outcome = await simulate(seed, algorithm, options)
     add(sums, outcome)
     if (algorithm !== 'portcullis') continue
@@ -128,7 +135,9 @@ async function main(): Promise<number> {
     'ledger writes',
     'aggr. writes',
   ]
-  print(`seeds ${first} to ${first + runs - 1}, clocks wrong by ${maxSkewMs / 1_000} s at most`)
+  print(
+    `seeds ${first} to ${first + runs - 1}, clocks wrong by ${maxSkewMs / 1_000} s at most${steps ? ', and set' : ''}`,
+  )
   print(`${' '.repeat(19)}${head.map((cell) => cell.padStart(16)).join('')}`)
   for (const text of table) print(text)
   for (const text of failed.slice(0, SHOWN)) print(text)

@@ -73,3 +73,32 @@ test('a list in pages: nothing of it counts before all of it is there, nor anyth
   snapshot.replace(pods.slice(1))
   assert.deepEqual(names(), ['b', 'c'])
 })
+
+test('since when a pod is ready: what is heard at once needs no stamp; what a list tells has one', () => {
+  let nowMs = 1_000
+  const snapshot = new PodSnapshot(() => nowMs)
+  const at = (time: string, status = 'True'): JsonObject => {
+    const fieldsV1 = { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': {} } } }
+    const whole = pod('a', {}, { managedFields: [{ time: '2026-01-02T03:04:05Z', fieldsV1 }] })
+    return { ...whole, status: { conditions: [{ type: 'Ready', status, lastTransitionTime: time }] } }
+  }
+  const known = (): unknown => {
+    const { readySeenMs, readyWrittenMs } = snapshot.get('uid-a') ?? {}
+    return [readySeenMs, readyWrittenMs]
+  }
+  const stamp = Date.parse('2026-01-02T03:04:05Z')
+  snapshot.replace([at('2026-01-01T00:00:00Z')])
+  assert.deepEqual(known(), [1_000, stamp])
+  nowMs = 2_000
+  snapshot.change('MODIFIED', at('2026-01-01T00:00:00Z'))
+  assert.deepEqual(known(), [1_000, stamp], 'nothing has changed')
+  snapshot.change('MODIFIED', at('2026-01-01T00:00:07Z', 'False'))
+  assert.deepEqual(known(), [0, 0])
+  snapshot.change('MODIFIED', at('2026-01-01T00:00:08Z'))
+  assert.deepEqual(known(), [2_000, 0])
+  nowMs = 3_000
+  snapshot.replace([at('2026-01-01T00:00:08Z')])
+  assert.deepEqual(known(), [2_000, 0], 'a list of the same says nothing new')
+  snapshot.replace([at('2026-01-01T00:00:09Z')])
+  assert.deepEqual(known(), [3_000, stamp])
+})

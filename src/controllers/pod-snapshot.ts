@@ -12,7 +12,7 @@ type Labels = PodFacts['labels']
 
 /** A pod as it was heard of. */
 export interface SnapshotPod extends PodFacts {
-  /** Monotonic: since when it is known to be ready without a break; 0 when it is not. */
+  /** Monotonic: since when it is known to be ready without a break; 0 when it is not. Whatever said so, it was ready before. */
   readonly readySeenMs: number
 }
 
@@ -63,7 +63,7 @@ export class PodSnapshot {
     if (first) this.#next = { index: new PodIndex(), pods: 0 }
     const next = this.#next
     for (const pod of pods) {
-      const facts = this.#factsOf(pod)
+      const facts = this.#factsOf(pod, false)
       if (facts !== undefined) next.index.put(facts.uid, facts.namespace, facts.labels, facts)
     }
     next.pods += pods.length
@@ -85,7 +85,7 @@ export class PodSnapshot {
   }
 
   change(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): PodChange {
-    const facts = this.#factsOf(pod)
+    const facts = this.#factsOf(pod, true)
     if (facts === undefined) return { before: undefined, after: undefined }
     const before = this.#index.get(facts.uid)
     if (type === 'DELETED') {
@@ -100,18 +100,19 @@ export class PodSnapshot {
     this.#version = version
   }
 
-  #factsOf(pod: JsonObject): SnapshotPod | undefined {
+  /** @param live by an event; else by a list, which does not say since when */
+  #factsOf(pod: JsonObject, live: boolean): SnapshotPod | undefined {
     const facts = podFacts(pod)
     if (facts === undefined) return undefined
     const labels = this.#labels.shared(facts.labels, this.#index.size + this.#next.index.size)
-    return { ...facts, labels, readySeenMs: facts.ready ? this.#readySeenMs(facts) : 0 }
-  }
-
-  /** The arrival of what said so; whatever is older, it was ready before. */
-  #readySeenMs({ uid, readySinceMs }: PodFacts): number {
+    if (!facts.ready) return { ...facts, labels, readySeenMs: 0 }
+    const { uid, readySinceMs } = facts
     const known = this.#index.get(uid)
-    const same = known?.ready === true && readySinceMs !== 0 && known.readySinceMs === readySinceMs
-    return same ? known.readySeenMs : this.#monotonic()
+    if (known?.ready === true && readySinceMs !== 0 && known.readySinceMs === readySinceMs) {
+      return { ...facts, labels, readySeenMs: known.readySeenMs, readyWrittenMs: known.readyWrittenMs }
+    }
+    // What is heard at once needs no stamp, and the clock of that may just have been set.
+    return { ...facts, labels, readySeenMs: this.#monotonic(), readyWrittenMs: live ? 0 : facts.readyWrittenMs }
   }
 }
 
