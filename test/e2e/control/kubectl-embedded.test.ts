@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { startControl, type TestControl } from '../../harness/control.ts'
+import { cluster } from '../../harness/control-client.ts'
 import { type KubectlResult, kubectl } from '../../harness/kubectl.ts'
 import { kubectlSuite } from '../../harness/kubectl-suite.ts'
 
@@ -73,6 +74,53 @@ describe('kubectl: core kinds of the embedded API server', () => {
     assert.match(await ok('get', 'events'), /Tested +secret\/watched +all is well/)
     assert.match(await ok('get', 'events', '--field-selector', 'reason=Tested'), /all is well/)
     await ok('delete', 'secret', 'watched')
+  })
+
+  test('what kubectl apply keeps of an object shows a viewer no key of it', async () => {
+    const token = Buffer.from('a-token-of-the-gateway').toString('base64')
+    const object = cluster('applied', { clientConfig: { bearerToken: token, insecure: true } })
+    const stdin = JSON.stringify(object)
+    const given = { kubeconfig: control.kubeconfig, home: control.dir, stdin }
+    assert.match((await kubectl(['apply', '-f', '-'], given)).stdout, /created/)
+    assert.match(await ok('get', 'uc', 'applied', '-o', 'yaml'), new RegExp(`last-applied-configuration[^]*${token}`))
+    const viewer = { kubeconfig: control.kubeconfigFor({ cert: control.viewer }), home: control.dir }
+    for (const args of [
+      ['-o', 'yaml'],
+      ['-o', 'json', '--show-managed-fields'],
+      ['-o', 'wide'],
+      ['-o', 'yaml', '-w', '--request-timeout=1s'],
+    ]) {
+      const { stdout } = await kubectl(['get', 'uc', 'applied', ...args], viewer)
+      assert.match(stdout, /applied/)
+      assert.ok(!stdout.includes(token), args.join(' '))
+    }
+    const described = await kubectl(['describe', 'uc', 'applied'], viewer)
+    assert.match(described.stdout, /Bearer Token: +UkVEQUNURUQ=/)
+    await ok('delete', 'uc', 'applied')
+  })
+
+  test('revoked credentials are created, listed and taken back', async () => {
+    const object = {
+      apiVersion: 'portcullis.io/v1alpha1',
+      kind: 'RevokedCredential',
+      metadata: { name: 'user-bob' },
+      spec: { user: 'bob', reason: 'INC-1' },
+    }
+    const stdin = JSON.stringify(object)
+    const viewer = { kubeconfig: control.kubeconfigFor({ cert: control.viewer }), home: control.dir }
+    assert.equal((await kubectl(['get', 'uc'], viewer)).code, 0)
+    const given = { kubeconfig: control.kubeconfig, home: control.dir, stdin }
+    assert.match(
+      (await kubectl(['apply', '-f', '-'], given)).stdout,
+      /revokedcredential.portcullis.io\/user-bob created/,
+    )
+    assert.match(await ok('get', 'revokedcredentials'), /^user-bob +bob +INC-1 /m)
+    assert.match(await ok('explain', 'revokedcredential.spec'), /credentialID/)
+    const refused = await kubectl(['get', 'uc'], viewer)
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, /Unauthorized: user "bob" is revoked|You must be logged in/)
+    await ok('delete', 'revokedcredential', 'user-bob')
+    assert.equal((await kubectl(['get', 'uc'], viewer)).code, 0)
   })
 
   test('a viewer reads all but Secrets', async () => {
