@@ -4,8 +4,11 @@ import assert from 'node:assert/strict'
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { parse } from 'yaml'
+import { controlPaths } from '../src/io/control-paths.ts'
+import { openKeyedStore } from '../src/io/keyed-store.ts'
 import type { KeyPair } from '../src/io/pki.ts'
 import type { AuditedRequest } from './harness/control.ts'
 import { type ControlClient, secret, UC } from './harness/control-client.ts'
@@ -156,6 +159,16 @@ test('mistakes are one line each', async () => {
     assert.match(stderr, message)
     assert.equal(stderr.split('\n').length, 2, stderr)
   }
+  const damaged = join(dir, 'damaged')
+  const { store: file, storeKey: keyFile } = controlPaths(damaged)
+  const store = openKeyedStore({ file, keyFile })
+  store.write([{ resource: 'revokedcredentials.portcullis.io', namespace: '', name: 'a', object: {}, expected: 0 }])
+  store.close()
+  const db = new DatabaseSync(file)
+  db.exec("UPDATE bodies SET body = '{'")
+  db.close()
+  const broken = await runCli(['control', 'revoke', '--data-dir', damaged, '--list'])
+  assert.match(broken.stderr, /^error: the store .* is damaged .*; keep a copy of its files first\n$/)
   const nowhere = await runCli(['control', 'revoke', '--data-dir', join(dir, 'none'), '--list'])
   assert.match(nowhere.stderr, /^error: there is no store of an embedded API server in /)
   assert.ok(!existsSync(join(dir, 'none')))

@@ -3,14 +3,24 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { connect, type SecureVersion } from 'node:tls'
+import { UserError } from '../src/api/field-errors.ts'
+import { loadConfig } from '../src/app/config.ts'
+import { createObjectPlane } from '../src/app/object-plane.ts'
+import { controlPaths } from '../src/io/control-paths.ts'
 import { issueControlCertificate } from '../src/io/control-pki.ts'
 import { issueControlToken } from '../src/io/control-tokens.ts'
 import { certificateHashes, revocableTokenHash } from '../src/io/credential-hashes.ts'
+import { openKeyedStore } from '../src/io/keyed-store.ts'
 import type { KeyPair } from '../src/io/pki.ts'
+import { createProcessMetrics } from '../src/io/process-metrics.ts'
 import { startControl, type TestControl } from './harness/control.ts'
 import { ControlClient, cluster, type Json, secret, UC } from './harness/control-client.ts'
 import { h2Connect, h2Request } from './harness/h2-client.ts'
@@ -307,6 +317,31 @@ describe('the list', () => {
       const { code, text } = await admin.post(REVOKED, revocation('x', spec))
       assert.equal(code, 422, JSON.stringify(spec))
       assert.ok(!text.includes('eyJ'), text)
+    }
+  })
+
+  test('a list that cannot be read lets nobody in: the start ends with one line', () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'portcullis-revoked-'))
+    try {
+      const { store: file, storeKey: keyFile } = controlPaths(dataDir)
+      const store = openKeyedStore({ file, keyFile })
+      const key = { resource: 'revokedcredentials.portcullis.io', namespace: '', name: 'user-vera' }
+      store.write([{ ...key, object: { spec: { user: 'vera' } }, expected: 0 }])
+      store.close()
+      const db = new DatabaseSync(file)
+      db.exec("UPDATE bodies SET body = '{'")
+      db.close()
+      const config = loadConfig({ flags: { dataDir }, env: {}, readFile: () => '' })
+      const quiet = (): void => undefined
+      const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+      const calls = createProcessMetrics(() => 0).calls
+      const isOneLine = (error: unknown): boolean =>
+        error instanceof UserError && /the list of revoked credentials cannot be read: .*damaged/.test(error.message)
+      assert.throws(() => createObjectPlane(config, log, calls, undefined), isOneLine)
+      // And the store is given back.
+      openKeyedStore({ file, keyFile }).close()
+    } finally {
+      rmSync(dataDir, { recursive: true })
     }
   })
 

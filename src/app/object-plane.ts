@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { CUSTOM_KINDS, crdOf } from '../api/crd.ts'
+import { UserError } from '../api/field-errors.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { ObjectStore } from '../api/object-store.ts'
 import type { Logger, ResourceSource, SourceChange } from '../api/ports.ts'
@@ -129,7 +130,7 @@ class EmbeddedPlane implements ObjectPlane {
     const { caPem, tokenKey } = this.#control.pki
     this.#addressFile = paths.address
     // When the write is over: a watch that ends is not to be among those that are told of it.
-    const revoked = new RevokedCredentials(this.#store, () => queueMicrotask(() => this.#handler.endRefused()))
+    const revoked = readRevoked(this.#store, () => queueMicrotask(() => this.#handler.endRefused()))
     this.revoked = revoked.check
     const bindings = roleBindings(config.controlAdmins, config.controlViewers)
     this.#handler = createControlHandler({
@@ -173,6 +174,20 @@ class EmbeddedPlane implements ObjectPlane {
     this.#handler.endWatches()
     await this.#control.close()
     this.#store.close()
+  }
+}
+
+/** Without it nobody is let in. */
+function readRevoked(store: ObjectStore, onChange: () => void): RevokedCredentials {
+  try {
+    return new RevokedCredentials(store, onChange)
+  } catch (error) {
+    store.close()
+    if (!(error instanceof StatusError)) throw error
+    throw new UserError(
+      `the list of revoked credentials cannot be read: ${error.message}`,
+      'keep a copy of its files first',
+    )
   }
 }
 

@@ -76,6 +76,9 @@ export async function withLocalObjects<T>(
         return true
       },
     })
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error
+    throw new UserError(error.message, 'keep a copy of its files first')
   } finally {
     store.close()
   }
