@@ -122,6 +122,8 @@ describe('streams opened for nothing', () => {
     await attack('rapidReset', ENHANCE_YOUR_CALM, (client) =>
       flood(client, (n) => Buffer.concat([h2.headersFrames(2 * n + 1, GET), h2.rstStream(2 * n + 1, h2.CANCEL)])),
     )
+    const told = gateway.logged.find(({ message }) => message.startsWith('HTTP/2 connection ended'))
+    assert.deepEqual(told?.fields, { address: '127.0.0.1', kind: 'rapidReset' })
     assert.ok(stub.seen.length <= BOUNDED, `${stub.seen.length} requests at upstream`)
     await waitFor('upstream to be rid of them', () => held.every(({ stream }) => stream.closed || stream.destroyed))
   })

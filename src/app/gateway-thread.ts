@@ -32,9 +32,8 @@ const REPORT_MS = 5_000
 /** A report may take one part in so many of the time. */
 const REPORT_SHARE = 500
 
-/** At most one line in this time about connections that were refused. */
-const REFUSAL_LOG_MS = 10_000
-let refusalLoggedMs = Number.NEGATIVE_INFINITY
+/** At most one line of a kind in this time: whoever is to be named in it can cause as many as he likes. */
+const RARE_WARNING_MS = 10_000
 
 export class GatewayThread {
   readonly #data: ThreadData
@@ -239,6 +238,7 @@ function listenerOptions(
   metrics: MetricsRecorder,
 ): Omit<ListenerOptions, 'host' | 'port'> {
   const { clusters } = gateway
+  const [abuse, refused] = [new RareWarnings(gateway), new RareWarnings(gateway)]
   return {
     maxHeaderBytes: config.maxHeaderBytes,
     maxConcurrentStreams: config.maxConcurrentStreams,
@@ -253,17 +253,30 @@ function listenerOptions(
     onUpgrade: createUpgradeHandler(gateway),
     onConnection: (protocol, by) => metrics.clientConnections(protocol, by),
     onHandshakeError: () => metrics.tlsHandshakeFailed(),
-    onRefused: (address) => onRefused(gateway, metrics, address),
+    onAbuse: (address, kind) => abuse.warn('HTTP/2 connection ended: its client did too much', { address, kind }),
+    onRefused(address) {
+      metrics.clientRefused()
+      refused.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })
+    },
   }
 }
 
-/** The log says now and then who it is, the metric how often. */
-function onRefused({ log, clock }: Gateway, metrics: MetricsRecorder, address: string): void {
-  metrics.clientRefused()
-  const nowMs = clock.monotonic()
-  if (nowMs - refusalLoggedMs < REFUSAL_LOG_MS) return
-  refusalLoggedMs = nowMs
-  log.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })
+/** Who it is: the log says it now and then, metrics say how often. */
+class RareWarnings {
+  readonly #gateway: Gateway
+  #toldMs = Number.NEGATIVE_INFINITY
+
+  constructor(gateway: Gateway) {
+    this.#gateway = gateway
+  }
+
+  warn(message: string, fields: Readonly<Record<string, string>>): void {
+    const { log, clock } = this.#gateway
+    const nowMs = clock.monotonic()
+    if (nowMs - this.#toldMs < RARE_WARNING_MS) return
+    this.#toldMs = nowMs
+    log.warn(message, fields)
+  }
 }
 
 function countToken(metrics: MetricsRecorder, cluster: string, outcome: TokenLookup): void {

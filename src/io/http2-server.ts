@@ -3,6 +3,7 @@
 import type { Duplex } from 'node:stream'
 import type { Peer, RequestHandler } from '../api/stream.ts'
 import type { Http2Counters } from '../http2/counters.ts'
+import { ENHANCE_YOUR_CALM } from '../http2/frames.ts'
 import { SERVER_LIMITS } from '../http2/limits.ts'
 import { ServerConnection } from '../http2/server.ts'
 import { Http2Socket } from './http2-socket.ts'
@@ -28,6 +29,7 @@ export interface Http2Session {
 /**
  * Serves one connection that negotiated h2.
  * @param counters shared by all connections of a thread
+ * @param onAbuse the connection has ended because the client did too much of something: `rapidReset`, ...
  */
 export function serveHttp2(
   socket: Duplex,
@@ -35,8 +37,14 @@ export function serveHttp2(
   limits: Http2ServerLimits,
   counters: Http2Counters,
   handler: RequestHandler,
+  onAbuse: (kind: string) => void = () => undefined,
 ): Http2Session {
-  const driver = new Http2Socket(socket, counters, NO_EVENTS)
+  const driver = new Http2Socket(socket, counters, {
+    onClosed: (code, message) => {
+      if (code === ENHANCE_YOUR_CALM) onAbuse(message)
+    },
+    onWritten: () => undefined,
+  })
   const engineLimits = {
     ...SERVER_LIMITS,
     maxConcurrentStreams: limits.maxConcurrentStreams,
@@ -51,6 +59,3 @@ export function serveHttp2(
     destroy: () => driver.destroy(0),
   }
 }
-
-/** Streams hear from the engine, the listener from the socket. */
-const NO_EVENTS = { onClosed: () => undefined, onWritten: () => undefined }

@@ -47,6 +47,8 @@ export interface ListenerOptions {
   readonly onUpgrade: UpgradeHandler
   onConnection?(protocol: Peer['protocol'], change: 1 | -1): void
   onHandshakeError?(error: Error): void
+  /** An HTTP/2 connection was ended: its client did too much of something, by the name of a field of Http2Counters. */
+  onAbuse?(address: string, kind: string): void
   /** A connection was closed as it came: its address has as many as it may. */
   onRefused?(address: string): void
 }
@@ -198,7 +200,10 @@ class Connections {
       this.#http1.serve(socket, peer)
       return
     }
-    const session = serveHttp2(socket, peer, this.#options, this.#counters, this.#options.handler)
+    const { handler, onAbuse } = this.#options
+    const session = serveHttp2(socket, peer, this.#options, this.#counters, handler, (kind) =>
+      onAbuse?.(peer.remoteAddress, kind),
+    )
     drain = () => session.drain()
     this.#sessions.add(session)
     socket.once('close', () => this.#sessions.delete(session))
