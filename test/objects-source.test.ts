@@ -576,13 +576,22 @@ describe('Secrets of other namespaces', () => {
   })
 })
 
-test('a cluster that waits for a Secret says nothing in the log', async (t) => {
+test('a cluster that waits for a Secret says so in its problems, and nothing in the log', async (t) => {
   const server = new FakeServer()
   server.put(cluster('b'))
-  const source = await started(t, server)
-  server.put(secret('s', 'x'))
+  const client = server.client()
+  let secrets: FollowEvents | undefined
+  const follow: ObjectClient['follow'] = (kind, namespace, events) => {
+    if (kind !== SECRETS) return client.follow(kind, namespace, events)
+    secrets = events
+    return { stop: async () => undefined }
+  }
+  const source = await started(t, server, { client: { ...client, follow } })
   server.put(cluster('a', { secret: 's' }))
+  await waitFor('the problem', () => messages(source.last).some((text) => text.includes('waits for Secret ns/s')))
+  secrets?.onReplace([secret('s', 'x')])
   await waitFor('the cluster', () => source.last.clusters.has('a'))
+  assert.deepEqual(messages(source.last), [])
   assert.deepEqual(
     source.lines.filter((line) => /configuration/.test(line)),
     [],

@@ -10,8 +10,11 @@ import { readClientCA } from '../io/cluster-client-ca.ts'
 import { readFileNamedBy } from '../io/manifest-files.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { readTextFile } from '../io/pki-files.ts'
+import { USABLE_LABEL } from '../io/usable-secrets.ts'
 import { SILENT } from './control-plane.ts'
 import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './import-output.ts'
+
+const SYSTEM = 'portcullis-system'
 
 export interface ImportKubeconfigOptions extends ImportOutput {
   readonly file: string
@@ -60,6 +63,11 @@ function readKubeconfig(file: string): Loose {
     throw new UserError(`${file} is no kubeconfig`, 'it begins with apiVersion: v1, kind: Config')
   }
   return value
+}
+
+/** The gateway uses Secrets of its own namespace as they are, and others by this label alone. */
+function labelsIn(namespace: string): { readonly labels?: Readonly<Record<string, string>> } {
+  return namespace === SYSTEM ? {} : { labels: { [USABLE_LABEL]: 'true' } }
 }
 
 /** The items of a list of `{ name, <key> }`; the first of a name counts, as for kubectl. */
@@ -143,7 +151,7 @@ class ContextImport {
     const secret = {
       apiVersion: 'v1',
       kind: 'Secret',
-      metadata: { name: this.#secretName(), namespace: this.#namespace },
+      metadata: { name: this.#secretName(), namespace: this.#namespace, ...labelsIn(this.#namespace) },
       type: 'Opaque',
       data: this.#secret,
     }

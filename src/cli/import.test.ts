@@ -83,7 +83,12 @@ describe('a kubeconfig', () => {
     assert.match(err, /warning: .*clientCARef: users with client certificates get 401: no cluster was asked/)
     const at = { namespace: 'gw', name: 'prod-upstream' }
     const [secret] = documents
-    assert.deepEqual(secret?.['metadata'], { name: 'prod-upstream', namespace: 'gw' })
+    const labels = { 'portcullis.io/usable-by-gateway': 'true' }
+    assert.deepEqual(
+      secret?.['metadata'],
+      { name: 'prod-upstream', namespace: 'gw', labels },
+      'no namespace of the gateway',
+    )
     assert.deepEqual(secret?.['data'], {
       'ca.crt': base64(ca.certPem),
       'tls.crt': base64(pair.certPem),
