@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { readBearerToken, withoutWebSocketToken } from './websocket-token.ts'
+import { MAX_TOKEN_FIELD_LENGTH, readBearerToken, withoutWebSocketToken } from './websocket-token.ts'
 
 const PREFIX = 'base64url.bearer.authorization.k8s.io.'
 const UPGRADE = ['connection', 'Upgrade', 'upgrade', 'websocket']
@@ -47,6 +47,11 @@ describe('bearer token in Authorization', () => {
     it(JSON.stringify(value), () => assert.deepEqual(described(['authorization', value]), want))
   }
   it('no header', () => assert.deepEqual(described(['user-agent', 'kubectl']), NONE))
+  it('is read up to its limit', () => {
+    const token = (length: number): string => `Bearer ${'a'.repeat(length - 7)}`
+    assert.equal(readBearerToken(['authorization', token(MAX_TOKEN_FIELD_LENGTH)]).kind, 'token')
+    assert.equal(readBearerToken(['authorization', token(MAX_TOKEN_FIELD_LENGTH + 1)]).kind, 'invalid')
+  })
   it('takes the first of two', () => {
     assert.deepEqual(described(['authorization', 'Bearer a', 'authorization', 'Bearer b']), found('a', 'header'))
     assert.deepEqual(described(['authorization', 'Basic a', 'authorization', 'Bearer b']), NONE)

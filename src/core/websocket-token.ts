@@ -14,6 +14,11 @@ export type BearerToken =
 
 /** What a subprotocol begins with that carries a token. */
 export const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.'
+/**
+ * Characters of a field that offers a token. Each unknown token is sent upstream to be reviewed, so that it is bounded; those of
+ * service accounts have about a thousand, of identity providers some ten thousand.
+ */
+export const MAX_TOKEN_FIELD_LENGTH: number = 64 * 1024
 const PROTOCOLS = 'sec-websocket-protocol'
 const WHITE_SPACE = /\p{White_Space}/u
 const NONE: BearerToken = { kind: 'none' }
@@ -49,6 +54,7 @@ export function withoutWebSocketToken(list: HeaderList): HeaderList {
 
 function headerToken(value: string | undefined): BearerToken {
   if (value === undefined) return NONE
+  if (value.length > MAX_TOKEN_FIELD_LENGTH) return invalid('the authorization field is too long')
   const text = decodeUtf8(value)
   if (text === undefined) return /^\s*bearer /i.test(value) ? invalid('the bearer token is not UTF-8') : NONE
   // At most three parts, parted by single spaces: `Bearer  x` has an empty token, which is no token.

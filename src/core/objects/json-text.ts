@@ -70,15 +70,21 @@ class Scanner {
   }
 
   #object(): void {
-    const seen = new Set<string>()
     this.#space()
     if (this.#take('}')) return
+    // Most objects of a long text have one member, and need no set.
+    let first: string | undefined
+    let seen: Set<string> | undefined
     for (;;) {
       this.#space()
       if (this.#text.charAt(this.#at) !== '"') throw this.#unexpected('looking for beginning of object key string')
       const key = this.#key()
-      if (seen.has(key)) this.#duplicate(key)
-      seen.add(key)
+      if (first === undefined) first = key
+      else {
+        seen ??= new Set([first])
+        if (seen.has(key)) this.#duplicate(key)
+        seen.add(key)
+      }
       this.#space()
       if (!this.#take(':')) throw this.#unexpected('after object key')
       this.#path.push(`.${key}`)
