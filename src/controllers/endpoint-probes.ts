@@ -14,7 +14,7 @@ import { EndpointProber, type ProberParts } from './endpoint-prober.ts'
 import { createProbeGate } from './probe-gate.ts'
 
 export interface ProbeEvents {
-  /** An answer came, whatever it says. @param date its header field `Date` @param sentMs when it was asked for, monotonic */
+  /** An answer of the API server itself came, whatever it says. @param date its header field `Date` @param sentMs when it was asked for, monotonic */
   answered(
     cluster: CompiledCluster,
     endpoint: string,
@@ -39,6 +39,8 @@ export interface EndpointProbes {
 }
 
 const FIRST_ROUND_MS = 3_000
+/** 502, 503 and 504 are said by whoever stands in front of the API server, by a clock of his own. */
+const FIRST_OF_PROXIES = 502
 
 export function startEndpointProbes(
   clusters: ClusterTable,
@@ -143,7 +145,7 @@ class AllProbes implements EndpointProbes {
 interface Probed {
   /** '' when healthy, else why not. */
   readonly message: string
-  /** undefined = no answer came. */
+  /** undefined = no answer came, or none of an API server. */
   readonly head: HeaderList | undefined
 }
 
@@ -160,7 +162,8 @@ async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upst
       token: cluster.client.bearerToken,
       timeoutMs: cluster.healthCheck.timeoutMs,
     })
-    return { message: answer.status === 200 ? '' : `answered with ${answer.status}`, head: answer.head }
+    const message = answer.status === 200 ? '' : `answered with ${answer.status}`
+    return { message, head: answer.status < FIRST_OF_PROXIES ? answer.head : undefined }
   } catch (error) {
     if (error instanceof KubeCallError) return failed(error.message)
     throw error
