@@ -137,7 +137,8 @@ describe('token bucket', () => {
     assert.match(seconds, /^[1-9][0-9]*$/)
     const { message, reason, code, details } = statusIn(refused)
     assert.deepEqual([reason, code], ['TooManyRequests', 429])
-    assert.match(message, /"the-limit" allows 1 a second/)
+    assert.match(message, /"the-limit" allows 1 a second for all its users together, burst 1; come back in \d+ s$/)
+    assert.ok(message.endsWith(` ${seconds} s`), `${message}: ${seconds}`)
     assert.equal(details?.retryAfterSeconds, Number(seconds))
     assert.deepEqual(details?.causes, [
       { reason: 'FlowControlSchema', message: 'the-limit', field: 'spec.flowControl.flowControlSchemas[0]' },
@@ -148,6 +149,7 @@ describe('token bucket', () => {
     assert.ok(event)
     assert.deepEqual(valuesOf(event.head, 'retry-after'), [])
     assert.equal(statusIn(event).details?.retryAfterSeconds, undefined)
+    assert.doesNotMatch(statusIn(event).message, /come back/)
   })
 
   test('a request that no endpoint could take costs no token', async () => {

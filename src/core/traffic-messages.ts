@@ -17,12 +17,16 @@ export function tooManyInFlightMessage(cluster: string, schema: CompiledSchema, 
 
 function scopeOf(schema: CompiledSchema, byAll: boolean): string {
   if (byAll) return ' for all gateways together'
-  return schema.perUser ? ' for each user' : ''
+  return schema.perUser ? ' for each user' : ' for all its users together'
 }
 
 export function tooManyWatchesMessage(cluster: string, schema: CompiledSchema): string {
-  const scope = schema.perUser ? ' for each user' : ''
-  return `too many watches for cluster "${cluster}": flow control "${schema.name}" allows ${schema.maxWatches} open at once${scope}`
+  return `too many watches for cluster "${cluster}": flow control "${schema.name}" allows ${schema.maxWatches} open at once${scopeOf(schema, false)}`
+}
+
+/** What a limit's message ends with where it helps to come back. */
+export function comeBackText(seconds: number): string {
+  return `; come back in ${seconds} s`
 }
 
 /**

@@ -3,12 +3,18 @@
 import type { CompiledSchema } from '../../core/compiled-cluster.ts'
 import { refund, retryAfterSeconds } from '../../core/flow-control.ts'
 import { refusedByAll } from '../../core/global-fill.ts'
-import { type Refusal, type RefusalCause, refuse } from '../../core/refusal.ts'
-import { tooManyInFlightMessage, tooManyRequestsMessage, tooManyWatchesMessage } from '../../core/traffic-messages.ts'
+import { type Refusal, type RefusalCause, type RefusalReason, refuse } from '../../core/refusal.ts'
+import {
+  comeBackText,
+  tooManyInFlightMessage,
+  tooManyRequestsMessage,
+  tooManyWatchesMessage,
+} from '../../core/traffic-messages.ts'
 import type { AdmissionRequest, Filter } from './filter.ts'
 
 const WATCH_RETRY_SECONDS = 1
 const SHARED_RETRY_SECONDS = 1
+const IN_FLIGHT_RETRY_SECONDS = 1
 
 export const flowControl: Filter = {
   name: 'flow-control',
@@ -20,7 +26,6 @@ function check(request: AdmissionRequest): Refusal | undefined {
   const { cluster, live, policy, user, monotonicMs } = request
   const schema = cluster.schemas[policy.schema]
   if (schema === undefined || (schema.kind === 'exempt' && schema.maxWatches === 0)) return undefined
-  const rule = schema.name
   const cell = live.flows.tryAcquire(schema, user.name, monotonicMs)
   if (cell === undefined) return refuseOver(request, schema)
   const inFlight = schema.kind === 'maxRequestsInflight'
@@ -29,27 +34,38 @@ function check(request: AdmissionRequest): Refusal | undefined {
   if (counted === undefined) {
     refund(schema, cell)
     const message = tooManyWatchesMessage(cluster.name, schema)
-    const causes = causesOf(schema, policy.schema)
-    return refuse('too-many-watches', message, { rule, causes, retryAfterSeconds: WATCH_RETRY_SECONDS })
+    return refuseFor('too-many-watches', message, request, schema, WATCH_RETRY_SECONDS)
   }
   const token = schema.kind === 'tokenBucket'
   if (inFlight || token || watch) request.held = { schema, cell: counted, inFlight, token, watch }
   return undefined
 }
 
-function refuseOver({ cluster, live, policy, user, monotonicMs }: AdmissionRequest, schema: CompiledSchema): Refusal {
-  const rule = schema.name
-  const causes = causesOf(schema, policy.schema)
+function refuseOver(request: AdmissionRequest, schema: CompiledSchema): Refusal {
+  const { cluster, live, user, monotonicMs } = request
   const cell = live.flows.cellFor(schema, user.name, monotonicMs)
   const byAll = refusedByAll(schema, cell)
   if (schema.kind === 'tokenBucket') {
     // When replicas leave the next token to this one is not known here.
     const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, cell, monotonicMs)
-    const message = tooManyRequestsMessage(cluster.name, schema, byAll)
-    return refuse('rate-limited', message, { rule, causes, retryAfterSeconds: seconds })
+    return refuseFor('rate-limited', tooManyRequestsMessage(cluster.name, schema, byAll), request, schema, seconds)
   }
   const message = tooManyInFlightMessage(cluster.name, schema, byAll)
-  return refuse('too-many-in-flight', message, { rule, causes, retryAfterSeconds: 1 })
+  return refuseFor('too-many-in-flight', message, request, schema, IN_FLIGHT_RETRY_SECONDS)
+}
+
+function refuseFor(
+  reason: RefusalReason,
+  message: string,
+  { policy, info }: AdmissionRequest,
+  schema: CompiledSchema,
+  seconds: number,
+): Refusal {
+  // Events are to be dropped, and a limit of 0 refuses for good.
+  const refusesAlways = schema.kind === 'maxRequestsInflight' && schema.max === 0
+  const whole = info.resource === 'events' || refusesAlways ? message : `${message}${comeBackText(seconds)}`
+  const causes = causesOf(schema, policy.schema)
+  return refuse(reason, whole, { rule: schema.name, causes, retryAfterSeconds: seconds })
 }
 
 /** Which limit it was, for programs; the message says it to people. */
