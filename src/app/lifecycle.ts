@@ -19,6 +19,7 @@ import { describeState } from './describe.ts'
 import { createObjectPlane, type ObjectPlane } from './object-plane.ts'
 import { Protection, type ProtectionParts } from './protection.ts'
 import { loadServingPair } from './serving-pair.ts'
+import { sharePki } from './shared-pki.ts'
 import { type Statuses, startStatuses } from './statuses.ts'
 import { type Parts, wire } from './wire.ts'
 
@@ -60,6 +61,7 @@ export interface GivenParts {
 export async function startGateway(config: Config, given: Partial<GivenParts> = {}): Promise<RunningGateway> {
   const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
+  if (given.source === undefined) await sharePki(config, log)
   const serving = loadServingPair(config)
   const audit = openAuditLog(config.auditLogPath)
   const controlAudit = openControlAudit(config, audit)

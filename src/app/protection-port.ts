@@ -17,7 +17,7 @@ import { controlPaths } from '../io/control-paths.ts'
 import { ensureControlPki, readControlTokenKey } from '../io/control-pki.ts'
 import { createTokenVerifier } from '../io/control-tokens.ts'
 import { cannotListen, requireFreePort } from '../io/free-port.ts'
-import { issueCertificate, type KeyPair } from '../io/pki.ts'
+import { isIssuedBy, issueCertificate, type KeyPair } from '../io/pki.ts'
 import { readKeyPair } from '../io/pki-files.ts'
 import { createWebhookTokens } from '../io/webhook-tokens.ts'
 
@@ -145,12 +145,6 @@ export class ProtectionPort {
     const machine = /^[A-Za-z0-9.-]+$/.test(hostname()) ? [hostname()] : []
     return [...new Set([...hosts, ...own, 'localhost', '127.0.0.1', '::1', ...machine])]
   }
-}
-
-function isIssuedBy({ certPem }: KeyPair, ca: KeyPair): boolean {
-  const certificate = new X509Certificate(certPem)
-  const issuer = new X509Certificate(ca.certPem)
-  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 }
 
 function endsSoon({ certPem }: KeyPair): boolean {

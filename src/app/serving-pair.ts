@@ -6,12 +6,13 @@ import { nodePemChecks } from '../io/pem-checks.ts'
 import { ensureServingCertificate } from '../io/serving-certificate.ts'
 import type { ServingPair } from '../io/tls-contexts.ts'
 import type { Config } from './config.ts'
+import { makesServingCertificate } from './shared-pki.ts'
 
 /** @throws {UserError} for what the operator can mend */
 export function loadServingPair(config: Config): ServingPair {
   const { tlsCertFile, tlsPrivateKeyFile, dataDir } = config
-  if (tlsCertFile === '' && tlsPrivateKeyFile === '') {
-    const { certPem, keyPem } = ensureServingCertificate(dataDir)
+  if (makesServingCertificate(config)) {
+    const { certPem, keyPem } = ensureServingCertificate(dataDir, config.source === 'kubernetes')
     return { cert: certPem, key: keyPem }
   }
   const cert = readPem(tlsCertFile, '--tls-cert-file')

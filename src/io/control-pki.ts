@@ -10,7 +10,7 @@ import { UserError } from '../api/field-errors.ts'
 import { canonicalIp } from '../api/ip-address.ts'
 import { base64 } from '../core/base64.ts'
 import { generateTokenKey } from './control-tokens.ts'
-import { createCA, issueCertificate, type KeyPair } from './pki.ts'
+import { createCA, isIssuedBy, issueCertificate, type KeyPair } from './pki.ts'
 import { makePrivateDirectory, readKeyPair, readTextFile, replaceFile, writeKeyPair } from './pki-files.ts'
 
 export interface ControlPki {
@@ -38,10 +38,12 @@ export interface ControlUser {
 const CONTROL_PORT = 9443
 const ADMIN_GROUP = 'portcullis:admins'
 const ADMIN_USER = 'portcullis-admin'
+/** Common name of a CA that is made. */
+export const CONTROL_CA_NAME = 'portcullis control plane CA'
 const CA_NAME = 'ca'
 const SERVING_NAME = 'tls'
 const ADMIN_NAME = 'admin'
-const TOKEN_KEY_FILE = 'token.key'
+export const TOKEN_KEY_FILE = 'token.key'
 const KUBECONFIG_FILE = 'admin.kubeconfig'
 const MS_PER_DAY = 24 * 60 * 60 * 1000
 /** A certificate that ends within this time is replaced. */
@@ -144,7 +146,7 @@ export function controlKubeconfig({ server, caPem, user, credential }: Kubeconfi
 function ensureCA(dir: string): KeyPair {
   if (readKeyPair(dir, CA_NAME) === undefined) {
     // The directory is its own root of trust: a new CA beside old certificates would cut off who has them.
-    writeKeyPair(dir, CA_NAME, createCA({ commonName: 'portcullis control plane CA' }))
+    writeKeyPair(dir, CA_NAME, createCA({ commonName: CONTROL_CA_NAME }))
   }
   return readCA(dir)
 }
@@ -190,9 +192,8 @@ function ensureAdmin(dir: string, ca: KeyPair): KeyPair {
 
 /** Certificates of other CAs were put there by somebody: they stay. */
 function isToRenew({ certPem }: KeyPair, ca: KeyPair, fits: (certificate: X509Certificate) => boolean): boolean {
+  if (!isIssuedBy({ certPem }, ca)) return false
   const certificate = new X509Certificate(certPem)
-  const issuer = new X509Certificate(ca.certPem)
-  if (!certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey)) return false
   return certificate.validToDate.getTime() - Date.now() <= RENEW_BEFORE_MS || !fits(certificate)
 }
 

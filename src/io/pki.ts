@@ -2,7 +2,7 @@
 // fast; the certificates are built and signed by node-forge, which can do what node:crypto cannot. Nothing is verified
 // here: verification is OpenSSL's, through node:tls.
 
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import forge from 'node-forge'
 
@@ -69,6 +69,13 @@ export function issueCertificate(ca: KeyPair, options: CertificateOptions): KeyP
   certificate.setExtensions(extensions(issuer, options))
   certificate.sign(forge.pki.privateKeyFromPem(ca.keyPem), forge.md.sha256.create())
   return { certPem: forge.pki.certificateToPem(certificate), keyPem }
+}
+
+/** Whether `ca` has signed it. */
+export function isIssuedBy({ certPem }: Pick<KeyPair, 'certPem'>, ca: Pick<KeyPair, 'certPem'>): boolean {
+  const certificate = new X509Certificate(certPem)
+  const issuer = new X509Certificate(ca.certPem)
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 }
 
 /** A new RSA key of 2048 bits, PKCS #8 PEM: what the `keyPem` options take, so that many certificates may share one. */

@@ -4,7 +4,7 @@
 import { X509Certificate } from 'node:crypto'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { createCA, issueCertificate, type KeyPair } from './pki.ts'
+import { createCA, isIssuedBy, issueCertificate, type KeyPair } from './pki.ts'
 import { readKeyPair, writeKeyPair } from './pki-files.ts'
 
 export interface ServingCertificate extends KeyPair {
@@ -15,17 +15,26 @@ export interface ServingCertificate extends KeyPair {
 /** A certificate that ends within this time is replaced. */
 const RENEW_BEFORE_MS = 30 * 24 * 60 * 60 * 1000
 
+/** Where they are kept. */
+export function servingPkiDir(dataDir: string): string {
+  return join(dataDir, 'pki')
+}
+
+export const SERVING_CA_NAME = 'portcullis'
+
 /**
  * DATA-DIR/pki/tls.crt and tls.key, signed by ca.crt and ca.key beside them, for localhost, the loopback addresses and
  * this machine's name. Only what is missing or about to end is made.
+ * @param sharedCA the CA there is that of all replicas: it is never replaced by one of this replica's own
  * @throws {UserError} when a file cannot be read or written, or is no certificate or key
  */
-export function ensureServingCertificate(dataDir: string): ServingCertificate {
-  const dir = join(dataDir, 'pki')
-  const knownCA = usable(readKeyPair(dir, 'ca'))
+export function ensureServingCertificate(dataDir: string, sharedCA = false): ServingCertificate {
+  const dir = servingPkiDir(dataDir)
+  const ownCA = readKeyPair(dir, 'ca')
+  const knownCA = sharedCA ? ownCA : usable(ownCA)
   const known = knownCA === undefined ? undefined : usable(readKeyPair(dir, 'tls'))
-  if (known !== undefined) return { ...known, generated: false }
-  const ca = knownCA ?? createCA({ commonName: 'portcullis' })
+  if (known !== undefined && knownCA !== undefined && isIssuedBy(known, knownCA)) return { ...known, generated: false }
+  const ca = knownCA ?? createCA({ commonName: SERVING_CA_NAME })
   if (knownCA === undefined) writeKeyPair(dir, 'ca', ca)
   const pair = issueCertificate(ca, {
     commonName: 'portcullis',

@@ -154,6 +154,15 @@ describe('two replicas with the rights of deploy/rbac', { concurrency: false }, 
     for (const gateway of gateways.values()) assert.doesNotMatch(gateway.logs(), /forbidden|cannot be/)
   })
 
+  test('share the CA of their webhooks and the key of its tokens', () => {
+    for (const file of ['ca.crt', 'ca.key', 'token.key']) {
+      const [first, second] = REPLICAS.map((replica) => {
+        return readFileSync(join(gatewayOf(replica).dataDir, 'control/pki', file), 'utf8')
+      })
+      assert.equal(first, second, file)
+    }
+  })
+
   test('degrade --status waits for both', async () => {
     const slow = REPLICAS.find((replica) => replica !== 'r1') ?? ''
     gatewayOf(slow).signal('SIGSTOP')

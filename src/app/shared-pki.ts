@@ -1,0 +1,56 @@
+// With --source kubernetes there may be several replicas: what clients and API servers verify them by is the same for all.
+
+import type { Logger } from '../api/ports.ts'
+import { REPLICA_NAMESPACES } from '../core/cluster-status-gateways.ts'
+import { controlPaths } from '../io/control-paths.ts'
+import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../io/control-pki.ts'
+import { generateTokenKey } from '../io/control-tokens.ts'
+import { createKubeClient } from '../io/kube-client.ts'
+import { SERVING_CA_NAME, servingPkiDir } from '../io/serving-certificate.ts'
+import { type SharedCA, shareCA } from '../io/shared-ca.ts'
+import type { Config } from './config.ts'
+
+const [NAMESPACE] = REPLICA_NAMESPACES
+/** Secrets in the namespace of the gateway; deploy/rbac/control-cluster.yaml names them. */
+const SERVING_SECRET = 'portcullis-serving-ca'
+const CONTROL_SECRET = 'portcullis-control-ca'
+
+/** Before anything is made in the data directory. Nothing to do where objects are not in a cluster. @throws {UserError} */
+export async function sharePki(config: Config, log: Logger): Promise<void> {
+  if (config.source !== 'kubernetes') return
+  const { kubeconfig: kubeconfigFile, context } = config
+  const client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
+  try {
+    for (const ca of sharedCAs(config)) await shareCA(client, ca, log)
+  } finally {
+    await client.close()
+  }
+}
+
+/** Whether the gateway's own certificate is one that it makes itself. */
+export function makesServingCertificate({ tlsCertFile, tlsPrivateKeyFile }: Config): boolean {
+  return tlsCertFile === '' && tlsPrivateKeyFile === ''
+}
+
+function sharedCAs(config: Config): readonly SharedCA[] {
+  const { dataDir } = config
+  const control: SharedCA = {
+    namespace: NAMESPACE,
+    name: CONTROL_SECRET,
+    dir: controlPaths(dataDir).pki,
+    commonName: CONTROL_CA_NAME,
+    files: { [TOKEN_KEY_FILE]: generateTokenKey },
+    otherwise: 'write the ca.crt of every replica into the caBundle of the webhooks',
+    required: false,
+  }
+  if (!makesServingCertificate(config)) return [control]
+  const serving: SharedCA = {
+    namespace: NAMESPACE,
+    name: SERVING_SECRET,
+    dir: servingPkiDir(dataDir),
+    commonName: SERVING_CA_NAME,
+    otherwise: 'give --tls-cert-file and --tls-private-key-file',
+    required: true,
+  }
+  return [serving, control]
+}

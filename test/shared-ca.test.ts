@@ -1,0 +1,168 @@
+// The CA that replicas share through the API server of the objects: whoever comes first, or together, or late, all have one.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { UserError } from '../src/api/field-errors.ts'
+import type { Logger } from '../src/api/ports.ts'
+import { NAMESPACES, SECRETS } from '../src/api/scheme.ts'
+import { statusError } from '../src/api/status.ts'
+import { createCA, issueCertificate, type KeyPair } from '../src/io/pki.ts'
+import { readKeyPair, writeKeyPair } from '../src/io/pki-files.ts'
+import { ensureServingCertificate, servingPkiDir } from '../src/io/serving-certificate.ts'
+import { type SharedCA, shareCA } from '../src/io/shared-ca.ts'
+import { MemoryObjects } from './harness/memory-objects.ts'
+
+const NAMESPACE = 'portcullis-system'
+const quiet = (): void => undefined
+let objects: MemoryObjects
+let warnings: string[]
+let dirs: string[]
+let log: Logger
+
+beforeEach(() => {
+  objects = new MemoryObjects()
+  warnings = []
+  dirs = []
+  log = { debug: quiet, info: quiet, warn: (message) => void warnings.push(message), error: quiet }
+})
+afterEach(() => {
+  for (const dir of dirs) rmSync(dir, { recursive: true, force: true })
+})
+
+function dataDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-'))
+  dirs.push(dir)
+  return dir
+}
+
+function caIn(dir: string): SharedCA {
+  let made = 0
+  return {
+    namespace: NAMESPACE,
+    name: 'ca',
+    dir: servingPkiDir(dir),
+    commonName: 'shared',
+    files: { 'token.key': () => `key ${dir} ${++made}` },
+    otherwise: 'do without',
+    required: true,
+  }
+}
+
+function pairIn(dir: string, name = 'ca'): KeyPair | undefined {
+  return readKeyPair(servingPkiDir(dir), name)
+}
+
+function read(dir: string, file: string): string {
+  return readFileSync(join(servingPkiDir(dir), file), 'utf8')
+}
+
+test('replicas that start together have one CA, each a certificate of it, and one key of tokens', async () => {
+  const replicas = [dataDir(), dataDir(), dataDir()]
+  await Promise.all(replicas.map((dir) => shareCA(objects, caIn(dir), log)))
+  const [first = ''] = replicas
+  for (const dir of replicas) {
+    assert.deepEqual(pairIn(dir), pairIn(first))
+    assert.equal(read(dir, 'token.key'), read(first, 'token.key'))
+    assert.equal(statSync(join(servingPkiDir(dir), 'token.key')).mode & 0o777, 0o600)
+    const { certPem } = ensureServingCertificate(dir, true)
+    assert.equal(pairIn(dir, 'tls')?.certPem, certPem)
+  }
+  assert.equal(objects.writes.filter((write) => write.startsWith('create secrets')).length, 1)
+  // Again, as after a restart.
+  const before = read(first, 'tls.crt')
+  await shareCA(objects, caIn(first), log)
+  assert.equal(ensureServingCertificate(first, true).certPem, before)
+  assert.deepEqual(warnings, [])
+})
+
+test('the CA of a gateway from before becomes that of all; another replica gives up its own and what it issued', async () => {
+  const [first, second] = [dataDir(), dataDir()]
+  for (const dir of [first, second]) ensureServingCertificate(dir)
+  const trusted = pairIn(first)
+  const leaf = pairIn(first, 'tls')
+  // Put there by somebody, of another CA.
+  const foreign = issueCertificate(createCA({ commonName: 'theirs' }), { commonName: 'admin', usage: 'client' })
+  writeKeyPair(servingPkiDir(second), 'admin', foreign)
+  await shareCA(objects, caIn(first), log)
+  await shareCA(objects, caIn(second), log)
+  for (const dir of [first, second]) {
+    ensureServingCertificate(dir, true)
+    assert.deepEqual(pairIn(dir), trusted)
+  }
+  assert.deepEqual(pairIn(first, 'tls'), leaf)
+  assert.deepEqual(pairIn(second, 'admin'), foreign)
+  assert.deepEqual(warnings, ['the CA of this replica is replaced by the one that all replicas share'])
+})
+
+test('a CA that ends soon is kept as long as all have it', async () => {
+  const [first, second] = [dataDir(), dataDir()]
+  writeKeyPair(servingPkiDir(first), 'ca', createCA({ commonName: 'old', days: 10 }))
+  for (const dir of [first, second]) {
+    await shareCA(objects, caIn(dir), log)
+    ensureServingCertificate(dir, true)
+  }
+  assert.deepEqual(pairIn(first), pairIn(second))
+})
+
+test('a namespace that is missing is made; where that is refused, the start is, with the fix', async () => {
+  objects.namespaces = []
+  const { create } = objects
+  objects.create = (kind, object) => {
+    if (kind !== NAMESPACES) return create.call(objects, kind, object)
+    objects.namespaces = [NAMESPACE]
+    return Promise.resolve(object)
+  }
+  await shareCA(objects, caIn(dataDir()), log)
+  assert.ok(objects.find(SECRETS, 'ca', NAMESPACE) !== undefined)
+  const poor = new MemoryObjects()
+  let asked = 0
+  poor.get = () => {
+    asked++
+    return Promise.reject(statusError('Forbidden', 'secrets "ca" is forbidden'))
+  }
+  // Its own one would be trusted by its own clients only.
+  const own = dataDir()
+  ensureServingCertificate(own)
+  for (const dir of [dataDir(), own]) {
+    await assert.rejects(shareCA(poor, caIn(dir), log), (error) => {
+      assert.ok(error instanceof UserError)
+      assert.match(
+        error.message,
+        /^the CA that all replicas share cannot be kept in Secret portcullis-system\/ca: .*forbidden$/,
+      )
+      assert.equal(error.fix, 'apply deploy/rbac/control-cluster.yaml, or do without')
+      return true
+    })
+  }
+  await shareCA(poor, { ...caIn(own), required: false }, log)
+  assert.match(
+    warnings[0] ?? '',
+    /cannot be kept in Secret portcullis-system\/ca; this replica goes on with one of its own$/,
+  )
+  assert.ok(asked > 2, 'the first refusal of a server that has just started is not final')
+})
+
+test('the API server away: a copy is used, and said; without one nothing is made up', async () => {
+  const [first, second] = [dataDir(), dataDir()]
+  await shareCA(objects, caIn(first), log)
+  const before = pairIn(first)
+  objects.away = true
+  await shareCA(objects, caIn(first), log)
+  assert.deepEqual(pairIn(first), before)
+  assert.deepEqual(warnings, ['the CA that all replicas share cannot be read; the copy of this replica is used'])
+  await assert.rejects(shareCA(objects, caIn(second), log), /cannot be read: connect ECONNREFUSED/)
+  assert.equal(pairIn(second), undefined)
+})
+
+for (const [what, data, expected] of [
+  ['nothing', {}, /has no tls.crt/],
+  ['no certificate', { 'tls.crt': 'eA==', 'tls.key': 'eA==' }, /tls.crt is no certificate/],
+] as const) {
+  test(`a Secret with ${what} is refused`, async () => {
+    objects.put(SECRETS, { metadata: { name: 'ca', namespace: NAMESPACE }, data })
+    await assert.rejects(shareCA(objects, caIn(dataDir()), log), expected)
+  })
+}
