@@ -8,12 +8,17 @@ import type { ObjectClient } from '../src/api/object-client.ts'
 import type { Clock, Logger, Problem } from '../src/api/ports.ts'
 import { EVENTS, LEASES, NAMESPACES, SCHEME, UPSTREAM_CLUSTERS } from '../src/api/scheme.ts'
 import type { UpstreamCluster, UpstreamClusterSpec } from '../src/api/upstream-cluster.ts'
-import type { Condition, UpstreamClusterStatus } from '../src/api/upstream-cluster-status.ts'
+import type { Condition, GatewayProtection, UpstreamClusterStatus } from '../src/api/upstream-cluster-status.ts'
 import { createInProcessClient } from '../src/control/in-process-client.ts'
 import { Registry } from '../src/control/registry.ts'
-import { type ClusterStatusController, startClusterStatus } from '../src/controllers/cluster-status.ts'
-import type { RightsFact } from '../src/core/cluster-status.ts'
+import {
+  type ClusterStatusController,
+  type ClusterStatusParts,
+  startClusterStatus,
+} from '../src/controllers/cluster-status.ts'
+import type { ClusterRights } from '../src/controllers/cluster-status-facts.ts'
 import { compileCluster } from '../src/core/compile-cluster.ts'
+import { gatewayRights } from '../src/core/gateway-rights.ts'
 import { CellClocks } from '../src/core/protection/cell-clock.ts'
 import { nodePemChecks } from '../src/io/pem-checks.ts'
 import { openSqliteStore } from '../src/io/sqlite-store.ts'
@@ -50,7 +55,11 @@ class Replica {
   leads: boolean
   problems: readonly Problem[] = []
   /** What every cluster says of the rights of the gateway. */
-  rights: RightsFact = { kind: 'granted' }
+  rights: ClusterRights = { kind: 'granted' }
+  /** What it says of shared limits; undefined = it has no Redis. */
+  limits: string | undefined
+  /** What this replica does to protect pods. */
+  protects: GatewayProtection | undefined
   /** Added to the clock. */
   laterMs = 0
   readonly clocks = new CellClocks(2_000)
@@ -60,19 +69,25 @@ class Replica {
     this.objects = objects instanceof MemoryObjects ? objects : undefined
     this.leads = leads
     this.clock = { now: () => Date.now() + this.laterMs, monotonic: () => performance.now() + this.laterMs }
-    this.#statuses = startClusterStatus({
+    const parts: ClusterStatusParts = {
       client: objects,
       replica: name,
       isLeader: () => this.leads,
       clusters: this.clusters,
       rights: () => this.rights,
+      podProtection: () => this.protects,
       problems: () => this.problems,
       clock: this.clock,
       clocks: this.clocks,
       random: Math.random,
       log,
       pace: { spacingMs: 20, sweepMs: 10, settleMs: 50, beatMs: 20 },
+    }
+    // Read at each look, so that a test can give it after the start.
+    Object.defineProperty(parts, 'limitsMessage', {
+      get: () => (this.limits === undefined ? undefined : () => this.limits),
     })
+    this.#statuses = startClusterStatus(parts)
     running.push(this)
   }
 
@@ -300,7 +315,7 @@ test('rights that are missing: not Ready, with what is missing, an event, and th
   const objects = new MemoryObjects()
   const replica = await serving(objects)
   const message = 'the gateway\'s user "gw" may not impersonate users: apply deploy/rbac/upstream-gateway-user.yaml'
-  replica.rights = { kind: 'missing', message }
+  replica.rights = { kind: 'missing', missing: [], message }
   await waitFor('Forbidden', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'False Forbidden')
   assert.equal(condition(objects, 'prod', 'CredentialsValid')?.message, `spec.clientConfig: ${message}`)
   await waitFor('not Ready', () => reasonOf(objects, 'prod', 'Ready') === 'False CredentialsInvalid')
@@ -335,6 +350,101 @@ test('another leader, which has not asked yet, leaves what the one before has fo
   await waitFor('the second one leads', () => reasonOf(objects, 'witness', 'Ready') === 'Unknown Pending')
   assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')
   assert.equal(reasonOf(objects, 'prod', 'CredentialsValid'), 'True Valid')
+})
+
+test('an endpoint of weight 0 takes no requests because it is told so: that is no fault', async () => {
+  const objects = new MemoryObjects()
+  put(objects, 'prod', { servers: [{ endpoint: FIRST }, { endpoint: SECOND, weight: 0 }] })
+  const replica = new Replica(objects)
+  replica.apply('prod')
+  for (const url of [FIRST, SECOND]) replica.probed('prod', url)
+  await waitFor('healthy', () => reasonOf(objects, 'prod', 'EndpointsHealthy') === 'True AllHealthy')
+})
+
+test('what is in shadow stands beside Ready', async () => {
+  const objects = new MemoryObjects()
+  const replica = await serving(objects)
+  put(objects, 'prod', {
+    accessControl: { allow: [{ name: 'all', users: ['*'] }], shadow: true },
+    flowControl: { flowControlSchemas: [{ name: 'lists', tokenBucket: { qps: 1, burst: 1 }, shadow: true }] },
+    dispatchPolicies: [{ ...ALLOW_ALL, action: 'Deny', shadow: true }],
+  })
+  replica.apply('prod')
+  const expected =
+    'in shadow, so nothing is refused by it: accessControl, flow control schema lists, dispatchPolicies[0]'
+  await waitFor('the shadows', () => condition(objects, 'prod', 'Ready')?.message.includes(expected) === true)
+})
+
+test('limits that replicas share: no Redis, Redis away from one of them, and all is well', async () => {
+  const objects = new MemoryObjects()
+  const shared = {
+    name: 'shared',
+    strategy: 'globalCount',
+    tokenBucket: { qps: 10, burst: 10 },
+    globalTokenBucket: { qps: 10, burst: 10 },
+  } as const
+  put(objects, 'prod', { flowControl: { flowControlSchemas: [shared] } })
+  const alone = new Replica(objects)
+  alone.apply('prod')
+  await waitFor('NoRedis', () => reasonOf(objects, 'prod', 'LimitsShared') === 'False NoRedis')
+  await alone.stop()
+  const [leader, other] = [new Replica(objects, 'replica-c'), new Replica(objects, 'replica-b', false)]
+  for (const replica of [leader, other]) {
+    replica.limits = ''
+    replica.apply('prod')
+  }
+  await waitFor('Shared', () => reasonOf(objects, 'prod', 'LimitsShared') === 'True Shared')
+  other.limits = 'Redis is away (ECONNREFUSED)'
+  await waitFor('RedisAway', () => reasonOf(objects, 'prod', 'LimitsShared') === 'False RedisAway')
+  assert.equal(condition(objects, 'prod', 'LimitsShared')?.message, 'replica-b: Redis is away (ECONNREFUSED)')
+  await waitFor('the event', () => reasonsOfEvents(objects).includes('LimitsNotShared'))
+})
+
+test('protected pods: what the replicas do for it is the condition, whoever of them leads', async () => {
+  const objects = new MemoryObjects()
+  put(objects, 'prod', { podProtection: {} })
+  const [leader, counter] = [new Replica(objects), new Replica(objects, 'replica-b', false)]
+  const doing = (state: GatewayProtection['state'], message?: string): GatewayProtection => {
+    return { cell: 'prod', state, since: '2026-01-01T00:00:00Z', ...(message !== undefined && { message }) }
+  }
+  leader.protects = doing('Judging')
+  for (const replica of [leader, counter]) {
+    replica.apply('prod')
+    for (const url of [FIRST, SECOND]) replica.probed('prod', url)
+  }
+  await waitFor('nobody counts', () => reasonOf(objects, 'prod', 'PodsProtected') === 'Unknown Pending')
+  counter.protects = doing('Counting')
+  await waitFor('somebody counts', () => reasonOf(objects, 'prod', 'PodsProtected') === 'True Protecting')
+  counter.protects = doing('Broken', 'pods is forbidden')
+  await waitFor('Broken', () => reasonOf(objects, 'prod', 'PodsProtected') === 'False Broken')
+  assert.equal(
+    condition(objects, 'prod', 'PodsProtected')?.message,
+    'replica-b, since 2026-01-01T00:00:00Z: pods is forbidden',
+  )
+  await waitFor('the event', () => reasonsOfEvents(objects).includes('PodsNotProtected'))
+  counter.protects = doing('Counting')
+  await waitFor('the way back', () => reasonsOfEvents(objects).includes('PodsProtected'))
+  leader.rights = {
+    kind: 'missing',
+    missing: gatewayRights({ protection: { aggregation: { updateTrigger: undefined } } }).slice(-3),
+    message: 'events',
+  }
+  await waitFor('Forbidden', () => reasonOf(objects, 'prod', 'PodsProtected') === 'False Forbidden')
+  assert.equal(
+    condition(objects, 'prod', 'PodsProtected')?.message,
+    'the user of the gateway may not get events; may not create events; may not patch events: ' +
+      'apply deploy/rbac/protection-worker.yaml to the cluster',
+  )
+  leader.rights = { kind: 'granted' }
+  put(objects, 'prod', { podProtection: { shadow: true } })
+  for (const replica of [leader, counter]) replica.apply('prod')
+  await waitFor('shadow', () => reasonOf(objects, 'prod', 'PodsProtected') === 'False Shadow')
+  await waitFor('the event of it', () => reasonsOfEvents(objects).includes('PodProtectionInShadow'))
+  put(objects, 'prod', {})
+  leader.protects = undefined
+  counter.protects = undefined
+  for (const replica of [leader, counter]) replica.apply('prod')
+  await waitFor('no condition', () => condition(objects, 'prod', 'PodsProtected') === undefined)
 })
 
 test('a degrade mode shows, and ends by itself', async () => {

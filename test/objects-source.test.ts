@@ -638,6 +638,9 @@ test('what is in force instead is said for as long as it is: limits without Redi
     ],
     credentials: [],
     rights: { kind: 'granted' } as const,
+    shadows: [],
+    limits: undefined,
+    protection: undefined,
   }
   const ready = conditionOf(clusterStatus(facts, undefined, 0), 'Ready')
   assert.equal(ready?.status, 'True')

@@ -1,14 +1,16 @@
 // The schema of UpstreamCluster's status.
 
 import { integer, type JsonSchema, list, object, oneOf, text, time } from './json-schema.ts'
-import type { Condition, GatewayStatus, UpstreamClusterStatus } from './upstream-cluster-status.ts'
+import type { Condition, GatewayProtection, GatewayStatus, UpstreamClusterStatus } from './upstream-cluster-status.ts'
 
 const MAX_GENERATION = Number.MAX_SAFE_INTEGER
 
 const condition = object<Condition>(
   'One thing that holds or does not.',
   {
-    type: text('Ready, EndpointsHealthy, CredentialsValid or Degraded.'),
+    type: text(
+      'Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared and PodsProtected where the spec asks for it.',
+    ),
     status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
     observedGeneration: generation('metadata.generation that this is about.'),
     lastTransitionTime: time('When status changed last.'),
@@ -16,6 +18,17 @@ const condition = object<Condition>(
     message: text('Why: a sentence for people.'),
   },
   ['type', 'status'],
+)
+
+const protection = object<GatewayProtection>(
+  'What the replica does to protect pods.',
+  {
+    cell: text('spec.podProtection.cell.'),
+    state: text('Judging: it knows the PodProtectors; Counting: and it counts the pods; Starting; or Broken.'),
+    since: time('Since when that is so.'),
+    message: text('Why it cannot.'),
+  },
+  ['cell'],
 )
 
 const gateway = object<GatewayStatus>(
@@ -27,6 +40,7 @@ const gateway = object<GatewayStatus>(
     observedGeneration: generation('metadata.generation that the replica has put in force, or is about to.'),
     appliedAt: time('When the last thread had it in force.'),
     message: text('What keeps the replica from more, or what it works without.'),
+    podProtection: protection,
   },
   ['name'],
 )
@@ -42,7 +56,10 @@ function byKey(schema: JsonSchema, key: string): JsonSchema {
 export const UPSTREAM_CLUSTER_STATUS_SCHEMA: JsonSchema = {
   ...object<UpstreamClusterStatus>('What the gateways report.', {
     observedGeneration: generation('metadata.generation that was looked at last.'),
-    conditions: byKey(list('Ready, EndpointsHealthy, CredentialsValid, Degraded.', condition), 'type'),
+    conditions: byKey(
+      list('Ready, EndpointsHealthy, CredentialsValid, Degraded, LimitsShared, PodsProtected.', condition),
+      'type',
+    ),
     endpoints: object<{ ready: number; total: number }>('The servers.', {
       ready: integer('Enabled and healthy ones.', 0),
       total: integer('All in spec.servers.', 0),

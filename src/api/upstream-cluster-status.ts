@@ -3,7 +3,7 @@
 
 /** metav1.Condition. */
 export interface Condition {
-  /** Ready, EndpointsHealthy, CredentialsValid or Degraded. */
+  /** Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared and PodsProtected where the spec asks for it. */
   readonly type: string
   readonly status: 'True' | 'False' | 'Unknown'
   /** metadata.generation that this is about. */
@@ -29,6 +29,22 @@ export interface GatewayStatus {
   /** When the last thread had it, RFC 3339. */
   readonly appliedAt: string
   /** What keeps it from more, or what it works without. */
+  readonly message?: string
+  /** Where spec.podProtection is: what it does for that. */
+  readonly podProtection?: GatewayProtection
+}
+
+/** What a replica does to protect the pods of a cluster. */
+export interface GatewayProtection {
+  /** spec.podProtection.cell. */
+  readonly cell: string
+  /**
+   * `Judging`: it knows the PodProtectors. `Counting`: and it is the one that counts the pods of the cell. `Starting`: it is
+   * about to. `Broken`: it cannot, and `message` says why.
+   */
+  readonly state: 'Judging' | 'Counting' | 'Starting' | 'Broken'
+  /** Since when that is so, RFC 3339. */
+  readonly since: string
   readonly message?: string
 }
 

@@ -207,7 +207,7 @@ class Lifecycle implements RunningGateway {
     this.#probed = true
     this.#ports = await pool.listen(this.#config.listen)
     this.#state = 'ready'
-    this.#statuses = startStatuses(this.#config, this.#parts, this.#plane.client, this.#log)
+    this.#statuses = startStatuses(this.#config, this.#parts, this.#plane.client, this.#protection, this.#log)
   }
 
   async #metricsText(): Promise<string> {
@@ -238,10 +238,16 @@ class Lifecycle implements RunningGateway {
       { name: 'configuration', ok: this.#synced, message: 'not read yet' },
       { name: 'health-checks', ok: this.#probed, message: 'the first round has not ended' },
       { name: 'listeners', ok: this.#ports.length > 0, message: 'not open yet' },
+      // A thread that died is replaced, after a pause when it dies again: with all of them gone nobody accepts a connection.
+      { name: 'threads', ok: this.#ports.length === 0 || this.#anyThreadListens(), message: 'no gateway thread runs' },
       { name: 'shutdown', ok: !this.#draining, message: 'shutting down' },
     ]
     for (const { name, ok } of checks) if (!ok) this.#processMetrics.checkFailed(name)
     return checks
+  }
+
+  #anyThreadListens(): boolean {
+    return this.#parts.pool.seats.some(({ state }) => state === 'listening')
   }
 
   stop(): Promise<void> {

@@ -138,7 +138,7 @@ class EmbeddedPlane implements ObjectPlane {
       registry,
       bindings,
       version: VERSION,
-      checks: [{ name: 'store', isHealthy: () => !this.#stopped }],
+      checks: [{ name: 'store', isHealthy: () => !this.#stopped && canRead(this.#store) }],
       authenticate: createAuthenticator({
         clientCAs: [caPem],
         tokens: createTokenVerifier(tokenKey),
@@ -188,6 +188,16 @@ function readRevoked(store: ObjectStore, onChange: () => void): RevokedCredentia
       `the list of revoked credentials cannot be read: ${error.message}`,
       'keep a copy of its files first',
     )
+  }
+}
+
+/** Asked, and not assumed: a disk that has gone answers nothing. */
+function canRead(store: ObjectStore): boolean {
+  try {
+    store.get({ resource: resourceName(NAMESPACES), namespace: '', name: 'default' })
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -10,6 +10,7 @@ import type { Clock, Logger } from '../api/ports.ts'
 import type { ProtectionGate } from '../api/protection.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { isMissing } from '../api/status.ts'
+import type { GatewayProtection } from '../api/upstream-cluster-status.ts'
 import { createProtectionWebhook } from '../control/protection-webhook.ts'
 import type { RevocationCheck } from '../control/revoked-credentials.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../controllers/protection-ledger.ts'
@@ -17,6 +18,7 @@ import { RefusalEvents } from '../controllers/protection-refusal-events.ts'
 import { type ProtectorGenerator, startProtectorGenerator } from '../controllers/protector-generator.ts'
 import { monitorProtectors, ProtectorMonitor } from '../controllers/protector-monitor.ts'
 import { type StaleCellSweeper, startStaleCellSweeper } from '../controllers/stale-cell-sweeper.ts'
+import { timeOf } from '../core/cluster-status.ts'
 import { parseListenAddress } from '../core/listen-address.ts'
 import type { CellClocks, ClockSkew } from '../core/protection/cell-clock.ts'
 import { parseGeneratorConfig } from '../core/protection/generator-config.ts'
@@ -75,6 +77,8 @@ export class Protection {
   #port: ProtectionPort | undefined
   #running: Running | undefined
   #stopped = false
+  /** What is heard of the PodProtectors. */
+  #core = { current: false, message: '', sinceMs: 0 }
 
   /** @throws {UserError} when a kubeconfig or the generator's configuration cannot be used */
   constructor(parts: ProtectionParts) {
@@ -141,6 +145,23 @@ export class Protection {
     }
   }
 
+  /** What this replica does to protect the pods of a cluster; undefined = nothing is asked of it. */
+  stateOf(cluster: string): GatewayProtection | undefined {
+    const protection = this.#parts.clusters.get(cluster)?.compiled.protection
+    if (protection === undefined) return undefined
+    const { cell, aggregation } = protection
+    const say = (state: GatewayProtection['state'], sinceMs: number, message = ''): GatewayProtection => {
+      return { cell, state, since: timeOf(sinceMs), ...(message !== '' && { message }) }
+    }
+    const core = this.#core
+    if (core.message !== '') return say('Broken', core.sinceMs, `the PodProtectors cannot be followed: ${core.message}`)
+    if (!core.current) return say('Starting', core.sinceMs)
+    const counts = this.#running?.cells.describe().find((one) => one.cell === cell)
+    if (!aggregation.enabled || counts?.leads !== true) return say('Judging', core.sinceMs)
+    if (counts.message !== '') return say('Broken', counts.sinceMs, `the pods cannot be counted: ${counts.message}`)
+    return say(counts.current ? 'Counting' : 'Starting', counts.sinceMs)
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true
     const running = this.#running
@@ -174,6 +195,7 @@ export class Protection {
 
   #begin(): void {
     if (this.#running !== undefined) return
+    this.#core = { ...this.#core, sinceMs: this.#parts.clock.now() }
     const { config, client, clusters, clock, clocks, log, calls, onNamespaces } = this.#parts
     const core = this.#ownCore ?? client
     if (core === undefined) {
@@ -191,6 +213,10 @@ export class Protection {
       reviewed: (request, verdict, protectors, durationMs) => {
         metrics.events.reviewed(request, verdict, protectors, durationMs)
         refusals?.reviewed(request, verdict)
+      },
+      following: (current, message) => {
+        metrics.events.following(current, message)
+        this.#core = { current, message, sinceMs: clock.now() }
       },
     }
     const ledger = startProtectionLedger({

@@ -4,8 +4,10 @@ import { randomUUID } from 'node:crypto'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Logger } from '../api/ports.ts'
 import { startClusterStatus } from '../controllers/cluster-status.ts'
+import { REDIS_AWAY } from '../core/cluster-status-messages.ts'
 import { holdLease } from '../io/leader-lease.ts'
 import type { Config } from './config.ts'
+import type { Protection } from './protection.ts'
 import type { Parts } from './wire.ts'
 
 export interface Statuses {
@@ -17,7 +19,7 @@ function limitsMessage({ limits, clusters }: Parts, cluster: string): string {
   if (limits === undefined || !schemas.some(({ shared }) => shared !== undefined)) return ''
   const { mode, replicas, message } = limits.status()
   if (mode !== 'parted') return ''
-  return `Redis is away (${message}): limits that replicas share are kept to one part in ${Math.max(1, replicas.length)}`
+  return `${REDIS_AWAY} (${message}): limits that replicas share are kept to one part in ${Math.max(1, replicas.length)}`
 }
 
 /** Where the Leases of the gateway are: a namespace that every API server has. */
@@ -29,6 +31,7 @@ export function startStatuses(
   config: Config,
   parts: Parts,
   client: ObjectClient | undefined,
+  protection: Pick<Protection, 'stateOf'>,
   log: Logger,
 ): Statuses | undefined {
   if (client === undefined) return undefined
@@ -42,6 +45,7 @@ export function startStatuses(
     isLeader: () => lease.isLeader(),
     clusters,
     rights: (cluster) => parts.rights.get(cluster),
+    podProtection: (cluster) => protection.stateOf(cluster),
     problems: () => parts.config().problems,
     clock,
     clocks,

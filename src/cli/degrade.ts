@@ -54,6 +54,7 @@ export function degrade(options: DegradeOptions): Promise<number> {
     if (change !== undefined && change.mode !== 'Off' && change.expiresAt === null) {
       err('warning: no --ttl was given: it stays until somebody switches it off\n')
     }
+    if (change !== undefined && !status) out('written, and not waited for: --status says where it is in force\n')
     const inForce = inForceText(after, now())
     const code = status ? await waitApplied({ client, timeoutMs, now, out, err, inForce }, cluster) : 0
     const faults = faultsOf(after, change)

@@ -5,6 +5,8 @@ import { UserError } from '../api/field-errors.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
+import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
+import { conditionOf } from '../core/cluster-status.ts'
 import { parseDuration } from '../core/duration.ts'
 import {
   type ControlPlaneOptions,
@@ -50,9 +52,22 @@ export function protectDryRun(options: ProtectDryRunOptions): Promise<number> {
     let code = 0
     for (const cluster of clusters) {
       if ((await waitApplied({ client, timeoutMs, now, out, err }, cluster)) !== 0) code = 1
+      const fault = shadow ? '' : await faultOf(client, cluster)
+      if (fault !== '') {
+        err(`error: the pods of ${cluster} are not protected nevertheless: ${fault}\n`)
+        code = 1
+      }
     }
     return code
   })
+}
+
+/** Switched is not protected: somebody has to know the pods. */
+async function faultOf(client: ObjectClient, name: string): Promise<string> {
+  const object = await client.get(UPSTREAM_CLUSTERS, { namespace: '', name })
+  const condition = conditionOf((object['status'] ?? {}) as UpstreamClusterStatus, 'PodsProtected')
+  const broken = condition?.status === 'False' && (condition.reason === 'Broken' || condition.reason === 'Forbidden')
+  return broken ? condition.message : ''
 }
 
 /** All names are looked at before anything is written. */

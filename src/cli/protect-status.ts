@@ -6,6 +6,7 @@ import { formatDuration } from '../core/duration.ts'
 import { skewText } from '../core/protection/cell-clock.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 import { type ControlPlaneOptions, withControlPlane } from './control-plane.ts'
+import { type CellFault, cellFaults } from './protect-cells.ts'
 import { ageText, listProtectors } from './protect-objects.ts'
 import { textTable } from './text-table.ts'
 
@@ -21,7 +22,9 @@ export interface ProtectStatusOptions extends ControlPlaneOptions {
 
 const HEAD = ['NAMESPACE', 'NAME', 'REQUIRED', 'AGGREGATED', 'ESTIMATED', 'BEING DELETED', 'LAG', 'STATE', 'CELLS']
 
-/** Resolves with the exit code: 1 when one has fewer pods than it requires, or nothing is found. */
+/**
+ * Resolves with the exit code: 1 when one has fewer pods than it requires, a cell is not counted any more, or nothing is found.
+ */
 export function protectStatus(options: ProtectStatusOptions): Promise<number> {
   const { name, allNamespaces, now, out, err } = options
   return withControlPlane({ ...options, needs: 'get and list of podprotectors' }, async (client) => {
@@ -36,11 +39,20 @@ export function protectStatus(options: ProtectStatusOptions): Promise<number> {
     const chosen = all.filter(({ protector }) => name === undefined || protector.metadata.name === name)
     if (chosen.length === 0) throw noneFound(namespace, name)
     chosen.sort((a, b) => (a.key < b.key ? -1 : 1))
-    out(textTable([HEAD, ...chosen.flatMap(({ protector }) => rowsOf(protector, now()))]))
+    const faults = await cellFaults(client, now())
+    const known = faults ?? new Map<string, CellFault>()
+    out(textTable([HEAD, ...chosen.flatMap(({ protector }) => rowsOf(protector, known, now()))]))
+    if (faults === undefined) {
+      err('warning: there are no UpstreamClusters to be seen here: whether each cell is still counted is not known\n')
+    }
     for (const { key, fault } of chosen) if (fault !== '') err(`warning: PodProtector ${key}: ${fault}\n`)
     const below = chosen.filter(isBelow)
     for (const { key, protector } of below) err(`error: PodProtector ${key} ${whyBelow(protector)}\n`)
-    return below.length > 0 ? 1 : 0
+    const broken = [...known].filter(([cell]) => chosen.some(({ protector }) => concerns(protector, cell)))
+    for (const [cell, { since, message }] of broken) {
+      err(`error: the pods of cell ${cell} are not counted${since === '' ? '' : ` since ${since}`}: ${message}\n`)
+    }
+    return below.length > 0 || broken.length > 0 ? 1 : 0
   })
 }
 
@@ -53,8 +65,14 @@ function noneFound(namespace: string, name: string | undefined): UserError {
   )
 }
 
+/** One that nobody has counted anywhere may have pods in any cell. */
+function concerns({ status }: PodProtector, cell: string): boolean {
+  const cells = status?.cells ?? []
+  return cells.length === 0 || cells.some(({ cellID }) => cellID === cell)
+}
+
 /** One row for each cell; what is of the whole stands in the first. */
-function rowsOf(protector: PodProtector, nowMs: number): string[][] {
+function rowsOf(protector: PodProtector, faults: ReadonlyMap<string, CellFault>, nowMs: number): string[][] {
   const { metadata, spec, status } = protector
   const { aggregatedAvailableReplicas = 0, maxLatencyMillis } = status?.summary ?? {}
   // In the object they stand as they came: whoever counted first.
@@ -68,14 +86,14 @@ function rowsOf(protector: PodProtector, nowMs: number): string[][] {
     String(estimatedOf(protector)),
     String(cells.reduce((all, cell) => all + beingDeleted(cell), 0)),
     lag,
-    stateOf(protector),
+    cells.some(({ cellID }) => faults.has(cellID)) ? 'not known' : stateOf(protector),
   ]
   const nothing = first.map(() => '')
   if (cells.length === 0) return [[...first, 'none counted yet']]
-  return cells.map((cell, at) => [...(at === 0 ? first : nothing), cellText(cell, nowMs)])
+  return cells.map((cell, at) => [...(at === 0 ? first : nothing), cellText(cell, faults.get(cell.cellID), nowMs)])
 }
 
-function cellText(cell: CellStatus, nowMs: number): string {
+function cellText(cell: CellStatus, fault: CellFault | undefined, nowMs: number): string {
   const { cellID, aggregation, stale = false } = cell
   const deleted = beingDeleted(cell)
   const facts = [
@@ -87,6 +105,7 @@ function cellText(cell: CellStatus, nowMs: number): string {
       ? []
       : [`last event ${ageText(aggregation.lastEventTime, nowMs)} ago`]),
     ...(aggregation?.clockSkewMillis === undefined ? [] : [skewText(aggregation.clockSkewMillis)]),
+    ...(fault === undefined ? [] : [`NOT COUNTED${fault.since === '' ? '' : ` for ${ageText(fault.since, nowMs)}`}`]),
     ...(stale ? ['stale: counts as nothing'] : []),
   ]
   return `${cellID}: ${facts.join(', ')}`

@@ -10,6 +10,7 @@ import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
 import type { JsonObject } from '../api/resource-kind.ts'
 import { LEASES, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { statusError } from '../api/status.ts'
+import type { GatewayProtection } from '../api/upstream-cluster-status.ts'
 import { microTime, replicaLease } from '../core/cluster-status-gateways.ts'
 import { runProgram } from './program.ts'
 import { type ProtectDryRunOptions, protectDryRun } from './protect-dry-run.ts'
@@ -165,6 +166,67 @@ describe('status', () => {
     const { code, err } = await status()
     assert.match(err, /requires 1 pods, and nobody has counted them/)
     assert.equal(code, 1)
+  })
+
+  /** As a gateway says it. */
+  function said(name: string, state: GatewayProtection['state'], reason: string, message = ''): void {
+    const object = core.find(UPSTREAM_CLUSTERS, name)
+    const since = '2030-01-31T11:50:00Z'
+    const conditions = [{ type: 'PodsProtected', status: 'False', reason, message, lastTransitionTime: since }]
+    const gateways = [{ name: 'gw-a', podProtection: { cell: name, state, since, message: 'the 403' } }]
+    core.put(UPSTREAM_CLUSTERS, { ...object, status: { conditions, gateways } })
+    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', microTime(NOW)))
+  }
+
+  test('a cell that is not counted any more: marked, since when, and exit code 1; what was counted is no number', async () => {
+    cluster('east', {})
+    cluster('west', {})
+    said('east', 'Broken', 'Forbidden', 'may not watch pods')
+    // It may count, and not all that it has to.
+    said('west', 'Counting', 'Forbidden', 'may not create events')
+    protector({ required: 1, estimated: 4, cells: [cell('east', 2), cell('west', 2)] })
+    protector({ name: 'db', required: 1, estimated: 2, cells: [cell('west', 2)] })
+    const { code, out, err } = await status()
+    assert.match(out, /web .* not known +east: 2 available of 2, last event 2s ago, NOT COUNTED for 10m\n/)
+    assert.match(out, /db .* 1 may go +west: 2 available of 2, last event 2s ago\n/)
+    assert.equal(
+      err,
+      'error: the pods of cell east are not counted since 2030-01-31T11:50:00Z: the 403; may not watch pods\n',
+    )
+    assert.equal(code, 1)
+    const other = await status({ name: 'db' })
+    assert.equal(other.err, '')
+    assert.equal(other.code, 0)
+  })
+
+  test('one that nobody counts, with the reason', async () => {
+    cluster('east', {})
+    said('east', 'Broken', 'Broken', 'gw-a: pods is forbidden')
+    protector({ required: 1 })
+    const { err } = await status()
+    assert.match(err, /nobody has counted them.*\nerror: the pods of cell east are not counted since .*: the 403\n$/)
+  })
+
+  test('what was said by a gateway that is gone does not count', async () => {
+    cluster('east', {})
+    said('east', 'Counting', 'Protecting')
+    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', microTime(NOW - 3_600_000)))
+    protector({ required: 1, estimated: 2, cells: [cell('east', 2)] })
+    const { code, err } = await status()
+    assert.equal(err, 'error: the pods of cell east are not counted: no gateway renews its Lease\n')
+    assert.equal(code, 1)
+  })
+
+  test('where the UpstreamClusters are elsewhere, it is said that nobody can say it', async () => {
+    protector({ required: 1, estimated: 2, cells: [cell('east', 2)] })
+    const { list } = core
+    core.list = (kind, ...rest) => {
+      if (kind === UPSTREAM_CLUSTERS) return Promise.reject(statusError('NotFound', 'no such resource'))
+      return list.call(core, kind, ...rest)
+    }
+    const { code, err } = await status()
+    assert.match(err, /^warning: there are no UpstreamClusters to be seen here: whether each cell is still counted/)
+    assert.equal(code, 0)
   })
 
   test('by name, and in all namespaces', async () => {

@@ -57,6 +57,12 @@ export async function waitApplied(parts: WaitParts, cluster: string): Promise<nu
       continue
     }
     out(table(cluster, look, parts.inForce ?? 'in force'))
+    const gone = look.rows.filter(({ alive, applied }) => !alive && !applied).map(({ replica }) => replica)
+    if (gone.length > 0) {
+      err(
+        `warning: no Lease is renewed by ${gone.join(', ')}: if it still serves, cut off from this API server, it does not have this\n`,
+      )
+    }
     if (done) return 0
     if (look.invalid !== '') err(`error: generation ${look.generation} of ${cluster} is invalid: ${look.invalid}\n`)
     else if (!anybody) err(`error: no gateway renews its Lease (${REPLICA_NAMESPACES.join(', ')}); is one running?\n`)

@@ -1,10 +1,19 @@
 // What there is to say about one UpstreamCluster, gathered from the live state of the main thread.
 
 import type { Clock, Problem } from '../api/ports.ts'
-import type { CredentialFault, EndpointState, MeasuredClocks, RightsFact, StatusFacts } from '../core/cluster-status.ts'
+import type {
+  CredentialFault,
+  EndpointState,
+  LimitsFact,
+  MeasuredClocks,
+  ProtectionFact,
+  RightsFact,
+  StatusFacts,
+} from '../core/cluster-status.ts'
 import { timeOf } from '../core/cluster-status.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { effectiveMode } from '../core/degrade.ts'
+import { isProtectionRight, missingRightsMessage, type Right } from '../core/gateway-rights.ts'
 import { type CellClocks, certainSkewMs } from '../core/protection/cell-clock.ts'
 import { certificateEndsMs } from '../io/certificate-validity.ts'
 import type { LiveCluster } from '../state/clusters.ts'
@@ -18,10 +27,17 @@ export interface GatheringParts {
   readonly clusters: LiveClusters
   readonly clock: Clock
   /** What a cluster says of the rights of the gateway. */
-  rights(cluster: string): RightsFact
+  rights(cluster: string): ClusterRights
+  /** What is wrong with limits that replicas share; '' = nothing; absent = there is nothing to share them by. */
+  limitsMessage?(cluster: string): string
   /** Default: of no cluster it is told what its clocks say. */
   readonly clocks?: CellClocks
 }
+
+/** A RightsFact that names what is missing. */
+export type ClusterRights =
+  | Exclude<RightsFact, { readonly kind: 'missing' }>
+  | { readonly kind: 'missing'; readonly missing: readonly Right[]; readonly message: string }
 
 /** @param inForce metadata.generation that all threads have in force; 0 = none */
 export function gatherFacts(
@@ -44,6 +60,9 @@ export function gatherFacts(
     endpoints,
     credentials: live === undefined ? [] : credentialFaults(live.compiled, endpoints, granted, clock.now()),
     rights: granted,
+    shadows: live === undefined ? [] : shadowsOf(live.compiled),
+    limits: live === undefined ? undefined : limitsFact(live.compiled, parts.limitsMessage?.(name)),
+    protection: live === undefined ? undefined : protectionFact(live.compiled, granted),
     ...(clocks !== undefined && { clocks }),
   }
 }
@@ -58,8 +77,31 @@ function measuredClocks(
   return { skew, toleratedMs: clocks.marginMs }
 }
 
+/** What only counts and warns; the degrade switch and pod protection have conditions of their own. */
+function shadowsOf({ access, policies, schemas }: CompiledCluster): string[] {
+  const found = access?.shadow === true ? ['accessControl'] : []
+  for (const { name, shadow } of schemas) if (shadow) found.push(`flow control schema ${name}`)
+  for (const { index, shadow } of policies) if (shadow) found.push(`dispatchPolicies[${index}]`)
+  return found
+}
+
+function limitsFact({ schemas }: CompiledCluster, message: string | undefined): LimitsFact | undefined {
+  if (!schemas.some(({ shared }) => shared !== undefined)) return undefined
+  return { redis: message !== undefined, message: message ?? '' }
+}
+
+function protectionFact({ protection }: CompiledCluster, rights: ClusterRights): ProtectionFact | undefined {
+  if (protection === undefined) return undefined
+  const { cell, shadow, aggregation } = protection
+  const missing = rights.kind === 'missing' ? rights.missing.filter(isProtectionRight) : []
+  const missingRights = missing.length === 0 ? '' : missingRightsMessage(missing, '')
+  return { cell, shadow, counted: aggregation.enabled, missingRights }
+}
+
 function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState[] {
-  return endpoints.describe(clock.monotonic()).map(({ url, disabled, state, available, lastProbe }) => {
+  return endpoints.describe(clock.monotonic()).map(({ url, state, available, lastProbe }) => {
+    // One of weight 0 is as good as disabled: that it takes no requests is no fault.
+    const disabled = endpoints.byUrl(url)?.enabled !== true
     return { url, disabled, state, available, message: lastProbe?.message ?? '' }
   })
 }

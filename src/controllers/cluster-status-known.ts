@@ -1,7 +1,7 @@
 // The UpstreamClusters as the API server gives them, with what has been written to each.
 
 import { type JsonObject, nameOf } from '../api/resource-kind.ts'
-import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
+import type { GatewayProtection, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
 import { generationOf, uidOf } from './cluster-status-objects.ts'
 
 /** What is known of one object. */
@@ -17,6 +17,8 @@ export interface KnownCluster {
   signature: string
   /** What this replica's entry says, or is about to say, of shared limits. */
   limitsMessage: string
+  /** As `limitsMessage`, of what it does to protect pods. */
+  podProtection: GatewayProtection | undefined
 }
 
 export class KnownClusters {
@@ -57,6 +59,7 @@ export class KnownClusters {
         answered: undefined,
         signature: '',
         limitsMessage: '',
+        podProtection: undefined,
       })
       return
     }

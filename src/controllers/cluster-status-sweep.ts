@@ -2,9 +2,10 @@
 // It is looked at again and again, a part of the clusters at a time.
 
 import type { Clock } from '../api/ports.ts'
-import type { RightsFact } from '../core/cluster-status.ts'
+import type { GatewayProtection } from '../api/upstream-cluster-status.ts'
 import type { CellClocks } from '../core/protection/cell-clock.ts'
-import { type LiveClusters, liveSignature } from './cluster-status-facts.ts'
+import { sameJson } from '../core/same-json.ts'
+import { type ClusterRights, type LiveClusters, liveSignature } from './cluster-status-facts.ts'
 import type { KnownCluster, KnownClusters } from './cluster-status-known.ts'
 import { statusOf } from './cluster-status-objects.ts'
 
@@ -12,10 +13,11 @@ import { statusOf } from './cluster-status-objects.ts'
 export interface LiveState {
   readonly clusters: LiveClusters
   readonly clock: Clock
-  rights(cluster: string): RightsFact
+  rights(cluster: string): ClusterRights
   readonly clocks?: CellClocks
   isLeader(): boolean
   limitsMessage?(cluster: string): string
+  podProtection?(cluster: string): GatewayProtection | undefined
 }
 
 export interface StatusSweepParts {
@@ -37,7 +39,7 @@ export class StatusSweep {
   #wasLeader = false
   /** The round that is being made. */
   #swept: MapIterator<[string, KnownCluster]>
-  #nextLimitsMs = 0
+  #nextOwnMs = 0
 
   constructor(parts: StatusSweepParts) {
     this.#parts = parts
@@ -50,7 +52,7 @@ export class StatusSweep {
     const leads = live.isLeader()
     const everything = leads && !this.#wasLeader
     this.#wasLeader = leads
-    this.#lookAtLimits()
+    this.#lookAtOwn()
     if (!leads) return
     if (everything) for (const name of known.names()) this.#parts.onChanged(name)
     for (let left = Math.ceil(known.size / SWEEP_SLICES); left > 0; left--) {
@@ -63,14 +65,16 @@ export class StatusSweep {
     }
   }
 
-  /** Each replica says of itself when it keeps limits alone. */
-  #lookAtLimits(): void {
+  /** Each replica says of itself when it keeps limits alone, and what it does to protect pods. */
+  #lookAtOwn(): void {
     const { live, known, roundMs } = this.#parts
     const nowMs = live.clock.monotonic()
-    if (live.limitsMessage === undefined || nowMs < this.#nextLimitsMs) return
-    this.#nextLimitsMs = nowMs + roundMs
-    for (const [name, { limitsMessage }] of known.entries()) {
-      if (live.limitsMessage(name) !== limitsMessage) this.#parts.onChanged(name)
+    if (nowMs < this.#nextOwnMs) return
+    this.#nextOwnMs = nowMs + roundMs
+    for (const [name, { limitsMessage, podProtection }] of known.entries()) {
+      const same =
+        (live.limitsMessage?.(name) ?? '') === limitsMessage && sameJson(live.podProtection?.(name), podProtection)
+      if (!same) this.#parts.onChanged(name)
     }
   }
 

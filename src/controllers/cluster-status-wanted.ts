@@ -1,6 +1,6 @@
 // The status that a replica wants an UpstreamCluster to have: its own entry of status.gateways, and all the rest where it leads.
 
-import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
+import type { GatewayProtection, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
 import { clusterStatus, type StatusFacts, timeOf } from '../core/cluster-status.ts'
 import { gatewayEntry, withGateway, withoutGone } from '../core/cluster-status-gateways.ts'
 import { problemMessage } from '../core/cluster-status-messages.ts'
@@ -12,6 +12,8 @@ export interface StatusAuthor {
   readonly leads: boolean
   /** What it has to say of shared limits; '' = nothing. */
   readonly limitsMessage: string
+  /** What it does to protect pods; undefined = nothing is asked of it. */
+  readonly podProtection: GatewayProtection | undefined
   /** Which of the other replicas are gone. */
   isGone(replica: string): boolean
 }
@@ -23,7 +25,7 @@ export function wantedStatus(
   author: StatusAuthor,
   nowMs: number,
 ): UpstreamClusterStatus {
-  const { replica, threads, leads, limitsMessage } = author
+  const { replica, threads, leads, limitsMessage, podProtection } = author
   const mistake = facts.problems.find(({ severity }) => severity === 'error')
   const message =
     mistake === undefined ? limitsMessage : `generation ${facts.generation} is invalid: ${problemMessage(mistake)}`
@@ -33,7 +35,10 @@ export function wantedStatus(
     threadsApplied: facts.inForce === 0 ? 0 : threads,
     observedGeneration: facts.inForce,
     ...(message !== '' && { message }),
+    ...(podProtection !== undefined && { podProtection }),
   }
   const status = withGateway(before, gatewayEntry(before, own, timeOf(nowMs)))
-  return leads ? withoutGone(clusterStatus(facts, status, nowMs), (name) => author.isGone(name)) : status
+  if (!leads) return status
+  const present = withoutGone(status, (name) => author.isGone(name))
+  return clusterStatus(facts, present, nowMs)
 }

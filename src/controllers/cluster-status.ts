@@ -7,13 +7,13 @@ import type { Clock, Logger, Problem } from '../api/ports.ts'
 import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
-import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
-import type { RightsFact, StatusFacts } from '../core/cluster-status.ts'
+import type { GatewayProtection, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
+import type { StatusFacts } from '../core/cluster-status.ts'
 import { statusTransitions } from '../core/cluster-status-events.ts'
 import type { CellClocks } from '../core/protection/cell-clock.ts'
 import { sameJson } from '../core/same-json.ts'
 import { StatusEvents } from './cluster-status-events.ts'
-import { gatherFacts, type LiveClusters } from './cluster-status-facts.ts'
+import { type ClusterRights, gatherFacts, type LiveClusters } from './cluster-status-facts.ts'
 import { type KnownCluster, KnownClusters } from './cluster-status-known.ts'
 import { generationOf, statusOf } from './cluster-status-objects.ts'
 import { ProblemIndex } from './cluster-status-problems.ts'
@@ -30,7 +30,7 @@ export interface ClusterStatusParts {
   /** Of the main thread. */
   readonly clusters: LiveClusters
   /** What a cluster says of the rights of the gateway. */
-  rights(cluster: string): RightsFact
+  rights(cluster: string): ClusterRights
   /** Of the last change that was delivered; another array when it is another one. */
   problems(): readonly Problem[]
   readonly clock: Clock
@@ -38,6 +38,8 @@ export interface ClusterStatusParts {
   readonly clocks?: CellClocks
   /** What is to be said of the limits that a cluster shares with other replicas; '' = all is well. Default: nothing. */
   limitsMessage?(cluster: string): string
+  /** What this replica does to protect the pods of a cluster; undefined = nothing is asked of it. Default: nothing. */
+  podProtection?(cluster: string): GatewayProtection | undefined
   /** In [0, 1). */
   random(): number
   readonly log: Logger
@@ -192,6 +194,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     }
     const before = statusOf(known.object)
     known.limitsMessage = this.#parts.limitsMessage?.(name) ?? ''
+    known.podProtection = this.#parts.podProtection?.(name)
     const wanted = this.#statusOf(known, facts, before)
     if (sameJson(wanted, before)) return 'nothing'
     // A server that keeps less than it is given must not be asked without end.
@@ -205,7 +208,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   }
 
   #statusOf(
-    { limitsMessage }: KnownCluster,
+    { limitsMessage, podProtection }: KnownCluster,
     facts: StatusFacts,
     before: UpstreamClusterStatus | undefined,
   ): UpstreamClusterStatus {
@@ -215,6 +218,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       threads: this.#threads,
       leads: this.#parts.isLeader(),
       limitsMessage,
+      podProtection,
       isGone: (name: string) => this.#replicas.isGone(name),
     }
     return wantedStatus(facts, before, author, clock.now())

@@ -40,6 +40,8 @@ export class MemberStream implements FollowEvents {
   heardAtMs = 0
   current = false
   message = ''
+  /** Since when `current` is so, wall clock, milliseconds. */
+  sinceMs: number
   readonly #client: ObjectClient
   readonly #parts: MemberStreamParts
   readonly #following: Following
@@ -51,6 +53,7 @@ export class MemberStream implements FollowEvents {
     const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation
     const labelSelector = podSelector === undefined ? '' : selectorText(podSelector)
     this.name = name
+    this.sinceMs = clock.now()
     this.#client = client
     this.#parts = parts
     this.pods = new PodSnapshot(() => clock.monotonic())
@@ -103,6 +106,7 @@ export class MemberStream implements FollowEvents {
   }
 
   onState(current: boolean, message: string): void {
+    if (current !== this.current || this.message === '') this.sinceMs = this.#parts.clock.now()
     this.current = current
     this.message = message
     const { log, cell } = this.#parts

@@ -31,6 +31,10 @@ export interface PodAggregatorDescription {
   readonly cell: string
   /** Whose pods are counted; empty when it does not lead. */
   readonly clusters: readonly string[]
+  /** It is the one that counts, or is about to. */
+  readonly leads: boolean
+  /** Since when `current` and `message` are so: milliseconds since the epoch. */
+  readonly sinceMs: number
   /** It leads, and the list of pods is complete. */
   readonly active: boolean
   readonly pods: number

@@ -36,6 +36,10 @@ export class AggregatorTerm {
   readonly #recounts: Recounts
   readonly #unlisten: () => void
   readonly #refreshing: NodeJS.Timeout | undefined
+  /** Why the last count could not be written; '' = it could. */
+  #writeFault = ''
+  /** Since when there is one, or is none: wall clock, milliseconds. */
+  #writtenSinceMs: number
   /** The protector that is being told of our own write. */
   #telling = ''
   #stopped = false
@@ -44,6 +48,7 @@ export class AggregatorTerm {
   constructor(parts: PodAggregatorParts, members: readonly CellMember[]) {
     const { cell, clock, log, protectors, settings } = parts
     this.#parts = parts
+    this.#writtenSinceMs = clock.now()
     this.#recounts = new Recounts(parts, (key) => this.#count(key), CONCURRENCY)
     this.#restored = new RestoredCell({
       cell,
@@ -83,10 +88,19 @@ export class AggregatorTerm {
       resourceVersion: this.#pods.version,
       streamTime: this.#streamTime(),
       current: this.#members.every(({ current }) => current),
-      message: this.#members.find(({ message }) => message !== '')?.message ?? '',
+      ...this.#state(),
       queued: this.#recounts.queued,
       waiting: this.#recounts.waiting,
     }
+  }
+
+  /** What is wrong, and since when it is so. */
+  #state(): Pick<PodAggregatorDescription, 'leads' | 'sinceMs' | 'message'> {
+    const silent = this.#members.find(({ message }) => message !== '')
+    if (silent !== undefined) return { leads: true, sinceMs: silent.sinceMs, message: silent.message }
+    const followedMs = Math.max(...this.#members.map(({ sinceMs }) => sinceMs))
+    const sinceMs = this.#writeFault === '' ? followedMs : this.#writtenSinceMs
+    return { leads: true, sinceMs, message: this.#writeFault }
   }
 
   /** Nothing is begun from now on; resolves when what runs has ended. */
@@ -170,15 +184,23 @@ export class AggregatorTerm {
       const counted = this.#countNow(live)
       if (counted.changed) await this.#write(live, counted)
       this.#follow(live, counted, progress)
+      if (counted.changed) this.#written('')
     } catch (caught) {
       error = errorName(caught)
       outcome = await this.#outcomeOf(live, caught)
       const why = caught instanceof Error ? caught.message : String(caught)
-      if (outcome === 'failed')
+      if (outcome === 'failed') {
         log.warn('a PodProtector could not be brought up to date', { protector: key, cell, why })
+        this.#written(`PodProtector ${key} could not be brought up to date: ${why}`)
+      }
     }
     events.reconciled(live.protector.metadata.namespace ?? '', error, clock.monotonic() - beginMs)
     return outcome
+  }
+
+  #written(fault: string): void {
+    if ((fault === '') !== (this.#writeFault === '')) this.#writtenSinceMs = this.#parts.clock.now()
+    this.#writeFault = fault
   }
 
   #mayWrite(): boolean {

@@ -109,6 +109,8 @@ class Aggregator implements PodAggregator {
 
 const IDLE: Omit<PodAggregatorDescription, 'cell'> = {
   clusters: [],
+  leads: false,
+  sinceMs: 0,
   active: false,
   pods: 0,
   resourceVersion: '',

@@ -48,6 +48,18 @@ export function statusTransitions(
   } else if (changed('Degraded') && statusOf(before, 'Degraded') === 'True') {
     tell('Normal', degraded?.reason === 'Expired' ? 'DegradeExpired' : 'DegradeEnded', degraded?.message)
   }
+  if (changed('LimitsShared')) {
+    const limits = conditionOf(after, 'LimitsShared')
+    if (limits?.status === 'False') tell('Warning', 'LimitsNotShared', limits.message)
+    else if (statusOf(before, 'LimitsShared') === 'False') tell('Normal', 'LimitsShared', limits?.message)
+  }
+  const protection = conditionOf(after, 'PodsProtected')
+  const protectionBefore = conditionOf(before, 'PodsProtected')
+  if (protection?.status === 'False' && protection.reason !== protectionBefore?.reason) {
+    tell('Warning', protection.reason === 'Shadow' ? 'PodProtectionInShadow' : 'PodsNotProtected', protection.message)
+  } else if (protection?.status === 'True' && protectionBefore?.status === 'False') {
+    tell('Normal', 'PodsProtected', protection.message)
+  }
   return transitions
 }
 

@@ -5,6 +5,9 @@ import type { Problem } from '../api/ports.ts'
 /** metav1.Condition allows 32768; nobody reads more than this. */
 const MAX_LENGTH = 8_000
 
+/** How a replica begins to say that it keeps shared limits alone. */
+export const REDIS_AWAY = 'Redis is away'
+
 /** `spec.servers[0].endpoint: not a URL; write https://host:port`. */
 export function problemMessage({ path, message, fix }: Problem): string {
   return `${path === '' ? '' : `${path}: `}${message}${fix === '' ? '' : `; ${fix}`}`

@@ -3,8 +3,8 @@
 // `observedGeneration` falls behind until then, which is what `kubectl wait` goes by.
 
 import type { Problem } from '../api/ports.ts'
-import type { Condition, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
-import { joinedMessages, problemMessage } from './cluster-status-messages.ts'
+import type { Condition, GatewayStatus, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
+import { joinedMessages, problemMessage, REDIS_AWAY } from './cluster-status-messages.ts'
 import type { CompiledDegrade } from './compiled-cluster.ts'
 import { effectiveMode } from './degrade.ts'
 import { type ClockSkew, certainSkewMs, skewText, TOLD_SKEW_MS } from './protection/cell-clock.ts'
@@ -35,7 +35,8 @@ export type RightsFact =
   /** `unasked`: nothing yet. */
   | { readonly kind: 'unasked' | 'granted' }
   /** `unanswered`: again and again. The others are among the credential faults, too. */
-  | { readonly kind: 'missing' | 'rejected' | 'unanswered'; readonly message: string }
+  | { readonly kind: 'rejected' | 'unanswered'; readonly message: string }
+  | { readonly kind: 'missing'; readonly message: string }
 
 /** What there is to say about one object. */
 export interface StatusFacts {
@@ -53,6 +54,12 @@ export interface StatusFacts {
   readonly rights: RightsFact
   /** What the clocks of its API servers say against ours; absent where nobody goes by them. */
   readonly clocks?: MeasuredClocks
+  /** Of the version in force: what only counts and warns. */
+  readonly shadows: readonly string[]
+  /** Of the version in force; undefined = it shares no limit. */
+  readonly limits: LimitsFact | undefined
+  /** Of the version in force; undefined = its pods are not protected. */
+  readonly protection: ProtectionFact | undefined
 }
 
 export interface MeasuredClocks {
@@ -60,6 +67,23 @@ export interface MeasuredClocks {
   readonly skew: ClockSkew | undefined
   /** Milliseconds from which on it is told. */
   readonly toleratedMs: number
+}
+
+export interface LimitsFact {
+  /** There is a Redis to share them by. */
+  readonly redis: boolean
+  /** What is wrong; '' = nothing. */
+  readonly message: string
+}
+
+export interface ProtectionFact {
+  readonly cell: string
+  /** Nothing is refused. */
+  readonly shadow: boolean
+  /** The gateway counts the pods, and nobody else does. */
+  readonly counted: boolean
+  /** The rights that it needs and lacks; '' = none. */
+  readonly missingRights: string
 }
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'> & { readonly observedGeneration: number }
@@ -90,6 +114,12 @@ export function clusterStatus(
       condition('CredentialsValid', credentialsValidity(facts, before)),
       condition('Degraded', degradation(facts, nowMs)),
       ...(facts.clocks === undefined ? [] : [condition('ClocksAgree', agreement(facts.clocks, facts.inForce))]),
+      ...(facts.limits === undefined
+        ? []
+        : [condition('LimitsShared', limitsSharing(facts, facts.limits, before?.gateways ?? []))]),
+      ...(facts.protection === undefined
+        ? []
+        : [condition('PodsProtected', podProtection(facts, facts.protection, before?.gateways ?? []))]),
       ...(before?.conditions ?? []).filter(({ type }) => !OWN_TYPES.has(type)),
     ],
     endpoints: { ready: facts.endpoints.filter(({ available }) => available).length, total: facts.endpoints.length },
@@ -102,6 +132,8 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   'CredentialsValid',
   'Degraded',
   'ClocksAgree',
+  'LimitsShared',
+  'PodsProtected',
 ])
 
 export function conditionOf(status: UpstreamClusterStatus | undefined, type: string): Condition | undefined {
@@ -175,6 +207,7 @@ function readiness(
   if (ready > 0) {
     const message = joinedMessages([
       `generation ${inForce} is in force, ${ready} of ${enabled.length} endpoints take requests`,
+      ...(facts.shadows.length === 0 ? [] : [`in shadow, so nothing is refused by it: ${facts.shadows.join(', ')}`]),
       ...warnings,
     ])
     return { status: 'True', reason: 'Serving', message, observedGeneration: generation }
@@ -282,4 +315,42 @@ function degradation({ degrade, inForce }: StatusFacts, nowMs: number): Verdict 
   const until = degrade.expiresAtMs === 0 ? 'without an expiry' : `until ${degrade.expiresAt}`
   if (degrade.shadow) return say('False', 'Shadow', `${degrade.mode} ${until} only counts and warns: ${why}`)
   return say('True', degrade.mode, `${degrade.mode} ${until}: ${why}`)
+}
+
+/** One replica that has lost Redis is enough: the sum is no longer exact. */
+function limitsSharing({ inForce }: StatusFacts, limits: LimitsFact, gateways: readonly GatewayStatus[]): Verdict {
+  const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
+    return { status, reason, message, observedGeneration: inForce }
+  }
+  if (!limits.redis) return say('False', 'NoRedis', 'without --redis-url each replica keeps the limits alone')
+  const away = gateways.filter(({ message = '' }) => message.startsWith(REDIS_AWAY))
+  const texts = away.map(({ name, message = '' }) => `${name}: ${message}`)
+  if (texts.length > 0) return say('False', 'RedisAway', joinedMessages(texts))
+  if (limits.message !== '') return say('False', 'RedisAway', limits.message)
+  return say('True', 'Shared', 'all replicas together keep the limits')
+}
+
+/** What the replicas say of themselves: who counts the pods need not be who writes this. */
+function podProtection(
+  { inForce }: StatusFacts,
+  { cell, shadow, counted, missingRights }: ProtectionFact,
+  gateways: readonly GatewayStatus[],
+): Verdict {
+  const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
+    return { status, reason, message, observedGeneration: inForce }
+  }
+  if (missingRights !== '') return say('False', 'Forbidden', missingRights)
+  const replicas = gateways.filter(({ podProtection }) => podProtection?.cell === cell)
+  const broken = replicas.filter(({ podProtection }) => podProtection?.state === 'Broken')
+  if (broken.length > 0) {
+    const texts = broken.map(({ name, podProtection }) => {
+      return `${name}, since ${podProtection?.since}: ${podProtection?.message ?? ''}`
+    })
+    return say('False', 'Broken', joinedMessages(texts))
+  }
+  const working = replicas.some(({ podProtection }) => podProtection?.state === (counted ? 'Counting' : 'Judging'))
+  if (!working) return pending(inForce, `no replica ${counted ? 'counts the pods of' : 'judges for'} cell ${cell} yet`)
+  if (shadow) return say('False', 'Shadow', 'deletions are judged and counted, nothing is refused')
+  if (counted) return say('True', 'Protecting', `deletions are judged, the pods of cell ${cell} are counted`)
+  return say('True', 'CountedElsewhere', `deletions are judged; the pods of cell ${cell} are counted by somebody else`)
 }

@@ -10,6 +10,7 @@ import { UserError } from '../../../src/api/field-errors.ts'
 import type { Logger, ResolvedCluster, SourceChange } from '../../../src/api/ports.ts'
 import type { JsonObject } from '../../../src/api/resource-kind.ts'
 import { POD_PROTECTORS, SECRETS, UPSTREAM_CLUSTERS } from '../../../src/api/scheme.ts'
+import { protectStatus } from '../../../src/cli/protect-status.ts'
 import { installCrds } from '../../../src/io/install-crds.ts'
 import { createKubeClient, type KubeClient } from '../../../src/io/kube-client.ts'
 import { createObjectsSource } from '../../../src/io/objects-source.ts'
@@ -220,7 +221,7 @@ async function grantTo(user: string, file: string): Promise<void> {
   )
 }
 
-test('a credential without its role: not Ready, and the condition, the user and the log say what to apply', async (t) => {
+test('rights that are missing: conditions, events, commands, the user and the log say what to apply, and follow it', async (t) => {
   const user = 'gateway-of-nobody'
   const { certPem, keyPem } = cluster.clientCertificate(user)
   const object = upstreamClusterFor(cluster, { name: 'front' })
@@ -267,5 +268,39 @@ test('a credential without its role: not Ready, and the condition, the user and 
   const served = await cluster.kubectl(['get', 'namespaces'], { kubeconfig })
   assert.equal(served.stderr, '')
   assert.equal(served.code, 0)
+
+  // Pod protection, and not its role.
+  await cluster.apply(JSON.stringify({ ...object, spec: { ...object.spec, clientConfig, podProtection: {} } }))
+  await cluster.apply(stringify(PROTECTOR))
+  await until('PodsProtected=false', 'CredentialsValid=false', 'Ready=false')
+  const missing =
+    'may not get pods, events; may not list pods; may not watch pods; may not create events; may not patch events: '
+  assert.ok((await message('CredentialsValid')).includes(missing), await message('CredentialsValid'))
+  assert.match(await message('PodsProtected'), /may not watch pods; .*: apply deploy\/rbac\/protection-worker.yaml/)
+  await waitFor('the event', async () => {
+    const { stdout } = await cluster.kubectl(['get', 'events', '--field-selector=reason=PodsNotProtected'])
+    return stdout.includes('deploy/rbac/protection-worker.yaml')
+  })
+  const status = async (): Promise<{ code: number; out: string; err: string }> => {
+    const [out, err]: [string[], string[]] = [[], []]
+    const io = { now: Date.now, out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) }
+    const code = await protectStatus({ client: admin, allNamespaces: false, namespace: 'default', ...io })
+    return { code, out: out.join(''), err: err.join('') }
+  }
+  await waitFor('the word of the replica', async () => (await status()).err.includes('pods is forbidden'))
+  assert.equal((await status()).code, 1)
+  assert.match((await status()).err, /^error: the pods of cell front are not counted since 20\S+Z: /m)
+  assert.doesNotMatch(gateway.logs(), /no healthy endpoint/)
+  await grantTo(user, 'protection-worker.yaml')
+  await until('PodsProtected', 'CredentialsValid', 'Ready')
+  await waitFor('the count', async () => (await status()).out.includes('front: 0 available of 0'))
+  assert.deepEqual([(await status()).code, (await status()).err], [0, ''])
   await grantTo('portcullis', 'upstream-gateway-user.yaml')
 })
+
+const PROTECTOR = {
+  apiVersion: 'podseidon.kubewharf.io/v1alpha1',
+  kind: 'PodProtector',
+  metadata: { name: 'web', namespace: 'default' },
+  spec: { minAvailable: 0, minReadySeconds: 0, selector: { matchLabels: { app: 'web' } } },
+}
