@@ -21,10 +21,11 @@ import { compileCluster } from '../src/core/compile-cluster.ts'
 import { gatewayRights } from '../src/core/gateway-rights.ts'
 import { CellClocks } from '../src/core/protection/cell-clock.ts'
 import { nodePemChecks } from '../src/io/pem-checks.ts'
+import { createCA, issueCertificate } from '../src/io/pki.ts'
 import { openSqliteStore } from '../src/io/sqlite-store.ts'
 import { ClusterTable } from '../src/state/clusters.ts'
 import { MemoryObjects } from './harness/memory-objects.ts'
-import { ALLOW_ALL } from './harness/objects.ts'
+import { ALLOW_ALL, base64 } from './harness/objects.ts'
 import { waitFor } from './harness/wait.ts'
 
 const FIRST = 'https://10.0.0.1:6443'
@@ -350,6 +351,50 @@ test('another leader, which has not asked yet, leaves what the one before has fo
   await waitFor('the second one leads', () => reasonOf(objects, 'witness', 'Ready') === 'Unknown Pending')
   assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')
   assert.equal(reasonOf(objects, 'prod', 'CredentialsValid'), 'True Valid')
+})
+
+test('certificates: over soon, over, and not valid yet', async () => {
+  const objects = new MemoryObjects()
+  const ca = createCA({ commonName: 'a' })
+  const { certPem, keyPem } = issueCertificate(ca, { commonName: 'prod', usage: 'server', days: 100 })
+  const serving = { certData: base64(certPem), keyData: base64(keyPem) }
+  put(objects, 'prod', { secureServing: serving })
+  const replica = new Replica(objects)
+  replica.apply('prod')
+  for (const url of [FIRST, SECOND]) replica.probed('prod', url)
+  await waitFor('Valid', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'True Valid')
+  const day = 86_400_000
+  replica.laterMs = 90 * day
+  await waitFor('soon', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'True EndsSoon')
+  assert.match(
+    condition(objects, 'prod', 'CredentialsValid')?.message ?? '',
+    /secureServing.certData: the certificate ends at/,
+  )
+  assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')
+  await waitFor('the event', () => reasonsOfEvents(objects).includes('CertificateEndsSoon'))
+  replica.laterMs = 101 * day
+  await waitFor('over', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'False Expired')
+  // Clients that verify it do not get as far as a request.
+  assert.equal(reasonOf(objects, 'prod', 'Ready'), 'False CredentialsInvalid')
+  const early = issueCertificate(ca, { commonName: 'x', usage: 'server', notBefore: new Date(Date.now() + 200 * day) })
+  put(objects, 'early', { secureServing: { certData: base64(early.certPem), keyData: base64(early.keyPem) } })
+  replica.apply('prod', 'early')
+  await waitFor('before', () => reasonOf(objects, 'early', 'CredentialsValid') === 'False NotYetValid')
+})
+
+test('CAs of client certificates that have all ended: told, and tokens go on', async () => {
+  const objects = new MemoryObjects()
+  const [old, current] = [createCA({ commonName: 'old', days: 1 }), createCA({ commonName: 'new', days: 100 })]
+  const clientCAData = base64(`${old.certPem}${current.certPem}`)
+  put(objects, 'prod', { secureServing: { clientCAData } })
+  const replica = new Replica(objects)
+  replica.apply('prod')
+  for (const url of [FIRST, SECOND]) replica.probed('prod', url)
+  replica.laterMs = 50 * 86_400_000
+  await waitFor('one of them counts', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'True Valid')
+  replica.laterMs = 101 * 86_400_000
+  await waitFor('none', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'False Expired')
+  assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')
 })
 
 test('an endpoint of weight 0 takes no requests because it is told so: that is no fault', async () => {

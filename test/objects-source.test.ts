@@ -638,6 +638,7 @@ test('what is in force instead is said for as long as it is: limits without Redi
     ],
     credentials: [],
     rights: { kind: 'granted' } as const,
+    endingSoon: [],
     shadows: [],
     limits: undefined,
     protection: undefined,

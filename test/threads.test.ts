@@ -325,4 +325,18 @@ describe('a thread that dies', () => {
     await waitFor('the replacement', async () => (await dump(gateway)).threads[0]?.state === 'listening')
     for (const session of await connectToEach(gateway)) assert.equal((await h2Request(session, POST)).status, 403)
   })
+
+  test('with all others, until one takes requests again: not ready, and ready then', async () => {
+    const { gateway } = await setUp()
+    const readyz = async (): Promise<string> => {
+      return await (await fetch(`http://127.0.0.1:${gateway.adminPort}/readyz?verbose`)).text()
+    }
+    assert.match(await readyz(), /^\[\+\]threads ok$/m)
+    // Each time in a row they come back later.
+    await waitFor('the failure', async () => {
+      await Promise.all([0, 1].map((thread) => gateway.crashThread(thread)))
+      return (await readyz()).includes('[-]threads failed: no gateway thread runs')
+    })
+    await waitFor('the way back', async () => (await readyz()).includes('readyz check passed'), { timeoutMs: 90_000 })
+  })
 })

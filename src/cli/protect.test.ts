@@ -437,6 +437,18 @@ describe('dry-run', () => {
     assert.deepEqual([protectionOf('stage')?.shadow, protectionOf('prod')?.shadow], [false, true])
   })
 
+  test('off where nobody can protect: it is switched, and no success', async () => {
+    follow()
+    const conditions = [
+      { type: 'PodsProtected', status: 'False', reason: 'Broken', message: 'gw-a: pods is forbidden' },
+    ]
+    const object = core.find(UPSTREAM_CLUSTERS, 'prod')
+    core.put(UPSTREAM_CLUSTERS, { ...object, status: { ...(object?.['status'] as object), conditions } })
+    const { code, err } = await dryRun({ mode: 'off' })
+    assert.equal(err, 'error: the pods of prod are not protected nevertheless: gw-a: pods is forbidden\n')
+    assert.equal(code, 1)
+  })
+
   test('off where shadow was never said writes nothing', async () => {
     follow()
     const before = core.writes.length

@@ -10,13 +10,12 @@ import type {
   RightsFact,
   StatusFacts,
 } from '../core/cluster-status.ts'
-import { timeOf } from '../core/cluster-status.ts'
 import type { CompiledCluster } from '../core/compiled-cluster.ts'
 import { effectiveMode } from '../core/degrade.ts'
 import { isProtectionRight, missingRightsMessage, type Right } from '../core/gateway-rights.ts'
 import { type CellClocks, certainSkewMs } from '../core/protection/cell-clock.ts'
-import { certificateEndsMs } from '../io/certificate-validity.ts'
 import type { LiveCluster } from '../state/clusters.ts'
+import { certificateFaults, certificatesEndingSoon } from './cluster-status-certificates.ts'
 
 /** The clusters of the main thread, as far as statuses need them. */
 export interface LiveClusters {
@@ -59,6 +58,7 @@ export function gatherFacts(
     degrade: live?.compiled.degrade,
     endpoints,
     credentials: live === undefined ? [] : credentialFaults(live.compiled, endpoints, granted, clock.now()),
+    endingSoon: live === undefined ? [] : certificatesEndingSoon(live.compiled, clock.now()),
     rights: granted,
     shadows: live === undefined ? [] : shadowsOf(live.compiled),
     limits: live === undefined ? undefined : limitsFact(live.compiled, parts.limitsMessage?.(name)),
@@ -122,7 +122,8 @@ export function liveSignature(parts: GatheringParts, name: string): string {
     const endpoint = endpoints.view(i)
     text += `,${endpoint?.health.state}${endpoints.available(i, monotonicMs)}${endpoint?.lastProbe?.message ?? ''}`
   }
-  for (const { path } of expiredCertificates(compiled, nowMs)) text += path
+  for (const { path } of certificateFaults(compiled, nowMs)) text += path
+  text += certificatesEndingSoon(compiled, nowMs).join('')
   const granted = rights(name)
   text += granted.kind
   if ('message' in granted) text += granted.message
@@ -146,7 +147,7 @@ function credentialFaults(
   rights: RightsFact,
   nowMs: number,
 ): CredentialFault[] {
-  const faults = [...expiredCertificates(compiled, nowMs)]
+  const faults = [...certificateFaults(compiled, nowMs)]
   const { client } = compiled
   const refusing = endpoints.filter(({ message, disabled }) => !disabled && message === REFUSED)
   if (refusing.length > 0 && (client.cert !== '' || client.bearerToken !== '')) {
@@ -160,36 +161,4 @@ function credentialFaults(
     faults.push({ path: 'spec.clientConfig', reason: 'Forbidden', message: rights.message })
   }
   return faults
-}
-
-const NONE: readonly CredentialFault[] = []
-
-function expiredCertificates(compiled: CompiledCluster, nowMs: number): readonly CredentialFault[] {
-  const { client, serving } = compiled
-  if (client.cert === '' && serving.cert === '') return NONE
-  const faults: CredentialFault[] = []
-  for (const [path, pem] of [
-    ['spec.clientConfig.certData', client.cert],
-    ['spec.secureServing.certData', serving.cert],
-  ] as const) {
-    const endsMs = endOf(compiled, path, pem)
-    if (endsMs !== undefined && endsMs <= nowMs) {
-      faults.push({ path, reason: 'Expired', message: `the certificate ended at ${timeOf(endsMs)}` })
-    }
-  }
-  return faults
-}
-
-/** Parsed once for each version of a cluster. */
-const ends = new WeakMap<CompiledCluster, Map<string, number | undefined>>()
-
-function endOf(compiled: CompiledCluster, path: string, pem: string): number | undefined {
-  if (pem === '') return undefined
-  let known = ends.get(compiled)
-  if (known === undefined) {
-    known = new Map()
-    ends.set(compiled, known)
-  }
-  if (!known.has(path)) known.set(path, certificateEndsMs(pem))
-  return known.get(path)
 }

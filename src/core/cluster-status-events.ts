@@ -48,6 +48,10 @@ export function statusTransitions(
   } else if (changed('Degraded') && statusOf(before, 'Degraded') === 'True') {
     tell('Normal', degraded?.reason === 'Expired' ? 'DegradeExpired' : 'DegradeEnded', degraded?.message)
   }
+  const credentials = conditionOf(after, 'CredentialsValid')
+  if (credentials?.reason === 'EndsSoon' && conditionOf(before, 'CredentialsValid')?.reason !== 'EndsSoon') {
+    tell('Warning', 'CertificateEndsSoon', credentials.message)
+  }
   if (changed('LimitsShared')) {
     const limits = conditionOf(after, 'LimitsShared')
     if (limits?.status === 'False') tell('Warning', 'LimitsNotShared', limits.message)

@@ -24,7 +24,7 @@ export interface EndpointState {
 export interface CredentialFault {
   /** `spec.clientConfig.certData`. */
   readonly path: string
-  readonly reason: 'Expired' | 'Refused' | 'Forbidden'
+  readonly reason: 'Expired' | 'NotYetValid' | 'Refused' | 'Forbidden'
   readonly message: string
   /** Requests pass nevertheless: by other endpoints. Default false. */
   readonly partial?: boolean
@@ -50,6 +50,8 @@ export interface StatusFacts {
   readonly degrade: CompiledDegrade | undefined
   readonly endpoints: readonly EndpointState[]
   readonly credentials: readonly CredentialFault[]
+  /** Sentences about certificates in force that will be over soon. */
+  readonly endingSoon: readonly string[]
   /** Of the version in force. */
   readonly rights: RightsFact
   /** What the clocks of its API servers say against ours; absent where nobody goes by them. */
@@ -277,8 +279,12 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
   if (rights.kind === 'unasked') {
     // Another leader has asked.
     const known = conditionOf(before, 'CredentialsValid')
-    const counts = known?.reason === 'Valid' && known.observedGeneration === inForce
+    const counts = known?.status === 'True' && known.observedGeneration === inForce
     return counts ? verdictOf(known) : pending(inForce, RIGHTS_UNASKED)
+  }
+  if (facts.endingSoon.length > 0) {
+    const message = joinedMessages(facts.endingSoon)
+    return { status: 'True', reason: 'EndsSoon', message, observedGeneration: inForce }
   }
   return {
     status: 'True',

@@ -1,16 +1,23 @@
-// Until when certificates are valid.
+// From when and until when certificates are valid.
 
 import { X509Certificate } from 'node:crypto'
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/
+export interface CertificateTimes {
+  /** notBefore and notAfter, milliseconds since the epoch. */
+  readonly beginsMs: number
+  readonly endsMs: number
+}
 
-/** notAfter of the first certificate of a PEM text, in milliseconds since the epoch; undefined when there is none. */
-export function certificateEndsMs(pem: string): number | undefined {
-  const block = CERTIFICATE.exec(pem)?.[0]
-  if (block === undefined) return undefined
-  try {
-    return new X509Certificate(block).validToDate.getTime()
-  } catch {
-    return undefined
-  }
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
+
+/** Of each certificate of a PEM text, in its order; what cannot be read is left out. */
+export function certificateTimes(pem: string): readonly CertificateTimes[] {
+  return [...pem.matchAll(CERTIFICATE)].flatMap(([block]) => {
+    try {
+      const { validFromDate, validToDate } = new X509Certificate(block)
+      return [{ beginsMs: validFromDate.getTime(), endsMs: validToDate.getTime() }]
+    } catch {
+      return []
+    }
+  })
 }
