@@ -24,7 +24,7 @@ export async function coreUser(core: TestCluster, generates: boolean): Promise<{
   const ppr = { group: 'podseidon.kubewharf.io', resource: 'podprotectors' }
   const rights = [
     { verb: 'create', group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' },
-    { verb: 'watch', group: '', resource: 'secrets' },
+    { verb: 'watch', group: '', resource: 'secrets', namespace: 'portcullis-system' },
     { verb: 'update', ...ppr, subresource: 'status' },
     { verb: 'update', group: 'coordination.k8s.io', resource: 'leases', namespace: 'default' },
     ...(generates ? [{ verb: 'create', ...ppr }] : []),
