@@ -191,6 +191,15 @@ describe('degrade modes', () => {
     assert.deepEqual([body.toString(), resetCode], ['{"n":1}\n{"n":2}\n{"n":3}\n', 0])
   })
 
+  test('kubectl prints the reason once: a warning comes with what is no resource alone', async () => {
+    const scene = await setUp({ degrade: { mode: 'Freeze', reason: 'INC' } })
+    const warned = async (path: string): Promise<number> =>
+      valuesOf((await send(scene, 'alice', 'GET', path)).head, 'warning').length
+    assert.equal(await warned('/api/v1/pods'), 0)
+    for (const path of ['/api', '/apis', '/api/v1', '/apis/apps/v1', '/openapi/v3'])
+      assert.equal(await warned(path), 1, path)
+  })
+
   test('shadow mode lets pass with a warning, whatever the reason is made of', async () => {
     const reason = 'Prüfung "live" \\ läuft 🚧\r\nx-injected: yes'
     const scene = await setUp({ degrade: { mode: 'Freeze', reason, shadow: true } })

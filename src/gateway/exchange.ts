@@ -249,6 +249,11 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.end()
   }
 
+  cutCleanly(): void {
+    if (this.phase !== 'over' && this.permit?.isWatch === true && this.frames?.atBoundary === true) this.endWatch()
+    else this.cut()
+  }
+
   cut(): void {
     if (this.phase === 'over') return
     this.upstream?.cancel()

@@ -20,8 +20,10 @@ export function respond(exchange: Exchange, refusal: Refusal): void {
   }
   // RFC 9110 section 6.6.1: we are the origin of this answer.
   answer.headers.push('date', new Date(record.startWallMs).toUTCString(), 'audit-id', record.auditId)
-  // client-go drops the Status of discovery requests, but prints warnings: a kubectl without a cache sees the reason, too.
-  if (refusal.refused === 'degraded') answer.headers.push('warning', warningValue(refusal.message))
+  // client-go drops the Status of discovery requests, but prints warnings: a kubectl without a cache sees the reason, too. Of
+  // resources it prints both, and one is enough.
+  if (refusal.refused === 'degraded' && !record.isResourceRequest)
+    answer.headers.push('warning', warningValue(refusal.message))
   const noBody = record.method === 'HEAD'
   client.headers(answer.headers, noBody)
   if (!noBody) {

@@ -16,6 +16,8 @@ export interface RunningRequest {
   finish(): void
   /** Ends it now. */
   cut(): void
+  /** Ends it now, and as its protocol ends cleanly where it stands so at this moment: a watch between two events. */
+  cutCleanly(): void
 }
 
 /**
@@ -50,14 +52,17 @@ export class RunningRequests {
     return this.#running.filter((request) => request.longRunning && matches(request))
   }
 
-  /** What somebody sent to a cluster who is revoked there: ends now, whatever it is. */
+  /**
+   * What somebody sent to a cluster who is revoked there: ends now, whatever it is. A watch that ends cleanly makes client-go ask again,
+   * and read the 401 that says why, where a reset would look like a broken gateway.
+   */
   cutRevoked(cluster: string, revoked: CompiledRevocation): void {
     const theirs = this.#running.filter((request) => {
       return (
         request.cluster === cluster && request.requestor !== undefined && revokedPart(revoked, request.requestor) !== ''
       )
     })
-    for (const request of theirs) request.cut()
+    for (const request of theirs) request.cutCleanly()
   }
 
   cutAll(): void {
