@@ -24,7 +24,16 @@ export function settledPod(pod: DemoObject, since: string): DemoObject {
     ...objectOf(one),
     state: { running: { startedAt: since } },
   }))
-  return { ...pod, status: { ...objectAt(pod, 'status'), conditions, containerStatuses, startTime: since } }
+  const status = { ...objectAt(pod, 'status'), conditions, containerStatuses, startTime: since }
+  return { ...pod, metadata: { ...pod.metadata, managedFields: writtenByKubelet(since) }, status }
+}
+
+/** What an API server notes of a kubelet's write of the status: by its time others know since when the pod is ready. */
+function writtenByKubelet(time: string): readonly Json[] {
+  const ready = { '.': {}, 'f:lastTransitionTime': {}, 'f:status': {}, 'f:type': {} }
+  const fieldsV1 = { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': ready } } }
+  const fields = { apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1 }
+  return [{ manager: 'kubelet', operation: 'Update', subresource: 'status', time, ...fields }]
 }
 
 function objectOf(value: unknown): Json {
@@ -68,6 +77,7 @@ function withStatus(pod: DemoObject, phase: string, state: Json, restartCount: n
   const podIP = textAt(pod, 'status.podIP') || `10.244.${randomInt(1, 6)}.${randomInt(2, 254)}`
   return {
     ...pod,
+    metadata: { ...pod.metadata, managedFields: writtenByKubelet(at) },
     status: { ...known, phase, conditions, containerStatuses, podIP, startTime: textAt(known, 'startTime') || at },
   }
 }
