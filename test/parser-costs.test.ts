@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { JsonObject } from '../src/api/resource-kind.ts'
+import type { JsonObject } from '../src/api/json-object.ts'
 import { UPSTREAM_CLUSTERS } from '../src/api/scheme.ts'
 import { SECRETS } from '../src/api/secret-kind.ts'
 import { negotiate } from '../src/control/accept.ts'

@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, mock, test } from 'node:test'
+import type { JsonObject } from '../src/api/json-object.ts'
 import type { PodProtector } from '../src/api/pod-protector.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../src/api/protection.ts'
-import type { JsonObject, ResourceKind } from '../src/api/resource-kind.ts'
+import type { ResourceKind } from '../src/api/resource-kind.ts'
 import { POD_PROTECTORS } from '../src/api/scheme.ts'
 import { statusError } from '../src/api/status.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../src/controllers/protection-ledger.ts'

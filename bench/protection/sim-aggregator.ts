@@ -1,8 +1,8 @@
 // What Podseidon's aggregator stands on, in simulated time: a snapshot by watch, a delayed queue of protectors, restarts.
 
+import type { JsonObject } from '../../src/api/json-object.ts'
 import type { PodProtector } from '../../src/api/pod-protector.ts'
 import type { PodFacts } from '../../src/api/protection.ts'
-import type { JsonObject } from '../../src/api/resource-kind.ts'
 import { podFacts } from '../../src/core/protection/pod-facts.ts'
 import { type CellEvent, CellWatch, EPOCH_MS, type TrueCell } from './sim-cell.ts'
 import { isNewer, keyOf, selects } from './sim-core.ts'

@@ -1,8 +1,8 @@
 // One cell as it truly is: pods with their versions in etcd, a controller that replaces what is deleted, kubelets. And the
 // watch of it: late, in order, stalling, listing anew.
 
+import type { JsonObject } from '../../src/api/json-object.ts'
 import type { PodFacts } from '../../src/api/protection.ts'
-import type { JsonObject } from '../../src/api/resource-kind.ts'
 import { podFacts } from '../../src/core/protection/pod-facts.ts'
 import { type SimQueue, SimRandom } from './sim-queue.ts'
 import type { Scenario, SimCell } from './sim-scenario.ts'

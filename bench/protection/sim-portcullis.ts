@@ -1,10 +1,10 @@
 // Portcullis in simulated time: its own ledger and its own aggregator, as src/controllers has them, each in a process with a clock
 // that is wrong.
 
+import type { JsonObject } from '../../src/api/json-object.ts'
 import type { PodProtector } from '../../src/api/pod-protector.ts'
 import type { Logger } from '../../src/api/ports.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/protection.ts'
-import type { JsonObject } from '../../src/api/resource-kind.ts'
 import { POD_PROTECTORS } from '../../src/api/scheme.ts'
 import { startPodAggregator } from '../../src/controllers/pod-aggregator.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/controllers/protection-ledger.ts'

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { computedCell } from './core-kind-cells.ts'
 import { EVENTS } from './event-kind.ts'
+import type { JsonObject } from './json-object.ts'
 import { NAMESPACES } from './namespace-kind.ts'
-import type { JsonObject, ResourceKind } from './resource-kind.ts'
+import type { ResourceKind } from './resource-kind.ts'
 import { SECRETS } from './secret-kind.ts'
 
 function cellsOf(kind: ResourceKind, object: JsonObject): Record<string, unknown> {

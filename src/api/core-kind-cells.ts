@@ -2,8 +2,9 @@
 // (k8s.io/kubernetes/pkg/printers/internalversion/printers.go).
 
 import { EVENTS } from './event-kind.ts'
+import type { JsonObject } from './json-object.ts'
 import { isRecord } from './object-shape.ts'
-import type { JsonObject, PrinterColumn } from './resource-kind.ts'
+import type { PrinterColumn } from './resource-kind.ts'
 import { SECRETS } from './secret-kind.ts'
 
 type Cell = (object: JsonObject) => unknown

@@ -1,9 +1,10 @@
 // CustomResourceDefinitions of the kinds that are Portcullis' own, made of their rows of the scheme. deploy/crds/ holds them
 // as YAML.
 
+import type { JsonObject } from './json-object.ts'
 import type { JsonSchema } from './json-schema.ts'
 import { POD_PROTECTORS } from './pod-protector-kind.ts'
-import { type JsonObject, type ResourceKind, resourceName } from './resource-kind.ts'
+import { type ResourceKind, resourceName } from './resource-kind.ts'
 import { UPSTREAM_CLUSTER_KIND } from './upstream-cluster.ts'
 import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'
 import { UPSTREAM_CLUSTER_SPEC_CRD_SCHEMA } from './upstream-cluster-schema.ts'

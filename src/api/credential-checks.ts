@@ -1,11 +1,11 @@
 // Keys, certificates, CA bundles and tokens: inline or by reference, readable, and fitting together.
 
 import { childPath, type ProblemList, shown } from './field-errors.ts'
-import { REDACTED_TEXT } from './inline-secrets.ts'
 import { canonicalIp } from './ip-address.ts'
 import { isServerName } from './name-syntax.ts'
 import type { Loose } from './object-shape.ts'
-import type { PemChecks } from './ports.ts'
+import type { PemChecks } from './pem-checks.ts'
+import { REDACTED_TEXT } from './redacted.ts'
 import type { ClientConfig, SecretReference, SecureServing } from './upstream-cluster.ts'
 
 /** The fields of secret bytes, each with the field of its reference. */

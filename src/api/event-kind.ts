@@ -1,9 +1,10 @@
 // Event (v1): what happened to an object.
 
 import { ProblemList } from './field-errors.ts'
+import type { JsonObject } from './json-object.ts'
 import { type JsonSchema, kubeObject, object, text, time, wholeNumber } from './json-schema.ts'
 import { isRecord } from './object-shape.ts'
-import type { JsonObject, ResourceKind } from './resource-kind.ts'
+import type { ResourceKind } from './resource-kind.ts'
 
 interface ObjectReference {
   readonly kind?: string

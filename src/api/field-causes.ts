@@ -2,7 +2,7 @@
 // programs what kind of mistake it is, the message holds the value where it may be shown.
 
 import { type FieldProblem, pathSegments, withoutPassword } from './field-errors.ts'
-import type { JsonObject } from './resource-kind.ts'
+import type { JsonObject } from './json-object.ts'
 import type { FieldError } from './status.ts'
 
 const LONGEST_VALUE = 200

@@ -3,11 +3,6 @@
 
 import type { ResourceKind } from './resource-kind.ts'
 
-/** What stands in the place of a hidden value; no write may bring it back (credential-checks.ts). */
-export const REDACTED_TEXT = 'REDACTED'
-/** The same as base64, so that it decodes wherever a client expects bytes. */
-export const REDACTED = 'UkVEQUNURUQ='
-
 /** PEM of a private key, of any algorithm: it may stand beside certificates (RFC 7468 section 10, RFC 5958, PKCS #1, SEC 1). */
 const PRIVATE_KEY = /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/
 

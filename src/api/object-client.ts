@@ -1,7 +1,8 @@
 // How controllers and commands read and write objects, wherever these live: in the embedded API server of the same process,
 // or in a Kubernetes cluster. Errors of the server are StatusErrors (status.ts); any other error means no answer.
 
-import type { JsonObject, ResourceKind } from './resource-kind.ts'
+import type { JsonObject } from './json-object.ts'
+import type { ResourceKind } from './resource-kind.ts'
 
 /** metadata.namespace is '' for cluster-scoped kinds. */
 export interface ObjectName {

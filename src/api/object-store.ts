@@ -1,7 +1,7 @@
 // Where the embedded API server keeps its objects: what src/control/ needs, and src/io/sqlite-store.ts provides.
 // Everything is synchronous: a call that has returned is on disk, and nothing happens between two of them.
 
-import type { JsonObject } from './resource-kind.ts'
+import type { JsonObject } from './json-object.ts'
 
 export interface ObjectKey {
   /** resourceName() of the kind: `secrets`, `upstreamclusters.proxy.kubegateway.io`. */

@@ -1,12 +1,9 @@
 // What Portcullis knows of a kind of object: one row of the scheme (scheme.ts) for each.
 
 import type { FieldProblem } from './field-errors.ts'
+import type { JsonObject } from './json-object.ts'
 import type { JsonSchema } from './json-schema.ts'
-import { isRecord } from './object-shape.ts'
-import type { PemChecks } from './ports.ts'
-
-/** A JSON object as it comes from, or goes to, an API server. Never changed once made: whoever changes one copies it. */
-export type JsonObject = Readonly<Record<string, unknown>>
+import type { PemChecks } from './pem-checks.ts'
 
 /** additionalPrinterColumns of a CRD (apiextensions.k8s.io/v1 CustomResourceColumnDefinition). */
 export interface PrinterColumn {
@@ -62,10 +59,4 @@ export function resourceName({ group, plural }: Pick<ResourceKind, 'group' | 'pl
 /** `proxy.kubegateway.io/v1alpha1`, `v1`. */
 export function apiVersionOf({ group, version }: Pick<ResourceKind, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`
-}
-
-/** metadata.name; '' when there is none. */
-export function nameOf({ metadata }: JsonObject): string {
-  const name = isRecord(metadata) ? metadata['name'] : undefined
-  return typeof name === 'string' ? name : ''
 }

@@ -1,10 +1,11 @@
 // Secret (v1): keys, certificates and tokens that UpstreamClusters refer to.
 
 import { ProblemList, reportable } from './field-errors.ts'
+import type { JsonObject } from './json-object.ts'
 import { base64, flag, kubeObject, map, text } from './json-schema.ts'
 import { isRecord } from './object-shape.ts'
-import type { PemChecks } from './ports.ts'
-import type { JsonObject, ResourceKind } from './resource-kind.ts'
+import type { PemChecks } from './pem-checks.ts'
+import type { ResourceKind } from './resource-kind.ts'
 
 /** Bytes of all values together (core.MaxSecretSize). */
 const MAX_BYTES = 1_048_576

@@ -2,8 +2,8 @@
 
 import { type Claim, claimsOf } from './cluster-conflicts.ts'
 import { type FieldProblem, ProblemList, reportable } from './field-errors.ts'
+import { type JsonObject, nameOf } from './json-object.ts'
 import { isRecord } from './object-shape.ts'
-import { type JsonObject, nameOf } from './resource-kind.ts'
 import type { UpstreamCluster } from './upstream-cluster.ts'
 
 /** Objects never change, and the same ones are asked about with every write. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nodePemChecks } from '../io/pem-checks.ts'
 import { fieldErrorOf } from './field-causes.ts'
-import type { JsonObject } from './resource-kind.ts'
+import type { JsonObject } from './json-object.ts'
 import { UPSTREAM_CLUSTERS, upstreamClusterKind } from './upstream-cluster-kind.ts'
 
 const RULES = [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'], nonResourceURLs: ['*'] }]

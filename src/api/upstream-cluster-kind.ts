@@ -1,10 +1,11 @@
 // UpstreamCluster's row of the scheme.
 
 import type { FieldProblem } from './field-errors.ts'
+import type { JsonObject } from './json-object.ts'
 import { kubeObject } from './json-schema.ts'
 import { isRecord } from './object-shape.ts'
-import type { PemChecks } from './ports.ts'
-import type { JsonObject, PrinterColumn, ResourceKind } from './resource-kind.ts'
+import type { PemChecks } from './pem-checks.ts'
+import type { PrinterColumn, ResourceKind } from './resource-kind.ts'
 import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from './upstream-cluster.ts'
 import { type ClusterCheckOptions, checkUpstreamCluster } from './upstream-cluster-checks.ts'
 import { claimKeysOf, conflictsWith } from './upstream-cluster-conflicts.ts'

@@ -1,10 +1,11 @@
 // Commands that change objects where they live: the embedded API server and the CRDs of a cluster alike, by kubeconfig.
 
 import { UserError } from '../api/field-errors.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { nearestName } from '../api/nearest-name.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Logger } from '../api/ports.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { POD_PROTECTORS, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import { createKubeClient } from '../io/kube-client.ts'

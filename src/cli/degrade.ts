@@ -2,9 +2,9 @@
 
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { UserError } from '../api/field-errors.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { nearestName } from '../api/nearest-name.ts'
 import type { ObjectClient } from '../api/object-client.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { type Degrade, type DegradeMode, FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster.ts'
 import { timeOf } from '../core/cluster-status.ts'

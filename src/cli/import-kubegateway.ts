@@ -2,8 +2,8 @@
 // same; what KubeGateway makes of them is not always (docs/coming-from-kubegateway.md): where a field can keep the behaviour, it
 // is set, and everything else is said.
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { checkUpstreamCluster } from '../api/upstream-cluster-checks.ts'
 import { nodePemChecks } from '../io/pem-checks.ts'

@@ -1,8 +1,8 @@
 // Whether the pods of each cell are still counted, as the gateways say in the status of UpstreamClusters: numbers in a PodProtector
 // stay as they are when nobody counts any more.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { LEASES, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'

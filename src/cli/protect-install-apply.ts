@@ -2,8 +2,8 @@
 
 import { UserError } from '../api/field-errors.ts'
 import { VALIDATING_WEBHOOK_CONFIGURATIONS } from '../api/foreign-kinds.ts'
+import { type JsonObject, nameOf } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
-import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 import { metadataOf } from './control-plane.ts'
 

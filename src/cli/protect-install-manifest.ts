@@ -1,8 +1,8 @@
 // The ValidatingWebhookConfiguration by which a worker cluster asks the protection webhook.
 
 import { UserError } from '../api/field-errors.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { isDnsLabel, isDnsName, isObjectName } from '../api/name-syntax.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { base64 } from '../core/base64.ts'
 import { PROBE_LABEL } from '../core/protection/review-subject.ts'
 

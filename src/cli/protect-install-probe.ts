@@ -4,8 +4,8 @@
 
 import { UserError } from '../api/field-errors.ts'
 import { foreignKind, VALIDATING_WEBHOOK_CONFIGURATIONS } from '../api/foreign-kinds.ts'
+import { nameOf } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
-import { nameOf } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 import { PROBE_ANSWER, PROBE_LABEL } from '../core/protection/review-subject.ts'
 import { PROBE_NAME, probeConfiguration, type WebhookAddress } from './protect-install-manifest.ts'

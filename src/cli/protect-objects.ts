@@ -1,10 +1,10 @@
 // What `portcullis protect` reads: PodProtectors as far as they can be read, and the clusters whose pods they protect.
 
 import type { PodProtection } from '../api/cluster-protection.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import { compileProtection } from '../core/compile-protection.ts'

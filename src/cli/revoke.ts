@@ -1,8 +1,8 @@
 // `portcullis revoke`: cuts off a user, a certificate or a token, at once and on every replica, by spec.authentication.revoked.
 
 import { UserError } from '../api/field-errors.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import type { Revocation } from '../api/upstream-cluster.ts'

@@ -1,8 +1,8 @@
 // The UpstreamClusters that a command speaks of: from a directory of files, or from the API server that holds them. Of the latter
 // no Secret is read: what commands tell does not depend on credentials.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { Problem } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import type { UpstreamCluster } from '../api/upstream-cluster.ts'
 import { checkUpstreamCluster } from '../api/upstream-cluster-checks.ts'

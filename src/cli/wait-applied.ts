@@ -1,8 +1,8 @@
 // Waits until every replica of the gateway, and every thread of each, has a change in force: replicas are those whose Lease is
 // renewed, what they have in force is in status.gateways.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { LEASES, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import type { GatewayStatus, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
 import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../core/cluster-status-gateways.ts'

@@ -4,9 +4,10 @@
 
 import { fieldErrorOf, problemText } from '../api/field-causes.ts'
 import type { FieldProblem } from '../api/field-errors.ts'
+import { type JsonObject, nameOf } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { PemChecks } from '../api/ports.ts'
-import { apiVersionOf, type JsonObject, nameOf, type ResourceKind } from '../api/resource-kind.ts'
+import type { PemChecks } from '../api/pem-checks.ts'
+import { apiVersionOf, type ResourceKind } from '../api/resource-kind.ts'
 import { invalid, type Status, statusError } from '../api/status.ts'
 import { sameJson } from '../core/same-json.ts'
 

@@ -1,7 +1,7 @@
 // DeleteOptions: in the body, or, without one, in the query (endpoints/handlers/delete.go).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { type FieldError, invalid, statusError } from '../api/status.ts'
 import { decodeObject } from '../core/objects/strict-decode.ts'
 import type { PropagationPolicy } from './finalizers.ts'

@@ -1,8 +1,9 @@
 // DELETE of one object (registry/generic/registry/store.go Delete): at once, or marked until its finalizers are gone.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectName } from '../api/object-client.ts'
 import { StoreConflict, type StoredObject } from '../api/object-store.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import type { Status } from '../api/status.ts'
 import { sameJson } from '../core/same-json.ts'
 import type { DeleteOptions } from './deletion-options.ts'

@@ -4,7 +4,7 @@
 // there is none here, and nothing would ever take them away. kube-apiserver does the same where the collector is turned off
 // (deletionFinalizersForGarbageCollection). Owner references are stored and no more.
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { isBeingDeleted, metaNumber, timestamp, withMetadata } from './object-metadata.ts'
 
 export type PropagationPolicy = 'Orphan' | 'Foreground' | 'Background'

@@ -1,6 +1,7 @@
 // ObjectClient without HTTP: for controllers and commands of the process that the API server runs in. It acts as the
 // gateway itself, who may do everything.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type {
   FollowChoice,
   FollowEvents,
@@ -12,7 +13,7 @@ import type {
   PatchType,
 } from '../api/object-client.ts'
 import type { StoreEvent } from '../api/object-store.ts'
-import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
 import { DELETE_NOW } from './deletion-options.ts'
 import { GroupedWrites } from './grouped-writes.ts'

@@ -1,7 +1,8 @@
 // Field selectors (apimachinery/pkg/fields/selector.go): `metadata.name=a,type!=Opaque`.
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { isBuiltIn } from './write-object-decode.ts'
 
 interface Term {

@@ -1,7 +1,7 @@
 // Label selectors: the parser of apimachinery/pkg/labels/selector.go, with its messages.
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { isInt64, isLabelSelector } from '../core/label-selector.ts'
 import { labelValueMistakes, qualifiedNameMistakes } from '../core/objects/qualified-name.ts'
 import { metadataOf } from './object-metadata.ts'

@@ -1,7 +1,8 @@
 // ListOptions of a list, watch or deletecollection
 // (apimachinery/pkg/apis/meta/internalversion: validation.go, defaults.go; endpoints/handlers/get.go).
 
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { type FieldError, invalid, statusError } from '../api/status.ts'
 import { type FieldSelector, fieldsMatch, parseFieldSelector } from './list-field-selector.ts'
 import { type LabelSelector, labelsMatch, parseLabelSelector } from './list-label-selector.ts'

@@ -1,9 +1,10 @@
 // Lists: pages of one moment, selected by labels and fields
 // (apiserver/pkg/storage/etcd3/store.go GetList, apiserver/pkg/storage/continue.go).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
 import { type ObjectStore, StoreCompacted, type StoredObject } from '../api/object-store.ts'
-import { apiVersionOf, type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { apiVersionOf, type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { failure, StatusError, statusError } from '../api/status.ts'
 import { isSelected, type ListOptions, revisionOf } from './list-options.ts'
 

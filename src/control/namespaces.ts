@@ -1,9 +1,10 @@
 // Namespaces: nothing is created in one that is not there or that is going away, and one that goes takes its contents along
 // (apiserver/pkg/admission/plugin/namespace/lifecycle; pkg/registry/core/namespace/strategy.go).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { StoredObject } from '../api/object-store.ts'
-import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { NAMESPACES } from '../api/scheme.ts'
 import { type FieldError, StatusError } from '../api/status.ts'
 import { labelMistakes } from '../core/objects/qualified-name.ts'

@@ -1,8 +1,8 @@
 // ObjectMeta as the server keeps it: which fields are the server's own, and how they are read and set
 // (apiserver/pkg/registry/rest/meta.go; apimachinery/pkg/apis/meta/v1/types.go).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 
 const EMPTY: JsonObject = {}
 /** Names from generateName: letters and digits that make no words (apimachinery/pkg/util/rand/rand.go). */

@@ -1,8 +1,8 @@
 // The schemas of the kinds as OpenAPI publishes them: with the metadata that every object has, with a list for each kind,
 // and with names by which they refer to each other.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { JsonSchema } from '../api/json-schema.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import type { ApiResource } from './api-resource.ts'
 import { META_PREFIX, META_SCHEMAS } from './openapi-meta-schemas.ts'
 import { schemaName } from './openapi-operations.ts'

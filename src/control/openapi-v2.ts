@@ -1,7 +1,7 @@
 // OpenAPI v2 (Swagger): one document for everything. Old kubectls check and explain objects with it; new ones fall back to
 // it (kube-openapi/pkg/builder).
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { API_RESOURCES } from './api-resources.ts'
 import { type ApiBody, type ApiOperation, type ApiPath, groupTag, pathsOf } from './openapi-operations.ts'
 import type { ApiParameter } from './openapi-parameters.ts'

@@ -1,7 +1,7 @@
 // OpenAPI v3: an index, and one document for each group version. kubectl explain, and the question whether the server
 // checks fields by itself (fieldValidation), are answered from it (kube-openapi/pkg/spec3).
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { API_GROUPS, type ApiGroupVersion } from './api-resources.ts'
 import { type ApiOperation, type ApiPath, groupTag, pathsOf } from './openapi-operations.ts'
 import type { ApiParameter } from './openapi-parameters.ts'

@@ -1,5 +1,6 @@
 // What the protection webhook answers, as an AdmissionReview (admission.k8s.io/v1 AdmissionResponse).
 
+import type { JsonObject } from '../api/json-object.ts'
 import {
   AUDIT_DRY_RUN,
   AUDIT_REJECTED_BY,
@@ -7,7 +8,6 @@ import {
   type ProtectionStatus,
   type ProtectionVerdict,
 } from '../api/protection.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { failure, type StatusReason } from '../api/status.ts'
 import { REVIEW_VERSION } from '../core/protection/review-subject.ts'
 

@@ -1,9 +1,9 @@
 // The decision of the protection webhook on one review. The ledger judges, as it does for the filter in the request path; what is
 // here is what a filter has from its cluster and its upstream: what is excluded, and the pod.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { Clock } from '../api/ports.ts'
 import type { PodFacts, ProtectionGate, ProtectionRequest } from '../api/protection.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 import type { CompiledProtection } from '../core/compiled-cluster.ts'
 import { isGuarded } from '../core/protection/guarded-pods.ts'

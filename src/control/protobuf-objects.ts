@@ -2,7 +2,7 @@
 // 1.32, and with it `kubectl auth whoami`, `kubectl create secret` and leader election. There is no way to tell these
 // clients to send JSON; answers they take as JSON (apimachinery/pkg/runtime/serializer/protobuf).
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { statusError } from '../api/status.ts'
 import { ProtobufReader } from '../core/protobuf-reader.ts'
 import { type FieldType, type MessageField, type MessageType, messageType } from './protobuf-kinds.ts'

@@ -1,9 +1,11 @@
 // Objects as role view sees them: without the keys and tokens that stand in them, and without copies of these in annotations
 // (kubectl apply keeps the whole object in one). Everything that is answered or watched passes here, whatever its form.
 
-import { holdsPrivateKey, mentionsInlineSecret, REDACTED } from '../api/inline-secrets.ts'
+import { holdsPrivateKey, mentionsInlineSecret } from '../api/inline-secrets.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import { REDACTED } from '../api/redacted.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import type { UserInfo } from '../api/user.ts'
 import { type RoleBindings, roleOf } from './authorize.ts'
 

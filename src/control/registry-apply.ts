@@ -1,9 +1,10 @@
 // Server-side apply (apiserver/pkg/endpoints/handlers/patch.go applyPatcher; apimachinery/pkg/util/managedfields).
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectName } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { StoredObject } from '../api/object-store.ts'
-import { apiVersionOf, type JsonObject, type ResourceKind } from '../api/resource-kind.ts'
+import { apiVersionOf, type ResourceKind } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
 import { applyConfiguration, applyConflict } from '../core/objects/server-side-apply.ts'
 import { metadataOf, metaText, timestamp, withMetadata } from './object-metadata.ts'

@@ -1,7 +1,8 @@
 // POST: a new object (apiserver/pkg/endpoints/handlers/create.go, registry/generic/registry/store.go Create).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { StoreConflict } from '../api/object-store.ts'
-import { apiVersionOf, type JsonObject, type ResourceKind } from '../api/resource-kind.ts'
+import { apiVersionOf, type ResourceKind } from '../api/resource-kind.ts'
 import { invalid, StatusError, statusError } from '../api/status.ts'
 import { trackUpdate } from '../core/objects/managed-fields.ts'
 import { isNamespace, namespaceErrors, newNamespace, requireNamespace } from './namespaces.ts'

@@ -1,8 +1,9 @@
 // Who claims what only one object of its kind may have, for kinds whose objects are checked against each other with every
 // write: kept in step with the store, so that a write looks at those alone that claim the same.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectStore } from '../api/object-store.ts'
-import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { type ResourceKind, resourceName } from '../api/resource-kind.ts'
 
 /** By claim, then by `namespace/name`. */
 type Claimants = Map<string, Map<string, JsonObject>>

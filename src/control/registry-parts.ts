@@ -1,9 +1,10 @@
 // What the registry is made of, and what every write carries.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectName } from '../api/object-client.ts'
 import type { ObjectKey, ObjectStore } from '../api/object-store.ts'
-import type { PemChecks } from '../api/ports.ts'
-import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import type { PemChecks } from '../api/pem-checks.ts'
+import { type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import type { WriteOptions } from './query-options.ts'
 import type { CurrentObjects } from './registry-current.ts'
 

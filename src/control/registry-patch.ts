@@ -1,9 +1,10 @@
 // PATCH: what a merge patch, a JSON patch or a strategic merge patch makes of the object that is there
 // (apiserver/pkg/endpoints/handlers/patch.go). Apply is in registry-apply.ts.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectName } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { invalid, statusError } from '../api/status.ts'
 import { goBadValue, goJson } from '../core/objects/go-values.ts'
 import { jsonPatch, mergePatch } from '../core/objects/patch.ts'

@@ -1,8 +1,8 @@
 // Strategic merge patches, as far as the kinds that are served need them: lists are replaced but for three in metadata and
 // status (apimachinery/pkg/util/strategicpatch/patch.go).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
 
 /** Lists that are merged: by the path, the key of their items, or '' for lists of plain values. */

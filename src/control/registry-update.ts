@@ -1,9 +1,10 @@
 // PUT, and what every patch ends in: an object takes the place of the one that is there
 // (apiserver/pkg/endpoints/handlers/update.go, registry/generic/registry/store.go Update).
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectName } from '../api/object-client.ts'
 import { StoreConflict, type StoredObject } from '../api/object-store.ts'
-import { apiVersionOf, type JsonObject, type ResourceKind } from '../api/resource-kind.ts'
+import { apiVersionOf, type ResourceKind } from '../api/resource-kind.ts'
 import { type FieldError, invalid, statusError } from '../api/status.ts'
 import { trackUpdate } from '../core/objects/managed-fields.ts'
 import { sameJson } from '../core/same-json.ts'

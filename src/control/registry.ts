@@ -1,9 +1,10 @@
 // The registry: every operation on objects, with the rules of Kubernetes, whoever asks. HTTP comes before it (routes.ts),
 // and the store behind it. Everything is synchronous: nothing happens between two steps of an operation.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectName } from '../api/object-client.ts'
 import type { ObjectStore } from '../api/object-store.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { NAMESPACES } from '../api/scheme.ts'
 import { deleteCollection } from './delete-collection.ts'
 import { type Deleted, deleteObject } from './deletion.ts'

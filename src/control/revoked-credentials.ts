@@ -1,9 +1,10 @@
 // Who is cut off from this API server: its RevokedCredentials, in force with the write that makes them. Asked for every request, last,
 // after everything that is remembered of a connection.
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { ObjectStore } from '../api/object-store.ts'
-import { type JsonObject, resourceName } from '../api/resource-kind.ts'
+import { resourceName } from '../api/resource-kind.ts'
 import type { RevokedCredentialSpec } from '../api/revoked-credential.ts'
 import { REVOKED_CREDENTIALS } from '../api/scheme.ts'
 import type { UserInfo } from '../api/user.ts'

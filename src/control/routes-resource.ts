@@ -1,7 +1,7 @@
 // Requests for objects: from the route and the body to an operation of the registry, and its outcome to an answer
 // (apiserver/pkg/endpoints/installer.go; handlers/response.go).
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { Status } from '../api/status.ts'
 import { statusError } from '../api/status.ts'
 import { decodeObject } from '../core/objects/strict-decode.ts'

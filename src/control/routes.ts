@@ -1,7 +1,7 @@
 // What is served at which path, for a caller who is known and allowed.
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
 import type { UserInfo } from '../api/user.ts'
 import { decodeObject } from '../core/objects/strict-decode.ts'

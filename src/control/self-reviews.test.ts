@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { StatusError } from '../api/status.ts'
 import { GROUP_AUTHENTICATED, type UserInfo } from '../api/user.ts'
 import { roleBindings } from './authorize.ts'

@@ -1,7 +1,8 @@
 // What callers ask about themselves: who they are, and what they may do. Nothing is stored; the answer to the POST is the
 // object with its status, 201 (kubernetes/pkg/registry/authentication and .../authorization).
 
-import { apiVersionOf, type JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
+import { apiVersionOf } from '../api/resource-kind.ts'
 import { invalid } from '../api/status.ts'
 import type { UserInfo } from '../api/user.ts'
 import { API_RESOURCES } from './api-resources.ts'

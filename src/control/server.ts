@@ -1,7 +1,8 @@
 // The embedded API server on the Stream seam: routes -> authenticate -> authorize -> registry -> answer. Start reading here.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { Logger } from '../api/ports.ts'
-import { type JsonObject, resourceName } from '../api/resource-kind.ts'
+import { resourceName } from '../api/resource-kind.ts'
 import { REVOKED_CREDENTIALS } from '../api/scheme.ts'
 import { failure, type Status, StatusError, statusError } from '../api/status.ts'
 import {

@@ -2,7 +2,8 @@
 // pkg/registry/customresource/tableconvertor; the kinds of Kubernetes itself as kubernetes/pkg/printers has them).
 
 import { computedCell } from '../api/core-kind-cells.ts'
-import type { JsonObject, PrinterColumn, ResourceKind } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
+import type { PrinterColumn, ResourceKind } from '../api/resource-kind.ts'
 import { ageOf } from './ages.ts'
 import { findJsonPath, parseJsonPath } from './json-path.ts'
 

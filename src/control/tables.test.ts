@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { EVENTS, LEASES, NAMESPACES, SCHEME, SECRETS, UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { partialListOf, partialOf, tableBookmark, tableEventOf, tableOf } from './tables.ts'
 

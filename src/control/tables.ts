@@ -1,7 +1,8 @@
 // Objects in other forms: as a Table (what `kubectl get` shows), and as their metadata alone
 // (apimachinery/pkg/apis/meta/v1/types.go, Table and PartialObjectMetadata; apiserver/pkg/endpoints/handlers/response.go).
 
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { type ColumnDefinition, columnsOf } from './table-columns.ts'
 
 export type IncludeObject = 'None' | 'Metadata' | 'Object'

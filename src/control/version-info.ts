@@ -1,6 +1,6 @@
 // `GET /version` (apimachinery/pkg/version/types.go).
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 
 /** The Kubernetes release whose conventions are followed. */
 const MAJOR = '1'

@@ -1,8 +1,9 @@
 // A watch: events of the store, selected, turned into the form that was asked for, one JSON document a line
 // (apiserver/pkg/endpoints/handlers/watch.go, storage/cacher/cache_watcher.go).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { type ObjectStore, StoreCompacted, type StoreEvent } from '../api/object-store.ts'
-import { apiVersionOf, type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { apiVersionOf, type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { failure } from '../api/status.ts'
 import { HIGH_WATER_BYTES, type Stream } from '../api/stream.ts'
 import type { Negotiated } from './accept.ts'

@@ -1,9 +1,11 @@
 // The validating webhook for objects that live as CRDs in a Kubernetes cluster: one path, and health. Only the kube-apiservers of
 // that cluster may ask: a review takes time of the main thread, and tells which host names other clusters have.
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { Logger, PemChecks } from '../api/ports.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { PemChecks } from '../api/pem-checks.ts'
+import type { Logger } from '../api/ports.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { failure } from '../api/status.ts'
 import type { HeaderList, Peer, RequestHandler, Stream } from '../api/stream.ts'
 import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'

@@ -1,8 +1,9 @@
 // The body of a write -> an object of the kind: its type, its shape, and what kube-apiserver says when they are wrong
 // (endpoints/handlers/create.go and rest.go; apiextensions-apiserver customresource_handler.go, schemaCoercingDecoder).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import { apiVersionOf, type JsonObject, type ResourceKind } from '../api/resource-kind.ts'
+import { apiVersionOf, type ResourceKind } from '../api/resource-kind.ts'
 import { type FieldError, statusError } from '../api/status.ts'
 import { shapeMetadata } from '../core/objects/metadata-shape.ts'
 import { type DecodedObject, decodeObject } from '../core/objects/strict-decode.ts'

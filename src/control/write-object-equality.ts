@@ -1,6 +1,6 @@
 // Whether a write changes anything of an object.
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { sameJson } from '../core/same-json.ts'
 
 /** Everything but `except` at the top. */

@@ -1,8 +1,9 @@
 // Secrets as they are stored: stringData merged into data, a type, and values that are base64
 // (pkg/apis/core/v1/conversion.go, defaults.go).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
 import { withFields } from './object-metadata.ts'
 

@@ -3,8 +3,9 @@
 
 import { fieldErrorOf } from '../api/field-causes.ts'
 import type { FieldProblem } from '../api/field-errors.ts'
-import type { PemChecks } from '../api/ports.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
+import type { PemChecks } from '../api/pem-checks.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { type FieldError, invalid } from '../api/status.ts'
 import { goQuote } from '../core/objects/go-values.ts'
 import { validateShape } from '../core/objects/structural-schema.ts'

@@ -2,8 +2,8 @@
 // resourceVersion it is proved: what our clock said before the newest resourceVersion was asked for, once the watch has come
 // that far. The other ways are Podseidon's, and believe clocks.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import type { CompiledAggregation } from '../core/compiled-cluster.ts'
 import { compareVersions } from '../core/protection/resource-version.ts'
 import { annotationTime, statusTime } from '../core/protection/sync-time.ts'

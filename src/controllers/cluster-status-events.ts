@@ -2,9 +2,9 @@
 // and reason, which counts: however an endpoint flaps, it does not fill a store. Events are written when it can be done;
 // nothing waits for them, and what is too much is dropped.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { EVENTS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import { timeOf } from '../core/cluster-status.ts'

@@ -1,6 +1,6 @@
 // The UpstreamClusters as the API server gives them, with what has been written to each.
 
-import { type JsonObject, nameOf } from '../api/resource-kind.ts'
+import { type JsonObject, nameOf } from '../api/json-object.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
 import { generationOf, uidOf } from './cluster-status-objects.ts'
 

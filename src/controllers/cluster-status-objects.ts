@@ -1,6 +1,6 @@
 // What a controller reads of an UpstreamCluster as an API server gives it.
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
 
 interface ServedMetadata {

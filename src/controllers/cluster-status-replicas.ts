@@ -1,9 +1,9 @@
 // Which replicas are alive: each renews a Lease of its own, and is gone when it has not for as long as that says. Measured by
 // the own clock from when a change was seen, so that clocks that differ do no harm (as client-go's leader election does it).
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { LEASES } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import {

@@ -2,9 +2,9 @@
 // them writes conditions and endpoints, removes entries of replicas that are gone, and tells of transitions by Events. Nothing
 // that serves requests waits for any of it: while the API server is away, statuses wait.
 
+import { type JsonObject, nameOf } from '../api/json-object.ts'
 import type { FollowEvents, Following, ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger, Problem } from '../api/ports.ts'
-import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'

@@ -1,9 +1,9 @@
 // One aggregation of one protector: its pods are counted, its admission history is pruned, and its status is written where
 // that changes it.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { LabelSelector, PodProtector } from '../api/pod-protector.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
 import { isMissing, StatusError } from '../api/status.ts'
 import { type AggregatedCell, aggregateCell } from '../core/protection/aggregate-cell.ts'

@@ -2,9 +2,9 @@
 // Mostly a cell has only one.
 
 import { PODS } from '../api/foreign-kinds.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { FollowEvents, Following, ObjectClient } from '../api/object-client.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import type { CompiledAggregation } from '../core/compiled-cluster.ts'
 import { selectorText } from '../core/protection/compile-selector.ts'
 import { CellStreamTime } from './cell-stream-time.ts'

@@ -1,7 +1,7 @@
 // What the aggregator of a cell does from when it becomes leader until it is no more: follows the pods, and counts those of the
 // protectors whose counts may have changed. Everything that it knows ends with it.
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { certainSkewMs } from '../core/protection/cell-clock.ts'
 import { joinVersions } from '../core/protection/resource-version.ts'
 import { agingProtectors } from '../core/protection/stale-cells.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { podFacts } from '../core/protection/pod-facts.ts'
 import { PodSnapshot, sameForCounting, slimPod } from './pod-snapshot.ts'
 

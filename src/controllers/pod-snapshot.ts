@@ -1,10 +1,10 @@
 // The pods of a cell as of one resourceVersion. Of a pod of 10 KB only some hundred bytes are kept; the rest is thrown away
 // as soon as it is read.
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { LabelSelector } from '../api/pod-protector.ts'
 import type { PodFacts } from '../api/protection.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { podFacts, readyOwners } from '../core/protection/pod-facts.ts'
 import { PodIndex } from '../core/protection/pod-index.ts'
 

@@ -1,10 +1,10 @@
 // The ledger's writes: one batch at a time into the admission history of a PodProtector, by compare-and-swap on its status. Nothing
 // is let through that was not written; what was written for nobody is taken back.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { PodProtector } from '../api/pod-protector.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
 import { isMissing, StatusError } from '../api/status.ts'
 import { compileSelector } from '../core/protection/compile-selector.ts'

@@ -2,6 +2,7 @@
 // into their admission histories. There is one ledger for the request path and the webhook; other replicas have theirs, and
 // meet in the objects.
 
+import { type JsonObject, nameOf } from '../api/json-object.ts'
 import type { Following, ObjectClient } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { Clock, Logger } from '../api/ports.ts'
@@ -12,7 +13,6 @@ import type {
   Reservation,
   ReservationHold,
 } from '../api/protection.ts'
-import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import { POD_PROTECTORS } from '../api/scheme.ts'
 import type { CellClocks } from '../core/protection/cell-clock.ts'
 import { KnownQuotas } from '../core/protection/known-quota.ts'

@@ -2,11 +2,11 @@
 // events`. There is one Event for each object and reason, which counts. Nothing waits for them: what is too much is dropped,
 // and what cannot be written is only counted.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../api/pod-protector.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { EVENTS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import { timeOf } from '../core/cluster-status.ts'

@@ -1,7 +1,7 @@
 // What the generator knows of workloads and PodProtectors: no more than it takes to tell whether something has to be done.
 
+import { type JsonObject, nameOf } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import { NamesByKey } from '../core/names-by-key.ts'
 import type { GeneratorDecision } from '../core/protection/generator-decision.ts'
 import type { GeneratorKind } from '../core/protection/generator-kinds.ts'

@@ -1,9 +1,10 @@
 // One look at a workload and its protectors: what is known may be old, so that whatever is to be written is decided anew by what
 // the API servers say now. Each write names the version that it was decided by; who was faster wins, and it is decided again.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient, ObjectName } from '../api/object-client.ts'
 import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
-import type { JsonObject, ResourceKind } from '../api/resource-kind.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { StatusError, statusError } from '../api/status.ts'
 import { newProtector, repairedProtector } from '../core/protection/derive-protector.ts'
 import type { GeneratorAction, GeneratorDecision } from '../core/protection/generator-decision.ts'

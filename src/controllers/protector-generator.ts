@@ -1,10 +1,10 @@
 // PodProtectors of workloads, kept as the workloads say: created, repaired when anybody changes them, and taken away with their
 // workload, but never because a workload is not to be found. The leader does it; everybody else follows, to be ready.
 
+import { type JsonObject, nameOf } from '../api/json-object.ts'
 import type { FollowEvents, Following, ObjectClient } from '../api/object-client.ts'
 import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import type { GeneratorEvents } from '../core/protection/generator-events.ts'
 import type { GeneratorKind } from '../core/protection/generator-kinds.ts'
 import { namespaceOf, type SourceRef, sourceKey } from '../core/protection/generator-state.ts'

@@ -2,11 +2,11 @@
 // whether the watch has seen everything. The pod is never scheduled. It stays when the process ends.
 
 import { PODS } from '../api/foreign-kinds.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { LabelSelector } from '../api/pod-protector.ts'
 import type { Clock, Logger } from '../api/ports.ts'
 import { UPDATE_TRIGGER_ANNOTATION } from '../api/protection.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 import type { CompiledAggregation } from '../core/compiled-cluster.ts'
 import type { AggregatorEvents } from '../core/protection/aggregator-events.ts'

@@ -1,7 +1,7 @@
 // status.gateways[]: one entry for each replica, written by that replica alone; and the Lease by which the others know that
 // it is alive. An entry whose replica is gone is removed by the leader.
 
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { GatewayStatus, UpstreamClusterStatus } from '../api/upstream-cluster-status.ts'
 
 /** Where replicas keep their Leases; `default` where this namespace cannot be had. */

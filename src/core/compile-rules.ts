@@ -3,7 +3,7 @@
 
 import type { AccessControl, AccessRule, DispatchRule } from '../api/upstream-cluster.ts'
 import { SERVICE_ACCOUNT_PREFIX } from '../api/user.ts'
-import { parseCidr } from './access-list.ts'
+import { parseCidr } from './cidr.ts'
 import type {
   CompiledAccess,
   CompiledAccessRule,

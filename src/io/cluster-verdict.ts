@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto'
 import type { FieldProblem } from '../api/field-errors.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { PemChecks, ResolvedCluster } from '../api/ports.ts'
+import type { PemChecks } from '../api/pem-checks.ts'
+import type { ResolvedCluster } from '../api/ports.ts'
 import type { UpstreamCluster } from '../api/upstream-cluster.ts'
 import {
   type ClusterCheckOptions,

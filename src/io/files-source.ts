@@ -4,7 +4,8 @@
 
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import { UserError } from '../api/field-errors.ts'
-import type { Logger, PemChecks, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
+import type { PemChecks } from '../api/pem-checks.ts'
+import type { Logger, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
 import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
 import { type Decision, decide } from './files-decide.ts'
 import { DirectoryReader } from './files-load.ts'

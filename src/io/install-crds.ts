@@ -3,10 +3,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UserError } from '../api/field-errors.ts'
+import { type JsonObject, nameOf } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { Logger } from '../api/ports.ts'
-import { type JsonObject, nameOf, type ResourceKind } from '../api/resource-kind.ts'
+import type { ResourceKind } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 
 export interface InstallCrdsOptions {

@@ -4,8 +4,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 import { systemClock } from './clock.ts'
 import { faultOf, statusErrorOf } from './kube-client-errors.ts'

@@ -1,5 +1,6 @@
 // ObjectClient (src/api/object-client.ts) of a Kubernetes cluster.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type {
   FollowChoice,
   FollowEvents,
@@ -11,7 +12,7 @@ import type {
 } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { Logger } from '../api/ports.ts'
-import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
 import type { KubeCallEvents } from './kube-client-events.ts'
 import { type KubeAccessSource, KubeHttp } from './kube-client-http.ts'

@@ -1,8 +1,8 @@
 // Everything in a collection of an API server, read in pages.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectList } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 
 /** One collection of an API server. Both reject with a StatusError, or an Error when no answer came. */

@@ -1,7 +1,7 @@
 // The events of a watch in JSON: one document a line (reference: apimachinery/pkg/watch, one {"type","object"} a frame).
 
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 
 export interface WatchEvent {
   readonly type: string

@@ -2,10 +2,10 @@
 // again where it broke; and a new list where the history has a gap (410) or nothing was heard for long.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { JsonObject } from '../api/json-object.ts'
 import type { FollowEvents, Following } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { Logger } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { StatusError } from '../api/status.ts'
 import { statusOf } from './kube-client-errors.ts'
 import { asItIs, listAll, type ResourcePages } from './kube-list.ts'

@@ -2,10 +2,11 @@
 // other machines are never compared with ours; what counts is how long ago, here, the Lease was seen to change.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { Clock, Logger } from '../api/ports.ts'
-import { apiVersionOf, type JsonObject } from '../api/resource-kind.ts'
+import { apiVersionOf } from '../api/resource-kind.ts'
 import { LEASES } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import { systemClock } from './clock.ts'

@@ -3,9 +3,10 @@
 
 import { claimsOf } from '../api/cluster-conflicts.ts'
 import type { FieldProblem } from '../api/field-errors.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
-import type { PemChecks, Problem, ResolvedCluster } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { PemChecks } from '../api/pem-checks.ts'
+import type { Problem, ResolvedCluster } from '../api/ports.ts'
 import { type ClusterCheckOptions, droppedFields } from '../api/upstream-cluster-checks.ts'
 import { type ClusterVerdict, judgeCluster, secretsOf } from './cluster-verdict.ts'
 import { ClusterClaims } from './objects-source-claims.ts'

@@ -1,7 +1,7 @@
 // Which UpstreamClusters name which Secrets, and what these references lead to.
 
 import { ProblemList } from '../api/field-errors.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import { NamesByKey } from '../core/names-by-key.ts'
 import type { KnownSecretData } from './objects-source-secrets.ts'
 import { type Resolved, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'

@@ -4,10 +4,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProblemList } from '../api/field-errors.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { Following, ObjectClient } from '../api/object-client.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { Logger } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { SECRETS } from '../api/scheme.ts'
 import { StatusError } from '../api/status.ts'
 import { readSecret, secretName } from './secret-references.ts'

@@ -3,9 +3,10 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { UserError } from '../api/field-errors.ts'
+import { nameOf } from '../api/json-object.ts'
 import type { Following, ObjectClient } from '../api/object-client.ts'
-import type { Logger, PemChecks, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
-import { nameOf } from '../api/resource-kind.ts'
+import type { PemChecks } from '../api/pem-checks.ts'
+import type { Logger, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
 import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
 import type { ClusterCheckOptions } from '../api/upstream-cluster-checks.ts'
 import { ClusterObjects, isWaiting } from './objects-source-clusters.ts'

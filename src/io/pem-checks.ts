@@ -2,7 +2,7 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { PemChecks } from '../api/ports.ts'
+import type { PemChecks } from '../api/pem-checks.ts'
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 const BEGIN_CERTIFICATE = /-----BEGIN CERTIFICATE-----/g

@@ -1,8 +1,8 @@
 // An UpstreamCluster with the bytes of the Secrets that it names, read once.
 
 import { ProblemList, UserError } from '../api/field-errors.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectName } from '../api/object-client.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
 
 /**

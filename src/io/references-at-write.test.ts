@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { statusError } from '../api/status.ts'
 import { upstreamClusterKind } from '../api/upstream-cluster-kind.ts'
 import { nodePemChecks } from './pem-checks.ts'

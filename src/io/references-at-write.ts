@@ -2,7 +2,7 @@
 // not found later in the status. A Secret that is not there yet is no error: it may come after the object.
 
 import { ProblemList } from '../api/field-errors.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ResolvedReferences } from '../api/upstream-cluster-kind.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
 import { isUsable, refusalFix, refusalOf } from './usable-secrets.ts'

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { JsonObject } from '../api/json-object.ts'
 import {
   type ListRange,
   type ObjectKey,
@@ -13,7 +14,6 @@ import {
   type StoreWrite,
   type TaskResult,
 } from '../api/object-store.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { runningFailure } from './sqlite-errors.ts'
 import type { FileLock } from './sqlite-lock.ts'
 import { MEMORY, openDatabase } from './sqlite-open.ts'

@@ -3,8 +3,9 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { mayHoldSecret } from '../api/inline-secrets.ts'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectKey } from '../api/object-store.ts'
-import { type JsonObject, type ResourceKind, resourceName } from '../api/resource-kind.ts'
+import { type ResourceKind, resourceName } from '../api/resource-kind.ts'
 import { SCHEME } from '../api/scheme.ts'
 import { statusError } from '../api/status.ts'
 import { StoreDamaged } from './sqlite-errors.ts'

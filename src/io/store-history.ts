@@ -1,8 +1,8 @@
 // The table of events: what watches resume from and what lists of an older revision are made of, until it is compacted.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ListRange, StoredObject, StoreEvent } from '../api/object-store.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { integerOf, onlyRow, type Row, textOf } from './sqlite-values.ts'
 import { IN_RANGE, type ObjectTable, rangeParameters } from './store-objects.ts'
 

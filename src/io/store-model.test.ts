@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
+import type { JsonObject } from '../api/json-object.ts'
 import {
   type ListRange,
   StoreCompacted,
@@ -14,7 +15,6 @@ import {
   type StoreEvent,
   type StoreWrite,
 } from '../api/object-store.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { openSqliteStore, type SqliteStore } from './sqlite-store.ts'
 
 const HISTORY = 6

@@ -2,8 +2,8 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { LRUCache } from 'lru-cache'
+import type { JsonObject } from '../api/json-object.ts'
 import type { ListRange, ObjectKey, StoredObject } from '../api/object-store.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { StoreDamaged } from './sqlite-errors.ts'
 import { bodyOf, integerOf, type Row, textOf } from './sqlite-values.ts'
 import type { Body, ObjectBodies } from './store-bodies.ts'

@@ -2,9 +2,9 @@
 // labelled. Without that, whoever may edit an UpstreamCluster could have any Secret that the gateway can read sent to a server of
 // their choice. Namespaces of the list are watched; what is outside is read by itself, and only what has the label is told of.
 
+import type { JsonObject } from '../api/json-object.ts'
 import type { ObjectClient } from '../api/object-client.ts'
 import type { Logger } from '../api/ports.ts'
-import type { JsonObject } from '../api/resource-kind.ts'
 import { hasLabel, type KnownSecretData, NamedSecrets, type NamedSecretsOptions } from './objects-source-secrets.ts'
 
 /** On a Secret, with the value "true": UpstreamClusters may name it, whatever its namespace. */

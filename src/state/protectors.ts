@@ -1,9 +1,9 @@
 // The PodProtectors as the ledger and the aggregators see them: by name, and by the labels of the pods that they select. One that
 // cannot be read in part stands among the others and does not disturb them.
 
+import { type JsonObject, nameOf } from '../api/json-object.ts'
 import { isRecord } from '../api/object-shape.ts'
 import type { LabelSelector, PodProtector, PodProtectorSpec } from '../api/pod-protector.ts'
-import { type JsonObject, nameOf } from '../api/resource-kind.ts'
 import { ProtectorIndex } from '../core/protection/protector-index.ts'
 import { readProtector } from '../core/protection/read-protector.ts'
 import { compareVersions } from '../core/protection/resource-version.ts'

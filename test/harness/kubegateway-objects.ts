@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import type { JsonObject } from '../../src/api/resource-kind.ts'
+import type { JsonObject } from '../../src/api/json-object.ts'
 import { createCA, issueCertificate } from '../../src/io/pki.ts'
 
 export interface Manifest {

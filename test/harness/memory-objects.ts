@@ -1,6 +1,7 @@
 // An API server without a wire: objects in memory behind the ObjectClient seam, with resource versions, conflicts and the status
 // subresource. For tests of controllers that would cost a real server each; what servers really do is tested elsewhere.
 
+import type { JsonObject } from '../../src/api/json-object.ts'
 import type {
   FollowChoice,
   FollowEvents,
@@ -9,7 +10,7 @@ import type {
   ObjectList,
   ObjectName,
 } from '../../src/api/object-client.ts'
-import type { JsonObject, ResourceKind } from '../../src/api/resource-kind.ts'
+import type { ResourceKind } from '../../src/api/resource-kind.ts'
 import { resourceName } from '../../src/api/resource-kind.ts'
 import { type StatusError, statusError } from '../../src/api/status.ts'
 import { sameJson } from '../../src/core/same-json.ts'

@@ -1,8 +1,9 @@
 // `portcullis control revoke`: cuts off a user, a certificate or a token from the embedded API server and the protection webhook.
 
 import { UserError } from '../../api/field-errors.ts'
+import { type JsonObject, nameOf } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
-import { apiVersionOf, type JsonObject, nameOf } from '../../api/resource-kind.ts'
+import { apiVersionOf } from '../../api/resource-kind.ts'
 import type { RevokedCredentialSpec } from '../../api/revoked-credential.ts'
 import { REVOKED_CREDENTIALS } from '../../api/scheme.ts'
 import { timeOf } from '../../core/cluster-status.ts'

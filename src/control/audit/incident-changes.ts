@@ -1,8 +1,8 @@
 // What a write changed that somebody will ask for after an incident: the degrade switch, and who is cut off. A record at level
 // Metadata says only that an object was written.
 
+import type { JsonObject } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 
 type Changes = Readonly<Record<string, string>>
 

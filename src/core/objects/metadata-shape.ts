@@ -2,9 +2,9 @@
 // labels, annotations, names, finalizers and owner references
 // (k8s.io/apimachinery/pkg/apis/meta/v1/types.go, pkg/api/validation/objectmeta.go).
 
+import type { JsonObject } from '../../api/json-object.ts'
 import { isTimestamp } from '../../api/name-syntax.ts'
 import { isRecord } from '../../api/object-shape.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import type { FieldError } from '../../api/status.ts'
 import { invalidValue } from './field-error.ts'
 import { metadataMistakes } from './metadata-mistakes.ts'

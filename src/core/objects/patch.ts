@@ -1,8 +1,8 @@
 // The two patches that custom resources take besides apply: merge patch (RFC 7396) and JSON patch (RFC 6902), with the
 // refusals of kube-apiserver (k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
 
+import type { JsonObject } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import { type StatusError, statusError } from '../../api/status.ts'
 import { applyOperation, isPointer, type Operation, PatchWork } from './json-patch-operation.ts'
 

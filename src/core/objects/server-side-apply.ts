@@ -2,8 +2,8 @@
 // sigs.k8s.io/structured-merge-diff/v6/merge/update.go).
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/
 
+import type { JsonObject } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import { StatusError, statusError } from '../../api/status.ts'
 import { sameJson } from '../same-json.ts'
 import { type Atom, objectAtom } from './atom.ts'

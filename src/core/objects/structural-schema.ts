@@ -2,9 +2,9 @@
 // them: unknown fields are pruned, nulls dropped, defaults filled in
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting}). Validation: validateShape.
 
+import type { JsonObject } from '../../api/json-object.ts'
 import type { JsonSchema } from '../../api/json-schema.ts'
 import { isRecord } from '../../api/object-shape.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import type { FieldError } from '../../api/status.ts'
 import { compareText } from './go-values.ts'
 import { additionalSchema, memberSchema, ownProperty, type SchemaView, viewOf } from './schema-view.ts'

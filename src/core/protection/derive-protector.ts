@@ -1,6 +1,7 @@
 // Which PodProtector a workload is to have (Podseidon's generator/resource/deployment/deployment.go, for any kind), and how the
 // one that it has differs.
 
+import { type JsonObject, mapOf, nameOf } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
 import {
   type LabelSelector,
@@ -9,7 +10,6 @@ import {
   type PodProtectorSpec,
 } from '../../api/pod-protector.ts'
 import { GENERATOR_FINALIZER } from '../../api/protection.ts'
-import { type JsonObject, nameOf } from '../../api/resource-kind.ts'
 import { sameJson } from '../same-json.ts'
 import { compileSelector } from './compile-selector.ts'
 import { fieldAt, pathText } from './field-path.ts'
@@ -17,7 +17,6 @@ import type { GeneratorKind } from './generator-kinds.ts'
 import {
   finalizersOf,
   isTerminating,
-  mapOf,
   ownersBesideSource,
   protectorName,
   sourceAnnotations,

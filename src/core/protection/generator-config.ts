@@ -7,11 +7,11 @@
 //     - { group: argoproj.io, version: v1alpha1, kind: Rollout, plural: rollouts, rounding: Kubernetes }
 
 import { shown } from '../../api/field-errors.ts'
+import type { JsonObject } from '../../api/json-object.ts'
 import { isObjectName } from '../../api/name-syntax.ts'
 import { nearestName } from '../../api/nearest-name.ts'
 import { isRecord } from '../../api/object-shape.ts'
 import type { LabelSelector } from '../../api/pod-protector.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import { compileSelector } from './compile-selector.ts'
 import { parseFieldPath } from './field-path.ts'
 import { builtInKind, customKind, type GeneratorKind, type GeneratorKindOptions } from './generator-kinds.ts'

@@ -1,9 +1,9 @@
 // Which PodProtector belongs to which workload: names and labels. Names of objects may be longer than a label's value, and a
 // prefix makes them longer still; what is too long is cut and ends in a hash of the whole.
 
+import { type JsonObject, mapOf } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
 import { GENERATOR_FINALIZER, SOURCE_LABELS } from '../../api/protection.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import { NameHash } from '../name-hash.ts'
 import type { GeneratorKind } from './generator-kinds.ts'
 
@@ -48,16 +48,6 @@ export function claimedSource(
     return [SOURCE_LABELS.group, SOURCE_LABELS.kind].every((key) => labels[key] === expected[key])
   })
   return kind === undefined ? undefined : { kind, name }
-}
-
-/** metadata.labels or .annotations, those whose values are text. */
-export function mapOf(object: JsonObject, field: 'labels' | 'annotations'): Readonly<Record<string, string>> {
-  const { metadata } = object
-  const map = isRecord(metadata) ? metadata[field] : undefined
-  if (!isRecord(map)) return {}
-  return Object.fromEntries(
-    Object.entries(map).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  )
 }
 
 export function finalizersOf({ metadata }: JsonObject): readonly string[] {

@@ -1,7 +1,7 @@
 // A workload and its protectors as the decision table wants to see them.
 
+import { type JsonObject, nameOf } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
-import { type JsonObject, nameOf } from '../../api/resource-kind.ts'
 import { type Requirement, repairedProtector, requirementOf } from './derive-protector.ts'
 import { decide, type GeneratorDecision, type ProtectorState } from './generator-decision.ts'
 import type { GeneratorKind } from './generator-kinds.ts'

@@ -1,5 +1,6 @@
 // A Pod as it comes from an API server, reduced to what protection asks about. Parts of wrong types count as absent.
 
+import type { JsonObject } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
 import {
   FORCE_DELETE_ANNOTATION,
@@ -7,7 +8,6 @@ import {
   type HealthCriterion,
   type PodFacts,
 } from '../../api/protection.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import { parseMicros } from './micro-time.ts'
 
 const CRITERIA: readonly HealthCriterion[] = ['Available', 'Ready', 'Running', 'Scheduled']

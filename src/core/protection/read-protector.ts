@@ -1,6 +1,7 @@
 // A PodProtector as it comes from a store, which may not have checked it: every part that can be read, and defaults for the rest
 // that protect rather too much. One bad field never costs the others.
 
+import type { JsonObject } from '../../api/json-object.ts'
 import { isRecord, type Loose, looseView } from '../../api/object-shape.ts'
 import type {
   AdmissionHistoryConfig,
@@ -13,7 +14,6 @@ import type {
 } from '../../api/pod-protector.ts'
 import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/pod-protector.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../api/pod-protector-schema.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import { compileSelector } from './compile-selector.ts'
 
 export interface ReadProtector {

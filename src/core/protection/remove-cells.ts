@@ -1,9 +1,9 @@
 // Cells that are no more: annotation `podseidon.kubewharf.io/remove-cell-once` of a PodProtector, names with commas between.
 
+import type { JsonObject } from '../../api/json-object.ts'
+import { mapOf } from '../../api/json-object.ts'
 import type { PodProtector, PodProtectorStatus } from '../../api/pod-protector.ts'
 import { REMOVE_CELL_ONCE_ANNOTATION } from '../../api/protection.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
-import { mapOf } from './generator-names.ts'
 import { type HistoryLimits, limitsOf } from './history-limits.ts'
 import { summarize } from './summarize.ts'
 

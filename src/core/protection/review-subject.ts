@@ -1,9 +1,9 @@
 // What an AdmissionReview (admission.k8s.io/v1) asks of pod protection: the deletion of one pod, or its eviction. A collection is
 // deleted by one review for each pod, in which the request has no name.
 
+import type { JsonObject } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
 import type { HealthCriterion, PodFacts } from '../../api/protection.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import { statusError } from '../../api/status.ts'
 import { healthCriterion, podFacts } from './pod-facts.ts'
 

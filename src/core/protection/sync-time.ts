@@ -2,9 +2,9 @@
 // (aggregator/synctime), and a time that a patched apiserver writes into an annotation. Neither proves anything, since clocks of
 // several machines are mixed; sync time by resourceVersion does.
 
+import type { JsonObject } from '../../api/json-object.ts'
 import { isRecord } from '../../api/object-shape.ts'
 import { UPDATE_TRIGGER_ANNOTATION } from '../../api/protection.ts'
-import type { JsonObject } from '../../api/resource-kind.ts'
 import { parseMicros } from './micro-time.ts'
 
 const SECOND = 1_000_000
