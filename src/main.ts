@@ -2,12 +2,12 @@
 
 import process from 'node:process'
 import { createInterface } from 'node:readline'
-import { UserError } from './api/field-errors.ts'
-import { SETTINGS } from './app/config.ts'
-import { demoCommand } from './app/demo-command.ts'
+import { UserError } from './api/validation/field-errors.ts'
+import { SETTINGS } from './app/config/config.ts'
 import { serveCommand } from './app/serve-command.ts'
 import { VERSION } from './app/version.ts'
 import { runProgram } from './cli/program.ts'
+import { demoCommand } from './demo/command.ts'
 
 // The reader of a pipe may leave early (`| head`): that is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -5,8 +5,8 @@ import { after, before, test } from 'node:test'
 import { type Dispatcher, request } from 'undici'
 import type { AdminState, Check } from '../src/admin/routes.ts'
 import { startAdminServer } from '../src/admin/server.ts'
-import type { PlainServer } from '../src/io/http-plain.ts'
-import { createMetrics } from '../src/io/metrics.ts'
+import type { PlainServer } from '../src/io/listener/http-plain.ts'
+import { createMetrics } from '../src/io/metrics/metrics.ts'
 
 let live: Check[] = []
 let ready: Check[] = []

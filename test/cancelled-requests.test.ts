@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { after, before, beforeEach, test } from 'node:test'
-import { createCA, type KeyPair } from '../src/io/pki.ts'
+import { createCA, type KeyPair } from '../src/io/pki/pki.ts'
 import { CANCELLED_REQUESTS } from '../src/state/cancel-budgets.ts'
 import { connectFrames, type FrameConnection } from './harness/frame-connection.ts'
 import { answerOk, type FrameRequest, type FrameUpstream, startFrameUpstream } from './harness/frame-upstream.ts'

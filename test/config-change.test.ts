@@ -6,8 +6,12 @@ import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { connect, createServer, type Socket } from 'node:net'
 import { afterEach, describe, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
-import type { DispatchPolicy, UpstreamCluster, UpstreamClusterSpec } from '../src/api/upstream-cluster.ts'
-import { createCA, issueCertificate } from '../src/io/pki.ts'
+import type {
+  DispatchPolicy,
+  UpstreamCluster,
+  UpstreamClusterSpec,
+} from '../src/api/upstream-cluster/upstream-cluster.ts'
+import { createCA, issueCertificate } from '../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response } from './harness/h2-client.ts'
 import { type InProcessGateway, startInProcess } from './harness/in-process.ts'
 import { ALLOW_ALL, base64, clientPair, clusterObject } from './harness/objects.ts'

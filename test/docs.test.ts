@@ -6,23 +6,23 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
-import type { JsonSchema } from '../src/api/json-schema.ts'
-import { HIGH_WATER_BYTES } from '../src/api/stream.ts'
-import type { UpstreamCluster } from '../src/api/upstream-cluster.ts'
-import { checkUpstreamCluster } from '../src/api/upstream-cluster-checks.ts'
-import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../src/api/upstream-cluster-schema.ts'
-import { CONFIG_FILE, SETTINGS } from '../src/app/config.ts'
+import type { JsonSchema } from '../src/api/kube/json-schema.ts'
+import { HIGH_WATER_BYTES } from '../src/api/ports/stream.ts'
+import { checkUpstreamCluster } from '../src/api/upstream-cluster/checks.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../src/api/upstream-cluster/schema.ts'
+import type { UpstreamCluster } from '../src/api/upstream-cluster/upstream-cluster.ts'
+import { CONFIG_FILE, SETTINGS } from '../src/app/config/config.ts'
 import { check } from '../src/cli/check.ts'
 import { explain } from '../src/cli/explain.ts'
-import { compileDegrade } from '../src/core/compile-settings.ts'
-import { degradeMessage } from '../src/core/degrade.ts'
-import { REFUSAL_TABLE } from '../src/core/refusal.ts'
+import { compileDegrade } from '../src/core/cluster/compile-settings.ts'
+import { degradeMessage } from '../src/core/policy/degrade.ts'
+import { REFUSAL_TABLE } from '../src/core/refusal/refusal.ts'
 import { FILTERS } from '../src/gateway/filters/order.ts'
 import * as budget from '../src/http2/budget.ts'
 import { CLIENT_LIMITS, SERVER_LIMITS } from '../src/http2/limits.ts'
-import { createMetrics } from '../src/io/metrics.ts'
-import { nodePemChecks } from '../src/io/pem-checks.ts'
-import { createCA, issueCertificate } from '../src/io/pki.ts'
+import { createMetrics } from '../src/io/metrics/metrics.ts'
+import { nodePemChecks } from '../src/io/pki/pem-checks.ts'
+import { createCA, issueCertificate } from '../src/io/pki/pki.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const README = read('README.md')
@@ -109,7 +109,7 @@ test('operating has every metric, and no other', async () => {
   const text = await createMetrics().text()
   const registered = [...text.matchAll(/^# TYPE (portcullis_\w+) (\w+)/gm)].map((match) => [match[1], match[2]])
   // Request metrics appear in the text once there is a request: theirs are read from the source.
-  const made = readdirSync(join(ROOT, 'src/io'))
+  const made = readdirSync(join(ROOT, 'src/io'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
     .flatMap((name) => [...read(`src/io/${name}`).matchAll(/familyOf\(\s*'(portcullis_\w+)',\s*'(\w+)'/g)])
     .map((match) => [match[1], match[2]])
@@ -171,7 +171,7 @@ test('architecture has every limit of the HTTP/2 engine', () => {
   const limits = [
     ...numbersOf('src/http2/limits.ts', { SERVER_LIMITS, CLIENT_LIMITS }),
     ...numbersOf('src/http2/budget.ts', { ...budget }),
-    ...['slabs', 'chunk-queue', 'sender', 'header-block', 'closed-streams', 'literal-memo'].flatMap(constantsIn),
+    ...['slabs', 'chunk-queue', 'sender', 'header-block', 'closed-streams', 'hpack/literal-memo'].flatMap(constantsIn),
   ]
   assert.ok(limits.length > 40, 'the limits are found')
   // Of a server's streams there is nothing to say to it, and a round is no limit.
@@ -207,8 +207,10 @@ test('every kind of abuse is in operating, and stands beside the limit that make
     [...(row[0] ?? '').matchAll(/`([\w-]+)`/g)].map(([, kind]) => kind),
   )
   assert.deepEqual(new Set(inOperating), kinds)
-  const engine = readdirSync(join(ROOT, 'src/http2')).filter((name) => !name.endsWith('.test.ts'))
-  const counted = [...engine.map((name) => `src/http2/${name}`), 'src/io/http2-socket.ts']
+  const engine = readdirSync(join(ROOT, 'src/http2'), { recursive: true, encoding: 'utf8' }).filter(
+    (name) => name.endsWith('.ts') && !name.endsWith('.test.ts'),
+  )
+  const counted = [...engine.map((name) => `src/http2/${name}`), 'src/io/socket/http2-socket.ts']
     .flatMap((file) => [...read(file).matchAll(/counters\.(\w+)\+\+|\babuse\('(\w+)'\)/g)])
     .map(([, field, abuse]) => (field ?? abuse ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
     .filter((kind) => kinds.has(kind))
@@ -219,7 +221,7 @@ test('every kind of abuse is in operating, and stands beside the limit that make
 test('the memory of a connection in architecture follows from the limits', () => {
   const { maxConcurrentStreams, maxHeaderListBytes, connectionWindowBytes, maxFrameBytes } = SERVER_LIMITS
   const slack = SERVER_LIMITS.blockSlackBytes
-  const replay = constantOf('src/gateway/request-body.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
+  const replay = constantOf('src/gateway/exchange/request-body.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
   assert.ok(replay <= HIGH_WATER_BYTES, 'what is kept is what waits in the stream, or less')
   const heads = maxConcurrentStreams * maxHeaderListBytes
   const requests = maxConcurrentStreams * HIGH_WATER_BYTES
@@ -227,7 +229,7 @@ test('the memory of a connection in architecture follows from the limits', () =>
   const block = 2 * (maxHeaderListBytes + slack)
   const output = 3 * SERVER_LIMITS.maxBacklogBytes
   const hpack =
-    2 * SERVER_LIMITS.headerTableBytes + 2 * (constantOf('src/http2/literal-memo.ts', 'MAX_OCTETS') ?? Number.NaN)
+    2 * SERVER_LIMITS.headerTableBytes + 2 * (constantOf('src/http2/hpack/literal-memo.ts', 'MAX_OCTETS') ?? Number.NaN)
   const parts = [heads, requests, answers, connectionWindowBytes, block, maxFrameBytes, output, hpack]
   const [, part = ''] = ARCHITECTURE.split('### Memory of a connection')
   const rows = tableRows(part).slice(1)

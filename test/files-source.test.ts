@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { stringify } from 'yaml'
-import { UserError } from '../src/api/field-errors.ts'
-import type { Logger, SourceChange } from '../src/api/ports.ts'
+import type { Logger, SourceChange } from '../src/api/ports/ports.ts'
+import { UserError } from '../src/api/validation/field-errors.ts'
 import { check } from '../src/cli/check.ts'
-import { createFilesSource, loadDirectory } from '../src/io/files-source.ts'
-import { nodePemChecks } from '../src/io/pem-checks.ts'
-import { createCA } from '../src/io/pki.ts'
+import { nodePemChecks } from '../src/io/pki/pem-checks.ts'
+import { createCA } from '../src/io/pki/pki.ts'
+import { createFilesSource, loadDirectory } from '../src/io/sources/files/source.ts'
 
 const ROOT = mkdtempSync(join(tmpdir(), 'portcullis-files-'))
 after(() => rmSync(ROOT, { recursive: true }))

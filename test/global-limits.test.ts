@@ -6,11 +6,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
-import type { FlowControlSchema } from '../src/api/upstream-cluster.ts'
-import { globalLimitSeriesText } from '../src/io/global-limit-series.ts'
-import { createCA, issueCertificate } from '../src/io/pki.ts'
-import { redisAddress } from '../src/io/redis-client.ts'
-import { limitName } from '../src/io/redis-keys.ts'
+import type { FlowControlSchema } from '../src/api/upstream-cluster/upstream-cluster.ts'
+import { globalLimitSeriesText } from '../src/io/metrics/global-limit-series.ts'
+import { createCA, issueCertificate } from '../src/io/pki/pki.ts'
+import { redisAddress } from '../src/io/redis/client.ts'
+import { limitName } from '../src/io/redis/keys.ts'
 import {
   type LimitReplica,
   mostInWindow,

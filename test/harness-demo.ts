@@ -4,10 +4,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
-import type { DemoBackend, StartBackends } from '../src/app/demo-clusters.ts'
-import { runDemo } from '../src/app/demo-command.ts'
-import { DEMO_TOKENS } from '../src/app/demo-traffic.ts'
-import type { KeyPair } from '../src/io/pki.ts'
+import type { DemoBackend, StartBackends } from '../src/demo/clusters.ts'
+import { runDemo } from '../src/demo/command.ts'
+import { DEMO_TOKENS } from '../src/demo/traffic.ts'
+import type { KeyPair } from '../src/io/pki/pki.ts'
 import { startCluster } from './harness/cluster.ts'
 
 /** What the gateway's own user needs where pods are protected. */

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { afterEach, test } from 'node:test'
-import type { Peer, ResetReason, Stream, StreamEvents } from '../src/api/stream.ts'
+import type { Peer, ResetReason, Stream, StreamEvents } from '../src/api/ports/stream.ts'
 import { createHttp2Counters, type Http2Counters } from '../src/http2/counters.ts'
-import { tickAll } from '../src/io/coarse-ticker.ts'
-import { type Http2Session, serveHttp2 } from '../src/io/http2-server.ts'
-import { SLOW_READ_MS } from '../src/io/http2-socket.ts'
+import { type Http2Session, serveHttp2 } from '../src/io/listener/http2-server.ts'
+import { SLOW_READ_MS } from '../src/io/socket/http2-socket.ts'
+import { tickAll } from '../src/io/world/coarse-ticker.ts'
 import {
   ACK,
   DATA,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, test } from 'node:test'
-import { createCA, type KeyPair } from '../src/io/pki.ts'
+import { createCA, type KeyPair } from '../src/io/pki/pki.ts'
 import { connectFrames, type FrameConnection } from './harness/frame-connection.ts'
 import * as h2 from './harness/h2-frames.ts'
 import { type InProcessGateway, startInProcess } from './harness/in-process.ts'

@@ -1,4 +1,5 @@
-// The house plan as a test: who may import whom, which files may touch the world, and that there are no cycles.
+// The house plan as a test: which layer may import which, that rooms do not import each other in a circle, which files may touch
+// the world, and that files do not import each other in a circle either.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -6,7 +7,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 
 const ROOT = resolve(import.meta.dirname, '../src')
-/** A folder may import from itself and from those of a smaller rank; folders of one rank are siblings. */
+/** A layer, a folder of src/, may import from itself and from those of a smaller rank; layers of one rank are siblings. */
 const RANK: Readonly<Record<string, number>> = {
   api: 0,
   core: 1,
@@ -14,20 +15,25 @@ const RANK: Readonly<Record<string, number>> = {
   state: 2,
   io: 2,
   gateway: 3,
-  control: 3,
+  apiserver: 3,
   controllers: 3,
   admin: 3,
   cli: 3,
-  app: 4,
+  webhooks: 4,
+  app: 5,
+  demo: 6,
 }
 const PURE = new Set(['api', 'core', 'http2'])
 /** Folders that may use Node's modules; Buffer is a global everywhere. */
-const WORLDLY = new Set(['io', 'app'])
+const WORLDLY = new Set(['io', 'app', 'demo'])
 const FORBIDDEN_NAMES = /^(util|utils|common|helper|helpers|manager|misc)\.ts$/
 
 interface SourceFile {
   readonly path: string
+  /** The layer. */
   readonly folder: string
+  /** The folder that the file stands in, below src/. */
+  readonly room: string
   readonly imports: readonly string[]
   readonly text: string
 }
@@ -38,7 +44,13 @@ function sources(): SourceFile[] {
     .map((name) => {
       const text = readFileSync(join(ROOT, name), 'utf8')
       const imports = [...text.matchAll(/^(?:import|export)[^'"]*?from '([^']+)'|^import '([^']+)'/gm)]
-      return { path: name, folder: name.split('/')[0] ?? '', text, imports: imports.map((m) => m[1] ?? m[2] ?? '') }
+      return {
+        path: name,
+        folder: name.split('/')[0] ?? '',
+        room: dirname(name),
+        text,
+        imports: imports.map((m) => m[1] ?? m[2] ?? ''),
+      }
     })
 }
 
@@ -62,6 +74,31 @@ test('a file imports only from its own folder or from folders to the left', () =
   assert.deepEqual(wrong, [])
 })
 
+test('rooms do not import each other in a circle', () => {
+  const rooms = new Map<string, Map<string, string>>()
+  for (const file of files) {
+    const imported = rooms.get(file.room) ?? new Map<string, string>()
+    rooms.set(file.room, imported)
+    for (const specifier of file.imports.filter((name) => name.startsWith('.'))) {
+      const target = join(dirname(file.path), specifier)
+      if (dirname(target) !== file.room) imported.set(dirname(target), `${file.path} -> ${target}`)
+    }
+  }
+  const done = new Set<string>()
+  const visit = (room: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(room)
+    if (start >= 0) {
+      const circle = [...trail.slice(start), room]
+      const ties = circle.slice(1).map((next, i) => rooms.get(circle[i] ?? '')?.get(next))
+      assert.fail(`a circle of rooms: ${ties.join(', ')}`)
+    }
+    if (done.has(room)) return
+    for (const next of rooms.get(room)?.keys() ?? []) visit(next, [...trail, room])
+    done.add(room)
+  }
+  for (const room of rooms.keys()) visit(room, [])
+})
+
 test('api, core and http2 are pure: no node: modules, no clock, no randomness', () => {
   const wrong: string[] = []
   for (const file of files) {
@@ -82,7 +119,7 @@ test('api, core and http2 are pure: no node: modules, no clock, no randomness', 
 test('node:http2 stays below the seam', () => {
   const users = files.filter((file) => file.imports.includes('node:http2')).map((file) => file.path)
   assert.deepEqual(
-    users.filter((path) => !path.startsWith('io/')),
+    users.filter((path) => !/^(io|demo)\//.test(path)),
     [],
   )
 })

@@ -10,8 +10,8 @@ import type {
   FlowControlSchema,
   UpstreamCluster,
   UpstreamClusterSpec,
-} from '../src/api/upstream-cluster.ts'
-import { createCA } from '../src/io/pki.ts'
+} from '../src/api/upstream-cluster/upstream-cluster.ts'
+import { createCA } from '../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response, valuesOf } from './harness/h2-client.ts'
 import { type InProcessGateway, startInProcess } from './harness/in-process.ts'
 import { ALLOW_ALL, clientPair, clusterObject } from './harness/objects.ts'

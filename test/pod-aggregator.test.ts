@@ -3,20 +3,28 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
-import { PODS } from '../src/api/foreign-kinds.ts'
-import type { JsonObject } from '../src/api/json-object.ts'
-import type { AdmissionBucket, CellStatus, PodProtector, PodProtectorSpec } from '../src/api/pod-protector.ts'
-import type { Logger } from '../src/api/ports.ts'
-import { LEASES, POD_PROTECTORS } from '../src/api/scheme.ts'
-import { statusError } from '../src/api/status.ts'
-import { type CellMember, startPodAggregator } from '../src/controllers/pod-aggregator.ts'
-import type { PodAggregatorParts } from '../src/controllers/pod-aggregator-parts.ts'
-import { startStaleCellSweeper } from '../src/controllers/stale-cell-sweeper.ts'
-import type { CompiledAggregation } from '../src/core/compiled-cluster.ts'
-import { type AggregatorEvents, NO_AGGREGATOR_EVENTS } from '../src/core/protection/aggregator-events.ts'
-import { formatMicros } from '../src/core/protection/micro-time.ts'
-import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../src/core/protection/protection-settings.ts'
-import { systemClock } from '../src/io/clock.ts'
+import { PODS } from '../src/api/kinds/foreign-kinds.ts'
+import { LEASES, POD_PROTECTORS } from '../src/api/kinds/scheme.ts'
+import type { JsonObject } from '../src/api/kube/json-object.ts'
+import { statusError } from '../src/api/kube/status.ts'
+import type {
+  AdmissionBucket,
+  CellStatus,
+  PodProtector,
+  PodProtectorSpec,
+} from '../src/api/pod-protector/pod-protector.ts'
+import type { Logger } from '../src/api/ports/ports.ts'
+import type { PodAggregatorParts } from '../src/controllers/aggregator/parts.ts'
+import { type CellMember, startPodAggregator } from '../src/controllers/aggregator/pod-aggregator.ts'
+import { startStaleCellSweeper } from '../src/controllers/aggregator/stale-cell-sweeper.ts'
+import type { CompiledAggregation } from '../src/core/cluster/compiled-cluster.ts'
+import { formatMicros } from '../src/core/protection/history/micro-time.ts'
+import { type AggregatorEvents, NO_AGGREGATOR_EVENTS } from '../src/core/protection/requests/aggregator-events.ts'
+import {
+  DEFAULT_PROTECTION_SETTINGS,
+  type ProtectionSettings,
+} from '../src/core/protection/requests/protection-settings.ts'
+import { systemClock } from '../src/io/world/clock.ts'
 import { ProtectorTable } from '../src/state/protectors.ts'
 import { agreeingClocks } from './harness/cell-clocks.ts'
 import { MemoryObjects } from './harness/memory-objects.ts'

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ProtectorMonitor } from '../src/controllers/protector-monitor.ts'
-import { builtInKind } from '../src/core/protection/generator-kinds.ts'
-import { createProcessMetrics } from '../src/io/process-metrics.ts'
-import { createProtectionMetrics } from '../src/io/protection-metrics.ts'
+import { ProtectorMonitor } from '../src/controllers/generator/protector-monitor.ts'
+import { builtInKind } from '../src/core/protection/generator/kinds.ts'
+import { createProcessMetrics } from '../src/io/metrics/process-metrics.ts'
+import { createProtectionMetrics } from '../src/io/metrics/protection-metrics.ts'
 import { deletionOf, verdictOf } from './harness/protection-requests.ts'
 
 const STATES = ['created', 'available', 'ready', 'scheduled', 'running']

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCA } from '../src/io/pki.ts'
+import { createCA } from '../src/io/pki/pki.ts'
 import { startControl } from './harness/control.ts'
 import { ControlClient, PPR } from './harness/control-client.ts'
 import { startGateway } from './harness/gateway.ts'

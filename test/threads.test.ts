@@ -4,9 +4,13 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { afterEach, describe, test } from 'node:test'
-import type { FlowControlSchema, UpstreamCluster, UpstreamClusterSpec } from '../src/api/upstream-cluster.ts'
-import type { Config } from '../src/app/config.ts'
-import { createCA } from '../src/io/pki.ts'
+import type {
+  FlowControlSchema,
+  UpstreamCluster,
+  UpstreamClusterSpec,
+} from '../src/api/upstream-cluster/upstream-cluster.ts'
+import type { Config } from '../src/app/config/config.ts'
+import { createCA } from '../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response } from './harness/h2-client.ts'
 import { type InProcessGateway, startInProcess } from './harness/in-process.ts'
 import { ALLOW_ALL, clientPair, clusterObject } from './harness/objects.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { tickAll } from '../src/io/coarse-ticker.ts'
+import { tickAll } from '../src/io/world/coarse-ticker.ts'
 import { frame, SETTINGS } from './harness/h2-frames.ts'
 import { reply, type SeenRequest } from './harness/stub-upstream.ts'
 import {

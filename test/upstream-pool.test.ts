@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RequestClass } from '../src/io/upstream-pool.ts'
+import type { RequestClass } from '../src/io/upstream/pool.ts'
 import { startHttp1Stub } from './harness/stub-http1.ts'
 import { startStub } from './harness/stub-upstream.ts'
 import { ask, endpointAt, type Outcome, type TestEndpoint } from './harness/upstream-exchange.ts'

@@ -2,9 +2,9 @@
 // node bench/micro/hpack.ts
 
 import process from 'node:process'
-import { HpackDecoder } from '../../src/http2/hpack-decoder.ts'
-import { encodeBound, encodeShared, HpackEncoder } from '../../src/http2/hpack-encoder.ts'
-import { huffmanDecode } from '../../src/http2/huffman.ts'
+import { HpackDecoder } from '../../src/http2/hpack/decoder.ts'
+import { encodeBound, encodeShared, HpackEncoder } from '../../src/http2/hpack/encoder.ts'
+import { huffmanDecode } from '../../src/http2/hpack/huffman.ts'
 import { huffmanEncode } from '../../test/harness/hpack-oracle.ts'
 
 /** Short and many: the best round is one that nothing else on the machine disturbed. */

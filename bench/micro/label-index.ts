@@ -4,10 +4,10 @@
 //   node bench/micro/label-index.ts [protectors]   (with --expose-gc before it, bytes are exact)
 
 import process from 'node:process'
-import type { LabelSelector } from '../../src/api/pod-protector.ts'
-import { compileSelector } from '../../src/core/protection/compile-selector.ts'
-import { PodIndex } from '../../src/core/protection/pod-index.ts'
-import { ProtectorIndex } from '../../src/core/protection/protector-index.ts'
+import type { LabelSelector } from '../../src/api/pod-protector/pod-protector.ts'
+import { compileSelector } from '../../src/core/protection/selectors/compile-selector.ts'
+import { PodIndex } from '../../src/core/protection/selectors/pod-index.ts'
+import { ProtectorIndex } from '../../src/core/protection/selectors/protector-index.ts'
 
 type Labels = Readonly<Record<string, string>>
 

@@ -4,17 +4,24 @@
 
 import { execFileSync } from 'node:child_process'
 import { randomUUID, X509Certificate } from 'node:crypto'
-import type { HeaderList, Peer, PeerCertificate, RequestHandler, Stream, StreamEvents } from '../../src/api/stream.ts'
-import type { UpstreamCluster } from '../../src/api/upstream-cluster.ts'
-import { compileCluster } from '../../src/core/compile-cluster.ts'
-import type { Gateway } from '../../src/gateway/gateway.ts'
+import type {
+  HeaderList,
+  Peer,
+  PeerCertificate,
+  RequestHandler,
+  Stream,
+  StreamEvents,
+} from '../../src/api/ports/stream.ts'
+import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
+import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
+import type { Gateway } from '../../src/gateway/exchange/gateway.ts'
 import { createRequestHandler } from '../../src/gateway/serve.ts'
-import { createAccessReviewer } from '../../src/io/access-review.ts'
-import { systemClock } from '../../src/io/clock.ts'
-import { createMetrics } from '../../src/io/metrics.ts'
-import { createCA, issueCertificate } from '../../src/io/pki.ts'
-import { createTokenReviewer } from '../../src/io/token-review.ts'
-import type { Upstreams } from '../../src/io/upstreams.ts'
+import { createMetrics } from '../../src/io/metrics/metrics.ts'
+import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
+import { createAccessReviewer } from '../../src/io/reviews/access-review.ts'
+import { createTokenReviewer } from '../../src/io/reviews/token-review.ts'
+import type { Upstreams } from '../../src/io/upstream/upstreams.ts'
+import { systemClock } from '../../src/io/world/clock.ts'
 import { CancelBudgets } from '../../src/state/cancel-budgets.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import { RunningRequests } from '../../src/state/running.ts'

@@ -2,11 +2,16 @@
 // matter to it. Counters of joined buckets are not added; maxConcurrentLag is constant within a batch and off once it is
 // passed; one pod twice in a batch gets two buckets; a pod that has a bucket is not judged; buckets are dropped by the clock.
 
-import type { AdmissionBucket, CellStatus, PodProtector, PodProtectorStatus } from '../../src/api/pod-protector.ts'
-import type { PodCounts } from '../../src/core/protection/aggregate-pods.ts'
-import type { HistoryLimits } from '../../src/core/protection/history-limits.ts'
-import { formatMicros, parseMicros } from '../../src/core/protection/micro-time.ts'
-import type { QuotaPod } from '../../src/core/protection/quota.ts'
+import type {
+  AdmissionBucket,
+  CellStatus,
+  PodProtector,
+  PodProtectorStatus,
+} from '../../src/api/pod-protector/pod-protector.ts'
+import type { HistoryLimits } from '../../src/core/protection/history/limits.ts'
+import { formatMicros, parseMicros } from '../../src/core/protection/history/micro-time.ts'
+import type { PodCounts } from '../../src/core/protection/quota/aggregate-pods.ts'
+import type { QuotaPod } from '../../src/core/protection/quota/quota.ts'
 
 export type PodseidonResult = 'Ok' | 'AlreadyUnhealthy' | 'AlreadyHasBucket' | 'Denied' | 'Retry'
 

@@ -1,9 +1,9 @@
 // One cell as it truly is: pods with their versions in etcd, a controller that replaces what is deleted, kubelets. And the
 // watch of it: late, in order, stalling, listing anew.
 
-import type { JsonObject } from '../../src/api/json-object.ts'
-import type { PodFacts } from '../../src/api/protection.ts'
-import { podFacts } from '../../src/core/protection/pod-facts.ts'
+import type { JsonObject } from '../../src/api/kube/json-object.ts'
+import type { PodFacts } from '../../src/api/ports/protection.ts'
+import { podFacts } from '../../src/core/protection/quota/pod-facts.ts'
 import { type SimQueue, SimRandom } from './sim-queue.ts'
 import type { Scenario, SimCell } from './sim-scenario.ts'
 

@@ -1,11 +1,11 @@
 // What the controllers of a process see of the API servers: the core, which holds the PodProtectors, and a cell with its pods. Each
 // answer takes its time, may be lost, and may come too late for a process that is gone.
 
-import type { JsonObject } from '../../src/api/json-object.ts'
-import type { FollowEvents, Following, ObjectClient, ObjectList } from '../../src/api/object-client.ts'
-import type { PodProtector } from '../../src/api/pod-protector.ts'
-import { statusError } from '../../src/api/status.ts'
-import type { CellClocks } from '../../src/core/protection/cell-clock.ts'
+import type { JsonObject } from '../../src/api/kube/json-object.ts'
+import { statusError } from '../../src/api/kube/status.ts'
+import type { PodProtector } from '../../src/api/pod-protector/pod-protector.ts'
+import type { FollowEvents, Following, ObjectClient, ObjectList } from '../../src/api/ports/object-client.ts'
+import type { CellClocks } from '../../src/core/protection/clocks/cell-clock.ts'
 import { CellWatch, EPOCH_MS, type TrueCell } from './sim-cell.ts'
 import { type CoreStore, keyOf, type SeenVersions } from './sim-core.ts'
 import type { SimProcess } from './sim-process.ts'

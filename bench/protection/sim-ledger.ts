@@ -1,7 +1,7 @@
 // Who judges deletions in a run: what both algorithms have to be.
 
-import type { PodFacts } from '../../src/api/protection.ts'
-import type { ProtectionSettings } from '../../src/core/protection/protection-settings.ts'
+import type { PodFacts } from '../../src/api/ports/protection.ts'
+import type { ProtectionSettings } from '../../src/core/protection/requests/protection-settings.ts'
 import type { CoreStore, SeenVersions } from './sim-core.ts'
 import type { SimQueue } from './sim-queue.ts'
 import type { Scenario } from './sim-scenario.ts'

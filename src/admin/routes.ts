@@ -1,8 +1,8 @@
 // What the admin listener answers: health as kube-apiserver words it (apiserver/pkg/server/healthz), metrics, and the
 // configuration in force without its secrets.
 
-import { redact } from '../core/redact.ts'
-import type { PlainRequest, PlainResponse } from '../io/http-plain.ts'
+import { redact } from '../core/identity/redact.ts'
+import type { PlainRequest, PlainResponse } from '../io/listener/http-plain.ts'
 
 /** One condition of health. */
 export interface Check {

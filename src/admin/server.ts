@@ -1,8 +1,8 @@
 // The admin listener: plain HTTP for the operator and for probes, loopback unless configured otherwise. Nothing of it is
 // reachable through the proxy ports.
 
-import { parseListenAddress } from '../core/listen-address.ts'
-import { type PlainServer, startPlainServer } from '../io/http-plain.ts'
+import { parseListenAddress } from '../core/cluster/listen-address.ts'
+import { type PlainServer, startPlainServer } from '../io/listener/http-plain.ts'
 import { type AdminState, adminResponse, type MetricsText } from './routes.ts'
 
 export interface AdminServerOptions {

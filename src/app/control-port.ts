@@ -2,14 +2,14 @@
 
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from '../api/ports.ts'
-import type { RequestHandler } from '../api/stream.ts'
-import { formatListenAddress, type ListenAddress } from '../core/listen-address.ts'
-import { type ControlListener, listenControl } from '../io/control-listener.ts'
-import { controlPaths } from '../io/control-paths.ts'
-import { type ControlPki, ensureControlPki } from '../io/control-pki.ts'
-import { cannotListen, requireFreePort } from '../io/free-port.ts'
-import type { Config } from './config.ts'
+import type { Logger } from '../api/ports/ports.ts'
+import type { RequestHandler } from '../api/ports/stream.ts'
+import { formatListenAddress, type ListenAddress } from '../core/cluster/listen-address.ts'
+import { type ControlListener, listenControl } from '../io/listener/control-listener.ts'
+import { controlPaths } from '../io/listener/control-paths.ts'
+import { type ControlPki, ensureControlPki } from '../io/pki/control-pki.ts'
+import { cannotListen, requireFreePort } from '../io/world/free-port.ts'
+import type { Config } from './config/config.ts'
 
 /** The serving certificate is looked at so often, and renewed in time. */
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000

@@ -1,8 +1,8 @@
 // What /debug/config shows: the truth in force, without secrets (the admin routes redact it once more).
 
-import { effectiveMode } from '../core/degrade.ts'
+import { effectiveMode } from '../core/policy/degrade.ts'
 import type { LiveCluster } from '../state/clusters.ts'
-import type { ThreadReport } from './thread-messages.ts'
+import type { ThreadReport } from './threads/messages.ts'
 import type { Parts } from './wire.ts'
 
 /** A thread that does not answer within a second shows as such. */

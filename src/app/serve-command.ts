@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
-import { UserError } from '../api/field-errors.ts'
-import { formatListenAddress } from '../core/listen-address.ts'
-import { type Config, ConfigError, loadConfig } from './config.ts'
+import { UserError } from '../api/validation/field-errors.ts'
+import { formatListenAddress } from '../core/cluster/listen-address.ts'
+import { type Config, ConfigError, loadConfig } from './config/config.ts'
 import { type RunningGateway, startGateway } from './lifecycle.ts'
 
 /** Resolves with the exit code when the gateway has stopped. */

@@ -1,11 +1,11 @@
 // The gateway's own certificate: from the files that are named, or one that it makes itself.
 
 import { readFileSync } from 'node:fs'
-import { UserError } from '../api/field-errors.ts'
-import { nodePemChecks } from '../io/pem-checks.ts'
-import { ensureServingCertificate } from '../io/serving-certificate.ts'
-import type { ServingPair } from '../io/tls-contexts.ts'
-import type { Config } from './config.ts'
+import { UserError } from '../api/validation/field-errors.ts'
+import { ensureServingCertificate } from '../io/listener/serving-certificate.ts'
+import type { ServingPair } from '../io/listener/tls-contexts.ts'
+import { nodePemChecks } from '../io/pki/pem-checks.ts'
+import type { Config } from './config/config.ts'
 import { makesServingCertificate } from './shared-pki.ts'
 
 /** @throws {UserError} for what the operator can mend */

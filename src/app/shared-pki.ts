@@ -1,14 +1,14 @@
 // With --source kubernetes there may be several replicas: what clients and API servers verify them by is the same for all.
 
-import type { Logger } from '../api/ports.ts'
-import { REPLICA_NAMESPACES } from '../core/cluster-status-gateways.ts'
-import { controlPaths } from '../io/control-paths.ts'
-import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../io/control-pki.ts'
-import { generateTokenKey } from '../io/control-tokens.ts'
-import { createKubeClient } from '../io/kube-client.ts'
-import { SERVING_CA_NAME, servingPkiDir } from '../io/serving-certificate.ts'
-import { type SharedCA, shareCA } from '../io/shared-ca.ts'
-import type { Config } from './config.ts'
+import type { Logger } from '../api/ports/ports.ts'
+import { REPLICA_NAMESPACES } from '../core/status/gateways.ts'
+import { createKubeClient } from '../io/kube/client.ts'
+import { controlPaths } from '../io/listener/control-paths.ts'
+import { SERVING_CA_NAME, servingPkiDir } from '../io/listener/serving-certificate.ts'
+import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../io/pki/control-pki.ts'
+import { generateTokenKey } from '../io/pki/control-tokens.ts'
+import { type SharedCA, shareCA } from '../io/pki/shared-ca.ts'
+import type { Config } from './config/config.ts'
 
 const [NAMESPACE] = REPLICA_NAMESPACES
 /** Secrets in the namespace of the gateway; deploy/rbac/control-cluster.yaml names them. */

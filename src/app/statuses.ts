@@ -1,13 +1,13 @@
 // Statuses of UpstreamClusters: the election of who writes what all replicas know, and the controller that writes.
 
 import { randomUUID } from 'node:crypto'
-import type { ObjectClient } from '../api/object-client.ts'
-import type { Logger } from '../api/ports.ts'
-import { startClusterStatus } from '../controllers/cluster-status.ts'
-import { REDIS_AWAY } from '../core/cluster-status-messages.ts'
-import { holdLease } from '../io/leader-lease.ts'
-import type { Config } from './config.ts'
-import type { Protection } from './protection.ts'
+import type { ObjectClient } from '../api/ports/object-client.ts'
+import type { Logger } from '../api/ports/ports.ts'
+import { startClusterStatus } from '../controllers/status/cluster-status.ts'
+import { REDIS_AWAY } from '../core/status/messages.ts'
+import { holdLease } from '../io/kube/leader-lease.ts'
+import type { Config } from './config/config.ts'
+import type { Protection } from './protection/protection.ts'
 import type { Parts } from './wire.ts'
 
 export interface Statuses {

@@ -2,29 +2,29 @@
 // probed, and shown. What a gateway thread is made of stands in gateway-thread.ts.
 
 import { randomInt, randomUUID } from 'node:crypto'
-import type { Clock, Logger, Problem, ResourceSource, SourceChange } from '../api/ports.ts'
-import type { ProtectionGate } from '../api/protection.ts'
-import { type EndpointProbes, startEndpointProbes } from '../controllers/endpoint-probes.ts'
-import { type GlobalLimits, startGlobalLimits } from '../controllers/global-limits.ts'
+import type { Clock, Logger, Problem, ResourceSource, SourceChange } from '../api/ports/ports.ts'
+import type { ProtectionGate } from '../api/ports/protection.ts'
+import { type GlobalLimits, startGlobalLimits } from '../controllers/limits/global-limits.ts'
+import { type EndpointProbes, startEndpointProbes } from '../controllers/probes/endpoint-probes.ts'
 import { messageOf, startUpstreamRights, type UpstreamRights } from '../controllers/rights/upstream-rights.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
-import { CellClocks } from '../core/protection/cell-clock.ts'
-import { systemClock } from '../io/clock.ts'
-import { globalLimitSeriesText } from '../io/global-limit-series.ts'
-import type { LineWriter } from '../io/line-writer.ts'
-import { createMetrics, type GatewayMetrics } from '../io/metrics.ts'
-import { knownCluster } from '../io/metrics-recorder.ts'
-import { readTextFile } from '../io/pki-files.ts'
-import { createRedisLimits } from '../io/redis-limits.ts'
-import { threadSeriesText } from '../io/thread-series.ts'
-import { startThread } from '../io/threads.ts'
-import { type ServingPair, TlsContexts } from '../io/tls-contexts.ts'
-import { Upstreams } from '../io/upstreams.ts'
+import { CellClocks } from '../core/protection/clocks/cell-clock.ts'
+import { type ServingPair, TlsContexts } from '../io/listener/tls-contexts.ts'
+import type { LineWriter } from '../io/logs/line-writer.ts'
+import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
+import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
+import { knownCluster } from '../io/metrics/recorder.ts'
+import { threadSeriesText } from '../io/metrics/thread-series.ts'
+import { readTextFile } from '../io/pki/pki-files.ts'
+import { createRedisLimits } from '../io/redis/limits.ts'
+import { Upstreams } from '../io/upstream/upstreams.ts'
+import { systemClock } from '../io/world/clock.ts'
+import { startThread } from '../io/world/threads.ts'
 import { ClusterTable } from '../state/clusters.ts'
-import type { Config } from './config.ts'
-import { startInlineThread } from './inline-thread.ts'
-import { ThreadPool } from './thread-pool.ts'
-import type { StartThread } from './thread-seat.ts'
+import type { Config } from './config/config.ts'
+import { startInlineThread } from './threads/inline-thread.ts'
+import { ThreadPool } from './threads/pool.ts'
+import type { StartThread } from './threads/seat.ts'
 
 export interface Parts {
   readonly clusters: ClusterTable
@@ -193,7 +193,7 @@ function noteGenerations(
 }
 
 const startWorker: StartThread = (data, events) =>
-  startThread(new URL('thread-entry.ts', import.meta.url), `gateway-${data.place.thread}`, data, events)
+  startThread(new URL('threads/entry.ts', import.meta.url), `gateway-${data.place.thread}`, data, events)
 
 function countConfig(
   metrics: GatewayMetrics,

@@ -1,10 +1,10 @@
 // `portcullis certs`: a PKI to begin with. `init` makes a CA and a serving certificate, `client` makes user certificates
 // that the CA vouches for. Nothing that exists is overwritten without --force: a replaced CA cuts off everybody.
 
-import { UserError } from '../api/field-errors.ts'
-import { canonicalIp } from '../api/ip-address.ts'
-import { createCA, issueCertificate } from '../io/pki.ts'
-import { existingPairFiles, readKeyPair, writeKeyPair } from '../io/pki-files.ts'
+import { UserError } from '../api/validation/field-errors.ts'
+import { canonicalIp } from '../api/validation/ip-address.ts'
+import { createCA, issueCertificate } from '../io/pki/pki.ts'
+import { existingPairFiles, readKeyPair, writeKeyPair } from '../io/pki/pki-files.ts'
 
 export interface CertsInitOptions {
   dir: string

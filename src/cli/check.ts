@@ -1,9 +1,9 @@
 // `portcullis check`: every mistake in a directory of UpstreamCluster files, with file, line, path and fix.
 
-import { UserError } from '../api/field-errors.ts'
-import type { Problem } from '../api/ports.ts'
-import { loadDirectory } from '../io/files-source.ts'
-import { nodePemChecks } from '../io/pem-checks.ts'
+import type { Problem } from '../api/ports/ports.ts'
+import { UserError } from '../api/validation/field-errors.ts'
+import { nodePemChecks } from '../io/pki/pem-checks.ts'
+import { loadDirectory } from '../io/sources/files/source.ts'
 
 export interface CheckOptions {
   readonly dir: string

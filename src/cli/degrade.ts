@@ -1,22 +1,22 @@
 // `portcullis degrade`: throws the switch of a cluster, and shows whether it is in force everywhere.
 
-import { parseFeatureGates } from '../api/feature-gates.ts'
-import { UserError } from '../api/field-errors.ts'
-import type { JsonObject } from '../api/json-object.ts'
-import { nearestName } from '../api/nearest-name.ts'
-import type { ObjectClient } from '../api/object-client.ts'
-import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
-import { type Degrade, type DegradeMode, FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster.ts'
-import { timeOf } from '../core/cluster-status.ts'
-import { parseDuration } from '../core/duration.ts'
+import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
+import type { JsonObject } from '../api/kube/json-object.ts'
+import type { ObjectClient } from '../api/ports/object-client.ts'
+import { parseFeatureGates } from '../api/upstream-cluster/feature-gates.ts'
+import { type Degrade, type DegradeMode, FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster/upstream-cluster.ts'
+import { UserError } from '../api/validation/field-errors.ts'
+import { nearestName } from '../api/validation/nearest-name.ts'
+import { timeOf } from '../core/status/cluster-status.ts'
+import { parseDuration } from '../core/text/duration.ts'
 import {
   type ControlPlaneOptions,
   getCluster,
   metadataOf,
   readPositiveDuration,
   withControlPlane,
-} from './control-plane.ts'
-import { waitApplied } from './wait-applied.ts'
+} from './client/control-plane.ts'
+import { waitApplied } from './client/wait-applied.ts'
 
 export interface DegradeOptions extends ControlPlaneOptions {
   readonly cluster: string

@@ -1,9 +1,9 @@
 // `portcullis explain`: what the gateway would do with one request, or with every line of an access log.
 
-import { buildClusterIndex, type ClusterIndex } from '../core/cluster-index.ts'
-import { parseExplainLine } from '../core/explain-input.ts'
-import { type ExplainInput, type ExplainOutput, explainRequest } from '../core/explain-request.ts'
-import { readServedClusters, type ServedClustersOptions } from './served-clusters.ts'
+import { buildClusterIndex, type ClusterIndex } from '../core/cluster/cluster-index.ts'
+import { parseExplainLine } from '../core/policy/explain-input.ts'
+import { type ExplainInput, type ExplainOutput, explainRequest } from '../core/policy/explain-request.ts'
+import { readServedClusters, type ServedClustersOptions } from './client/served-clusters.ts'
 
 export interface ExplainOptions extends ServedClustersOptions {
   /** JSON lines from `input` instead of `request`. */

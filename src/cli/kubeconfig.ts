@@ -1,14 +1,14 @@
 // `portcullis kubeconfig`: one for a cluster as the gateway serves it.
 
 import { stringify } from 'yaml'
-import { UserError } from '../api/field-errors.ts'
-import { canonicalIp } from '../api/ip-address.ts'
-import { nearestName } from '../api/nearest-name.ts'
-import { base64 } from '../core/base64.ts'
-import type { CompiledCluster } from '../core/compiled-cluster.ts'
-import { exposedFiles } from '../io/exposed-secrets.ts'
-import { readTextFile } from '../io/pki-files.ts'
-import { readServedClusters, type ServedClusters, type ServedClustersOptions } from './served-clusters.ts'
+import { UserError } from '../api/validation/field-errors.ts'
+import { canonicalIp } from '../api/validation/ip-address.ts'
+import { nearestName } from '../api/validation/nearest-name.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import { base64 } from '../core/text/base64.ts'
+import { readTextFile } from '../io/pki/pki-files.ts'
+import { exposedFiles } from '../io/secrets/exposed-secrets.ts'
+import { readServedClusters, type ServedClusters, type ServedClustersOptions } from './client/served-clusters.ts'
 
 export interface KubeconfigOptions extends ServedClustersOptions {
   /** metadata.name of the UpstreamCluster. */

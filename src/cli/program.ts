@@ -6,10 +6,10 @@ import { check } from './check.ts'
 import { addControl } from './control/program.ts'
 import { degrade } from './degrade.ts'
 import { explain } from './explain.ts'
-import { importKubeconfig } from './import-kubeconfig.ts'
-import { importKubeGateway } from './import-kubegateway.ts'
+import { importKubeconfig } from './import/kubeconfig.ts'
+import { importKubeGateway } from './import/kubegateway.ts'
 import { kubeconfig } from './kubeconfig.ts'
-import { addProtect } from './protect-program.ts'
+import { addProtect } from './protect/program.ts'
 import { revoke } from './revoke.ts'
 
 /** A setting of the gateway as a flag. */

@@ -1,22 +1,22 @@
 // `portcullis revoke`: cuts off a user, a certificate or a token, at once and on every replica, by spec.authentication.revoked.
 
-import { UserError } from '../api/field-errors.ts'
-import type { JsonObject } from '../api/json-object.ts'
-import type { ObjectClient } from '../api/object-client.ts'
-import { UPSTREAM_CLUSTERS } from '../api/scheme.ts'
-import { StatusError } from '../api/status.ts'
-import type { Revocation } from '../api/upstream-cluster.ts'
-import { timeOf } from '../core/cluster-status.ts'
-import { parseDuration } from '../core/duration.ts'
+import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
+import type { JsonObject } from '../api/kube/json-object.ts'
+import { StatusError } from '../api/kube/status.ts'
+import type { ObjectClient } from '../api/ports/object-client.ts'
+import type { Revocation } from '../api/upstream-cluster/upstream-cluster.ts'
+import { UserError } from '../api/validation/field-errors.ts'
+import { timeOf } from '../core/status/cluster-status.ts'
+import { parseDuration } from '../core/text/duration.ts'
 import {
   type ControlPlaneOptions,
   getCluster,
   metadataOf,
   readPositiveDuration,
   withControlPlane,
-} from './control-plane.ts'
-import { certificateSubject, type Subject, tokenSubject } from './revoked-subject.ts'
-import { waitApplied } from './wait-applied.ts'
+} from './client/control-plane.ts'
+import { certificateSubject, type Subject, tokenSubject } from './client/revoked-subject.ts'
+import { waitApplied } from './client/wait-applied.ts'
 
 export interface RevokeOptions extends ControlPlaneOptions {
   /** Default, with `all`: every cluster. */

@@ -1,6 +1,6 @@
 // What a metric calls an error.
 
-import { StatusError } from '../api/status.ts'
+import { StatusError } from '../api/kube/status.ts'
 
 /** The reason of the Status; `BadSelector`; or `NoAnswer`. Never ''. */
 export function errorName(error: unknown): string {

@@ -1,12 +1,12 @@
 // Desired objects -> state in force: compiles what changed and hands it to the gateway threads (follow-snapshots.ts).
 
-import type { Clock, Logger, Problem, SourceChange } from '../api/ports.ts'
-import { compileCluster } from '../core/compile-cluster.ts'
-import type { CompiledCluster } from '../core/compiled-cluster.ts'
-import type { TlsContexts } from '../io/tls-contexts.ts'
-import type { Upstreams } from '../io/upstreams.ts'
+import type { Clock, Logger, Problem, SourceChange } from '../api/ports/ports.ts'
+import { compileCluster } from '../core/cluster/compile-cluster.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import type { TlsContexts } from '../io/listener/tls-contexts.ts'
+import type { Upstreams } from '../io/upstream/upstreams.ts'
 import type { ClusterTable } from '../state/clusters.ts'
-import type { EndpointProbes } from './endpoint-probes.ts'
+import type { EndpointProbes } from './probes/endpoint-probes.ts'
 
 export interface ConfigEvents {
   /**

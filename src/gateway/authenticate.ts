@@ -1,22 +1,22 @@
 // Who sends a request: x509, then bearer token, then anonymous (apiserver/pkg/authentication/request/union).
 // A credential that is there but wrong is 401, never anonymous. What was found out is remembered for the connection.
 
-import type { Peer } from '../api/stream.ts'
-import { ANONYMOUS } from '../api/user.ts'
-import { addressSource } from '../core/call-source.ts'
-import type { CompiledCluster, CompiledRevocation } from '../core/compiled-cluster.ts'
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
-import { CERTIFICATE_REVOKED, hasAny, TOKEN_REVOKED } from '../core/revocation.ts'
-import { userFromCertificate, withAuthenticatedGroup } from '../core/user-from-cert.ts'
-import { type BearerToken, readBearerToken } from '../core/websocket-token.ts'
-import { certificateHashes, tokenHashes } from '../io/credential-hashes.ts'
-import { KnownSecret } from '../io/known-secret.ts'
-import type { TokenQuery, TokenVerdict } from '../io/token-review.ts'
-import { verifyClientCertificate } from '../io/x509-chain.ts'
+import { ANONYMOUS } from '../api/kube/user.ts'
+import type { Peer } from '../api/ports/stream.ts'
+import type { CompiledCluster, CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
+import { CERTIFICATE_REVOKED, hasAny, TOKEN_REVOKED } from '../core/cluster/revocation.ts'
+import { userFromCertificate, withAuthenticatedGroup } from '../core/identity/user-from-cert.ts'
+import { addressSource } from '../core/limits/call-source.ts'
+import { isRefusal, type Refusal, refuse } from '../core/refusal/refusal.ts'
+import { type BearerToken, readBearerToken } from '../core/request/websocket-token.ts'
+import { certificateHashes, tokenHashes } from '../io/pki/credential-hashes.ts'
+import { verifyClientCertificate } from '../io/pki/x509-chain.ts'
+import type { TokenQuery, TokenVerdict } from '../io/reviews/token-review.ts'
+import { KnownSecret } from '../io/secrets/known-secret.ts'
 import type { LiveCluster } from '../state/clusters.ts'
-import type { Exchange } from './exchange.ts'
-import { type Authenticated, authenticated, refuseRevokedPart } from './identity.ts'
-import { refuseUnanswered, reviewCall } from './kube-review.ts'
+import { refuseUnanswered, reviewCall } from './calls/kube-review.ts'
+import type { Exchange } from './exchange/exchange.ts'
+import { type Authenticated, authenticated, refuseRevokedPart } from './exchange/identity.ts'
 
 /** What the certificate of a connection is worth to one cluster. */
 interface RememberedCertificate {

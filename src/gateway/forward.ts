@@ -1,20 +1,26 @@
 // Forwarding: the client's stream and an upstream stream, joined. What one brings goes to the other, and the window is given
 // back when the other side took it. Nothing is decided here but what a broken wire forces.
 
-import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type StreamEvents } from '../api/stream.ts'
-import { clientResponseHeaders, headerValue } from '../core/hop-headers.ts'
-import { refuse } from '../core/refusal.ts'
-import { tryRetry } from '../core/retry-budget.ts'
-import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
-import { createWatchFrames, followWatch } from '../core/watch-frames.ts'
-import type { RequestClass } from '../io/upstream-pool.ts'
-import { nothingSent, type Permit, watchStarted } from './admit.ts'
-import { Attempt } from './attempt.ts'
-import type { Exchange, UpstreamHalf } from './exchange.ts'
+import {
+  type HeaderList,
+  HIGH_WATER_BYTES,
+  type ResetReason,
+  type Stream,
+  type StreamEvents,
+} from '../api/ports/stream.ts'
+import { tryRetry } from '../core/endpoints/retry-budget.ts'
+import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/policy/traffic-messages.ts'
+import { refuse } from '../core/refusal/refusal.ts'
+import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
+import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
+import type { RequestClass } from '../io/upstream/pool.ts'
+import { nothingSent, type Permit, watchStarted } from './exchange/admit.ts'
+import { Attempt } from './exchange/attempt.ts'
+import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
+import type { Authenticated } from './exchange/identity.ts'
+import { respond } from './exchange/respond.ts'
+import { selectEndpoint } from './exchange/select-endpoint.ts'
 import { HeldAnswer, type Holder, mayBeHeld } from './held-answer.ts'
-import type { Authenticated } from './identity.ts'
-import { respond } from './respond.ts'
-import { selectEndpoint } from './select-endpoint.ts'
 
 /** Of a request that nobody has processed: each endpoint, and one more connection to one of them. */
 const MAX_ATTEMPTS = 3

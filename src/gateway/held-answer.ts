@@ -1,9 +1,9 @@
 // An answer that is held until it is whole, so that its endpoint may die in the middle and another one is asked: the client has
 // seen nothing of it yet. Only small ones are held, and only so many bytes of them in a thread.
 
-import type { RequestRecord } from '../api/request-record.ts'
-import type { HeaderList, Stream } from '../api/stream.ts'
-import { headerValue } from '../core/hop-headers.ts'
+import type { RequestRecord } from '../api/ports/request-record.ts'
+import type { HeaderList, Stream } from '../api/ports/stream.ts'
+import { headerValue } from '../core/request/hop-headers.ts'
 import { ChunkQueue } from '../http2/chunk-queue.ts'
 
 /** Body of an answer that is held. */

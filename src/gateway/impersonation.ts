@@ -8,13 +8,13 @@ import {
   impersonationForbiddenMessage,
   impersonationReviews,
   readImpersonation,
-} from '../core/impersonate.ts'
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts'
-import type { AccessVerdict } from '../io/access-review.ts'
+} from '../core/identity/impersonate.ts'
+import { isRefusal, type Refusal, refuse } from '../core/refusal/refusal.ts'
+import type { AccessVerdict } from '../io/reviews/access-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
-import type { Exchange } from './exchange.ts'
-import { type Authenticated, authenticated, budgetKey } from './identity.ts'
-import { REVIEW_TIMEOUT_MS, refuseUnanswered, reviewCall } from './kube-review.ts'
+import { REVIEW_TIMEOUT_MS, refuseUnanswered, reviewCall } from './calls/kube-review.ts'
+import type { Exchange } from './exchange/exchange.ts'
+import { type Authenticated, authenticated, budgetKey } from './exchange/identity.ts'
 
 const COULD_NOT = 'impersonation could not be authorized'
 

@@ -1,11 +1,11 @@
 // Which cluster a request is for, and whether the connection may be used for it.
 
-import { lookupCluster } from '../core/lookup-cluster.ts'
-import { type Refusal, refuse } from '../core/refusal.ts'
-import { unknownClusterMessage } from '../core/refusal-messages.ts'
-import { misdirectedMessage } from '../core/traffic-messages.ts'
+import { lookupCluster } from '../core/cluster/lookup-cluster.ts'
+import { unknownClusterMessage } from '../core/policy/policy-messages.ts'
+import { misdirectedMessage } from '../core/policy/traffic-messages.ts'
+import { type Refusal, refuse } from '../core/refusal/refusal.ts'
 import type { LiveCluster } from '../state/clusters.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange } from './exchange/exchange.ts'
 
 /** The cluster; the target that it is asked for, without the `/clusters/<name>` prefix, goes into the exchange. */
 export function lookup(exchange: Exchange): LiveCluster | Refusal {

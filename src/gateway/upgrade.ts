@@ -1,22 +1,22 @@
 // Upgrades (exec, attach, port-forward, cp, WebSocket): the same decisions and the same header fields as any request, then
 // two sockets joined. Authorised before dialling: the identity cannot change later.
 
-import type { HeaderList, Stream } from '../api/stream.ts'
-import type { ClientUpgrade } from '../api/upgrade.ts'
-import { headerListBytes } from '../core/header-list.ts'
-import { refuse } from '../core/refusal.ts'
-import { UPSTREAM_PSEUDO } from '../core/request-head.ts'
-import { tryRetry } from '../core/retry-budget.ts'
-import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/traffic-messages.ts'
-import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upgrade-splice.ts'
-import { HTTP1_MAX_LIST_BYTES } from '../io/upstream-http1.ts'
+import type { HeaderList, Stream } from '../api/ports/stream.ts'
+import type { ClientUpgrade } from '../api/ports/upgrade.ts'
+import { tryRetry } from '../core/endpoints/retry-budget.ts'
+import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/policy/traffic-messages.ts'
+import { refuse } from '../core/refusal/refusal.ts'
+import { headerListBytes } from '../core/request/header-list.ts'
+import { UPSTREAM_PSEUDO } from '../core/request/request-head.ts'
+import { HTTP1_MAX_LIST_BYTES } from '../io/upstream/http1.ts'
+import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upstream/upgrade-splice.ts'
 import type { Endpoint } from '../state/endpoints.ts'
-import { nothingSent, type Permit, watchStarted } from './admit.ts'
-import { Attempt } from './attempt.ts'
-import type { Exchange, UpstreamHalf } from './exchange.ts'
-import type { Authenticated } from './identity.ts'
-import { respond } from './respond.ts'
-import { selectEndpoint } from './select-endpoint.ts'
+import { nothingSent, type Permit, watchStarted } from './exchange/admit.ts'
+import { Attempt } from './exchange/attempt.ts'
+import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
+import type { Authenticated } from './exchange/identity.ts'
+import { respond } from './exchange/respond.ts'
+import { selectEndpoint } from './exchange/select-endpoint.ts'
 
 const SWITCHING_PROTOCOLS = 101
 const EMPTY = Buffer.alloc(0)

@@ -1,12 +1,12 @@
 // The client's side of a connection: it opens streams and gets answers.
 
-import type { HeaderList, SharedFields, Stream, StreamEvents } from '../api/stream.ts'
+import type { HeaderList, SharedFields, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
 import type { Http2Counters } from './counters.ts'
-import { STATUS } from './field-rules.ts'
 import * as frame from './frames.ts'
-import { DECODED, TOO_LARGE } from './hpack-decoder.ts'
-import { encodeShared } from './hpack-encoder.ts'
+import { DECODED, TOO_LARGE } from './hpack/decoder.ts'
+import { encodeShared } from './hpack/encoder.ts'
+import { STATUS } from './hpack/field-rules.ts'
 import type { Http2Limits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 import { UnconfirmedResets } from './unconfirmed-resets.ts'

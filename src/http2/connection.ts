@@ -10,7 +10,7 @@ import { Deadlines, type DeadlinesHost } from './deadlines.ts'
 import * as frame from './frames.ts'
 import { Goaway, type GoawayHost } from './goaway.ts'
 import { HeaderFrames, type HeaderHost } from './header-frames.ts'
-import { DECODED, HpackDecoder } from './hpack-decoder.ts'
+import { DECODED, HpackDecoder } from './hpack/decoder.ts'
 import type { Http2Limits } from './limits.ts'
 import { PeerSettings, type SettingsHost } from './peer-settings.ts'
 import { ReceiveWindow } from './receive-window.ts'
@@ -19,7 +19,7 @@ import { Sender, type SenderHost } from './sender.ts'
 import type { Http2Stream } from './stream.ts'
 import { Streams, type StreamsHost } from './streams.ts'
 
-/** Who moves the bytes: src/io/http2-socket.ts. */
+/** Who moves the bytes: src/io/socket/http2-socket.ts. */
 export interface ConnectionDriver {
   /** Output waits: `takeOutput` is to be called before long. Not said again until then. */
   onOutput(): void

@@ -6,7 +6,7 @@ import type { Http2Counters } from './counters.ts'
 import type { FrameHost } from './frame-host.ts'
 import * as frame from './frames.ts'
 import { HeaderBlock } from './header-block.ts'
-import { COMPRESSION, DECODED, type HpackDecoder, MALFORMED, TOO_LARGE } from './hpack-decoder.ts'
+import { COMPRESSION, DECODED, type HpackDecoder, MALFORMED, TOO_LARGE } from './hpack/decoder.ts'
 import type { Http2Limits } from './limits.ts'
 
 /** Who gets the heads. */

@@ -1,11 +1,11 @@
 // The server's side of a connection: requests come as header blocks on new streams.
 
-import type { Peer, RequestHandler } from '../api/stream.ts'
+import type { Peer, RequestHandler } from '../api/ports/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
 import type { Http2Counters } from './counters.ts'
-import { AUTHORITY, METHOD, PATH, SCHEME } from './field-rules.ts'
 import * as frame from './frames.ts'
-import { DECODED, TOO_LARGE } from './hpack-decoder.ts'
+import { DECODED, TOO_LARGE } from './hpack/decoder.ts'
+import { AUTHORITY, METHOD, PATH, SCHEME } from './hpack/field-rules.ts'
 import type { ServerLimits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 

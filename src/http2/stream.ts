@@ -1,7 +1,13 @@
 // One stream: the seam's Stream on an HTTP/2 connection, and what the connection knows of it. Server and client sides are
 // the same class: what differs is when a head may come, which server.ts and client.ts say.
 
-import { type HeaderList, HIGH_WATER_BYTES, type ResetReason, type Stream, type StreamEvents } from '../api/stream.ts'
+import {
+  type HeaderList,
+  HIGH_WATER_BYTES,
+  type ResetReason,
+  type Stream,
+  type StreamEvents,
+} from '../api/ports/stream.ts'
 import { type ByteSink, ChunkQueue } from './chunk-queue.ts'
 import {
   CANCEL,

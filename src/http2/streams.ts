@@ -1,6 +1,6 @@
 // The streams of a connection: those that are open and those that ended last, what they send, and how they end.
 
-import type { HeaderList } from '../api/stream.ts'
+import type { HeaderList } from '../api/ports/stream.ts'
 import { ClosedStreams } from './closed-streams.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
 import { INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from './frames.ts'

@@ -1,10 +1,10 @@
 // The clusters as the request path sees them: the compiled object, and beside it what outlives a change of the object.
 // Controllers write, the request path reads; a change swaps one pointer.
 
-import { CallTurns } from '../core/call-turns.ts'
-import { type ClusterIndex, LiveClusterIndex } from '../core/cluster-index.ts'
-import type { CompiledCluster } from '../core/compiled-cluster.ts'
-import { createRetryBudget, type RetryBudget } from '../core/retry-budget.ts'
+import { type ClusterIndex, LiveClusterIndex } from '../core/cluster/cluster-index.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import { createRetryBudget, type RetryBudget } from '../core/endpoints/retry-budget.ts'
+import { CallTurns } from '../core/limits/call-turns.ts'
 import { EndpointSet, type EndpointShare } from './endpoints.ts'
 import { type FlowShare, FlowTable } from './flow-tables.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'

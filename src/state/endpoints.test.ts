@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/compiled-cluster.ts'
-import { PICKERS } from '../core/pick-endpoint.ts'
+import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/cluster/compiled-cluster.ts'
+import { PICKERS } from '../core/endpoints/pick-endpoint.ts'
 import { EndpointSet } from './endpoints.ts'
 
 const CHECK: CompiledHealthCheck = {

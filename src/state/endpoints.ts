@@ -1,7 +1,7 @@
 // The endpoints of one cluster as they are now: health, requests in flight, the last check. State stays with the URL
 // when the object changes; the objects are the candidates of a pick, so that a request allocates none.
 
-import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/compiled-cluster.ts'
+import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/cluster/compiled-cluster.ts'
 import {
   createEndpointMemory,
   type EndpointHealth,
@@ -13,8 +13,8 @@ import {
   onProbe,
   onSuccess,
   SharedHealth,
-} from '../core/endpoint-health.ts'
-import { type Cursor, createCursor, type EndpointView, endpointHash, PICKERS } from '../core/pick-endpoint.ts'
+} from '../core/endpoints/endpoint-health.ts'
+import { type Cursor, createCursor, type EndpointView, endpointHash, PICKERS } from '../core/endpoints/pick-endpoint.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 export interface LastProbe {

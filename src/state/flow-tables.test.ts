@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { CompiledSchema } from '../core/compiled-cluster.ts'
-import { release, tryAcquire } from '../core/flow-control.ts'
-import { changeTokens } from '../core/global-fill.ts'
-import { closeWatch, tryOpenWatch } from '../core/in-flight.ts'
+import type { CompiledSchema } from '../core/cluster/compiled-cluster.ts'
+import { release, tryAcquire } from '../core/limits/flow-control.ts'
+import { changeTokens } from '../core/limits/global-fill.ts'
+import { closeWatch, tryOpenWatch } from '../core/limits/in-flight.ts'
 import { FlowTable } from './flow-tables.ts'
 
 const NOW = 5000

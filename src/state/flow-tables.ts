@@ -1,12 +1,12 @@
 // The flow cells of one cluster: one for each schema, or one for each user of a schema. They outlive changes of the
 // object, so that a new certificate or a raised limit refills no bucket, and threads, so that a limit is one for all.
 
-import type { CompiledSchema } from '../core/compiled-cluster.ts'
-import { createFlowMemory, FlowCell, type FlowMemory, isOwn, releaseThread } from '../core/flow-cell.ts'
-import { resize, tokensLeft, tryAcquire } from '../core/flow-control.ts'
-import { createUserMemory, UserCells } from '../core/flow-users.ts'
-import { createGlobalAccount, type GlobalAccount } from '../core/global-account.ts'
-import { openWatches, requestsInFlight, tryOpenWatch } from '../core/in-flight.ts'
+import type { CompiledSchema } from '../core/cluster/compiled-cluster.ts'
+import { createFlowMemory, FlowCell, type FlowMemory, isOwn, releaseThread } from '../core/limits/flow-cell.ts'
+import { resize, tokensLeft, tryAcquire } from '../core/limits/flow-control.ts'
+import { createUserMemory, UserCells } from '../core/limits/flow-users.ts'
+import { createGlobalAccount, type GlobalAccount } from '../core/limits/global-account.ts'
+import { openWatches, requestsInFlight, tryOpenWatch } from '../core/limits/in-flight.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 /** One schema as it stands. */

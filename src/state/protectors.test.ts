@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JsonObject } from '../api/json-object.ts'
-import type { PodProtector } from '../api/pod-protector.ts'
+import type { JsonObject } from '../api/kube/json-object.ts'
+import type { PodProtector } from '../api/pod-protector/pod-protector.ts'
 import { ProtectorTable } from './protectors.ts'
 
 interface Given {

@@ -1,13 +1,13 @@
 // The PodProtectors as the ledger and the aggregators see them: by name, and by the labels of the pods that they select. One that
 // cannot be read in part stands among the others and does not disturb them.
 
-import { type JsonObject, nameOf } from '../api/json-object.ts'
-import { isRecord } from '../api/object-shape.ts'
-import type { LabelSelector, PodProtector, PodProtectorSpec } from '../api/pod-protector.ts'
-import { ProtectorIndex } from '../core/protection/protector-index.ts'
-import { readProtector } from '../core/protection/read-protector.ts'
-import { compareVersions } from '../core/protection/resource-version.ts'
-import { sameJson } from '../core/same-json.ts'
+import { type JsonObject, nameOf } from '../api/kube/json-object.ts'
+import { isRecord } from '../api/kube/object-shape.ts'
+import type { LabelSelector, PodProtector, PodProtectorSpec } from '../api/pod-protector/pod-protector.ts'
+import { compareVersions } from '../core/protection/history/resource-version.ts'
+import { readProtector } from '../core/protection/requests/read-protector.ts'
+import { ProtectorIndex } from '../core/protection/selectors/protector-index.ts'
+import { sameJson } from '../core/text/same-json.ts'
 
 export interface LiveProtector {
   /** `namespace/name`. */

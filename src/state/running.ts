@@ -1,7 +1,7 @@
 // The requests that are running, so that those which would never end by themselves can be ended: watches and upgraded connections.
 
-import type { CompiledRevocation } from '../core/compiled-cluster.ts'
-import { type Revocable, revokedPart } from '../core/revocation.ts'
+import type { CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
+import { type Revocable, revokedPart } from '../core/cluster/revocation.ts'
 
 export interface RunningRequest {
   readonly cluster: string

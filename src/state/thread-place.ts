@@ -1,6 +1,6 @@
 // Where a thread stands among those that share memory.
 
-import type { HashSeed } from '../core/name-hash.ts'
+import type { HashSeed } from '../core/text/name-hash.ts'
 
 export interface ThreadPlace {
   /** Counts from 0; `threads` = one that looks and changes limits, but takes no requests: the main thread. */

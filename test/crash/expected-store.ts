@@ -1,9 +1,9 @@
 // What must be in the store: everything acknowledged, and of the last attempt either all or nothing.
 
 import assert from 'node:assert/strict'
-import type { JsonObject } from '../../src/api/json-object.ts'
-import type { StoredObject, StoreEvent, StoreWrite } from '../../src/api/object-store.ts'
-import type { SqliteStore } from '../../src/io/sqlite-store.ts'
+import type { JsonObject } from '../../src/api/kube/json-object.ts'
+import type { StoredObject, StoreEvent, StoreWrite } from '../../src/api/ports/object-store.ts'
+import type { SqliteStore } from '../../src/io/store/store.ts'
 import { digestOf, type JournalLine, RESOURCES } from './journal.ts'
 
 interface ExpectedEvent {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { createCA } from '../../src/io/pki.ts'
+import { createCA } from '../../src/io/pki/pki.ts'
 import { startCluster, type TestCluster } from '../harness/cluster.ts'
 import { startGateway, type TestGateway } from '../harness/gateway.ts'
 import type { Credentials } from '../harness/kubeconfig.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { issueCertificate, type KeyPair } from '../../src/io/pki.ts'
+import { issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
 import { startCluster, type TestCluster } from '../harness/cluster.ts'
 import { connectFrames } from '../harness/frame-connection.ts'
 import { startGateway, type TestGateway } from '../harness/gateway.ts'

@@ -1,6 +1,6 @@
 // The client's side under test: it has opened CLIENT_STREAMS, and opens further ones as they end.
 
-import type { SharedFields } from '../../src/api/stream.ts'
+import type { SharedFields } from '../../src/api/ports/stream.ts'
 import { ClientConnection, type ClientEvents } from '../../src/http2/client.ts'
 import { createHttp2Counters, type Http2Counters } from '../../src/http2/counters.ts'
 import * as h2 from '../harness/h2-frames.ts'

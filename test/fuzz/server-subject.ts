@@ -1,6 +1,6 @@
 // The server's side under test, with a request path that answers in different ways.
 
-import type { HeaderList, Peer, Stream } from '../../src/api/stream.ts'
+import type { HeaderList, Peer, Stream } from '../../src/api/ports/stream.ts'
 import { createHttp2Counters, type Http2Counters } from '../../src/http2/counters.ts'
 import { ServerConnection } from '../../src/http2/server.ts'
 import * as h2 from '../harness/h2-frames.ts'

@@ -1,7 +1,7 @@
 // What bytes on a connection may mean at most: a second, simple reading of them, to hold the engine's flow control and its
 // output against. It knows no state machine: an upper bound is enough.
 
-import { DECODED, type HpackDecoder } from '../../src/http2/hpack-decoder.ts'
+import { DECODED, type HpackDecoder } from '../../src/http2/hpack/decoder.ts'
 import * as h2 from '../harness/h2-frames.ts'
 
 const FRAME_HEADER_BYTES = 9

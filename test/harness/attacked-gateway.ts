@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { after, beforeEach } from 'node:test'
-import { createCA, type KeyPair } from '../../src/io/pki.ts'
+import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request } from './h2-client.ts'
 import { type InProcessGateway, startInProcess } from './in-process.ts'
 import { base64, clientPair, clusterObject } from './objects.ts'

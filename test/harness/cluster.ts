@@ -2,7 +2,7 @@
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { KeyPair } from '../../src/io/pki.ts'
+import type { KeyPair } from '../../src/io/pki/pki.ts'
 import { startApiservers, startEtcd, type TestApiserver } from './apiserver.ts'
 import { type Binaries, binaries } from './binaries.ts'
 import { adminCertificate, type ClusterFiles, type TokenRow, writeClusterFiles } from './cluster-files.ts'

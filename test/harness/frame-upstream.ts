@@ -2,7 +2,7 @@
 
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
-import { DECODED, HpackDecoder } from '../../src/http2/hpack-decoder.ts'
+import { DECODED, HpackDecoder } from '../../src/http2/hpack/decoder.ts'
 import { FrameConnection } from './frame-connection.ts'
 import {
   CONTINUATION,

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import type { UpstreamCluster } from '../../src/api/upstream-cluster.ts'
+import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { gatewayCA, LOOPBACK_ADDRESSES, serverCertificate, writeKeyPair } from './pki.ts'
 import { PortTaken, withFreePorts } from './ports.ts'
 import { startProcess } from './process.ts'

@@ -1,15 +1,20 @@
 // A gateway of one thread inside the test process whose ledger of pod protection is the test's: what the request path does
 // with verdicts, without what makes them.
 
-import type { Logger } from '../../src/api/ports.ts'
-import type { ProtectionGate, ProtectionRequest, ProtectionVerdict, Reservation } from '../../src/api/protection.ts'
-import type { UpstreamCluster } from '../../src/api/upstream-cluster.ts'
-import { loadConfig } from '../../src/app/config.ts'
-import { startInlineThread } from '../../src/app/inline-thread.ts'
-import { ThreadPool } from '../../src/app/thread-pool.ts'
-import { compileCluster } from '../../src/core/compile-cluster.ts'
-import { systemClock } from '../../src/io/clock.ts'
-import { createMetrics } from '../../src/io/metrics.ts'
+import type { Logger } from '../../src/api/ports/ports.ts'
+import type {
+  ProtectionGate,
+  ProtectionRequest,
+  ProtectionVerdict,
+  Reservation,
+} from '../../src/api/ports/protection.ts'
+import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
+import { loadConfig } from '../../src/app/config/config.ts'
+import { startInlineThread } from '../../src/app/threads/inline-thread.ts'
+import { ThreadPool } from '../../src/app/threads/pool.ts'
+import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
+import { createMetrics } from '../../src/io/metrics/metrics.ts'
+import { systemClock } from '../../src/io/world/clock.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import { stubServing } from './stub-upstream.ts'
 

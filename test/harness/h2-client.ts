@@ -2,7 +2,7 @@
 
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
 import { connect as tlsConnect } from 'node:tls'
-import type { KeyPair } from '../../src/io/pki.ts'
+import type { KeyPair } from '../../src/io/pki/pki.ts'
 
 export interface ClientOptions {
   readonly port: number

@@ -1,8 +1,8 @@
 // HPACK written a second time, as plainly as possible, to check src/http2/ against: strings of bits, arrays and regular
 // expressions. Only the static table and the code lengths are shared; the vectors of RFC 7541 and node:http2 check those.
 
-import { STATIC_NAMES, STATIC_VALUES } from '../../src/http2/hpack-static.ts'
-import { CODE_LENGTHS } from '../../src/http2/huffman.ts'
+import { CODE_LENGTHS } from '../../src/http2/hpack/huffman.ts'
+import { STATIC_NAMES, STATIC_VALUES } from '../../src/http2/hpack/static.ts'
 
 const EOS = 256
 const CODES: readonly string[] = canonicalCodes()

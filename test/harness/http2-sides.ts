@@ -2,13 +2,13 @@
 // read frame by frame.
 
 import assert from 'node:assert/strict'
-import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../src/api/stream.ts'
+import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../src/api/ports/stream.ts'
 import { ClientConnection } from '../../src/http2/client.ts'
 import type { Connection } from '../../src/http2/connection.ts'
 import { createHttp2Counters, type Http2Counters } from '../../src/http2/counters.ts'
 import * as frame from '../../src/http2/frames.ts'
-import { HpackDecoder } from '../../src/http2/hpack-decoder.ts'
-import { HpackEncoder } from '../../src/http2/hpack-encoder.ts'
+import { HpackDecoder } from '../../src/http2/hpack/decoder.ts'
+import { HpackEncoder } from '../../src/http2/hpack/encoder.ts'
 import { CLIENT_LIMITS, type Http2Limits, SERVER_LIMITS, type ServerLimits } from '../../src/http2/limits.ts'
 import { ServerConnection } from '../../src/http2/server.ts'
 

@@ -3,9 +3,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Logger, ResolvedCluster, ResourceSource, SourceChange } from '../../src/api/ports.ts'
-import type { UpstreamCluster } from '../../src/api/upstream-cluster.ts'
-import { type Config, loadConfig } from '../../src/app/config.ts'
+import type { Logger, ResolvedCluster, ResourceSource, SourceChange } from '../../src/api/ports/ports.ts'
+import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
+import { type Config, loadConfig } from '../../src/app/config/config.ts'
 import { startGateway } from '../../src/app/lifecycle.ts'
 
 export interface InProcessGateway {

@@ -3,8 +3,8 @@
 
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import type { JsonObject } from '../../src/api/json-object.ts'
-import { createCA, issueCertificate } from '../../src/io/pki.ts'
+import type { JsonObject } from '../../src/api/kube/json-object.ts'
+import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
 
 export interface Manifest {
   readonly name: string

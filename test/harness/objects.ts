@@ -1,7 +1,11 @@
 // UpstreamCluster objects for tests with stub upstreams.
 
-import type { DispatchPolicy, UpstreamCluster, UpstreamClusterSpec } from '../../src/api/upstream-cluster.ts'
-import { issueCertificate, type KeyPair } from '../../src/io/pki.ts'
+import type {
+  DispatchPolicy,
+  UpstreamCluster,
+  UpstreamClusterSpec,
+} from '../../src/api/upstream-cluster/upstream-cluster.ts'
+import { issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
 import type { StubUpstream } from './stub-upstream.ts'
 
 export interface TestClusterOptions {

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { UpstreamClusterSpec } from '../../src/api/upstream-cluster.ts'
+import type { UpstreamClusterSpec } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { startCluster, type TestCluster } from './cluster.ts'
 import { startGateway, type TestGateway } from './gateway.ts'
 import type { KubeResponse } from './kube-request.ts'

@@ -1,6 +1,6 @@
 // Deletions of pods as the ledger is asked about them, and its verdicts.
 
-import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/protection.ts'
+import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/ports/protection.ts'
 
 /** An available one in the namespace `shop`. */
 export function podOf(name: string, fields: Partial<PodFacts> = {}): PodFacts {

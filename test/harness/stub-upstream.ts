@@ -9,7 +9,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
-import { createCA, issueCertificate, type KeyPair } from '../../src/io/pki.ts'
+import { createCA, issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
 
 export interface SeenRequest {
   readonly method: string

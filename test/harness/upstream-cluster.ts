@@ -5,7 +5,7 @@ import {
   UPSTREAM_CLUSTER_KIND,
   type UpstreamCluster,
   type UpstreamClusterSpec,
-} from '../../src/api/upstream-cluster.ts'
+} from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import type { TestCluster } from './cluster.ts'
 import { base64, type Credentials, writeKubeconfig } from './kubeconfig.ts'
 import { nameProxyUrl } from './name-proxy.ts'

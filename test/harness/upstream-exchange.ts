@@ -10,10 +10,10 @@ import {
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
-import type { ResetReason, Stream } from '../../src/api/stream.ts'
+import type { ResetReason, Stream } from '../../src/api/ports/stream.ts'
 import { createHttp2Counters } from '../../src/http2/counters.ts'
-import { createUpstreamCounters } from '../../src/io/upstream-counters.ts'
-import { createUpstreamEndpoint, type RequestClass, type UpstreamEndpoint } from '../../src/io/upstream-pool.ts'
+import { createUpstreamCounters } from '../../src/io/metrics/upstream-counters.ts'
+import { createUpstreamEndpoint, type RequestClass, type UpstreamEndpoint } from '../../src/io/upstream/pool.ts'
 import { type Answer, type SeenRequest, stubServing } from './stub-upstream.ts'
 
 const CLIENT = { insecure: true, bearerToken: '', key: '', cert: '', ca: '', serverName: '', qps: 0, burst: 0 }

@@ -1,7 +1,7 @@
 // The command line of `portcullis control`.
 
 import type { Command } from 'commander'
-import { backupControlStore, printControlKubeconfig } from '../control.ts'
+import { backupControlStore, printControlKubeconfig } from './control.ts'
 import { controlRevoke } from './revoke.ts'
 import { rotateKey } from './rotate-key.ts'
 import { printControlWebhook } from './webhook.ts'

@@ -1,19 +1,19 @@
 // `portcullis control revoke`: cuts off a user, a certificate or a token from the embedded API server and the protection webhook.
 
-import { UserError } from '../../api/field-errors.ts'
-import { type JsonObject, nameOf } from '../../api/json-object.ts'
-import { isRecord } from '../../api/object-shape.ts'
-import { apiVersionOf } from '../../api/resource-kind.ts'
-import type { RevokedCredentialSpec } from '../../api/revoked-credential.ts'
-import { REVOKED_CREDENTIALS } from '../../api/scheme.ts'
-import { timeOf } from '../../core/cluster-status.ts'
-import { controlPaths } from '../../io/control-paths.ts'
-import { readControlAdmin } from '../../io/control-pki.ts'
-import { readCertificate, sha256 } from '../../io/credential-hashes.ts'
-import { type LocalObjects, type LocalOptions, withLocalObjects } from '../../io/local-objects.ts'
-import { nodePemChecks } from '../../io/pem-checks.ts'
-import { certificateSubject, tokenSubject } from '../revoked-subject.ts'
-import { textTable } from '../text-table.ts'
+import { REVOKED_CREDENTIALS } from '../../api/kinds/scheme.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { apiVersionOf } from '../../api/ports/resource-kind.ts'
+import type { RevokedCredentialSpec } from '../../api/revoked-credential/revoked-credential.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { timeOf } from '../../core/status/cluster-status.ts'
+import { controlPaths } from '../../io/listener/control-paths.ts'
+import { readControlAdmin } from '../../io/pki/control-pki.ts'
+import { readCertificate, sha256 } from '../../io/pki/credential-hashes.ts'
+import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import { type LocalObjects, type LocalOptions, withLocalObjects } from '../../io/store/local-objects.ts'
+import { certificateSubject, tokenSubject } from '../client/revoked-subject.ts'
+import { textTable } from '../client/text-table.ts'
 
 export interface ControlRevokeOptions extends LocalOptions {
   /** Exactly one of the four, unless `list`. */

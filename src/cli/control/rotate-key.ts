@@ -1,8 +1,8 @@
 // `portcullis control rotate-key`: another key for what is encrypted in the store of the embedded API server.
 
-import { UserError } from '../../api/field-errors.ts'
-import { controlPaths } from '../../io/control-paths.ts'
-import { rotateStoreKey } from '../../io/store-rotation.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { controlPaths } from '../../io/listener/control-paths.ts'
+import { rotateStoreKey } from '../../io/store/rotation.ts'
 
 export interface RotateKeyOptions {
   /** `--data-dir` of the gateway. */

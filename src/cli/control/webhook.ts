@@ -2,14 +2,14 @@
 // stores them, with the CA and the token of a gateway. deploy/webhook/validating-webhook.yaml is the same without them.
 
 import { stringify } from 'yaml'
-import { CUSTOM_KINDS } from '../../api/crd.ts'
-import { UserError } from '../../api/field-errors.ts'
-import type { JsonObject } from '../../api/json-object.ts'
-import type { ResourceKind } from '../../api/resource-kind.ts'
-import { controlPaths } from '../../io/control-paths.ts'
-import { readControlTokenKey } from '../../io/control-pki.ts'
-import { readTextFile } from '../../io/pki-files.ts'
-import { createWebhookTokens } from '../../io/webhook-tokens.ts'
+import { CUSTOM_KINDS } from '../../api/kinds/crd.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { controlPaths } from '../../io/listener/control-paths.ts'
+import { readControlTokenKey } from '../../io/pki/control-pki.ts'
+import { readTextFile } from '../../io/pki/pki-files.ts'
+import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
 
 export interface ControlWebhookOptions {
   /** --data-dir of the gateway. */
@@ -24,7 +24,7 @@ export interface ControlWebhookOptions {
   readonly err: (text: string) => void
 }
 
-/** As control/webhook.ts has it: siblings do not import each other. */
+/** As webhooks/webhook.ts has it: siblings do not import each other. */
 const PATH = '/admission'
 
 /** Prints it; the exit code. */

@@ -1,9 +1,9 @@
 // Asks a cluster, as the gateway's own user, whether that has each right that it needs (SelfSubjectAccessReview). A review of all
 // rules at once (SelfSubjectRulesReview) would be one call, but is incomplete where an authorizer is a webhook.
 
-import { isRecord } from '../../api/object-shape.ts'
-import { missingRightsMessage, type Right, reviewAttributes } from '../../core/gateway-rights.ts'
-import type { KubeAnswer } from '../../io/kube-call.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { missingRightsMessage, type Right, reviewAttributes } from '../../core/identity/gateway-rights.ts'
+import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 
 export type RightsAnswer =
   | { readonly kind: 'granted' }

@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import type { Stream, StreamEvents } from '../../api/stream.ts'
-import { compileCluster } from '../../core/compile-cluster.ts'
-import { gatewayRights } from '../../core/gateway-rights.ts'
-import type { UpstreamEndpoint } from '../../io/upstream-pool.ts'
+import type { Stream, StreamEvents } from '../../api/ports/stream.ts'
+import { compileCluster } from '../../core/cluster/compile-cluster.ts'
+import { gatewayRights } from '../../core/identity/gateway-rights.ts'
+import type { UpstreamEndpoint } from '../../io/upstream/pool.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { type RightsState, startUpstreamRights } from './upstream-rights.ts'
 

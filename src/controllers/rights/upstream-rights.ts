@@ -2,15 +2,15 @@
 // when upstream refuses in a way that looks like it, and every few minutes. Each replica asks: it may have another version of the
 // credential than the others, and its log is where its requests fail.
 
-import type { Clock, Logger } from '../../api/ports.ts'
-import type { CompiledCluster } from '../../core/compiled-cluster.ts'
-import { gatewayRights, type Right } from '../../core/gateway-rights.ts'
-import { contentHash } from '../../io/content-hash.ts'
-import { type KubeAnswer, KubeCallError, kubeCall } from '../../io/kube-call.ts'
-import type { Upstreams } from '../../io/upstreams.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import { gatewayRights, type Right } from '../../core/identity/gateway-rights.ts'
+import { contentHash } from '../../io/sources/files/content-hash.ts'
+import { type KubeAnswer, KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
+import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
-import { createProbeGate, type ProbeGate } from '../probe-gate.ts'
+import { createProbeGate, type ProbeGate } from '../probes/probe-gate.ts'
 import { askRights, type RightsAnswer } from './ask-rights.ts'
 
 /** `unasked`: the cluster has not answered yet. */

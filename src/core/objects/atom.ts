@@ -1,8 +1,8 @@
 // How values merge, by their schema: what may stand in a place, and whether its parts have owners of their own
 // (k8s.io/kube-openapi/pkg/schemaconv, sigs.k8s.io/structured-merge-diff/v6/schema).
 
-import type { JsonSchema } from '../../api/json-schema.ts'
-import { isRecord } from '../../api/object-shape.ts'
+import type { JsonSchema } from '../../api/kube/json-schema.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { ownProperty, type SchemaView, viewOf } from './schema-view.ts'
 
 /** What a place may hold. More than one only where the schema does not say. */

@@ -1,6 +1,6 @@
 // Mistakes in fields as kube-apiserver words them (k8s.io/apimachinery/pkg/util/validation/field/errors.go).
 
-import type { FieldError } from '../../api/status.ts'
+import type { FieldError } from '../../api/kube/status.ts'
 import { goBadValue, goQuote } from './go-values.ts'
 
 /** Errors after which no more are looked for in one list or map: an answer lists fewer, and an object may have a million. */

@@ -1,7 +1,7 @@
 // Sets of fields, as managedFields keep them (sigs.k8s.io/structured-merge-diff/v6/fieldpath/set.go): a tree of path elements
 // in which every node may be a member of the set itself, have members below it, or both.
 
-import { isRecord } from '../../api/object-shape.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { compareText } from './go-values.ts'
 import { isElement, shownElement } from './path-element.ts'
 

@@ -1,6 +1,6 @@
 // Values as Go's %v, %#v and %T print them, where messages of kube-apiserver show its insides.
 
-import { isRecord } from '../../api/object-shape.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { compareText, goNumber, goQuote } from './go-values.ts'
 
 /** `%v` */

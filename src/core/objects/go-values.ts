@@ -1,6 +1,6 @@
 // Values as Go writes them in the messages of kube-apiserver (k8s.io/apimachinery/pkg/util/validation/field/errors.go).
 
-import { isRecord } from '../../api/object-shape.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 
 /** strconv.Quote, for text without exotic characters. */
 export function goQuote(text: string): string {

@@ -1,8 +1,8 @@
 // One operation of a JSON patch (RFC 6902), as kube-apiserver applies it (gopkg.in/evanphx/json-patch.v4). What an operation costs
 // is in proportion to what it names, or is counted: a patch is as dear as it is long, whatever it does.
 
-import { isRecord } from '../../api/object-shape.ts'
-import { statusError } from '../../api/status.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { statusError } from '../../api/kube/status.ts'
 
 export type Operation =
   | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }

@@ -2,8 +2,8 @@
 // take over what `kubectl apply` wrote before, and the annotation that the latter leaves is kept up to date for a way back
 // (k8s.io/apimachinery/pkg/util/managedfields/internal/{lastappliedmanager,lastappliedupdater}.go).
 
-import type { JsonObject } from '../../api/json-object.ts'
-import { isRecord } from '../../api/object-shape.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import type { Atom } from './atom.ts'
 import { goJson } from './go-values.ts'
 import { withoutManagedFields } from './managed-entries.ts'

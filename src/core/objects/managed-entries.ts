@@ -1,7 +1,7 @@
 // metadata.managedFields as a table: who owns which fields (k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go).
 
-import type { JsonObject } from '../../api/json-object.ts'
-import { isRecord } from '../../api/object-shape.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { decodeFieldSet, encodeFieldSet, FieldSet } from './field-set.ts'
 import { compareText } from './go-values.ts'
 

@@ -1,8 +1,8 @@
 // metadata.managedFields after a create, update or patch
 // (k8s.io/apimachinery/pkg/util/managedfields/internal/{fieldmanager,skipnonapplied}.go).
 
-import type { JsonObject } from '../../api/json-object.ts'
-import { isRecord } from '../../api/object-shape.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import {
   decodeManagedFields,
   type ManagedEntries,

@@ -1,8 +1,8 @@
 // What is wrong with metadata whose types are right (k8s.io/apimachinery/pkg/api/validation/objectmeta.go).
 
-import type { JsonObject } from '../../api/json-object.ts'
-import { isRecord } from '../../api/object-shape.ts'
-import type { FieldError } from '../../api/status.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { FieldError } from '../../api/kube/status.ts'
 import { errorsOfEach, invalidShown, invalidValue, MOST_ERRORS, tooLong } from './field-error.ts'
 import { labelValueMistakes, qualifiedNameMistakes, subdomainMistakes, withoutTrailingDash } from './qualified-name.ts'
 

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { JsonObject } from '../../api/json-object.ts'
-import { isRecord } from '../../api/object-shape.ts'
-import type { FieldError } from '../../api/status.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { FieldError } from '../../api/kube/status.ts'
 import { shapeMetadata } from './metadata-shape.ts'
 
 interface Row {

@@ -2,10 +2,10 @@
 // labels, annotations, names, finalizers and owner references
 // (k8s.io/apimachinery/pkg/apis/meta/v1/types.go, pkg/api/validation/objectmeta.go).
 
-import type { JsonObject } from '../../api/json-object.ts'
-import { isTimestamp } from '../../api/name-syntax.ts'
-import { isRecord } from '../../api/object-shape.ts'
-import type { FieldError } from '../../api/status.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { FieldError } from '../../api/kube/status.ts'
+import { isTimestamp } from '../../api/validation/name-syntax.ts'
 import { invalidValue } from './field-error.ts'
 import { metadataMistakes } from './metadata-mistakes.ts'
 

@@ -1,8 +1,8 @@
 // What a change of an object means for those who own its fields
 // (sigs.k8s.io/structured-merge-diff/v6/merge/update.go, k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go).
 
-import type { JsonObject } from '../../api/json-object.ts'
-import type { JsonSchema } from '../../api/json-schema.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { JsonSchema } from '../../api/kube/json-schema.ts'
 import { type Atom, objectAtom } from './atom.ts'
 import { type FieldSet, fieldSetOf } from './field-set.ts'
 import { compareText } from './go-values.ts'

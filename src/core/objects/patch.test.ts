@@ -5,9 +5,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { JsonObject } from '../../api/json-object.ts'
-import { isRecord } from '../../api/object-shape.ts'
-import { StatusError } from '../../api/status.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { StatusError } from '../../api/kube/status.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
 
 interface Row {

@@ -1,9 +1,9 @@
 // The two patches that custom resources take besides apply: merge patch (RFC 7396) and JSON patch (RFC 6902), with the
 // refusals of kube-apiserver (k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
 
-import type { JsonObject } from '../../api/json-object.ts'
-import { isRecord } from '../../api/object-shape.ts'
-import { type StatusError, statusError } from '../../api/status.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { type StatusError, statusError } from '../../api/kube/status.ts'
 import { applyOperation, isPointer, type Operation, PatchWork } from './json-patch-operation.ts'
 
 const MAX_OPERATIONS = 10_000

@@ -1,7 +1,7 @@
 // One step of the path of a field, in the notation of fieldsV1: `f:name` a member, `k:{"name":"x"}` the item of a list with
 // these keys, `v:"x"` the item of a set (sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize-pe.go).
 
-import { isRecord } from '../../api/object-shape.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import type { ListAtom } from './atom.ts'
 import { goBadValue, sortedJson } from './go-values.ts'
 

@@ -1,7 +1,7 @@
 // Text and numbers against their schema, in the words of kube-apiserver (k8s.io/kube-openapi/pkg/validation).
 
-import { isTimestamp } from '../../api/name-syntax.ts'
-import type { FieldError } from '../../api/status.ts'
+import type { FieldError } from '../../api/kube/status.ts'
+import { isTimestamp } from '../../api/validation/name-syntax.ts'
 import { invalidType, invalidValue, tooLong } from './field-error.ts'
 import { goNumber } from './go-values.ts'
 import type { SchemaView } from './schema-view.ts'

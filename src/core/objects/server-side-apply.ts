@@ -2,10 +2,10 @@
 // sigs.k8s.io/structured-merge-diff/v6/merge/update.go).
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/
 
-import type { JsonObject } from '../../api/json-object.ts'
-import { isRecord } from '../../api/object-shape.ts'
-import { StatusError, statusError } from '../../api/status.ts'
-import { sameJson } from '../same-json.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { StatusError, statusError } from '../../api/kube/status.ts'
+import { sameJson } from '../text/same-json.ts'
 import { type Atom, objectAtom } from './atom.ts'
 import { MOST_ERRORS } from './field-error.ts'
 import { FieldSet } from './field-set.ts'

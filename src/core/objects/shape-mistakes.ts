@@ -1,8 +1,8 @@
 // Where an object does not fit its schema, in the words of kube-apiserver (k8s.io/kube-openapi/pkg/validation/validate, whose
 // results apiextensions-apiserver/pkg/apiserver/validation/validation.go turns into field errors).
 
-import { isRecord } from '../../api/object-shape.ts'
-import type { FieldError } from '../../api/status.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { FieldError } from '../../api/kube/status.ts'
 import {
   duplicate,
   errorsOfEach,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { isRecord } from '../../api/object-shape.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { decodeObject, MAX_YAML_LENGTH } from './strict-decode.ts'
 
 interface Row {

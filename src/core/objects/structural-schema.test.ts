@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { JsonObject } from '../../api/json-object.ts'
-import type { JsonSchema } from '../../api/json-schema.ts'
-import type { FieldError } from '../../api/status.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { JsonSchema } from '../../api/kube/json-schema.ts'
+import type { FieldError } from '../../api/kube/status.ts'
 import { shapeObject, validateShape } from './structural-schema.ts'
 
 interface Row {

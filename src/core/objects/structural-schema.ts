@@ -2,10 +2,10 @@
 // them: unknown fields are pruned, nulls dropped, defaults filled in
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting}). Validation: validateShape.
 
-import type { JsonObject } from '../../api/json-object.ts'
-import type { JsonSchema } from '../../api/json-schema.ts'
-import { isRecord } from '../../api/object-shape.ts'
-import type { FieldError } from '../../api/status.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { JsonSchema } from '../../api/kube/json-schema.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { FieldError } from '../../api/kube/status.ts'
 import { compareText } from './go-values.ts'
 import { additionalSchema, memberSchema, ownProperty, type SchemaView, viewOf } from './schema-view.ts'
 import { duplicateItems, mistakesOf } from './shape-mistakes.ts'

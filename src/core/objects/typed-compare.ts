@@ -1,7 +1,7 @@
 // Which fields two versions of a value differ in (sigs.k8s.io/structured-merge-diff/v6/typed/compare.go).
 
-import { isRecord } from '../../api/object-shape.ts'
-import { sameJson } from '../same-json.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { sameJson } from '../text/same-json.ts'
 import { type Atom, deduced, kindOfAtom, type ListAtom, type MapAtom, memberAtom, sameAtom } from './atom.ts'
 import { FieldSet } from './field-set.ts'
 import { memberElement } from './path-element.ts'

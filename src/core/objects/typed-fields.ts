@@ -1,7 +1,7 @@
 // The fields that a value consists of, and where it does not fit its schema at all
 // (sigs.k8s.io/structured-merge-diff/v6/typed/{tofieldset,validate}.go).
 
-import { isRecord } from '../../api/object-shape.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { type Atom, deduced, kindOfAtom, type ListAtom, type MapAtom, memberAtom } from './atom.ts'
 import { FieldSet } from './field-set.ts'
 import { goPlain, goSyntax, goTypeName } from './go-syntax.ts'

@@ -1,6 +1,6 @@
 // A value with another one applied on top (sigs.k8s.io/structured-merge-diff/v6/typed/merge.go).
 
-import { isRecord } from '../../api/object-shape.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { type Atom, deduced, type ListAtom, type MapAtom, memberAtom } from './atom.ts'
 import { elementOf } from './typed-fields.ts'
 

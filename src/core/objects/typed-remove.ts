@@ -1,7 +1,7 @@
 // A value without some of its fields (sigs.k8s.io/structured-merge-diff/v6/typed/remove.go), and sets with the fields that
 // lead to their members (fieldpath/set.go, EnsureNamedFieldsAreMembers).
 
-import { isRecord } from '../../api/object-shape.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { type Atom, deduced, memberAtom } from './atom.ts'
 import { FieldSet } from './field-set.ts'
 import { memberElement } from './path-element.ts'

@@ -1,8 +1,8 @@
 // spec.accessControl: who may use the cluster at all.
 
-import { checkAccess } from '../../core/access-list.ts'
-import { refuse } from '../../core/refusal.ts'
-import { accessDeniedMessage } from '../../core/refusal-messages.ts'
+import { checkAccess } from '../../core/policy/access-list.ts'
+import { accessDeniedMessage } from '../../core/policy/policy-messages.ts'
+import { refuse } from '../../core/refusal/refusal.ts'
 import type { Filter } from './filter.ts'
 
 export const accessList: Filter = {

@@ -1,7 +1,7 @@
 // spec.degrade: the switch for incidents.
 
-import { checkDegrade, degradeMessage, effectiveMode } from '../../core/degrade.ts'
-import { type RefusalCause, refuse } from '../../core/refusal.ts'
+import { checkDegrade, degradeMessage, effectiveMode } from '../../core/policy/degrade.ts'
+import { type RefusalCause, refuse } from '../../core/refusal/refusal.ts'
 import type { Filter } from './filter.ts'
 
 export const degrade: Filter = {

@@ -1,7 +1,7 @@
 // The policy's own action: `Deny` refuses what it matches.
 
-import { refuse } from '../../core/refusal.ts'
-import { policyDeniedMessage } from '../../core/refusal-messages.ts'
+import { policyDeniedMessage } from '../../core/policy/policy-messages.ts'
+import { refuse } from '../../core/refusal/refusal.ts'
 import type { Filter } from './filter.ts'
 
 export const dispatchAction: Filter = {

@@ -1,10 +1,10 @@
 // What a filter of admission sees, and what it may leave behind.
 
-import type { UserInfo } from '../../api/user.ts'
-import type { CompiledCluster, CompiledPolicy, CompiledSchema } from '../../core/compiled-cluster.ts'
-import type { FlowCell } from '../../core/flow-cell.ts'
-import type { Refusal } from '../../core/refusal.ts'
-import type { RequestInfo } from '../../core/request-info.ts'
+import type { UserInfo } from '../../api/kube/user.ts'
+import type { CompiledCluster, CompiledPolicy, CompiledSchema } from '../../core/cluster/compiled-cluster.ts'
+import type { FlowCell } from '../../core/limits/flow-cell.ts'
+import type { Refusal } from '../../core/refusal/refusal.ts'
+import type { RequestInfo } from '../../core/request/request-info.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 
 export interface AdmissionRequest {

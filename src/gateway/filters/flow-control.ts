@@ -1,15 +1,15 @@
 // The flow control schema of the policy: token bucket, requests in flight, open watches. Takes what permit gives back.
 
-import type { CompiledSchema } from '../../core/compiled-cluster.ts'
-import { refund, retryAfterSeconds } from '../../core/flow-control.ts'
-import { refusedByAll } from '../../core/global-fill.ts'
-import { type Refusal, type RefusalCause, type RefusalReason, refuse } from '../../core/refusal.ts'
+import type { CompiledSchema } from '../../core/cluster/compiled-cluster.ts'
+import { refund, retryAfterSeconds } from '../../core/limits/flow-control.ts'
+import { refusedByAll } from '../../core/limits/global-fill.ts'
 import {
   comeBackText,
   tooManyInFlightMessage,
   tooManyRequestsMessage,
   tooManyWatchesMessage,
-} from '../../core/traffic-messages.ts'
+} from '../../core/policy/traffic-messages.ts'
+import { type Refusal, type RefusalCause, type RefusalReason, refuse } from '../../core/refusal/refusal.ts'
 import type { AdmissionRequest, Filter } from './filter.ts'
 
 const WATCH_RETRY_SECONDS = 1

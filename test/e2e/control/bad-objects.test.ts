@@ -4,12 +4,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { JsonSchema } from '../../../src/api/json-schema.ts'
-import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../../src/api/upstream-cluster-schema.ts'
-import { controlPaths } from '../../../src/io/control-paths.ts'
-import { createCA } from '../../../src/io/pki.ts'
-import { openSqliteStore } from '../../../src/io/sqlite-store.ts'
-import { readStoreKey } from '../../../src/io/store-key.ts'
+import type { JsonSchema } from '../../../src/api/kube/json-schema.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../../src/api/upstream-cluster/schema.ts'
+import { controlPaths } from '../../../src/io/listener/control-paths.ts'
+import { createCA } from '../../../src/io/pki/pki.ts'
+import { readStoreKey } from '../../../src/io/store/key.ts'
+import { openSqliteStore } from '../../../src/io/store/store.ts'
 import type { ControlResponse, Json } from '../../harness/control-client.ts'
 import {
   ClientConnections,

@@ -18,7 +18,7 @@ import {
   setHeaderOptions,
   VersionApi,
 } from '@kubernetes/client-node'
-import type { UpstreamCluster, UpstreamClusterSpec } from '../../../src/api/upstream-cluster.ts'
+import type { UpstreamCluster, UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import { startControl } from '../../harness/control.ts'
 import { cluster } from '../../harness/control-client.ts'
 import { type EmbeddedGateway, startEmbedded, UC_PATH } from '../../harness/embedded.ts'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { PodProtector } from '../../../src/api/pod-protector.ts'
+import type { PodProtector } from '../../../src/api/pod-protector/pod-protector.ts'
 import { availablePods, watchAvailability } from '../../harness/availability.ts'
 import { runCli } from '../../harness/embedded.ts'
 import type { TestGateway } from '../../harness/gateway.ts'

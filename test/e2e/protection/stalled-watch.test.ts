@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster.ts'
+import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import { watchAvailability } from '../../harness/availability.ts'
 import { createPod, type ProtectedClusters, startProtectedClusters } from '../../harness/protected-clusters.ts'
 import { type SeverableProxy, startSeverableProxy } from '../../harness/severable-proxy.ts'

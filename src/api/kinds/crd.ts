@@ -1,0 +1,49 @@
+// CustomResourceDefinitions of the kinds that are Portcullis' own, made of their rows of the scheme. deploy/crds/ holds them
+// as YAML.
+
+import type { JsonObject } from '../kube/json-object.ts'
+import type { JsonSchema } from '../kube/json-schema.ts'
+import { type ResourceKind, resourceName } from '../ports/resource-kind.ts'
+import { UPSTREAM_CLUSTER_SPEC_CRD_SCHEMA } from '../upstream-cluster/schema.ts'
+import { UPSTREAM_CLUSTER_KIND } from '../upstream-cluster/upstream-cluster.ts'
+import { POD_PROTECTORS } from './pod-protector-kind.ts'
+import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'
+
+/** Kinds that a Kubernetes cluster does not have by itself. */
+export const CUSTOM_KINDS: readonly ResourceKind[] = [UPSTREAM_CLUSTERS, POD_PROTECTORS]
+
+/** apiextensions.k8s.io/v1. A new plain object; stable, so that its YAML can be compared. */
+export function crdOf(kind: ResourceKind): JsonObject {
+  const { listKind, plural, singular, shortNames, categories } = kind
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: resourceName(kind) },
+    spec: {
+      group: kind.group,
+      scope: kind.namespaced ? 'Namespaced' : 'Cluster',
+      names: {
+        kind: kind.kind,
+        listKind,
+        plural,
+        singular,
+        shortNames: [...shortNames],
+        ...(categories.length > 0 && { categories: [...categories] }),
+      },
+      versions: [
+        {
+          name: kind.version,
+          served: true,
+          storage: true,
+          ...(kind.hasStatus && { subresources: { status: {} } }),
+          additionalPrinterColumns: kind.columns,
+          schema: { openAPIV3Schema: kind.kind === UPSTREAM_CLUSTER_KIND ? upstreamClusterSchema(kind) : kind.schema },
+        },
+      ],
+    },
+  }
+}
+
+function upstreamClusterSchema({ schema }: ResourceKind): JsonSchema {
+  return { ...schema, properties: { ...schema.properties, spec: UPSTREAM_CLUSTER_SPEC_CRD_SCHEMA } }
+}

@@ -1,0 +1,135 @@
+// Event (v1): what happened to an object.
+
+import type { JsonObject } from '../kube/json-object.ts'
+import { type JsonSchema, kubeObject, object, text, time, wholeNumber } from '../kube/json-schema.ts'
+import { isRecord } from '../kube/object-shape.ts'
+import type { ResourceKind } from '../ports/resource-kind.ts'
+import { ProblemList } from '../validation/field-errors.ts'
+
+interface ObjectReference {
+  readonly kind?: string
+  readonly namespace?: string
+  readonly name?: string
+  readonly uid?: string
+  readonly apiVersion?: string
+  readonly resourceVersion?: string
+  readonly fieldPath?: string
+}
+
+function reference(description: string): JsonSchema {
+  const schema = object<ObjectReference>(description, {
+    kind: text('Its kind.'),
+    namespace: text('Its namespace; empty for cluster-scoped objects.'),
+    name: text('Its name.'),
+    uid: text('Its uid.'),
+    apiVersion: text('The version of its schema.'),
+    resourceVersion: text('The version of the object that was seen.'),
+    fieldPath: text('The part of it that is meant, such as spec.containers{name}.'),
+  })
+  return { ...schema, 'x-kubernetes-map-type': 'atomic' }
+}
+
+const FIELDS = {
+  involvedObject: reference('The object that it happened to.'),
+  reason: text('Why, in one CamelCase word for programs.'),
+  message: text('What happened, in a sentence for people.'),
+  source: object<{ component?: string; host?: string }>('Who reports it.', {
+    component: text('The program.'),
+    host: text('The node that the program runs on.'),
+  }),
+  firstTimestamp: time('When it happened first.'),
+  lastTimestamp: time('When it happened last.'),
+  count: wholeNumber('How often it happened.'),
+  type: text('Normal or Warning.'),
+  eventTime: time('When it was seen first, to the microsecond.'),
+  series: object<{ count?: number; lastObservedTime?: string }>('The series that this event stands for, if any.', {
+    count: wholeNumber('How often it happened until lastObservedTime.'),
+    lastObservedTime: time('When it happened last.'),
+  }),
+  action: text('What was done, or failed.'),
+  related: reference('A second object that has a part in it.'),
+  reportingComponent: text('The controller that reports it, such as kubernetes.io/kubelet.'),
+  reportingInstance: text('Which instance of the controller.'),
+}
+
+export const EVENTS: ResourceKind = {
+  group: '',
+  version: 'v1',
+  kind: 'Event',
+  listKind: 'EventList',
+  plural: 'events',
+  singular: 'event',
+  shortNames: ['ev'],
+  categories: [],
+  namespaced: true,
+  hasStatus: false,
+  hasGeneration: false,
+  schema: kubeObject('Event says what happened to an object, and how often.', 'v1', 'Event', FIELDS, [
+    'involvedObject',
+  ]),
+  // The table of events begins with a time and has the name last; the cells are made by core-kind-cells.ts.
+  columns: [
+    { name: 'Last Seen', type: 'date', description: 'When it happened last.', jsonPath: '.lastTimestamp' },
+    { name: 'Type', type: 'string', description: 'Normal or Warning.', jsonPath: '.type' },
+    { name: 'Reason', type: 'string', description: 'Why, in one word.', jsonPath: '.reason' },
+    { name: 'Object', type: 'string', description: 'What it happened to.', jsonPath: '.involvedObject.name' },
+    wide('Subobject', 'The part of the object.', '.involvedObject.fieldPath'),
+    wide('Source', 'Who reports it.', '.source.component'),
+    { name: 'Message', type: 'string', description: 'What happened.', jsonPath: '.message' },
+    { ...wide('First Seen', 'When it happened first.', '.firstTimestamp'), type: 'date' },
+    wide('Count', 'How often it happened.', '.count'),
+    { ...wide('Name', 'The name of the event.', '.metadata.name'), format: 'name' },
+  ],
+  selectableFields: [
+    'involvedObject.kind',
+    'involvedObject.namespace',
+    'involvedObject.name',
+    'involvedObject.uid',
+    'involvedObject.apiVersion',
+    'involvedObject.resourceVersion',
+    'involvedObject.fieldPath',
+    'reason',
+    'reportingComponent',
+    'source',
+    'type',
+  ],
+  check: checkEvent,
+}
+
+function wide(name: string, description: string, jsonPath: string): ResourceKind['columns'][number] {
+  return { name, type: 'string', description, jsonPath, priority: 1 }
+}
+
+/** legacyValidateEvent (pkg/apis/core/validation/events.go). */
+function checkEvent(event: JsonObject): ReturnType<ResourceKind['check']> {
+  const out = new ProblemList()
+  const metadata = isRecord(event['metadata']) ? event['metadata'] : {}
+  const involved = isRecord(event['involvedObject']) ? event['involvedObject'] : {}
+  const namespace = metadata['namespace'] ?? ''
+  const its = involved['namespace'] ?? ''
+  const isNew = typeof event['eventTime'] === 'string'
+  const fits = its === '' ? ['', 'default', ...(isNew ? ['kube-system'] : [])].includes(String(namespace)) : true
+  if (!fits || (its !== '' && !isNew && its !== namespace)) {
+    out.error('involvedObject.namespace', 'does not match event.namespace', '')
+  }
+  if (!isNew) return out.problems
+  for (const [field, limit] of REQUIRED_WITH_TIME) {
+    const value = event[field] ?? ''
+    if (value === '') out.error(field, 'is required', '')
+    else if (typeof value === 'string' && value.length > limit) {
+      out.error(field, `can have at most ${limit} characters`, '')
+    }
+  }
+  if (typeof event['message'] === 'string' && event['message'].length > MAX_MESSAGE) {
+    out.error('message', `can have at most ${MAX_MESSAGE} characters`, '')
+  }
+  return out.problems
+}
+
+const MAX_MESSAGE = 1024
+const REQUIRED_WITH_TIME = [
+  ['reportingComponent', 317],
+  ['reportingInstance', 128],
+  ['action', 128],
+  ['reason', 128],
+] as const

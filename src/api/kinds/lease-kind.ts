@@ -1,0 +1,64 @@
+// Lease (coordination.k8s.io/v1): who leads, and who is alive.
+
+import { kubeObject, object, oneOf, text, time, wholeNumber } from '../kube/json-schema.ts'
+import { isRecord } from '../kube/object-shape.ts'
+import type { ResourceKind } from '../ports/resource-kind.ts'
+import { ProblemList } from '../validation/field-errors.ts'
+
+interface LeaseSpec {
+  readonly holderIdentity?: string
+  readonly leaseDurationSeconds?: number
+  readonly acquireTime?: string
+  readonly renewTime?: string
+  readonly leaseTransitions?: number
+  readonly strategy?: string
+  readonly preferredHolder?: string
+}
+
+const spec = object<LeaseSpec>('Who holds the lease, and for how long.', {
+  holderIdentity: text('Who holds it now.'),
+  leaseDurationSeconds: wholeNumber('Seconds after renewTime from which on others may take it.'),
+  acquireTime: time('When the holder took it.'),
+  renewTime: time('When the holder renewed it last.'),
+  leaseTransitions: wholeNumber('How often it went from one holder to another.'),
+  strategy: oneOf('How a leader is chosen where an elector outside of the candidates does it. Default: none does.', [
+    'OldestEmulationVersion',
+  ]),
+  preferredHolder: text('Who ought to hold it instead; only beside strategy.'),
+})
+
+export const LEASES: ResourceKind = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  kind: 'Lease',
+  listKind: 'LeaseList',
+  plural: 'leases',
+  singular: 'lease',
+  shortNames: [],
+  categories: [],
+  namespaced: true,
+  hasStatus: false,
+  hasGeneration: false,
+  schema: kubeObject('Lease says who leads, and since when.', 'coordination.k8s.io/v1', 'Lease', { spec }),
+  columns: [
+    { name: 'Holder', type: 'string', description: 'Who holds it now.', jsonPath: '.spec.holderIdentity' },
+    { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },
+  ],
+  selectableFields: [],
+  check(object) {
+    const out = new ProblemList()
+    const given = isRecord(object['spec']) ? object['spec'] : {}
+    // pkg/apis/coordination/validation
+    const { leaseDurationSeconds, leaseTransitions, preferredHolder, strategy } = given
+    if (typeof leaseDurationSeconds === 'number' && leaseDurationSeconds <= 0) {
+      out.error('spec.leaseDurationSeconds', 'must be greater than 0', '')
+    }
+    if (typeof leaseTransitions === 'number' && leaseTransitions < 0) {
+      out.error('spec.leaseTransitions', 'must be greater than or equal to 0', '')
+    }
+    if (typeof preferredHolder === 'string' && preferredHolder !== '' && (strategy ?? '') === '') {
+      out.error('spec.preferredHolder', 'may only be specified if `strategy` is defined', '')
+    }
+    return out.problems
+  },
+}

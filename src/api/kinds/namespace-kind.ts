@@ -1,0 +1,60 @@
+// Namespace (v1): where namespaced objects live.
+
+import { kubeObject, list, object, oneOf, text, time } from '../kube/json-schema.ts'
+import type { ResourceKind } from '../ports/resource-kind.ts'
+
+interface NamespaceCondition {
+  readonly type: string
+  readonly status: string
+  readonly lastTransitionTime?: string
+  readonly reason?: string
+  readonly message?: string
+}
+
+const condition = object<NamespaceCondition>(
+  'Something that the deletion of the namespace waits for.',
+  {
+    type: text('What the condition is about.'),
+    status: text('Whether it holds: True, False or Unknown.'),
+    lastTransitionTime: time('When status changed last.'),
+    reason: text('Why it changed: one word for programs.'),
+    message: text('Why it changed: a sentence for people.'),
+  },
+  ['type', 'status'],
+)
+
+export const NAMESPACES: ResourceKind = {
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  listKind: 'NamespaceList',
+  plural: 'namespaces',
+  singular: 'namespace',
+  shortNames: ['ns'],
+  categories: [],
+  namespaced: false,
+  hasStatus: true,
+  hasGeneration: false,
+  schema: kubeObject('Namespace is a scope for names: namespaced objects belong to exactly one.', 'v1', 'Namespace', {
+    spec: object<{ finalizers?: readonly string[] }>('How the namespace behaves.', {
+      finalizers: {
+        ...list('What has to be done before the namespace can go away.', text('A finalizer.')),
+        'x-kubernetes-list-type': 'atomic',
+      },
+    }),
+    status: object<{ phase?: string; conditions?: readonly NamespaceCondition[] }>('What has become of it.', {
+      phase: oneOf('Active, or Terminating while its objects are deleted.', ['Active', 'Terminating']),
+      conditions: {
+        ...list('What is known about its deletion.', condition),
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['type'],
+      },
+    }),
+  }),
+  columns: [
+    { name: 'Status', type: 'string', description: 'The status of the namespace', jsonPath: '.status.phase' },
+    { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },
+  ],
+  selectableFields: ['status.phase', 'name'],
+  check: () => [],
+}

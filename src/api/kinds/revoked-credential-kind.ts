@@ -1,0 +1,76 @@
+// RevokedCredential's row of the scheme. Only the embedded API server has this kind.
+
+import { kubeObject, object, text, time } from '../kube/json-schema.ts'
+import { isRecord, type Loose } from '../kube/object-shape.ts'
+import { ANONYMOUS_USER } from '../kube/user.ts'
+import type { ResourceKind } from '../ports/resource-kind.ts'
+import type { RevokedCredentialSpec } from '../revoked-credential/revoked-credential.ts'
+import { checkRevocation } from '../upstream-cluster/revocation-checks.ts'
+import { ProblemList } from '../validation/field-errors.ts'
+
+const CREDENTIAL_ID = /^(?:X509SHA256=[0-9a-f]{64}|JTI=[\x21-\x7e]{1,200})$/
+
+const spec = object<RevokedCredentialSpec>(
+  'What is refused from now on: exactly one of user, certificateFingerprint, tokenHash and credentialID.',
+  {
+    user: text('A user name, whichever way the user proves it. Not a user who is impersonated.'),
+    certificateFingerprint: text(
+      'SHA-256 of the DER of the client certificate, or (better) of the part of it that is signed; 64 lower-case hex digits.',
+    ),
+    tokenHash: text('SHA-256 of the header and claims of the token, as text; 64 lower-case hex digits.'),
+    credentialID: text('X509SHA256=HEX or JTI=ID, as the extra of a user in audit events has it.'),
+    subject: text('Whose it is, for people.'),
+    reason: text('Why, for people.'),
+    revokedAt: time('Since when, for people: it is in force whatever stands here.'),
+  },
+)
+
+export const REVOKED_CREDENTIALS: ResourceKind = {
+  group: 'portcullis.io',
+  version: 'v1alpha1',
+  kind: 'RevokedCredential',
+  listKind: 'RevokedCredentialList',
+  plural: 'revokedcredentials',
+  singular: 'revokedcredential',
+  shortNames: [],
+  categories: [],
+  namespaced: false,
+  hasStatus: false,
+  hasGeneration: true,
+  schema: kubeObject(
+    'RevokedCredential is a user, certificate or token that this API server and the protection webhook refuse.',
+    'portcullis.io/v1alpha1',
+    'RevokedCredential',
+    { spec },
+    ['spec'],
+  ),
+  columns: [
+    { name: 'User', type: 'string', description: 'The user that is refused.', jsonPath: '.spec.user' },
+    { name: 'Subject', type: 'string', description: 'Whose the credential is.', jsonPath: '.spec.subject' },
+    { name: 'Reason', type: 'string', description: 'Why.', jsonPath: '.spec.reason' },
+    { name: 'Age', type: 'date', description: 'Since when.', jsonPath: '.metadata.creationTimestamp' },
+  ],
+  selectableFields: [],
+  check(object) {
+    const out = new ProblemList()
+    checkSpec(isRecord(object['spec']) ? object['spec'] : {}, out)
+    return out.problems
+  },
+}
+
+function checkSpec(given: Loose<RevokedCredentialSpec>, out: ProblemList): void {
+  const { credentialID, user } = given
+  if (credentialID === undefined) checkRevocation(given, 'spec', out)
+  else if ([given.user, given.certificateFingerprint, given.tokenHash].some((other) => other !== undefined)) {
+    out.error('spec.credentialID', 'stands beside another way to name a credential', 'give each its own object')
+  } else if (typeof credentialID !== 'string' || !CREDENTIAL_ID.test(credentialID)) {
+    out.error(
+      'spec.credentialID',
+      'is no credential-id',
+      'write X509SHA256= and 64 hex digits, or JTI= and the id of a token',
+    )
+  }
+  if (user === '') out.error('spec.user', 'is empty', 'name a user')
+  if (user === ANONYMOUS_USER)
+    out.error('spec.user', 'has no credential', 'anonymous requests may ask for health alone')
+}

@@ -1,0 +1,31 @@
+// Every kind of object that Portcullis serves and reads, one row each.
+
+import type { ResourceKind } from '../ports/resource-kind.ts'
+import { EVENTS } from './event-kind.ts'
+import { LEASES } from './lease-kind.ts'
+import { NAMESPACES } from './namespace-kind.ts'
+import { POD_PROTECTORS } from './pod-protector-kind.ts'
+import { REVOKED_CREDENTIALS } from './revoked-credential-kind.ts'
+import { SECRETS } from './secret-kind.ts'
+import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'
+
+export { EVENTS, LEASES, NAMESPACES, POD_PROTECTORS, REVOKED_CREDENTIALS, SECRETS, UPSTREAM_CLUSTERS }
+
+export const SCHEME: readonly ResourceKind[] = [
+  UPSTREAM_CLUSTERS,
+  POD_PROTECTORS,
+  REVOKED_CREDENTIALS,
+  NAMESPACES,
+  SECRETS,
+  EVENTS,
+  LEASES,
+]
+
+const BY_NAME: ReadonlyMap<string, ResourceKind> = new Map(
+  SCHEME.map((kind) => [`${kind.group}/${kind.version}/${kind.plural}`, kind]),
+)
+
+/** @param group '' = the core group */
+export function kindOf(group: string, version: string, plural: string): ResourceKind | undefined {
+  return BY_NAME.get(`${group}/${version}/${plural}`)
+}

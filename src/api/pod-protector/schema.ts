@@ -1,0 +1,123 @@
+// The schema of PodProtector: Podseidon's own (chart/crds of kubewharf/podseidon), every field described.
+
+import {
+  flag,
+  type JsonSchema,
+  kubeObject,
+  list,
+  MAX_INT32,
+  object,
+  text,
+  time,
+  wholeNumber,
+} from '../kube/json-schema.ts'
+import { labelSelector } from './label-selector-schema.ts'
+import {
+  type AdmissionBucket,
+  type AdmissionHistoryConfig,
+  type Aggregation,
+  type CellStatus,
+  POD_PROTECTOR_API_VERSION,
+  POD_PROTECTOR_KIND,
+  type PodProtectorSpec,
+  type PodProtectorStatus,
+  type StatusSummary,
+} from './pod-protector.ts'
+
+/** An int32 that is not negative. Podseidon's schema has the same bound. */
+function count(description: string): JsonSchema {
+  return { ...wholeNumber(description), minimum: 0, maximum: MAX_INT32 }
+}
+
+const spec = object<PodProtectorSpec>(
+  'How many pods have to stay, and which.',
+  {
+    minAvailable: count('An available pod is not deleted when so many, or fewer, are available.'),
+    minReadySeconds: wholeNumber('Seconds that a pod has to be ready without a break to count as available.'),
+    selector: labelSelector('The pods that are protected. Empty: all of the namespace.'),
+    aggregationSelector: labelSelector('The pods that are counted: at least those of selector. Default: selector.'),
+    admissionHistoryConfig: object<AdmissionHistoryConfig>('Overrides settings of the gateway for this object.', {
+      maxConcurrentLag: wholeNumber('Deletions that may be let through before they are seen to happen. 0 = no limit.'),
+      compactThreshold: wholeNumber('How many single deletions are remembered before old ones are joined; at least 1.'),
+      aggregationRateMillis: wholeNumber('Milliseconds from an event of a pod until it is counted.'),
+    }),
+  },
+  ['minAvailable', 'minReadySeconds', 'selector'],
+)
+
+const aggregation = object<Aggregation>(
+  'The pods of the cell as they were counted last.',
+  {
+    totalReplicas: count('Pods that are not being terminated.'),
+    availableReplicas: count('Pods that have been ready for minReadySeconds.'),
+    readyReplicas: wholeNumber('Pods that are ready.'),
+    scheduledReplicas: wholeNumber('Pods that have a node.'),
+    runningReplicas: wholeNumber('Pods in phase Running.'),
+    lastEventTime: time('Of the last event that has been counted.'),
+    resourceVersion: text('Of the cell when its pods were counted.'),
+    clockSkewMillis: wholeNumber('By how much the clock of the cell was ahead of who counted; negative: behind.'),
+  },
+  ['totalReplicas', 'availableReplicas'],
+)
+
+const bucket = object<AdmissionBucket>(
+  'One deletion that was let through, or several that were joined.',
+  {
+    startTime: time('When it was let through; of several, the first.'),
+    podName: text('The pod, where it is only one. Not always kept.'),
+    podUID: text('The uid of the pod, where it is only one.'),
+    endTime: time('When the last one was let through, of several.'),
+    counter: wholeNumber('By how much fewer pods will be available than were counted. Default 1.'),
+    resourceVersion: text('Of the pod as it was admitted; of several, the greatest.'),
+    podUIDs: list('Of several that were joined, which.', text('The uid of a pod.')),
+  },
+  ['startTime'],
+)
+
+const cell = object<CellStatus>(
+  'A cell: the pods of one list and watch.',
+  {
+    cellID: text('The name of the cell.'),
+    aggregation,
+    admissionHistory: object<{ buckets?: readonly AdmissionBucket[] }>('Deletions let through and not yet counted.', {
+      buckets: list('By time.', bucket),
+    }),
+    stale: flag('Nothing was heard of the cell for so long that its pods do not count any more.'),
+  },
+  ['cellID'],
+)
+
+const summary = object<StatusSummary>(
+  'All cells together. For people.',
+  {
+    totalReplicas: wholeNumber('Pods that are not being terminated.'),
+    aggregatedAvailableReplicas: wholeNumber('Available pods as they were counted.'),
+    estimatedAvailableReplicas: wholeNumber('Available pods less the deletions let through since.'),
+    maxLatencyMillis: wholeNumber('Milliseconds by which the slowest cell is behind its admissions.', 'int64'),
+    aggregatedReady: wholeNumber('Ready pods as they were counted.'),
+    aggregatedScheduled: wholeNumber('Pods with a node as they were counted.'),
+    aggregatedRunning: wholeNumber('Pods in phase Running as they were counted.'),
+  },
+  ['totalReplicas', 'aggregatedAvailableReplicas', 'estimatedAvailableReplicas'],
+)
+
+const status = object<PodProtectorStatus>(
+  'What has been counted and let through.',
+  {
+    cells: {
+      ...list('Each cell.', cell),
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['cellID'],
+    },
+    summary,
+  },
+  ['cells', 'summary'],
+)
+
+export const POD_PROTECTOR_SCHEMA: JsonSchema = kubeObject(
+  'PodProtector keeps pods of a workload available: deletions that would leave too few are refused.',
+  POD_PROTECTOR_API_VERSION,
+  POD_PROTECTOR_KIND,
+  { spec, status },
+  ['spec'],
+)

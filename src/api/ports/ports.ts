@@ -1,0 +1,56 @@
+// What the pure and the middle layers need from the world, as interfaces; src/io/ implements them.
+
+import type { UpstreamCluster } from '../upstream-cluster/upstream-cluster.ts'
+
+/** A mistake in a configuration, or a doubt about one. */
+export interface Problem {
+  /** File, relative to the configuration directory; '' when the object has none. */
+  readonly file: string
+  /** 1-based; 0 = unknown. */
+  readonly line: number
+  /** `spec.servers[0].endpoint`; '' = the whole file or object. */
+  readonly path: string
+  readonly message: string
+  /** What to do about it. */
+  readonly fix: string
+  readonly severity: 'error' | 'warning'
+  /** metadata.name of the UpstreamCluster that it is about, where the source knows; default: none. */
+  readonly cluster?: string
+}
+
+/** An UpstreamCluster whose secret references have been replaced by inline bytes. */
+export interface ResolvedCluster {
+  readonly object: UpstreamCluster
+  /** Changes exactly when the object or a referenced secret changes. */
+  readonly revision: string
+}
+
+/** Where objects come from: files, the embedded API server, or a Kubernetes cluster. */
+export interface ResourceSource {
+  /** Reads everything once, then keeps calling `onChange`. Resolves after the first complete delivery. */
+  start(onChange: (change: SourceChange) => void): Promise<void>
+  stop(): Promise<void>
+}
+
+/** The whole desired state and the mistakes found in it. A broken cluster appears in its last good version, or not at all. */
+export interface SourceChange {
+  readonly clusters: ReadonlyMap<string, ResolvedCluster>
+  readonly problems: readonly Problem[]
+  /** Names of clusters that are new, differ from the delivery before, or are gone; absent = any may be. */
+  readonly changed?: ReadonlySet<string>
+}
+
+export interface Logger {
+  debug(message: string, fields?: Record<string, unknown>): void
+  info(message: string, fields?: Record<string, unknown>): void
+  warn(message: string, fields?: Record<string, unknown>): void
+  error(message: string, fields?: Record<string, unknown>): void
+}
+
+/** Time as an argument. */
+export interface Clock {
+  /** Wall clock, milliseconds since the epoch. */
+  now(): number
+  /** Monotonic, milliseconds, with fractions. */
+  monotonic(): number
+}

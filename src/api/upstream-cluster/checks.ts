@@ -1,0 +1,259 @@
+// Everything that can be wrong with an UpstreamCluster by itself, all of it at once. Start reading at checkUpstreamCluster.
+// What KubeGateway accepts is accepted, but for mistakes that can only do harm; test/data/upstreamcluster-objects.json is
+// the table.
+
+import { isRecord, type Loose, looseView, normalize } from '../kube/object-shape.ts'
+import { type FieldProblem, ProblemList, reportable, shown, withoutPassword } from '../validation/field-errors.ts'
+import { canonicalIp } from '../validation/ip-address.ts'
+import { isTimestamp, parseEndpoint } from '../validation/name-syntax.ts'
+import { nearestName } from '../validation/nearest-name.ts'
+import { checkObjectHead } from '../validation/object-head-checks.ts'
+import type { PemChecks } from '../validation/pem-checks.ts'
+import { createSchemaCheck, type ShapeErrors } from '../validation/schema-errors.ts'
+import { checkPodProtection } from './cluster-protection-checks.ts'
+import { checkClientConfig, checkSecureServing, type ServerScheme } from './credential-checks.ts'
+import { parseFeatureGates } from './feature-gates.ts'
+import { checkFlowControlSchemas } from './flow-control-checks.ts'
+import { checkRevocations } from './revocation-checks.ts'
+import { checkAccessRules, checkRules } from './rule-checks.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './schema.ts'
+import type { DispatchPolicy, UpstreamCluster, UpstreamClusterSpec } from './upstream-cluster.ts'
+import { FEATURE_GATES_ANNOTATION, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from './upstream-cluster.ts'
+
+const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
+
+/** What the gateways that the object is for can do. */
+export interface ClusterCheckOptions {
+  /** Whether secret references may name files: only where objects come from files themselves. Default true. */
+  readonly fileReferences?: boolean
+  /** Whether limits that replicas share can be kept; where not, each replica keeps the local one. Default true. */
+  readonly globalLimits?: boolean
+}
+
+/** Every error and doubt, at most one error for each path, and of very many the first. Takes any JSON value and never throws. */
+export function checkUpstreamCluster(
+  object: unknown,
+  pem: PemChecks,
+  options: ClusterCheckOptions = {},
+): readonly FieldProblem[] {
+  const out = new ProblemList()
+  if (!isRecord(object)) {
+    out.error('', 'is no object', `write a map with apiVersion, kind ${UPSTREAM_CLUSTER_KIND}, metadata and spec`)
+    return out.problems
+  }
+  checkObjectHead(object, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND, out)
+  checkFeatureGates(object, out)
+  const spec = normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, object['spec'] ?? {})
+  const shape = checkSpecShape(spec, 'spec')
+  const problems = [...out.problems, ...shape.problems]
+  // The schema has vouched for what is left in the view.
+  const view = looseView(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as Loose<UpstreamClusterSpec> | undefined
+  if (view === undefined) return reportable(problems, shape.more)
+  const rules = new ProblemList()
+  checkSpec(view, pem, options, rules)
+  const followsShape = consequencesOf(shape)
+  return reportable([...problems, ...rules.problems.filter(({ path }) => !followsShape(path))], shape.more)
+}
+
+/**
+ * Whether a mistake is only what another one leads to: what has a wrong type looks absent to the rules. There may be as many
+ * of both as an object has entries.
+ */
+function consequencesOf({ paths, mistyped }: ShapeErrors): (path: string) => boolean {
+  const covered = new Set(paths)
+  let limitsMistyped = false
+  for (const wrong of mistyped) {
+    // A key in brackets is somebody's text: its dots end nothing, and there may be any number of them.
+    const key = wrong.search(/\[[^\d]/)
+    const end = key < 0 ? wrong.length : key
+    for (let dot = wrong.indexOf('.'); dot >= 0 && dot < end; dot = wrong.indexOf('.', dot + 1)) {
+      covered.add(wrong.slice(0, dot))
+    }
+    if (wrong.startsWith('spec.flowControl')) limitsMistyped = true
+  }
+  return (path) => covered.has(path) || (limitsMistyped && path.endsWith('.flowControlSchemaName'))
+}
+
+/**
+ * The object as it is used, of one in which no error was found: nulls and empty choices gone, defaults filled in, limits that
+ * replicas would share where they cannot made those of each.
+ */
+export function normalizeUpstreamCluster(
+  object: unknown,
+  { globalLimits = true }: ClusterCheckOptions = {},
+): UpstreamCluster {
+  // checkUpstreamCluster found that it is one.
+  const { apiVersion, kind, metadata, spec } = object as UpstreamCluster
+  const { name, uid, resourceVersion, generation, creationTimestamp, labels, annotations } = metadata
+  const optional = { uid, resourceVersion, generation, creationTimestamp, labels, annotations }
+  const given = Object.entries(optional).filter(([, value]) => value !== undefined && value !== null)
+  const normal = normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as UpstreamClusterSpec
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, ...Object.fromEntries(given) },
+    spec: globalLimits ? normal : withLocalLimits(normal),
+  }
+}
+
+/** KubeGateway without its limiter does the same: every replica has the local limit. */
+function withLocalLimits(spec: UpstreamClusterSpec): UpstreamClusterSpec {
+  const { flowControlSchemas } = spec.flowControl ?? {}
+  if (flowControlSchemas === undefined) return spec
+  const local = flowControlSchemas.map((schema) => ({ ...schema, strategy: 'local' as const }))
+  return { ...spec, flowControl: { ...spec.flowControl, flowControlSchemas: local } }
+}
+
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/**
+ * Fields of the manifest that nobody knows, and that the API server has dropped: the answer to the write has said so once, and
+ * kubectl's own record of what it applied is where they can still be seen. Takes any JSON value and never throws.
+ */
+export function droppedFields(object: unknown): readonly FieldProblem[] {
+  const metadata = isRecord(object) ? object['metadata'] : undefined
+  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined
+  const text = isRecord(annotations) ? annotations[LAST_APPLIED] : undefined
+  if (typeof text !== 'string') return []
+  const applied = parsed(text)
+  const { problems, more } = checkSpecShape(isRecord(applied) ? (applied['spec'] ?? {}) : {}, 'spec')
+  const unknown = problems.filter(({ severity }) => severity === 'warning')
+  return reportable(
+    unknown.map((problem) => ({ ...problem, message: 'unknown field in the manifest that was applied, ignored' })),
+    { error: 0, warning: more.warning },
+  )
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function checkFeatureGates(object: Readonly<Record<string, unknown>>, out: ProblemList): void {
+  const metadata = object['metadata']
+  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined
+  const text = isRecord(annotations) ? annotations[FEATURE_GATES_ANNOTATION] : undefined
+  if (typeof text !== 'string') return
+  const { mistakes } = parseFeatureGates(text)
+  if (mistakes.length === 0) return
+  const fix = 'write a list such as DenyAllRequests=true,CloseConnectionWhenIdle=false'
+  out.error(`metadata.annotations[${FEATURE_GATES_ANNOTATION}]`, mistakes.join('; '), fix)
+}
+
+function checkSpec(
+  spec: Loose<UpstreamClusterSpec>,
+  pem: PemChecks,
+  options: ClusterCheckOptions,
+  out: ProblemList,
+): void {
+  const scheme = checkServers(spec, out)
+  const material = { pem, fileReferences: options.fileReferences ?? true }
+  checkClientConfig(spec.clientConfig ?? {}, scheme, 'spec.clientConfig', material, out)
+  checkSecureServing(spec.secureServing ?? {}, 'spec.secureServing', material, out)
+  const schemas = spec.flowControl?.flowControlSchemas ?? []
+  checkFlowControlSchemas(schemas, 'spec.flowControl.flowControlSchemas', out, options.globalLimits ?? true)
+  checkPolicies(spec, out)
+  for (const [index, ip] of (spec.addresses?.ips ?? []).entries()) {
+    if (ip === undefined || (!ip.includes('%') && canonicalIp(ip) !== undefined)) continue
+    const fix = 'write an IPv4 or IPv6 address without brackets; host names go to spec.secureServing.serverNames'
+    out.error(`spec.addresses.ips[${index}]`, `${shown(ip)} is no IP address`, fix)
+  }
+  const probe = spec.healthCheck?.path
+  if (probe !== undefined && !/^\/[\x21-\x22\x24-\x7e]*$/.test(probe)) {
+    out.error('spec.healthCheck.path', `${shown(probe)} is no path`, 'write a path that begins with /, such as /readyz')
+  }
+  checkAccessRules(spec.accessControl?.allow ?? [], 'spec.accessControl.allow', out)
+  checkAccessRules(spec.accessControl?.deny ?? [], 'spec.accessControl.deny', out)
+  checkRules(spec.degrade?.exempt ?? [], 'spec.degrade.exempt', out)
+  const expiresAt = spec.degrade?.expiresAt
+  if (expiresAt !== undefined && !isTimestamp(expiresAt)) {
+    out.error(
+      'spec.degrade.expiresAt',
+      `${shown(expiresAt)} is no time`,
+      'write RFC 3339, such as 2030-01-31T18:00:00Z',
+    )
+  }
+  for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
+    if (audience === '') out.error(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
+  }
+  checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
+  if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
+}
+
+/** @returns https as soon as one server is asked over TLS */
+function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: ProblemList): ServerScheme {
+  const addresses = new Set<string>()
+  let scheme: ServerScheme = ''
+  let https = false
+  for (const [index, server] of servers.entries()) {
+    if (server?.endpoint === undefined) continue
+    const path = `spec.servers[${index}].endpoint`
+    const endpoint = parseEndpoint(server.endpoint)
+    if ('mistake' in endpoint) {
+      // A password has no place here, least of all in a message.
+      out.error(
+        path,
+        `${shown(withoutPassword(server.endpoint))} ${endpoint.mistake}`,
+        'write https://host:port or http://host:port',
+      )
+      continue
+    }
+    if (scheme === '') scheme = endpoint.scheme
+    if (endpoint.scheme === 'https') https = true
+    if (endpoint.scheme !== scheme) {
+      out.error(path, `is ${endpoint.scheme}, the servers before are ${scheme}`, 'use one scheme for all servers')
+    } else if (addresses.has(endpoint.address)) {
+      out.warning(path, 'is named twice', 'remove one of the two; use weight to send a server more')
+    }
+    addresses.add(endpoint.address)
+  }
+  return https ? 'https' : scheme
+}
+
+/** What policies may refer to. */
+interface Referents {
+  readonly endpoints: ReadonlySet<string>
+  readonly schemas: ReadonlySet<string>
+}
+
+function checkPolicies({ servers, flowControl, dispatchPolicies }: Loose<UpstreamClusterSpec>, out: ProblemList): void {
+  const endpoints = new Set((servers ?? []).map((server) => server?.endpoint ?? ''))
+  const schemas = new Set((flowControl?.flowControlSchemas ?? []).map((schema) => schema?.name ?? ''))
+  for (const [index, policy] of (dispatchPolicies ?? []).entries()) {
+    if (policy !== undefined) checkPolicy(policy, { endpoints, schemas }, `spec.dispatchPolicies[${index}]`, out)
+  }
+}
+
+function checkPolicy(
+  policy: Loose<DispatchPolicy>,
+  { endpoints, schemas }: Referents,
+  path: string,
+  out: ProblemList,
+): void {
+  checkRules(policy.rules ?? [], `${path}.rules`, out)
+  // What servers or limits are named is unknown when that part is broken: no mistakes that follow from another.
+  if (endpoints.size > 0) {
+    for (const [index, endpoint] of (policy.upstreamSubset ?? []).entries()) {
+      if (endpoint === undefined || endpoints.has(endpoint)) continue
+      const message = `${shown(endpoint)} is not in spec.servers`
+      const fix = choose(endpoint, endpoints, 'add it to spec.servers', out)
+      out.error(`${path}.upstreamSubset[${index}]`, message, fix)
+    }
+  }
+  const { flowControlSchemaName = '' } = policy
+  if (flowControlSchemaName === '' || schemas.has(flowControlSchemaName)) return
+  const message = `${shown(flowControlSchemaName)} is not in spec.flowControl.flowControlSchemas`
+  const fix = choose(flowControlSchemaName, schemas, 'add a schema of that name', out)
+  out.error(`${path}.flowControlSchemaName`, message, fix)
+}
+
+/** Each name is compared with many that are known: worth it for a slip, and not for thousands. */
+const MOST_SUGGESTIONS = 20
+
+function choose(name: string, known: ReadonlySet<string>, otherwise: string, { problems }: ProblemList): string {
+  const near = problems.length < MOST_SUGGESTIONS ? nearestName(name, known) : ''
+  return near === '' ? otherwise : `did you mean ${near}?`
+}

@@ -1,0 +1,53 @@
+// spec.podProtection of an UpstreamCluster: whether deletions of its pods are judged by PodProtectors, and how its pods are
+// counted for them. Added; KubeGateway has nothing like it. Podseidon has these as flags of its processes for a cell.
+
+import type { LabelSelector } from '../pod-protector/pod-protector.ts'
+
+/** Present, even when empty: deletions and evictions of pods are judged. */
+export interface PodProtection {
+  /** Name of the cluster in status.cells of PodProtectors. Pods of clusters of one name are counted together. Default metadata.name. */
+  readonly cell?: string
+  /** Judge, count, record and warn, but let pass. Default false. */
+  readonly shadow?: boolean
+  /** What becomes of a deletion that nobody can judge. Default Fail. */
+  readonly failurePolicy?: ProtectionFailurePolicy
+  /** Seconds that a deletion waits for its judgement, 1 to 30. Default 10. */
+  readonly timeoutSeconds?: number
+  /** Pods there are deleted without asking. */
+  readonly excludedNamespaces?: readonly string[]
+  /** Only pods with these labels are guarded. Default: all. */
+  readonly objectSelector?: LabelSelector
+  readonly aggregation?: CellAggregation
+}
+
+export type ProtectionFailurePolicy = 'Fail' | 'Ignore'
+
+/** How the pods of the cell are counted. */
+export interface CellAggregation {
+  /** Somebody else counts them: Podseidon's aggregator. Default false. */
+  readonly disabled?: boolean
+  /** Default ResourceVersion. */
+  readonly syncTime?: SyncTime
+  /** Annotation of pods that holds their time, RFC 3339; required with syncTime Annotation. */
+  readonly syncTimeAnnotation?: string
+  /** Only these pods are listed and counted. Default: all. */
+  readonly podLabelSelector?: LabelSelector
+  /** A pod that is written again and again, so that an idle cell still sends events. Default: none. */
+  readonly updateTrigger?: UpdateTrigger
+}
+
+/**
+ * How it is known up to which moment the pods have been seen. ResourceVersion: by the versions of the cluster itself. Clock:
+ * when an event came. Status: the latest time in a pod's status. Annotation: what an annotation of the pod says.
+ */
+export type SyncTime = 'ResourceVersion' | 'Clock' | 'Status' | 'Annotation'
+
+export interface UpdateTrigger {
+  readonly namespace: string
+  /** Default portcullis-update-trigger. */
+  readonly name?: string
+  /** 1 to 3600. Default 1. */
+  readonly intervalSeconds?: number
+}
+
+export const DEFAULT_UPDATE_TRIGGER = 'portcullis-update-trigger'

@@ -1,0 +1,111 @@
+// Doubts and mistakes in rules: of dispatch policies, degrade exemptions and access lists. KubeGateway accepts any text in
+// a rule; what can never match is warned about here, and what matches by accident is refused.
+
+import type { Loose } from '../kube/object-shape.ts'
+import { childPath, type ProblemList, shown } from '../validation/field-errors.ts'
+import { isCidr } from '../validation/name-syntax.ts'
+import type { AccessRule, DispatchRule } from './upstream-cluster.ts'
+
+type Entries = readonly (string | undefined)[]
+
+/** Lists in which a star is either alone or stands for itself, which is never what was meant. */
+const EXACT_LISTS = ['verbs', 'apiGroups', 'resourceNames', 'userGroups'] as const
+const GLOB_LISTS = ['users', 'namespaces', 'userAgents', 'nonResourceURLs'] as const
+
+export function checkRules(rules: readonly (Loose<DispatchRule> | undefined)[], path: string, out: ProblemList): void {
+  for (const [index, rule] of rules.entries()) if (rule !== undefined) checkRule(rule, `${path}[${index}]`, out)
+}
+
+function checkRule(rule: Loose<DispatchRule>, path: string, out: ProblemList): void {
+  for (const field of EXACT_LISTS) checkExactList(rule[field] ?? [], childPath(path, field), out)
+  for (const field of GLOB_LISTS) checkList(rule[field] ?? [], childPath(path, field), out)
+  checkList(rule.resources ?? [], childPath(path, 'resources'), out)
+  for (const [index, entry = ''] of (rule.resources ?? []).entries()) {
+    if (!/.\/\*$/.test(entry)) continue
+    const fix = 'name the subresource, such as pods/log; */log is that of all resources'
+    out.warning(`${path}.resources[${index}]`, `${shown(entry)} names no subresource that exists`, fix)
+  }
+  for (const [index, url = ''] of (rule.nonResourceURLs ?? []).entries()) {
+    if (/^-?[/*]/.test(url)) continue
+    out.warning(`${path}.nonResourceURLs[${index}]`, `${shown(url)} matches nothing: paths begin with /`, 'add the /')
+  }
+  for (const [index, account] of (rule.serviceAccounts ?? []).entries()) {
+    if (account === undefined || ((account.namespace ?? '') !== '' && (account.name ?? '') !== '')) continue
+    out.warning(`${path}.serviceAccounts[${index}]`, 'matches nobody', 'give both namespace and name')
+  }
+  checkEmptyLists(rule, path, out)
+}
+
+/** Absent verbs, and resources without groups or the other way round, make a rule that never matches. */
+function checkEmptyLists(rule: Loose<DispatchRule>, path: string, out: ProblemList): void {
+  const isEmpty = (field: 'verbs' | 'apiGroups' | 'resources' | 'nonResourceURLs'): boolean =>
+    (rule[field] ?? []).length === 0
+  const warn = (field: string, what: string): void =>
+    out.warning(childPath(path, field), `is empty, so the rule matches no ${what}`, `add ${field}; ["*"] is all`)
+  if (isEmpty('verbs')) warn('verbs', 'request')
+  // A rule for non-resource requests alone is complete.
+  if (isEmpty('apiGroups') && isEmpty('resources') && !isEmpty('nonResourceURLs')) return
+  if (isEmpty('apiGroups')) warn('apiGroups', 'resource request')
+  if (isEmpty('resources')) warn('resources', 'resource request')
+}
+
+export function checkAccessRules(
+  rules: readonly (Loose<AccessRule> | undefined)[],
+  path: string,
+  out: ProblemList,
+): void {
+  for (const [index, rule] of rules.entries()) {
+    if (rule === undefined) continue
+    const at = `${path}[${index}]`
+    const { users = [], userGroups = [], userAgents = [], sourceIPs = [] } = rule
+    checkList(users, `${at}.users`, out)
+    checkExactList(userGroups, `${at}.userGroups`, out)
+    checkList(userAgents, `${at}.userAgents`, out)
+    for (const [i, source] of sourceIPs.entries()) {
+      if (source === undefined || isCidr(source)) continue
+      const fix = 'write an address or a block, such as 10.0.0.0/8 or fd00::/8'
+      out.error(`${at}.sourceIPs[${i}]`, `${shown(source)} is neither an IP address nor a block of them`, fix)
+    }
+    if (users.length + userGroups.length + userAgents.length + sourceIPs.length > 0) continue
+    out.warning(at, 'names nothing, so it matches every client', 'add users, userGroups, userAgents or sourceIPs')
+  }
+}
+
+function checkExactList(entries: Entries, path: string, out: ProblemList): void {
+  checkList(entries, path, out)
+  for (const [index, entry = ''] of entries.entries()) {
+    if (!entry.includes('*') || isAllStars(entry.replace(/^-/, ''))) continue
+    const fix = 'write the whole word, or * alone for all'
+    out.warning(`${path}[${index}]`, `${shown(entry)} is no pattern here: the star stands for itself`, fix)
+  }
+}
+
+function checkList(entries: Entries, path: string, out: ProblemList): void {
+  for (const [index, entry = ''] of entries.entries()) {
+    if (!entry.startsWith('-') || !isAllStars(entry.slice(1))) continue
+    out.error(
+      `${path}[${index}]`,
+      `${shown(entry)} means nothing at all`,
+      'leave the rule out, or name what is excluded',
+    )
+  }
+  const known = entries.filter((entry) => entry !== undefined)
+  if (known.includes('*') || !isMixed(known, path)) return
+  const fix = 'use positive entries or inverted ones, not both'
+  out.warning(path, 'mixes positive and inverted entries: the inverted ones are ignored', fix)
+}
+
+/**
+ * A user has one name but several groups: `[a, -b]` in userGroups is a common way to underline that b is not meant, and
+ * harmless. There only a group that is both wanted and excluded counts as mixed.
+ */
+function isMixed(entries: readonly string[], path: string): boolean {
+  const inverted = entries.filter((entry) => entry.startsWith('-'))
+  if (inverted.length === 0 || inverted.length === entries.length) return false
+  const all = new Set(entries)
+  return !path.endsWith('.userGroups') || inverted.some((entry) => all.has(entry.slice(1)))
+}
+
+function isAllStars(text: string): boolean {
+  return /^\*+$/.test(text)
+}

@@ -1,0 +1,77 @@
+// The schema of UpstreamCluster's status.
+
+import { integer, type JsonSchema, list, object, oneOf, text, time } from '../kube/json-schema.ts'
+import type { Condition, GatewayProtection, GatewayStatus, UpstreamClusterStatus } from './status.ts'
+
+const MAX_GENERATION = Number.MAX_SAFE_INTEGER
+
+const condition = object<Condition>(
+  'One thing that holds or does not.',
+  {
+    type: text(
+      'Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared and PodsProtected where the spec asks for it.',
+    ),
+    status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
+    observedGeneration: generation('metadata.generation that this is about.'),
+    lastTransitionTime: time('When status changed last.'),
+    reason: text('Why: one word for programs.'),
+    message: text('Why: a sentence for people.'),
+  },
+  ['type', 'status'],
+)
+
+const protection = object<GatewayProtection>(
+  'What the replica does to protect pods.',
+  {
+    cell: text('spec.podProtection.cell.'),
+    state: text('Judging: it knows the PodProtectors; Counting: and it counts the pods; Starting; or Broken.'),
+    since: time('Since when that is so.'),
+    message: text('Why it cannot.'),
+  },
+  ['cell'],
+)
+
+const gateway = object<GatewayStatus>(
+  'A replica of the gateway.',
+  {
+    name: text('The replica.'),
+    threads: integer('Threads that serve clients.', 0),
+    threadsApplied: integer('Threads that have observedGeneration, or a newer one, in force.', 0),
+    observedGeneration: generation('metadata.generation that the replica has put in force, or is about to.'),
+    appliedAt: time('When the last thread had it in force.'),
+    message: text('What keeps the replica from more, or what it works without.'),
+    podProtection: protection,
+  },
+  ['name'],
+)
+
+function generation(description: string): JsonSchema {
+  return { ...integer(description, 0, MAX_GENERATION), format: 'int64' }
+}
+
+function byKey(schema: JsonSchema, key: string): JsonSchema {
+  return { ...schema, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] }
+}
+
+export const UPSTREAM_CLUSTER_STATUS_SCHEMA: JsonSchema = {
+  ...object<UpstreamClusterStatus>('What the gateways report.', {
+    observedGeneration: generation('metadata.generation that was looked at last.'),
+    conditions: byKey(
+      list('Ready, EndpointsHealthy, CredentialsValid, Degraded, LimitsShared, PodsProtected.', condition),
+      'type',
+    ),
+    endpoints: object<{ ready: number; total: number }>('The servers.', {
+      ready: integer('Enabled and healthy ones.', 0),
+      total: integer('All in spec.servers.', 0),
+    }),
+    gateways: byKey(
+      list(
+        'What each replica has in force: proof that a switch works everywhere.',
+        // Another replica may be of a newer version: what it reports is kept.
+        { ...gateway, 'x-kubernetes-preserve-unknown-fields': true },
+      ),
+      'name',
+    ),
+  }),
+  'x-kubernetes-preserve-unknown-fields': true,
+}

@@ -1,0 +1,251 @@
+// UpstreamCluster (proxy.kubegateway.io/v1alpha1, cluster-scoped): one upstream Kubernetes cluster and how it is served.
+// KubeGateway's manifests apply unchanged; fields marked "added" are Portcullis'.
+// Byte fields (`...Data`, `bearerToken`) hold base64, as []byte does in Kubernetes JSON.
+
+import type { KubeObject } from '../kube/meta.ts'
+import type { PodProtection } from './cluster-protection.ts'
+
+export const UPSTREAM_CLUSTER_API_VERSION = 'proxy.kubegateway.io/v1alpha1'
+export const UPSTREAM_CLUSTER_KIND = 'UpstreamCluster'
+/** Annotation of KubeGateway: `DenyAllRequests=true,CloseConnectionWhenIdle=true`. */
+export const FEATURE_GATES_ANNOTATION = 'proxy.kubegateway.io/feature-gates'
+
+/** Gates that the annotation may name; only those with an effect here are more than accepted. */
+export const FEATURE_GATES = [
+  'DenyAllRequests',
+  'CloseConnectionWhenIdle',
+  'GlobalRateLimiter',
+  'Tracing',
+  'AllAlpha',
+  'AllBeta',
+] as const
+
+export interface UpstreamCluster extends KubeObject {
+  readonly spec: UpstreamClusterSpec
+}
+
+export interface UpstreamClusterSpec {
+  /** The kube-apiservers. At least one; all http or all https. */
+  readonly servers: readonly UpstreamServer[]
+  readonly clientConfig?: ClientConfig
+  readonly secureServing?: SecureServing
+  readonly flowControl?: { readonly flowControlSchemas?: readonly FlowControlSchema[] }
+  /** In order; the first whose rule matches decides. At least one. */
+  readonly dispatchPolicies: readonly DispatchPolicy[]
+  readonly logging?: { readonly mode?: LogMode }
+  /** Added: addresses by which clients choose this cluster when they name no host. */
+  readonly addresses?: Addresses
+  /** Added: serves every request that no other cluster claims. At most one cluster. Default false. */
+  readonly default?: boolean
+  /** Added. */
+  readonly healthCheck?: HealthCheck
+  /** Added. */
+  readonly accessControl?: AccessControl
+  /** Added: the degrade switch. */
+  readonly degrade?: Degrade
+  /** Added: how tokens are verified. */
+  readonly authentication?: Authentication
+  /** Added: whether deletions of pods are judged by PodProtectors. Default: they are not. */
+  readonly podProtection?: PodProtection
+}
+
+export interface UpstreamServer {
+  /** `https://host:port` or `http://host:port`; no path. */
+  readonly endpoint: string
+  /** Takes no new requests; running ones finish. Default false. */
+  readonly disabled?: boolean
+  /** Added: share of requests relative to the other servers, 0 to 1000. Default 100. */
+  readonly weight?: number
+}
+
+/** How the gateway connects to the cluster, and as whom. */
+export interface ClientConfig {
+  /** Do not verify the servers' certificates. Default false. */
+  readonly insecure?: boolean
+  readonly bearerToken?: string
+  readonly keyData?: string
+  readonly certData?: string
+  readonly caData?: string
+  /** Added: references beside the inline bytes; at most one of the two for each. */
+  readonly bearerTokenRef?: SecretReference
+  readonly keyRef?: SecretReference
+  readonly certRef?: SecretReference
+  readonly caRef?: SecretReference
+  /** Limit of the gateway's own calls per second, for each kind apart: token reviews, access reviews, reads of pods; 0 = none. */
+  readonly qps?: number
+  readonly burst?: number
+  readonly qpsDivisor?: number
+  /** Name to verify in the servers' certificates. Default: the host of the endpoint. */
+  readonly serverName?: string
+}
+
+export interface SecureServing {
+  readonly keyData?: string
+  readonly certData?: string
+  readonly clientCAData?: string
+  readonly keyRef?: SecretReference
+  readonly certRef?: SecretReference
+  readonly clientCARef?: SecretReference
+  /** Host names besides metadata.name; `*.example.com` covers one label. */
+  readonly serverNames?: readonly string[]
+}
+
+/** Added: where secret bytes are kept. Exactly one of `file` and `name`. */
+export interface SecretReference {
+  /** Path of a file; relative to the configuration directory. Only with `--source files`. */
+  readonly file?: string
+  /** Name of a Secret. */
+  readonly name?: string
+  readonly namespace?: string
+  /** Key in the Secret's data. */
+  readonly key?: string
+}
+
+export interface FlowControlSchema {
+  readonly name: string
+  /** Where the limit is kept: '' and local = this gateway; global* = shared by replicas. */
+  readonly strategy?: '' | 'local' | 'globalAllocate' | 'globalCount'
+  readonly exempt?: Readonly<Record<string, never>>
+  readonly maxRequestsInflight?: { readonly max: number }
+  readonly tokenBucket?: TokenBucket
+  readonly globalMaxRequestsInflight?: { readonly max: number }
+  readonly globalTokenBucket?: TokenBucket
+  /** Added: each user has a limit of its own. Default false. */
+  readonly perUser?: boolean
+  /** Added: watches open at once; 0 or absent = no cap. May stand beside the others. */
+  readonly maxWatches?: number
+  /** Added: count and warn, but let pass. Default false. */
+  readonly shadow?: boolean
+}
+
+export interface TokenBucket {
+  /** Requests per second, integer > 0. */
+  readonly qps: number
+  /** Largest burst, >= qps. */
+  readonly burst: number
+}
+
+export type Strategy = 'RoundRobin' | 'Random' | 'LeastRequest' | 'Affinity'
+export type LogMode = 'on' | 'off' | ''
+
+export interface DispatchPolicy {
+  /** Default RoundRobin. */
+  readonly strategy?: Strategy
+  /** Endpoints (as in spec.servers) that may serve; empty = all. */
+  readonly upstreamSubset?: readonly string[]
+  /** ORed. At least one. */
+  readonly rules: readonly DispatchRule[]
+  readonly flowControlSchemaName?: string
+  readonly logMode?: LogMode
+  /** Added: Forward (default) or Deny (403). */
+  readonly action?: 'Forward' | 'Deny'
+  /** Added: with action Deny: count and warn, but forward. Default false. */
+  readonly shadow?: boolean
+}
+
+/**
+ * All fields must match. `-x` inverts an entry; a list of inverted entries means "none of these"; in a mixed list the
+ * inverted entries are ignored. `*` matches all. Empty verbs, apiGroups, resources, nonResourceURLs match nothing;
+ * every other empty field matches all.
+ */
+export interface DispatchRule {
+  readonly verbs?: readonly string[]
+  readonly apiGroups?: readonly string[]
+  /** `pods`, `pods/exec`, `*`/`scale`. */
+  readonly resources?: readonly string[]
+  readonly resourceNames?: readonly string[]
+  /** Trailing `*` is a prefix glob. */
+  readonly users?: readonly string[]
+  readonly serviceAccounts?: readonly { readonly namespace?: string; readonly name?: string }[]
+  readonly userGroups?: readonly string[]
+  /** Trailing `*` is a prefix glob. */
+  readonly nonResourceURLs?: readonly string[]
+  /** Added. Trailing `*` is a prefix glob. '' is a cluster-scoped request. */
+  readonly namespaces?: readonly string[]
+  /** Added. Trailing `*` is a prefix glob. */
+  readonly userAgents?: readonly string[]
+}
+
+export interface Addresses {
+  /** Destination IPs of the client's connection (VIPs). */
+  readonly ips?: readonly string[]
+  /** Listener ports. */
+  readonly ports?: readonly number[]
+}
+
+export interface HealthCheck {
+  /** Default /readyz. */
+  readonly path?: string
+  /** Default 5, 1 to 300. */
+  readonly intervalSeconds?: number
+  /** Default 3, 1 to 60. */
+  readonly timeoutSeconds?: number
+  /** Consecutive successes until healthy. Default 1. */
+  readonly healthyThreshold?: number
+  /** Consecutive failures until unhealthy. Default 2. */
+  readonly unhealthyThreshold?: number
+}
+
+/** Who may use the cluster at all. `deny` is asked first; a non-empty `allow` refuses everybody it does not name. */
+export interface AccessControl {
+  readonly allow?: readonly AccessRule[]
+  readonly deny?: readonly AccessRule[]
+  /** Count and warn, but let pass. Default false. */
+  readonly shadow?: boolean
+}
+
+/** All fields given must match; inside a field one entry is enough. */
+export interface AccessRule {
+  /** Shown in the refusal. */
+  readonly name?: string
+  readonly users?: readonly string[]
+  readonly userGroups?: readonly string[]
+  readonly userAgents?: readonly string[]
+  /** CIDRs or addresses of the client. */
+  readonly sourceIPs?: readonly string[]
+}
+
+/** Each lets through what the one behind it does, and more. */
+export type DegradeMode = 'Off' | 'ReadOnly' | 'HeartbeatsOnly' | 'Freeze'
+
+export interface Degrade {
+  /** Default Off. */
+  readonly mode?: DegradeMode
+  /** Shown in every refusal. */
+  readonly reason?: string
+  /** RFC 3339. From then on the mode is Off. */
+  readonly expiresAt?: string
+  /** Requests that any mode lets through; the reserved lane. */
+  readonly exempt?: readonly DispatchRule[]
+  /** Count and warn, but let pass. Default false. */
+  readonly shadow?: boolean
+}
+
+export interface Authentication {
+  /** Audiences asked for in a TokenReview; empty = the cluster's own. */
+  readonly audiences?: readonly string[]
+  /** Seconds that a verified token is remembered. Default 60; 0 = not. */
+  readonly tokenSuccessTTLSeconds?: number
+  /** Seconds that a rejected token is remembered. Default 10; 0 = not. */
+  readonly tokenFailureTTLSeconds?: number
+  /** Whether requests without credentials are let through as system:anonymous. Default true, as kube-apiserver. */
+  readonly anonymous?: boolean
+  /** Added: who is refused from now on, on connections that are open as well. */
+  readonly revoked?: readonly Revocation[]
+}
+
+/** Exactly one of `user`, `certificateFingerprint` and `tokenHash`. */
+export interface Revocation {
+  /** A user name, whichever way the user proves it. Not a user who is impersonated. */
+  readonly user?: string
+  /** SHA-256 of the DER of the client certificate, or of the part of it that is signed; 64 lower-case hex digits. */
+  readonly certificateFingerprint?: string
+  /**
+   * SHA-256 of the bearer token, 64 lower-case hex digits; of a JWT also of its first two parts, `header.payload`, since
+   * whoever has the token can write its signature otherwise.
+   */
+  readonly tokenHash?: string
+  readonly reason?: string
+  /** RFC 3339. For people: it is in force whatever it says. */
+  readonly revokedAt?: string
+}

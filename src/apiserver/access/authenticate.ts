@@ -1,0 +1,101 @@
+// Who calls the control plane: client certificate, then bearer token, then anonymous. Both come from the control plane's
+// own PKI. A credential that is there but wrong is 401, never anonymous.
+
+import type { UserInfo } from '../../api/kube/user.ts'
+import type { HeaderList, Peer } from '../../api/ports/stream.ts'
+import type { Revocable } from '../../core/cluster/revocation.ts'
+import { userFromCertificate, withAuthenticatedGroup } from '../../core/identity/user-from-cert.ts'
+import { readBearerToken } from '../../core/request/websocket-token.ts'
+import type { TokenVerifier } from '../../io/pki/control-tokens.ts'
+import { certificateHashes, tokenHashes } from '../../io/pki/credential-hashes.ts'
+import { verifyClientCertificate } from '../../io/pki/x509-chain.ts'
+import { credentialIds, type RevocationCheck } from './revoked-credentials.ts'
+
+/** A credential that is good, but for being on the list of the revoked. */
+export interface RevokedCaller {
+  readonly user: UserInfo
+  /** Why it is refused, in words. */
+  readonly revoked: string
+}
+
+export type Caller = UserInfo | 'anonymous' | 'invalid' | RevokedCaller
+
+export interface AuthenticatorParts {
+  /** PEM; what a client certificate may be signed by. */
+  readonly clientCAs: readonly string[]
+  readonly tokens: TokenVerifier
+  /** Default: nothing is revoked. */
+  readonly revoked?: RevocationCheck | undefined
+  /** Wall clock, milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+/** What the certificate of a connection is worth; `anonymous` = it names nobody, and has no opinion. */
+interface CertificateVerdict {
+  readonly caller: UserInfo | 'anonymous' | 'invalid'
+  /** What it can be recognised by, when it is revoked. */
+  readonly hashes: readonly string[]
+  /** When it has to be looked at again. */
+  readonly untilMs: number
+}
+
+/** Key in the memory of a connection; one listener has one authenticator. */
+const MEMO = ':control-certificate'
+const NEVER = Number.POSITIVE_INFINITY
+const NOTHING_REVOKED: RevocationCheck = () => ''
+
+/** @returns asked for every request: a connection outlives certificates and tokens, and may be older than a revocation */
+export function createAuthenticator(parts: AuthenticatorParts): (peer: Peer, head: HeaderList) => Caller {
+  const bundle = parts.clientCAs.join('\n')
+  const { tokens, revoked = NOTHING_REVOKED } = parts
+  return (peer, head) => {
+    const nowMs = parts.now()
+    const { caller, hashes } = certificateVerdict(peer, bundle, nowMs)
+    if (typeof caller !== 'string') return unlessRevoked(caller, revoked({ user: caller, kind: 'x509', hashes }))
+    const bearer = readBearerToken(head)
+    if (bearer.kind === 'invalid') return 'invalid'
+    if (bearer.kind === 'none') return caller
+    const user = tokens.verify(bearer.token, nowMs)
+    if (user === undefined) return 'invalid'
+    return unlessRevoked(withAuthenticatedGroup(user), revoked(tokenCredential(user, bearer.token)))
+  }
+}
+
+/** @param token that has been verified, and names the user */
+export function tokenCredential(user: UserInfo, token: string): Revocable {
+  return { user, kind: 'token', hashes: [...tokenHashes(token), ...credentialIds(user)] }
+}
+
+export function isRevoked(caller: Caller): caller is RevokedCaller {
+  return typeof caller !== 'string' && 'revoked' in caller
+}
+
+function unlessRevoked(user: UserInfo, revoked: string): UserInfo | RevokedCaller {
+  return revoked === '' ? user : { user, revoked }
+}
+
+function certificateVerdict(peer: Peer, bundle: string, nowMs: number): CertificateVerdict {
+  if (peer.certificate === undefined) return NO_CERTIFICATE
+  const known = peer.memo.get(MEMO) as CertificateVerdict | undefined
+  if (known !== undefined && known.untilMs > nowMs) return known
+  const fresh = checkCertificate(peer.certificate, bundle, nowMs)
+  peer.memo.set(MEMO, fresh)
+  return fresh
+}
+
+const NO_CERTIFICATE: CertificateVerdict = { caller: 'anonymous', hashes: [], untilMs: NEVER }
+
+function checkCertificate(
+  certificate: NonNullable<Peer['certificate']>,
+  bundle: string,
+  nowMs: number,
+): CertificateVerdict {
+  const verified = verifyClientCertificate(certificate, bundle, nowMs)
+  // Not to be mended on this connection: neither its chain nor the CAs change.
+  if ('error' in verified) return { caller: 'invalid', hashes: [], untilMs: NEVER }
+  const [leaf] = certificate.chain
+  const hashes = leaf === undefined ? [] : certificateHashes(leaf)
+  const user = userFromCertificate(verified.subject, verified.sha256)
+  if (user === undefined) return { caller: 'anonymous', hashes, untilMs: verified.notAfterMs }
+  return { caller: 'error' in user ? 'invalid' : user, hashes, untilMs: verified.notAfterMs }
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StatusError } from '../../api/kube/status.ts'
+import { GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
+import { createAuthorizer, roleBindings } from './authorize.ts'
+import { impersonate } from './impersonate.ts'
+
+const authorize = createAuthorizer(roleBindings([], []))
+
+function user(name: string, group: string): UserInfo {
+  return { name, uid: '', groups: [group, GROUP_AUTHENTICATED], extra: {} }
+}
+
+const ADMIN = user('root', 'portcullis:admins')
+const VIEWER = user('vera', 'portcullis:viewers')
+const AS_VIEWER = ['impersonate-user', 'x', 'impersonate-group', 'portcullis:viewers']
+
+test('nobody is anybody else without asking', () => {
+  assert.equal(impersonate(VIEWER, [':method', 'GET'], authorize), VIEWER)
+  assert.equal(impersonate('anonymous', [], authorize), 'anonymous')
+})
+
+test('an administrator becomes exactly whom it asks for, and has no power left from before', () => {
+  const other = impersonate(ADMIN, AS_VIEWER, authorize) as UserInfo
+  assert.deepEqual(other, {
+    name: 'x',
+    uid: '',
+    groups: ['portcullis:viewers', GROUP_AUTHENTICATED],
+    extra: {},
+  })
+  const attributes = { verb: 'delete', group: '', resource: 'secrets', subresource: '', namespace: 'a', name: 'b' }
+  assert.equal(authorize(ADMIN, attributes), true)
+  assert.equal(authorize(other, attributes), false)
+  assert.equal(impersonate(ADMIN, ['impersonate-user', 'system:anonymous'], authorize), 'anonymous')
+})
+
+test('anybody else is refused, and so is what makes no sense', () => {
+  const code = (caller: UserInfo | 'anonymous', head: string[]): number => {
+    try {
+      impersonate(caller, head, authorize)
+      return 200
+    } catch (error) {
+      assert.ok(error instanceof StatusError)
+      return error.code
+    }
+  }
+  assert.equal(code(VIEWER, AS_VIEWER), 403)
+  assert.equal(code(VIEWER, ['Impersonate-User', 'root']), 403)
+  assert.equal(code('anonymous', ['impersonate-user', 'root', 'impersonate-group', 'portcullis:admins']), 403)
+  assert.equal(code(ADMIN, ['impersonate-group', 'portcullis:viewers']), 400)
+  assert.equal(code(ADMIN, AS_VIEWER), 200)
+})

@@ -1,0 +1,27 @@
+// `kubectl --as`: a request as somebody else, for callers who may impersonate (apiserver/pkg/endpoints/filters/impersonation).
+// A server that overlooked these fields would do with the caller's power what was meant as a try with less.
+
+import { StatusError, statusError } from '../../api/kube/status.ts'
+import { ANONYMOUS, type UserInfo } from '../../api/kube/user.ts'
+import type { HeaderList } from '../../api/ports/stream.ts'
+import { impersonatedUser, impersonationReviews, readImpersonation } from '../../core/identity/impersonate.ts'
+import { isRefusal } from '../../core/refusal/refusal.ts'
+import { type Authorizer, forbidden } from './authorize.ts'
+
+/**
+ * Whom the request runs as: the caller, when it asks for nobody else.
+ * @throws {StatusError} 403 when the caller may not be all of what it asks for, 400 when that makes no sense
+ */
+export function impersonate(
+  caller: UserInfo | 'anonymous',
+  head: HeaderList,
+  authorize: Authorizer,
+): UserInfo | 'anonymous' {
+  const wanted = readImpersonation(head)
+  if (wanted === undefined) return caller
+  if (isRefusal(wanted)) throw statusError('BadRequest', wanted.message)
+  for (const attributes of impersonationReviews(wanted)) {
+    if (!authorize(caller, attributes)) throw new StatusError(forbidden(caller, attributes))
+  }
+  return wanted.name === ANONYMOUS.name ? 'anonymous' : impersonatedUser(wanted)
+}

@@ -1,0 +1,87 @@
+// Objects as role view sees them: without the keys and tokens that stand in them, and without copies of these in annotations
+// (kubectl apply keeps the whole object in one). Everything that is answered or watched passes here, whatever its form.
+
+import { holdsPrivateKey, mentionsInlineSecret } from '../../api/kinds/inline-secrets.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { UserInfo } from '../../api/kube/user.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { REDACTED } from '../../api/validation/redacted.ts'
+import { type RoleBindings, roleOf } from './authorize.ts'
+
+/** What of an object is shown to whoever asks. Never changes the object. */
+export type Shown = (kind: ResourceKind, object: JsonObject) => JsonObject
+
+/** Only role admin, who may write them, sees keys and tokens. */
+export function shownTo(bindings: RoleBindings, user: UserInfo | 'anonymous'): Shown {
+  return user !== 'anonymous' && roleOf(bindings, user) === 'admin' ? (_kind, object) => object : redacted
+}
+
+/** Objects of the store are shared and never change: one copy serves all lists and watches. */
+const remembered = new WeakMap<JsonObject, JsonObject>()
+
+/** The object itself, when it holds nothing to hide. */
+export function redacted(kind: ResourceKind, object: JsonObject): JsonObject {
+  if (kind.inlineSecrets === undefined && kind.certificateFields === undefined) return object
+  const known = remembered.get(object)
+  if (known !== undefined) return known
+  const copy = withoutCopies(kind, hidden(kind, object), secretsOf(kind, object))
+  remembered.set(object, copy)
+  return copy
+}
+
+function hidden(kind: ResourceKind, object: JsonObject): JsonObject {
+  let copy = object
+  for (const path of kind.inlineSecrets ?? []) copy = replaced(copy, path, () => true)
+  for (const path of kind.certificateFields ?? []) copy = replaced(copy, path, holdsPrivateKey)
+  return copy
+}
+
+/** A copy with the mark at `path`, if there is a value to hide. */
+function replaced(object: JsonObject, path: readonly string[], hides: (value: string) => boolean): JsonObject {
+  const [field = '', ...rest] = path
+  const value = Object.hasOwn(object, field) ? object[field] : undefined
+  if (rest.length > 0) {
+    if (!isRecord(value)) return object
+    const inner = replaced(value, rest, hides)
+    return inner === value ? object : { ...object, [field]: inner }
+  }
+  // An empty value says that there is none, and hides nothing.
+  if (value === undefined || value === null || value === '') return object
+  return typeof value === 'string' && !hides(value) ? object : { ...object, [field]: REDACTED }
+}
+
+/** Shorter texts occur by chance. */
+const SHORTEST_TOKEN = 8
+
+function secretsOf(kind: ResourceKind, object: JsonObject): readonly string[] {
+  const found: string[] = []
+  for (const path of kind.inlineSecrets ?? []) {
+    let value: unknown = object
+    for (const field of path) value = isRecord(value) && Object.hasOwn(value, field) ? value[field] : undefined
+    if (typeof value !== 'string' || value === '') continue
+    found.push(value)
+    const plain = Buffer.from(value, 'base64').toString('utf8').trim()
+    if (plain.length >= SHORTEST_TOKEN) found.push(plain)
+  }
+  return found
+}
+
+/** Without annotations that hold a secret, or may hold one of an earlier version: a part of a copy would be of no use. */
+function withoutCopies(kind: ResourceKind, object: JsonObject, secrets: readonly string[]): JsonObject {
+  const { metadata } = object
+  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined
+  if (!isRecord(metadata) || !isRecord(annotations)) return object
+  const all = Object.entries(annotations)
+  const kept = all.filter(([, value]) => typeof value === 'string' && !holdsCopy(kind, value, secrets))
+  if (kept.length === all.length) return object
+  const rest: JsonObject = Object.fromEntries(Object.entries(metadata).filter(([field]) => field !== 'annotations'))
+  const shown = kept.length === 0 ? rest : { ...rest, annotations: Object.fromEntries(kept) }
+  return { ...object, metadata: shown }
+}
+
+function holdsCopy(kind: ResourceKind, text: string, secrets: readonly string[]): boolean {
+  return (
+    mentionsInlineSecret(kind, text) || text.includes('PRIVATE KEY') || secrets.some((secret) => text.includes(secret))
+  )
+}

@@ -1,0 +1,133 @@
+// What there is: /api, /apis and the documents below them, in the forms of all clients. Aggregated (one document for all
+// groups, apidiscovery.k8s.io; apiserver/pkg/endpoints/discovery/aggregated) and legacy (one document each).
+
+import { type Negotiated, negotiate, notAcceptable } from './http/accept.ts'
+import { type Answer, encode, statusAnswer } from './http/answer.ts'
+import { type TaggedDocument, tagged, taggedAnswer } from './http/entity-tag.ts'
+import type { ApiResource } from './objects/api-resource.ts'
+import { API_GROUPS, type ApiGroup, type ApiGroupVersion } from './objects/api-resources.ts'
+
+const CORE = ''
+
+/**
+ * The answer to GET of a discovery path; undefined when `path` is none.
+ * @param path without the query
+ * @param ifNoneMatch the field, or ''
+ */
+export function discoveryAnswer(path: string, accept: string, ifNoneMatch: string): Answer | undefined {
+  const at = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+  const aggregated = at === '/api' || at === '/apis'
+  if (!aggregated && !LEGACY.has(at)) return undefined
+  const wanted = negotiate(accept, aggregated ? 'discovery' : 'plain')
+  if (wanted === undefined) return statusAnswer(notAcceptable().status)
+  return taggedAnswer(documentAt(at, wanted), ifNoneMatch)
+}
+
+const documents = new Map<string, TaggedDocument>()
+
+function documentAt(path: string, wanted: Negotiated): TaggedDocument {
+  const key = `${path} ${wanted.as} ${wanted.format} ${wanted.pretty}`
+  const known = documents.get(key)
+  if (known !== undefined) return known
+  const version = wanted.as === 'discovery-v2' ? 'v2' : 'v2beta1'
+  const isLegacy = wanted.as === 'object'
+  const value = isLegacy ? LEGACY.get(path)?.() : aggregatedDocument(path === '/api', version)
+  const parameters = isLegacy ? '' : `;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`
+  const fresh = tagged(encode(value, wanted), `application/${wanted.format}${parameters}`)
+  documents.set(key, fresh)
+  return fresh
+}
+
+function aggregatedDocument(core: boolean, version: 'v2' | 'v2beta1'): object {
+  const groups = API_GROUPS.filter(({ name }) => (name === CORE) === core)
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion: `apidiscovery.k8s.io/${version}`,
+    metadata: {},
+    items: groups.map(({ name, versions }) => ({
+      metadata: name === CORE ? {} : { name },
+      versions: versions.map((groupVersion) => ({
+        version: groupVersion.version,
+        resources: groupVersion.resources.map(resourceDiscovery),
+        freshness: 'Current',
+      })),
+    })),
+  }
+}
+
+function resourceDiscovery(resource: ApiResource): object {
+  const { group, version, kind, plural, singular, namespaced, verbs, shortNames, categories, subresources } = resource
+  const responseKind = { group, version, kind }
+  return {
+    resource: plural,
+    responseKind,
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: singular,
+    verbs,
+    ...(shortNames.length > 0 && { shortNames }),
+    ...(categories.length > 0 && { categories }),
+    ...(subresources.length > 0 && {
+      subresources: subresources.map(({ name, verbs }) => ({ subresource: name, responseKind, verbs })),
+    }),
+  }
+}
+
+/** Path -> what the legacy document there is made by. */
+const LEGACY: ReadonlyMap<string, () => object> = legacyPaths()
+
+function legacyPaths(): Map<string, () => object> {
+  const paths = new Map<string, () => object>([
+    ['/api', apiVersions],
+    ['/apis', apiGroupList],
+  ])
+  for (const group of API_GROUPS) {
+    const base = group.name === CORE ? '/api' : '/apis'
+    if (group.name !== CORE) paths.set(`/apis/${group.name}`, () => ({ ...API_GROUP, ...apiGroup(group) }))
+    for (const version of group.versions) paths.set(`${base}/${version.groupVersion}`, () => apiResourceList(version))
+  }
+  return paths
+}
+
+const API_GROUP = { kind: 'APIGroup', apiVersion: 'v1' }
+
+function apiVersions(): object {
+  const core = API_GROUPS.find(({ name }) => name === CORE)
+  return {
+    kind: 'APIVersions',
+    versions: core?.versions.map(({ version }) => version) ?? [],
+    // Addresses by which clients could reach the server: whoever reads this has one.
+    serverAddressByClientCIDRs: [],
+  }
+}
+
+function apiGroupList(): object {
+  const groups = API_GROUPS.filter(({ name }) => name !== CORE).map(apiGroup)
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups }
+}
+
+function apiGroup({ name, versions }: ApiGroup): object {
+  const all = versions.map(({ groupVersion, version }) => ({ groupVersion, version }))
+  return { name, versions: all, preferredVersion: all[0] }
+}
+
+function apiResourceList({ groupVersion, resources }: ApiGroupVersion): object {
+  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: resources.flatMap(apiResources) }
+}
+
+/** The resource, and each of its subresources as `plural/name`. */
+function apiResources(resource: ApiResource): object[] {
+  const { kind, plural, singular, namespaced, verbs, shortNames, categories, subresources } = resource
+  const own = {
+    name: plural,
+    singularName: singular,
+    namespaced,
+    kind,
+    verbs,
+    ...(shortNames.length > 0 && { shortNames }),
+    ...(categories.length > 0 && { categories }),
+  }
+  const below = subresources.map((subresource) => {
+    return { name: `${plural}/${subresource.name}`, singularName: '', namespaced, kind, verbs: subresource.verbs }
+  })
+  return [own, ...below]
+}

@@ -1,0 +1,66 @@
+// Answers of the API server that are known as a whole before the first byte leaves: everything but watches.
+
+import { stringify } from 'yaml'
+import type { Status } from '../../api/kube/status.ts'
+import type { HeaderList } from '../../api/ports/stream.ts'
+
+export interface Answer {
+  readonly code: number
+  /** Without `:status` and `content-length`. */
+  readonly headers: HeaderList
+  readonly body: Buffer
+  /** Of the object that a POST made: the path does not say it. */
+  readonly createdName?: string
+}
+
+export interface Encoding {
+  readonly format: 'json' | 'yaml'
+  /** Indented JSON, for people. */
+  readonly pretty: boolean
+}
+
+/** What kube-apiserver says of nearly all its answers (apiserver/pkg/endpoints/filters/cachecontrol.go). */
+export const NOT_CACHED = 'no-cache, private'
+
+const JSON_ENCODING: Encoding = { format: 'json', pretty: false }
+
+/** `value` as JSON, ending in a newline as Go's encoder writes it. */
+export function jsonAnswer(code: number, value: unknown): Answer {
+  return objectAnswer(code, value, JSON_ENCODING)
+}
+
+/** `value` in the encoding that was negotiated. */
+export function objectAnswer(code: number, value: unknown, encoding: Encoding): Answer {
+  return {
+    code,
+    headers: ['content-type', `application/${encoding.format}`, 'cache-control', NOT_CACHED],
+    body: encode(value, encoding),
+  }
+}
+
+/** A refusal, or the Success of a deletion; with Retry-After where `details` asks the client to wait. */
+export function statusAnswer(status: Status, encoding: Encoding = JSON_ENCODING): Answer {
+  const answer = objectAnswer(status.code ?? 200, status, encoding)
+  const seconds = status.details?.retryAfterSeconds ?? 0
+  if (seconds > 0) answer.headers.push('retry-after', String(seconds))
+  return answer
+}
+
+/** The form in which kube-apiserver answers what no API group owns: `404 page not found`, `ok`. */
+export function textAnswer(code: number, text: string): Answer {
+  const headers = ['content-type', 'text/plain; charset=utf-8', 'cache-control', NOT_CACHED]
+  return { code, headers: [...headers, 'x-content-type-options', 'nosniff'], body: Buffer.from(text) }
+}
+
+export function encode(value: unknown, { format, pretty }: Encoding): Buffer {
+  if (format === 'yaml') return Buffer.from(yamlText(value))
+  return Buffer.from(`${pretty ? JSON.stringify(value, undefined, 2) : JSON.stringify(value)}\n`)
+}
+
+/**
+ * Clients read YAML 1.1 (sigs.k8s.io/yaml), in which an unquoted `yes` is a boolean. No anchors: an object that occurs
+ * twice is written twice.
+ */
+function yamlText(value: unknown): string {
+  return stringify(value, { version: '1.1', lineWidth: 0, aliasDuplicateObjects: false })
+}

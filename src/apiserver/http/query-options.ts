@@ -1,0 +1,96 @@
+// CreateOptions, UpdateOptions and PatchOptions, from the query (apimachinery/pkg/apis/meta/v1/validation/validation.go).
+
+import { type FieldError, invalid } from '../../api/kube/status.ts'
+import type { Query } from './query.ts'
+
+export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
+
+export interface WriteOptions {
+  /** Nothing is stored, everything else happens. */
+  readonly dryRun: boolean
+  readonly fieldValidation: FieldValidation
+  /** Who is to own the fields: `fieldManager`, else the program of the User-Agent. */
+  readonly manager: string
+  /** Only of apply. */
+  readonly force: boolean
+}
+
+const META_GROUP = 'meta.k8s.io'
+const MAX_MANAGER = 128
+const VALIDATIONS: readonly string[] = ['', 'Ignore', 'Strict', 'Warn']
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u
+
+/** @throws {StatusError} 422 with every option that is wrong */
+export function readWriteOptions(
+  query: Query,
+  userAgent: string,
+  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
+  isApply: boolean,
+): WriteOptions {
+  const manager = query.text('fieldManager')
+  const validation = query.text('fieldValidation')
+  const force = query.bool('force')
+  const errors: FieldError[] = []
+  if (kind === 'PatchOptions' && isApply && manager === '') {
+    errors.push({
+      reason: 'FieldValueRequired',
+      message: 'Required value: is required for apply patch',
+      field: 'fieldManager',
+    })
+  }
+  if (kind === 'PatchOptions' && !isApply && force !== undefined) {
+    errors.push({
+      reason: 'FieldValueForbidden',
+      message: 'Forbidden: may not be specified for non-apply patch',
+      field: 'force',
+    })
+  }
+  errors.push(...managerErrors(manager), ...dryRunErrors(query.all('dryRun')), ...validationErrors(validation))
+  if (errors.length > 0) throw invalid(META_GROUP, kind, '', errors)
+  return {
+    dryRun: query.all('dryRun').length > 0,
+    fieldValidation: validation === 'Strict' || validation === 'Ignore' ? validation : 'Warn',
+    manager: manager === '' ? managerOfAgent(userAgent) : manager,
+    force: isApply && force === true,
+  }
+}
+
+/** Of DeleteOptions, too. */
+export function dryRunErrors(dryRun: readonly string[]): readonly FieldError[] {
+  if (dryRun.every((value) => value === 'All')) return []
+  const message = `Unsupported value: ${JSON.stringify(dryRun)}: supported values: "All"`
+  return [{ reason: 'FieldValueNotSupported', message, field: 'dryRun' }]
+}
+
+function managerErrors(manager: string): readonly FieldError[] {
+  const errors: FieldError[] = []
+  if (Buffer.byteLength(manager) > MAX_MANAGER) {
+    const message = `Too long: may not be more than ${MAX_MANAGER} bytes`
+    errors.push({ reason: 'FieldValueTooLong', message, field: 'fieldManager' })
+  }
+  const at = manager.search(UNPRINTABLE)
+  if (at >= 0) {
+    const code = (manager.codePointAt(at) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+    const message = `Invalid value: ${JSON.stringify(manager)}: invalid character U+${code} (at position ${at})`
+    errors.push({ reason: 'FieldValueInvalid', message, field: 'fieldManager' })
+  }
+  return errors
+}
+
+function validationErrors(validation: string): readonly FieldError[] {
+  if (VALIDATIONS.includes(validation)) return []
+  const supported = VALIDATIONS.map((value) => JSON.stringify(value)).join(', ')
+  const message = `Unsupported value: ${JSON.stringify(validation)}: supported values: ${supported}`
+  return [{ reason: 'FieldValueNotSupported', message, field: 'fieldValidation' }]
+}
+
+/** The program's name, what cannot be printed left out (endpoints/handlers/create.go, prefixFromUserAgent). */
+export function managerOfAgent(userAgent: string): string {
+  const program = userAgent.split('/', 1)[0] ?? ''
+  let manager = ''
+  for (const character of program) {
+    if (Buffer.byteLength(manager + character) > MAX_MANAGER) break
+    if (!UNPRINTABLE.test(character)) manager += character
+  }
+  return manager
+}

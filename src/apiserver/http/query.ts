@@ -1,0 +1,52 @@
+// The query of a request: parsed as Go's url.ParseQuery does, its values decoded as kube-apiserver does
+// (apimachinery/pkg/runtime/conversion.go).
+
+import { statusError } from '../../api/kube/status.ts'
+import { QueryReader } from '../../core/request/query-reader.ts'
+import { int64Problem, isInt64 } from '../../core/text/label-selector.ts'
+
+export class Query {
+  /** What stands behind the `?`. */
+  readonly raw: string
+  readonly #values = new Map<string, string[]>()
+
+  constructor(raw: string) {
+    this.raw = raw
+    const reader = new QueryReader(raw)
+    while (reader.next()) {
+      const value = reader.value()
+      if (value === undefined) continue
+      const values = this.#values.get(reader.key)
+      if (values === undefined) this.#values.set(reader.key, [value])
+      else values.push(value)
+    }
+  }
+
+  has(key: string): boolean {
+    return this.#values.has(key)
+  }
+
+  /** The first value; '' when there is none. */
+  text(key: string): string {
+    return this.#values.get(key)?.[0] ?? ''
+  }
+
+  all(key: string): readonly string[] {
+    return this.#values.get(key) ?? []
+  }
+
+  /** Only "0" and any case of "false" are false; undefined when absent. */
+  bool(key: string): boolean | undefined {
+    if (!this.has(key)) return undefined
+    const value = this.text(key)
+    return value !== '0' && value.toLowerCase() !== 'false'
+  }
+
+  /** undefined when absent. @throws {StatusError} 400 when it is no integer */
+  integer(key: string): number | undefined {
+    if (!this.has(key)) return undefined
+    const value = this.text(key)
+    if (!isInt64(value)) throw statusError('BadRequest', int64Problem(value))
+    return Number(value)
+  }
+}

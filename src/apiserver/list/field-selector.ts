@@ -1,0 +1,111 @@
+// Field selectors (apimachinery/pkg/fields/selector.go): `metadata.name=a,type!=Opaque`.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { isBuiltIn } from '../objects/write-object-decode.ts'
+
+interface Term {
+  readonly field: string
+  readonly value: string
+  readonly negated: boolean
+}
+
+export type FieldSelector = readonly Term[]
+
+/** Names under which the core kinds have fields that stand elsewhere in the object (pkg/registry/core/event/strategy.go). */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['source', 'source.component'],
+  ['name', 'metadata.name'],
+])
+
+/** @throws {SyntaxError} with kube-apiserver's message, also for a field that the kind does not select by */
+export function parseFieldSelector(text: string, kind: ResourceKind): FieldSelector {
+  const terms: Term[] = []
+  for (const part of splitTerms(text)) {
+    if (part === '') continue
+    const term = parseTerm(part)
+    if (term === undefined) throw new SyntaxError(`invalid selector: '${text}'; can't understand '${part}'`)
+    checkField(term.field, kind)
+    terms.push(term)
+  }
+  return terms
+}
+
+export function fieldsMatch(selector: FieldSelector, object: JsonObject): boolean {
+  return selector.every(({ field, value, negated }) => (fieldOf(object, field) === value) !== negated)
+}
+
+function checkField(field: string, kind: ResourceKind): void {
+  const { selectableFields, namespaced } = kind
+  if (field === 'metadata.name' || selectableFields.includes(field)) return
+  if (field === 'metadata.namespace' && namespaced) return
+  // runtime.DefaultMetaV1FieldSelectorConversion, of built-in kinds without fields of their own (Lease).
+  if (isBuiltIn(kind) && selectableFields.length === 0) {
+    throw new SyntaxError(
+      `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
+    )
+  }
+  throw new SyntaxError(`field label not supported: ${field}`)
+}
+
+/** The field as text; '' when it is absent. */
+function fieldOf(object: JsonObject, field: string): string {
+  let value: unknown = object
+  for (const key of (ELSEWHERE.get(field) ?? field).split('.')) {
+    value = isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  }
+  if (typeof value === 'string') return value
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
+}
+
+function parseTerm(part: string): Term | undefined {
+  for (let at = 0; at < part.length; at++) {
+    const operator = operatorAt(part, at)
+    if (operator === '') continue
+    const value = unescapeValue(part.slice(at + operator.length))
+    return { field: part.slice(0, at), value, negated: operator === '!=' }
+  }
+  return undefined
+}
+
+function operatorAt(part: string, at: number): '' | '!=' | '==' | '=' {
+  if (part.startsWith('!=', at)) return '!='
+  if (part.startsWith('==', at)) return '=='
+  return part.charAt(at) === '=' ? '=' : ''
+}
+
+/** At commas, but for those behind a backslash. */
+function splitTerms(selector: string): string[] {
+  const terms: string[] = []
+  let start = 0
+  for (let at = 0; at < selector.length; at++) {
+    const character = selector.charAt(at)
+    if (character === '\\') at++
+    else if (character === ',') {
+      terms.push(selector.slice(start, at))
+      start = at + 1
+    }
+  }
+  terms.push(selector.slice(start))
+  return terms
+}
+
+/** Backslash escapes of `\`, `,` and `=`. @throws {SyntaxError} when one of them stands alone, or another is escaped */
+function unescapeValue(value: string): string {
+  let plain = ''
+  for (let at = 0; at < value.length; at++) {
+    let character = value.charAt(at)
+    if (character === ',' || character === '=') {
+      throw new SyntaxError(`invalid field selector: unescaped character in value: ${character.charCodeAt(0)}`)
+    }
+    if (character === '\\') {
+      character = value.charAt(++at)
+      if (character !== '\\' && character !== ',' && character !== '=') {
+        throw new SyntaxError(`invalid field selector: invalid escape sequence: \\${character}`)
+      }
+    }
+    plain += character
+  }
+  return plain
+}

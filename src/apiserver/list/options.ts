@@ -1,0 +1,166 @@
+// ListOptions of a list, watch or deletecollection
+// (apimachinery/pkg/apis/meta/internalversion: validation.go, defaults.go; endpoints/handlers/get.go).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { type FieldError, invalid, statusError } from '../../api/kube/status.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { Query } from '../http/query.ts'
+import { unclassified } from '../objects/registry-errors.ts'
+import { type FieldSelector, fieldsMatch, parseFieldSelector } from './field-selector.ts'
+import { type LabelSelector, labelsMatch, parseLabelSelector } from './label-selector.ts'
+
+export interface Selection {
+  readonly labels: LabelSelector
+  readonly fields: FieldSelector
+}
+
+export interface ListOptions extends Selection {
+  /** 0 = no limit. */
+  readonly limit: number
+  readonly continueToken: string
+  /** '' = the newest. */
+  readonly resourceVersion: string
+  readonly resourceVersionMatch: string
+}
+
+export interface WatchOptions extends Selection {
+  /** Revision after which events are wanted; undefined = from now. */
+  readonly after: number | undefined
+  /** What is there already comes first, as ADDED. */
+  readonly initialEvents: boolean
+  readonly bookmarks: boolean
+  /** A bookmark says where the initial events end. */
+  readonly initialBookmark: boolean
+  /** undefined = the server's choice. */
+  readonly timeoutSeconds: number | undefined
+}
+
+export const EVERYTHING: ListOptions = {
+  labels: [],
+  fields: [],
+  limit: 0,
+  continueToken: '',
+  resourceVersion: '',
+  resourceVersionMatch: '',
+}
+
+const EXACT = 'Exact'
+const NOT_OLDER = 'NotOlderThan'
+const REVISION = /^(0|[1-9][0-9]{0,15})$/
+
+export function isSelected({ labels, fields }: Selection, object: JsonObject): boolean {
+  return labelsMatch(labels, object) && fieldsMatch(fields, object)
+}
+
+/** @throws {StatusError} 400 for what cannot be read, 422 for options that exclude each other */
+export function readListOptions(query: Query, kind: ResourceKind): ListOptions {
+  const resourceVersion = query.text('resourceVersion')
+  const resourceVersionMatch = query.text('resourceVersionMatch')
+  const continueToken = query.text('continue')
+  const limit = query.integer('limit') ?? 0
+  query.integer('timeoutSeconds')
+  const selection = readSelection(query, kind)
+  const errors: FieldError[] = []
+  if (resourceVersionMatch !== '') {
+    if (resourceVersion === '') {
+      errors.push(
+        forbidden('resourceVersionMatch', 'resourceVersionMatch is forbidden unless resourceVersion is provided'),
+      )
+    }
+    if (continueToken !== '') {
+      errors.push(forbidden('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'))
+    }
+    if (resourceVersionMatch !== EXACT && resourceVersionMatch !== NOT_OLDER) {
+      errors.push(unknownMatch(resourceVersionMatch, '"Exact", "NotOlderThan", ""'))
+    }
+    if (resourceVersionMatch === EXACT && resourceVersion === '0') {
+      errors.push(
+        forbidden('resourceVersionMatch', 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
+      )
+    }
+  }
+  if (query.has('sendInitialEvents')) {
+    errors.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'))
+  }
+  if (errors.length > 0) throw optionsInvalid(errors)
+  if (resourceVersion !== '') revisionOf(resourceVersion)
+  return { ...selection, limit: Math.max(0, limit), continueToken, resourceVersion, resourceVersionMatch }
+}
+
+/** @throws {StatusError} as `readListOptions` */
+export function readWatchOptions(query: Query, kind: ResourceKind): WatchOptions {
+  const resourceVersion = query.text('resourceVersion')
+  const match = query.text('resourceVersionMatch')
+  const asked = query.bool('sendInitialEvents')
+  const timeoutSeconds = query.integer('timeoutSeconds')
+  query.integer('limit')
+  const selection = readSelection(query, kind)
+  const errors: FieldError[] = []
+  if (asked !== undefined && match !== NOT_OLDER) {
+    const detail = `sendInitialEvents requires setting resourceVersionMatch to ${NOT_OLDER}`
+    errors.push(forbidden('resourceVersionMatch', detail))
+  }
+  if (match !== '') {
+    if (asked === undefined) {
+      const detail = 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'
+      errors.push(forbidden('resourceVersionMatch', detail))
+    }
+    if (match !== NOT_OLDER) errors.push(unknownMatch(match, '"NotOlderThan"'))
+    if (query.text('continue') !== '') {
+      errors.push(forbidden('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'))
+    }
+  }
+  if (errors.length > 0) throw optionsInvalid(errors)
+  const fromAny = resourceVersion === '' || resourceVersion === '0'
+  const bookmarks = query.bool('allowWatchBookmarks') === true
+  const initialEvents = asked ?? fromAny
+  return {
+    ...selection,
+    after: fromAny ? undefined : revisionOf(resourceVersion, unclassified),
+    initialEvents,
+    bookmarks,
+    initialBookmark: initialEvents && bookmarks,
+    timeoutSeconds: timeoutSeconds === undefined || timeoutSeconds <= 0 ? undefined : timeoutSeconds,
+  }
+}
+
+/** @throws {StatusError} 400 */
+export function readSelection(query: Query, kind: ResourceKind): Selection {
+  try {
+    return {
+      labels: parseLabelSelector(query.text('labelSelector')),
+      fields: parseFieldSelector(query.text('fieldSelector'), kind),
+    }
+  } catch (error) {
+    if (error instanceof SyntaxError) throw statusError('BadRequest', error.message)
+    throw error
+  }
+}
+
+/**
+ * @param refuse makes the error for a text that is no resourceVersion. Default: 400, as of a list
+ * @throws {StatusError}
+ */
+export function revisionOf(resourceVersion: string, refuse: (problem: string) => Error = invalidVersion): number {
+  if (REVISION.test(resourceVersion)) return Number(resourceVersion)
+  // storage/api_object_versioner.go, ParseResourceVersion
+  const text = JSON.stringify(resourceVersion)
+  throw refuse(`resourceVersion: Invalid value: ${text}: strconv.ParseUint: parsing ${text}: invalid syntax`)
+}
+
+function invalidVersion(problem: string): Error {
+  return statusError('BadRequest', `invalid resource version: ${problem}`)
+}
+
+function optionsInvalid(errors: readonly FieldError[]): Error {
+  return invalid('meta.k8s.io', 'ListOptions', '', errors)
+}
+
+function forbidden(field: string, detail: string): FieldError {
+  return { reason: 'FieldValueForbidden', message: `Forbidden: ${detail}`, field }
+}
+
+function unknownMatch(match: string, supported: string): FieldError {
+  const message = `Unsupported value: ${JSON.stringify(match)}: supported values: ${supported}`
+  return { reason: 'FieldValueNotSupported', message, field: 'resourceVersionMatch' }
+}

@@ -1,0 +1,100 @@
+// Objects in other forms: as a Table (what `kubectl get` shows), and as their metadata alone
+// (apimachinery/pkg/apis/meta/v1/types.go, Table and PartialObjectMetadata; apiserver/pkg/endpoints/handlers/response.go).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { type ColumnDefinition, columnsOf } from './table-columns.ts'
+
+export type IncludeObject = 'None' | 'Metadata' | 'Object'
+
+const META_VERSION = 'meta.k8s.io/v1'
+
+/**
+ * @param listMeta metadata of the list, or resourceVersion of the one object
+ * @param includeObject what each row carries of its object; kube-apiserver's default is Metadata
+ */
+export function tableOf(
+  kind: ResourceKind,
+  items: readonly JsonObject[],
+  listMeta: JsonObject,
+  includeObject: IncludeObject,
+  nowMs: number,
+): JsonObject {
+  return table(kind, items, listMeta, includeObject, nowMs, columnDefinitions(kind))
+}
+
+/**
+ * One object of a watch, as a Table of one row. Only the first event of a watch brings the columns.
+ * @param first whether it is the first
+ */
+export function tableEventOf(
+  kind: ResourceKind,
+  object: JsonObject,
+  includeObject: IncludeObject,
+  nowMs: number,
+  first: boolean,
+): JsonObject {
+  return table(kind, [object], versionOf(object), includeObject, nowMs, first ? columnDefinitions(kind) : null)
+}
+
+/** A BOOKMARK of a watch of Tables: no rows, just how far the watch has come. */
+export function tableBookmark(kind: ResourceKind, metadata: JsonObject, first: boolean): JsonObject {
+  return table(kind, [], metadata, 'None', 0, first ? columnDefinitions(kind) : null)
+}
+
+/** The metadata of an object, as an object of its own. */
+export function partialOf(_kind: ResourceKind, object: JsonObject): JsonObject {
+  return { kind: 'PartialObjectMetadata', apiVersion: META_VERSION, metadata: object['metadata'] ?? {} }
+}
+
+export function partialListOf(kind: ResourceKind, items: readonly JsonObject[], listMeta: JsonObject): JsonObject {
+  return {
+    kind: 'PartialObjectMetadataList',
+    apiVersion: META_VERSION,
+    metadata: listMeta,
+    items: items.map((item) => partialOf(kind, item)),
+  }
+}
+
+function table(
+  kind: ResourceKind,
+  items: readonly JsonObject[],
+  metadata: JsonObject,
+  includeObject: IncludeObject,
+  nowMs: number,
+  columnDefinitions: readonly ColumnDefinition[] | null,
+): JsonObject {
+  const columns = columnsOf(kind)
+  return {
+    kind: 'Table',
+    apiVersion: META_VERSION,
+    metadata,
+    columnDefinitions,
+    rows: items.map((item) => ({
+      cells: columns.map((column) => column.cell(item, nowMs)),
+      object: rowObject(kind, item, includeObject),
+    })),
+  }
+}
+
+function columnDefinitions(kind: ResourceKind): readonly ColumnDefinition[] {
+  return columnsOf(kind).map(({ definition }) => definition)
+}
+
+function rowObject(kind: ResourceKind, item: JsonObject, includeObject: IncludeObject): JsonObject | null {
+  switch (includeObject) {
+    case 'None':
+      return null
+    case 'Metadata':
+      return partialOf(kind, item)
+    case 'Object':
+      return item
+  }
+}
+
+function versionOf(object: JsonObject): JsonObject {
+  const metadata = object['metadata']
+  if (typeof metadata !== 'object' || metadata === null) return {}
+  const { resourceVersion } = metadata as { readonly resourceVersion?: unknown }
+  return resourceVersion === undefined ? {} : { resourceVersion }
+}

@@ -1,0 +1,127 @@
+// metav1.ObjectMeta, as `kubectl explain KIND.metadata` shows it (apimachinery/pkg/apis/meta/v1/types.go).
+
+import { flag, type JsonSchema, list, map, object, text, time, wholeNumber } from '../../api/kube/json-schema.ts'
+
+interface OwnerReference {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly uid: string
+  readonly controller: boolean
+  readonly blockOwnerDeletion: boolean
+}
+
+const ownerReference: JsonSchema = {
+  ...object<OwnerReference>(
+    'OwnerReference identifies an owning object: in the same namespace as the dependent one, or cluster-scoped.',
+    {
+      apiVersion: text('API version of the owner.'),
+      kind: text('Kind of the owner.'),
+      name: text('Name of the owner.'),
+      uid: text('UID of the owner.'),
+      controller: flag('Whether this owner is the managing controller.'),
+      blockOwnerDeletion: flag(
+        'Whether the owner, when it is deleted in the foreground, has to wait until this reference is gone. Default false.',
+      ),
+    },
+    ['apiVersion', 'kind', 'name', 'uid'],
+  ),
+  'x-kubernetes-map-type': 'atomic',
+}
+
+interface ManagedFieldsEntry {
+  readonly manager: string
+  readonly operation: string
+  readonly apiVersion: string
+  readonly time: string
+  readonly fieldsType: string
+  readonly fieldsV1: object
+  readonly subresource: string
+}
+
+const managedFieldsEntry = object<ManagedFieldsEntry>('ManagedFieldsEntry says which fields a manager has set.', {
+  manager: text('Name of the program that manages these fields.'),
+  operation: text('How they were set: Apply or Update.'),
+  apiVersion: text('Version of the resource that the fields belong to, `group/version`.'),
+  time: time('When the entry was added, or a field was added or changed in it.'),
+  fieldsType: text('Format of the fields. Always FieldsV1.'),
+  fieldsV1: {
+    type: 'object',
+    description:
+      'The fields, as a tree in which `f:<name>` is a field or key, `k:<keys>` a list item by its key fields, `v:<value>` one by its value, `i:<index>` one by its place, and `.` the field itself.',
+  },
+  subresource: text('The subresource through which the object was changed; empty for the main resource.'),
+})
+
+interface ObjectMetaFields {
+  readonly name: string
+  readonly generateName: string
+  readonly namespace: string
+  readonly selfLink: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly generation: number
+  readonly creationTimestamp: string
+  readonly deletionTimestamp: string
+  readonly deletionGracePeriodSeconds: number
+  readonly labels: object
+  readonly annotations: object
+  readonly ownerReferences: object
+  readonly finalizers: readonly string[]
+  readonly managedFields: object
+}
+
+export const OBJECT_META_SCHEMA: JsonSchema = object<ObjectMetaFields>(
+  'ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create.',
+  {
+    name: text(
+      'Name of the object, unique in its namespace. Required when creating, unless generateName is given. Cannot be updated.',
+    ),
+    generateName: text(
+      'Prefix of a name that the server makes when `name` is not given: five random characters follow. A name that exists already is answered with 409.',
+    ),
+    namespace: text(
+      'Namespace in which the name is unique. Empty for cluster-scoped objects; for others empty means "default". Must be a DNS label. Cannot be updated.',
+    ),
+    selfLink: text('Deprecated: a legacy read-only field that is no longer populated by the system.'),
+    uid: text(
+      'Unique in time and space: an object that is deleted and created again gets another one. Populated by the system. Read-only.',
+    ),
+    resourceVersion: text(
+      'Version of the object in the store. Clients hand it back unmodified: an update with an old one is refused with 409. Populated by the system. Read-only.',
+    ),
+    generation: wholeNumber('Counts the changes of the desired state. Populated by the system. Read-only.', 'int64'),
+    creationTimestamp: time('When the server created the object, in UTC. Populated by the system. Read-only.'),
+    deletionTimestamp: time(
+      'When the deletion was asked for; the object is gone once `finalizers` is empty. Populated by the system. Read-only.',
+    ),
+    deletionGracePeriodSeconds: wholeNumber(
+      'Seconds that the object has to end gracefully. Only beside deletionTimestamp. Read-only.',
+      'int64',
+    ),
+    labels: map(
+      'Keys and values to organize and select objects by.',
+      text('Value of a label: at most 63 letters, digits, `-`, `_` and `.`.'),
+    ),
+    annotations: map(
+      'Keys and values that tools keep with the object. They cannot be selected by.',
+      text('Value of an annotation.'),
+    ),
+    ownerReferences: {
+      ...list('Objects that this one depends on. At most one of them is its managing controller.', ownerReference),
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['uid'],
+    },
+    finalizers: {
+      ...list(
+        'Names of components that have something to do before the object is gone. Each removes its own; none can be added once the deletion was asked for.',
+        text('`domain/name`.'),
+      ),
+      'x-kubernetes-list-type': 'set',
+    },
+    managedFields: {
+      ...list('Who set which fields: the basis of server-side apply. Kept by the server.', managedFieldsEntry),
+      'x-kubernetes-list-type': 'atomic',
+    },
+  },
+)

@@ -1,0 +1,129 @@
+// The kinds with which a user asks about itself (authentication.k8s.io/v1, authorization.k8s.io/v1). Nothing is stored:
+// they can only be created, and the answer is the object with its status.
+
+import { flag, type JsonSchema, kubeObject, list, map, object, text } from '../../api/kube/json-schema.ts'
+import type { ApiResource } from './api-resource.ts'
+
+const AUTHENTICATION = 'authentication.k8s.io'
+const AUTHORIZATION = 'authorization.k8s.io'
+
+const userInfo = object<{ username: string; uid: string; groups: string[]; extra: object }>('The user.', {
+  username: text('Name of the user.'),
+  uid: text('Tells apart users of the same name, at different times.'),
+  groups: list('Groups of the user.', text('Name of a group.')),
+  extra: map('What else is known of the user.', list('The values.', text('A value.'))),
+})
+
+const selfSubjectReview = kubeObject(
+  'SelfSubjectReview asks who the server thinks that the caller is (kubectl auth whoami).',
+  `${AUTHENTICATION}/v1`,
+  'SelfSubjectReview',
+  { status: object<{ userInfo: object }>('The answer of the server.', { userInfo }) },
+)
+
+interface ResourceAttributes {
+  readonly namespace: string
+  readonly verb: string
+  readonly group: string
+  readonly version: string
+  readonly resource: string
+  readonly subresource: string
+  readonly name: string
+}
+
+const resourceAttributes = object<ResourceAttributes>('A request for a resource.', {
+  namespace: text('Namespace of the request. Empty: all namespaces, or none for cluster-scoped resources.'),
+  verb: text('get, list, watch, create, update, patch, delete, deletecollection; * is all.'),
+  group: text('API group of the resource; * is all.'),
+  version: text('API version of the resource; * is all.'),
+  resource: text('The resource, in the plural; * is all.'),
+  subresource: text('The subresource, such as status. Empty: none.'),
+  name: text('Name of the object. Empty: all.'),
+})
+
+const accessReview = kubeObject(
+  'SelfSubjectAccessReview asks whether the caller may do something (kubectl auth can-i).',
+  `${AUTHORIZATION}/v1`,
+  'SelfSubjectAccessReview',
+  {
+    spec: object<{ resourceAttributes: object; nonResourceAttributes: object }>(
+      'What is asked. Exactly one of resourceAttributes and nonResourceAttributes.',
+      {
+        resourceAttributes,
+        nonResourceAttributes: object<{ path: string; verb: string }>('A request for a path.', {
+          path: text('The path of the URL.'),
+          verb: text('get, post, put, ...'),
+        }),
+      },
+    ),
+    status: object<{ allowed: boolean; denied: boolean; reason: string; evaluationError: string }>(
+      'The answer of the server.',
+      {
+        allowed: flag('Whether the caller may.'),
+        denied: flag('Whether a rule forbids it expressly.'),
+        reason: text('Why.'),
+        evaluationError: text('What went wrong while deciding.'),
+      },
+    ),
+  },
+  ['spec'],
+)
+
+const names = (what: string): JsonSchema => list(what, text('One of them; * is all.'))
+
+const rulesReview = kubeObject(
+  'SelfSubjectRulesReview asks what the caller may do in a namespace (kubectl auth can-i --list).',
+  `${AUTHORIZATION}/v1`,
+  'SelfSubjectRulesReview',
+  {
+    spec: object<{ namespace: string }>('What is asked.', { namespace: text('The namespace.') }),
+    status: object<{ resourceRules: object; nonResourceRules: object; incomplete: boolean; evaluationError: string }>(
+      'The answer of the server.',
+      {
+        resourceRules: list(
+          'Requests for resources that are allowed.',
+          object<{ verbs: string[]; apiGroups: string[]; resources: string[]; resourceNames: string[] }>('A rule.', {
+            verbs: names('Verbs.'),
+            apiGroups: names('API groups.'),
+            resources: names('Resources.'),
+            resourceNames: names('Names of objects. Empty: all.'),
+          }),
+        ),
+        nonResourceRules: list(
+          'Requests for paths that are allowed.',
+          object<{ verbs: string[]; nonResourceURLs: string[] }>('A rule.', {
+            verbs: names('Verbs.'),
+            nonResourceURLs: names('Paths.'),
+          }),
+        ),
+        incomplete: flag('Whether there may be more rules.'),
+        evaluationError: text('What went wrong while deciding.'),
+      },
+    ),
+  },
+  ['spec'],
+)
+
+function review(group: string, kind: string, schema: JsonSchema): ApiResource {
+  const singular = kind.toLowerCase()
+  return {
+    group,
+    version: 'v1',
+    kind,
+    listKind: '',
+    plural: `${singular}s`,
+    singular,
+    shortNames: [],
+    categories: [],
+    namespaced: false,
+    verbs: ['create'],
+    subresources: [],
+    schema,
+  }
+}
+
+export const SELF_REVIEW_KINDS: readonly ApiResource[] = [
+  review(AUTHENTICATION, 'SelfSubjectReview', selfSubjectReview),
+  review(AUTHORIZATION, 'SelfSubjectAccessReview', accessReview),
+  review(AUTHORIZATION, 'SelfSubjectRulesReview', rulesReview),
+]

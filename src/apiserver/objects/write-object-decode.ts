@@ -1,0 +1,147 @@
+// The body of a write -> an object of the kind: its type, its shape, and what kube-apiserver says when they are wrong
+// (endpoints/handlers/create.go and rest.go; apiextensions-apiserver customresource_handler.go, schemaCoercingDecoder).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { type FieldError, statusError } from '../../api/kube/status.ts'
+import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
+import { shapeMetadata } from '../../core/objects/metadata-shape.ts'
+import { type DecodedObject, decodeObject } from '../../core/objects/strict-decode.ts'
+import { shapeObject, validateShape } from '../../core/objects/structural-schema.ts'
+import type { FieldValidation } from '../http/query-options.ts'
+import { judgeStrictErrors, strictErrors } from './field-validation.ts'
+import { mergedSecret } from './write-object-secret.ts'
+
+/** A body that was read, and its text for messages. */
+export interface Incoming extends DecodedObject {
+  readonly text: string
+}
+
+/** An object in the shape of its kind. */
+export interface Shaped {
+  readonly object: JsonObject
+  /** What fieldValidation is about. */
+  readonly unknown: readonly string[]
+  /** Mistakes in metadata. */
+  readonly errors: readonly FieldError[]
+}
+
+const SUMMARY_LENGTH = 30
+
+/** @throws {StatusError} 400 when the text cannot be read */
+export function decodeBody(text: string, format: 'json' | 'yaml', kind: ResourceKind): Incoming {
+  try {
+    return { ...decodeObject(text, format), text }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw unrecognized(kind, `couldn't get version/kind; json parse error: ${error.message}`, text)
+  }
+}
+
+/**
+ * The object that a body of create or update holds. What fieldValidation lets pass becomes a warning, or nothing.
+ * @throws {StatusError} 400
+ */
+export function objectOfBody(
+  kind: ResourceKind,
+  incoming: Incoming,
+  validation: FieldValidation,
+  warnings: string[],
+): Shaped {
+  const { value } = incoming
+  if (value === null && !isBuiltIn(kind)) throw unrecognized(kind, `Object 'Kind' is missing in 'null'`, incoming.text)
+  if (!isRecord(value)) {
+    const type = Array.isArray(value) ? 'array' : typeof value
+    const detail = `json: cannot unmarshal ${type} into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }`
+    throw unrecognized(kind, `couldn't get version/kind; json parse error: ${detail}`, incoming.text)
+  }
+  const typed = checkType(kind, value, incoming.text)
+  const shaped = shape(kind, typed)
+  if (isBuiltIn(kind)) refuseWrongTypes(kind, shaped.object)
+  const problem = judgeStrictErrors(strictErrors(incoming.strictErrors, shaped.unknown), validation, warnings)
+  if (problem !== undefined) throw cannotBeHandled(kind, kind.kind, problem)
+  return shaped
+}
+
+/**
+ * Unknown fields pruned, defaults filled in, metadata as ObjectMeta has it.
+ * @param refuse makes the error for values that the decoder of a kube-apiserver could not hold. Default: 400
+ * @throws {StatusError}
+ */
+export function shape(
+  kind: ResourceKind,
+  object: JsonObject,
+  refuse: (problem: string) => Error = (problem) => cannotBeHandled(kind, kind.kind, problem),
+): Shaped {
+  const { metadata, unknown, errors, malformed } = shapeMetadata(object['metadata'])
+  if (malformed !== undefined) throw refuse(malformed)
+  const shaped = shapeObject(kind.schema, object)
+  const whole = { apiVersion: apiVersionOf(kind), kind: kind.kind, ...shaped.object, metadata }
+  return {
+    object: kind.group === '' && kind.plural === 'secrets' ? mergedSecret(kind, whole) : whole,
+    unknown: [...unknown, ...shaped.unknown],
+    errors,
+  }
+}
+
+/** 400: a body that has a kind, but cannot be read as one of it. */
+export function cannotBeHandled(kind: ResourceKind, given: string, problem: string): Error {
+  const message = `${given} in version ${JSON.stringify(kind.version)} cannot be handled as a ${kind.kind}: ${problem}`
+  return statusError('BadRequest', message)
+}
+
+/** What is of a wrong type cannot even be decoded, of kinds that are compiled in; of others it is a mistake among others. */
+function refuseWrongTypes(kind: ResourceKind, object: JsonObject): void {
+  for (const { reason, field, message } of validateShape(kind.schema, object)) {
+    const [, given] = /: "(int64|number|string|boolean|array|object|null)"$/.exec(message) ?? []
+    if (reason !== 'FieldValueTypeInvalid' || given === undefined) continue
+    const type = given === 'int64' ? 'number' : given === 'boolean' ? 'bool' : given
+    throw cannotBeHandled(kind, kind.kind, `json: cannot unmarshal ${type} into Go struct field ${kind.kind}.${field}`)
+  }
+}
+
+/** Core kinds may leave out what they are; others must say it. */
+function checkType(kind: ResourceKind, object: JsonObject, text: string): JsonObject {
+  const apiVersion = object['apiVersion'] ?? ''
+  const name = object['kind'] ?? ''
+  if (typeof apiVersion !== 'string' || typeof name !== 'string') {
+    const field = typeof name === 'string' ? 'apiVersion' : 'kind'
+    const type = Array.isArray(object[field]) ? 'array' : typeof object[field]
+    const detail = `json: cannot unmarshal ${type} into Go struct field .${field} of type string`
+    throw unrecognized(kind, `couldn't get version/kind; json parse error: ${detail}`, text)
+  }
+  const builtIn = isBuiltIn(kind)
+  if (name === '' && !builtIn) throw unrecognized(kind, `Object 'Kind' is missing in '${text}'`, text)
+  const wanted = apiVersionOf(kind)
+  if (apiVersion !== wanted && !(apiVersion === '' && builtIn)) {
+    throw statusError(
+      'BadRequest',
+      `the API version in the data (${apiVersion}) does not match the expected API version (${wanted})`,
+    )
+  }
+  if (name !== '' && name !== kind.kind && builtIn) {
+    const group = kind.group === '' ? 'core' : (kind.group.split('.')[0] ?? '')
+    const types = `(${kind.version}.${name}) to (${group}.${kind.kind})`
+    throw cannotBeHandled(kind, name, `converting ${types}: unknown conversion`)
+  }
+  return object
+}
+
+/** Kinds that a kube-apiserver has compiled in, and that kubectl treats as such. */
+export function isBuiltIn({ group }: ResourceKind): boolean {
+  return group === '' || group.endsWith('.k8s.io')
+}
+
+function unrecognized(kind: ResourceKind, problem: string, text: string): Error {
+  const message = `the object provided is unrecognized (must be of type ${kind.kind}): ${problem} (${summary(text)})`
+  return statusError('BadRequest', message)
+}
+
+/** endpoints/handlers/rest.go, summarizeData */
+function summary(text: string): string {
+  if (text === '') return '<empty>'
+  const bytes = Buffer.from(text)
+  const cut = bytes.subarray(0, SUMMARY_LENGTH)
+  const shown = text.startsWith('{') ? cut.toString() : cut.toString('hex')
+  return bytes.length > SUMMARY_LENGTH ? `${shown} ...` : shown
+}

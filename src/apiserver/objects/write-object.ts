@@ -1,0 +1,170 @@
+// What happens to an object on its way into the store: the server's fields of metadata, what a caller may not change, and
+// validation (apiserver/pkg/registry/rest: create.go, update.go; apiextensions customresource/strategy.go).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { type FieldError, invalid } from '../../api/kube/status.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { fieldErrorOf } from '../../api/validation/field-causes.ts'
+import type { FieldProblem } from '../../api/validation/field-errors.ts'
+import type { PemChecks } from '../../api/validation/pem-checks.ts'
+import { goQuote } from '../../core/objects/go-values.ts'
+import { validateShape } from '../../core/objects/structural-schema.ts'
+import {
+  finalizersOf,
+  isBeingDeleted,
+  metadataOf,
+  metaNumber,
+  metaText,
+  withFields,
+  withMetadata,
+} from './object-metadata.ts'
+import { isBuiltIn } from './write-object-decode.ts'
+import { sameFields } from './write-object-equality.ts'
+
+export type Subresource = '' | 'status'
+
+/** Who writes what, for the checks. */
+export interface Draft {
+  readonly kind: ResourceKind
+  readonly object: JsonObject
+  /** Mistakes that were found while the object was brought into shape. */
+  readonly errors: readonly FieldError[]
+  readonly before: JsonObject | undefined
+  readonly subresource: Subresource
+}
+
+const SYSTEM_FIELDS: JsonObject = {
+  uid: undefined,
+  creationTimestamp: undefined,
+  deletionTimestamp: undefined,
+  deletionGracePeriodSeconds: undefined,
+  selfLink: undefined,
+  resourceVersion: undefined,
+  generation: undefined,
+}
+
+/** A new object with what only the server sets (BeforeCreate). @param namespace '' for cluster-scoped kinds */
+export function newObject(
+  kind: ResourceKind,
+  object: JsonObject,
+  own: { readonly name: string; readonly namespace: string; readonly uid: string; readonly time: string },
+): JsonObject {
+  const fresh = withMetadata(object, {
+    ...SYSTEM_FIELDS,
+    name: own.name,
+    namespace: own.namespace === '' ? undefined : own.namespace,
+    uid: own.uid,
+    creationTimestamp: own.time,
+    generation: kind.hasGeneration ? 1 : undefined,
+  })
+  return kind.hasStatus ? withFields(fresh, { status: undefined }) : fresh
+}
+
+/** What an update makes of the object that is there (BeforeUpdate): the fields that it may not change are kept. */
+export function updatedObject(
+  kind: ResourceKind,
+  given: JsonObject,
+  before: JsonObject,
+  subresource: Subresource,
+): JsonObject {
+  const old = metadataOf(before)
+  if (subresource === 'status') {
+    const { managedFields } = metadataOf(given)
+    return withMetadata(withFields(before, { status: given['status'] }), { managedFields })
+  }
+  const kept = kind.hasStatus ? withFields(given, { status: before['status'] }) : given
+  const generation = metaNumber(before, 'generation')
+  return withMetadata(kept, {
+    ...SYSTEM_FIELDS,
+    name: old['name'],
+    namespace: old['namespace'],
+    uid: old['uid'],
+    creationTimestamp: old['creationTimestamp'],
+    deletionTimestamp: old['deletionTimestamp'],
+    deletionGracePeriodSeconds: old['deletionGracePeriodSeconds'],
+    resourceVersion: old['resourceVersion'],
+    generation: kind.hasGeneration ? generation + (sameFields(kept, before, ['metadata']) ? 0 : 1) : undefined,
+  })
+}
+
+/** Objects of the kind that claim something that `object` claims. */
+export type Others = (object: JsonObject) => readonly JsonObject[]
+
+/**
+ * Everything that is wrong with an object, by itself and beside the others of its kind. Doubts become warnings.
+ * @param others all of the kind, but this one, that claim something that the object claims
+ * @throws {StatusError} 422 with all causes
+ */
+export function validate(draft: Draft, pem: PemChecks, others: Others, warnings: string[]): void {
+  const { kind, object, before, subresource } = draft
+  const shapeErrors = typeErrors(kind, object)
+  let errors = shapeErrors
+  if (shapeErrors.length === 0) {
+    // Lists: there may be more than a call takes arguments.
+    errors = [...draft.errors, ...finalizerErrors(object, before), ...schemaErrors(kind, object)]
+    if (subresource === '') errors = [...errors, ...ruleErrors(draft, errors, pem, others, warnings)]
+    else errors = errors.filter(({ field }) => concernsStatus(field))
+  }
+  if (errors.length === 0) return
+  const named = typeof object['kind'] === 'string' ? object['kind'] : kind.kind
+  throw invalid(kind.group, named, metaText(object, 'name'), errors)
+}
+
+/** Go's decoder takes an empty text for base64, which the format of a schema does not. */
+function schemaErrors(kind: ResourceKind, object: JsonObject): FieldError[] {
+  const errors = validateShape(kind.schema, object)
+  return errors.filter(({ message }) => !(isBuiltIn(kind) && message.endsWith(' must be of type byte: ""')))
+}
+
+function concernsStatus(field: string): boolean {
+  return (
+    field.startsWith('metadata') || field === 'status' || field.startsWith('status.') || field.startsWith('status[')
+  )
+}
+
+/** A kind that was not what the path says (customresource/validator.go, ValidateTypeMeta). */
+function typeErrors(kind: ResourceKind, object: JsonObject): FieldError[] {
+  const given = object['kind']
+  if (given === kind.kind) return []
+  const message = `Invalid value: ${JSON.stringify(given ?? '')}: must be ${kind.kind}`
+  return [{ reason: 'FieldValueInvalid', message, field: 'kind' }]
+}
+
+/** The rules of the kind, where the shape did not complain already: what has a wrong type looks absent to a rule. */
+function ruleErrors(
+  { kind, object, before }: Draft,
+  found: readonly FieldError[],
+  pem: PemChecks,
+  others: Others,
+  warnings: string[],
+): FieldError[] {
+  const conflicts = kind.conflicts === undefined ? [] : kind.conflicts(object, others(object))
+  const problems = [...kind.check(object, before, pem), ...conflicts]
+  const errors: FieldError[] = []
+  for (const problem of problems) {
+    if (problem.severity === 'warning') warnings.push(warningOf(problem))
+    else if (!found.some(({ field }) => covers(field, problem.path))) errors.push(fieldErrorOf(problem, object))
+  }
+  return errors
+}
+
+/** Whether a mistake at `field` is the same one as a mistake at `path`, or makes it. */
+function covers(field: string, path: string): boolean {
+  return field === path || field.startsWith(`${path}.`) || path.startsWith(`${field}.`) || path.startsWith(`${field}[`)
+}
+
+function warningOf({ path, message, fix }: FieldProblem): string {
+  const text = fix === '' ? message : `${message}; ${fix}`
+  return path === '' ? text : `${path}: ${text}`
+}
+
+/** Once an object is being deleted, nobody may hold it back any longer (validation.ValidateNoNewFinalizers). */
+function finalizerErrors(object: JsonObject, before: JsonObject | undefined): FieldError[] {
+  if (before === undefined || !isBeingDeleted(before)) return []
+  const old = finalizersOf(before)
+  const added = finalizersOf(object).filter((name) => !old.includes(name))
+  if (added.length === 0) return []
+  const list = added.map(goQuote).join(', ')
+  const message = `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{${list}}`
+  return [{ reason: 'FieldValueForbidden', message, field: 'metadata.finalizers' }]
+}

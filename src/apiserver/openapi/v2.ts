@@ -1,0 +1,56 @@
+// OpenAPI v2 (Swagger): one document for everything. Old kubectls check and explain objects with it; new ones fall back to
+// it (kube-openapi/pkg/builder).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { API_RESOURCES } from '../objects/api-resources.ts'
+import { type ApiBody, type ApiOperation, type ApiPath, groupTag, pathsOf } from './operations.ts'
+import type { ApiParameter } from './parameters.ts'
+import { reference, schemasOf } from './schemas.ts'
+
+const ANSWER_TYPES = ['application/json', 'application/yaml']
+
+/** @param programVersion of the whole API: `info.version` */
+export function v2Document(programVersion: string): JsonObject {
+  const paths: Record<string, unknown> = {}
+  for (const path of API_RESOURCES.flatMap(pathsOf)) paths[path.path] = pathItem(path)
+  return {
+    swagger: '2.0',
+    info: { title: 'Portcullis', version: programVersion },
+    paths,
+    definitions: schemasOf(API_RESOURCES, 'v2'),
+  }
+}
+
+function pathItem({ parameters, operations }: ApiPath): JsonObject {
+  const item: Record<string, unknown> = { parameters: parameters.map(parameter) }
+  for (const one of operations) item[one.method] = operation(one)
+  return item
+}
+
+function operation(facts: ApiOperation): JsonObject {
+  const { id, description, action, resource, parameters, body, responses } = facts
+  const { group, version, kind } = resource
+  const byCode: Record<string, unknown> = {}
+  for (const { code, description, schema } of responses) byCode[code] = { description, schema: reference('v2', schema) }
+  byCode['401'] = { description: 'Unauthorized' }
+  return {
+    tags: [groupTag(resource)],
+    description,
+    operationId: id,
+    produces: ANSWER_TYPES,
+    ...(body !== undefined && { consumes: body.contentTypes }),
+    parameters: [...(body === undefined ? [] : [bodyParameter(body)]), ...parameters.map(parameter)],
+    responses: byCode,
+    schemes: ['https'],
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': { group, version, kind },
+  }
+}
+
+function bodyParameter({ schema, required }: ApiBody): JsonObject {
+  return { name: 'body', in: 'body', ...(required && { required }), schema: reference('v2', schema) }
+}
+
+function parameter({ name, in: place, type, description }: ApiParameter): JsonObject {
+  return { name, in: place, description, ...(place === 'path' && { required: true }), type }
+}

@@ -1,0 +1,137 @@
+// Objects in Kubernetes' protocol buffers, as typed clients send the kinds that Kubernetes itself defines: client-go since
+// 1.32, and with it `kubectl auth whoami`, `kubectl create secret` and leader election. There is no way to tell these
+// clients to send JSON; answers they take as JSON (apimachinery/pkg/runtime/serializer/protobuf).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { statusError } from '../../api/kube/status.ts'
+import { ProtobufReader } from '../../core/text/protobuf-reader.ts'
+import { type FieldType, type MessageField, type MessageType, messageType } from './kinds.ts'
+
+export const PROTOBUF = 'application/vnd.kubernetes.protobuf'
+
+/** What such a body begins with: `k8s` and 0. */
+const MAGIC = Buffer.from('k8s\0')
+
+/**
+ * The object as its JSON would be. Takes time in proportion to its length.
+ * @throws {StatusError} 400 when it is malformed, or of a kind that is not sent this way
+ */
+export function decodeProtobuf(body: Buffer): JsonObject {
+  try {
+    return decodeObject(body)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw statusError('BadRequest', `unable to decode the protobuf body: ${error.message}`)
+  }
+}
+
+/** runtime.Unknown behind the magic bytes: typeMeta = 1 { apiVersion = 1, kind = 2 }, raw = 2, contentEncoding = 3. */
+function decodeObject(body: Buffer): JsonObject {
+  if (!body.subarray(0, MAGIC.length).equals(MAGIC)) {
+    throw new SyntaxError('provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]')
+  }
+  let apiVersion = ''
+  let kind = ''
+  let raw: Buffer = Buffer.alloc(0)
+  const unknown = new ProtobufReader(body.subarray(MAGIC.length))
+  while (unknown.next()) {
+    if (unknown.number === 2) raw = unknown.bytes()
+    if (unknown.number === 3 && unknown.text() !== '') throw new SyntaxError('content encodings are not supported')
+    if (unknown.number !== 1) continue
+    const typeMeta = new ProtobufReader(unknown.bytes())
+    while (typeMeta.next()) {
+      if (typeMeta.number === 1) apiVersion = typeMeta.text()
+      if (typeMeta.number === 2) kind = typeMeta.text()
+    }
+  }
+  const type = messageType(apiVersion, kind)
+  if (type === undefined) {
+    throw new SyntaxError(`no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`)
+  }
+  return { apiVersion, kind, ...decodeMessage(raw, type) }
+}
+
+/** Go leaves out what is empty; so does this. Fields that are not known are skipped. */
+function decodeMessage(bytes: Buffer, type: MessageType): Record<string, unknown> {
+  const object: Record<string, unknown> = {}
+  const reader = new ProtobufReader(bytes)
+  while (reader.next()) {
+    const field = type.get(reader.number)
+    if (field === undefined) continue
+    if (field.shape === 'map') addEntry(object, field, reader.bytes())
+    else if (field.shape === 'list') addElement(object, field, reader)
+    else {
+      const value = decodeValue(reader, field.type)
+      if (value !== undefined && (field.optional || !isZero(value))) object[field.name] = value
+    }
+  }
+  return object
+}
+
+function addElement(object: Record<string, unknown>, { name, type }: MessageField, reader: ProtobufReader): void {
+  const list = (object[name] ?? []) as unknown[]
+  list.push(decodeValue(reader, type))
+  object[name] = list
+}
+
+/** A map is a list of messages: key = 1, value = 2. The keys are the client's, `__proto__` may be one. */
+function addEntry(object: Record<string, unknown>, { name, type }: MessageField, entry: Buffer): void {
+  let key = ''
+  let value: unknown = ''
+  const reader = new ProtobufReader(entry)
+  while (reader.next()) {
+    if (reader.number === 1) key = reader.text()
+    if (reader.number === 2) value = decodeValue(reader, type)
+  }
+  const map = object[name] ?? {}
+  Object.defineProperty(map, key, { value, enumerable: true, writable: true, configurable: true })
+  object[name] = map
+}
+
+function decodeValue(reader: ProtobufReader, type: FieldType): unknown {
+  if (typeof type === 'object') return decodeMessage(reader.bytes(), type)
+  switch (type) {
+    case 'string':
+      return reader.text()
+    case 'bytes':
+      return reader.bytes().toString('base64')
+    case 'bool':
+      return reader.integer() !== 0
+    case 'integer':
+      return reader.integer()
+    case 'json':
+      return decodeJson(reader.bytes())
+    case 'time':
+    case 'microTime':
+      return decodeTime(reader.bytes(), type)
+  }
+}
+
+/** An empty message is Go's zero time, which its JSON does not show. */
+function decodeTime(bytes: Buffer, type: 'time' | 'microTime'): string | undefined {
+  if (bytes.length === 0) return undefined
+  let seconds = 0
+  let nanos = 0
+  const reader = new ProtobufReader(bytes)
+  while (reader.next()) {
+    if (reader.number === 1) seconds = reader.integer()
+    if (reader.number === 2) nanos = reader.integer()
+  }
+  const date = new Date(seconds * 1000)
+  const year = date.getUTCFullYear()
+  if (!(year >= 0 && year <= 9999 && nanos >= 0 && nanos < 1e9)) throw new SyntaxError('a time is none')
+  const whole = date.toISOString().slice(0, -'.000Z'.length)
+  return type === 'time' ? `${whole}Z` : `${whole}.${String(Math.trunc(nanos / 1000)).padStart(6, '0')}Z`
+}
+
+/** FieldsV1 { Raw = 1 }. */
+function decodeJson(bytes: Buffer): unknown {
+  const reader = new ProtobufReader(bytes)
+  let text = ''
+  while (reader.next()) if (reader.number === 1) text = reader.text()
+  return text === '' ? undefined : JSON.parse(text)
+}
+
+function isZero(value: unknown): boolean {
+  return value === '' || value === 0 || value === false
+}

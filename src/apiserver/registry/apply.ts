@@ -1,0 +1,99 @@
+// Server-side apply (apiserver/pkg/endpoints/handlers/patch.go applyPatcher; apimachinery/pkg/util/managedfields).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { statusError } from '../../api/kube/status.ts'
+import type { ObjectName } from '../../api/ports/object-client.ts'
+import type { StoredObject } from '../../api/ports/object-store.ts'
+import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
+import { applyConfiguration, applyConflict } from '../../core/objects/server-side-apply.ts'
+import { metadataOf, metaText, timestamp, withMetadata } from '../objects/object-metadata.ts'
+import { conflict, notFound } from '../objects/registry-errors.ts'
+import type { Subresource } from '../objects/write-object.ts'
+import { type Incoming, shape } from '../objects/write-object-decode.ts'
+import { inNamespace, insertObject } from './create.ts'
+import { keyOf, type RegistryContext, type WriteCall, type Written } from './parts.ts'
+import { checkName, replaceObject, withLiveVersion } from './update.ts'
+
+export function applyObject(
+  context: RegistryContext,
+  kind: ResourceKind,
+  at: ObjectName,
+  subresource: Subresource,
+  incoming: Incoming,
+  call: WriteCall,
+): Written {
+  const stored = context.store.get(keyOf(kind, at))
+  const applied = appliedObject(kind, at, incoming)
+  if (stored === undefined && subresource !== '') throw notFound(kind, at.name)
+  if (stored === undefined && metaText(applied, 'uid') !== '') {
+    const uid = metaText(applied, 'uid')
+    const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`
+    throw conflict(kind, at.name, why)
+  }
+  const result = merge(context, kind, stored, applied, subresource, call)
+  warnOfDuplicates(incoming, call)
+  const shaped = shape(kind, result)
+  if (stored === undefined) {
+    // A version says nothing of what is not there, but it is no mistake either.
+    const fresh = { ...shaped, object: withMetadata(shaped.object, { resourceVersion: undefined }) }
+    return insertObject(context, kind, at.namespace, fresh, call, true)
+  }
+  const object = withLiveVersion(shaped.object, stored)
+  return replaceObject(context, kind, stored, { ...shaped, object }, subresource, call, true)
+}
+
+/** @throws {StatusError} 400 */
+function appliedObject(kind: ResourceKind, at: ObjectName, { value }: Incoming): JsonObject {
+  const given = isRecord(value) ? value : {}
+  const managed = metadataOf(given)['managedFields']
+  if (Array.isArray(managed) && managed.length > 0) {
+    throw statusError('BadRequest', 'metadata.managedFields must be nil')
+  }
+  if (given['apiVersion'] !== apiVersionOf(kind) || given['kind'] !== kind.kind) {
+    const version = String(given['apiVersion'] ?? '')
+    const named = `${version.includes('/') ? version : `/${version}`}, Kind=${String(given['kind'] ?? '')}`
+    throw statusError('BadRequest', `invalid object type: ${named}`)
+  }
+  const placed = inNamespace(kind, given, at.namespace)
+  // The name may be left to the path.
+  const named = metaText(placed, 'name') === '' ? withMetadata(placed, { name: at.name }) : placed
+  checkName(named, at)
+  return named
+}
+
+function merge(
+  context: RegistryContext,
+  kind: ResourceKind,
+  stored: StoredObject | undefined,
+  applied: JsonObject,
+  subresource: Subresource,
+  { options }: WriteCall,
+): JsonObject {
+  const outcome = applyConfiguration({
+    live: stored?.object,
+    applied,
+    manager: options.manager,
+    force: options.force,
+    subresource,
+    apiVersion: apiVersionOf(kind),
+    time: timestamp(context.now()),
+    schema: kind.schema,
+    hasStatus: kind.hasStatus,
+  })
+  if ('conflicts' in outcome) throw applyConflict(outcome.conflicts)
+  // A version in the patch is a precondition.
+  const version = metaText(applied, 'resourceVersion')
+  return version === '' ? outcome.object : withMetadata(outcome.object, { resourceVersion: version })
+}
+
+function warnOfDuplicates({ strictErrors }: Incoming, { options, warnings }: WriteCall): void {
+  if (strictErrors.length === 0 || options.fieldValidation === 'Ignore') return
+  if (options.fieldValidation === 'Strict') {
+    throw statusError(
+      'BadRequest',
+      `error strict decoding YAML: error converting YAML to JSON: ${strictErrors.join('\n')}`,
+    )
+  }
+  for (const error of strictErrors) warnings.push(error)
+}

@@ -1,0 +1,61 @@
+// Who claims what only one object of its kind may have, for kinds whose objects are checked against each other with every
+// write: kept in step with the store, so that a write looks at those alone that claim the same.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ObjectStore } from '../../api/ports/object-store.ts'
+import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+
+/** By claim, then by `namespace/name`. */
+type Claimants = Map<string, Map<string, JsonObject>>
+
+export class CurrentObjects {
+  readonly #store: ObjectStore
+  readonly #byResource = new Map<string, Claimants>()
+
+  constructor(store: ObjectStore) {
+    this.#store = store
+  }
+
+  /** Those that claim something that `object` claims, but for the one that is named so. */
+  others(kind: ResourceKind, namespace: string, name: string, object: JsonObject): readonly JsonObject[] {
+    const { claims } = kind
+    if (claims === undefined) return []
+    const claimants = this.#of(kind, claims)
+    const own = `${namespace}/${name}`
+    const others = new Map<string, JsonObject>()
+    for (const claim of claims(object)) {
+      for (const [key, other] of claimants.get(claim) ?? []) if (key !== own) others.set(key, other)
+    }
+    return [...others.values()]
+  }
+
+  #of(kind: ResourceKind, claims: NonNullable<ResourceKind['claims']>): Claimants {
+    const resource = resourceName(kind)
+    const known = this.#byResource.get(resource)
+    if (known !== undefined) return known
+    const claimants: Claimants = new Map()
+    const add = (key: string, object: JsonObject): void => {
+      for (const claim of claims(object)) {
+        const holders = claimants.get(claim) ?? new Map<string, JsonObject>()
+        claimants.set(claim, holders.set(key, object))
+      }
+    }
+    const remove = (key: string, object: JsonObject): void => {
+      for (const claim of claims(object)) {
+        const holders = claimants.get(claim)
+        holders?.delete(key)
+        if (holders?.size === 0) claimants.delete(claim)
+      }
+    }
+    for (const { namespace, name, object } of this.#store.list(resource, { namespace: '' })) {
+      add(`${namespace}/${name}`, object)
+    }
+    this.#store.watch(resource, '', this.#store.revision, ({ type, namespace, name, object, previous }) => {
+      const key = `${namespace}/${name}`
+      if (previous !== undefined) remove(key, previous)
+      if (type !== 'DELETED') add(key, object)
+    })
+    this.#byResource.set(resource, claimants)
+    return claimants
+  }
+}

@@ -1,0 +1,134 @@
+// DeleteOptions: in the body, or, without one, in the query (endpoints/handlers/delete.go).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { type FieldError, invalid, statusError } from '../../api/kube/status.ts'
+import { decodeObject } from '../../core/objects/strict-decode.ts'
+import type { Query } from '../http/query.ts'
+import { dryRunErrors } from '../http/query-options.ts'
+import type { PropagationPolicy } from './finalizers.ts'
+
+export interface DeleteOptions {
+  readonly dryRun: boolean
+  readonly propagationPolicy: PropagationPolicy | undefined
+  /** Preconditions. */
+  readonly uid: string | undefined
+  readonly resourceVersion: string | undefined
+}
+
+export const DELETE_NOW: DeleteOptions = {
+  dryRun: false,
+  propagationPolicy: undefined,
+  uid: undefined,
+  resourceVersion: undefined,
+}
+
+const POLICIES: readonly string[] = ['Foreground', 'Background', 'Orphan']
+
+/** @throws {StatusError} 400 for what cannot be read, 422 for what is not allowed */
+export function readDeleteOptions(query: Query, body: string, format: 'json' | 'yaml'): DeleteOptions {
+  return body.trim() === '' ? optionsOf(queryOptions(query)) : optionsOf(bodyOptions(body, format))
+}
+
+interface Given {
+  readonly dryRun: readonly string[]
+  readonly orphanDependents: boolean | undefined
+  readonly propagationPolicy: string | undefined
+  readonly uid: string | undefined
+  readonly resourceVersion: string | undefined
+}
+
+function queryOptions(query: Query): Given {
+  query.integer('gracePeriodSeconds')
+  return {
+    dryRun: query.all('dryRun'),
+    orphanDependents: query.bool('orphanDependents'),
+    propagationPolicy: query.has('propagationPolicy') ? query.text('propagationPolicy') : undefined,
+    uid: undefined,
+    resourceVersion: undefined,
+  }
+}
+
+function bodyOptions(body: string, format: 'json' | 'yaml'): Given {
+  const options = decoded(body, format)
+  const kind = options['kind'] ?? 'DeleteOptions'
+  if (kind !== 'DeleteOptions') {
+    const version = JSON.stringify(options['apiVersion'] ?? 'meta.k8s.io/v1')
+    throw statusError('BadRequest', `no kind ${JSON.stringify(kind)} is registered for version ${version}`)
+  }
+  const preconditions = member(options, 'preconditions', isRecord, 'v1.Preconditions') ?? {}
+  member(options, 'gracePeriodSeconds', Number.isInteger, 'int64')
+  return {
+    dryRun: member(options, 'dryRun', isTexts, '[]string') ?? [],
+    orphanDependents: member(options, 'orphanDependents', isFlag, 'bool'),
+    propagationPolicy: member(options, 'propagationPolicy', isText, 'v1.DeletionPropagation'),
+    uid: member(preconditions, 'uid', isText, 'types.UID'),
+    resourceVersion: member(preconditions, 'resourceVersion', isText, 'string'),
+  }
+}
+
+function decoded(body: string, format: 'json' | 'yaml'): JsonObject {
+  try {
+    const { value } = decodeObject(body, format)
+    if (isRecord(value)) return value
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw statusError('BadRequest', `couldn't get version/kind; json parse error: ${error.message}`)
+  }
+  throw statusError('BadRequest', "couldn't get version/kind; json parse error: the body is no object")
+}
+
+function member<T>(
+  options: JsonObject,
+  name: string,
+  isRight: (value: unknown) => value is T,
+  type: string,
+): T | undefined
+function member(options: JsonObject, name: string, isRight: (value: unknown) => boolean, type: string): unknown
+function member(options: JsonObject, name: string, isRight: (value: unknown) => boolean, type: string): unknown {
+  const value = Object.hasOwn(options, name) ? options[name] : undefined
+  if (value === undefined || value === null) return undefined
+  if (isRight(value)) return value
+  const given = Array.isArray(value) ? 'array' : typeof value
+  const message = `json: cannot unmarshal ${given} into Go struct field DeleteOptions.${name} of type ${type}`
+  throw statusError('BadRequest', message)
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+function isFlag(value: unknown): value is boolean {
+  return typeof value === 'boolean'
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every(isText)
+}
+
+function optionsOf({ dryRun, orphanDependents, propagationPolicy, uid, resourceVersion }: Given): DeleteOptions {
+  const errors: FieldError[] = []
+  if (orphanDependents !== undefined && propagationPolicy !== undefined) {
+    const detail = 'orphanDependents and deletionPropagation cannot be both set'
+    const message = `Invalid value: ${JSON.stringify(propagationPolicy)}: ${detail}`
+    errors.push({ reason: 'FieldValueInvalid', message, field: 'propagationPolicy' })
+  }
+  if (propagationPolicy !== undefined && !isPolicy(propagationPolicy)) {
+    const supported = [...POLICIES, 'nil'].map((policy) => JSON.stringify(policy)).join(', ')
+    const message = `Unsupported value: ${JSON.stringify(propagationPolicy)}: supported values: ${supported}`
+    errors.push({ reason: 'FieldValueNotSupported', message, field: 'propagationPolicy' })
+  }
+  errors.push(...dryRunErrors(dryRun))
+  if (errors.length > 0) throw invalid('meta.k8s.io', 'DeleteOptions', '', errors)
+  const policy = propagationPolicy !== undefined && isPolicy(propagationPolicy) ? propagationPolicy : undefined
+  return {
+    dryRun: dryRun.length > 0,
+    propagationPolicy: policy ?? (orphanDependents === true ? 'Orphan' : undefined),
+    uid,
+    resourceVersion,
+  }
+}
+
+function isPolicy(text: string): text is PropagationPolicy {
+  return POLICIES.includes(text)
+}

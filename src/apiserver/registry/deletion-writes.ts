@@ -1,0 +1,40 @@
+// The writes that take objects away, all of one transaction.
+
+import type { StoredObject, StoreWrite } from '../../api/ports/object-store.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { finalizersOf } from '../objects/object-metadata.ts'
+import { markedForDeletion } from './finalizers.ts'
+import { contentsOf, isNamespace, terminating, waitingNamespace } from './namespaces.ts'
+import type { RegistryContext } from './parts.ts'
+
+/** Of an object that nothing holds back; the namespace goes with the last thing that it waited for. */
+export function removalWrites(context: RegistryContext, kind: ResourceKind, stored: StoredObject): StoreWrite[] {
+  if (isNamespace(kind)) return namespaceRemoval(context, stored)
+  const namespace = waitingNamespace(context, stored)
+  return namespace === undefined ? [removal(stored)] : [removal(stored), removal(namespace)]
+}
+
+/** With everything in it. What has finalizers is only marked, and then the namespace waits, too. */
+function namespaceRemoval(context: RegistryContext, stored: StoredObject): StoreWrite[] {
+  const nowMs = context.now()
+  const writes: StoreWrite[] = []
+  let waits = false
+  for (const content of contentsOf(context, stored.name)) {
+    if (finalizersOf(content.stored.object).length === 0) writes.push(removal(content.stored))
+    else {
+      waits = true
+      writes.push(replacement(content.stored, markedForDeletion(content.stored.object, nowMs)))
+    }
+  }
+  if (!waits && finalizersOf(stored.object).length === 0) return [...writes, removal(stored)]
+  return [...writes, replacement(stored, terminating(markedForDeletion(stored.object, nowMs)))]
+}
+
+export function removal({ resource, namespace, name, revision }: StoredObject): StoreWrite {
+  return { resource, namespace, name, object: undefined, expected: revision }
+}
+
+export function replacement(stored: StoredObject, object: StoreWrite['object']): StoreWrite {
+  const { resource, namespace, name, revision } = stored
+  return { resource, namespace, name, object, expected: revision }
+}

@@ -1,0 +1,94 @@
+// DELETE of one object (registry/generic/registry/store.go Delete): at once, or marked until its finalizers are gone.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { Status } from '../../api/kube/status.ts'
+import type { ObjectName } from '../../api/ports/object-client.ts'
+import { StoreConflict, type StoredObject } from '../../api/ports/object-store.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { sameJson } from '../../core/text/same-json.ts'
+import { finalizersOf, metaText } from '../objects/object-metadata.ts'
+import { conflict, detailsOf, MODIFIED } from '../objects/registry-errors.ts'
+import type { DeleteOptions } from './deletion-options.ts'
+import { removalWrites, replacement } from './deletion-writes.ts'
+import { markedForDeletion } from './finalizers.ts'
+import { isNamespace, refuseImmortal } from './namespaces.ts'
+import type { RegistryContext } from './parts.ts'
+import { storedObject } from './update.ts'
+
+export interface Deleted {
+  /** It waits for finalizers; undefined = it is gone. */
+  readonly waiting: JsonObject | undefined
+  /** The last state of what is gone. */
+  readonly last: JsonObject
+}
+
+/** @throws {StatusError} 404, or 409 when a precondition does not hold */
+export function deleteObject(
+  context: RegistryContext,
+  kind: ResourceKind,
+  at: ObjectName,
+  options: DeleteOptions,
+): Deleted {
+  if (isNamespace(kind)) refuseImmortal(at.name)
+  return deleteStored(context, kind, storedObject(context, kind, at), options)
+}
+
+export function deleteStored(
+  context: RegistryContext,
+  kind: ResourceKind,
+  stored: StoredObject,
+  options: DeleteOptions,
+): Deleted {
+  checkPreconditions(kind, stored, options)
+  const { object } = stored
+  const held = finalizersOf(object).length > 0
+  if (options.dryRun) {
+    return { waiting: held ? markedForDeletion(object, context.now()) : undefined, last: object }
+  }
+  try {
+    if (!held || isNamespace(kind)) return remove(context, kind, stored)
+    const marked = markedForDeletion(object, context.now())
+    if (sameJson(marked, object)) return { waiting: object, last: object }
+    const [written] = context.store.write([replacement(stored, marked)])
+    return { waiting: written?.object ?? marked, last: object }
+  } catch (error) {
+    if (error instanceof StoreConflict) throw conflict(kind, stored.name, MODIFIED)
+    throw error
+  }
+}
+
+/** At once; only a namespace may have to wait for what is in it, or for its own finalizers. */
+function remove(context: RegistryContext, kind: ResourceKind, stored: StoredObject): Deleted {
+  context.store.write(removalWrites(context, kind, stored))
+  return { waiting: context.store.get(stored)?.object, last: stored.object }
+}
+
+/** What is answered when the object is gone. */
+export function deletedStatus(kind: ResourceKind, last: JsonObject): Status {
+  const details = { ...detailsOf(kind, metaText(last, 'name')), uid: metaText(last, 'uid') }
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }
+}
+
+function checkPreconditions(
+  kind: ResourceKind,
+  { object, name, revision }: StoredObject,
+  options: DeleteOptions,
+): void {
+  const uid = metaText(object, 'uid')
+  // kube-apiserver names the kind here where it names the resource elsewhere (registry/rest/delete.go, BeforeDelete).
+  const named = { group: kind.group, plural: kind.kind }
+  if (options.uid !== undefined && options.uid !== uid) {
+    throw conflict(
+      named,
+      name,
+      `the UID in the precondition (${options.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
+    )
+  }
+  if (options.resourceVersion !== undefined && options.resourceVersion !== String(revision)) {
+    throw conflict(
+      named,
+      name,
+      `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${revision}). The object might have been modified`,
+    )
+  }
+}

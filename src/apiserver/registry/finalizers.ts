@@ -1,0 +1,20 @@
+// The mark of an object that waits for its finalizers (registry/generic/registry/store.go, markAsDeleting).
+//
+// propagationPolicy adds none: the finalizers `orphan` and `foregroundDeletion` are work for a garbage collector, of which
+// there is none here, and nothing would ever take them away. kube-apiserver does the same where the collector is turned off
+// (deletionFinalizersForGarbageCollection). Owner references are stored and no more.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isBeingDeleted, metaNumber, timestamp, withMetadata } from '../objects/object-metadata.ts'
+
+export type PropagationPolicy = 'Orphan' | 'Foreground' | 'Background'
+
+export function markedForDeletion(object: JsonObject, nowMs: number): JsonObject {
+  const generation = metaNumber(object, 'generation')
+  const first = !isBeingDeleted(object)
+  return withMetadata(object, {
+    deletionGracePeriodSeconds: 0,
+    ...(first && { deletionTimestamp: timestamp(nowMs) }),
+    ...(first && generation > 0 && { generation: generation + 1 }),
+  })
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TaskResult } from '../../api/ports/object-store.ts'
+import { GroupedWrites } from './grouped-writes.ts'
+
+/** Runs what it is given, and keeps how many went together. */
+function storeOf(fails = false) {
+  const groups: number[] = []
+  const together = <T>(tasks: Iterable<() => T>): readonly TaskResult<T>[] => {
+    const results: TaskResult<T>[] = []
+    for (const task of tasks) {
+      try {
+        const value = task()
+        results.push(fails ? { error: new Error('the disk is full') } : { value })
+      } catch (error) {
+        results.push({ error })
+      }
+    }
+    groups.push(results.length)
+    return results
+  }
+  return { groups, together }
+}
+
+test('what is asked for in one turn goes together, in order; each has its own result', async () => {
+  const store = storeOf()
+  const writes = new GroupedWrites(store)
+  const order: number[] = []
+  const asked = [1, 2, 3].map((n) =>
+    writes.add(() => {
+      order.push(n)
+      if (n === 2) throw new Error('conflict')
+      return n
+    }),
+  )
+  assert.deepEqual(order, [])
+  const results = await Promise.allSettled(asked)
+  assert.deepEqual(
+    results.map((result) => (result.status === 'fulfilled' ? result.value : result.reason.message)),
+    [1, 'conflict', 3],
+  )
+  assert.deepEqual([order, store.groups], [[1, 2, 3], [3]])
+  assert.equal(await writes.add(() => 4), 4)
+  assert.deepEqual(store.groups, [3, 1])
+})
+
+test('when the disk fails, nobody is told that it was written', async () => {
+  const writes = new GroupedWrites(storeOf(true))
+  const results = await Promise.allSettled([writes.add(() => 1), writes.add(() => 2)])
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+})
+
+test('writes that take long go in several groups, and others have their turn between', async () => {
+  const store = storeOf()
+  const writes = new GroupedWrites(store)
+  const seen: string[] = []
+  const busy = (name: string): Promise<void> =>
+    writes.add(() => {
+      const untilMs = performance.now() + 11
+      while (performance.now() < untilMs);
+      seen.push(name)
+    })
+  const first = busy('a')
+  const second = busy('b')
+  setImmediate(() => seen.push('others'))
+  await Promise.all([first, second])
+  assert.deepEqual(
+    [seen, store.groups],
+    [
+      ['a', 'others', 'b'],
+      [1, 1],
+    ],
+  )
+})

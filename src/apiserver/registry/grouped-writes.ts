@@ -1,0 +1,63 @@
+// Writes of the process itself that need not each be on disk before the next one begins: all that are asked for in one turn of the
+// event loop go to disk together, so that the main thread waits for the disk once.
+
+import type { ObjectStore } from '../../api/ports/object-store.ts'
+
+/** Then what is written so far goes to disk, and everybody else has a turn. */
+const SLICE_MS = 10
+
+interface Waiting {
+  /** @returns tells who asked */
+  run(): () => void
+  fail(error: unknown): void
+}
+
+export class GroupedWrites {
+  readonly #store: Pick<ObjectStore, 'together'>
+  #waiting: Waiting[] = []
+  #scheduled = false
+
+  constructor(store: Pick<ObjectStore, 'together'>) {
+    this.#store = store
+  }
+
+  /** Resolves, or rejects with what `write` throws, when it is on disk; rejects when it could not be. */
+  add<T>(write: () => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const run = (): (() => void) => {
+        const value = write()
+        return () => resolve(value)
+      }
+      this.#waiting.push({ run, fail: reject })
+      this.#schedule()
+    })
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => this.#flush())
+  }
+
+  #flush(): void {
+    this.#scheduled = false
+    const taken: Waiting[] = []
+    const untilMs = performance.now() + SLICE_MS
+    const waiting = this.#waiting
+    const tasks = function* (): Generator<() => () => void> {
+      for (const one of waiting) {
+        taken.push(one)
+        yield one.run
+        if (performance.now() >= untilMs) return
+      }
+    }
+    const results = this.#store.together(tasks())
+    this.#waiting = waiting.slice(taken.length)
+    for (const [index, { fail }] of taken.entries()) {
+      const result = results[index]
+      if (result !== undefined && 'value' in result) result.value()
+      else fail(result?.error ?? new Error('there is no result'))
+    }
+    if (this.#waiting.length > 0) this.#schedule()
+  }
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { mock, test } from 'node:test'
+import { POD_PROTECTORS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import type { StoreEvent, TaskResult } from '../../api/ports/object-store.ts'
+import { createInProcessClient } from './in-process-client.ts'
+import type { Registry } from './registry.ts'
+
+test('objects that cannot be read are said to be so, and asked for again', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  try {
+    let lists = 0
+    const registry = {
+      store: { watch: () => () => undefined },
+      list() {
+        if (++lists === 1) throw new Error('the disk failed')
+        return { items: [], metadata: { resourceVersion: '1' } }
+      },
+    }
+    const heard: unknown[] = []
+    const following = createInProcessClient(registry as unknown as Registry).follow(UPSTREAM_CLUSTERS, '', {
+      onReplace: (objects) => void heard.push(objects),
+      onChange: () => undefined,
+      onState: (current, message) => void heard.push([current, message]),
+    })
+    await Promise.resolve()
+    assert.deepEqual(heard, [[false, 'the disk failed']])
+    mock.timers.tick(1000)
+    assert.deepEqual(heard.slice(1), [[], [true, '']])
+    await following.stop()
+  } finally {
+    mock.timers.reset()
+  }
+})
+
+test('a follower of some labels hears what comes among them and leaves them, and of every version', async () => {
+  const object = (name: string, app: string, version: number) => ({
+    metadata: { name, labels: { app }, resourceVersion: String(version) },
+  })
+  let tell: (event: StoreEvent) => void = () => undefined
+  const registry = {
+    store: {
+      watch(_resource: string, _namespace: string, after: number, onEvent: typeof tell) {
+        assert.equal(after, 7)
+        tell = onEvent
+        return () => undefined
+      },
+    },
+    list: () => ({ items: [object('a', 'web', 3)], metadata: { resourceVersion: '7' } }),
+  }
+  const heard: string[] = []
+  const following = createInProcessClient(registry as unknown as Registry).follow(
+    UPSTREAM_CLUSTERS,
+    '',
+    {
+      onReplace: (objects) => void heard.push(`all ${objects.map(({ name }) => name)}`),
+      onChange: (type, { name }) => void heard.push(`${type} ${name}`),
+      onVersion: (version) => void heard.push(version),
+      onState: () => undefined,
+    },
+    {
+      labelSelector: 'app in (web, site)',
+      transform: ({ metadata }) => ({ name: (metadata as { name: string }).name }),
+    },
+  )
+  await Promise.resolve()
+  const event = (type: StoreEvent['type'], after: object, before?: object): void => {
+    tell({ type, object: after, previous: before } as StoreEvent)
+  }
+  event('ADDED', object('b', 'other', 8))
+  event('MODIFIED', object('b', 'site', 9), object('b', 'other', 8))
+  event('MODIFIED', object('b', 'web', 10), object('b', 'site', 9))
+  event('MODIFIED', object('a', 'other', 11), object('a', 'web', 3))
+  event('DELETED', object('a', 'other', 12), object('a', 'other', 11))
+  event('DELETED', object('b', 'web', 13), object('b', 'web', 10))
+  const changes = ['8', 'ADDED b', '9', 'MODIFIED b', '10', 'DELETED a', '11', '12', 'DELETED b', '13']
+  assert.deepEqual(heard, ['all a', '7', ...changes])
+  await following.stop()
+  event('ADDED', object('c', 'web', 14))
+  assert.equal(heard.length, 2 + changes.length)
+})
+
+test('statuses of one turn are written together; not what is checked against other objects, nor anything but statuses', async () => {
+  const groups: number[] = []
+  let written = 0
+  const registry = {
+    store: {
+      together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[] {
+        const results = Array.from(tasks, (task) => ({ value: task() }))
+        groups.push(results.length)
+        return results
+      },
+    },
+    update: () => ({ object: { written: ++written } }),
+  }
+  const client = createInProcessClient(registry as unknown as Registry)
+  const object = { metadata: { name: 'web', namespace: 'shop' } }
+  const later = [1, 2, 3].map(() => client.update(POD_PROTECTORS, object, 'status'))
+  assert.equal(written, 0)
+  const atOnce = [client.update(UPSTREAM_CLUSTERS, object, 'status'), client.update(POD_PROTECTORS, object)]
+  assert.equal(written, 2)
+  assert.deepEqual(
+    await Promise.all([...atOnce, ...later]),
+    [1, 2, 3, 4, 5].map((n) => ({ written: n })),
+  )
+  assert.deepEqual(groups, [3])
+})

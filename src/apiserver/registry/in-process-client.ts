@@ -1,0 +1,162 @@
+// ObjectClient without HTTP: for controllers and commands of the process that the API server runs in. It acts as the
+// gateway itself, who may do everything.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { statusError } from '../../api/kube/status.ts'
+import type {
+  FollowChoice,
+  FollowEvents,
+  Following,
+  ObjectClient,
+  ObjectList,
+  ObjectName,
+  PatchOptions,
+  PatchType,
+} from '../../api/ports/object-client.ts'
+import type { StoreEvent } from '../../api/ports/object-store.ts'
+import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import { type LabelSelector, labelsMatch, parseLabelSelector } from '../list/label-selector.ts'
+import { EVERYTHING } from '../list/options.ts'
+import { metaText } from '../objects/object-metadata.ts'
+import type { Incoming } from '../objects/write-object-decode.ts'
+import { DELETE_NOW } from './deletion-options.ts'
+import { GroupedWrites } from './grouped-writes.ts'
+import type { WriteCall } from './parts.ts'
+import type { Registry } from './registry.ts'
+
+/** Who it is, in managedFields and to whoever asks. */
+export const GATEWAY_USER = 'system:portcullis'
+const MANAGER = 'portcullis'
+/** Until objects that could not be read are asked for again. */
+const RETRY_MS = 1000
+
+export function createInProcessClient(registry: Registry): ObjectClient {
+  return new InProcessClient(registry)
+}
+
+class InProcessClient implements ObjectClient {
+  readonly #registry: Registry
+  readonly #statuses: GroupedWrites
+
+  constructor(registry: Registry) {
+    this.#registry = registry
+    this.#statuses = new GroupedWrites(registry.store)
+  }
+
+  async get(kind: ResourceKind, at: ObjectName): Promise<JsonObject> {
+    return this.#registry.get(kind, at)
+  }
+
+  async list(kind: ResourceKind, namespace: string, labelSelector = ''): Promise<ObjectList> {
+    const labels = readSelector(labelSelector)
+    const { items, metadata } = this.#registry.list(kind, namespace, { ...EVERYTHING, labels })
+    return { items, resourceVersion: String(metadata['resourceVersion']) }
+  }
+
+  async create(kind: ResourceKind, object: JsonObject): Promise<JsonObject> {
+    const namespace = kind.namespaced ? metaText(object, 'namespace') : ''
+    return this.#registry.create(kind, namespace, incoming(object), callOf(MANAGER, false)).object
+  }
+
+  async update(kind: ResourceKind, object: JsonObject, subresource?: 'status'): Promise<JsonObject> {
+    const at = { namespace: metaText(object, 'namespace'), name: metaText(object, 'name') }
+    const body = incoming(object)
+    const write = (): JsonObject =>
+      this.#registry.update(kind, at, subresource ?? '', body, callOf(MANAGER, false)).object
+    // Who claims what is known by events, and of a group nobody hears before its end.
+    return subresource === 'status' && kind.claims === undefined ? this.#statuses.add(write) : write()
+  }
+
+  async patch(
+    kind: ResourceKind,
+    at: ObjectName,
+    type: PatchType,
+    body: unknown,
+    options: PatchOptions,
+  ): Promise<JsonObject> {
+    const call = callOf(options.fieldManager, options.force === true)
+    return this.#registry.patch(kind, at, options.subresource ?? '', type, incoming(body), call).object
+  }
+
+  async delete(kind: ResourceKind, at: ObjectName): Promise<void> {
+    this.#registry.delete(kind, at, DELETE_NOW)
+  }
+
+  async currentVersion(): Promise<string> {
+    return String(this.#registry.store.revision)
+  }
+
+  follow(kind: ResourceKind, namespace: string, events: FollowEvents, choice: FollowChoice = {}): Following {
+    const { labelSelector = '', transform = asItIs } = choice
+    const labels = readSelector(labelSelector)
+    let stop: (() => void) | undefined
+    let stopped = false
+    let retry: NodeJS.Timeout | undefined
+    const begin = (): void => {
+      const { store } = this.#registry
+      const { items, metadata } = this.#registry.list(kind, namespace, { ...EVERYTHING, labels })
+      const version = String(metadata['resourceVersion'])
+      events.onReplace(items.map((item) => transform(item)))
+      if (!stopped) events.onVersion?.(version)
+      if (!stopped) events.onState(true, '')
+      if (stopped) return
+      stop = store.watch(resourceName(kind), namespace, Number(version), (event) => {
+        if (stopped) return
+        const seen = seenAs(labels, event)
+        if (seen !== undefined) events.onChange(seen, transform(event.object))
+        if (!stopped) events.onVersion?.(metaText(event.object, 'resourceVersion'))
+      })
+    }
+    // A disk that fails must not end the process, of which this is only one part.
+    const attempt = (): void => {
+      if (stopped) return
+      try {
+        begin()
+      } catch (error) {
+        retry = setTimeout(attempt, RETRY_MS)
+        retry.unref()
+        if (!stopped) events.onState(false, error instanceof Error ? error.message : String(error))
+      }
+    }
+    // Not before the caller has what this returns.
+    queueMicrotask(attempt)
+    return {
+      async stop() {
+        stopped = true
+        clearTimeout(retry)
+        stop?.()
+      },
+    }
+  }
+}
+
+/** What an event is to a follower who sees only some labels; undefined = nothing. */
+function seenAs(labels: LabelSelector, { type, object, previous }: StoreEvent): StoreEvent['type'] | undefined {
+  if (labels.length === 0) return type
+  const before = previous !== undefined && labelsMatch(labels, previous)
+  if (type === 'DELETED' || !labelsMatch(labels, object)) return before ? 'DELETED' : undefined
+  return before ? 'MODIFIED' : 'ADDED'
+}
+
+function asItIs(object: JsonObject): JsonObject {
+  return object
+}
+
+/** As if it had been sent: the caller's values may change later, and members that are undefined are none. */
+function incoming(object: unknown): Incoming {
+  const value: unknown = JSON.parse(JSON.stringify(object))
+  return { value, duplicates: [], strictErrors: [], text: '' }
+}
+
+function callOf(manager: string, force: boolean): WriteCall {
+  return { options: { dryRun: false, fieldValidation: 'Strict', manager, force }, warnings: [] }
+}
+
+function readSelector(text: string): ReturnType<typeof parseLabelSelector> {
+  try {
+    return parseLabelSelector(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) throw statusError('BadRequest', error.message)
+    throw error
+  }
+}

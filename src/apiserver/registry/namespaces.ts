@@ -1,0 +1,109 @@
+// Namespaces: nothing is created in one that is not there or that is going away, and one that goes takes its contents along
+// (apiserver/pkg/admission/plugin/namespace/lifecycle; pkg/registry/core/namespace/strategy.go).
+
+import { NAMESPACES } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { type FieldError, StatusError } from '../../api/kube/status.ts'
+import type { StoredObject } from '../../api/ports/object-store.ts'
+import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import { labelMistakes } from '../../core/objects/qualified-name.ts'
+import { isBeingDeleted, metadataOf, metaText, withFields, withMetadata } from '../objects/object-metadata.ts'
+import { forbidden, notFound } from '../objects/registry-errors.ts'
+import { keyOf, type RegistryContext, type RegistryParts } from './parts.ts'
+
+/** There from the start; `default` and `kube-system` cannot be deleted. */
+export const DEFAULT_NAMESPACES: readonly string[] = ['default', 'kube-system']
+
+const NAME_LABEL = 'kubernetes.io/metadata.name'
+/** What kube-apiserver lets a namespace wait for: its contents. */
+const FINALIZER = 'kubernetes'
+
+export function isNamespace({ group, plural }: ResourceKind): boolean {
+  return group === NAMESPACES.group && plural === NAMESPACES.plural
+}
+
+export function newNamespace(object: JsonObject): JsonObject {
+  const labels = metadataOf(object)['labels']
+  const named = withMetadata(object, {
+    labels: { ...(isRecord(labels) ? labels : {}), [NAME_LABEL]: metaText(object, 'name') },
+  })
+  return withFields(named, { spec: { finalizers: [FINALIZER] }, status: { phase: 'Active' } })
+}
+
+/** An update has no say in what the namespace waits for. */
+export function keptNamespace(object: JsonObject, before: JsonObject): JsonObject {
+  const labels = metadataOf(object)['labels']
+  const named = withMetadata(object, {
+    labels: { ...(isRecord(labels) ? labels : {}), [NAME_LABEL]: metaText(before, 'name') },
+  })
+  return withFields(named, { spec: before['spec'] })
+}
+
+/** Names of namespaces are part of host names: labels, not subdomains. */
+export function namespaceErrors(name: string): FieldError[] {
+  return labelMistakes(name).map((mistake) => ({
+    reason: 'FieldValueInvalid',
+    message: `Invalid value: ${JSON.stringify(name)}: ${mistake}`,
+    field: 'metadata.name',
+  }))
+}
+
+/**
+ * @param name of the object that is to be created in it
+ * @throws {StatusError} 404 when the namespace is not there, 403 when it is going away
+ */
+export function requireNamespace(context: RegistryParts, kind: ResourceKind, namespace: string, name: string): void {
+  if (!kind.namespaced) return
+  const stored = context.store.get(keyOf(NAMESPACES, { namespace: '', name: namespace }))
+  if (stored === undefined) throw notFound(NAMESPACES, namespace)
+  if (!isBeingDeleted(stored.object)) return
+  const why = `unable to create new content in namespace ${namespace} because it is being terminated`
+  const { status } = forbidden(kind, name, why)
+  const cause = {
+    reason: 'NamespaceTerminating',
+    message: `namespace ${namespace} is being terminated`,
+    field: 'metadata.namespace',
+  }
+  throw new StatusError({ ...status, details: { ...status.details, causes: [cause] } })
+}
+
+/** @throws {StatusError} 403 for a namespace that has to be there */
+export function refuseImmortal(name: string): void {
+  if (DEFAULT_NAMESPACES.includes(name)) throw forbidden(NAMESPACES, name, 'this namespace may not be deleted')
+}
+
+/** A namespace that waits for what is still in it. */
+export function terminating(namespace: JsonObject): JsonObject {
+  const { status } = namespace
+  return withFields(namespace, { status: { ...(isRecord(status) ? status : {}), phase: 'Terminating' } })
+}
+
+export interface Content {
+  readonly kind: ResourceKind
+  readonly stored: StoredObject
+}
+
+/** Everything in the namespace. */
+export function contentsOf(context: RegistryContext, namespace: string): Content[] {
+  return context.kinds
+    .filter(({ namespaced }) => namespaced)
+    .flatMap((kind) => context.store.list(resourceName(kind), { namespace }).map((stored) => ({ kind, stored })))
+}
+
+/** The namespace, when it only waits for this one object. */
+export function waitingNamespace(context: RegistryContext, last: StoredObject): StoredObject | undefined {
+  if (last.namespace === '') return undefined
+  const namespace = context.store.get(keyOf(NAMESPACES, { namespace: '', name: last.namespace }))
+  if (namespace === undefined || !isBeingDeleted(namespace.object)) return undefined
+  const others = contentsOf(context, last.namespace).some(
+    ({ stored }) => stored.resource !== last.resource || stored.name !== last.name,
+  )
+  return others || !isReady(namespace.object) ? undefined : namespace
+}
+
+/** Whether nothing but its contents holds the namespace back. */
+function isReady(namespace: JsonObject): boolean {
+  const { finalizers } = metadataOf(namespace)
+  return !Array.isArray(finalizers) || finalizers.length === 0
+}

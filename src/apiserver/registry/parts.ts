@@ -1,0 +1,41 @@
+// What the registry is made of, and what every write carries.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ObjectName } from '../../api/ports/object-client.ts'
+import type { ObjectKey, ObjectStore } from '../../api/ports/object-store.ts'
+import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import type { PemChecks } from '../../api/validation/pem-checks.ts'
+import type { WriteOptions } from '../http/query-options.ts'
+import type { CurrentObjects } from './current.ts'
+
+export interface RegistryParts {
+  readonly store: ObjectStore
+  readonly kinds: readonly ResourceKind[]
+  readonly pem: PemChecks
+  /** Wall clock, milliseconds. */
+  now(): number
+  /** A UUID, version 4. */
+  uuid(): string
+  /** In [0, 1). */
+  random(): number
+}
+
+/** What the parts of the registry share. */
+export interface RegistryContext extends RegistryParts {
+  readonly current: CurrentObjects
+}
+
+export interface WriteCall {
+  readonly options: WriteOptions
+  /** What the client is warned of is added here. */
+  readonly warnings: string[]
+}
+
+export interface Written {
+  readonly object: JsonObject
+  readonly created: boolean
+}
+
+export function keyOf(kind: ResourceKind, at: ObjectName): ObjectKey {
+  return { resource: resourceName(kind), namespace: kind.namespaced ? at.namespace : '', name: at.name }
+}

@@ -1,0 +1,91 @@
+// PATCH: what a merge patch, a JSON patch or a strategic merge patch makes of the object that is there
+// (apiserver/pkg/endpoints/handlers/patch.go). Apply is in registry-apply.ts.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { invalid, statusError } from '../../api/kube/status.ts'
+import type { ObjectName } from '../../api/ports/object-client.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { goBadValue, goJson } from '../../core/objects/go-values.ts'
+import { jsonPatch, mergePatch } from '../../core/objects/patch.ts'
+import { judgeStrictErrors, strictErrors } from '../objects/field-validation.ts'
+import type { Subresource } from '../objects/write-object.ts'
+import { type Incoming, isBuiltIn, shape } from '../objects/write-object-decode.ts'
+import type { RegistryContext, WriteCall, Written } from './parts.ts'
+import { strategicPatch } from './strategic-patch.ts'
+import { checkName, replaceObject, storedObject, withLiveVersion } from './update.ts'
+
+export const APPLY = 'application/apply-patch+yaml'
+const JSON_PATCH = 'application/json-patch+json'
+const MERGE_PATCH = 'application/merge-patch+json'
+const STRATEGIC = 'application/strategic-merge-patch+json'
+
+export type RegistryPatchType = typeof APPLY | typeof JSON_PATCH | typeof MERGE_PATCH | typeof STRATEGIC
+
+const OPERATION_FIELDS: readonly string[] = ['op', 'path', 'from', 'value']
+
+/** Strategic merge patches are for kinds that clients have compiled in. */
+export function patchTypesOf(kind: ResourceKind): readonly RegistryPatchType[] {
+  const types: RegistryPatchType[] = [JSON_PATCH, MERGE_PATCH, APPLY]
+  return isBuiltIn(kind) ? [...types, STRATEGIC] : types
+}
+
+export function patchObject(
+  context: RegistryContext,
+  kind: ResourceKind,
+  at: ObjectName,
+  subresource: Subresource,
+  type: Exclude<RegistryPatchType, typeof APPLY>,
+  incoming: Incoming,
+  call: WriteCall,
+): Written {
+  const stored = storedObject(context, kind, at)
+  const patched = patchedObject(stored.object, type, incoming.value)
+  if (!isRecord(patched)) throw statusError('BadRequest', 'the patch leaves no object')
+  const typed = checkKept(kind, patched, at.name)
+  checkName(typed, at)
+  const shaped = shape(kind, typed, (problem) => badPatch(patched, problem))
+  const mistakes = strictErrors(patchErrors(type, incoming), shaped.unknown)
+  const problem = judgeStrictErrors(mistakes, call.options.fieldValidation, call.warnings)
+  if (problem !== undefined) throw badPatch(patched, problem)
+  const object = withLiveVersion(shaped.object, stored)
+  return replaceObject(context, kind, stored, { ...shaped, object }, subresource, call)
+}
+
+function patchedObject(object: JsonObject, type: RegistryPatchType, patch: unknown): unknown {
+  if (type === JSON_PATCH) return jsonPatch(object, patch)
+  return type === STRATEGIC ? strategicPatch(object, patch) : mergePatch(object, patch)
+}
+
+/** Mistakes of the patch itself. */
+function patchErrors(type: RegistryPatchType, { value, strictErrors: errors }: Incoming): readonly string[] {
+  if (type !== JSON_PATCH || !Array.isArray(value)) return errors
+  const unknown = value.flatMap((operation: unknown, at) =>
+    Object.keys(isRecord(operation) ? operation : {})
+      .filter((key) => !OPERATION_FIELDS.includes(key))
+      .map((key) => `unknown field "[${at}].${key}"`),
+  )
+  return [...errors, ...unknown].map((error) => `json patch ${error}`)
+}
+
+/** What the object is cannot be patched. */
+function checkKept(kind: ResourceKind, patched: JsonObject, name: string): JsonObject {
+  if (patched['kind'] === undefined || patched['kind'] === '') {
+    throw badPatch(patched, `Object 'Kind' is missing in '${goJson(patched)}'`)
+  }
+  if (patched['apiVersion'] === undefined || patched['apiVersion'] === '') {
+    throw badPatch(patched, `Object 'apiVersion' is missing in '${goJson(patched)}'`)
+  }
+  const version = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`
+  if (patched['apiVersion'] !== version) {
+    const message = `Invalid value: ${goBadValue(patched['apiVersion'])}: must be ${version}`
+    throw invalid(kind.group, kind.kind, name, [{ reason: 'FieldValueInvalid', message, field: 'apiVersion' }])
+  }
+  return patched
+}
+
+/** 422 that shows the whole object, as kube-apiserver has it. */
+function badPatch(patched: JsonObject, problem: string): Error {
+  const message = `Invalid value: ${goBadValue(goJson(patched))}: ${problem}`
+  return invalid('', '', '', [{ reason: 'FieldValueInvalid', message, field: 'patch' }])
+}

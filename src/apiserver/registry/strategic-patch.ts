@@ -1,0 +1,117 @@
+// Strategic merge patches, as far as the kinds that are served need them: lists are replaced but for three in metadata and
+// status (apimachinery/pkg/util/strategicpatch/patch.go).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { statusError } from '../../api/kube/status.ts'
+
+/** Lists that are merged: by the path, the key of their items, or '' for lists of plain values. */
+const MERGED: ReadonlyMap<string, string> = new Map([
+  ['metadata.finalizers', ''],
+  ['metadata.ownerReferences', 'uid'],
+  ['status.conditions', 'type'],
+])
+const DIRECTIVE = '$patch'
+const RETAIN_KEYS = '$retainKeys'
+const ORDER = '$setElementOrder/'
+const DELETE_ITEMS = '$deleteFromPrimitiveList/'
+
+/** @throws {StatusError} 400 when the patch cannot be read */
+export function strategicPatch(target: JsonObject, patch: unknown): unknown {
+  if (!isRecord(patch)) {
+    const type = Array.isArray(patch) ? 'array' : typeof patch
+    const message = `error decoding patch: json: cannot unmarshal ${type} into Go value of type map[string]interface {}`
+    throw statusError('BadRequest', message)
+  }
+  return mergedRecord(target, patch, '')
+}
+
+function mergedRecord(target: JsonObject, patch: JsonObject, path: string): JsonObject {
+  const directive = Object.hasOwn(patch, DIRECTIVE) ? patch[DIRECTIVE] : 'merge'
+  if (directive === 'delete') return {}
+  if (directive === 'replace') return withoutDirectives(patch)
+  if (directive !== 'merge') throw statusError('BadRequest', `unknown patch type: ${String(directive)}`)
+  const members = new Map(Object.entries(retained(target, patch)))
+  for (const [key, value] of Object.entries(patch)) {
+    if (key.startsWith(DELETE_ITEMS)) {
+      const list = key.slice(DELETE_ITEMS.length)
+      members.set(list, withoutItems(members.get(list), value))
+    } else if (!isDirective(key)) {
+      if (value === null) members.delete(key)
+      else members.set(key, mergedMember(members.get(key), value, path === '' ? key : `${path}.${key}`))
+    }
+  }
+  return Object.fromEntries(members)
+}
+
+function mergedMember(target: unknown, patch: unknown, path: string): unknown {
+  if (isRecord(patch)) return mergedRecord(isRecord(target) ? target : {}, patch, path)
+  const key = MERGED.get(path)
+  if (!Array.isArray(patch) || key === undefined) return patch
+  const held: readonly unknown[] = Array.isArray(target) ? target : []
+  return key === '' ? [...new Set([...held, ...patch])] : mergedItems(held, patch, key, path)
+}
+
+function mergedItems(held: readonly unknown[], patch: readonly unknown[], key: string, path: string): unknown[] {
+  // Holes are left where items go, and closed once: what is looked for item by item costs the square of their number.
+  let items: unknown[] = [...held]
+  let places = placesOf(items, key)
+  for (const change of patch) {
+    if (!isRecord(change)) continue
+    const id = change[key]
+    if (id === undefined) {
+      if (change[DIRECTIVE] !== 'replace') {
+        throw statusError('BadRequest', `map: ${JSON.stringify(change)} does not contain declared merge key: ${key}`)
+      }
+      items = []
+      places = new Map()
+      continue
+    }
+    const at = places.get(id)
+    if (change[DIRECTIVE] === 'delete') {
+      if (at === undefined) continue
+      items[at] = HOLE
+      places.delete(id)
+      continue
+    }
+    const item = at === undefined ? undefined : items[at]
+    const merged = mergedRecord(isRecord(item) ? item : {}, change, path)
+    if (at === undefined) places.set(id, items.push(merged) - 1)
+    else items[at] = merged
+  }
+  return items.filter((item) => item !== HOLE)
+}
+
+/** In the place of an item that has gone; JSON has none. */
+const HOLE = undefined
+
+/** Of each value of the key where its first item is. */
+function placesOf(items: readonly unknown[], key: string): Map<unknown, number> {
+  const places = new Map<unknown, number>()
+  for (const [at, item] of items.entries()) {
+    if (isRecord(item) && !places.has(item[key])) places.set(item[key], at)
+  }
+  return places
+}
+
+/** `$retainKeys` names all that may stay. */
+function retained(target: JsonObject, patch: JsonObject): JsonObject {
+  const keys = Object.hasOwn(patch, RETAIN_KEYS) ? patch[RETAIN_KEYS] : undefined
+  if (!Array.isArray(keys)) return target
+  const kept = new Set<unknown>(keys)
+  return Object.fromEntries(Object.entries(target).filter(([key]) => kept.has(key)))
+}
+
+function withoutItems(list: unknown, items: unknown): unknown {
+  if (!Array.isArray(list) || !Array.isArray(items)) return list
+  const gone = new Set<unknown>(items)
+  return list.filter((item: unknown) => !gone.has(item))
+}
+
+function withoutDirectives(patch: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(patch).filter(([key]) => !isDirective(key)))
+}
+
+function isDirective(key: string): boolean {
+  return key === DIRECTIVE || key === RETAIN_KEYS || key.startsWith(ORDER) || key.startsWith(DELETE_ITEMS)
+}

@@ -1,0 +1,218 @@
+// Requests for objects: from the route and the body to an operation of the registry, and its outcome to an answer
+// (apiserver/pkg/endpoints/installer.go; handlers/response.go).
+
+import type { JsonObject } from '../api/kube/json-object.ts'
+import type { Status } from '../api/kube/status.ts'
+import { statusError } from '../api/kube/status.ts'
+import { decodeObject } from '../core/objects/strict-decode.ts'
+import type { Shown } from './access/redaction.ts'
+import { type Negotiated, negotiate, notAcceptable, wantsPretty } from './http/accept.ts'
+import { type Answer, objectAnswer } from './http/answer.ts'
+import { readWriteOptions } from './http/query-options.ts'
+import { bodyFormat, unsupportedMediaType } from './http/read-body.ts'
+import type { ControlRequest } from './http/read-request.ts'
+import { type ListResult, listDocument, tooLargeRevision } from './list/list.ts'
+import { readListOptions, readWatchOptions, revisionOf } from './list/options.ts'
+import { type IncludeObject, partialListOf, partialOf, tableOf } from './list/tables.ts'
+import { metadataOf, metaText } from './objects/object-metadata.ts'
+import { methodNotAllowed, unclassified } from './objects/registry-errors.ts'
+import { decodeBody, type Incoming } from './objects/write-object-decode.ts'
+import { deletedStatus } from './registry/deletion.ts'
+import { readDeleteOptions } from './registry/deletion-options.ts'
+import { isNamespace } from './registry/namespaces.ts'
+import type { WriteCall, Written } from './registry/parts.ts'
+import { APPLY, patchTypesOf } from './registry/patch.ts'
+import type { Registry } from './registry/registry.ts'
+import type { ResourceRoute } from './routes-match.ts'
+import type { WatchRequest } from './watch-stream.ts'
+
+export interface ResourceCall {
+  readonly request: ControlRequest
+  readonly route: ResourceRoute
+  readonly body: string
+  /** What the client is warned of is added here. */
+  readonly warnings: string[]
+  /** What whoever asks may see of an object. */
+  readonly show: Shown
+}
+
+/** @throws {StatusError} */
+export function answerResource(registry: Registry, call: ResourceCall): Answer | WatchRequest {
+  const { request, route } = call
+  const wanted = negotiated(request)
+  switch (request.info.verb) {
+    case 'get':
+      checkSeen(registry, request)
+      return objectOf(registry, call, wanted, registry.get(route.kind, route))
+    case 'list':
+      return listOf(
+        registry,
+        call,
+        wanted,
+        registry.list(route.kind, route.namespace, readListOptions(request.query, route.kind)),
+      )
+    case 'watch':
+      return watchOf(call, wanted)
+    case 'create':
+      return create(registry, call, wanted)
+    case 'update':
+      return update(registry, call, wanted)
+    case 'patch':
+      return patch(registry, call, wanted)
+    case 'delete':
+      return remove(registry, call, wanted)
+    case 'deletecollection':
+      return removeAll(registry, call, wanted)
+    default:
+      throw methodNotAllowed(route.kind, request.info.verb)
+  }
+}
+
+/** A get may name a revision that it must not be older than. @throws {StatusError} 504 when it is still to come */
+function checkSeen({ store }: Registry, { query }: ControlRequest): void {
+  const version = query.text('resourceVersion')
+  const wanted = version === '' ? 0 : revisionOf(version, unclassified)
+  if (wanted > store.revision) throw tooLargeRevision(wanted, store.revision)
+}
+
+/** Whether the method can be used on the route at all. @throws {StatusError} 405 */
+export function checkMethod({ method, info }: ControlRequest, route: ResourceRoute): void {
+  if (methodsOf(route).includes(method)) return
+  throw methodNotAllowed(route.kind, info.verb === '' ? method.toLowerCase() : info.verb)
+}
+
+function methodsOf({ kind, namespace, name, subresource }: ResourceRoute): readonly string[] {
+  if (subresource !== '') return ['GET', 'HEAD', 'PUT', 'PATCH']
+  if (name !== '') return ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']
+  // One request is not to empty the server; a kube-apiserver has no such request either.
+  if (isNamespace(kind)) return ['GET', 'HEAD', 'POST']
+  // All namespaces at once can only be read.
+  return kind.namespaced && namespace === '' ? ['GET', 'HEAD'] : ['GET', 'HEAD', 'POST', 'DELETE']
+}
+
+function negotiated({ accept, query, userAgent }: ControlRequest): Negotiated {
+  const wanted = negotiate(accept, 'objects')
+  if (wanted === undefined) throw notAcceptable()
+  return wanted.pretty || !wantsPretty(query.has('pretty') ? query.text('pretty') : undefined, userAgent)
+    ? wanted
+    : { ...wanted, pretty: true }
+}
+
+function create(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+  const { request, route, body } = call
+  const format = bodyFormat(request.contentType)
+  const options = readWriteOptions(request.query, request.userAgent, 'CreateOptions', false)
+  const incoming = decodeBody(body, format, route.kind)
+  return writtenOf(
+    registry,
+    call,
+    wanted,
+    registry.create(route.kind, route.namespace, incoming, writeCall(call, options)),
+  )
+}
+
+function update(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+  const { request, route, body } = call
+  const format = bodyFormat(request.contentType)
+  const options = readWriteOptions(request.query, request.userAgent, 'UpdateOptions', false)
+  const incoming = decodeBody(body, format, route.kind)
+  const written = registry.update(route.kind, route, route.subresource, incoming, writeCall(call, options))
+  return writtenOf(registry, call, wanted, written)
+}
+
+function patch(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+  const { request, route, body } = call
+  const types = patchTypesOf(route.kind)
+  const type = types.find((known) => known === request.contentType)
+  if (type === undefined) throw unsupportedMediaType(types)
+  const options = readWriteOptions(request.query, request.userAgent, 'PatchOptions', type === APPLY)
+  const incoming = decodePatch(body, type === APPLY ? 'yaml' : 'json')
+  const written = registry.patch(route.kind, route, route.subresource, type, incoming, writeCall(call, options))
+  return writtenOf(registry, call, wanted, written)
+}
+
+/** @throws {StatusError} 400 */
+function decodePatch(text: string, format: 'json' | 'yaml'): Incoming {
+  try {
+    return { ...decodeObject(text, format), text }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    const what = format === 'yaml' ? 'YAML: error converting YAML to JSON' : 'patch'
+    throw statusError('BadRequest', `error decoding ${what}: ${error.message}`)
+  }
+}
+
+function remove(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+  const { request, route } = call
+  const { kind } = route
+  const { waiting, last } = registry.delete(kind, route, deleteOptions(call))
+  const shown: JsonObject | Status = waiting ?? deletedStatus(kind, last)
+  if (waiting !== undefined) return objectOf(registry, { ...call, request }, wanted, waiting)
+  return objectAnswer(200, shown, wanted)
+}
+
+function removeAll(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+  const { request, route } = call
+  const list = readListOptions(request.query, route.kind)
+  const gone = registry.deleteCollection(route.kind, route.namespace, list, deleteOptions(call))
+  return listOf(registry, call, wanted, gone)
+}
+
+function deleteOptions({ request, body }: ResourceCall): ReturnType<typeof readDeleteOptions> {
+  const format = body.trim() === '' ? 'json' : bodyFormat(request.contentType)
+  return readDeleteOptions(request.query, body, format)
+}
+
+function writeCall({ warnings }: ResourceCall, options: WriteCall['options']): WriteCall {
+  return { options, warnings }
+}
+
+function writtenOf(registry: Registry, call: ResourceCall, wanted: Negotiated, { object, created }: Written): Answer {
+  const answer = objectOf(registry, call, wanted, object, created ? 201 : 200)
+  return created ? { ...answer, createdName: metaText(object, 'name') } : answer
+}
+
+function objectOf(
+  registry: Registry,
+  { request, route, show }: ResourceCall,
+  wanted: Negotiated,
+  whole: JsonObject,
+  code = 200,
+): Answer {
+  const { kind } = route
+  const object = show(kind, whole)
+  if (wanted.as === 'partial') return objectAnswer(code, partialOf(kind, object), wanted)
+  if (wanted.as !== 'table') return objectAnswer(code, object, wanted)
+  const { resourceVersion } = metadataOf(object)
+  const table = tableOf(kind, [object], { resourceVersion }, includeObject(request), registry.now())
+  return objectAnswer(code, table, wanted)
+}
+
+function listOf(registry: Registry, call: ResourceCall, wanted: Negotiated, result: ListResult): Answer {
+  const { kind } = call.route
+  const { metadata } = result
+  const items = result.items.map((item) => call.show(kind, item))
+  if (wanted.as === 'partial') return objectAnswer(200, partialListOf(kind, items, metadata), wanted)
+  if (wanted.as !== 'table') return objectAnswer(200, listDocument(kind, { items, metadata }), wanted)
+  return objectAnswer(200, tableOf(kind, items, metadata, includeObject(call.request), registry.now()), wanted)
+}
+
+function watchOf({ request, route, show }: ResourceCall, wanted: Negotiated): WatchRequest {
+  return {
+    kind: route.kind,
+    namespace: route.namespace,
+    options: readWatchOptions(request.query, route.kind),
+    encoding: wanted,
+    show,
+    includeObject: wanted.as === 'table' ? includeObject(request) : 'Metadata',
+  }
+}
+
+/** @throws {StatusError} 400 */
+function includeObject({ query }: ControlRequest): IncludeObject {
+  const include = query.text('includeObject')
+  if (include === '' || include === 'Metadata') return 'Metadata'
+  if (include === 'None' || include === 'Object') return include
+  const message = `Invalid value: ${JSON.stringify(include)}: must be 'Metadata', 'Object', 'None', or empty`
+  throw statusError('BadRequest', `Unable to convert to Table as requested: includeObject: ${message}`)
+}

@@ -1,0 +1,111 @@
+// What is served at which path, for a caller who is known and allowed.
+
+import type { JsonObject } from '../api/kube/json-object.ts'
+import { isRecord } from '../api/kube/object-shape.ts'
+import { statusError } from '../api/kube/status.ts'
+import type { UserInfo } from '../api/kube/user.ts'
+import { decodeObject } from '../core/objects/strict-decode.ts'
+import type { RoleBindings } from './access/authorize.ts'
+import { shownTo } from './access/redaction.ts'
+import { discoveryAnswer } from './discovery.ts'
+import { type Answer, jsonAnswer, textAnswer } from './http/answer.ts'
+import { bodyFormat } from './http/read-body.ts'
+import type { ControlRequest } from './http/read-request.ts'
+import { timestamp } from './objects/object-metadata.ts'
+import { isBuiltIn } from './objects/write-object-decode.ts'
+import { openApiAnswer } from './openapi/openapi.ts'
+import { decodeProtobuf, PROTOBUF } from './protobuf/objects.ts'
+import type { Registry } from './registry/registry.ts'
+import { type HealthCheck, healthAnswer } from './routes-health.ts'
+import { matchRoute, type ResourceRoute } from './routes-match.ts'
+import { answerResource, checkMethod } from './routes-resource.ts'
+import { answerSelfReview } from './self-reviews.ts'
+import { versionInfo } from './version-info.ts'
+import type { WatchRequest } from './watch-stream.ts'
+
+export interface RouteParts {
+  readonly registry: Registry
+  readonly bindings: RoleBindings
+  /** Of the program: `0.1.0`. */
+  readonly version: string
+  readonly checks: readonly HealthCheck[]
+}
+
+/** Everything of a request but its body. */
+export interface Routed {
+  readonly request: ControlRequest
+  readonly user: UserInfo | 'anonymous'
+  /** undefined: the path is not one of a resource. */
+  readonly route: ResourceRoute | undefined
+}
+
+/** Refuses what no body can make right, before there is one. @throws {StatusError} 405 */
+export function routeRequest({ registry }: RouteParts, request: ControlRequest, user: UserInfo | 'anonymous'): Routed {
+  const route = matchRoute(registry.kinds, request.info.path)
+  if (route !== undefined) checkMethod(request, route)
+  return { request, user, route }
+}
+
+/**
+ * @param warnings what the client is to be warned of is added here
+ * @throws {StatusError}
+ */
+export function answerRequest(
+  parts: RouteParts,
+  { request: given, user, route }: Routed,
+  bytes: Buffer,
+  warnings: string[],
+): Answer | WatchRequest {
+  const { request, body } = readable(given, bytes, route === undefined || isBuiltIn(route.kind))
+  if (route !== undefined)
+    return answerResource(parts.registry, { request, route, body, warnings, show: shownTo(parts.bindings, user) })
+  const reading = request.method === 'GET' || request.method === 'HEAD'
+  const answer = reading ? documentAnswer(parts, request) : reviewAnswer(parts, request, user, body)
+  return answer ?? textAnswer(404, '404 page not found\n')
+}
+
+/** The body as text. Protobuf is read for kinds that clients have compiled in, and goes on as JSON. */
+function readable(request: ControlRequest, bytes: Buffer, builtIn: boolean): { request: ControlRequest; body: string } {
+  const deletes = request.method === 'DELETE'
+  if (request.contentType !== PROTOBUF || !(builtIn || deletes) || bytes.length === 0) {
+    return { request, body: bytes.toString('utf8') }
+  }
+  return { request: { ...request, contentType: 'application/json' }, body: JSON.stringify(decodeProtobuf(bytes)) }
+}
+
+function documentAnswer(parts: RouteParts, { info, accept, ifNoneMatch, query }: ControlRequest): Answer | undefined {
+  const { path } = info
+  if (path === '/version' || path === '/version/') return jsonAnswer(200, versionInfo(parts.version))
+  return (
+    healthAnswer(parts.checks, path, query) ??
+    discoveryAnswer(path, accept, ifNoneMatch) ??
+    openApiAnswer(path, query.raw, accept, ifNoneMatch)
+  )
+}
+
+/** Questions of a user about itself. */
+function reviewAnswer(
+  { bindings, registry }: RouteParts,
+  { info, method, contentType }: ControlRequest,
+  user: UserInfo | 'anonymous',
+  text: string,
+): Answer | undefined {
+  if (method !== 'POST' || info.name !== '' || user === 'anonymous') return undefined
+  const { apiGroup: group, resource } = info
+  if (info.path !== `/apis/${group}/v1/${resource}`) return undefined
+  const body = reviewBody(text, bodyFormat(contentType))
+  const now = timestamp(registry.now())
+  const review = answerSelfReview({ group, resource, body, user, bindings, now })
+  return review === undefined ? undefined : jsonAnswer(201, review)
+}
+
+function reviewBody(text: string, format: 'json' | 'yaml'): JsonObject {
+  try {
+    const { value } = decodeObject(text, format)
+    if (isRecord(value)) return value
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw statusError('BadRequest', `couldn't get version/kind; json parse error: ${error.message}`)
+  }
+  throw statusError('BadRequest', "couldn't get version/kind; json parse error: the body is no object")
+}

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { JsonObject } from '../api/kube/json-object.ts'
+import { StatusError } from '../api/kube/status.ts'
+import { GROUP_AUTHENTICATED, type UserInfo } from '../api/kube/user.ts'
+import { roleBindings } from './access/authorize.ts'
+import { answerSelfReview } from './self-reviews.ts'
+
+const VIEWER: UserInfo = {
+  name: 'vera',
+  uid: '',
+  groups: ['portcullis:viewers', GROUP_AUTHENTICATED],
+  extra: { key: ['value'] },
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked at by their fields
+function ask(group: string, resource: string, body: JsonObject, user = VIEWER): any {
+  const now = '2026-01-01T00:00:00Z'
+  return answerSelfReview({ group, resource, body, user, bindings: roleBindings([], []), now })
+}
+
+function access(spec: JsonObject): { allowed: boolean } {
+  return ask('authorization.k8s.io', 'selfsubjectaccessreviews', { spec }).status
+}
+
+test('who am I', () => {
+  const review = ask('authentication.k8s.io', 'selfsubjectreviews', {})
+  assert.equal(review.kind, 'SelfSubjectReview')
+  assert.equal(review.apiVersion, 'authentication.k8s.io/v1')
+  assert.deepEqual(review.status.userInfo, {
+    username: 'vera',
+    groups: ['portcullis:viewers', GROUP_AUTHENTICATED],
+    extra: { key: ['value'] },
+  })
+})
+
+test('may I', () => {
+  const resource = (verb: string, name: string): JsonObject => ({ resourceAttributes: { verb, resource: name } })
+  assert.deepEqual(access(resource('get', 'namespaces')), { allowed: true, reason: 'role view' })
+  assert.deepEqual(access(resource('get', 'secrets')), { allowed: false })
+  assert.deepEqual(access(resource('delete', 'namespaces')), { allowed: false })
+  assert.equal(access({ nonResourceAttributes: { verb: 'get', path: '/api' } }).allowed, true)
+  assert.equal(access({ nonResourceAttributes: { verb: 'post', path: '/api' } }).allowed, false)
+  // A value of a wrong type is no value.
+  assert.equal(access({ resourceAttributes: { verb: ['get'], resource: {} } }).allowed, false)
+})
+
+test('a question that is none, or two', () => {
+  for (const spec of [{}, { resourceAttributes: {}, nonResourceAttributes: {} }, { resourceAttributes: null }]) {
+    assert.throws(
+      () => access(spec),
+      (error) => error instanceof StatusError && error.code === 422 && /exactly one of/.test(error.message),
+    )
+  }
+  assert.throws(() => ask('authorization.k8s.io', 'selfsubjectaccessreviews', {}), StatusError)
+})
+
+test('what may I: never Secrets for viewers', () => {
+  const { resourceRules, incomplete } = ask('authorization.k8s.io', 'selfsubjectrulesreviews', { spec: {} }).status
+  assert.equal(incomplete, false)
+  const text = JSON.stringify(resourceRules)
+  assert.match(text, /"upstreamclusters\/status"/)
+  assert.doesNotMatch(text, /secrets/)
+  assert.doesNotMatch(text, /"\*"/)
+  const admin = { ...VIEWER, groups: ['portcullis:admins', GROUP_AUTHENTICATED] }
+  const rules = ask('authorization.k8s.io', 'selfsubjectrulesreviews', { spec: {} }, admin).status.resourceRules
+  assert.ok(JSON.stringify(rules).includes('{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}'))
+})
+
+test('anything else is no review', () => {
+  assert.equal(ask('', 'selfsubjectreviews', {}), undefined)
+  assert.equal(ask('authorization.k8s.io', 'subjectaccessreviews', {}), undefined)
+})

@@ -1,0 +1,328 @@
+// The embedded API server on the Stream seam: routes -> authenticate -> authorize -> registry -> answer. Start reading here.
+
+import { REVOKED_CREDENTIALS } from '../api/kinds/scheme.ts'
+import type { JsonObject } from '../api/kube/json-object.ts'
+import { failure, type Status, StatusError, statusError } from '../api/kube/status.ts'
+import type { UserInfo } from '../api/kube/user.ts'
+import type { Logger } from '../api/ports/ports.ts'
+import { resourceName } from '../api/ports/resource-kind.ts'
+import {
+  type HeaderList,
+  HIGH_WATER_BYTES,
+  type Peer,
+  type RequestHandler,
+  type ResetReason,
+  type Stream,
+  type StreamEvents,
+} from '../api/ports/stream.ts'
+import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster/upstream-cluster.ts'
+import { warningValues } from '../core/refusal/warning.ts'
+import { headerValue } from '../core/request/hop-headers.ts'
+import { type Caller, isRevoked } from './access/authenticate.ts'
+import { type Attributes, type Authorizer, forbidden } from './access/authorize.ts'
+import { impersonate } from './access/impersonate.ts'
+import { ExchangeAudit } from './audit/exchange-audit.ts'
+import { incidentChanges } from './audit/incident-changes.ts'
+import { type Answer, statusAnswer } from './http/answer.ts'
+import { BodyReader, MAX_BODY_BYTES } from './http/read-body.ts'
+import { type ControlRequest, readRequest } from './http/read-request.ts'
+import { answerRequest, type Routed, type RouteParts, routeRequest } from './routes.ts'
+import { type WatchRequest, WatchStream } from './watch-stream.ts'
+
+export interface ControlParts extends RouteParts {
+  authenticate(peer: Peer, head: HeaderList): Caller
+  readonly authorize: Authorizer
+  readonly log: Logger
+  /** In [0, 1). */
+  random(): number
+  /** A UUID, version 4: the Audit-ID of a request. */
+  uuid(): string
+  /** Takes the lines of the audit log. Default: there is none. */
+  readonly audit?: ((line: string) => void) | undefined
+}
+
+/** Serves requests. */
+export type ControlHandler = RequestHandler & {
+  /** Ends what would go on for ever, each watch between two events. */
+  endWatches(): void
+  /** Ends the watches, and the answers on their way, of those whose credential would not be let in now. */
+  endRefused(): void
+}
+
+/** Requests that are answered, and not over. */
+interface OpenAnswers {
+  /** All that are open, and whose they are. */
+  readonly watches: Map<WatchStream, string>
+  readonly exchanges: Set<ControlExchange>
+}
+
+export function createControlHandler(parts: ControlParts): ControlHandler {
+  const open: OpenAnswers = { watches: new Map(), exchanges: new Set() }
+  const handler: RequestHandler = (peer, stream, head, end) => {
+    const exchange = new ControlExchange(parts, open, peer, stream)
+    exchange.begin(head, end)
+    return exchange
+  }
+  return Object.assign(handler, {
+    endWatches(): void {
+      for (const watch of [...open.watches.keys()]) watch.finish()
+    },
+    endRefused(): void {
+      for (const exchange of [...open.exchanges]) exchange.endIfRefused()
+    },
+  })
+}
+
+const BUG_MESSAGE =
+  'Internal error occurred: the request failed inside the server; its log has the details under this Audit-ID'
+const OWN_END =
+  'the credential that you use is revoked now; another administrator can delete the RevokedCredential, or: portcullis control revoke --undo'
+/** Longer Audit-IDs of clients are not taken over (apiserver/pkg/audit). */
+const MAX_AUDIT_ID = 128
+/** Of questions about oneself, which everybody with a credential may ask, and of DeleteOptions: they have some hundred bytes. */
+const MAX_SMALL_BYTES = 16 * 1024
+/** Watches that one user may have open: each write is written out for each of them. */
+export const MAX_WATCHES_PER_USER = 500
+
+const EMPTY = Buffer.alloc(0)
+
+class ControlExchange implements StreamEvents {
+  readonly #parts: ControlParts
+  readonly #open: OpenAnswers
+  readonly #peer: Peer
+  readonly #stream: Stream
+  #body: BodyReader | undefined
+  readonly #warnings: string[] = []
+  #auditId = ''
+  #audit: ExchangeAudit | undefined
+  #isHead = false
+  #routed: Routed | undefined
+  #watch: WatchStream | undefined
+  #answered = false
+
+  constructor(parts: ControlParts, open: OpenAnswers, peer: Peer, stream: Stream) {
+    this.#parts = parts
+    this.#open = open
+    this.#peer = peer
+    this.#stream = stream
+  }
+
+  begin(head: HeaderList, end: boolean): void {
+    this.#auditId = auditIdOf(head) ?? this.#parts.uuid()
+    const { audit: write, registry } = this.#parts
+    if (write !== undefined) {
+      this.#audit = new ExchangeAudit({ write, now: () => registry.now() }, this.#peer, head, this.#auditId)
+    }
+    this.#attempt(() => {
+      const request = readRequest(head)
+      if ('failure' in request)
+        throw statusError(request.code === 400 ? 'BadRequest' : 'InternalError', request.failure)
+      this.#isHead = request.method === 'HEAD'
+      this.#audit?.asked(request)
+      const user = this.#admit(request)
+      this.#routed = routeRequest(this.#parts, request, user)
+      // What comes with a GET means nothing (RFC 9110 section 9.3.1), and is not kept for those who may only ask for health.
+      const reads = this.#isHead || request.method === 'GET'
+      if (end || reads) this.#serve(this.#routed)
+      else this.#body = new BodyReader(bodyLimitOf(this.#routed), announcedLength(head))
+    })
+  }
+
+  onHeaders(): void {
+    // Of the client's side only.
+  }
+
+  onBody(chunk: Buffer, end: boolean): void {
+    if (chunk.length > 0) this.#stream.credit(chunk.length)
+    if (this.#answered) return
+    this.#attempt(() => {
+      this.#body?.add(chunk)
+      if (end && this.#routed !== undefined) this.#serveLate(this.#routed)
+    })
+  }
+
+  onTrailers(): void {
+    if (this.#answered) return
+    this.#attempt(() => {
+      if (this.#routed !== undefined) this.#serveLate(this.#routed)
+    })
+  }
+
+  onDrained(): void {
+    this.#watch?.onDrained()
+    if (this.#watch === undefined && this.#stream.queued === 0) this.#open.exchanges.delete(this)
+  }
+
+  onReset(_reason: ResetReason): void {
+    this.#answered = true
+    this.#watch?.onReset()
+    this.#open.exchanges.delete(this)
+    this.#audit?.completed(0)
+  }
+
+  /** Somebody was revoked: perhaps whoever has this answer, or some of it. */
+  endIfRefused(): void {
+    const request = this.#routed?.request
+    const caller = request && this.#parts.authenticate(this.#peer, request.head)
+    if (caller === undefined || (caller !== 'invalid' && !isRevoked(caller))) return
+    this.#audit?.annotate({ 'portcullis.io/ended-by': 'revocation' })
+    this.#open.exchanges.delete(this)
+    if (this.#watch === undefined) this.#stream.reset('cancel')
+    else this.#watch.finish()
+    // Of a token the connection may carry others, too.
+    if (this.#peer.certificate !== undefined) this.#peer.drain()
+  }
+
+  /** Who asks, and whether he may. @throws {StatusError} 401, 403 */
+  #admit(request: ControlRequest): UserInfo | 'anonymous' {
+    const caller = this.#authenticate(request)
+    const user = impersonate(caller, request.head, this.#parts.authorize)
+    const attributes = attributesOf(request)
+    const allowed = this.#parts.authorize(user, attributes)
+    this.#audit?.runsAs(user, allowed)
+    if (!allowed) throw new StatusError(forbidden(user, attributes))
+    return user
+  }
+
+  /** @throws {StatusError} 401 */
+  #authenticate({ head }: ControlRequest): UserInfo | 'anonymous' {
+    const caller = this.#parts.authenticate(this.#peer, head)
+    if (caller === 'invalid') {
+      // A certificate that the handshake did not verify never will be on this connection.
+      if (this.#peer.certificate?.verified === false) this.#peer.drain()
+      throw statusError('Unauthorized', 'Unauthorized')
+    }
+    this.#audit?.sentBy(isRevoked(caller) ? caller.user : caller)
+    if (!isRevoked(caller)) return caller
+    if (this.#peer.certificate !== undefined) this.#peer.drain()
+    throw statusError('Unauthorized', `Unauthorized: ${caller.revoked}`)
+  }
+
+  /** A body may come long after its head: whoever was let in then may be revoked now. */
+  #serveLate(routed: Routed): void {
+    this.#authenticate(routed.request)
+    this.#serve(routed)
+  }
+
+  #serve(routed: Routed): void {
+    const before = this.#audit === undefined ? undefined : this.#cluster(routed)
+    const answer = answerRequest(this.#parts, routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
+    this.#warnOfOwnEnd(routed)
+    if (this.#audit !== undefined && 'body' in answer) {
+      const { createdName = '' } = answer
+      this.#audit.named(createdName)
+      this.#audit.annotate(incidentChanges(before, this.#cluster(routed, createdName)))
+    }
+    if ('body' in answer) this.#send(answer)
+    else this.#startWatch(answer, routed)
+  }
+
+  /** Nobody is to find out by the next command. */
+  #warnOfOwnEnd({ route, request }: Routed): void {
+    if (route?.kind !== REVOKED_CREDENTIALS) return
+    if (isRevoked(this.#parts.authenticate(this.#peer, request.head))) this.#warnings.push(OWN_END)
+  }
+
+  /** The UpstreamCluster that a request names, as it is now. */
+  #cluster({ route }: Routed, name = ''): JsonObject | undefined {
+    const known = name === '' ? (route?.name ?? '') : name
+    if (route?.kind.kind !== UPSTREAM_CLUSTER_KIND || known === '') return undefined
+    const key = { resource: resourceName(route.kind), namespace: '', name: known }
+    return this.#parts.registry.store.get(key)?.object
+  }
+
+  #startWatch(request: WatchRequest, routed: Routed): void {
+    const user = routed.user === 'anonymous' ? '' : routed.user.name
+    const { registry, random } = this.#parts
+    let open = 0
+    for (const other of this.#open.watches.values()) if (other === user) open++
+    if (open >= MAX_WATCHES_PER_USER) {
+      const details = { retryAfterSeconds: 1 }
+      throw statusError('TooManyRequests', `too many watches: user ${JSON.stringify(user)} has ${open} open`, details)
+    }
+    this.#answered = true
+    const type = `application/${request.encoding.format}`
+    const headers: HeaderList = [':status', '200', 'content-type', type, 'cache-control', 'no-cache, private']
+    this.#stream.headers([...headers, ...this.#ownHeaders()], this.#isHead)
+    this.#audit?.started()
+    if (this.#isHead) {
+      this.#audit?.completed(200)
+      return
+    }
+    const parts = { store: registry.store, now: () => registry.now(), random }
+    const watch = new WatchStream(parts, request, this.#stream, () => {
+      this.#open.watches.delete(watch)
+      this.#open.exchanges.delete(this)
+      this.#audit?.completed(200)
+    })
+    this.#watch = watch
+    this.#open.watches.set(watch, user)
+    this.#open.exchanges.add(this)
+    watch.start()
+  }
+
+  /** Errors that are answers, and those that are bugs. */
+  #attempt(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      if (!(error instanceof StatusError)) {
+        this.#parts.log.error('request failed inside the API server', { error, auditId: this.#auditId })
+      }
+      if (this.#answered) {
+        this.#watch?.onReset()
+        this.#stream.reset('internal')
+        return
+      }
+      const status = error instanceof StatusError ? error.status : failure('InternalError', BUG_MESSAGE)
+      this.#send(statusAnswer(status), status)
+    }
+  }
+
+  #send(answer: Answer, failed?: Status): void {
+    this.#answered = true
+    this.#audit?.completed(answer.code, failed)
+    const empty = this.#isHead || answer.body.length === 0
+    const head: HeaderList = [':status', String(answer.code), ...answer.headers]
+    // RFC 9110 section 8.6: a 304 says nothing of a length that it has not.
+    if (answer.code !== 304) head.push('content-length', String(answer.body.length))
+    this.#stream.headers([...head, ...this.#ownHeaders()], empty)
+    if (empty) return
+    this.#stream.body(answer.body, true)
+    // Of less the end is never heard, and nobody can put it off for long.
+    if (this.#stream.queued > HIGH_WATER_BYTES) this.#open.exchanges.add(this)
+  }
+
+  #ownHeaders(): HeaderList {
+    const { registry } = this.#parts
+    const headers: HeaderList = ['date', new Date(registry.now()).toUTCString(), 'audit-id', this.#auditId]
+    for (const value of warningValues(this.#warnings)) headers.push('warning', value)
+    return headers
+  }
+}
+
+function bodyLimitOf({ route, request }: Routed): number {
+  return route === undefined || request.method === 'DELETE' ? MAX_SMALL_BYTES : MAX_BODY_BYTES
+}
+
+/** 0 = none; the body is counted in any case. */
+function announcedLength(head: HeaderList): number {
+  const length = Number(headerValue(head, 'content-length') ?? '0')
+  return Number.isNaN(length) ? 0 : length
+}
+
+function attributesOf({ info, method }: ControlRequest): Attributes {
+  if (!info.isResourceRequest) return { verb: method.toLowerCase(), path: info.path }
+  const { verb, apiGroup, resource, subresource, name } = info
+  // The namespace of a Namespace is itself, to kube-apiserver's RequestInfo.
+  const namespace = info.namespace
+  return { verb, group: apiGroup, resource, subresource, namespace, name }
+}
+
+function auditIdOf(head: HeaderList): string | undefined {
+  for (let i = 0; i + 1 < head.length; i += 2) {
+    const value = head[i + 1] ?? ''
+    if (head[i] === 'audit-id' && value !== '' && value.length <= MAX_AUDIT_ID) return value
+  }
+  return undefined
+}

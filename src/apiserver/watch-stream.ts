@@ -1,0 +1,262 @@
+// A watch: events of the store, selected, turned into the form that was asked for, one JSON document a line
+// (apiserver/pkg/endpoints/handlers/watch.go, storage/cacher/cache_watcher.go).
+
+import type { JsonObject } from '../api/kube/json-object.ts'
+import { failure } from '../api/kube/status.ts'
+import { type ObjectStore, StoreCompacted, type StoreEvent } from '../api/ports/object-store.ts'
+import { apiVersionOf, type ResourceKind, resourceName } from '../api/ports/resource-kind.ts'
+import { HIGH_WATER_BYTES, type Stream } from '../api/ports/stream.ts'
+import type { Shown } from './access/redaction.ts'
+import type { Negotiated } from './http/accept.ts'
+import { encode } from './http/answer.ts'
+import { tooLargeRevision } from './list/list.ts'
+import { isSelected, type WatchOptions } from './list/options.ts'
+import { type IncludeObject, partialOf, tableBookmark, tableEventOf } from './list/tables.ts'
+import { withMetadata } from './objects/object-metadata.ts'
+
+export interface WatchRequest {
+  readonly kind: ResourceKind
+  readonly namespace: string
+  readonly options: WatchOptions
+  readonly encoding: Negotiated
+  readonly includeObject: IncludeObject
+  /** What whoever watches may see of an object. */
+  readonly show: Shown
+}
+
+export interface WatchParts {
+  readonly store: ObjectStore
+  /** Wall clock, milliseconds. */
+  now(): number
+  /** In [0, 1). */
+  random(): number
+}
+
+type EventType = 'ADDED' | 'MODIFIED' | 'DELETED'
+
+/** Either still to be written, or written and waiting for its turn. */
+type Waiting = { readonly type: EventType; readonly object: JsonObject } | Buffer
+
+/** A watcher for which more than this waits is ended: it would hold the memory of all others. */
+export const MAX_WAITING_BYTES: number = 4 * 1024 * 1024
+const BOOKMARK_MS = 60_000
+/** kube-apiserver's --min-request-timeout: a watch without a timeout ends after once to twice of it. */
+const MIN_TIMEOUT_SECONDS = 1800
+const INITIAL_EVENTS_END = 'k8s.io/initial-events-end'
+const EMPTY = Buffer.alloc(0)
+
+export class WatchStream {
+  readonly #parts: WatchParts
+  readonly #request: WatchRequest
+  readonly #stream: Stream
+  readonly #onEnd: () => void
+  #waiting: Waiting[] = []
+  #waitingBytes = 0
+  #bookmarkWaits = false
+  /** Of the state that the initial events show. What waits behind them is younger, and must not be taken for seen. */
+  #initialRevision = 0
+  /** What was there when the watch began is known to the store anyway: it does not count as waiting. */
+  #beginning = true
+  #first = true
+  #over = false
+  #stopStore: () => void = () => undefined
+  #bookmarkTimer: NodeJS.Timeout | undefined
+  #endTimer: NodeJS.Timeout | undefined
+
+  /** @param onEnd called once, however the watch ends */
+  constructor(parts: WatchParts, request: WatchRequest, stream: Stream, onEnd: () => void) {
+    this.#parts = parts
+    this.#request = request
+    this.#stream = stream
+    this.#onEnd = onEnd
+  }
+
+  /** The head of the answer is out. */
+  start(): void {
+    const { options } = this.#request
+    const seconds = options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + this.#parts.random())
+    this.#endTimer = setTimeout(() => this.finish(), seconds * 1000)
+    if (options.bookmarks) this.#bookmarkTimer = setInterval(() => this.#bookmark(), BOOKMARK_MS)
+    this.#endTimer.unref()
+    this.#bookmarkTimer?.unref()
+    this.#begin()
+    this.#beginning = false
+    this.#pump()
+  }
+
+  /** Between two events: the client may resume from where it is. */
+  finish(): void {
+    if (this.#over) return
+    if (this.#request.options.bookmarks && this.#waiting.length === 0) this.#bookmark()
+    this.#stop()
+    this.#stream.body(EMPTY, true)
+  }
+
+  onDrained(): void {
+    this.#pump()
+  }
+
+  /** The client has gone. */
+  onReset(): void {
+    this.#stop()
+  }
+
+  #begin(): void {
+    const { kind, namespace, options } = this.#request
+    const { store } = this.#parts
+    const { revision } = store
+    let after = options.after ?? revision
+    if (after > revision) {
+      // A store that was restored from a backup: its history is another one than the client's.
+      this.#fail(options.initialEvents ? tooLargeRevision(after, revision).status : tooOld(after, revision))
+      return
+    }
+    if (options.initialEvents) {
+      after = revision
+      this.#initialRevision = revision
+      for (const { object } of store.list(resourceName(kind), { namespace })) {
+        if (isSelected(options, object)) this.#waiting.push({ type: 'ADDED', object })
+      }
+      this.#bookmarkWaits = options.initialBookmark
+    }
+    try {
+      this.#stopStore = store.watch(resourceName(kind), namespace, after, (event) => this.#onEvent(event))
+    } catch (error) {
+      if (!(error instanceof StoreCompacted)) throw error
+      this.#fail(tooOld(after, error.oldest))
+    }
+  }
+
+  /** An object that leaves the selection is gone for this watcher, and one that comes into it is new. */
+  #onEvent({ type, object, previous, revision }: StoreEvent): void {
+    if (this.#over) return
+    const { options } = this.#request
+    const before = previous !== undefined && isSelected(options, previous)
+    if (type === 'DELETED') {
+      if (before) this.#emit('DELETED', object)
+      return
+    }
+    const now = isSelected(options, object)
+    if (now) this.#emit(before ? 'MODIFIED' : 'ADDED', object)
+    else if (before) this.#emit('DELETED', withMetadata(previous, { resourceVersion: String(revision) }))
+  }
+
+  #emit(type: EventType, object: JsonObject): void {
+    if (this.#beginning) {
+      this.#waiting.push({ type, object })
+      return
+    }
+    const behind = this.#waiting.length > 0 || this.#bookmarkWaits
+    if (!behind && this.#stream.queued < HIGH_WATER_BYTES) {
+      this.#stream.body(this.#written(type, object), false)
+      return
+    }
+    const line = this.#written(type, object)
+    this.#waiting.push(line)
+    this.#waitingBytes += line.length
+    if (this.#waitingBytes + this.#stream.queued <= MAX_WAITING_BYTES) return
+    this.#stop()
+    this.#stream.reset('cancel')
+  }
+
+  /** As much as the client takes. */
+  #pump(): void {
+    let at = 0
+    while (!this.#over && at < this.#waiting.length && this.#stream.queued < HIGH_WATER_BYTES) {
+      const next = this.#waiting[at++]
+      if (next === undefined) break
+      if (Buffer.isBuffer(next)) this.#waitingBytes -= next.length
+      this.#stream.body(Buffer.isBuffer(next) ? next : this.#written(next.type, next.object), false)
+      if (this.#bookmarkWaits && !this.#hasInitial(at)) this.#initialBookmark()
+    }
+    this.#waiting = at === 0 ? this.#waiting : this.#waiting.slice(at)
+    if (this.#bookmarkWaits && this.#waiting.length === 0 && !this.#over) this.#initialBookmark()
+  }
+
+  /** Whether anything of the beginning is still to be written. */
+  #hasInitial(from: number): boolean {
+    const next = this.#waiting[from]
+    return next !== undefined && !Buffer.isBuffer(next)
+  }
+
+  #initialBookmark(): void {
+    this.#bookmarkWaits = false
+    this.#stream.body(this.#bookmarkLine(this.#initialRevision, { [INITIAL_EVENTS_END]: 'true' }), false)
+  }
+
+  /** Says how far the watch has come, when nothing waits that came before. */
+  #bookmark(): void {
+    if (this.#over || this.#waiting.length > 0 || this.#bookmarkWaits) return
+    if (this.#stream.queued >= HIGH_WATER_BYTES) return
+    this.#stream.body(this.#bookmarkLine(this.#parts.store.revision, undefined), false)
+  }
+
+  #bookmarkLine(revision: number, annotations: JsonObject | undefined): Buffer {
+    const { kind, encoding } = this.#request
+    const metadata: JsonObject = {
+      resourceVersion: String(revision),
+      ...(annotations !== undefined && { annotations }),
+    }
+    const object = { kind: kind.kind, apiVersion: apiVersionOf(kind), metadata }
+    switch (encoding.as) {
+      case 'table': {
+        const table = tableBookmark(kind, { resourceVersion: metadata['resourceVersion'] }, this.#first)
+        this.#first = false
+        // The mark of the end of the initial events has no other place than an object.
+        const rows = annotations === undefined ? [] : [{ cells: [], object: partialOf(kind, object) }]
+        return this.#line('BOOKMARK', { ...table, rows })
+      }
+      case 'partial':
+        return this.#line('BOOKMARK', partialOf(kind, object))
+      default:
+        return this.#line('BOOKMARK', object)
+    }
+  }
+
+  #written(type: EventType, whole: JsonObject): Buffer {
+    const { kind, encoding, includeObject, show } = this.#request
+    const object = show(kind, whole)
+    switch (encoding.as) {
+      case 'table': {
+        const table = tableEventOf(kind, object, includeObject, this.#parts.now(), this.#first)
+        this.#first = false
+        return this.#line(type, table)
+      }
+      case 'partial':
+        return this.#line(type, partialOf(kind, object))
+      default:
+        return this.#line(type, object)
+    }
+  }
+
+  #line(type: EventType | 'BOOKMARK' | 'ERROR', object: unknown): Buffer {
+    const { format } = this.#request.encoding
+    const event = { type, object }
+    if (format === 'json') return encode(event, { format, pretty: false })
+    return Buffer.concat([encode(event, { format, pretty: false }), DOCUMENT_END])
+  }
+
+  /** An ERROR event is the last one. */
+  #fail(status: unknown): void {
+    this.#stream.body(this.#line('ERROR', status), false)
+    this.#stop()
+    this.#stream.body(EMPTY, true)
+  }
+
+  #stop(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#waiting = []
+    clearTimeout(this.#endTimer)
+    clearInterval(this.#bookmarkTimer)
+    this.#stopStore()
+    this.#onEnd()
+  }
+}
+
+const DOCUMENT_END = Buffer.from('---\n')
+
+/** 410 (apimachinery errors.NewResourceExpired; storage/cacher: too old resource version). */
+function tooOld(wanted: number, oldest: number): unknown {
+  return failure('Expired', `too old resource version: ${wanted} (${oldest})`)
+}

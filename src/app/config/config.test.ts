@@ -1,0 +1,369 @@
+import assert from 'node:assert/strict'
+import { availableParallelism, hostname } from 'node:os'
+import { test } from 'node:test'
+import { DEFAULT_PROTECTION_SETTINGS } from '../../core/protection/requests/protection-settings.ts'
+import { type Config, ConfigError, loadConfig, SETTINGS } from './config.ts'
+
+type Env = Record<string, string | undefined>
+
+function load(flags: Record<string, unknown>, env: Env = {}, files: Record<string, string> = {}): Config {
+  const readFile = (path: string): string => {
+    const text = files[path]
+    if (text === undefined) throw new Error('ENOENT: no such file or directory')
+    return text
+  }
+  return loadConfig({ flags, env, readFile })
+}
+
+function problemsOf(flags: Record<string, unknown>, env: Env = {}, files: Record<string, string> = {}): string[] {
+  try {
+    load(flags, env, files)
+  } catch (error) {
+    assert.ok(error instanceof ConfigError, String(error))
+    assert.equal(error.message.split('\n').length, error.problems.length)
+    return error.problems.map((problem) => `${problem.where}: ${problem.message}`)
+  }
+  return []
+}
+
+const GATEWAY_YAML = `
+source: files
+configDir: from-file
+listen:
+  - 127.0.0.1:8443
+  - "[::1]:8443"
+adminListen: 127.0.0.1:9091
+dataDir: /var/lib/portcullis
+drainTimeout: 1m30s
+tlsCertFile: tls.crt
+tlsPrivateKeyFile: tls.key
+accessLog: false
+`
+
+test('defaults need nothing: objects live in the embedded API server', () => {
+  assert.deepEqual(load({}), {
+    source: 'embedded',
+    configDir: '',
+    controlListen: { host: '0.0.0.0', port: 9443 },
+    controlHosts: [],
+    controlAdmins: [],
+    controlViewers: [],
+    controlAuditLogPath: '',
+    storeKeyFile: '',
+    kubeconfig: '',
+    context: '',
+    installCrds: true,
+    secretNamespaces: ['portcullis-system', 'default'],
+    replicaName: hostname(),
+    redisUrl: '',
+    redisPasswordFile: '',
+    expectedReplicas: 1,
+    listen: [{ host: '0.0.0.0', port: 8443 }],
+    adminListen: '127.0.0.1:9090',
+    dataDir: 'data',
+    drainTimeoutMs: 30_000,
+    tlsCertFile: '',
+    tlsPrivateKeyFile: '',
+    accessLog: true,
+    auditLogPath: '',
+    logLevel: 'info',
+    maxHeaderBytes: 1_048_576,
+    maxConcurrentStreams: 250,
+    headerTimeoutMs: 10_000,
+    idleTimeoutMs: 120_000,
+    maxConnectionsPerAddress: 1_000,
+    threads: availableParallelism(),
+    protection: {
+      settings: DEFAULT_PROTECTION_SETTINGS,
+      kubeconfig: '',
+      context: '',
+      listen: undefined,
+      generatorConfigFile: '',
+      workloadsKubeconfig: '',
+      workloadsContext: '',
+      metricsByNamespace: false,
+      metricsByUser: false,
+    },
+    warnings: [],
+  })
+})
+
+test('a configuration directory alone means files', () => {
+  assert.equal(load({ configDir: 'clusters' }).source, 'files')
+  assert.equal(load({ source: 'kubernetes' }).source, 'kubernetes')
+})
+
+test('what belongs to one source is refused with another', () => {
+  const mistakes: [Record<string, unknown>, string][] = [
+    [{ source: 'embedded', configDir: 'd' }, '--config-dir: has no meaning with --source embedded'],
+    [{ kubeconfig: 'k' }, '--kubeconfig: has no meaning with --source embedded'],
+    [{ redisPasswordFile: 'p' }, '--redis-password-file: stands without --redis-url'],
+    [{ redisUrl: 'localhost:6379' }, '--redis-url: "localhost:6379" is not the URL of a Redis'],
+    [{ controlAdmin: ['alice'] }, '--control-admin: ["alice"] names nobody'],
+    [{ controlListen: '0.0.0.0:8443' }, '--control-listen: 0.0.0.0:8443 is also in --listen as 0.0.0.0:8443'],
+  ]
+  for (const [flags, problem] of mistakes) assert.deepEqual(problemsOf(flags), [problem])
+})
+
+test('a file sets everything, in YAML types', () => {
+  const config = load({ config: 'gateway.yaml' }, {}, { 'gateway.yaml': GATEWAY_YAML })
+  assert.equal(config.configDir, 'from-file')
+  assert.deepEqual(config.listen, [
+    { host: '127.0.0.1', port: 8443 },
+    { host: '::1', port: 8443 },
+  ])
+  assert.equal(config.drainTimeoutMs, 90_000)
+  assert.equal(config.accessLog, false)
+  assert.equal(config.tlsPrivateKeyFile, 'tls.key')
+})
+
+test('flag before variable before file before default', () => {
+  const files = { 'gateway.yaml': GATEWAY_YAML }
+  const env = { PORTCULLIS_CONFIG: 'gateway.yaml', PORTCULLIS_CONFIG_DIR: 'from-env', PORTCULLIS_DRAIN_TIMEOUT: '10s' }
+  const config = load({ configDir: 'from-flag', listen: [] }, env, files)
+  assert.equal(config.configDir, 'from-flag')
+  assert.equal(config.drainTimeoutMs, 10_000)
+  assert.equal(config.adminListen, '127.0.0.1:9091')
+  assert.equal(config.logLevel, 'info')
+  assert.equal(config.listen.length, 2)
+  assert.equal(load({ config: 'other.yaml', configDir: 'd' }, env, { 'other.yaml': '' }).adminListen, '127.0.0.1:9090')
+})
+
+test('an empty variable counts as not set', () => {
+  assert.equal(load({ configDir: 'd' }, { PORTCULLIS_DRAIN_TIMEOUT: '' }).drainTimeoutMs, 30_000)
+})
+
+test('listen may be repeated: flags, commas in a variable', () => {
+  const expected = [
+    { host: '127.0.0.1', port: 8443 },
+    { host: '::', port: 0 },
+  ]
+  assert.deepEqual(load({ configDir: 'd', listen: ['127.0.0.1:8443', '[::]:0'] }).listen, expected)
+  assert.deepEqual(load({ configDir: 'd' }, { PORTCULLIS_LISTEN: '127.0.0.1:8443, [::]:0' }).listen, expected)
+})
+
+test('the switch takes a bare flag, words and booleans', () => {
+  for (const [raw, value] of [
+    [true, true],
+    ['off', false],
+    ['true', true],
+    [false, false],
+  ]) {
+    assert.equal(load({ configDir: 'd', accessLog: raw }).accessLog, value)
+  }
+})
+
+test('all mistakes at once, each with its origin and value', () => {
+  const yaml = 'drainTimeout: 30\nlistne: 1.2.3.4:1\nlogLevel: loud\nmaxHeaderBytes: [1]\n'
+  const problems = problemsOf(
+    { config: 'g.yaml', listen: ['::1:8443'], source: 'consul' },
+    { PORTCULLIS_MAX_CONCURRENT_STREAMS: '-1', PORTCULLIS_ADMIN_LISTEN: 'localhost:99999' },
+    { 'g.yaml': yaml },
+  )
+  assert.deepEqual(problems, [
+    'g.yaml:2 listne: unknown key, did you mean listen?',
+    '--source: "consul" is not known',
+    '--listen: ["::1:8443"] has an IPv6 address without brackets',
+    'PORTCULLIS_ADMIN_LISTEN: "localhost:99999" has a port that is not 0 to 65535',
+    'g.yaml:1 drainTimeout: 30 is not a duration',
+    'g.yaml:3 logLevel: "loud" is not known',
+    'g.yaml:4 maxHeaderBytes: [1] is not a single value',
+    'PORTCULLIS_MAX_CONCURRENT_STREAMS: "-1" is not a whole number',
+  ])
+})
+
+test('every problem says what to do', () => {
+  try {
+    load({ source: 'files', drainTimeout: '25h' })
+    assert.fail('accepted')
+  } catch (error) {
+    assert.ok(error instanceof ConfigError)
+    assert.equal(
+      error.message,
+      '--drain-timeout: "25h" is not from 0s to 24h; write a duration from 0s to 24h with its unit, for example 30s, 1m30s or 500ms\n' +
+        '--config-dir: no directory of UpstreamCluster files is given; ' +
+        'give --config-dir, PORTCULLIS_CONFIG_DIR or configDir in the configuration file',
+    )
+  }
+})
+
+test('bounds are inclusive, beyond is refused', () => {
+  const ok = { configDir: 'd' }
+  for (const flags of [
+    { maxConcurrentStreams: '1' },
+    { threads: '1' },
+    { maxConcurrentStreams: '100000' },
+    { headerTimeout: '100ms' },
+    { drainTimeout: '0' },
+    { maxHeaderBytes: '1Mi' },
+    { listen: ['h:65535'] },
+  ]) {
+    assert.deepEqual(problemsOf({ ...ok, ...flags }), [])
+  }
+  for (const flags of [
+    { maxConcurrentStreams: '0' },
+    { threads: '0' },
+    { maxConcurrentStreams: '100001' },
+    { maxConcurrentStreams: '1.5' },
+    { headerTimeout: '99ms' },
+    { maxHeaderBytes: '4095' },
+    { listen: ['h:65536'] },
+    { listen: [':8443'] },
+    { listen: ['h'] },
+    { drainTimeout: '-1s' },
+  ]) {
+    assert.equal(problemsOf({ ...ok, ...flags }).length, 1, JSON.stringify(flags))
+  }
+})
+
+test('settings that contradict each other', () => {
+  const ok = { configDir: 'd' }
+  assert.deepEqual(problemsOf({ ...ok, tlsCertFile: 'a' }), ['--tls-cert-file: stands without --tls-private-key-file'])
+  assert.deepEqual(problemsOf(ok, { PORTCULLIS_TLS_PRIVATE_KEY_FILE: 'k' }), [
+    'PORTCULLIS_TLS_PRIVATE_KEY_FILE: stands without --tls-cert-file',
+  ])
+  assert.deepEqual(problemsOf({ ...ok, listen: ['1.2.3.4:1', '1.2.3.4:1'] }), ['--listen: 1.2.3.4:1 is given twice'])
+  assert.deepEqual(problemsOf({ ...ok, listen: ['h:0', 'h:0'] }), [])
+  assert.deepEqual(problemsOf({ ...ok, listen: ['0.0.0.0:9090'] }), [
+    '--admin-listen: 127.0.0.1:9090 is also in --listen as 0.0.0.0:9090',
+  ])
+})
+
+test('a file that cannot be used', () => {
+  const ok = { configDir: 'd', config: 'g.yaml' }
+  assert.deepEqual(problemsOf(ok), ['--config: cannot read "g.yaml": ENOENT: no such file or directory'])
+  assert.deepEqual(problemsOf(ok, {}, { 'g.yaml': '- a\n' }), ['g.yaml: is not a map of settings'])
+  assert.match(
+    problemsOf(ok, {}, { 'g.yaml': 'source: files\nsource: files\n' })[0] ?? '',
+    /^g\.yaml:2: Map keys must be unique/,
+  )
+  assert.match(problemsOf(ok, {}, { 'g.yaml': 'a: "b\n' })[0] ?? '', /^g\.yaml:\d: /)
+})
+
+test('unknown variables warn, those of a Kubernetes Service do not', () => {
+  const env = {
+    PORTCULLIS_DRIAN_TIMEOUT: '1s',
+    PORTCULLIS_PORT: 'tcp://10.0.0.1:8443',
+    PORTCULLIS_PORT_8443_TCP_ADDR: '10.0.0.1',
+    PORTCULLIS_SERVICE_PORT_HTTPS: '8443',
+    PORTCULLIS_ADMIN_SERVICE_HOST: '10.0.0.2',
+    OTHER: 'x',
+  }
+  assert.deepEqual(load({ configDir: 'd' }, env).warnings, [
+    'variable PORTCULLIS_DRIAN_TIMEOUT is not known and has no effect, did you mean PORTCULLIS_DRAIN_TIMEOUT?',
+  ])
+})
+
+test('an admin listener that others can reach warns', () => {
+  for (const adminListen of ['127.0.0.1:1', '[::1]:1', 'localhost:1', '127.8.8.8:1']) {
+    assert.deepEqual(load({ configDir: 'd', adminListen }).warnings, [])
+  }
+  const warnings = load({ configDir: 'd', adminListen: '0.0.0.0:1' }).warnings
+  assert.match(warnings[0] ?? '', /^--admin-listen: 0\.0\.0\.0:1 is not a loopback address/)
+})
+
+test('the configuration cannot be changed', () => {
+  const config = load({ configDir: 'd' })
+  assert.throws(() => Object.assign(config, { configDir: 'x' }), TypeError)
+})
+
+test('the table names each setting once, everywhere alike', () => {
+  for (const setting of SETTINGS) {
+    assert.match(setting.flag, /^--[a-z-]+$/)
+    const words = setting.flag.slice(2)
+    assert.equal(setting.env, `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}`)
+    assert.equal(
+      setting.name,
+      words.replace(/-./g, (dash) => dash.slice(1).toUpperCase()),
+    )
+    if (setting.defaultText !== '') assert.ok('value' in setting.parse(setting.defaultText), setting.name)
+  }
+  assert.equal(new Set(SETTINGS.map((setting) => setting.flag)).size, SETTINGS.length)
+})
+
+test('pod protection: what is given is taken', () => {
+  const { protection } = load({
+    protectionKubeconfig: 'core',
+    protectionContext: 'c',
+    protectionListen: '0.0.0.0:9444',
+    protectionGeneratorConfig: 'generator.yaml',
+    protectionWorkloadsKubeconfig: 'workloads',
+    protectionWorkloadsContext: 'w',
+    protectionMaxConcurrentLag: '5',
+    protectionCompactThreshold: '1',
+    protectionAggregationRate: '500ms',
+    protectionStaleAfter: '30s',
+    protectionReservationTimeout: '2m',
+    protectionClockSkew: '0s',
+    protectionBatchInterval: '0s',
+    protectionMetricsByNamespace: 'true',
+    protectionMetricsByUser: 'true',
+  })
+  assert.deepEqual(protection, {
+    kubeconfig: 'core',
+    context: 'c',
+    listen: '0.0.0.0:9444',
+    generatorConfigFile: 'generator.yaml',
+    workloadsKubeconfig: 'workloads',
+    workloadsContext: 'w',
+    metricsByNamespace: true,
+    metricsByUser: true,
+    settings: {
+      ...DEFAULT_PROTECTION_SETTINGS,
+      maxConcurrentLag: 5,
+      compactThreshold: 1,
+      aggregationRateMs: 500,
+      staleAfterMs: 30_000,
+      reservationTimeoutMs: 120_000,
+      clockSkewMs: 0,
+      batchIntervalMs: 0,
+    },
+  })
+})
+
+test('pod protection: mistakes', () => {
+  const mistakes: [Record<string, unknown>, string][] = [
+    [{ protectionContext: 'c' }, '--protection-context: stands without --protection-kubeconfig'],
+    [
+      { protectionGeneratorConfig: 'g', protectionKubeconfig: 'k', protectionWorkloadsContext: 'c' },
+      '--protection-workloads-context: stands without --protection-workloads-kubeconfig',
+    ],
+    [
+      { protectionWorkloadsKubeconfig: 'w' },
+      '--protection-workloads-kubeconfig: stands without --protection-generator-config',
+    ],
+    [
+      { configDir: 'd', protectionListen: 'h:1' },
+      '--protection-listen: needs PodProtectors, and with --source files no API server holds them',
+    ],
+    [
+      { configDir: 'd', protectionGeneratorConfig: 'g' },
+      '--protection-generator-config: needs PodProtectors, and with --source files no API server holds them',
+    ],
+    [
+      { protectionGeneratorConfig: 'g' },
+      '--protection-generator-config: finds no workloads: the embedded API server holds none',
+    ],
+    [{ protectionListen: '0.0.0.0:8443' }, '--protection-listen: 0.0.0.0:8443 is also in --listen as 0.0.0.0:8443'],
+    [{ protectionListen: '0.0.0.0:9443' }, '--protection-listen: 0.0.0.0:9443 is also --control-listen'],
+    [{ protectionListen: '0.0.0.0:9090' }, '--protection-listen: 0.0.0.0:9090 is also --admin-listen'],
+    [{ protectionListen: '8444' }, '--protection-listen: "8444" has no port'],
+    [{ protectionStaleAfter: '29s' }, '--protection-stale-after: "29s" is not from 30s to 24h'],
+    [{ protectionCompactThreshold: '0' }, '--protection-compact-threshold: "0" is not from 1 to 5000'],
+    [{ protectionReservationTimeout: '0s' }, '--protection-reservation-timeout: "0s" is not from 1s to 1h'],
+  ]
+  for (const [flags, problem] of mistakes) assert.deepEqual(problemsOf(flags), [problem])
+  const files = { configDir: 'd', protectionListen: 'h:1', protectionKubeconfig: 'core' }
+  assert.deepEqual(problemsOf(files), [])
+  assert.throws(() => load({ protectionStaleAfter: '1s' }), /0s switches it off/)
+})
+
+test('pod protection: doubtful times warn', () => {
+  assert.deepEqual(load({ protectionStaleAfter: '0' }).warnings, [])
+  assert.deepEqual(load({ protectionStaleAfter: '30s', protectionAggregationRate: '10s' }).warnings, [])
+  for (const more of [{ protectionAggregationRate: '10001ms' }, { protectionClockSkew: '11s' }]) {
+    const { warnings } = load({ protectionStaleAfter: '30s', ...more })
+    assert.match(warnings.join(), /^--protection-stale-after: is less than three times/)
+  }
+  assert.match(load({ protectionReservationTimeout: '30s' }).warnings.join(), /is less than kube-apiserver's own 1m/)
+})

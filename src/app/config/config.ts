@@ -1,0 +1,77 @@
+// The settings of the process: one table, read from flags, PORTCULLIS_* variables and a YAML file, in this order of
+// precedence. All mistakes are reported at once, each with where it stands, the value and the fix.
+
+import { type ListenAddress, parseListenAddress } from '../../core/cluster/listen-address.ts'
+import { checkListeners, type Listeners } from './listen-checks.ts'
+import { checkObjects, OBJECTS_TABLE, type ObjectsConfig, readObjects } from './objects.ts'
+import { checkProtection, PROTECTION_TABLE, type ProtectionConfig, readProtection } from './protection.ts'
+import { checkReplicas, REPLICAS_TABLE, type ReplicasConfig, readReplicas } from './replicas.ts'
+import { checkServing, readServing, SERVING_TABLE, type ServingConfig } from './serving.ts'
+import { parseText } from './setting-values.ts'
+import { type ConfigProblem, type Setting, type SettingsInput, SettingsReader, setting } from './settings-reader.ts'
+
+/** What `serve` runs with. Frozen. */
+export interface Config extends ObjectsConfig, ReplicasConfig, ServingConfig {
+  readonly protection: ProtectionConfig
+  /** What is doubtful but does not stop the gateway; one line each. */
+  readonly warnings: readonly string[]
+}
+
+/** All mistakes; `message` is one line for each. */
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[]
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(problems.map((problem) => `${problem.where}: ${problem.message}; ${problem.fix}`).join('\n'))
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}
+
+/** Every setting, in the order of help and documentation. */
+export const SETTINGS: readonly Setting[] = [OBJECTS_TABLE, REPLICAS_TABLE, SERVING_TABLE, PROTECTION_TABLE].flatMap(
+  (table): readonly Setting[] => Object.values(table),
+)
+
+/** The setting that names the configuration file; a flag and a variable only. */
+export const CONFIG_FILE: Setting<string> = setting(
+  'config',
+  '<file>',
+  '',
+  parseText,
+  'YAML file of settings, keys as the flags in camelCase',
+)
+
+/** Throws a ConfigError that holds every mistake. */
+export function loadConfig(input: SettingsInput): Config {
+  const reader = new SettingsReader(input, SETTINGS, CONFIG_FILE)
+  const values: Omit<Config, 'warnings'> = {
+    ...readObjects(reader),
+    ...readReplicas(reader),
+    ...readServing(reader),
+    protection: readProtection(reader),
+  }
+  checkObjects(values, reader)
+  checkReplicas(values, reader)
+  checkServing(values, reader)
+  checkProtection(values.protection, values.source, reader)
+  checkListeners(listenersOf(values), reader)
+  if (reader.problems.length > 0) throw new ConfigError(reader.problems)
+  return Object.freeze({ ...values, warnings: Object.freeze(reader.warnings) })
+}
+
+function listenersOf({ source, listen, controlListen, adminListen, protection }: Omit<Config, 'warnings'>): Listeners {
+  return {
+    listen: { setting: SERVING_TABLE.listen, addresses: listen },
+    admin: { setting: SERVING_TABLE.adminListen, address: readAddress(adminListen) },
+    others: [
+      ...(source === 'files' ? [] : [{ setting: OBJECTS_TABLE.controlListen, address: controlListen }]),
+      { setting: PROTECTION_TABLE.protectionListen, address: readAddress(protection.listen ?? '') },
+    ],
+  }
+}
+
+function readAddress(text: string): ListenAddress | undefined {
+  const address = parseListenAddress(text)
+  return 'error' in address ? undefined : address
+}

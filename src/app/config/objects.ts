@@ -1,0 +1,166 @@
+// The settings of the objects: where UpstreamClusters and their like live, and who may edit them where that is our own API server.
+
+import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { isWrong, namesOf, noteProblem } from './setting-problems.ts'
+import {
+  oneOf,
+  parseNamespaces,
+  parseOneAddress,
+  parseSubjects,
+  parseSwitch,
+  parseText,
+  parseTexts,
+} from './setting-values.ts'
+import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
+
+export type SourceKind = 'embedded' | 'files' | 'kubernetes'
+
+export interface ObjectsConfig {
+  readonly source: SourceKind
+  /** '' unless the source is files. */
+  readonly configDir: string
+  /** Of the embedded API server, and of the webhook that CRDs of a cluster are checked by. */
+  readonly controlListen: ListenAddress
+  /** Names and addresses in the serving certificate of `controlListen`, beside those of this machine. */
+  readonly controlHosts: readonly string[]
+  /** `user:NAME` or `group:NAME`. */
+  readonly controlAdmins: readonly string[]
+  readonly controlViewers: readonly string[]
+  /** Of requests to the embedded API server. '' = where `auditLogPath` goes, '-' = stdout. */
+  readonly controlAuditLogPath: string
+  /** Encrypts Secrets at rest; '' = one in dataDir. */
+  readonly storeKeyFile: string
+  /** Of the cluster whose CRDs are the source; '' = that of the pod that this is. */
+  readonly kubeconfig: string
+  readonly context: string
+  readonly installCrds: boolean
+  /** Whose Secrets UpstreamClusters may name without a label on the Secret. */
+  readonly secretNamespaces: readonly string[]
+}
+
+/** Rows of the table of settings, in the order of help. */
+export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<ObjectsConfig[Name]> } = {
+  source: setting<SourceKind>(
+    'source',
+    '<kind>',
+    '',
+    oneOf(['embedded', 'files', 'kubernetes']),
+    'where objects live: embedded (an API server of our own), files (a directory, watched) or kubernetes (CRDs of a ' +
+      'cluster); default: files with --config-dir, else embedded',
+  ),
+  configDir: setting('configDir', '<dir>', '', parseText, 'directory of UpstreamCluster files, for --source files'),
+  controlListen: setting(
+    'controlListen',
+    '<host:port>',
+    '0.0.0.0:9443',
+    parseOneAddress,
+    'address of the embedded API server, and of the webhook for CRDs; TLS with client certificates or tokens',
+  ),
+  controlHosts: setting(
+    'controlHost',
+    '<host>',
+    '',
+    parseTexts,
+    'name or address by which the embedded API server is reached, for its certificate; may be repeated',
+    true,
+  ),
+  controlAdmins: setting(
+    'controlAdmin',
+    '<subject>',
+    '',
+    parseSubjects,
+    'who may edit objects, beside group:portcullis:admins: user:NAME or group:NAME; may be repeated',
+    true,
+  ),
+  controlViewers: setting(
+    'controlViewer',
+    '<subject>',
+    '',
+    parseSubjects,
+    'who may read objects (no Secrets), beside group:portcullis:viewers; may be repeated',
+    true,
+  ),
+  controlAuditLogPath: setting(
+    'controlAuditLogPath',
+    '<file>',
+    '',
+    parseText,
+    'file for audit events of requests to the embedded API server; - is stdout; default: as --audit-log-path',
+  ),
+  storeKeyFile: setting(
+    'storeKeyFile',
+    '<file>',
+    '',
+    parseText,
+    'key of what is encrypted in the store, 32 bytes; default: one that is made in --data-dir',
+  ),
+  kubeconfig: setting(
+    'kubeconfig',
+    '<file>',
+    '',
+    parseText,
+    'cluster that holds the objects, for --source kubernetes; default: the one that this runs in',
+  ),
+  context: setting('context', '<name>', '', parseText, 'context in --kubeconfig; default: its current one'),
+  installCrds: setting(
+    'installCrds',
+    '[bool]',
+    'true',
+    parseSwitch,
+    'whether --source kubernetes creates and updates the CustomResourceDefinitions; else they must be there',
+  ),
+  secretNamespaces: setting(
+    'secretNamespace',
+    '<namespace>',
+    '',
+    parseNamespaces,
+    'namespace whose Secrets UpstreamClusters may name, without a label on the Secret; default: portcullis-system, and default in the ' +
+      'embedded API server; may be repeated',
+    true,
+  ),
+}
+
+/** Of Secrets that are there for the gateway: deploy/rbac lets it read them. */
+const SYSTEM_NAMESPACE = 'portcullis-system'
+
+export function readObjects(reader: SettingsReader): ObjectsConfig {
+  const table = OBJECTS_TABLE
+  const configDir = reader.take(table.configDir, '')
+  const source = reader.take(table.source, configDir === '' ? 'embedded' : 'files')
+  // In a cluster `default` holds what others put there; in an API server of our own nobody else does.
+  const namespaces = source === 'embedded' ? [SYSTEM_NAMESPACE, 'default'] : [SYSTEM_NAMESPACE]
+  return {
+    source,
+    configDir,
+    controlListen: reader.take(table.controlListen, { host: '', port: 0 }),
+    controlHosts: reader.take(table.controlHosts, []),
+    controlAdmins: reader.take(table.controlAdmins, []),
+    controlViewers: reader.take(table.controlViewers, []),
+    controlAuditLogPath: reader.take(table.controlAuditLogPath, ''),
+    storeKeyFile: reader.take(table.storeKeyFile, ''),
+    kubeconfig: reader.take(table.kubeconfig, ''),
+    context: reader.take(table.context, ''),
+    installCrds: reader.take(table.installCrds, true),
+    secretNamespaces: reader.take(table.secretNamespaces, namespaces),
+  }
+}
+
+/** Mistakes that only two settings together make. */
+export function checkObjects(config: ObjectsConfig, reader: SettingsReader): void {
+  const { source, configDir, kubeconfig, controlAuditLogPath } = config
+  const table = OBJECTS_TABLE
+  if (source === 'files' && configDir === '' && !isWrong(reader, table.configDir)) {
+    const message = 'no directory of UpstreamCluster files is given'
+    noteProblem(reader, table.configDir, message, `give ${namesOf(table.configDir)}`)
+  }
+  const meaningless = `has no meaning with --source ${source}`
+  if (source !== 'files' && configDir !== '') {
+    noteProblem(reader, table.configDir, meaningless, 'remove it, or write --source files')
+  }
+  if (source !== 'embedded' && controlAuditLogPath !== '') {
+    noteProblem(reader, table.controlAuditLogPath, meaningless, 'remove it, or write --source embedded')
+  }
+  if (source !== 'kubernetes' && kubeconfig !== '') {
+    noteProblem(reader, table.kubeconfig, meaningless, 'remove it, or write --source kubernetes')
+  }
+}

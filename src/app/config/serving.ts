@@ -1,0 +1,165 @@
+// The settings of serving: where clients connect, by how many threads and within which bounds they are served, and what is
+// written about it.
+
+import { availableParallelism } from 'node:os'
+import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'
+import { namesOf, noteProblem } from './setting-problems.ts'
+import {
+  bytesBetween,
+  durationBetween,
+  integerBetween,
+  oneOf,
+  parseAddress,
+  parseAddresses,
+  parseSwitch,
+  parseText,
+} from './setting-values.ts'
+import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
+
+export interface ServingConfig {
+  readonly listen: readonly ListenAddress[]
+  readonly adminListen: string
+  readonly dataDir: string
+  readonly drainTimeoutMs: number
+  /** Both '' or both set. */
+  readonly tlsCertFile: string
+  readonly tlsPrivateKeyFile: string
+  readonly accessLog: boolean
+  /** '' = no audit log, '-' = stdout. */
+  readonly auditLogPath: string
+  readonly logLevel: LogLevel
+  readonly maxHeaderBytes: number
+  readonly maxConcurrentStreams: number
+  readonly headerTimeoutMs: number
+  readonly idleTimeoutMs: number
+  /** For each gateway thread; 0 = any number. */
+  readonly maxConnectionsPerAddress: number
+  /** Gateway threads. */
+  readonly threads: number
+}
+
+/** Settings that are called as their values are, without the unit. */
+type TimeName = 'drainTimeout' | 'headerTimeout' | 'idleTimeout'
+type PlainName = Exclude<keyof ServingConfig, `${TimeName}Ms`>
+
+const HOUR = 3_600_000
+/** More than the processors of any machine. */
+const MOST_THREADS = 1024
+
+/** Rows of the table of settings, in the order of help. */
+export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfig[Name]> } & Readonly<
+  Record<TimeName, Setting<number>>
+> = {
+  listen: setting(
+    'listen',
+    '<host:port>',
+    '0.0.0.0:8443',
+    parseAddresses,
+    'address that clients connect to; may be repeated',
+    true,
+  ),
+  adminListen: setting(
+    'adminListen',
+    '<host:port>',
+    '127.0.0.1:9090',
+    parseAddress,
+    'address of health, metrics and debug pages; without TLS and authentication',
+  ),
+  dataDir: setting('dataDir', '<dir>', 'data', parseText, 'directory for what the gateway writes'),
+  drainTimeout: setting(
+    'drainTimeout',
+    '<duration>',
+    '30s',
+    durationBetween(0, 24 * HOUR),
+    'how long a stopping gateway waits for running requests and spreads the end of watches',
+  ),
+  tlsCertFile: setting(
+    'tlsCertFile',
+    '<file>',
+    '',
+    parseText,
+    'certificate (PEM) for clients whose cluster has none of its own',
+  ),
+  tlsPrivateKeyFile: setting('tlsPrivateKeyFile', '<file>', '', parseText, 'private key (PEM) of --tls-cert-file'),
+  accessLog: setting(
+    'accessLog',
+    '[bool]',
+    'true',
+    parseSwitch,
+    'whether clusters and policies may switch the access log on (stdout)',
+  ),
+  auditLogPath: setting('auditLogPath', '<file>', '', parseText, 'file for audit events of all requests; - is stdout'),
+  logLevel: setting('logLevel', '<level>', 'info', oneOf(LOG_LEVELS), 'debug, info, warn or error'),
+  maxHeaderBytes: setting(
+    'maxHeaderBytes',
+    '<bytes>',
+    '1048576',
+    bytesBetween(4096, 64 * 1024 * 1024),
+    'largest request head',
+  ),
+  maxConcurrentStreams: setting(
+    'maxConcurrentStreams',
+    '<n>',
+    '250',
+    integerBetween(1, 100_000),
+    'requests that one HTTP/2 connection may have open',
+  ),
+  headerTimeout: setting(
+    'headerTimeout',
+    '<duration>',
+    '10s',
+    durationBetween(100, HOUR),
+    'how long a client may take to send a request head',
+  ),
+  idleTimeout: setting(
+    'idleTimeout',
+    '<duration>',
+    '2m',
+    durationBetween(1_000, 24 * HOUR),
+    'how long a connection on which no request runs stays open; before its first request 30s at most',
+  ),
+  maxConnectionsPerAddress: setting(
+    'maxConnectionsPerAddress',
+    '<n>',
+    '1000',
+    integerBetween(0, 1_000_000),
+    'connections of one IPv4 address, or IPv6 /64, to each thread; 0: any number',
+  ),
+  threads: setting(
+    'threads',
+    '<n>',
+    '',
+    integerBetween(1, MOST_THREADS),
+    'threads that serve requests; default: one for each processor',
+  ),
+}
+
+export function readServing(reader: SettingsReader): ServingConfig {
+  const table = SERVING_TABLE
+  return {
+    listen: reader.take(table.listen, []),
+    adminListen: reader.take(table.adminListen, ''),
+    dataDir: reader.take(table.dataDir, ''),
+    drainTimeoutMs: reader.take(table.drainTimeout, 0),
+    tlsCertFile: reader.take(table.tlsCertFile, ''),
+    tlsPrivateKeyFile: reader.take(table.tlsPrivateKeyFile, ''),
+    accessLog: reader.take(table.accessLog, true),
+    auditLogPath: reader.take(table.auditLogPath, ''),
+    logLevel: reader.take(table.logLevel, 'info'),
+    maxHeaderBytes: reader.take(table.maxHeaderBytes, 0),
+    maxConcurrentStreams: reader.take(table.maxConcurrentStreams, 0),
+    headerTimeoutMs: reader.take(table.headerTimeout, 0),
+    idleTimeoutMs: reader.take(table.idleTimeout, 0),
+    maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
+    threads: reader.take(table.threads, availableParallelism()),
+  }
+}
+
+/** Mistakes that only two settings together make. */
+export function checkServing({ tlsCertFile, tlsPrivateKeyFile }: ServingConfig, reader: SettingsReader): void {
+  if ((tlsCertFile === '') === (tlsPrivateKeyFile === '')) return
+  const { tlsCertFile: cert, tlsPrivateKeyFile: key } = SERVING_TABLE
+  const [missing, given] = tlsCertFile === '' ? [cert, key] : [key, cert]
+  noteProblem(reader, given, `stands without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
+}

@@ -1,0 +1,169 @@
+// Finds the value of each setting: flag, then variable, then file, then default. Collects every mistake on the way.
+
+import { isCollection, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
+import { nearestName } from '../../api/validation/nearest-name.ts'
+import type { Mistake, ValueParser } from './setting-values.ts'
+
+/** One row of the table of settings. */
+export interface Setting<T = unknown> {
+  /** Key in the configuration file, and of the flag's value in commander's options. */
+  readonly name: string
+  /** `--config-dir`. */
+  readonly flag: string
+  /** How help shows the flag's value: `<dir>`; in square brackets when it may be left out. */
+  readonly argument: string
+  readonly env: string
+  /** The flag may be given several times; a variable holds a list with commas, the file a list. */
+  readonly repeatable: boolean
+  /** As one would write it; '' = none. */
+  readonly defaultText: string
+  readonly help: string
+  readonly parse: ValueParser<T>
+}
+
+/** A row, with the flag and the variable that its name makes. */
+export function setting<T>(
+  name: string,
+  argument: string,
+  defaultText: string,
+  parse: ValueParser<T>,
+  help: string,
+  repeatable = false,
+): Setting<T> {
+  const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  const env = `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}`
+  return { name, flag: `--${words}`, argument, env, repeatable, defaultText, help, parse }
+}
+
+export interface SettingsInput {
+  /** Commander's options: camelCase names; undefined = not given. Names that are no settings are ignored. */
+  readonly flags: Readonly<Record<string, unknown>>
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Text of a file; throws when it cannot be read. */
+  readonly readFile: (path: string) => string
+}
+
+export interface ConfigProblem {
+  /** `--listen`, `PORTCULLIS_LISTEN` or `gateway.yaml:3 listen`. */
+  readonly where: string
+  readonly message: string
+  readonly fix: string
+}
+
+interface Found {
+  readonly where: string
+  readonly raw: unknown
+}
+
+export class SettingsReader {
+  readonly problems: ConfigProblem[] = []
+  readonly warnings: string[] = []
+  readonly #input: SettingsInput
+  readonly #settings: readonly Setting[]
+  #file: ReadonlyMap<string, Found> = new Map()
+
+  /** `configFile` is the setting that names the file; `settings` are all the others. */
+  constructor(input: SettingsInput, settings: readonly Setting[], configFile: Setting<string>) {
+    this.#input = input
+    this.#settings = settings
+    this.#warnOfUnknownVariables([...settings, configFile])
+    const path = this.take(configFile, '')
+    if (path !== '') this.#file = this.#readFile(path, this.where(configFile))
+  }
+
+  /** The value in force; `absent` when there is none, or when it is wrong and a problem is noted. */
+  take<T, const A>(setting: Setting<T>, absent: A): T | A {
+    const found = this.#find(setting)
+    if (found === undefined) return absent
+    const single = setting.repeatable || typeof found.raw !== 'object'
+    const parsed = single ? setting.parse(found.raw) : NOT_SINGLE
+    if ('value' in parsed) return parsed.value
+    const shown = typeof found.raw === 'string' ? `"${found.raw}"` : JSON.stringify(found.raw)
+    this.problems.push({ where: found.where, message: `${shown} ${parsed.mistake}`, fix: parsed.fix })
+    return absent
+  }
+
+  /** Where the value of a setting comes from; the flag, when it is the default. */
+  where(setting: Setting): string {
+    const found = this.#find(setting)
+    return found === undefined ? setting.flag : found.where
+  }
+
+  #find(setting: Setting): Found | undefined {
+    const flag = this.#input.flags[setting.name]
+    if (flag !== undefined && !(Array.isArray(flag) && flag.length === 0)) return { where: setting.flag, raw: flag }
+    const variable = this.#input.env[setting.env]
+    if (variable !== undefined && variable !== '') return { where: setting.env, raw: variable }
+    const inFile = this.#file.get(setting.name)
+    if (inFile !== undefined) return inFile
+    return setting.defaultText === '' ? undefined : { where: setting.flag, raw: setting.defaultText }
+  }
+
+  /** A warning only: in a pod, Kubernetes itself sets variables that begin like ours (those of a Service portcullis). */
+  #warnOfUnknownVariables(settings: readonly Setting[]): void {
+    const known = new Set(settings.map((setting) => setting.env))
+    for (const name of Object.keys(this.#input.env)) {
+      if (!name.startsWith('PORTCULLIS_') || known.has(name) || SERVICE_LINK.test(name)) continue
+      this.warnings.push(`variable ${name} is not known and has no effect${didYouMean(name, known)}`)
+    }
+  }
+
+  #readFile(path: string, where: string): ReadonlyMap<string, Found> {
+    let text: string
+    try {
+      text = this.#input.readFile(path)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      this.problems.push({ where, message: `cannot read "${path}": ${why}`, fix: 'name a readable YAML file' })
+      return new Map()
+    }
+    return this.#readText(path, text)
+  }
+
+  #readText(path: string, text: string): ReadonlyMap<string, Found> {
+    const lines = new LineCounter()
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+    for (const error of document.errors) {
+      const where = `${path}:${lines.linePos(error.pos[0]).line}`
+      this.problems.push({ where, message: error.message, fix: 'correct the YAML' })
+    }
+    const values = new Map<string, Found>()
+    if (document.errors.length > 0 || document.contents === null) return values
+    if (!isMap(document.contents)) {
+      this.problems.push({ where: path, message: 'is not a map of settings', fix: 'write `name: value` lines' })
+      return values
+    }
+    for (const pair of document.contents.items) {
+      const name = String(isScalar(pair.key) ? pair.key.value : pair.key)
+      const offset = isScalar(pair.key) ? (pair.key.range?.[0] ?? 0) : 0
+      this.#addKey(values, name, `${path}:${lines.linePos(offset).line} ${name}`, document.get(name))
+    }
+    return values
+  }
+
+  #addKey(values: Map<string, Found>, name: string, where: string, value: unknown): void {
+    const known = this.#settings.map((setting) => setting.name)
+    if (!known.includes(name)) {
+      const hint = didYouMean(name, known)
+      this.problems.push({
+        where,
+        message: `unknown key${hint}`,
+        fix: hint === '' ? `known keys: ${known.join(', ')}` : 'correct or remove it',
+      })
+      return
+    }
+    // `key:` with nothing after it is the same as no such line.
+    if (value === null || value === undefined) return
+    values.set(name, { where, raw: isCollection(value) ? value.toJSON() : value })
+  }
+}
+
+const NOT_SINGLE: Mistake = { mistake: 'is not a single value', fix: 'give one value' }
+
+/** What kubelet sets for Services called portcullis or portcullis-something. */
+const SERVICE_LINK = /_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/
+
+function didYouMean(name: string, known: Iterable<string>): string {
+  const nearest = nearestName(name, known)
+  return nearest === '' ? '' : `, did you mean ${nearest}?`
+}

@@ -1,0 +1,226 @@
+// The cells of pod protection: for each, who counts its pods, and a client for its API server. Follows the UpstreamClusters.
+
+import { randomUUID } from 'node:crypto'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import {
+  type CellMember,
+  type PodAggregator,
+  type PodAggregatorDescription,
+  startPodAggregator,
+} from '../../controllers/aggregator/pod-aggregator.ts'
+import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
+import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
+import { distinctClusters } from '../../core/protection/quota/distinct-clusters.ts'
+import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
+import type { KubeClient } from '../../io/kube/client.ts'
+import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import { holdLease, type LeaseHold } from '../../io/kube/leader-lease.ts'
+import type { ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
+import { contentHash } from '../../io/sources/files/content-hash.ts'
+import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
+import type { ClusterTable } from '../../state/clusters.ts'
+import type { ProtectorTable } from '../../state/protectors.ts'
+
+export interface ProtectionCellsParts {
+  /** Where the PodProtectors and the Leases are. */
+  readonly core: ObjectClient
+  /** No other process writes there: there is nobody to elect a leader with. */
+  readonly alone: boolean
+  readonly replica: string
+  readonly clusters: ClusterTable
+  readonly protectors: ProtectorTable
+  readonly settings: ProtectionSettings
+  readonly clock: Clock
+  readonly clocks: CellClocks
+  readonly log: Logger
+  readonly metrics: ProtectionMetrics
+  /** Hears of the calls to the cells. */
+  readonly calls: KubeCallEvents
+}
+
+/** Where Leases are: a namespace that every API server has. */
+const LEASE_NAMESPACE = 'default'
+
+/** Leads where others could, or always. */
+export function holdElection(
+  { core, alone, replica, log, metrics }: Pick<ProtectionCellsParts, 'core' | 'alone' | 'replica' | 'log' | 'metrics'>,
+  name: string,
+  onChange: () => void,
+): LeaseHold {
+  if (alone) return { isLeader: () => true, stop: () => Promise.resolve() }
+  return holdLease(core, {
+    namespace: LEASE_NAMESPACE,
+    name,
+    identity: `${replica}_${randomUUID()}`,
+    log,
+    onChange: (leads) => {
+      metrics.leader(name, leads)
+      onChange()
+    },
+  })
+}
+
+/** Of an object name that may have 253 characters, as a cell may. */
+const LONGEST_CELL = 200
+
+function leaseOf(cell: string): string {
+  return `portcullis-aggregator-${cell.length <= LONGEST_CELL ? cell : contentHash(Buffer.from(cell)).toLowerCase()}`
+}
+
+class Cell {
+  readonly aggregator: PodAggregator
+  readonly #parts: ProtectionCellsParts
+  readonly #lease: LeaseHold
+  /** By the names of their UpstreamClusters. */
+  readonly #clients = new Map<string, KubeClient>()
+  readonly #closing = new Set<Promise<void>>()
+  /** One UpstreamCluster for each cluster, the first by name that has its pods counted. */
+  #names: readonly string[] = []
+
+  constructor(parts: ProtectionCellsParts, cell: string, names: readonly string[]) {
+    const { core, protectors, settings, clock, clocks, log, metrics } = parts
+    this.#parts = parts
+    this.#names = names
+    this.#lease = holdElection(parts, leaseOf(cell), () => this.aggregator?.leaderChanged())
+    this.aggregator = startPodAggregator({
+      cell,
+      core,
+      members: () => this.#members(),
+      protectors,
+      isLeader: () => this.#lease.isLeader(),
+      settings,
+      clock,
+      clocks,
+      random: Math.random,
+      log,
+      events: metrics.aggregator(cell),
+    })
+  }
+
+  follow(names: readonly string[]): void {
+    this.#names = names
+    this.aggregator.leaderChanged()
+    for (const [name, client] of this.#clients) {
+      if (names.includes(name)) continue
+      this.#clients.delete(name)
+      this.#close(client)
+    }
+  }
+
+  clients(): readonly KubeClient[] {
+    return this.#names.map((name) => this.#clientOf(name))
+  }
+
+  async stop(): Promise<void> {
+    await this.aggregator.stop()
+    await this.#lease.stop()
+    for (const client of this.#clients.values()) this.#close(client)
+    await Promise.all(this.#closing)
+  }
+
+  #members(): CellMember[] {
+    return this.#names.flatMap((name): CellMember[] => {
+      const aggregation = this.#parts.clusters.get(name)?.compiled.protection?.aggregation
+      return aggregation === undefined ? [] : [{ name, client: this.#clientOf(name), aggregation }]
+    })
+  }
+
+  #clientOf(name: string): KubeClient {
+    const { clusters, log, calls } = this.#parts
+    const known = this.#clients.get(name)
+    if (known !== undefined) return known
+    const client = createUpstreamKubeClient({ cluster: () => clusters.get(name), log, calls })
+    this.#clients.set(name, client)
+    return client
+  }
+
+  #close(client: KubeClient): void {
+    const closing = client.close()
+    this.#closing.add(closing)
+    void closing.finally(() => this.#closing.delete(closing))
+  }
+}
+
+export class ProtectionCells {
+  readonly #parts: ProtectionCellsParts
+  readonly #cells = new Map<string, Cell>()
+  /** Names of the UpstreamClusters of each cell, sorted. */
+  #clusters: ReadonlyMap<string, readonly string[]> = new Map()
+  readonly #ending = new Set<Promise<void>>()
+
+  constructor(parts: ProtectionCellsParts) {
+    this.#parts = parts
+  }
+
+  /** To be called when UpstreamClusters have changed. */
+  update(): void {
+    this.#clusters = clustersByCell(this.#parts.clusters)
+    this.#parts.clocks.keepOnly(this.#servers())
+    for (const [id, cell] of this.#cells) {
+      if (this.#clusters.has(id)) cell.follow(this.#counted(id))
+      else this.#end(id, cell)
+    }
+    for (const id of this.#clusters.keys()) {
+      if (!this.#cells.has(id)) this.#cells.set(id, new Cell(this.#parts, id, this.#counted(id)))
+    }
+  }
+
+  /** undefined = no UpstreamCluster has such a cell. */
+  protection(cell: string): CompiledProtection | undefined {
+    return this.#parts.clusters.get(this.#clusters.get(cell)?.[0] ?? '')?.compiled.protection
+  }
+
+  /** Of its clusters, one for each; none = there is no such cell. */
+  clients(cell: string): readonly ObjectClient[] {
+    return this.#cells.get(cell)?.clients() ?? []
+  }
+
+  describe(): readonly PodAggregatorDescription[] {
+    return [...this.#cells.values()].map(({ aggregator }) => aggregator.describe())
+  }
+
+  async stop(): Promise<void> {
+    for (const [id, cell] of this.#cells) this.#end(id, cell)
+    await Promise.all(this.#ending)
+  }
+
+  /** By cell: the endpoints of its clusters. */
+  #servers(): Map<string, Set<string>> {
+    const { clusters } = this.#parts
+    const urls = (name: string): string[] => clusters.get(name)?.compiled.endpoints.map(({ url }) => url) ?? []
+    return new Map([...this.#clusters].map(([cell, names]) => [cell, new Set(names.flatMap(urls))]))
+  }
+
+  /** The UpstreamClusters by which the pods of a cell are counted. */
+  #counted(cell: string): readonly string[] {
+    const { clusters } = this.#parts
+    return distinctClusters(
+      (this.#clusters.get(cell) ?? []).flatMap((name) => {
+        const compiled = clusters.get(name)?.compiled
+        if (compiled === undefined) return []
+        const urls = compiled.endpoints.map(({ url }) => url)
+        return [{ name, urls, counts: compiled.protection?.aggregation.enabled === true }]
+      }),
+    )
+  }
+
+  #end(id: string, cell: Cell): void {
+    this.#cells.delete(id)
+    const ending = cell.stop()
+    this.#ending.add(ending)
+    void ending.finally(() => this.#ending.delete(ending))
+  }
+}
+
+function clustersByCell(clusters: ClusterTable): Map<string, string[]> {
+  const byCell = new Map<string, string[]>()
+  for (const name of [...clusters.names()].sort()) {
+    const cell = clusters.get(name)?.compiled.protection?.cell
+    if (cell === undefined) continue
+    const names = byCell.get(cell)
+    if (names === undefined) byCell.set(cell, [name])
+    else names.push(name)
+  }
+  return byCell
+}

@@ -1,0 +1,152 @@
+// The port of the protection webhook (--protection-listen). Its certificate is of the control plane's CA in the data directory,
+// also where the objects are files or CRDs of a cluster: kube-apiservers verify it by the caBundle of the webhook, and it verifies
+// them by client certificate or token.
+
+import { X509Certificate } from 'node:crypto'
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from '../../api/ports/ports.ts'
+import type { RequestHandler } from '../../api/ports/stream.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { canonicalIp } from '../../api/validation/ip-address.ts'
+import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
+import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { type ControlListener, listenControl } from '../../io/listener/control-listener.ts'
+import { controlPaths } from '../../io/listener/control-paths.ts'
+import { ensureControlPki, readControlTokenKey } from '../../io/pki/control-pki.ts'
+import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
+import { isIssuedBy, issueCertificate, type KeyPair } from '../../io/pki/pki.ts'
+import { readKeyPair } from '../../io/pki/pki-files.ts'
+import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
+import { cannotListen, requireFreePort } from '../../io/world/free-port.ts'
+import { createWebhookAuthenticator, type WebhookAuthenticator } from '../../webhooks/protection-webhook-callers.ts'
+
+export interface ProtectionPortOptions {
+  readonly listen: ListenAddress
+  /** Names and addresses by which kube-apiservers reach it (--control-host): `portcullis.portcullis-system.svc`. */
+  readonly hosts: readonly string[]
+  /** --data-dir. */
+  readonly dataDir: string
+  /** Whose credentials are revoked. Default: nobody's. */
+  readonly revoked?: RevocationCheck | undefined
+  readonly log: Logger
+}
+
+const FLAG = '--protection-listen'
+const MS_PER_DAY = 24 * 60 * 60 * 1000
+const RENEW_BEFORE_MS = 30 * MS_PER_DAY
+/** The certificate is looked at so often. */
+const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
+/** As long as a review may take, for those that run. */
+const CLOSE_WITHIN_MS = 10_000
+const CLOSE_LOOK_MS = 10
+
+export class ProtectionPort {
+  readonly #options: ProtectionPortOptions
+  readonly #dir: string
+  /** PEM: what caBundle is to be. */
+  readonly caPem: string
+  /** For the handler. */
+  readonly authenticate: WebhookAuthenticator
+  #serving: KeyPair
+  #listener: ControlListener | undefined
+  #renewal: NodeJS.Timeout | undefined
+
+  /**
+   * To be made after the control port, which keeps the same PKI; where there is none, this one makes it.
+   * @throws {UserError}
+   */
+  constructor(options: ProtectionPortOptions) {
+    this.#options = options
+    this.#dir = controlPaths(options.dataDir).pki
+    if (readKeyPair(this.#dir, 'ca') === undefined) ensureControlPki(this.#dir, this.#hosts())
+    const tokenKey = readControlTokenKey(this.#dir)
+    this.caPem = this.#ca().certPem
+    this.authenticate = createWebhookAuthenticator({
+      clientCAs: [this.caPem],
+      tokens: createTokenVerifier(tokenKey),
+      webhookTokens: createWebhookTokens(tokenKey),
+      revoked: options.revoked,
+      now: Date.now,
+    })
+    this.#serving = this.#currentServing()
+  }
+
+  /** 0 = not open. */
+  get port(): number {
+    return this.#listener?.port ?? 0
+  }
+
+  /** @throws {UserError} when the port cannot be opened */
+  async open(handler: RequestHandler): Promise<void> {
+    const { listen } = this.#options
+    await requireFreePort(listen, FLAG)
+    const { certPem: cert, keyPem: key } = this.#serving
+    try {
+      this.#listener = await listenControl({ ...listen, serving: { cert, key }, clientCAs: [this.caPem], handler })
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      throw cannotListen(listen, message, String(Reflect.get(Object(error), 'code')), FLAG)
+    }
+    this.#renewal = setInterval(() => this.#renew(), RENEWAL_CHECK_MS)
+    this.#renewal.unref()
+  }
+
+  /** No new connections; running reviews end. */
+  async close(): Promise<void> {
+    clearInterval(this.#renewal)
+    const listener = this.#listener
+    if (listener === undefined) return
+    this.#listener = undefined
+    listener.drain()
+    for (let waitedMs = 0; waitedMs < CLOSE_WITHIN_MS && listener.connections() > 0; waitedMs += CLOSE_LOOK_MS) {
+      await sleep(CLOSE_LOOK_MS)
+    }
+    listener.close()
+  }
+
+  #renew(): void {
+    try {
+      this.#serving = this.#currentServing(this.#serving)
+      const { certPem: cert, keyPem: key } = this.#serving
+      this.#listener?.setServing({ cert, key })
+    } catch (error) {
+      this.#options.log.error('the certificate of the protection webhook cannot be renewed', { error })
+    }
+  }
+
+  /**
+   * Somebody's own, where one was put in the place of the control plane's; else one of our CA, which need not be kept: nobody
+   * knows it but by the CA.
+   */
+  #currentServing(last?: KeyPair): KeyPair {
+    const ca = this.#ca()
+    const file = readKeyPair(this.#dir, 'tls')
+    if (file !== undefined && !isIssuedBy(file, ca)) return file
+    if (last !== undefined && isIssuedBy(last, ca) && !endsSoon(last)) return last
+    const hosts = this.#hosts()
+    return issueCertificate(ca, {
+      commonName: hosts[0] ?? '',
+      usage: 'server',
+      dnsNames: hosts.filter((host) => canonicalIp(host) === undefined),
+      ipAddresses: hosts.filter((host) => canonicalIp(host) !== undefined),
+    })
+  }
+
+  #ca(): KeyPair {
+    const ca = readKeyPair(this.#dir, 'ca')
+    if (ca !== undefined) return ca
+    throw new UserError(`there is no CA of the control plane in ${this.#dir}`, 'start again, and it is made')
+  }
+
+  #hosts(): readonly string[] {
+    const { hosts, listen } = this.#options
+    const own = listen.host === '0.0.0.0' || listen.host === '::' ? [] : [listen.host]
+    const machine = /^[A-Za-z0-9.-]+$/.test(hostname()) ? [hostname()] : []
+    return [...new Set([...hosts, ...own, 'localhost', '127.0.0.1', '::1', ...machine])]
+  }
+}
+
+function endsSoon({ certPem }: KeyPair): boolean {
+  return new X509Certificate(certPem).validToDate.getTime() - Date.now() <= RENEW_BEFORE_MS
+}

@@ -1,0 +1,346 @@
+// Pod protection, put together: the ledger, the cells whose pods are counted, the webhook, the generator, and what is told of it.
+// It begins when an UpstreamCluster asks for it, or a flag does; until then nothing is read and nothing runs.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parse } from 'yaml'
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isMissing } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { ProtectionGate } from '../../api/ports/protection.ts'
+import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
+import { type StaleCellSweeper, startStaleCellSweeper } from '../../controllers/aggregator/stale-cell-sweeper.ts'
+import { type ProtectorGenerator, startProtectorGenerator } from '../../controllers/generator/protector-generator.ts'
+import { monitorProtectors, ProtectorMonitor } from '../../controllers/generator/protector-monitor.ts'
+import { type ProtectionLedger, startProtectionLedger } from '../../controllers/ledger/ledger.ts'
+import { RefusalEvents } from '../../controllers/ledger/refusal-events.ts'
+import { parseListenAddress } from '../../core/cluster/listen-address.ts'
+import type { CellClocks, ClockSkew } from '../../core/protection/clocks/cell-clock.ts'
+import { parseGeneratorConfig } from '../../core/protection/generator/config.ts'
+import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
+import type { ProtectionEvents } from '../../core/protection/requests/protection-events.ts'
+import { timeOf } from '../../core/status/cluster-status.ts'
+import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
+import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import type { LeaseHold } from '../../io/kube/leader-lease.ts'
+import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
+import { readTextFile } from '../../io/pki/pki-files.ts'
+import type { ClusterTable } from '../../state/clusters.ts'
+import { createProtectionWebhook } from '../../webhooks/protection-webhook.ts'
+import type { Config } from '../config/config.ts'
+import { holdElection, ProtectionCells } from './cells.ts'
+import { ProtectionPort } from './port.ts'
+
+export interface ProtectionParts {
+  readonly config: Config
+  /** Of the object plane; undefined where objects are files. */
+  readonly client: ObjectClient | undefined
+  /** Whose credentials for the webhook are revoked; undefined = there is no such list. */
+  readonly revoked: RevocationCheck | undefined
+  readonly clusters: ClusterTable
+  readonly clock: Clock
+  readonly clocks: CellClocks
+  readonly log: Logger
+  /** Hears of the calls to API servers. */
+  readonly calls: KubeCallEvents
+  /** Tells the gateway threads which namespaces have a protector; undefined = not known. */
+  onNamespaces(namespaces: ReadonlySet<string> | undefined): void
+}
+
+const KNOWN_WITHIN_MS = 3_000
+const KNOWN_LOOK_MS = 5
+const LEADER_LEASE = 'portcullis-protection'
+
+/** What runs once protection has begun. */
+interface Running {
+  readonly core: ObjectClient
+  readonly ledger: ProtectionLedger
+  readonly refusals: RefusalEvents
+  readonly cells: ProtectionCells
+  readonly lease: LeaseHold
+  readonly sweeper: StaleCellSweeper
+  readonly generator: ProtectorGenerator
+}
+
+export class Protection {
+  readonly metrics: ProtectionMetrics
+  readonly #parts: ProtectionParts
+  /** Of --protection-kubeconfig; ours to close. */
+  #ownCore: KubeClient | undefined
+  /** Of --protection-workloads-kubeconfig. */
+  #ownWorkloads: KubeClient | undefined
+  readonly #kinds: readonly GeneratorKind[]
+  readonly #monitor = new ProtectorMonitor()
+  #port: ProtectionPort | undefined
+  #running: Running | undefined
+  #stopped = false
+  /** What is heard of the PodProtectors. */
+  #core = { current: false, message: '', sinceMs: 0 }
+
+  /** @throws {UserError} when a kubeconfig or the generator's configuration cannot be used */
+  constructor(parts: ProtectionParts) {
+    this.#parts = parts
+    const { metricsByNamespace: byNamespace, metricsByUser: byUser } = parts.config.protection
+    const identity = parts.config.replicaName
+    this.metrics = createProtectionMetrics({ byNamespace, byUser, identity, monotonic: () => parts.clock.monotonic() })
+    const { kubeconfig, context, workloadsKubeconfig, workloadsContext, generatorConfigFile } = parts.config.protection
+    this.#kinds = readGeneratorKinds(generatorConfigFile)
+    this.#ownCore = ownClient(kubeconfig, context, parts)
+    this.#ownWorkloads = ownClient(workloadsKubeconfig, workloadsContext, parts)
+    this.metrics.beforeScrape(() => {
+      if (this.#running === undefined) return
+      const { ledger, generator, cells } = this.#running
+      const queued = new Map(cells.describe().map((each) => [each.cell, each.queued]))
+      this.metrics.monitor(this.#monitor.gauges())
+      this.metrics.clocks(this.#skews())
+      this.metrics.queued({ writing: ledger.writing, generator: generator.queued, cells: queued })
+    })
+  }
+
+  /** Who judges deletions; undefined = nobody can yet. */
+  get gate(): ProtectionGate | undefined {
+    return this.#running?.ledger
+  }
+
+  /** Of the webhook; 0 = it is not open. */
+  get port(): number {
+    return this.#port?.port ?? 0
+  }
+
+  /** Opens the webhook, where there is to be one. @throws {UserError} */
+  async start(): Promise<void> {
+    const { listen, generatorConfigFile } = this.#parts.config.protection
+    if (listen !== undefined || generatorConfigFile !== '') this.#begin()
+    if (listen !== undefined) await this.#openWebhook(listen)
+  }
+
+  /** Resolves when the PodProtectors are known, or after three seconds: a core cluster that is away stops no start. */
+  async known(): Promise<void> {
+    const { clock } = this.#parts
+    const deadline = clock.monotonic() + KNOWN_WITHIN_MS
+    while (this.#running?.ledger.protectors.synced === false && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
+  }
+
+  /** To be called when UpstreamClusters have changed. */
+  update(): void {
+    if (this.#stopped) return
+    if (this.#running === undefined && this.#isAsked()) this.#begin()
+    this.#running?.cells.update()
+  }
+
+  /** For people; null = nothing runs. */
+  describe(): object | null {
+    if (this.#running === undefined) return null
+    const { ledger, cells, lease } = this.#running
+    const { protectors } = ledger
+    return {
+      protectorsKnown: protectors.synced,
+      protectors: [...protectors.values()].length,
+      leader: lease.isLeader(),
+      cells: cells.describe(),
+      clocks: Object.fromEntries(this.#skews()),
+    }
+  }
+
+  /** What this replica does to protect the pods of a cluster; undefined = nothing is asked of it. */
+  stateOf(cluster: string): GatewayProtection | undefined {
+    const protection = this.#parts.clusters.get(cluster)?.compiled.protection
+    if (protection === undefined) return undefined
+    const { cell, aggregation } = protection
+    const say = (state: GatewayProtection['state'], sinceMs: number, message = ''): GatewayProtection => {
+      return { cell, state, since: timeOf(sinceMs), ...(message !== '' && { message }) }
+    }
+    const core = this.#core
+    if (core.message !== '') return say('Broken', core.sinceMs, `the PodProtectors cannot be followed: ${core.message}`)
+    if (!core.current) return say('Starting', core.sinceMs)
+    const counts = this.#running?.cells.describe().find((one) => one.cell === cell)
+    if (!aggregation.enabled || counts?.leads !== true) return say('Judging', core.sinceMs)
+    if (counts.message !== '') return say('Broken', counts.sinceMs, `the pods cannot be counted: ${counts.message}`)
+    return say(counts.current ? 'Counting' : 'Starting', counts.sinceMs)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    const running = this.#running
+    await this.#port?.close()
+    await running?.generator.stop()
+    await running?.sweeper.stop()
+    await running?.refusals.stop()
+    await running?.cells.stop()
+    await running?.ledger.stop()
+    await running?.lease.stop()
+    await this.#ownCore?.close()
+    await this.#ownWorkloads?.close()
+  }
+
+  /** By cell, where they are known. */
+  #skews(): ReadonlyMap<string, ClockSkew> {
+    const { clock, clocks } = this.#parts
+    const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
+    const skews = new Map<string, ClockSkew>()
+    for (const { cell } of this.#running?.cells.describe() ?? []) {
+      const skew = clocks.skew(cell, nowMs, monotonicMs)
+      if (skew !== undefined) skews.set(cell, skew)
+    }
+    return skews
+  }
+
+  #isAsked(): boolean {
+    for (const { compiled } of this.#parts.clusters.values()) if (compiled.protection !== undefined) return true
+    return false
+  }
+
+  #begin(): void {
+    if (this.#running !== undefined) return
+    this.#core = { ...this.#core, sinceMs: this.#parts.clock.now() }
+    const { config, client, clusters, clock, clocks, log, calls, onNamespaces } = this.#parts
+    const core = this.#ownCore ?? client
+    if (core === undefined) {
+      log.warn('pods cannot be protected: with --source files no API server holds PodProtectors', {
+        fix: 'give --protection-kubeconfig, or another --source',
+      })
+      return
+    }
+    const { settings } = config.protection
+    const { metrics } = this
+    // What listens needs the cells, and these the ledger.
+    let refusals: RefusalEvents | undefined
+    const events: ProtectionEvents = {
+      ...metrics.events,
+      reviewed: (request, verdict, protectors, durationMs) => {
+        metrics.events.reviewed(request, verdict, protectors, durationMs)
+        refusals?.reviewed(request, verdict)
+      },
+      following: (current, message) => {
+        metrics.events.following(current, message)
+        this.#core = { current, message, sinceMs: clock.now() }
+      },
+    }
+    const ledger = startProtectionLedger({
+      client: core,
+      settings,
+      clock,
+      clocks,
+      random: Math.random,
+      log,
+      events,
+      onNamespaces,
+    })
+    const { protectors } = ledger
+    const alone = config.source === 'embedded' && this.#ownCore === undefined
+    const replica = config.replicaName
+    const cells = new ProtectionCells({
+      core,
+      alone,
+      replica,
+      clusters,
+      protectors,
+      settings,
+      clock,
+      clocks,
+      log,
+      metrics,
+      calls,
+    })
+    const lease = holdElection({ core, alone, replica, log, metrics }, LEADER_LEASE, () => undefined)
+    refusals = new RefusalEvents({
+      core,
+      worker: (cell) => cells.clients(cell)[0],
+      protectorUid: (key) => protectors.get(key)?.protector.metadata.uid ?? '',
+      replica,
+      clock,
+      log,
+    })
+    const isLeader = (): boolean => lease.isLeader()
+    const sweeper = startStaleCellSweeper({ core, protectors, isLeader, settings, clock, log })
+    const generator = startProtectorGenerator({
+      workloads: this.#ownWorkloads ?? core,
+      core,
+      kinds: this.#kinds,
+      isLeader,
+      limits: settings,
+      clock,
+      random: Math.random,
+      log,
+      events: metrics.generator,
+    })
+    monitorProtectors(this.#monitor, protectors)
+    this.#running = { core, ledger, refusals, cells, lease, sweeper, generator }
+    cells.update()
+  }
+
+  async #openWebhook(listen: string): Promise<void> {
+    const running = this.#running
+    const address = parseListenAddress(listen)
+    if (running === undefined || 'error' in address) return
+    const { config, clock, log, revoked } = this.#parts
+    const { controlHosts: hosts, dataDir } = config
+    const port = new ProtectionPort({ listen: address, hosts, dataDir, revoked, log })
+    this.#port = port
+    const handler = createProtectionWebhook({
+      gate: running.ledger,
+      cell: (id) => {
+        const protection = running.cells.protection(id)
+        return protection === undefined ? undefined : { protection }
+      },
+      getPods: (cell, namespace, name) => podsOfName(running.cells.clients(cell), namespace, name),
+      authenticate: port.authenticate,
+      ready: () => running.ledger.protectors.synced,
+      onReview: (outcome) => this.metrics.webhookAnswered(outcome),
+      clock,
+      log,
+    })
+    await port.open(handler)
+    log.info('the protection webhook is open', { address: listen, port: port.port })
+  }
+}
+
+/**
+ * Pods of one name in the clusters of a cell, each once; several only where these are different clusters.
+ * @throws {StatusError} (rejects) NotFound when none has one; whatever kept one of them from answering
+ */
+async function podsOfName(
+  clients: readonly ObjectClient[],
+  namespace: string,
+  name: string,
+): Promise<readonly JsonObject[]> {
+  if (clients.length === 0) throw new Error('there is no such cell')
+  const pods: JsonObject[] = []
+  let missing: unknown
+  for (const answer of await Promise.allSettled(clients.map((client) => client.get(PODS, { namespace, name })))) {
+    if (answer.status === 'fulfilled') pods.push(answer.value)
+    else if (isMissing(answer.reason, name)) missing = answer.reason
+    else throw answer.reason
+  }
+  if (pods.length === 0) throw missing
+  return pods
+}
+
+function ownClient(
+  kubeconfigFile: string,
+  context: string,
+  { log, calls }: Pick<ProtectionParts, 'log' | 'calls'>,
+): KubeClient | undefined {
+  if (kubeconfigFile === '') return undefined
+  return createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
+}
+
+/** @throws {UserError} with every mistake at once */
+function readGeneratorKinds(file: string): readonly GeneratorKind[] {
+  if (file === '') return []
+  const flag = '--protection-generator-config'
+  let data: unknown
+  try {
+    data = parse(readTextFile(file), { logLevel: 'error' })
+  } catch (error) {
+    const why = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
+    throw new UserError(`${flag} ${file} cannot be read: ${why}`, 'name a readable YAML file')
+  }
+  const { kinds, problems } = parseGeneratorConfig(data)
+  if (problems.length === 0) return kinds
+  const lines = problems.map(({ where, message, fix }) => `${file}: ${where}: ${message}; ${fix}`)
+  throw new UserError(`${flag} has mistakes:\n${lines.join('\n')}`, 'mend them')
+}

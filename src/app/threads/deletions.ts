@@ -1,0 +1,44 @@
+// Deletions of pods that gateway threads ask about: the ledger of the main thread judges them, and what it has reserved for a
+// thread is given back when nobody is left to use it.
+
+import type { Logger } from '../../api/ports/ports.ts'
+import type { ProtectionGate, ProtectionRequest, Reservation } from '../../api/ports/protection.ts'
+import { unanswered } from '../../core/protection/ledger/verdicts.ts'
+import { NO_GATE } from '../../gateway/protect/verdict.ts'
+import type { ThreadSeat } from './seat.ts'
+
+export class ThreadDeletions {
+  readonly #protection: () => ProtectionGate | undefined
+  readonly #log: Logger
+
+  /** @param protection who judges, as it is now; undefined = nobody */
+  constructor(protection: () => ProtectionGate | undefined, log: Logger) {
+    this.#protection = protection
+    this.#log = log
+  }
+
+  /** Answers the thread that is in the seat now. Never rejects. */
+  async judge(seat: ThreadSeat, id: number, requests: readonly ProtectionRequest[]): Promise<void> {
+    const { threadId } = seat
+    const gate = this.#gate
+    const verdicts = await gate.review(requests).catch((error: unknown) => {
+      this.#log.error('deletions cannot be judged', { error })
+      return requests.map((request) => unanswered(request, 'an internal error, which the log of the gateway tells'))
+    })
+    if (seat.threadId === threadId && seat.state !== 'gone') {
+      seat.post({ type: 'verdicts', id, verdicts })
+      return
+    }
+    // The thread has died, and the deletions with it: none was sent.
+    const reservations = verdicts.flatMap(({ reservation }) => reservation ?? [])
+    if (reservations.length > 0) gate.release(reservations)
+  }
+
+  release(reservations: readonly Reservation[]): void {
+    this.#gate.release(reservations)
+  }
+
+  get #gate(): ProtectionGate {
+    return this.#protection() ?? NO_GATE
+  }
+}

@@ -1,0 +1,39 @@
+// The drain of one thread: an end that loses nothing that could be finished.
+
+import type { Gateway } from '../../gateway/exchange/gateway.ts'
+import type { Listener } from '../../io/listener/listener-socket.ts'
+import type { RunningRequest } from '../../state/running.ts'
+
+/** Part of the drain time in which watches end, so that the last of them still has time to be followed elsewhere. */
+const WATCH_SPREAD = 0.8
+/** How often a drain looks whether the last connection has closed. */
+const DRAIN_POLL_MS = 20
+
+/**
+ * GOAWAY to all clients, running requests finish, watches end spread over the drain time. Resolves when nothing runs; who
+ * calls it puts a bound to it by cutting what is left.
+ */
+export async function drainThread(
+  listeners: readonly Listener[],
+  gateway: Gateway,
+  drainTimeoutMs: number,
+): Promise<void> {
+  const { running, clock, random } = gateway
+  const endsAtMs = clock.monotonic() + drainTimeoutMs
+  const ending = new Map<RunningRequest, NodeJS.Timeout>()
+  // Until the connections have closed, not only until the requests are over: an answer may still be on its way to a
+  // slow client, and a request may still stand before forward(), waiting for the verdict about its token.
+  do {
+    for (const listener of listeners) listener.drain() // again: connections that have become idle since
+    for (const request of running.longRunning()) {
+      if (ending.has(request)) continue
+      const spreadMs = Math.max(0, endsAtMs - clock.monotonic()) * WATCH_SPREAD
+      ending.set(
+        request,
+        setTimeout(() => request.finish(), random() * spreadMs),
+      )
+    }
+    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
+  } while (running.size > 0 || listeners.some((listener) => listener.connections() > 0))
+  for (const timer of ending.values()) clearTimeout(timer)
+}

@@ -1,0 +1,286 @@
+// A gateway thread: its own listeners on the ports of all, TLS contexts, clusters, connections to upstream, reviewers and
+// metrics, and the request path. It follows the main thread's messages; of the requests, only deletions of protected pods wait
+// for any.
+
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '../../api/ports/ports.ts'
+import { createSnapshotFollower, type SnapshotFollower } from '../../controllers/aggregator/follow-snapshots.ts'
+import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { clusterForAddress, clusterForServerName } from '../../core/cluster/lookup-cluster.ts'
+import type { Gateway, GatewayEvents } from '../../gateway/exchange/gateway.ts'
+import { createRequestHandler, createUpgradeHandler } from '../../gateway/serve.ts'
+import { type Listener, type ListenerOptions, listen } from '../../io/listener/listener-socket.ts'
+import { TlsContexts } from '../../io/listener/tls-contexts.ts'
+import { createAccessLog } from '../../io/logs/access-log.ts'
+import { createAuditLog } from '../../io/logs/audit-log.ts'
+import { knownCluster, MetricsRecorder } from '../../io/metrics/recorder.ts'
+import { createAccessReviewer } from '../../io/reviews/access-review.ts'
+import { createTokenReviewer, type TokenLookup } from '../../io/reviews/token-review.ts'
+import { Upstreams } from '../../io/upstream/upstreams.ts'
+import { systemClock } from '../../io/world/clock.ts'
+import { CancelBudgets } from '../../state/cancel-budgets.ts'
+import { ClusterTable } from '../../state/clusters.ts'
+import { RunningRequests } from '../../state/running.ts'
+import type { Config } from '../config/config.ts'
+import { drainThread } from './drain.ts'
+import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
+import { ThreadOutbox } from './outbox.ts'
+import { ThreadProtection } from './protection.ts'
+
+/** How often the thread reports unasked; less often when that takes long, because there are thousands of clusters. */
+const REPORT_MS = 5_000
+/** A report may take one part in so many of the time. */
+const REPORT_SHARE = 500
+
+/** At most one line of a kind in this time: whoever is to be named in it can cause as many as he likes. */
+const RARE_WARNING_MS = 10_000
+
+export class GatewayThread {
+  readonly #data: ThreadData
+  readonly #post: (message: FromThread) => void
+  readonly #outbox: ThreadOutbox
+  readonly #metrics = new MetricsRecorder()
+  readonly #protection: ThreadProtection
+  readonly #contexts: TlsContexts
+  readonly #gateway: Gateway
+  readonly #follower: SnapshotFollower
+  #reporting: NodeJS.Timeout | undefined
+  #listeners: Listener[] = []
+
+  constructor(data: ThreadData, post: (message: FromThread) => void) {
+    const { config, place } = data
+    this.#data = data
+    this.#post = post
+    this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
+    this.#protection = new ThreadProtection(post)
+    this.#contexts = new TlsContexts(data.serving)
+    this.#gateway = this.#createGateway(systemClock)
+    const { clusters, upstreams, running, clock, random } = this.#gateway
+    const contexts = this.#contexts
+    const { drainTimeoutMs } = config
+    const { threads } = place
+    const parts = { clusters, upstreams, contexts, running, clock, random, drainTimeoutMs, threads }
+    this.#follower = createSnapshotFollower(parts)
+    this.#metrics.beforeSnapshot(() => this.#updateGauges())
+    this.#reportLater(REPORT_MS)
+    post({ type: 'online' })
+  }
+
+  /** One after the other, in the order in which they were sent. */
+  receive(message: ToThread): void {
+    switch (message.type) {
+      case 'cluster':
+        this.#follower.stage(message.share)
+        return
+      case 'commit':
+        this.#commit(message.generation, message.removed)
+        return
+      case 'listen':
+        void this.#listen(message.addresses)
+        return
+      case 'report':
+        this.#post({ type: 'report', id: message.id, report: this.#report() })
+        return
+      case 'protected-namespaces':
+        this.#protection.cover(message.namespaces)
+        return
+      case 'credential-fault': {
+        const live = this.#gateway.clusters.get(message.cluster)
+        if (live !== undefined) live.credentialFault = message.fault
+        return
+      }
+      case 'verdicts':
+        this.#protection.settle(message.id, message.verdicts)
+        return
+      case 'drain':
+        void this.#drain()
+        return
+      case 'cut':
+        this.#cut()
+        return
+      case 'end':
+        this.#end()
+    }
+  }
+
+  #commit(generation: number, removed: readonly string[]): void {
+    const changed = this.#follower.commit(generation, removed)
+    this.#metrics.clustersChanged(changed.map(knownCluster), removed)
+    this.#post({ type: 'applied', generation })
+  }
+
+  async #listen(addresses: readonly ListenAddress[]): Promise<void> {
+    const options = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
+    for (const address of addresses) {
+      try {
+        this.#listeners.push(await listen({ ...options, ...address, reusePort: this.#data.place.threads > 1 }))
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error)
+        const code = String(error instanceof Error ? Reflect.get(error, 'code') : '')
+        this.#post({ type: 'failed', address, message, code })
+        return
+      }
+    }
+    this.#post({ type: 'listening', ports: this.#listeners.map(({ port }) => port) })
+  }
+
+  async #drain(): Promise<void> {
+    this.#gateway.draining = true
+    await drainThread(this.#listeners, this.#gateway, this.#data.config.drainTimeoutMs)
+    this.#post({ type: 'drained' })
+  }
+
+  #cut(): void {
+    this.#gateway.running.cutAll()
+    for (const listener of this.#listeners) listener.close()
+  }
+
+  #end(): void {
+    clearTimeout(this.#reporting)
+    for (const listener of this.#listeners) listener.close()
+    this.#gateway.upstreams.destroy()
+    this.#protection.end()
+    this.#outbox.flush()
+    this.#post({ type: 'report', id: 0, report: this.#report() })
+    this.#post({ type: 'ended' })
+  }
+
+  #reportLater(delayMs: number): void {
+    this.#reporting = setTimeout(() => {
+      const { clock } = this.#gateway
+      const startMs = clock.monotonic()
+      this.#post({ type: 'report', id: 0, report: this.#report() })
+      this.#reportLater(Math.max(REPORT_MS, (clock.monotonic() - startMs) * REPORT_SHARE))
+    }, delayMs)
+    this.#reporting.unref()
+  }
+
+  #report(): ThreadReport {
+    const { running, tokens, upstreams } = this.#gateway
+    return {
+      metrics: this.#metrics.snapshot(),
+      running: running.size,
+      clients: this.#listeners.reduce((sum, listener) => sum + listener.connections(), 0),
+      tokensRemembered: tokens.size(),
+      upstreams: [...upstreams.describe()],
+    }
+  }
+
+  #updateGauges(): void {
+    for (const { cluster, endpoint, connections } of this.#gateway.upstreams.describe()) {
+      this.#metrics.upstreamConnections(cluster, endpoint, 'h2', connections)
+    }
+    if (this.#data.accessLog) this.#metrics.logLinesDropped('access', this.#outbox.accessDropped)
+    if (this.#data.auditLog) this.#metrics.logLinesDropped('audit', this.#outbox.auditDropped)
+  }
+
+  #createGateway(clock: Clock): Gateway {
+    const metrics = this.#metrics
+    const clusters = new ClusterTable(this.#data.place)
+    const upstreams = new Upstreams((cluster, endpoint, error) => this.#onBroken(cluster, endpoint, error), metrics)
+    return {
+      clusters,
+      upstreams,
+      running: new RunningRequests(),
+      clock,
+      log: this.#outbox.log,
+      tokens: createTokenReviewer(clock.monotonic, (cluster, outcome) => countToken(metrics, cluster, outcome)),
+      access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
+        metrics.accessReviewed(cluster, verdict === 'unavailable' ? 'error' : verdict),
+      ),
+      cancels: new CancelBudgets(),
+      protection: this.#protection,
+      events: this.#observers(),
+      random: Math.random,
+      uuid: randomUUID,
+      draining: false,
+    }
+  }
+
+  /** A connection to an endpoint broke: what all threads know of it changes, and the main thread probes it soon. */
+  #onBroken(cluster: string, url: string, error: Error): void {
+    const { clusters, clock, log } = this.#gateway
+    const live = clusters.get(cluster)
+    const endpoint = live?.endpoints.byUrl(url)
+    if (live === undefined || endpoint === undefined) return
+    const ejections = endpoint.health.ejections
+    live.endpoints.onFailure(endpoint, clock.monotonic())
+    if (endpoint.health.ejections > ejections) this.#metrics.endpointEjected(cluster, url)
+    log.warn('connection to endpoint broke', { cluster, endpoint: url, error: error.message })
+    this.#outbox.broke(cluster, url)
+  }
+
+  /** Who listens to what happens on the request path. */
+  #observers(): GatewayEvents {
+    const { accessLog, auditLog } = this.#data
+    const metrics = this.#metrics
+    const outbox = this.#outbox
+    const access = accessLog ? createAccessLog((line) => outbox.access(line)) : undefined
+    const audit = auditLog ? createAuditLog((line) => outbox.audit(line)) : undefined
+    return {
+      requestStarted: (record) => metrics.requestStarted(record),
+      responseStarted: (record) => audit?.responseStarted(record),
+      requestEnded(record) {
+        metrics.observe(record)
+        access?.(record)
+        audit?.responseComplete(record)
+      },
+      retried: (cluster, cause) => metrics.retried(cluster, cause),
+      gatewayRefused: (cluster) => outbox.refused(cluster),
+    }
+  }
+}
+
+function listenerOptions(
+  config: Config,
+  gateway: Gateway,
+  contexts: TlsContexts,
+  metrics: MetricsRecorder,
+): Omit<ListenerOptions, 'host' | 'port'> {
+  const { clusters } = gateway
+  const [abuse, refused] = [new RareWarnings(gateway), new RareWarnings(gateway)]
+  return {
+    maxHeaderBytes: config.maxHeaderBytes,
+    maxConcurrentStreams: config.maxConcurrentStreams,
+    headerTimeoutMs: config.headerTimeoutMs,
+    idleTimeoutMs: config.idleTimeoutMs,
+    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
+    contexts,
+    counters: metrics.http2Clients,
+    clusterForServerName: (name) => clusterForServerName(clusters.index, name),
+    clusterForAddress: (address, port) => clusterForAddress(clusters.index, address, port),
+    handler: createRequestHandler(gateway),
+    onUpgrade: createUpgradeHandler(gateway),
+    onConnection: (protocol, by) => metrics.clientConnections(protocol, by),
+    onHandshakeError: () => metrics.tlsHandshakeFailed(),
+    onAbuse: (address, kind) => abuse.warn('HTTP/2 connection ended: its client did too much', { address, kind }),
+    onRefused(address) {
+      metrics.clientRefused()
+      refused.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })
+    },
+  }
+}
+
+/** Who it is: the log says it now and then, metrics say how often. */
+class RareWarnings {
+  readonly #gateway: Gateway
+  #toldMs = Number.NEGATIVE_INFINITY
+
+  constructor(gateway: Gateway) {
+    this.#gateway = gateway
+  }
+
+  warn(message: string, fields: Readonly<Record<string, string>>): void {
+    const { log, clock } = this.#gateway
+    const nowMs = clock.monotonic()
+    if (nowMs - this.#toldMs < RARE_WARNING_MS) return
+    this.#toldMs = nowMs
+    log.warn(message, fields)
+  }
+}
+
+function countToken(metrics: MetricsRecorder, cluster: string, outcome: TokenLookup): void {
+  metrics.tokenCache(cluster, outcome === 'hit')
+  if (outcome === 'hit' || outcome === 'limited') return
+  metrics.tokenReviewed(cluster, outcome === 'authenticated' ? 'allowed' : outcome === 'rejected' ? 'denied' : 'error')
+}

@@ -1,0 +1,41 @@
+// A gateway thread inside the main thread, for tests of one process: the same class and the same messages, which arrive
+// before `post` returns.
+
+import type { Thread, ThreadEvents } from '../../io/world/threads.ts'
+import { GatewayThread } from './gateway-thread.ts'
+import type { FromThread, ThreadData, ToThread } from './messages.ts'
+
+let lastId = 0
+
+/** As `startThread` of a worker; its end is that of its listeners and connections. */
+export function startInlineThread(data: ThreadData, events: ThreadEvents<FromThread>): Thread<ToThread> {
+  lastId--
+  let ended = false
+  // What a thread says in its constructor comes before who made it has its handle.
+  let inside: GatewayThread | undefined
+  const early: ToThread[] = []
+  const receive = (message: ToThread): void => {
+    // Cloned as on the way to a worker, so that what cannot be cloned shows in every test.
+    if (inside === undefined) early.push(message)
+    else inside.receive(structuredClone(message))
+  }
+  const handle: Thread<ToThread> = {
+    id: lastId,
+    post: (message) => {
+      if (!ended) receive(message)
+    },
+    terminate: () => {
+      if (!ended) {
+        ended = true
+        inside?.receive({ type: 'end' })
+        events.onExit()
+      }
+      return Promise.resolve()
+    },
+  }
+  queueMicrotask(() => {
+    inside = new GatewayThread(data, (message) => events.onMessage(message))
+    for (const message of early.splice(0)) inside.receive(message)
+  })
+  return handle
+}

@@ -1,0 +1,268 @@
+// The gateway threads, as the main thread looks after them: starts them, tells them of every change, replaces those that
+// die, asks them for what they counted, and ends them. Nothing here blocks, and no request waits for it.
+
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { ProtectionGate } from '../../api/ports/protection.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
+import { restartDelayMs } from '../../core/endpoints/restart-delay.ts'
+import type { LineWriter } from '../../io/logs/line-writer.ts'
+import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
+import { cannotListen } from '../../io/world/free-port.ts'
+import type { ClusterTable } from '../../state/clusters.ts'
+import { ThreadDeletions } from './deletions.ts'
+import type { FromThread, ThreadData, ThreadLines, ThreadReport } from './messages.ts'
+import { ThreadProgress } from './progress.ts'
+import { type SeatOwner, type StartThread, ThreadSeat } from './seat.ts'
+
+export interface PoolParts {
+  readonly threads: number
+  readonly start: StartThread
+  readonly data: Omit<ThreadData, 'place' | 'linesTaken'>
+  readonly seed: ThreadData['place']['seed']
+  /** What the threads follow. */
+  readonly clusters: ClusterTable
+  readonly metrics: GatewayMetrics
+  readonly clock: Clock
+  readonly log: Logger
+  readonly access: LineWriter | undefined
+  readonly audit: LineWriter | undefined
+  /** Who judges deletions for the threads; undefined, or absent = nobody. */
+  readonly protection?: () => ProtectionGate | undefined
+  /** A connection of a thread to an endpoint broke. */
+  onBroken(cluster: string, endpoint: string): void
+  /** A cluster may have refused the gateway itself, and not a user. Default: nobody hears of it. */
+  onRefusing?(cluster: string): void
+}
+
+/** How long a thread may take to answer; what does not answer is left out. */
+const ANSWER_MS = 1_000
+
+export class ThreadPool implements SeatOwner {
+  readonly seats: readonly ThreadSeat[]
+  readonly #parts: PoolParts
+  readonly #progress: ThreadProgress
+  readonly #deletions: ThreadDeletions
+  /** With the ports of the first thread, once it listens. */
+  #addresses: readonly ListenAddress[] = []
+  #state: 'starting' | 'running' | 'ending' = 'starting'
+  #failure: Error | undefined
+  #protectedNamespaces: readonly string[] | undefined
+  /** By cluster: what it says against the gateway's own credential. */
+  readonly #credentialFaults = new Map<string, string>()
+  readonly #restarts = new Set<NodeJS.Timeout>()
+
+  constructor(parts: PoolParts) {
+    this.#parts = parts
+    const { threads, start, data, seed } = parts
+    this.seats = Array.from({ length: threads }, (_, thread) => {
+      return new ThreadSeat(thread, start, { ...data, place: { thread, threads, seed } }, this)
+    })
+    this.#progress = new ThreadProgress(this.seats)
+    this.#deletions = new ThreadDeletions(() => parts.protection?.(), parts.log)
+  }
+
+  /** Begins to start all threads; `online` says when they are there. */
+  start(): void {
+    for (const seat of this.seats) {
+      seat.counts = true
+      seat.start()
+    }
+  }
+
+  /** Resolves when every thread takes messages. @throws {UserError} when one cannot start */
+  online(): Promise<void> {
+    return this.#until(() => this.seats.every(({ state }) => state !== 'starting'))
+  }
+
+  /**
+   * Opens the ports in all threads; which ports, in the order of the addresses. Port 0 is one port for all: the first
+   * thread's. @throws {UserError} when an address cannot be listened on
+   */
+  async listen(addresses: readonly ListenAddress[]): Promise<readonly number[]> {
+    const [first, ...others] = this.seats
+    first?.post({ type: 'listen', addresses })
+    await this.#until(() => first?.state === 'listening')
+    const ports = first?.ports ?? []
+    this.#addresses = addresses.map(({ host }, i) => ({ host, port: ports[i] ?? 0 }))
+    for (const seat of others) seat.post({ type: 'listen', addresses: this.#addresses })
+    await this.#until(() => this.seats.every(({ state }) => state === 'listening'))
+    this.#state = 'running'
+    return ports
+  }
+
+  /**
+   * Tells all threads of a change of the table. `inForce` is called once every thread has put it in force: before this
+   * returns, where threads are inside the main thread.
+   */
+  publish(changed: readonly string[], removed: readonly string[], inForce: () => void): void {
+    const { generation } = this.#parts.clusters
+    this.#progress.published(generation, inForce)
+    for (const seat of this.seats) {
+      if (seat.state === 'online' || seat.state === 'listening') this.#tell(seat, changed, removed)
+    }
+    this.#progress.settle()
+  }
+
+  /** In which namespaces pods may have a protector; undefined = in any, as long as nothing else was said. */
+  protectedNamespaces(namespaces: ReadonlySet<string> | undefined): void {
+    this.#protectedNamespaces = namespaces === undefined ? undefined : [...namespaces]
+    for (const seat of this.seats) {
+      if (seat.state === 'online' || seat.state === 'listening') this.#tellProtected(seat)
+    }
+  }
+
+  #tellProtected(seat: ThreadSeat): void {
+    seat.post({ type: 'protected-namespaces', namespaces: this.#protectedNamespaces })
+  }
+
+  /** What a cluster says against the gateway's own credential; '' = nothing any more. */
+  credentialFault(cluster: string, fault: string): void {
+    if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
+    if (fault === '') this.#credentialFaults.delete(cluster)
+    else this.#credentialFaults.set(cluster, fault)
+    for (const seat of this.seats) {
+      if (seat.state === 'online' || seat.state === 'listening') seat.post({ type: 'credential-fault', cluster, fault })
+    }
+  }
+
+  /** Resolves when all threads have put in force what was published so far. */
+  applied(): Promise<void> {
+    const { generation } = this.#parts.clusters
+    return this.#until(() => this.#progress.isInForce(generation))
+  }
+
+  /** What each thread reports; undefined for one that does not answer in a second. */
+  async reports(): Promise<readonly (ThreadReport | undefined)[]> {
+    return await Promise.all(this.seats.map((seat) => seat.ask(ANSWER_MS)))
+  }
+
+  /** Resolves when nothing runs in any thread. */
+  drain(): Promise<void> {
+    this.#state = 'ending'
+    for (const timer of this.#restarts) clearTimeout(timer)
+    for (const seat of this.seats) seat.post({ type: 'drain' })
+    return this.#until(() => this.seats.every((seat) => seat.drained || seat.state === 'gone'))
+  }
+
+  /** Ends all requests and connections now. */
+  cut(): void {
+    for (const seat of this.seats) seat.post({ type: 'cut' })
+  }
+
+  /** Ends all threads, gently where they answer. */
+  async end(): Promise<void> {
+    this.#state = 'ending'
+    for (const timer of this.#restarts) clearTimeout(timer)
+    for (const seat of this.seats) seat.post({ type: 'end' })
+    let deadline: NodeJS.Timeout | undefined
+    const tooLate = new Promise<void>((resolve) => {
+      deadline = setTimeout(resolve, ANSWER_MS)
+    })
+    await Promise.race([this.#until(() => this.seats.every(({ ended, state }) => ended || state === 'gone')), tooLate])
+    clearTimeout(deadline)
+    await Promise.all(this.seats.map((seat) => seat.terminate()))
+  }
+
+  heard(seat: ThreadSeat, message: FromThread): void {
+    switch (message.type) {
+      case 'online':
+        if (this.#protectedNamespaces !== undefined) this.#tellProtected(seat)
+        this.#tell(seat, [...this.#parts.clusters.names()], [])
+        for (const [cluster, fault] of this.#credentialFaults) seat.post({ type: 'credential-fault', cluster, fault })
+        if (this.#state === 'running') seat.post({ type: 'listen', addresses: this.#addresses })
+        break
+      case 'failed':
+        this.#onFailed(seat, message.address, message.message, message.code)
+        break
+      case 'report':
+        this.#parts.metrics.threads.latest(seat.threadId, message.report.metrics)
+        break
+      case 'lines':
+        this.#write(message.lines)
+        break
+      case 'protect':
+        void this.#deletions.judge(seat, message.id, message.requests)
+        break
+      case 'release':
+        this.#deletions.release(message.reservations)
+        break
+      default:
+    }
+    this.#progress.settle()
+  }
+
+  /** What it held is given back; everybody else goes on, and another one takes the place. */
+  lost(seat: ThreadSeat, error: Error | undefined): void {
+    const { clusters, metrics, log, clock } = this.#parts
+    clusters.releaseThread(seat.index)
+    metrics.threads.died(seat.threadId)
+    if (this.#state === 'starting') {
+      this.#fail(new UserError(`a gateway thread cannot start: ${reasonOf(error)}`, 'the process log may say more'))
+    } else if (this.#state === 'running') {
+      const delayMs = restartDelayMs(seat.history, clock.monotonic())
+      const stack = error?.stack ?? reasonOf(error)
+      log.error('gateway thread died; another one takes its place', { thread: seat.index, delayMs, stack })
+      seat.restarts++
+      if (delayMs === 0) seat.start()
+      else this.#startLater(seat, delayMs)
+    }
+    this.#progress.settle()
+  }
+
+  #startLater(seat: ThreadSeat, delayMs: number): void {
+    const timer = setTimeout(() => {
+      this.#restarts.delete(timer)
+      seat.start()
+    }, delayMs)
+    timer.unref()
+    this.#restarts.add(timer)
+  }
+
+  #tell(seat: ThreadSeat, changed: readonly string[], removed: readonly string[]): void {
+    const { clusters } = this.#parts
+    for (const name of changed) {
+      const share = clusters.share(name)
+      if (share !== undefined) seat.post({ type: 'cluster', share })
+    }
+    seat.post({ type: 'commit', generation: clusters.generation, removed })
+  }
+
+  #onFailed(seat: ThreadSeat, address: ListenAddress, message: string, code: string): void {
+    if (this.#state === 'running') {
+      // Not its fault, but it cannot be left as it is: the next one tries again, later and later.
+      const { log } = this.#parts
+      log.error('gateway thread cannot listen', {
+        thread: seat.index,
+        address: formatListenAddress(address),
+        error: message,
+      })
+      void seat.terminate()
+      return
+    }
+    this.#fail(cannotListen(address, message, code, '--listen'))
+  }
+
+  #write({ log: calls, access, audit, broken, refusing }: ThreadLines): void {
+    const { log, access: accessLog, audit: auditLog } = this.#parts
+    for (const { level, message, fields } of calls) log[level](message, fields)
+    for (const line of access) accessLog?.write(line)
+    for (const line of audit) auditLog?.write(line)
+    for (const { cluster, endpoint } of broken) this.#parts.onBroken(cluster, endpoint)
+    for (const cluster of refusing) this.#parts.onRefusing?.(cluster)
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error
+    this.#progress.fail(error)
+  }
+
+  #until(done: () => boolean): Promise<void> {
+    if (this.#failure !== undefined && this.#state === 'starting') return Promise.reject(this.#failure)
+    return this.#progress.until(done)
+  }
+}
+
+function reasonOf(error: Error | undefined): string {
+  return error?.message ?? 'it ended without a word'
+}

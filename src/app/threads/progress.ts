@@ -1,0 +1,72 @@
+// How far all gateway threads have got: what they were told is in force when the last of them has said so, and whoever waits
+// for more than that hears of it here.
+
+import type { ThreadSeat } from './seat.ts'
+
+interface Waiter {
+  readonly done: () => boolean
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+interface Publication {
+  readonly generation: number
+  readonly inForce: () => void
+}
+
+export class ThreadProgress {
+  readonly #seats: readonly ThreadSeat[]
+  #waiters: Waiter[] = []
+  /** The oldest first. */
+  #unapplied: Publication[] = []
+
+  constructor(seats: readonly ThreadSeat[]) {
+    this.#seats = seats
+  }
+
+  /** `inForce` is called, by `settle`, once this generation is in force. */
+  published(generation: number, inForce: () => void): void {
+    this.#unapplied.push({ generation, inForce })
+  }
+
+  /** Whether every thread that counts has put this generation in force. */
+  isInForce(generation: number): boolean {
+    return this.#appliedByAll() >= generation
+  }
+
+  /** Resolves when this is so; rejects when `fail` is called before. */
+  until(done: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ done, resolve, reject })
+      this.settle()
+    })
+  }
+
+  /** Nothing comes of what is waited for. */
+  fail(error: Error): void {
+    const waiters = this.#waiters
+    this.#waiters = []
+    for (const waiter of waiters) waiter.reject(error)
+  }
+
+  /** Whatever was waited for and is so now. */
+  settle(): void {
+    const applied = this.#appliedByAll()
+    for (let next = this.#unapplied[0]; next !== undefined && next.generation <= applied; next = this.#unapplied[0]) {
+      this.#unapplied.shift()
+      next.inForce()
+    }
+    const waiters = this.#waiters
+    this.#waiters = []
+    for (const waiter of waiters) {
+      if (waiter.done()) waiter.resolve()
+      else this.#waiters.push(waiter)
+    }
+  }
+
+  #appliedByAll(): number {
+    let least = Number.POSITIVE_INFINITY
+    for (const seat of this.#seats) if (seat.counts) least = Math.min(least, seat.applied)
+    return least
+  }
+}

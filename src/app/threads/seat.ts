@@ -1,0 +1,142 @@
+// One place among the gateway threads, as the main thread sees it: who is in it, and what that one has said. A thread that
+// dies is followed by another one in the same place, and so in the same columns of shared memory.
+
+import { createRestartHistory, type RestartHistory } from '../../core/endpoints/restart-delay.ts'
+import type { Thread, ThreadEvents } from '../../io/world/threads.ts'
+import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
+
+/** Makes a thread: a worker, or one inside the main thread. */
+export type StartThread = (data: ThreadData, events: ThreadEvents<FromThread>) => Thread<ToThread>
+
+/** `starting` until the thread takes messages, `online` until its ports are open, then `listening`; `gone` when it runs no more. */
+export type SeatState = 'starting' | 'online' | 'listening' | 'gone'
+
+/** Who looks after all seats. */
+export interface SeatOwner {
+  /** A message, after the seat has taken note of it. */
+  heard(seat: ThreadSeat, message: FromThread): void
+  /** The thread runs no more; `error` is why, as far as it is known. */
+  lost(seat: ThreadSeat, error: Error | undefined): void
+}
+
+export class ThreadSeat {
+  readonly index: number
+  readonly history: RestartHistory = createRestartHistory()
+  readonly #start: StartThread
+  readonly #data: Omit<ThreadData, 'linesTaken'>
+  readonly #owner: SeatOwner
+  readonly #asked = new Map<number, (report: ThreadReport) => void>()
+  #thread: Thread<ToThread> | undefined
+  #linesTaken = new Int32Array(new SharedArrayBuffer(4))
+  #nextAsk = 1
+  state: SeatState = 'gone'
+  /** Whether requests depend on it: not while a successor of a dead thread gets ready. */
+  counts = false
+  drained = false
+  ended = false
+  /** Generation that the thread has put in force. */
+  applied = 0
+  restarts = 0
+  /** Whether it answered when last asked for a report. */
+  answers = false
+  ports: readonly number[] = []
+
+  constructor(index: number, start: StartThread, data: Omit<ThreadData, 'linesTaken'>, owner: SeatOwner) {
+    this.index = index
+    this.#start = start
+    this.#data = data
+    this.#owner = owner
+  }
+
+  /** Of the thread that is in it; 0 = none has been. */
+  get threadId(): number {
+    return this.#thread?.id ?? 0
+  }
+
+  /** Puts a new thread in the place. */
+  start(): void {
+    let error: Error | undefined
+    this.state = 'starting'
+    this.applied = 0
+    this.drained = false
+    this.ended = false
+    this.#linesTaken = new Int32Array(new SharedArrayBuffer(4))
+    this.#thread = undefined
+    const events: ThreadEvents<FromThread> = {
+      onMessage: (message) => this.#heard(message),
+      onError: (cause) => {
+        error ??= cause
+      },
+      onExit: () => this.#onExit(error),
+    }
+    try {
+      this.#thread = this.#start({ ...this.#data, linesTaken: this.#linesTaken }, events)
+    } catch (cause) {
+      // The system has no thread left to give.
+      this.#onExit(cause instanceof Error ? cause : new Error(String(cause)))
+    }
+  }
+
+  #onExit(error: Error | undefined): void {
+    this.state = 'gone'
+    this.counts = false
+    this.#asked.clear()
+    this.#owner.lost(this, error)
+  }
+
+  post(message: ToThread): void {
+    this.#thread?.post(message)
+  }
+
+  async terminate(): Promise<void> {
+    await this.#thread?.terminate()
+  }
+
+  /** What the thread reports; undefined when it has not answered in time. */
+  ask(timeoutMs: number): Promise<ThreadReport | undefined> {
+    if (this.state === 'gone' || this.state === 'starting') {
+      this.answers = false
+      return Promise.resolve(undefined)
+    }
+    return new Promise((resolve) => {
+      const id = this.#nextAsk++
+      const settle = (report: ThreadReport | undefined): void => {
+        clearTimeout(deadline)
+        this.#asked.delete(id)
+        this.answers = report !== undefined
+        resolve(report)
+      }
+      const deadline = setTimeout(() => settle(undefined), timeoutMs)
+      this.#asked.set(id, settle)
+      this.post({ type: 'report', id })
+    })
+  }
+
+  #heard(message: FromThread): void {
+    switch (message.type) {
+      case 'online':
+        this.state = 'online'
+        break
+      case 'listening':
+        this.state = 'listening'
+        this.counts = true
+        this.ports = message.ports
+        break
+      case 'applied':
+        this.applied = message.generation
+        break
+      case 'lines':
+        Atomics.add(this.#linesTaken, 0, message.lines.size)
+        break
+      case 'drained':
+        this.drained = true
+        break
+      case 'ended':
+        this.ended = true
+        break
+      default:
+    }
+    this.#owner.heard(this, message)
+    if (message.type === 'report') this.#asked.get(message.id)?.(message.report)
+  }
+}

@@ -1,0 +1,132 @@
+// Commands that change objects where they live: the embedded API server and the CRDs of a cluster alike, by kubeconfig.
+
+import { POD_PROTECTORS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { nearestName } from '../../api/validation/nearest-name.ts'
+import { createKubeClient } from '../../io/kube/client.ts'
+import { contextsWith } from '../../io/kube/contexts.ts'
+
+export interface ControlPlaneOptions {
+  /** Default: as kubectl finds it. */
+  readonly kubeconfig?: string
+  /** Default: the kubeconfig's current one. */
+  readonly context?: string
+  /** Instead of one by kubeconfig: for tests. */
+  readonly client?: ObjectClient
+  /** Rights that the command needs, for the message when they are missing. Default: get, list, patch of upstreamclusters. */
+  readonly needs?: string
+  /** Whose API server is meant, for the message when another one answers. Default: the gateway's. */
+  readonly owner?: string
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+}
+
+/** Metadata as far as commands need it. */
+export interface ServedMetadata {
+  readonly name: string
+  readonly resourceVersion?: string
+  readonly generation?: number
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+const quiet = (): void => undefined
+/** What goes wrong is an error of the command, and said once. */
+export const SILENT: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
+/** Runs `action` with a client; what a server refuses, or does not answer, is one line and exit code 1. */
+export async function withControlPlane(
+  options: ControlPlaneOptions,
+  action: (client: ObjectClient) => Promise<number>,
+): Promise<number> {
+  let close = (): Promise<void> => Promise.resolve()
+  try {
+    if (options.client !== undefined) return await action(options.client)
+    const { kubeconfig = '', context } = options
+    const client = createKubeClient({
+      kubeconfigFile: kubeconfig,
+      log: SILENT,
+      ...(context !== undefined && { context }),
+    })
+    close = () => client.close()
+    return await action(client)
+  } catch (error) {
+    const kind = error instanceof StatusError && isUnknownKind(error) ? kindMeant(options) : undefined
+    const text = kind === undefined ? textOf(error, options.needs ?? DEFAULT_NEEDS) : await wrongServer(options, kind)
+    options.err(`error: ${text}\n`)
+    return 1
+  } finally {
+    await close()
+  }
+}
+
+const DEFAULT_NEEDS = 'get, list and patch of upstreamclusters'
+
+/** The answer to a path that the server does not know has no details; of an object that is not there it names the object. */
+function isUnknownKind({ code, status }: StatusError): boolean {
+  return code === 404 && status.details?.kind === undefined && status.details?.name === undefined
+}
+
+/** The kind of object that the command is about; undefined = none of ours. */
+function kindMeant({ needs = DEFAULT_NEEDS }: ControlPlaneOptions): ResourceKind | undefined {
+  return [POD_PROTECTORS, UPSTREAM_CLUSTERS].find(({ plural }) => needs.includes(plural))
+}
+
+async function wrongServer(options: ControlPlaneOptions, kind: ResourceKind): Promise<string> {
+  const { kubeconfig: kubeconfigFile = '', context, owner = 'the gateway', client } = options
+  const asked = { kubeconfigFile, ...(context !== undefined && { context }) }
+  const contexts = client === undefined ? await contextsWith(kind, asked, SILENT) : []
+  const others =
+    contexts.length === 0 ? 'see --kubeconfig and --context' : `these contexts have: ${contexts.join(', ')}`
+  return `this API server has no ${kind.kind}s; is it the one of ${owner}? ${others}`
+}
+
+function textOf(error: unknown, needs: string): string {
+  if (error instanceof UserError) return `${error.message}; ${error.fix}`
+  if (error instanceof StatusError) return `the API server refuses: ${error.message}${fixOf(error, needs)}`
+  if (!(error instanceof Error)) return String(error)
+  return `the API server gives no answer: ${error.message}; is --kubeconfig the right one, and the server up?`
+}
+
+function fixOf({ code }: StatusError, needs: string): string {
+  if (code === 401) return '; the credential of the kubeconfig is not accepted'
+  if (code === 403) return `; the user of the kubeconfig needs ${needs}`
+  return ''
+}
+
+/** @throws {UserError} that names the clusters there are */
+export async function getCluster(client: ObjectClient, name: string): Promise<JsonObject> {
+  try {
+    return await client.get(UPSTREAM_CLUSTERS, { namespace: '', name })
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.code !== 404) throw error
+    const { items } = await client.list(UPSTREAM_CLUSTERS, '')
+    const names = items.map((item) => metadataOf(item).name).sort()
+    if (names.length === 0)
+      throw new UserError(`there is no UpstreamCluster ${JSON.stringify(name)}`, 'there is none at all')
+    const meant = nearestName(name, names)
+    const known = `known: ${names.join(', ')}`
+    throw new UserError(
+      `there is no UpstreamCluster ${JSON.stringify(name)}`,
+      meant === '' ? known : `did you mean ${meant}? ${known}`,
+    )
+  }
+}
+
+export function metadataOf(object: JsonObject): ServedMetadata {
+  return object['metadata'] as ServedMetadata
+}
+
+/** `--timeout`, `--ttl`: a Go duration above zero. @throws {UserError} */
+export function readPositiveDuration(flag: string, text: string, parse: (text: string) => number | undefined): number {
+  const ms = parse(text)
+  if (ms === undefined || ms <= 0) {
+    throw new UserError(`${flag} ${JSON.stringify(text)} is no duration above zero`, `write ${flag} 30m, 90s or 1h30m`)
+  }
+  return ms
+}

@@ -1,0 +1,87 @@
+// The UpstreamClusters that a command speaks of: from a directory of files, or from the API server that holds them. Of the latter
+// no Secret is read: what commands tell does not depend on credentials.
+
+import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { Problem } from '../../api/ports/ports.ts'
+import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
+import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { compileCluster } from '../../core/cluster/compile-cluster.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import { exposedManifests } from '../../io/secrets/exposed-secrets.ts'
+import { loadDirectory } from '../../io/sources/files/source.ts'
+import { type ControlPlaneOptions, metadataOf, withControlPlane } from './control-plane.ts'
+
+export interface ServedClustersOptions extends ControlPlaneOptions {
+  /** Directory of files. Default: the API server that kubeconfig and context name. */
+  readonly configDir?: string
+}
+
+export interface ServedClusters {
+  /** Those that would be in force, by name. */
+  readonly clusters: ReadonlyMap<string, CompiledCluster>
+  /** Those that show a certificate of their own, and not the gateway's. */
+  readonly withCertificate: ReadonlySet<string>
+  /** One line each. */
+  readonly problems: readonly string[]
+  /** For messages: the directory, or `the API server`. */
+  readonly where: string
+  /** What to do when it has none. */
+  readonly fixOfNone: string
+}
+
+/** undefined = they cannot be read, and it has been said why. @throws {UserError} when the directory cannot be read */
+export async function readServedClusters(options: ServedClustersOptions): Promise<ServedClusters | undefined> {
+  const { configDir } = options
+  if (configDir !== undefined) return await fromDirectory(configDir)
+  let served: ServedClusters | undefined
+  await withControlPlane({ ...options, needs: 'list of upstreamclusters' }, async (client) => {
+    served = fromObjects((await client.list(UPSTREAM_CLUSTERS, '')).items)
+    return 0
+  })
+  return served
+}
+
+async function fromDirectory(dir: string): Promise<ServedClusters> {
+  const { clusters, problems } = await loadDirectory(dir, nodePemChecks)
+  const exposed = exposedManifests(dir).map((file) => {
+    return `warning: ${file}: holds secrets, and others on this machine may read it (chmod 600 ${file}; or leave out --config-dir and read the API server)`
+  })
+  return {
+    clusters: new Map([...clusters].map(([name, cluster]) => [name, compileCluster(cluster)])),
+    withCertificate: new Set([...clusters].flatMap(([name, { object }]) => (hasCertificate(object) ? [name] : []))),
+    problems: [...problems.map(describeProblem), ...exposed],
+    where: dir,
+    fixOfNone: `run: portcullis check ${dir}`,
+  }
+}
+
+function fromObjects(objects: readonly JsonObject[]): ServedClusters {
+  const clusters = new Map<string, CompiledCluster>()
+  const withCertificate = new Set<string>()
+  const problems: string[] = []
+  for (const object of objects) {
+    const { name, resourceVersion = '' } = metadataOf(object)
+    const found = checkUpstreamCluster(object, nodePemChecks).filter(({ severity }) => severity === 'error')
+    for (const { path, message, fix } of found) {
+      problems.push(describeProblem({ file: name, line: 0, path, message, fix, severity: 'error' }))
+    }
+    if (found.length > 0) continue
+    // Checked just now.
+    const cluster = object as unknown as UpstreamCluster
+    clusters.set(name, compileCluster({ object: cluster, revision: resourceVersion }))
+    if (hasCertificate(cluster)) withCertificate.add(name)
+  }
+  return { clusters, withCertificate, problems, where: 'the API server', fixOfNone: 'is --kubeconfig the right one?' }
+}
+
+function hasCertificate({ spec: { secureServing } }: UpstreamCluster): boolean {
+  return (secureServing?.certData ?? '') !== '' || secureServing?.certRef !== undefined
+}
+
+function describeProblem({ file, line, path, message, fix, severity }: Problem): string {
+  const place = line > 0 ? `${file}:${line}` : file
+  const where = [place, path].filter((part) => part !== '').join(': ')
+  return `${severity}: ${where === '' ? '' : `${where}: `}${message}${fix === '' ? '' : ` (${fix})`}`
+}

@@ -1,0 +1,127 @@
+// Waits until every replica of the gateway, and every thread of each, has a change in force: replicas are those whose Lease is
+// renewed, what they have in force is in status.gateways.
+
+import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../../core/status/gateways.ts'
+import { metadataOf } from './control-plane.ts'
+import { textTable } from './text-table.ts'
+
+export interface WaitParts {
+  readonly client: ObjectClient
+  readonly timeoutMs: number
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  /** Between two looks. Default 250 ms. */
+  readonly pollMs?: number
+  /** What is said of a replica that has it. Default `in force`. */
+  readonly inForce?: string
+}
+
+interface Row {
+  readonly replica: string
+  readonly alive: boolean
+  readonly gateway: GatewayStatus | undefined
+  readonly applied: boolean
+}
+
+interface Look {
+  readonly generation: number
+  readonly rows: readonly Row[]
+  /** Why it never will be in force; '' = it may. */
+  readonly invalid: string
+}
+
+/** A Lease that is older than so many of its durations is a dead replica's, whatever the clocks. */
+const DEAD_DURATIONS = 2
+
+/**
+ * Prints what each replica has in force, once all have it or the time is over.
+ * @returns the exit code: 1 when one has not, or none is alive
+ */
+export async function waitApplied(parts: WaitParts, cluster: string): Promise<number> {
+  const { timeoutMs, now, out, err } = parts
+  const deadlineMs = now() + timeoutMs
+  const alive = new LiveReplicas()
+  for (;;) {
+    const look = await lookAt(parts, cluster, alive)
+    const waiting = look.rows.filter(({ alive, applied }) => alive && !applied)
+    const anybody = look.rows.some(({ alive }) => alive)
+    const done = anybody && waiting.length === 0
+    if (!done && look.invalid === '' && now() < deadlineMs) {
+      await new Promise((resolve) => setTimeout(resolve, parts.pollMs ?? 250))
+      continue
+    }
+    out(table(cluster, look, parts.inForce ?? 'in force'))
+    const gone = look.rows.filter(({ alive, applied }) => !alive && !applied).map(({ replica }) => replica)
+    if (gone.length > 0) {
+      err(
+        `warning: no Lease is renewed by ${gone.join(', ')}: if it still serves, cut off from this API server, it does not have this\n`,
+      )
+    }
+    if (done) return 0
+    if (look.invalid !== '') err(`error: generation ${look.generation} of ${cluster} is invalid: ${look.invalid}\n`)
+    else if (!anybody) err(`error: no gateway renews its Lease (${REPLICA_NAMESPACES.join(', ')}); is one running?\n`)
+    else {
+      const names = waiting.map(({ replica }) => replica).join(', ')
+      err(`error: generation ${look.generation} of ${cluster} is not in force yet on: ${names}\n`)
+    }
+    return 1
+  }
+}
+
+/** Which Leases are renewed, as far as one run of a command can tell. */
+class LiveReplicas {
+  /** The renewTime at the first look. */
+  readonly #first = new Map<string, string>()
+
+  isAlive(object: JsonObject, nowMs: number): { replica: string; alive: boolean } | undefined {
+    const lease = readReplicaLease(object)
+    if (lease === undefined) return undefined
+    const { replica, renewTime, durationMs } = lease
+    const first = this.#first.get(replica) ?? renewTime
+    this.#first.set(replica, first)
+    const ageMs = nowMs - Date.parse(renewTime)
+    return { replica, alive: first !== renewTime || ageMs < durationMs * DEAD_DURATIONS }
+  }
+}
+
+async function lookAt({ client, now }: WaitParts, cluster: string, replicas: LiveReplicas): Promise<Look> {
+  const object = await client.get(UPSTREAM_CLUSTERS, { namespace: '', name: cluster })
+  const generation = metadataOf(object).generation ?? 1
+  const status = (object['status'] ?? {}) as UpstreamClusterStatus
+  const gateways = new Map((status.gateways ?? []).map((gateway) => [gateway.name, gateway]))
+  const alive = new Set<string>()
+  for (const namespace of REPLICA_NAMESPACES) {
+    for (const item of (await client.list(LEASES, namespace, REPLICA_LABEL_SELECTOR)).items) {
+      const lease = replicas.isAlive(item, now())
+      if (lease?.alive === true) alive.add(lease.replica)
+    }
+  }
+  const rows = [...new Set([...gateways.keys(), ...alive])].sort().map((replica): Row => {
+    const gateway = gateways.get(replica)
+    return { replica, alive: alive.has(replica), gateway, applied: hasApplied(gateway, generation) }
+  })
+  const ready = status.conditions?.find(({ type }) => type === 'Ready')
+  const invalid = ready?.reason === 'Invalid' && (ready.observedGeneration ?? 0) >= generation ? ready.message : ''
+  return { generation, rows, invalid }
+}
+
+function hasApplied(gateway: GatewayStatus | undefined, generation: number): boolean {
+  if (gateway === undefined) return false
+  return gateway.observedGeneration >= generation && gateway.threads > 0 && gateway.threadsApplied >= gateway.threads
+}
+
+function table(cluster: string, { generation, rows }: Look, inForce: string): string {
+  const lines = [['REPLICA', 'THREADS', 'GENERATION', 'APPLIED AT', 'STATE']]
+  for (const { replica, alive, gateway, applied } of rows) {
+    const state = !alive ? 'gone' : applied ? inForce : (gateway?.message ?? 'not yet')
+    const threads = gateway === undefined ? '0' : `${gateway.threadsApplied}/${gateway.threads}`
+    lines.push([replica, threads, String(gateway?.observedGeneration ?? 0), gateway?.appliedAt ?? '-', state])
+  }
+  return `${cluster}, generation ${generation}:\n${textTable(lines, '  ')}`
+}

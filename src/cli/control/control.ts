@@ -1,0 +1,84 @@
+// `portcullis control`: credentials for the embedded API server, and a copy of its store.
+
+import { UserError } from '../../api/validation/field-errors.ts'
+import { parseDuration } from '../../core/text/duration.ts'
+import { controlPaths } from '../../io/listener/control-paths.ts'
+import {
+  controlKubeconfig,
+  issueControlCertificate,
+  readControlServer,
+  readControlTokenKey,
+} from '../../io/pki/control-pki.ts'
+import { issueControlToken } from '../../io/pki/control-tokens.ts'
+import type { KeyPair } from '../../io/pki/pki.ts'
+import { readTextFile } from '../../io/pki/pki-files.ts'
+import { backupStore } from '../../io/store/backup.ts'
+import { keyId, readExistingKey } from '../../io/store/key.ts'
+
+interface Output {
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+}
+
+export interface ControlKubeconfigOptions extends Output {
+  /** `--data-dir` of the gateway. */
+  readonly dataDir: string
+  readonly user: string
+  readonly groups: readonly string[]
+  /** Default: as the administrator's kubeconfig in the data directory has it, else `https://localhost:9443`. */
+  readonly server?: string
+  /** A Go duration; then a token takes the place of the client certificate. */
+  readonly tokenTtl?: string
+  /** Of the client certificate. Default 365. */
+  readonly days?: number
+  readonly now: () => number
+}
+
+/** Prints a kubeconfig; the exit code. */
+export function printControlKubeconfig(options: ControlKubeconfigOptions): number {
+  return withUserErrors(options, () => {
+    const { pki, caCertificate } = controlPaths(options.dataDir)
+    const { user, groups } = options
+    const server = options.server ?? (readControlServer(pki) || 'https://localhost:9443')
+    const credential =
+      options.tokenTtl === undefined ? certificate(pki, options) : token(pki, options, options.tokenTtl)
+    const caPem = readTextFile(caCertificate)
+    options.out(controlKubeconfig({ server, caPem, user, credential }))
+    if (groups.length === 0)
+      options.err(
+        `note: ${user} is in no group; give --group, or name the user to the gateway: --control-admin user:${user}\n`,
+      )
+  })
+}
+
+function certificate(dir: string, { user, groups, days }: ControlKubeconfigOptions): KeyPair {
+  return issueControlCertificate(dir, { user, groups, ...(days !== undefined && { days }) })
+}
+
+function token(dir: string, { user, groups, now }: ControlKubeconfigOptions, ttl: string): string {
+  const ttlMs = parseDuration(ttl)
+  if (ttlMs === undefined) throw new UserError(`--token-ttl "${ttl}" is not a duration`, 'write for example 12h or 30m')
+  return issueControlToken(readControlTokenKey(dir), { user, groups, ttlSeconds: ttlMs / 1000, nowMs: now() })
+}
+
+/** Copies the store of a gateway that may be running; the exit code. */
+export function backupControlStore(options: Output & { readonly dataDir: string; readonly file: string }): number {
+  return withUserErrors(options, () => {
+    const { store, storeKey } = controlPaths(options.dataDir)
+    backupStore(store, options.file)
+    const key = readExistingKey(storeKey)
+    const which = key === undefined ? storeKey : `${storeKey}, now ${keyId(key)}`
+    options.out(`${options.file} is complete; keep the key of what is encrypted in it (${which}) elsewhere\n`)
+  })
+}
+
+function withUserErrors({ err }: Output, run: () => void): number {
+  try {
+    run()
+    return 0
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    err(`error: ${error.message}; ${error.fix}\n`)
+    return 1
+  }
+}

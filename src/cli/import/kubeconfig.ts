@@ -1,0 +1,309 @@
+// `portcullis import kubeconfig`: an UpstreamCluster, and a Secret with what is secret, for each context of a kubeconfig.
+
+import { parse } from 'yaml'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { isDnsName, parseEndpoint } from '../../api/validation/name-syntax.ts'
+import { base64 } from '../../core/text/base64.ts'
+import { readClientCA } from '../../io/pki/cluster-client-ca.ts'
+import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import { readTextFile } from '../../io/pki/pki-files.ts'
+import { USABLE_LABEL } from '../../io/secrets/usable-secrets.ts'
+import { readFileNamedBy } from '../../io/sources/files/manifest-files.ts'
+import { SILENT } from '../client/control-plane.ts'
+import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './output.ts'
+
+const SYSTEM = 'portcullis-system'
+
+export interface ImportKubeconfigOptions extends ImportOutput {
+  readonly file: string
+  /** Of the Secrets. Default portcullis-system. */
+  readonly namespace?: string
+  /** Ask no cluster for the CA of its client certificates. Default false. */
+  readonly offline?: boolean
+  /** PEM of that CA, of the cluster of a context; '' = it has none. Default: asks the cluster. */
+  readonly clientCA?: (context: string) => Promise<string>
+}
+
+type Loose = Readonly<Record<string, unknown>>
+
+/** Returns the exit code: 1 when the file cannot be read, or what comes of a context would be refused. */
+export async function importKubeconfig(options: ImportKubeconfigOptions): Promise<number> {
+  try {
+    const { file, namespace = 'portcullis-system', offline = false } = options
+    const ask = options.clientCA ?? ((context) => readClientCA({ kubeconfigFile: file, context }, SILENT))
+    const config = readKubeconfig(file)
+    const contexts = named(config['contexts'], 'context')
+    if (contexts.size === 0) throw new UserError(`${file} has no contexts`, 'give a kubeconfig that kubectl can use')
+    const names = new Set<string>()
+    const imported = [...contexts].map(async ([context, value]) => {
+      const name = freeName(context, names)
+      const one = new ContextImport(file, config, namespace, name, context, value)
+      return await one.result(offline ? undefined : ask)
+    })
+    return printImport(await Promise.all(imported), options)
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    options.err(`error: ${error.message}; ${error.fix}\n`)
+    return 1
+  }
+}
+
+function readKubeconfig(file: string): Loose {
+  const text = readTextFile(file)
+  let value: unknown
+  try {
+    value = parse(text)
+  } catch (error) {
+    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+    throw new UserError(`${file} is no YAML: ${reason}`, 'give a kubeconfig')
+  }
+  if (!isRecord(value) || (value['kind'] ?? 'Config') !== 'Config') {
+    throw new UserError(`${file} is no kubeconfig`, 'it begins with apiVersion: v1, kind: Config')
+  }
+  return value
+}
+
+/** The gateway uses Secrets of its own namespace as they are, and others by this label alone. */
+function labelsIn(namespace: string): { readonly labels?: Readonly<Record<string, string>> } {
+  return namespace === SYSTEM ? {} : { labels: { [USABLE_LABEL]: 'true' } }
+}
+
+/** The items of a list of `{ name, <key> }`; the first of a name counts, as for kubectl. */
+function named(list: unknown, key: string): ReadonlyMap<string, Loose> {
+  const found = new Map<string, Loose>()
+  for (const item of Array.isArray(list) ? list : []) {
+    if (!isRecord(item) || typeof item['name'] !== 'string' || found.has(item['name'])) continue
+    found.set(item['name'], isRecord(item[key]) ? item[key] : {})
+  }
+  return found
+}
+
+/** A name of objects out of that of a context, such as `admin@prod` or `arn:aws:eks:...:cluster/x`. */
+function freeName(context: string, taken: Set<string>): string {
+  const labels = context
+    .toLowerCase()
+    .replace(/[^a-z0-9.-]+/g, '-')
+    .split('.')
+  const plain = labels.map((label) => label.replace(/^-+|-+$/g, '').slice(0, 63)).filter((label) => label !== '')
+  const base = plain
+    .join('.')
+    .slice(0, 200)
+    .replace(/[.-]+$/, '')
+  const wanted = isDnsName(base) ? base : 'cluster'
+  let name = wanted
+  for (let i = 2; taken.has(name); i++) name = `${wanted}-${i}`
+  taken.add(name)
+  return name
+}
+
+const ALLOW_ALL = {
+  rules: [
+    { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+    { verbs: ['*'], nonResourceURLs: ['*'] },
+  ],
+}
+
+/** Key of the Secret for the CA of client certificates. */
+const CLIENT_CA_KEY = 'client-ca.crt'
+const CLIENT_CA_PATH = 'spec.secureServing.clientCARef'
+
+/** Keys of the Secret, and what they stand for in clientConfig. */
+const SECRET_KEYS = { 'ca.crt': 'caRef', 'tls.crt': 'certRef', 'tls.key': 'keyRef', token: 'bearerTokenRef' } as const
+
+class ContextImport {
+  readonly #file: string
+  readonly #config: Loose
+  readonly #namespace: string
+  readonly #name: string
+  readonly #context: string
+  readonly #value: Loose
+  readonly #remarks: Remark[] = []
+  #isUnverified = false
+  /** Base64, by key. */
+  readonly #secret: Partial<Record<keyof typeof SECRET_KEYS | typeof CLIENT_CA_KEY, string>> = {}
+
+  constructor(file: string, config: Loose, namespace: string, name: string, context: string, value: Loose) {
+    this.#file = file
+    this.#config = config
+    this.#namespace = namespace
+    this.#name = name
+    this.#context = context
+    this.#value = value
+  }
+
+  /** @param clientCA asks the cluster of a context; undefined = no cluster is to be asked */
+  async result(clientCA: ((context: string) => Promise<string>) | undefined): Promise<ImportedCluster> {
+    const upstream = this.#spec()
+    const spec = upstream && { ...upstream, ...(await this.#serving(clientCA)) }
+    if (spec === undefined) return { name: this.#name, documents: [], remarks: this.#remarks }
+    if (this.#name !== this.#context) this.#say('note', `is the context ${JSON.stringify(this.#context)}`)
+    const cluster = {
+      apiVersion: 'proxy.kubegateway.io/v1alpha1',
+      kind: 'UpstreamCluster',
+      metadata: { name: this.#name },
+      spec,
+    }
+    for (const { path, message, fix, severity } of checkUpstreamCluster(cluster, nodePemChecks)) {
+      this.#remarks.push({ severity, path, message: fix === '' ? message : `${message}; ${fix}` })
+    }
+    const secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: this.#secretName(), namespace: this.#namespace, ...labelsIn(this.#namespace) },
+      type: 'Opaque',
+      data: this.#secret,
+    }
+    const documents = Object.keys(this.#secret).length === 0 ? [cluster] : [secret, cluster]
+    return { name: this.#name, documents, remarks: this.#remarks }
+  }
+
+  #say(severity: Remark['severity'], message: string, path = ''): void {
+    this.#remarks.push({ severity, path, message })
+  }
+
+  #secretName(): string {
+    return `${this.#name}-upstream`
+  }
+
+  /** undefined = nothing can be made of it, and it has been said why. */
+  #spec(): object | undefined {
+    const { cluster: clusterName, user: userName } = this.#value
+    const cluster = named(this.#config['clusters'], 'cluster').get(String(clusterName))
+    if (cluster === undefined) {
+      this.#say('error', `names no cluster of ${this.#file}: ${JSON.stringify(clusterName)}`)
+      return undefined
+    }
+    const endpoint = this.#endpoint(cluster['server'])
+    if (endpoint === undefined) return undefined
+    const user = named(this.#config['users'], 'user').get(String(userName))
+    if (user === undefined) this.#say('warning', `names no user of ${this.#file}: the gateway has no credential`)
+    const secure = this.#security(cluster)
+    if (user !== undefined) this.#credentials(user)
+    return {
+      servers: [{ endpoint }],
+      clientConfig: { ...secure, ...this.#references() },
+      dispatchPolicies: [ALLOW_ALL],
+    }
+  }
+
+  #endpoint(server: unknown): string | undefined {
+    if (typeof server !== 'string' || server === '') {
+      this.#say('error', 'its cluster has no server')
+      return undefined
+    }
+    const endpoint = server.replace(/\/+$/, '')
+    const parsed = parseEndpoint(endpoint)
+    if (!('mistake' in parsed)) return endpoint
+    this.#say('error', `the server ${JSON.stringify(server)} cannot be an endpoint: it ${parsed.mistake}`)
+    return undefined
+  }
+
+  /** Without the CA of client certificates, everybody who has one would get 401. */
+  async #serving(clientCA: ((context: string) => Promise<string>) | undefined): Promise<object> {
+    const pem = await this.#askClientCA(clientCA)
+    if (pem === undefined) return {}
+    this.#secret[CLIENT_CA_KEY] = base64(pem)
+    const subjects = 'taken from the ConfigMap kube-system/extension-apiserver-authentication of the cluster'
+    this.#say('note', `client certificates sign in by the CA that was ${subjects}`, CLIENT_CA_PATH)
+    const reference = { namespace: this.#namespace, name: this.#secretName(), key: CLIENT_CA_KEY }
+    return { secureServing: { clientCARef: reference } }
+  }
+
+  async #askClientCA(clientCA: ((context: string) => Promise<string>) | undefined): Promise<string | undefined> {
+    if (this.#remarks.some(({ severity }) => severity === 'error')) return undefined
+    let why = 'no cluster was asked (--offline)'
+    if (this.#isUnverified) why = 'a server that is not verified is not believed'
+    else if (clientCA !== undefined) {
+      try {
+        const pem = await clientCA(this.#context)
+        if (pem !== '' && nodePemChecks.certificatesError(pem) === '') return pem
+        why = 'the cluster names none, so it accepts none either'
+      } catch (error) {
+        why = `the cluster does not show it: ${error instanceof Error ? error.message : String(error)}`
+      }
+    }
+    this.#say(
+      'warning',
+      `users with client certificates get 401: ${why}. Name the CA of their certificates there; ` +
+        'kubectl get configmap -n kube-system extension-apiserver-authentication -o yaml shows it as client-ca-file',
+      CLIENT_CA_PATH,
+    )
+    return undefined
+  }
+
+  #security(cluster: Loose): object {
+    if (typeof cluster['proxy-url'] === 'string')
+      this.#say('warning', 'proxy-url is not taken over: the gateway connects directly')
+    const name = cluster['tls-server-name']
+    const serverName = typeof name === 'string' && name !== '' ? { serverName: name } : {}
+    if (cluster['insecure-skip-tls-verify'] === true) {
+      this.#isUnverified = true
+      this.#say(
+        'warning',
+        'certificates of the servers are not verified; give clientConfig.caRef instead',
+        'spec.clientConfig.insecure',
+      )
+      return { insecure: true, ...serverName }
+    }
+    this.#take('ca.crt', cluster, 'certificate-authority')
+    if (this.#secret['ca.crt'] === undefined) {
+      this.#say('warning', 'the kubeconfig has no certificate-authority: the CAs of this machine vouch for the servers')
+    }
+    return serverName
+  }
+
+  #credentials(user: Loose): void {
+    this.#take('tls.crt', user, 'client-certificate')
+    this.#take('tls.key', user, 'client-key')
+    const { token, tokenFile } = user
+    if (typeof token === 'string' && token !== '') this.#secret.token = base64(token)
+    else if (typeof tokenFile === 'string') {
+      const text = this.#read(tokenFile)
+      if (text !== undefined) this.#secret.token = base64(text.trim())
+      this.#say('note', 'the token of tokenFile is copied as it is now: who renews that file has to renew the Secret')
+    }
+    if (isRecord(user['exec'])) {
+      const command = JSON.stringify(user['exec']['command'] ?? '')
+      this.#say(
+        'error',
+        `cannot take over an exec credential (${command}): give the gateway a token or certificate of its own`,
+      )
+    }
+    if (isRecord(user['auth-provider']))
+      this.#say('error', 'cannot take over an auth-provider: give a token or certificate')
+    if (user['username'] !== undefined)
+      this.#say('error', 'cannot take over a password: API servers know none any more')
+    if (user['as'] !== undefined) this.#say('warning', 'impersonation of the kubeconfig (as) is not taken over')
+    if (this.#secret['tls.crt'] === undefined && this.#secret.token === undefined) return
+    this.#say('note', 'its user has to be allowed to impersonate: deploy/rbac/upstream-gateway-user.yaml is the role')
+  }
+
+  /** `key-data` (base64) before `key` (a file), as kubectl. */
+  #take(into: keyof typeof SECRET_KEYS, from: Loose, key: string): void {
+    const data = from[`${key}-data`]
+    const file = from[key]
+    if (typeof data === 'string' && data !== '') this.#secret[into] = data.replace(/\s/g, '')
+    else if (typeof file === 'string' && file !== '') {
+      const text = this.#read(file)
+      if (text !== undefined) this.#secret[into] = base64(text)
+    }
+  }
+
+  #read(name: string): string | undefined {
+    try {
+      return readFileNamedBy(this.#file, name)
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      this.#say('error', error.message)
+      return undefined
+    }
+  }
+
+  #references(): object {
+    const entries = Object.entries(SECRET_KEYS).filter(([key]) => Object.hasOwn(this.#secret, key))
+    const at = { namespace: this.#namespace, name: this.#secretName() }
+    return Object.fromEntries(entries.map(([key, field]) => [field, { ...at, key }]))
+  }
+}

@@ -1,0 +1,58 @@
+// What `portcullis import` gives out: manifests on standard output or in a directory, and remarks for people.
+
+import { stringify } from 'yaml'
+import { writeManifests } from '../../io/sources/files/manifest-files.ts'
+
+export interface ImportOutput {
+  /** Default: everything to `out`. */
+  readonly dir?: string
+  /** Overwrite files that are there. Default false. */
+  readonly force?: boolean
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+}
+
+/** One UpstreamCluster and what belongs to it. */
+export interface ImportedCluster {
+  readonly name: string
+  readonly documents: readonly object[]
+  /** What differs, is missing, or has to be done by hand. */
+  readonly remarks: readonly Remark[]
+}
+
+export interface Remark {
+  /** `error`: the gateway would not take the object as it is. */
+  readonly severity: 'error' | 'warning' | 'note'
+  /** `spec.servers[0]`; '' = the whole. */
+  readonly path: string
+  readonly message: string
+}
+
+/** Remarks go to `err`, so that standard output is YAML alone. @returns the exit code: 1 when an object would be refused */
+export function printImport(imported: readonly ImportedCluster[], { dir, force, out, err }: ImportOutput): number {
+  const texts = imported
+    .filter(({ documents }) => documents.length > 0)
+    .map((one) => [`${one.name}.yaml`, yamlOf(one)] as const)
+  if (dir === undefined) out(texts.map(([, text]) => text).join('---\n'))
+  else {
+    writeManifests(dir, new Map(texts), force ?? false)
+    for (const [file] of texts) out(`${dir}/${file}\n`)
+  }
+  let errors = 0
+  for (const { name, remarks } of imported) {
+    for (const { severity, path, message } of remarks) {
+      if (severity === 'error') errors++
+      err(`${severity}: ${name}: ${path === '' ? '' : `${path}: `}${message}\n`)
+    }
+  }
+  return errors === 0 ? 0 : 1
+}
+
+/** As kubectl reads it, which is YAML 1.1: there `off` and times are no strings unless they are quoted. */
+function yamlOf({ documents, remarks }: ImportedCluster): string {
+  const comments = remarks.map(({ severity, path, message }) => {
+    return `# ${severity}: ${path === '' ? '' : `${path}: `}${message}`.replaceAll('\n', ' ')
+  })
+  const head = comments.length === 0 ? '' : `${comments.join('\n')}\n`
+  return `${head}${documents.map((document) => stringify(document, { lineWidth: 0, schema: 'yaml-1.1' })).join('---\n')}`
+}

@@ -1,0 +1,226 @@
+// `portcullis protect install`, `uninstall` and `credentials`: makes a worker cluster ask the protection webhook.
+
+import type { Command } from 'commander'
+import { stringify } from 'yaml'
+import { VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../api/kinds/foreign-kinds.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { isDnsLabel } from '../../api/validation/name-syntax.ts'
+import { parseDuration } from '../../core/text/duration.ts'
+import { controlPaths } from '../../io/listener/control-paths.ts'
+import { readControlTokenKey } from '../../io/pki/control-pki.ts'
+import { readTextFile } from '../../io/pki/pki-files.ts'
+import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
+import { type ControlPlaneOptions, readPositiveDuration, withControlPlane } from '../client/control-plane.ts'
+import { putConfiguration, withRights } from './install-apply.ts'
+import {
+  CONFIGURATION_NAME,
+  checkCell,
+  checkConfigurationName,
+  credentialName,
+  protectionConfiguration,
+  readAddress,
+  type WebhookAddress,
+} from './install-manifest.ts'
+import { probeWebhook } from './install-probe.ts'
+
+export interface WebhookTarget {
+  /** The cell: spec.podProtection.cell of its UpstreamCluster, or the name of that. */
+  readonly cluster: string
+  readonly url?: string
+  /** `NAMESPACE/NAME`. */
+  readonly service?: string
+  /** Of the Service. */
+  readonly port: number
+  /** --data-dir of the gateway, where its CA and the key of tokens are. */
+  readonly dataDir?: string
+  /** Instead of those in `dataDir`. */
+  readonly caFile?: string
+  readonly tokenFile?: string
+}
+
+export interface ProtectInstallOptions extends ControlPlaneOptions, WebhookTarget {
+  /** false: kube-apiserver presents a credential (`protect credentials`), and the path has no token. */
+  readonly token: boolean
+  /** Beside the namespace of the Service. */
+  readonly excludeNamespace: readonly string[]
+  readonly name: string
+  readonly shadow: boolean
+  /** Manifest to `out`, and nothing else. */
+  readonly print: boolean
+  /** Of the probe: a Go duration. */
+  readonly timeout: string
+  readonly now: () => number
+  readonly pollMs?: number
+}
+
+interface Output {
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+}
+
+export interface ProtectInstallDeps extends Output {
+  readonly now: () => number
+  /** Takes the exit code. */
+  readonly done: (result: Promise<number> | number) => Promise<void>
+}
+
+const DEFAULT_PORT = 9444
+const NEEDS = 'get, create, update and delete of validatingwebhookconfigurations'
+
+/** Resolves with the exit code. What is there already is brought up to date. */
+export async function protectInstall(options: ProtectInstallOptions): Promise<number> {
+  if (options.print) return printing(options, () => configurationOf(options))
+  return withControlPlane({ ...options, needs: NEEDS }, async (client) => {
+    const configuration = configurationOf(options)
+    const timeoutMs = readPositiveDuration('--timeout', options.timeout, parseDuration)
+    const { cluster, shadow, now, pollMs, out } = options
+    const probe = { client, address: addressOf(options), timeoutMs, now, ...(pollMs !== undefined && { pollMs }) }
+    await withRights(() => probeWebhook(probe))
+    out(`the API server of the worker reaches the webhook, which knows cell ${cluster}\n`)
+    const done = await withRights(() => putConfiguration(client, configuration))
+    const policy = shadow ? 'Ignore' : 'Fail'
+    out(`ValidatingWebhookConfiguration ${options.name} is ${done}: failurePolicy ${policy}, ${exclusions(options)}\n`)
+    if (shadow) out(`nothing is refused as long as spec.podProtection.shadow of the UpstreamCluster is true\n`)
+    return 0
+  })
+}
+
+export interface ProtectUninstallOptions extends ControlPlaneOptions {
+  readonly name: string
+}
+
+/** Resolves with the exit code; 0 also when it was not there. */
+export function protectUninstall(options: ProtectUninstallOptions): Promise<number> {
+  const { name, out } = options
+  return withControlPlane({ ...options, needs: NEEDS }, async (client) => {
+    try {
+      await withRights(() => client.delete(VALIDATING_WEBHOOK_CONFIGURATIONS, { namespace: '', name }))
+      out(`ValidatingWebhookConfiguration ${name} is gone: the API server of the worker asks no more\n`)
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.code !== 404) throw error
+      out(`there is no ValidatingWebhookConfiguration ${name}\n`)
+    }
+    return 0
+  })
+}
+
+export interface ProtectCredentialsOptions extends WebhookTarget, Output {}
+
+/** Prints the kubeconfig that the AdmissionConfiguration of kube-apiserver names; the exit code. */
+export function protectCredentials(options: ProtectCredentialsOptions): number {
+  const code = printing(options, () => {
+    const { cluster, url, service, port } = options
+    checkCell(cluster)
+    const name = credentialName(readAddress(url, service, port))
+    return { apiVersion: 'v1', kind: 'Config', users: [{ name, user: { token: tokenOf(options) } }] }
+  })
+  if (code === 0) {
+    options.err(
+      'note: kubeConfigFile of plugin ValidatingAdmissionWebhook, in the file that kube-apiserver reads when it ',
+    )
+    options.err('starts: --admission-control-config-file\n')
+  }
+  return code
+}
+
+export function registerProtectInstall(command: Command, { out, err, now, done }: ProtectInstallDeps): void {
+  forWorker(forWebhook(command.command('install')))
+    .description('make the API servers of a worker cluster ask the protection webhook')
+    .option('--no-token', 'no token in the path: the API servers present a credential (protect credentials)')
+    .option('--exclude-namespace <namespace>', 'pods there are never asked about; may be repeated', collect, [])
+    .option('--shadow', 'a webhook that is away stops nothing (failurePolicy Ignore)', false)
+    .option('--print', 'print the manifest, and change nothing', false)
+    .option('--timeout <duration>', 'how long to wait for the webhook to answer', '30s')
+    .action((options) => {
+      const excludeNamespace = options.excludeNamespace.length > 0 ? options.excludeNamespace : ['kube-system']
+      return done(protectInstall({ ...options, excludeNamespace, now, out, err }))
+    })
+  forWorker(command.command('uninstall'))
+    .description('take the webhook away: deletions that do not pass the gateway are judged no more')
+    .action((options) => done(protectUninstall({ ...options, out, err })))
+  forWebhook(command.command('credentials'))
+    .description('print the kubeconfig by which the API servers of a worker cluster prove themselves to the webhook')
+    .action((options) => done(protectCredentials({ ...options, out, err })))
+}
+
+function forWebhook(command: Command): Command {
+  return command
+    .requiredOption('--cluster <cell>', 'the cell: spec.podProtection.cell, or the name of the UpstreamCluster')
+    .option('--url <url>', 'https://HOST:PORT of --protection-listen, as the API servers reach it')
+    .option('--service <namespace/name>', 'Service in the worker cluster, in place of --url')
+    .option('--port <port>', 'of the Service', Number, DEFAULT_PORT)
+    .option('--data-dir <dir>', '--data-dir of the gateway, with its CA and the key of tokens')
+    .option('--ca-file <file>', 'CA of the webhook, PEM; default: that in --data-dir')
+    .option('--token-file <file>', 'token of the cell; default: one by the key in --data-dir')
+}
+
+function forWorker(command: Command): Command {
+  return command
+    .option('--kubeconfig <file>', 'of the worker cluster; default: as kubectl')
+    .option('--context <name>', "context in it; default: the kubeconfig's own")
+    .option('--name <name>', 'of the ValidatingWebhookConfiguration', CONFIGURATION_NAME)
+}
+
+function collect(value: string, all: string[]): string[] {
+  return [...all, value]
+}
+
+/** YAML of an object that is made without asking anybody. */
+function printing({ out, err }: Output, make: () => object): number {
+  try {
+    out(stringify(make(), { lineWidth: 0 }))
+    return 0
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    err(`error: ${error.message}; ${error.fix}\n`)
+    return 1
+  }
+}
+
+function configurationOf(options: ProtectInstallOptions): JsonObject {
+  checkConfigurationName(options.name)
+  const { name, shadow } = options
+  return protectionConfiguration({ name, shadow, address: addressOf(options), excludedNamespaces: excluded(options) })
+}
+
+function addressOf(options: ProtectInstallOptions): WebhookAddress {
+  const { cluster: cell, url, service, port, dataDir, caFile } = options
+  checkCell(cell)
+  const where = readAddress(url, service, port)
+  const file = caFile ?? (dataDir === undefined ? undefined : controlPaths(dataDir).caCertificate)
+  if (file === undefined) throw noSource('the CA of the webhook is not known', '--ca-file FILE')
+  return { ...where, cell, caPem: readTextFile(file), token: options.token ? tokenOf(options) : '' }
+}
+
+function tokenOf({ cluster, dataDir, tokenFile }: WebhookTarget): string {
+  if (tokenFile !== undefined) return checkedToken(tokenFile, readTextFile(tokenFile).trim())
+  if (dataDir === undefined) throw noSource('the token of the cell is not known', '--token-file FILE')
+  return createWebhookTokens(readControlTokenKey(controlPaths(dataDir).pki)).tokenOf(cluster)
+}
+
+function checkedToken(file: string, token: string): string {
+  if (/^[\w.-]+$/.test(token)) return token
+  throw new UserError(`${file} holds no token`, 'give a file with the token and nothing else')
+}
+
+function noSource(mistake: string, file: string): UserError {
+  return new UserError(mistake, `give --data-dir DIR of the gateway, or ${file}`)
+}
+
+/** The webhook must not stop its own pods from being replaced. */
+function excluded({ excludeNamespace, service }: ProtectInstallOptions): readonly string[] {
+  const own = service === undefined ? [] : [service.split('/', 1)[0] ?? '']
+  const all = [...new Set([...excludeNamespace, ...own])]
+  for (const namespace of all) {
+    if (isDnsLabel(namespace)) continue
+    const fix = 'a namespace is a DNS label of lower-case letters, digits and "-"'
+    throw new UserError(`--exclude-namespace ${JSON.stringify(namespace)} is no namespace`, fix)
+  }
+  return all
+}
+
+function exclusions(options: ProtectInstallOptions): string {
+  return `not for pods in ${excluded(options).join(', ')}`
+}

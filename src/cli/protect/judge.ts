@@ -1,0 +1,125 @@
+// The judgement of one deletion in words: each protector of the pod with its numbers, then the answer.
+
+import type { CellStatus, PodProtector } from '../../api/pod-protector/pod-protector.ts'
+import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
+import { limitsOf } from '../../core/protection/history/limits.ts'
+import { applyOperations, type OperationResult } from '../../core/protection/ledger/history.ts'
+import { admitted, type Finding, verdictOf } from '../../core/protection/ledger/verdicts.ts'
+import { criterionOf, freePass, judge } from '../../core/protection/quota/judge.ts'
+import type { QuotaPod } from '../../core/protection/quota/quota.ts'
+import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
+import type { LiveProtector } from '../../state/protectors.ts'
+
+export interface DeletionJudgement {
+  readonly lines: readonly string[]
+  readonly passes: boolean
+}
+
+/** @param protectors those that select the pod, sorted */
+export function judgeDeletion(
+  request: ProtectionRequest,
+  protectors: readonly LiveProtector[],
+  settings: ProtectionSettings,
+  nowMs: number,
+): DeletionJudgement {
+  const free = freePass(request)
+  const findings = protectors.map((live) => findingOf(request, live, settings, nowMs))
+  const lines = protectors.flatMap((live, at) => {
+    const finding = findings[at]
+    return finding === undefined ? [] : protectorLines(request, live, finding, free !== undefined)
+  })
+  const verdict = free === undefined || protectors.length === 0 ? verdictOf(request, findings) : admitted(free)
+  const passes = verdict.admitted || verdict.overridden !== ''
+  return { lines: [...lines, verdictText(verdict)], passes }
+}
+
+function findingOf(
+  request: ProtectionRequest,
+  { key, protector }: LiveProtector,
+  settings: ProtectionSettings,
+  nowMs: number,
+): Finding {
+  const { cell, pod } = request
+  const limits = limitsOf(protector, settings)
+  const { clockSkewMs, reservationTimeoutMs } = settings
+  const time = { earliestMs: nowMs - clockSkewMs, latestMs: nowMs + clockSkewMs }
+  const judgement = judge(request, protector.spec.minReadySeconds, time, reservationTimeoutMs)
+  const { scheduled, running, ready } = pod
+  // A pod that is only noted asks nobody; its numbers are shown all the same.
+  const noted: QuotaPod = { criterion: criterionOf(request), scheduled, running, ready, available: false }
+  const { result, count, lag, required } = reserve(
+    settings.staleAfterMs > 0 ? protector : withoutStale(protector),
+    { cell, uid: pod.uid, name: pod.name, resourceVersion: pod.resourceVersion },
+    judgement.type === 'reserve' ? judgement.pod : noted,
+    limits,
+    nowMs,
+  )
+  const young = judgement.type === 'note' || (judgement.pod.young === true && result === 'AlreadyUnhealthy')
+  const said = young ? 'Noted' : result === 'Done' ? 'Ok' : result
+  return { protector: key, result: said, count, lag, required, maxConcurrentLag: limits.maxConcurrentLag }
+}
+
+function reserve(
+  protector: PodProtector,
+  bucket: { cell: string; uid: string; name: string; resourceVersion: string },
+  pod: QuotaPod,
+  limits: Parameters<typeof applyOperations>[2],
+  nowMs: number,
+): OperationResult {
+  const operation = { type: 'reserve', ...bucket, pod, force: false } as const
+  const [result] = applyOperations(protector, [operation], limits, nowMs * 1000).results
+  return result ?? { result: 'Ok', startTime: '', count: 0, lag: 0, required: 0 }
+}
+
+/** What the gateway has found silent is so, without knowing its settings. */
+function withoutStale(protector: PodProtector): PodProtector {
+  const { status } = protector
+  if (status === undefined) return protector
+  const cells = status.cells.map((cell): CellStatus => (cell.stale === true ? { cellID: cell.cellID } : cell))
+  return { ...protector, status: { ...status, cells } }
+}
+
+const WORDS: Readonly<Record<Finding['result'], string>> = {
+  Ok: 'lets it pass',
+  AlreadyHasBucket: 'lets it pass, as it did before',
+  AlreadyUnhealthy: 'lets it pass: the pod does not meet its own criterion',
+  Noted: 'lets it pass: the pod has not been ready for minReadySeconds and is not counted',
+  NoProtector: 'has gone',
+  Denied: 'refuses: too few would be left',
+  Retry: 'refuses for now: deletions let through before have not been seen to happen',
+}
+
+function protectorLines(
+  { cell }: ProtectionRequest,
+  { key, protector, fault }: LiveProtector,
+  { required, count, lag, result }: Finding,
+  free: boolean,
+): string[] {
+  const says = free ? 'is not asked' : WORDS[result]
+  const lines = [`PodProtector ${key}: ${required} required, ${count} counted, ${lag} being deleted: ${says}`]
+  if (fault !== '') lines.push(`  ${fault}`)
+  const status = protector.status?.cells.find(({ cellID }) => cellID === cell)
+  if (status?.aggregation === undefined) lines.push(`  nobody has counted its pods in cell ${cell}`)
+  else if (status.stale === true) lines.push(`  cell ${cell} is silent: its pods count as nothing`)
+  return lines
+}
+
+const PASSES: Readonly<Record<string, string>> = {
+  Unmatched: 'no PodProtector selects the pod',
+  AlreadyTerminating: 'the pod is being deleted already',
+  AlreadyAdmitted: 'it was let through before',
+  AlreadyUnready: 'the pod is not ready, so nothing is lost with it',
+  StillUnavailable: 'the pod does not count as available yet',
+  AlreadyUnhealthy: 'the pod does not meet its own criterion',
+  AdmittedAll: 'enough pods are left',
+}
+
+function verdictText({ status, overridden, message, retryAfterSeconds }: ProtectionVerdict): string {
+  const passes = PASSES[status]
+  if (passes !== undefined) return `a deletion now passes: ${passes}`
+  if (overridden === 'shadow')
+    return `a deletion now passes, because protection is in dry run; it would be refused: ${message}`
+  if (overridden !== '') return `a deletion now passes, because of ${overridden}; it would be refused: ${message}`
+  const again = retryAfterSeconds > 0 ? '; it may pass in a moment' : ''
+  return `a deletion now is refused: ${message}${again}`
+}

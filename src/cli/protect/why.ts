@@ -1,0 +1,196 @@
+// `portcullis protect why`: what the deletion of a pod would be answered now, and by which numbers. Judged by the same code as in
+// the gateway, and nothing is written.
+
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { PodFacts, ProtectionRequest } from '../../api/ports/protection.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { nearestName } from '../../api/validation/nearest-name.ts'
+import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
+import { podFacts } from '../../core/protection/quota/pod-facts.ts'
+import {
+  DEFAULT_PROTECTION_SETTINGS,
+  type ProtectionSettings,
+} from '../../core/protection/requests/protection-settings.ts'
+import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
+import { parseDuration } from '../../core/text/duration.ts'
+import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
+import { judgeDeletion } from './judge.ts'
+import { ageText, listProtectedClusters, listProtectors } from './objects.ts'
+import { readPodByDefault } from './pod.ts'
+
+export interface ProtectWhyOptions extends ControlPlaneOptions {
+  readonly pod: string
+  /** Default `default`. */
+  readonly namespace?: string
+  /** An UpstreamCluster with spec.podProtection, or the name of a cell. */
+  readonly cluster: string
+  /**
+   * Kubeconfig and context of the cluster that has the pod, or of the gateway in front of it. Default: a context that leads through
+   * the gateway, else the credential of the UpstreamCluster, else as kubectl.
+   */
+  readonly podKubeconfig?: string
+  readonly podContext?: string
+  /** Instead of one by kubeconfig: for tests. */
+  readonly podClient?: ObjectClient
+  /** As the gateway has them; Go durations. */
+  readonly staleAfter?: string
+  readonly clockSkew?: string
+  readonly maxConcurrentLag?: number
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+/** Resolves with the exit code: 1 when the deletion would be refused, or that cannot be told. */
+export function protectWhy(options: ProtectWhyOptions): Promise<number> {
+  return withControlPlane(
+    { ...options, needs: 'get and list of podprotectors and upstreamclusters' },
+    async (client) => {
+      const { cluster, out, now } = options
+      const settings = readSettings(options)
+      const asked = await findCell(client, cluster)
+      if (asked.note !== '') options.err(`note: ${asked.note}\n`)
+      const pod = await readPod(client, options, asked)
+      const nowMs = now()
+      out(`${podText(pod, nowMs)}\n`)
+      const unasked = whyNotAsked(pod, asked)
+      if (unasked !== '') {
+        out(`a deletion now passes: ${unasked}\n`)
+        return 0
+      }
+      const { cell, shadow } = asked
+      const request: ProtectionRequest = {
+        cell,
+        cause: 'DeletePod',
+        via: 'filter',
+        pod,
+        criterion: undefined,
+        user: '',
+        dryRun: true,
+        shadow,
+        timeoutMs: 0,
+      }
+      const table = await listProtectors(client, pod.namespace)
+      const { lines, passes } = judgeDeletion(request, table.matching(pod.namespace, pod.labels), settings, nowMs)
+      for (const line of lines) out(`${line}\n`)
+      return passes ? 0 : 1
+    },
+  )
+}
+
+interface Asked {
+  readonly cell: string
+  /** The UpstreamCluster; '' = only a cell is known. */
+  readonly upstream: string
+  readonly shadow: boolean
+  /** Why nobody asks any protector; '' = somebody does. */
+  readonly unasked: string
+  readonly protection: CompiledProtection | undefined
+  readonly note: string
+}
+
+/** The cell of an UpstreamCluster, or a cell as it is: what only Podseidon's webhook protects has no UpstreamCluster. */
+async function findCell(client: ObjectClient, name: string): Promise<Asked> {
+  const clusters = await listProtectedClusters(client)
+  const named = clusters.find((cluster) => cluster.name === name)
+  const found = named?.protection === undefined ? clusters.find(({ protection }) => protection?.cell === name) : named
+  if (found?.protection !== undefined) {
+    const { protection } = found
+    const { cell, shadow } = protection
+    return { cell, upstream: found.name, shadow, unasked: '', protection, note: '' }
+  }
+  if (named !== undefined) {
+    const unasked = `UpstreamCluster ${name} has no spec.podProtection`
+    return { cell: name, upstream: name, shadow: false, unasked, protection: undefined, note: '' }
+  }
+  const known = clusters.filter(({ protection }) => protection !== undefined).map((cluster) => cluster.name)
+  const meant = nearestName(name, known)
+  const hint = meant === '' ? '' : `; did you mean ${meant}?`
+  const note = `there is no UpstreamCluster with pod protection called ${name}, so it is taken for a cell${hint}`
+  return { cell: name, upstream: '', shadow: false, unasked: '', protection: undefined, note }
+}
+
+function whyNotAsked(pod: PodFacts, { unasked, protection }: Asked): string {
+  if (unasked !== '' || protection === undefined) return unasked
+  const { excludedNamespaces, objectSelector } = protection
+  if (excludedNamespaces.has(pod.namespace)) return `spec.podProtection excludes namespace ${pod.namespace}`
+  if (objectSelector === undefined) return ''
+  try {
+    return compileSelector(objectSelector).matches(pod.labels) ? '' : 'spec.podProtection.objectSelector leaves it out'
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new UserError(`spec.podProtection.objectSelector cannot be read: ${why}`, 'correct the UpstreamCluster')
+  }
+}
+
+async function readPod(objects: ObjectClient, options: ProtectWhyOptions, { upstream }: Asked): Promise<PodFacts> {
+  const { podKubeconfig, podContext, podClient } = options
+  if (podKubeconfig !== undefined || podContext !== undefined || podClient !== undefined) return readGivenPod(options)
+  const { pod: name, namespace = 'default', kubeconfig = '', context } = options
+  const reading = { namespace, name, upstream, kubeconfig, ...(context !== undefined && { context }) }
+  const { pod, by } = await readPodByDefault(objects, reading)
+  options.err(`note: the pod is read ${by}\n`)
+  return pod
+}
+
+async function readGivenPod(options: ProtectWhyOptions): Promise<PodFacts> {
+  const { pod: name, namespace = 'default', podKubeconfig, podContext, podClient } = options
+  let facts: PodFacts | undefined
+  let failure: UserError | undefined
+  const access: ControlPlaneOptions = {
+    ...(podKubeconfig !== undefined && { kubeconfig: podKubeconfig }),
+    ...(podContext !== undefined && { context: podContext }),
+    ...(podClient !== undefined && { client: podClient }),
+    out: options.out,
+    err: (text) => {
+      failure = new UserError(
+        text.replace(/^error: |\n$/g, '').replace('--kubeconfig', '--pod-kubeconfig'),
+        'see --pod-kubeconfig and --pod-context',
+      )
+    },
+    needs: 'get of pods',
+  }
+  await withControlPlane(access, async (client) => {
+    try {
+      facts = podFacts(await client.get(PODS, { namespace, name }))
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.code !== 404) throw error
+      throw new UserError(`there is no pod ${namespace}/${name}`, 'is --pod-context that of the cluster?')
+    }
+    return 0
+  })
+  if (failure !== undefined) throw failure
+  if (facts === undefined) throw new UserError(`pod ${namespace}/${name} has no uid`, 'is that a kube-apiserver?')
+  return facts
+}
+
+function readSettings({ staleAfter, clockSkew, maxConcurrentLag }: ProtectWhyOptions): ProtectionSettings {
+  const { staleAfterMs, clockSkewMs } = DEFAULT_PROTECTION_SETTINGS
+  return {
+    ...DEFAULT_PROTECTION_SETTINGS,
+    staleAfterMs: readDuration('--stale-after', staleAfter, staleAfterMs),
+    clockSkewMs: readDuration('--clock-skew', clockSkew, clockSkewMs),
+    ...(maxConcurrentLag !== undefined && { maxConcurrentLag }),
+  }
+}
+
+function readDuration(flag: string, text: string | undefined, preset: number): number {
+  if (text === undefined) return preset
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms >= 0) return ms
+  throw new UserError(
+    `${flag} ${JSON.stringify(text)} is no duration`,
+    `write ${flag} 30s or 5m, as the gateway has it`,
+  )
+}
+
+function podText(pod: PodFacts, nowMs: number): string {
+  const since = pod.readySinceMs === 0 ? '' : ` for ${ageText(new Date(pod.readySinceMs).toISOString(), nowMs)}`
+  const facts = [
+    pod.terminating ? 'being deleted' : pod.ready ? `ready${since}` : 'not ready',
+    `judged as ${pod.criterion}`,
+    ...(pod.forceDelete ? ['force-delete'] : []),
+  ]
+  return `pod ${pod.namespace}/${pod.name}: ${facts.join(', ')}`
+}

@@ -1,0 +1,130 @@
+// One aggregation of one protector: its pods are counted, its admission history is pruned, and its status is written where
+// that changes it.
+
+import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isMissing, StatusError } from '../../api/kube/status.ts'
+import type { LabelSelector, PodProtector } from '../../api/pod-protector/pod-protector.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { CellTime } from '../../core/protection/clocks/cell-clock.ts'
+import { readyAtLeastMs } from '../../core/protection/clocks/ready-time.ts'
+import { limitsOf } from '../../core/protection/history/limits.ts'
+import { type AggregatedCell, aggregateCell } from '../../core/protection/ledger/aggregate-cell.ts'
+import type { CellSnapshot } from '../../core/protection/ledger/prune-history.ts'
+import { aggregatePods, isAvailable, type ReadyFor } from '../../core/protection/quota/aggregate-pods.ts'
+import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
+import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
+import type { CountedPods } from './cell-pods.ts'
+import type { SnapshotPod } from './pod-snapshot.ts'
+import type { CountOutcome } from './queue.ts'
+
+/** What is counted, all of one moment. */
+export interface CountInput {
+  readonly cell: string
+  readonly pods: CountedPods
+  /** Microseconds; undefined = not known. */
+  readonly streamTime: number | undefined
+  /** When the stream was last heard, microseconds. */
+  readonly heardAt: number
+  /** The cell has gone back to an older resourceVersion than was counted once. */
+  readonly restored: boolean
+  readonly settings: ProtectionSettings
+  /** Wall clock, milliseconds. */
+  readonly nowMs: number
+  readonly monotonicMs: number
+  /** What the clocks of the cell's API servers may say now; undefined = not known. */
+  readonly time: CellTime | undefined
+  /** Their certain skew, for people. */
+  readonly skewMs: number
+  /** As CellSnapshot has it. */
+  readonly knownSince: CellSnapshot['knownSince']
+}
+
+export interface Counted extends AggregatedCell {
+  /** Milliseconds until a pod has been ready for minReadySeconds; undefined = none waits. */
+  readonly nextAvailableMs: number | undefined
+}
+
+/**
+ * Reads the snapshot and its version together: nothing else runs between.
+ * @throws {SyntaxError} when the selector cannot be read
+ */
+export function countPods(protector: PodProtector, input: CountInput): Counted {
+  const { cell, pods, settings, nowMs } = input
+  const { selector, aggregationSelector = selector, minReadySeconds } = protector.spec
+  const namespace = protector.metadata.namespace ?? ''
+  const readyFor = readyForIn(input)
+  const counts = aggregatePods(pods.select(namespace, aggregationSelector), minReadySeconds, readyFor)
+  const snapshot: CellSnapshot = {
+    resourceVersion: pods.version,
+    streamTime: input.streamTime,
+    heardAt: input.heardAt,
+    restored: input.restored,
+    skewMs: input.skewMs,
+    ...(input.knownSince !== undefined && { knownSince: input.knownSince }),
+    stateOf: stateIn(pods, namespace, aggregationSelector, minReadySeconds, readyFor),
+  }
+  const limits = limitsOf(protector, settings)
+  const { reservationTimeoutMs } = settings
+  const result = aggregateCell(
+    protector,
+    cell,
+    counts,
+    snapshot,
+    limits,
+    reservationTimeoutMs,
+    Math.round(nowMs * 1000),
+  )
+  return { ...result, nextAvailableMs: counts.nextAvailableMs }
+}
+
+/** By the arrival of what said that it is ready, or by its API server's own stamp, whichever says more. */
+function readyForIn({ monotonicMs, time }: CountInput): ReadyFor<SnapshotPod> {
+  return (pod) => Math.max(monotonicMs - pod.readySeenMs, readyAtLeastMs(pod, time))
+}
+
+/** A pod that this protector does not count, or no more, is alive like any other. */
+function stateIn(
+  pods: CountedPods,
+  namespace: string,
+  selector: LabelSelector,
+  minReadySeconds: number,
+  readyFor: ReadyFor<SnapshotPod>,
+): CellSnapshot['stateOf'] {
+  const compiled = compileSelector(selector)
+  return (uid) => {
+    const pod = pods.get(uid)
+    if (pod === undefined) return 'absent'
+    if (pod.terminating) return 'terminating'
+    const counted = pod.namespace === namespace && compiled.matches(pod.labels)
+    return counted && isAvailable(pod, minReadySeconds, readyFor) ? 'available' : 'alive'
+  }
+}
+
+/** @returns the protector as it is then @throws (rejects) as ObjectClient.update */
+export async function writeStatus(
+  core: ObjectClient,
+  protector: PodProtector,
+  status: PodProtector['status'],
+): Promise<JsonObject> {
+  return await core.update(POD_PROTECTORS, { ...protector, status }, 'status')
+}
+
+/** What becomes of a count that failed, and the protector as it is now when somebody else has written it. Never rejects. */
+export async function afterError(core: ObjectClient, { metadata }: PodProtector, error: unknown): Promise<AfterError> {
+  // It is counted again when its selector is mended.
+  if (error instanceof SyntaxError) return { outcome: 'done' }
+  const { namespace = '', name } = metadata
+  if (isMissing(error, name)) return { outcome: 'done' }
+  if (!(error instanceof StatusError) || error.reason !== 'Conflict') return { outcome: 'failed' }
+  try {
+    return { outcome: 'conflict', object: await core.get(POD_PROTECTORS, { namespace, name }) }
+  } catch (failed) {
+    return { outcome: isMissing(failed, name) ? 'done' : 'failed' }
+  }
+}
+
+interface AfterError {
+  readonly outcome: CountOutcome
+  readonly object?: JsonObject
+}

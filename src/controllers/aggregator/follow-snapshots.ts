@@ -1,0 +1,83 @@
+// In a gateway thread: puts the snapshots of the main thread in force, at once for new requests, and ends what ran on
+// endpoints and clusters that are gone, or for somebody who is revoked.
+
+import type { Clock } from '../../api/ports/ports.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import type { TlsContexts } from '../../io/listener/tls-contexts.ts'
+import type { Upstreams } from '../../io/upstream/upstreams.ts'
+import type { ClusterShare, ClusterTable } from '../../state/clusters.ts'
+import type { RunningRequests } from '../../state/running.ts'
+
+export interface FollowerParts {
+  readonly clusters: ClusterTable
+  readonly upstreams: Upstreams
+  readonly contexts: TlsContexts
+  readonly running: RunningRequests
+  readonly clock: Clock
+  random(): number
+  /** Requests that outlive their endpoint are ended within this time. */
+  readonly drainTimeoutMs: number
+  /** How many threads share what only all of them together may use. */
+  readonly threads: number
+}
+
+export interface SnapshotFollower {
+  /** A cluster that is new or has changed. */
+  stage(share: ClusterShare): void
+  /** Puts what was staged in force, and drops `removed`. @returns the clusters that were staged */
+  commit(generation: number, removed: readonly string[]): readonly CompiledCluster[]
+}
+
+export function createSnapshotFollower(parts: FollowerParts): SnapshotFollower {
+  const { clusters, upstreams, contexts, clock } = parts
+  let staged: ClusterShare[] = []
+  return {
+    stage: (share) => void staged.push({ ...share, compiled: ownPart(share.compiled, parts.threads) }),
+    commit(generation, removed) {
+      const changed = staged
+      staged = []
+      const compiled = changed.map((share) => share.compiled)
+      const names = [...removed, ...compiled.map(({ name }) => name)]
+      const before = endpointsOf(clusters, names)
+      clusters.follow(changed, removed, generation, clock.monotonic())
+      contexts.change(compiled, removed)
+      for (const name of removed) upstreams.remove(name)
+      for (const cluster of compiled) upstreams.update(cluster)
+      endOrphans(parts, before, endpointsOf(clusters, names))
+      endRevoked(parts, compiled)
+      return compiled
+    },
+  }
+}
+
+/** clientConfig.qps is of all threads together. They make these calls rarely: an equal part for each will do. */
+function ownPart(compiled: CompiledCluster, threads: number): CompiledCluster {
+  const { client } = compiled
+  if (threads === 1 || client.qps <= 0) return compiled
+  const burst = Math.max(1, Math.floor(client.burst / threads))
+  return { ...compiled, client: { ...client, qps: client.qps / threads, burst } }
+}
+
+function endpointsOf(clusters: ClusterTable, names: readonly string[]): Set<string> {
+  const all = new Set<string>()
+  for (const name of names) {
+    for (const { url } of clusters.get(name)?.compiled.endpoints ?? []) all.add(`${name} ${url}`)
+  }
+  return all
+}
+
+/** Not only after a revocation: a change of the cluster is rare, and this is a look at what runs. */
+function endRevoked({ running }: FollowerParts, changed: readonly CompiledCluster[]): void {
+  for (const { name, authentication } of changed) {
+    if (authentication.revoked !== undefined) running.cutRevoked(name, authentication.revoked)
+  }
+}
+
+/** Watches and upgraded connections on a removed endpoint end, spread over the drain time; short requests finish by themselves. */
+function endOrphans(parts: FollowerParts, before: ReadonlySet<string>, after: ReadonlySet<string>): void {
+  const removed = new Set([...before].filter((endpoint) => !after.has(endpoint)))
+  if (removed.size === 0) return
+  for (const request of parts.running.longRunning(({ cluster, endpoint }) => removed.has(`${cluster} ${endpoint}`))) {
+    setTimeout(() => request.finish(), parts.random() * parts.drainTimeoutMs).unref()
+  }
+}

@@ -1,0 +1,117 @@
+// One cluster of a cell as its aggregator follows it: its pods, up to where they were seen, and whether it has gone back in time.
+// Mostly a cell has only one.
+
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { CompiledAggregation } from '../../core/cluster/compiled-cluster.ts'
+import { selectorText } from '../../core/protection/selectors/compile-selector.ts'
+import { CellStreamTime } from './cell-stream-time.ts'
+import { type PodChange, PodSnapshot, slimPod } from './pod-snapshot.ts'
+
+/** A cluster whose pods are in the cell. */
+export interface CellMember {
+  /** Of its UpstreamCluster. */
+  readonly name: string
+  readonly client: ObjectClient
+  readonly aggregation: CompiledAggregation
+}
+
+export interface MemberStreamParts {
+  readonly cell: string
+  readonly clock: Clock
+  readonly log: Logger
+  /** Each pod that a list lacks; undefined = nobody wants to know. */
+  readonly onGone: ((uid: string) => void) | undefined
+  /** All pods were read anew. */
+  onReplaced(): void
+  /** @param gone the pod is no more */
+  onChanged(change: PodChange, gone: boolean): void
+  /** The stream has said something, or it is known up to when it has. */
+  onAdvanced(): void
+}
+
+export class MemberStream implements FollowEvents {
+  readonly name: string
+  readonly pods: PodSnapshot
+  readonly streamTime: CellStreamTime
+  /** Wall clock, milliseconds: when it was last heard. */
+  heardAtMs = 0
+  current = false
+  message = ''
+  /** Since when `current` is so, wall clock, milliseconds. */
+  sinceMs: number
+  readonly #client: ObjectClient
+  readonly #parts: MemberStreamParts
+  readonly #following: Following
+  #stopped = false
+
+  /** @throws {SyntaxError} when the pod selector cannot be read */
+  constructor({ name, client, aggregation }: CellMember, parts: MemberStreamParts) {
+    const { clock, log } = parts
+    const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation
+    const labelSelector = podSelector === undefined ? '' : selectorText(podSelector)
+    this.name = name
+    this.sinceMs = clock.now()
+    this.#client = client
+    this.#parts = parts
+    this.pods = new PodSnapshot(() => clock.monotonic())
+    this.streamTime = new CellStreamTime({
+      mode,
+      annotation,
+      readVersion: () => this.newestVersion(),
+      clock,
+      log,
+      onMoved: () => parts.onAdvanced(),
+    })
+    this.#following = client.follow(PODS, '', this, { labelSelector, transform: (pod) => slimPod(pod, annotation) })
+  }
+
+  /** By a consistent read. */
+  async newestVersion(): Promise<string> {
+    return (await this.#client.currentVersion?.(PODS)) ?? (await this.#client.list(PODS, '')).resourceVersion
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.streamTime.stop()
+    await this.#following.stop()
+  }
+
+  onPage(pods: readonly JsonObject[], first: boolean): void {
+    if (!this.#stopped) this.pods.prepare(pods, first)
+  }
+
+  onReplace(pods: readonly JsonObject[]): void {
+    if (this.#stopped) return
+    this.pods.replace(pods, this.#parts.onGone)
+    this.streamTime.replaced(pods)
+    this.#parts.onReplaced()
+  }
+
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): void {
+    if (this.#stopped) return
+    const change = this.pods.change(type, pod)
+    this.streamTime.observed(pod)
+    this.#parts.onChanged(change, type === 'DELETED')
+  }
+
+  onVersion(version: string): void {
+    if (this.#stopped) return
+    this.heardAtMs = this.#parts.clock.now()
+    this.pods.reached(version)
+    this.streamTime.reached(version)
+    this.#parts.onAdvanced()
+  }
+
+  onState(current: boolean, message: string): void {
+    if (current !== this.current || this.message === '') this.sinceMs = this.#parts.clock.now()
+    this.current = current
+    this.message = message
+    const { log, cell } = this.#parts
+    const about = { cell, cluster: this.name }
+    if (current) log.info('the pods of a cell are followed', { ...about, pods: this.pods.size })
+    else log.warn('the pods of a cell cannot be followed', { ...about, why: message })
+  }
+}

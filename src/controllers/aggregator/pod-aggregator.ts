@@ -1,0 +1,127 @@
+// Counts the pods of one cell for the statuses of PodProtectors, and takes deletions that have been seen to happen out of their
+// admission histories. Only one replica does so at a time; the others hold nothing of it.
+
+import type { CellMember } from './member.ts'
+import type { PodAggregatorDescription, PodAggregatorParts } from './parts.ts'
+import { AggregatorTerm } from './term.ts'
+import { UpdateTrigger } from './update-trigger.ts'
+
+export type { CellMember, PodAggregatorDescription, PodAggregatorParts }
+
+export interface PodAggregator {
+  describe(): PodAggregatorDescription
+  /** To be called when leadership was won or lost, or the cell's spec changed; it is noticed within a second without. */
+  leaderChanged(): void
+  /** Nothing is written after it. */
+  stop(): Promise<void>
+}
+
+/** Noticed so late when nobody says it. */
+const BEAT_MS = 1_000
+
+/** Counts from now on, while it is leader. */
+export function startPodAggregator(parts: PodAggregatorParts): PodAggregator {
+  return new Aggregator(parts)
+}
+
+class Aggregator implements PodAggregator {
+  readonly #parts: PodAggregatorParts
+  readonly #beating: NodeJS.Timeout
+  /** What it does as leader, and what that was made for. */
+  #term: { readonly made: string; readonly work: AggregatorTerm } | undefined
+  /** By cluster. */
+  readonly #triggers = new Map<string, { readonly made: string; readonly work: UpdateTrigger }>()
+  readonly #ending = new Set<Promise<void>>()
+  #stopped = false
+
+  constructor(parts: PodAggregatorParts) {
+    this.#parts = parts
+    this.#beating = setInterval(() => this.leaderChanged(), BEAT_MS)
+    this.#beating.unref()
+    this.leaderChanged()
+  }
+
+  describe(): PodAggregatorDescription {
+    return this.#term?.work.describe() ?? { ...IDLE, cell: this.#parts.cell }
+  }
+
+  leaderChanged(): void {
+    const leads = !this.#stopped && this.#parts.isLeader()
+    const members = leads ? this.#parts.members().filter(({ aggregation }) => aggregation.enabled) : []
+    this.#settleTerm(members)
+    this.#settleTriggers(members)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#beating)
+    this.leaderChanged()
+    await Promise.all(this.#ending)
+  }
+
+  #settleTerm(members: readonly CellMember[]): void {
+    const made = madeFor(
+      members.map(({ name, aggregation: { podSelector, syncTime, syncTimeAnnotation } }) => {
+        return [name, podSelector, syncTime, syncTimeAnnotation]
+      }),
+    )
+    if ((this.#term?.made ?? '') === made) return
+    this.#end(this.#term?.work)
+    this.#term = undefined
+    if (members.length === 0) return
+    try {
+      this.#term = { made, work: new AggregatorTerm(this.#parts, members) }
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      this.#parts.log.error('the pods of a cell cannot be counted', { cell: this.#parts.cell, why })
+    }
+  }
+
+  /** One for each cluster that has one: each is a stream of its own. */
+  #settleTriggers(members: readonly CellMember[]): void {
+    const { cell, clock, random, log, events } = this.#parts
+    const wanted = new Set<string>()
+    for (const { name, client, aggregation } of members) {
+      const { podSelector, updateTrigger } = aggregation
+      if (updateTrigger === undefined) continue
+      wanted.add(name)
+      const made = madeFor([podSelector, updateTrigger])
+      const known = this.#triggers.get(name)
+      if (known?.made === made) continue
+      this.#end(known?.work)
+      const trigger = { ...updateTrigger, podSelector }
+      this.#triggers.set(name, { made, work: new UpdateTrigger({ client, cell, trigger, clock, random, log, events }) })
+    }
+    for (const [name, { work }] of this.#triggers) {
+      if (wanted.has(name)) continue
+      this.#triggers.delete(name)
+      this.#end(work)
+    }
+  }
+
+  #end(work: { stop(): Promise<void> } | undefined): void {
+    if (work === undefined) return
+    const ending = work.stop()
+    this.#ending.add(ending)
+    void ending.finally(() => this.#ending.delete(ending))
+  }
+}
+
+const IDLE: Omit<PodAggregatorDescription, 'cell'> = {
+  clusters: [],
+  leads: false,
+  sinceMs: 0,
+  active: false,
+  pods: 0,
+  resourceVersion: '',
+  streamTime: undefined,
+  current: false,
+  message: '',
+  queued: 0,
+  waiting: 0,
+}
+
+/** The same for the same; '' = for nothing. */
+function madeFor(parts: readonly unknown[]): string {
+  return parts.length === 0 ? '' : JSON.stringify(parts)
+}

@@ -1,0 +1,79 @@
+// Marks cells of which nothing was heard for staleAfter, in the statuses of PodProtectors that nobody writes otherwise, and takes
+// the mark away when they are heard of again. The ledger judges by the time itself; this is for whoever reads statuses.
+
+import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { limitsOf } from '../../core/protection/history/limits.ts'
+import { staleChanged } from '../../core/protection/ledger/stale-cells.ts'
+import { summarize } from '../../core/protection/ledger/summarize.ts'
+import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
+import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
+
+export interface StaleCellSweeperParts {
+  readonly core: ObjectClient
+  readonly protectors: ProtectorTable
+  /** Whether this replica does it; asked before each write. */
+  isLeader(): boolean
+  readonly settings: ProtectionSettings
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface StaleCellSweeper {
+  /** Nothing is written after it. */
+  stop(): Promise<void>
+}
+
+/** At the soonest, however short staleAfter is. */
+const MIN_SWEEP_MS = 100
+
+/** Looks every third of staleAfter; does nothing when that is 0. */
+export function startStaleCellSweeper(parts: StaleCellSweeperParts): StaleCellSweeper {
+  const { staleAfterMs } = parts.settings
+  let running = Promise.resolve()
+  let stopped = false
+  let sweeping = false
+  const sweep = async (): Promise<void> => {
+    const found = staleChanged(parts.protectors.values(), staleAfterMs, parts.clock.now() * 1000)
+    for (const live of found) {
+      if (stopped || !parts.isLeader()) return
+      await resummarize(parts, live)
+    }
+  }
+  const begin = (): void => {
+    if (sweeping || !parts.isLeader()) return
+    sweeping = true
+    running = sweep().finally(() => {
+      sweeping = false
+    })
+  }
+  const timer = staleAfterMs > 0 ? setInterval(begin, Math.max(MIN_SWEEP_MS, staleAfterMs / 3)) : undefined
+  timer?.unref()
+  return {
+    stop: async () => {
+      stopped = true
+      clearInterval(timer)
+      await running
+    },
+  }
+}
+
+/** Never rejects; what could not be written is found again. */
+async function resummarize(
+  { core, protectors, settings, clock, log }: StaleCellSweeperParts,
+  live: LiveProtector,
+): Promise<void> {
+  const { protector } = live
+  try {
+    const limits = limitsOf(protector, settings)
+    const status = summarize(protector.status?.cells ?? [], limits, Math.round(clock.now() * 1000))
+    protectors.put(await core.update(POD_PROTECTORS, { ...protector, status }, 'status'))
+  } catch (error) {
+    // Somebody else wrote it, or there is none any more.
+    if (error instanceof StatusError && (error.reason === 'Conflict' || error.code === 404)) return
+    const why = error instanceof Error ? error.message : String(error)
+    log.warn('a cell that went silent could not be marked', { protector: live.key, why })
+  }
+}

@@ -1,0 +1,278 @@
+// What the aggregator of a cell does from when it becomes leader until it is no more: follows the pods, and counts those of the
+// protectors whose counts may have changed. Everything that it knows ends with it.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { certainSkewMs } from '../../core/protection/clocks/cell-clock.ts'
+import { joinVersions } from '../../core/protection/history/resource-version.ts'
+import { agingProtectors } from '../../core/protection/ledger/stale-cells.ts'
+import type { LiveProtector } from '../../state/protectors.ts'
+import { errorName } from '../error-name.ts'
+import { AdmissionTimes } from '../ledger/admission-times.ts'
+import { CellPods } from './cell-pods.ts'
+import { afterError, type Counted, countPods, writeStatus } from './count.ts'
+import { type CellMember, MemberStream } from './member.ts'
+import type { PodAggregatorDescription, PodAggregatorParts } from './parts.ts'
+import { type PodChange, sameForCounting, sameLabels } from './pod-snapshot.ts'
+import type { CountOutcome } from './queue.ts'
+import { Recounts } from './recounts.ts'
+import { RestoredCell } from './restored.ts'
+
+/** Protectors at a time; one of them never twice. */
+const CONCURRENCY = 4
+/** A timer may end a moment before its time; the pod would be counted one aggregation later. */
+const TIMER_SLACK_MS = 2
+/** As long as the clocks of the cell are not known, it is looked again so soon what they say of pods that have just become ready. */
+const CLOCK_LOOK_MS = 1_000
+/** How often within `staleAfter` it is looked for cells that would become stale. */
+const REFRESHES = 12
+const MIN_REFRESH_MS = 100
+
+export class AggregatorTerm {
+  readonly #parts: PodAggregatorParts
+  readonly #members: readonly MemberStream[]
+  readonly #pods: CellPods
+  readonly #admissions = new AdmissionTimes()
+  readonly #restored: RestoredCell
+  readonly #recounts: Recounts
+  readonly #unlisten: () => void
+  readonly #refreshing: NodeJS.Timeout | undefined
+  /** Why the last count could not be written; '' = it could. */
+  #writeFault = ''
+  /** Since when there is one, or is none: wall clock, milliseconds. */
+  #writtenSinceMs: number
+  /** The protector that is being told of our own write. */
+  #telling = ''
+  #stopped = false
+
+  /** @throws {SyntaxError} when a pod selector cannot be read */
+  constructor(parts: PodAggregatorParts, members: readonly CellMember[]) {
+    const { cell, clock, log, protectors, settings } = parts
+    this.#parts = parts
+    this.#writtenSinceMs = clock.now()
+    this.#recounts = new Recounts(parts, (key) => this.#count(key), CONCURRENCY)
+    this.#restored = new RestoredCell({
+      cell,
+      readVersion: () => this.#newestVersion(),
+      clock,
+      log,
+      onRestored: () => {
+        this.#pods.restored()
+        this.#recounts.advanced()
+      },
+    })
+    this.#unlisten = protectors.onChange((live, gone) => this.#onProtector(live, gone))
+    if (settings.staleAfterMs > 0) {
+      const everyMs = Math.max(MIN_REFRESH_MS, settings.staleAfterMs / REFRESHES)
+      this.#refreshing = setInterval(() => this.#refresh(), everyMs)
+      this.#refreshing.unref()
+    }
+    const streams = {
+      cell,
+      clock,
+      log,
+      onGone: members.length < 2 ? undefined : (uid: string) => this.#pods.forget(uid),
+      onReplaced: () => this.#onReplaced(),
+      onChanged: (change: PodChange, gone: boolean) => this.#onChanged(change, gone),
+      onAdvanced: () => this.#recounts.advanced(),
+    }
+    this.#members = members.map((member) => new MemberStream(member, streams))
+    this.#pods = new CellPods(new Map(this.#members.map(({ name, pods }) => [name, pods])))
+  }
+
+  describe(): PodAggregatorDescription {
+    return {
+      cell: this.#parts.cell,
+      clusters: this.#members.map(({ name }) => name),
+      active: this.#pods.complete,
+      pods: this.#pods.size,
+      resourceVersion: this.#pods.version,
+      streamTime: this.#streamTime(),
+      current: this.#members.every(({ current }) => current),
+      ...this.#state(),
+      queued: this.#recounts.queued,
+      waiting: this.#recounts.waiting,
+    }
+  }
+
+  /** What is wrong, and since when it is so. */
+  #state(): Pick<PodAggregatorDescription, 'leads' | 'sinceMs' | 'message'> {
+    const silent = this.#members.find(({ message }) => message !== '')
+    if (silent !== undefined) return { leads: true, sinceMs: silent.sinceMs, message: silent.message }
+    const followedMs = Math.max(...this.#members.map(({ sinceMs }) => sinceMs))
+    const sinceMs = this.#writeFault === '' ? followedMs : this.#writtenSinceMs
+    return { leads: true, sinceMs, message: this.#writeFault }
+  }
+
+  /** Nothing is begun from now on; resolves when what runs has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#refreshing)
+    this.#unlisten()
+    const counting = this.#recounts.stop()
+    await Promise.all(this.#members.map((member) => member.stop()))
+    await counting
+  }
+
+  // === what the clusters say ===
+
+  #onReplaced(): void {
+    this.#recounts.handle('', 'List', () => {
+      for (const live of this.#parts.protectors.values()) this.#recounts.mark(live, 'List')
+    })
+  }
+
+  #onChanged({ before, after }: PodChange, gone: boolean): void {
+    if (gone && before !== undefined) this.#pods.forget(before.uid)
+    if (before !== undefined && after !== undefined && sameForCounting(before, after)) return
+    const { protectors } = this.#parts
+    // Who counted it before must hear that it does so no more.
+    const counted = before !== undefined && (after === undefined || !sameLabels(before, after)) ? before : undefined
+    this.#recounts.handle((after ?? before)?.namespace ?? '', 'Pod', () => {
+      for (const pod of [counted, after]) {
+        if (pod === undefined) continue
+        for (const live of protectors.aggregating(pod.namespace, pod.labels)) this.#recounts.mark(live, 'Pod')
+      }
+    })
+  }
+
+  /** Of the cluster that is behind; undefined = that of one is not known. */
+  #streamTime(): number | undefined {
+    let least = Number.POSITIVE_INFINITY
+    for (const { streamTime } of this.#members) {
+      if (streamTime.time === undefined) return undefined
+      least = Math.min(least, streamTime.time)
+    }
+    return Number.isFinite(least) ? least : undefined
+  }
+
+  /** Of the cluster that has been silent for longest. */
+  #heardAtMs(): number {
+    return Math.min(...this.#members.map(({ heardAtMs }) => heardAtMs))
+  }
+
+  // === what is to be counted ===
+
+  #onProtector(live: LiveProtector, gone: boolean): void {
+    if (gone) {
+      this.#recounts.forget(live.key)
+      this.#admissions.forget(live.key)
+    }
+    if (gone || live.key === this.#telling) return
+    const { namespace = '' } = live.protector.metadata
+    this.#recounts.handle(namespace, 'PodProtector', () => this.#recounts.mark(live, 'PodProtector'))
+  }
+
+  /** A cell that is heard of must not become stale because nothing changes there. */
+  #refresh(): void {
+    const { protectors, cell, settings } = this.#parts
+    if (!this.#pods.complete) return
+    const aging = agingProtectors(protectors.values(), cell, settings.staleAfterMs, this.#heardAtMs() * 1000)
+    for (const live of aging) this.#recounts.mark(live, 'List')
+  }
+
+  // === one turn ===
+
+  async #count(key: string): Promise<CountOutcome> {
+    const { protectors, clock, log, events, cell } = this.#parts
+    const live = protectors.get(key)
+    if (live === undefined || !this.#mayWrite()) return 'done'
+    const beginMs = clock.monotonic()
+    let error = ''
+    let outcome: CountOutcome = 'done'
+    try {
+      const { progress } = this.#recounts
+      const counted = this.#countNow(live)
+      if (counted.changed) await this.#write(live, counted)
+      this.#follow(live, counted, progress)
+      if (counted.changed) this.#written('')
+    } catch (caught) {
+      error = errorName(caught)
+      outcome = await this.#outcomeOf(live, caught)
+      const why = caught instanceof Error ? caught.message : String(caught)
+      if (outcome === 'failed') {
+        log.warn('a PodProtector could not be brought up to date', { protector: key, cell, why })
+        this.#written(`PodProtector ${key} could not be brought up to date: ${why}`)
+      }
+    }
+    events.reconciled(live.protector.metadata.namespace ?? '', error, clock.monotonic() - beginMs)
+    return outcome
+  }
+
+  #written(fault: string): void {
+    if ((fault === '') !== (this.#writeFault === '')) this.#writtenSinceMs = this.#parts.clock.now()
+    this.#writeFault = fault
+  }
+
+  #mayWrite(): boolean {
+    return !this.#stopped && this.#pods.complete && this.#parts.isLeader()
+  }
+
+  #countNow({ key, protector }: LiveProtector): Counted {
+    const { cell, settings, clock, clocks } = this.#parts
+    const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
+    return countPods(protector, {
+      cell,
+      pods: this.#pods,
+      streamTime: this.#streamTime(),
+      heardAt: Math.round(this.#heardAtMs() * 1000),
+      restored: this.#restored.restored,
+      settings,
+      nowMs,
+      monotonicMs,
+      time: clocks.at(cell, monotonicMs),
+      skewMs: certainSkewMs(clocks.skew(cell, nowMs, monotonicMs)),
+      knownSince: this.#admissions.of(key, this.#nowMicros()),
+    })
+  }
+
+  async #write({ protector }: LiveProtector, { status }: Counted): Promise<void> {
+    this.#learn(await writeStatus(this.#parts.core, protector, status))
+  }
+
+  /** The next aggregation builds on it, even when the watch is late. */
+  #learn(object: JsonObject): void {
+    const { metadata } = object as { metadata?: { namespace?: string; name?: string } }
+    this.#telling = `${metadata?.namespace}/${metadata?.name}`
+    try {
+      this.#parts.protectors.put(object)
+    } finally {
+      this.#telling = ''
+    }
+  }
+
+  #follow(live: LiveProtector, counted: Counted, progress: number): void {
+    if (this.#stopped) return
+    const { kept, streamTimeFrom, nextAvailableMs, outdated } = counted
+    if (nextAvailableMs !== undefined) {
+      const { cell, clock, clocks } = this.#parts
+      const atMostMs = clocks.at(cell, clock.monotonic()) === undefined ? CLOCK_LOOK_MS : nextAvailableMs
+      this.#recounts.mark(live, 'MinReady', Math.min(nextAvailableMs, atMostMs) + TIMER_SLACK_MS)
+    }
+    if (streamTimeFrom !== undefined) for (const { streamTime } of this.#members) streamTime.need(streamTimeFrom)
+    if (outdated) void this.#restored.check(countedVersion(live, this.#parts.cell))
+    if (kept === 0 && !outdated) this.#recounts.awaitNothing(live)
+    else this.#recounts.awaitMore(live, progress)
+  }
+
+  /** By the clock of stream times; all members have the same. */
+  #nowMicros(): number {
+    return Math.max(...this.#members.map(({ streamTime }) => streamTime.now()))
+  }
+
+  async #newestVersion(): Promise<string> {
+    const versions = this.#members.map(async (member): Promise<[string, string]> => {
+      return [member.name, await member.newestVersion()]
+    })
+    return joinVersions(new Map(await Promise.all(versions)))
+  }
+
+  async #outcomeOf(live: LiveProtector, error: unknown): Promise<CountOutcome> {
+    const { outcome, object } = await afterError(this.#parts.core, live.protector, error)
+    if (object !== undefined) this.#learn(object)
+    return outcome
+  }
+}
+
+function countedVersion({ protector }: LiveProtector, cell: string): string {
+  return protector.status?.cells.find(({ cellID }) => cellID === cell)?.aggregation?.resourceVersion ?? ''
+}

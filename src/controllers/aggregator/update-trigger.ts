@@ -1,0 +1,173 @@
+// Keeps a pod in a cell and writes it again and again, so that an idle cell still sends events: without any, nobody knows
+// whether the watch has seen everything. The pod is never scheduled. It stays when the process ends.
+
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { UPDATE_TRIGGER_ANNOTATION } from '../../api/ports/protection.ts'
+import type { CompiledAggregation } from '../../core/cluster/compiled-cluster.ts'
+import { formatMicros } from '../../core/protection/history/micro-time.ts'
+import type { AggregatorEvents } from '../../core/protection/requests/aggregator-events.ts'
+import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
+import { errorName } from '../error-name.ts'
+
+export interface UpdateTriggerParts {
+  readonly client: ObjectClient
+  readonly cell: string
+  readonly trigger: NonNullable<CompiledAggregation['updateTrigger']> & {
+    /** What the aggregator listens to; the pod gets labels by which it is among them. */
+    readonly podSelector: LabelSelector | undefined
+  }
+  readonly clock: Clock
+  /** In [0, 1). */
+  random(): number
+  readonly log: Logger
+  readonly events: Pick<AggregatorEvents, 'trigger'>
+}
+
+const FIELD_MANAGER = 'portcullis'
+const MAX_BACKOFF_MS = 60_000
+
+export class UpdateTrigger {
+  readonly #parts: UpdateTriggerParts
+  #timer: NodeJS.Timeout | undefined
+  #running: Promise<void> = Promise.resolve()
+  #failures = 0
+  /** What was said last to be wrong. */
+  #fault = ''
+  #stopped = false
+
+  /** Writes from now on. */
+  constructor(parts: UpdateTriggerParts) {
+    this.#parts = parts
+    const { trigger, cell, log } = parts
+    if (trigger.namespace === '') {
+      log.warn('the update trigger needs a namespace', { cell })
+      return
+    }
+    if (!isHeard(trigger.podSelector)) {
+      log.warn('the pod of the update trigger cannot be made so that podLabelSelector selects it', { cell })
+    }
+    this.#beat()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#running
+  }
+
+  #beat(): void {
+    this.#running = this.#write().then(() => {
+      if (this.#stopped) return
+      this.#timer = setTimeout(() => this.#beat(), this.#waitMs())
+      this.#timer.unref()
+    })
+  }
+
+  #waitMs(): number {
+    const { trigger, random } = this.#parts
+    if (this.#failures === 0) return trigger.intervalMs
+    const backoffMs = trigger.intervalMs * 2 ** Math.min(this.#failures, 20) * (0.5 + random() / 2)
+    return Math.max(trigger.intervalMs, Math.min(backoffMs, MAX_BACKOFF_MS))
+  }
+
+  /** Never rejects. */
+  async #write(): Promise<void> {
+    try {
+      if (!(await this.#update())) await this.#create()
+      this.#failures = 0
+      if (this.#fault !== '') this.#parts.log.info('the update trigger works again', { cell: this.#parts.cell })
+      this.#fault = ''
+    } catch (error) {
+      this.#failures++
+      const why = error instanceof Error ? error.message : String(error)
+      if (why === this.#fault || this.#stopped) return
+      this.#fault = why
+      const { log, cell, trigger } = this.#parts
+      const pod = `${trigger.namespace}/${trigger.name}`
+      log.warn('the update trigger cannot write its pod; it goes on trying', { cell, pod, why })
+    }
+  }
+
+  /** A merge patch also makes the annotation when it was lost. @returns false when there is no pod */
+  async #update(): Promise<boolean> {
+    const { client, trigger } = this.#parts
+    const { namespace, name } = trigger
+    const body = { metadata: { annotations: this.#annotations() } }
+    try {
+      await client.patch(PODS, { namespace, name }, 'application/merge-patch+json', body, {
+        fieldManager: FIELD_MANAGER,
+      })
+      this.#tell('update', '')
+      return true
+    } catch (error) {
+      if (error instanceof StatusError && error.code === 404) return false
+      this.#tell('update', errorName(error))
+      throw error
+    }
+  }
+
+  async #create(): Promise<void> {
+    if (this.#stopped) return
+    const { client, trigger } = this.#parts
+    try {
+      await client.create(PODS, triggerPod(trigger, this.#annotations()))
+      this.#tell('create', '')
+    } catch (error) {
+      // Somebody made it at this moment: it is updated next time.
+      if (error instanceof StatusError && error.reason === 'AlreadyExists') return
+      this.#tell('create', errorName(error))
+      throw error
+    }
+  }
+
+  #annotations(): Record<string, string> {
+    return { [UPDATE_TRIGGER_ANNOTATION]: formatMicros(Math.round(this.#parts.clock.now() * 1000)) }
+  }
+
+  #tell(event: 'create' | 'update', error: string): void {
+    this.#parts.events.trigger(event, error)
+  }
+}
+
+/** As Podseidon's dummy pod; the rest lets it into a namespace of Pod Security level `restricted`. */
+function triggerPod(
+  { namespace, name, podSelector }: UpdateTriggerParts['trigger'],
+  annotations: Record<string, string>,
+): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { namespace, name, labels: triggerLabels(podSelector), annotations },
+    spec: {
+      schedulerName: 'do-not-schedule',
+      automountServiceAccountToken: false,
+      terminationGracePeriodSeconds: 0,
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [
+        {
+          name: 'main',
+          image: ':',
+          securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+        },
+      ],
+    },
+  }
+}
+
+function triggerLabels(selector: LabelSelector | undefined): Record<string, string> {
+  const labels = new Map<string, string>([['app.kubernetes.io/managed-by', 'portcullis']])
+  for (const { key, operator, values = [] } of selector?.matchExpressions ?? []) {
+    if (operator === 'In' || operator === 'Exists') labels.set(key, values[0] ?? '')
+  }
+  for (const [key, value] of Object.entries(selector?.matchLabels ?? {})) labels.set(key, value)
+  return Object.fromEntries(labels)
+}
+
+function isHeard(selector: LabelSelector | undefined): boolean {
+  return selector === undefined || compileSelector(selector).matches(triggerLabels(selector))
+}

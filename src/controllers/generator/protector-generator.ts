@@ -1,0 +1,257 @@
+// PodProtectors of workloads, kept as the workloads say: created, repaired when anybody changes them, and taken away with their
+// workload, but never because a workload is not to be found. The leader does it; everybody else follows, to be ready.
+
+import { POD_PROTECTORS } from '../../api/kinds/pod-protector-kind.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { GeneratorEvents } from '../../core/protection/generator/events.ts'
+import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
+import { namespaceOf, type SourceRef, sourceKey } from '../../core/protection/generator/state.ts'
+import type { HistoryLimits } from '../../core/protection/history/limits.ts'
+import { errorName } from '../error-name.ts'
+import { StatusQueue, type Turn } from '../status/queue.ts'
+import { GeneratorCache } from './cache.ts'
+import { GeneratorReports } from './reports.ts'
+import { settleSource, settleStray, type TurnParts } from './turn.ts'
+
+export interface ProtectorGeneratorParts {
+  /** Where the workloads are. */
+  readonly workloads: ObjectClient
+  /** Where the PodProtectors are. */
+  readonly core: ObjectClient
+  /** None: only cells are removed on request. */
+  readonly kinds: readonly GeneratorKind[]
+  isLeader(): boolean
+  /** Of the process; for the summary after cells were removed. */
+  readonly limits: HistoryLimits
+  readonly clock: Clock
+  /** In [0, 1). */
+  random(): number
+  readonly log: Logger
+  readonly events: GeneratorEvents
+  /** How often everything is looked at although nothing was heard of it. Default 60 s. */
+  readonly resyncMs?: number
+}
+
+export interface ProtectorGenerator {
+  /** Workloads that wait for a turn. */
+  readonly queued: number
+  /** Whether this process leads has changed. It is noticed within a second anyway. */
+  leaderChanged(): void
+  /** Nothing is written after it. */
+  stop(): Promise<void>
+}
+
+export function startProtectorGenerator(parts: ProtectorGeneratorParts): ProtectorGenerator {
+  const generator = new Generator(parts)
+  generator.start()
+  return generator
+}
+
+const DEFAULT_RESYNC_MS = 60_000
+const TICK_MS = 1_000
+/** Workloads at a time. */
+const TURNS = 8
+
+class Generator implements ProtectorGenerator {
+  readonly #parts: ProtectorGeneratorParts
+  readonly #cache: GeneratorCache
+  readonly #queue: StatusQueue
+  readonly #followings: Following[] = []
+  #ticking: NodeJS.Timeout | undefined
+  /** Kinds of which all were heard once, and 'protectors'. */
+  readonly #heard = new Set<GeneratorKind | 'protectors'>()
+  readonly #reports: GeneratorReports
+  #wasLeader = false
+  /** The round that is being made. */
+  #swept: Iterator<string> = [].values()
+  #stopped = false
+
+  constructor(parts: ProtectorGeneratorParts) {
+    this.#parts = parts
+    this.#cache = new GeneratorCache(parts.kinds)
+    this.#reports = new GeneratorReports(parts.log)
+    this.#queue = new StatusQueue({
+      turn: (key) => this.#turn(key),
+      onError: (key, error) => parts.log.error('a workload could not be looked at', { workload: key, error }),
+      clock: parts.clock,
+      random: () => parts.random(),
+      limit: TURNS,
+      spacingMs: 0,
+    })
+  }
+
+  get queued(): number {
+    return this.#queue.size
+  }
+
+  start(): void {
+    const { core, workloads, kinds, resyncMs = DEFAULT_RESYNC_MS } = this.#parts
+    this.#wasLeader = this.#parts.isLeader()
+    this.#followings.push(core.follow(POD_PROTECTORS, '', this.#protectorEvents()))
+    for (const kind of kinds) this.#followings.push(workloads.follow(kind.resource, '', this.#sourceEvents(kind)))
+    const tickMs = Math.min(TICK_MS, resyncMs)
+    this.#ticking = setInterval(() => {
+      this.leaderChanged()
+      // In pieces, so that very many workloads hold up nothing else.
+      this.#sweep(Math.ceil((this.#cache.size * tickMs) / resyncMs))
+    }, tickMs)
+    this.#ticking.unref()
+  }
+
+  leaderChanged(): void {
+    const leads = this.#parts.isLeader()
+    const begins = leads && !this.#wasLeader
+    this.#wasLeader = leads
+    if (begins) this.#lookAtAll()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#ticking)
+    await Promise.all(this.#followings.map((following) => following.stop()))
+    await this.#queue.stop()
+  }
+
+  // === what the API servers say ===
+
+  #protectorEvents(): FollowEvents {
+    return {
+      onReplace: (objects) => {
+        const keys = new Set(objects.map((object) => `${namespaceOf(object)}/${nameOf(object)}`))
+        for (const key of this.#cache.protectorKeys()) if (!keys.has(key)) this.#add(this.#cache.removeProtector(key))
+        for (const object of objects) this.#add(this.#cache.putProtector(object))
+        this.#hear('protectors')
+      },
+      onChange: (type, object) => {
+        const key = `${namespaceOf(object)}/${nameOf(object)}`
+        this.#add(type === 'DELETED' ? this.#cache.removeProtector(key) : this.#cache.putProtector(object))
+      },
+      onState: (current, message) => this.#follow('PodProtector', current, message),
+    }
+  }
+
+  #sourceEvents(kind: GeneratorKind): FollowEvents {
+    const keyOf = (object: JsonObject): string =>
+      sourceKey({ kind, namespace: namespaceOf(object), name: nameOf(object) })
+    return {
+      onReplace: (objects) => {
+        const keys = new Set(objects.map(keyOf))
+        for (const key of this.#cache.sourceKeys(kind)) if (!keys.has(key)) this.#removeSource(key)
+        for (const object of objects) this.#add([this.#cache.putSource(kind, object)])
+        this.#hear(kind)
+      },
+      onChange: (type, object) => {
+        if (type === 'DELETED') this.#removeSource(keyOf(object))
+        else this.#add([this.#cache.putSource(kind, object)])
+      },
+      onState: (current, message) => this.#follow(kind.resource.kind, current, message),
+    }
+  }
+
+  #removeSource(key: string): void {
+    this.#cache.removeSource(key)
+    this.#reports.forget(key)
+    // Its protector dangles from now on, which is to be counted.
+    this.#add([key])
+  }
+
+  #hear(what: GeneratorKind | 'protectors'): void {
+    if (this.#heard.has(what)) return
+    this.#heard.add(what)
+    this.#lookAtAll()
+  }
+
+  #follow(what: string, current: boolean, message: string): void {
+    if (current) this.#queue.retry()
+    else this.#parts.log.warn('protectors are not generated by the current state', { kind: what, reason: message })
+  }
+
+  // === what is done ===
+
+  #add(keys: Iterable<string>): void {
+    if (!this.#mayWrite()) return
+    // Most changes of a workload are of its status.
+    for (const key of keys) if (this.#concerns(key)) this.#queue.add(key)
+  }
+
+  #lookAtAll(): void {
+    this.#queue.retry()
+    this.#add(this.#cache.keys())
+  }
+
+  /** A part of everything, and then the next. */
+  #sweep(count: number): void {
+    const keys: string[] = []
+    while (keys.length < count) {
+      const { done, value } = this.#swept.next()
+      if (done === true) {
+        this.#swept = this.#cache.keys()
+        break
+      }
+      keys.push(value)
+    }
+    this.#add(keys)
+  }
+
+  /** Whether a turn would find more than that all is as it has to be. */
+  #concerns(key: string): boolean {
+    const subject = this.#cache.subject(key)
+    if (subject === undefined || !this.#heard.has('protectors')) return false
+    if ('protector' in subject)
+      return this.#cache.removesCells(`${subject.protector.namespace}/${subject.protector.name}`)
+    // As long as nobody knows the workloads of the kind, none of them is missing.
+    if (!this.#heard.has(subject.source.kind)) return false
+    const { actions, findings, fault } = this.#cache.decide(subject.source)
+    return actions.length > 0 || fault !== '' || findings.some((finding) => finding !== 'Sync')
+  }
+
+  async #turn(key: string): Promise<Turn> {
+    const subject = this.#cache.subject(key)
+    if (subject === undefined) {
+      this.#queue.forget(key)
+      return 'nothing'
+    }
+    if (!this.#mayWrite()) return 'nothing'
+    const { workloads, core, limits, clock } = this.#parts
+    const turnParts: TurnParts = { workloads, core, limits, now: () => clock.now(), isLeader: () => this.#mayWrite() }
+    if ('source' in subject) return this.#sourceTurn(key, subject.source, turnParts)
+    try {
+      await settleStray(turnParts, subject.protector)
+      return 'nothing'
+    } catch (error) {
+      return this.#reports.failed(key, error)
+    }
+  }
+
+  async #sourceTurn(key: string, ref: SourceRef, parts: TurnParts): Promise<Turn> {
+    const { clock, events } = this.#parts
+    const beganMs = clock.monotonic()
+    let error = ''
+    try {
+      const others = this.#cache.otherNames(ref)
+      const known = this.#cache.decide(ref)
+      if (known.actions.length === 0 && known.fault === '') {
+        for (const finding of known.findings) events.found(ref.kind, ref.namespace, finding)
+        return 'nothing'
+      }
+      const result = await settleSource(parts, ref, others)
+      for (const finding of result.decision.findings) events.found(ref.kind, ref.namespace, finding)
+      error = this.#reports.judge(key, result)
+      return 'written'
+    } catch (thrown) {
+      error = errorName(thrown)
+      return this.#reports.failed(key, thrown)
+    } finally {
+      events.reconciled(ref.kind, ref.namespace, error, clock.monotonic() - beganMs)
+    }
+  }
+
+  #mayWrite(): boolean {
+    const leads = this.#parts.isLeader()
+    // What is left undone now has to be done once it leads again, however soon that is.
+    if (!leads) this.#wasLeader = false
+    return leads && !this.#stopped
+  }
+}

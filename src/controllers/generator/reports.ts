@@ -1,0 +1,40 @@
+// What is said of workloads that are not protected as they should be: once, until it is something else.
+
+import { StatusError } from '../../api/kube/status.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import type { Turn } from '../status/queue.ts'
+import type { TurnResult } from './turn.ts'
+
+export class GeneratorReports {
+  readonly #log: Logger
+  readonly #said = new Map<string, string>()
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** @returns what is wrong, for metrics; '' = nothing */
+  judge(key: string, { decision, facts }: TurnResult): string {
+    if (decision.fault === '') this.#said.delete(key)
+    else if (facts?.requirement.kind === 'unclear') this.#say(key, facts.requirement.message)
+    else this.#say(key, 'it is being deleted without the finalizer of the generator: its protector will stay behind')
+    return decision.fault
+  }
+
+  failed(key: string, error: unknown): Turn {
+    // Another writer was faster, or the object is gone by now.
+    if (error instanceof StatusError && error.code === 409) return 'again'
+    this.#say(key, error instanceof Error ? error.message : String(error))
+    return 'failed'
+  }
+
+  forget(key: string): void {
+    this.#said.delete(key)
+  }
+
+  #say(key: string, message: string): void {
+    if (this.#said.get(key) === message) return
+    this.#said.set(key, message)
+    this.#log.warn('a workload is not protected as it should be', { workload: key, reason: message })
+  }
+}

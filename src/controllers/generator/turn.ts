@@ -1,0 +1,166 @@
+// One look at a workload and its protectors: what is known may be old, so that whatever is to be written is decided anew by what
+// the API servers say now. Each write names the version that it was decided by; who was faster wins, and it is decided again.
+
+import { POD_PROTECTORS } from '../../api/kinds/pod-protector-kind.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { StatusError, statusError } from '../../api/kube/status.ts'
+import type { ObjectClient, ObjectName } from '../../api/ports/object-client.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { GeneratorAction, GeneratorDecision } from '../../core/protection/generator/decision.ts'
+import { newProtector, repairedProtector } from '../../core/protection/generator/derive-protector.ts'
+import { claimedSource, protectorName, withFinalizer } from '../../core/protection/generator/names.ts'
+import { decideFor, factsOf, type SourceFacts, type SourceRef } from '../../core/protection/generator/state.ts'
+import type { HistoryLimits } from '../../core/protection/history/limits.ts'
+import { cellsToRemove, statusWithoutCells, withoutRemoveCells } from '../../core/protection/ledger/remove-cells.ts'
+import { readProtector } from '../../core/protection/requests/read-protector.ts'
+
+export interface TurnParts {
+  readonly workloads: ObjectClient
+  readonly core: ObjectClient
+  isLeader(): boolean
+  readonly limits: HistoryLimits
+  /** Wall clock, milliseconds. */
+  now(): number
+}
+
+/** What was found and done about a workload. */
+export interface TurnResult {
+  readonly decision: GeneratorDecision
+  readonly facts: SourceFacts | undefined
+}
+
+/**
+ * @param otherNames of protectors that may be too many
+ * @throws {Error} of the clients; what was written before stays
+ */
+export async function settleSource(
+  parts: TurnParts,
+  ref: SourceRef,
+  otherNames: readonly string[],
+): Promise<TurnResult> {
+  const { kind, namespace, name } = ref
+  const source = await found(parts.workloads, kind.resource, { namespace, name })
+  const own = await found(parts.core, POD_PROTECTORS, { namespace, name: protectorName(kind, name) })
+  const others: JsonObject[] = []
+  for (const other of otherNames) {
+    const protector = await found(parts.core, POD_PROTECTORS, { namespace, name: other })
+    const claimed = protector === undefined ? undefined : claimedSource(protector, [kind])
+    if (protector !== undefined && claimed?.name === name) others.push(protector)
+  }
+  const facts = source === undefined ? undefined : factsOf(source, kind)
+  const decision = decideFor(ref, facts, own, others)
+  const writes = new SourceWrites(parts, ref, facts, source, own === undefined ? others : [own, ...others])
+  for (const action of decision.actions) {
+    if (!parts.isLeader()) break
+    await writes.write(action)
+  }
+  return { decision, facts }
+}
+
+/** Cells of a protector that belongs to no workload are removed all the same. */
+export async function settleStray(parts: TurnParts, at: ObjectName): Promise<void> {
+  const protector = await found(parts.core, POD_PROTECTORS, at)
+  if (protector !== undefined && parts.isLeader()) await removeCells(parts, protector)
+}
+
+class SourceWrites {
+  readonly #parts: TurnParts
+  readonly #ref: SourceRef
+  readonly #facts: SourceFacts | undefined
+  #source: JsonObject | undefined
+  readonly #protectors = new Map<string, JsonObject>()
+
+  constructor(
+    parts: TurnParts,
+    ref: SourceRef,
+    facts: SourceFacts | undefined,
+    source: JsonObject | undefined,
+    protectors: readonly JsonObject[],
+  ) {
+    this.#parts = parts
+    this.#ref = ref
+    this.#facts = facts
+    this.#source = source
+    for (const protector of protectors) this.#protectors.set(nameIn(protector), protector)
+  }
+
+  async write(action: GeneratorAction): Promise<void> {
+    try {
+      await this.#do(action)
+    } catch (error) {
+      // A namespace that is not there is no race.
+      const isGone = error instanceof StatusError && error.code === 404 && action.type !== 'CreateProtector'
+      throw isGone ? statusError('Conflict', error.message) : error
+    }
+  }
+
+  async #do(action: GeneratorAction): Promise<void> {
+    const { core } = this.#parts
+    switch (action.type) {
+      case 'AddSourceFinalizer':
+        return this.#finalizeSource(true)
+      case 'RemoveSourceFinalizer':
+        return this.#finalizeSource(false)
+      case 'CreateProtector':
+        return this.#create()
+      case 'RepairProtector':
+        return this.#change(action.name, (protector) => this.#repaired(protector))
+      case 'RemoveProtectorFinalizer':
+        return this.#change(action.name, (protector) => withFinalizer(protector, false))
+      case 'DeleteProtector':
+        return core.delete(POD_PROTECTORS, { namespace: this.#ref.namespace, name: action.name })
+      case 'RemoveCells': {
+        const protector = this.#protectors.get(action.name)
+        if (protector !== undefined) this.#protectors.set(action.name, await removeCells(this.#parts, protector))
+      }
+    }
+  }
+
+  async #finalizeSource(present: boolean): Promise<void> {
+    if (this.#source === undefined) return
+    const { resource } = this.#ref.kind
+    this.#source = await this.#parts.workloads.update(resource, withFinalizer(this.#source, present))
+  }
+
+  async #create(): Promise<void> {
+    const requirement = this.#facts?.requirement
+    if (this.#source === undefined || requirement?.kind !== 'protect') return
+    await this.#parts.core.create(POD_PROTECTORS, newProtector(this.#source, this.#ref.kind, requirement.spec))
+  }
+
+  #repaired(protector: JsonObject): JsonObject | undefined {
+    const requirement = this.#facts?.requirement
+    if (requirement?.kind !== 'protect') return undefined
+    return repairedProtector(protector, this.#ref.kind, this.#ref.name, requirement.spec)
+  }
+
+  async #change(name: string, how: (protector: JsonObject) => JsonObject | undefined): Promise<void> {
+    const protector = this.#protectors.get(name)
+    const changed = protector === undefined ? undefined : how(protector)
+    if (changed !== undefined) this.#protectors.set(name, await this.#parts.core.update(POD_PROTECTORS, changed))
+  }
+}
+
+/** The status first: once the annotation is gone, nobody knows of the cells. */
+async function removeCells(parts: TurnParts, protector: JsonObject): Promise<JsonObject> {
+  const cells = cellsToRemove(protector)
+  if (cells === undefined) return protector
+  const read = readProtector(protector, undefined).protector
+  const status = statusWithoutCells(read, cells, parts.limits, parts.now() * 1_000)
+  const settled =
+    status === undefined ? protector : await parts.core.update(POD_PROTECTORS, { ...protector, status }, 'status')
+  return parts.core.update(POD_PROTECTORS, withoutRemoveCells(settled))
+}
+
+async function found(client: ObjectClient, kind: ResourceKind, at: ObjectName): Promise<JsonObject | undefined> {
+  try {
+    return await client.get(kind, at)
+  } catch (error) {
+    if (error instanceof StatusError && error.code === 404) return undefined
+    throw error
+  }
+}
+
+function nameIn({ metadata }: JsonObject): string {
+  return String((metadata as JsonObject)['name'])
+}

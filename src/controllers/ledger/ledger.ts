@@ -1,0 +1,257 @@
+// The ledger of pod protection in this process: follows the PodProtectors, gives verdicts on deletions, and writes those that pass
+// into their admission histories. There is one ledger for the request path and the webhook; other replicas have theirs, and
+// meet in the objects.
+
+import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type {
+  ProtectionGate,
+  ProtectionRequest,
+  ProtectionVerdict,
+  Reservation,
+  ReservationHold,
+} from '../../api/ports/protection.ts'
+import type { BatchPace, BatchRequest } from '../../core/protection/batch/request.ts'
+import { RetryBatch } from '../../core/protection/batch/retry-batch.ts'
+import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
+import { KnownQuotas } from '../../core/protection/ledger/known-quota.ts'
+import { failed } from '../../core/protection/ledger/verdicts.ts'
+import type { ProtectionEvents } from '../../core/protection/requests/protection-events.ts'
+import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
+import { ProtectorTable } from '../../state/protectors.ts'
+import { type LedgerAnswer, type Reviewed, reviewAll } from './review.ts'
+import { type LedgerOperation, type LedgerResult, LedgerWrites, releasesOf } from './writes.ts'
+
+export interface ProtectionLedgerParts {
+  /** Of the store that has the PodProtectors. */
+  readonly client: ObjectClient
+  readonly settings: ProtectionSettings
+  readonly clock: Clock
+  /** Of the cells whose pods are deleted. */
+  readonly clocks: CellClocks
+  /** In [0, 1). */
+  random(): number
+  readonly log: Logger
+  readonly events: ProtectionEvents
+  /** The namespaces that have a protector: called when they are known, and when they have changed. */
+  onNamespaces?(namespaces: ReadonlySet<string> | undefined): void
+}
+
+export interface ProtectionLedger extends ProtectionGate {
+  readonly protectors: ProtectorTable
+  /** PodProtectors that have something to be written. */
+  readonly writing: number
+  /** Writes what is under way, for a second at most; whoever waits then gets an error. Nothing is written after it. */
+  stop(): Promise<void>
+}
+
+/** Of one write, whatever its requests would wait. */
+const WRITE_TIMEOUT_MS = 10_000
+const IDLE_MS = 1_000
+/** PodProtectors at a time; as many connections as a client of an API server opens. */
+const WRITES_AT_ONCE = 32
+const STOP_MS = 1_000
+
+export function startProtectionLedger(parts: ProtectionLedgerParts): ProtectionLedger {
+  const ledger = new Ledger(parts)
+  ledger.start()
+  return ledger
+}
+
+class Ledger implements ProtectionLedger {
+  readonly protectors: ProtectorTable = new ProtectorTable()
+  readonly #parts: ProtectionLedgerParts
+  readonly #batch: RetryBatch<LedgerOperation, LedgerResult>
+  readonly #quotas = new KnownQuotas()
+  #following: Following | undefined
+  #namespaces: ReadonlySet<string> | undefined
+  readonly #malformed = new Map<string, string>()
+  #stopped = false
+
+  constructor(parts: ProtectionLedgerParts) {
+    this.#parts = parts
+    const writes = new LedgerWrites({
+      ...parts,
+      protectors: this.protectors,
+      onUnknown: (key, releases) => this.#takeBack(key, releases),
+    })
+    this.#batch = new RetryBatch({
+      pace: paceOf(parts.settings),
+      now: () => parts.clock.monotonic(),
+      random: () => parts.random(),
+      schedule,
+      execute: (key, operations) => writes.execute(key, operations),
+      onLate: (key, operation, result) => this.#takeBack(key, releasesOf([operation], [result])),
+      onBatch: (_, durationMs, retries) => parts.events.batch(durationMs, retries),
+    })
+  }
+
+  start(): void {
+    const { client, events } = this.#parts
+    this.protectors.onChange(({ key, fault }, gone) => this.#onFault(key, gone ? '' : fault))
+    this.#following = client.follow(POD_PROTECTORS, '', {
+      onReplace: (objects) => this.#index(() => this.protectors.replace(objects)),
+      onChange: (type, object) => {
+        this.#index(() => {
+          if (type === 'DELETED') this.protectors.remove(namespaceOf(object), nameOf(object))
+          else this.protectors.put(object)
+        })
+      },
+      onState: (current, message) => events.following(current, message),
+    })
+  }
+
+  get writing(): number {
+    return this.#batch.size
+  }
+
+  covers(namespace: string): boolean {
+    return !this.protectors.synced || this.protectors.namespaces().has(namespace)
+  }
+
+  async review(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]> {
+    const { clock, events } = this.#parts
+    const startMs = clock.monotonic()
+    const reviewed = await this.#reviewed(requests)
+    const durationMs = clock.monotonic() - startMs
+    return requests.map((request, index) => {
+      const { verdict, protectors } = reviewed[index] ?? nothingKnown(request, 'there is no verdict')
+      events.reviewed(request, verdict, protectors, durationMs)
+      return verdict
+    })
+  }
+
+  release(reservations: readonly Reservation[]): void {
+    const byKey = new Map<string, LedgerOperation[]>()
+    for (const { cell, uid, holds } of reservations) {
+      for (const hold of holds) {
+        const key = `${hold.namespace}/${hold.name}`
+        const operations = byKey.get(key) ?? []
+        operations.push(releaseOf(cell, uid, hold))
+        byKey.set(key, operations)
+      }
+    }
+    for (const [key, operations] of byKey) this.#takeBack(key, operations)
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return
+    this.#stopped = true
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, STOP_MS)
+    })
+    await Promise.race([this.#batch.settled(), timeout])
+    clearTimeout(timer)
+    this.#batch.stop()
+    await this.#following?.stop()
+  }
+
+  async #reviewed(requests: readonly ProtectionRequest[]): Promise<readonly Reviewed[]> {
+    if (this.#stopped) return requests.map((request) => nothingKnown(request, 'the gateway is shutting down'))
+    const { settings, clock, clocks, log } = this.#parts
+    try {
+      return await reviewAll(
+        {
+          protectors: this.protectors,
+          quotas: this.#quotas,
+          settings,
+          clock,
+          clocks,
+          submit: (key, operations) => this.#submit(key, operations),
+          release: (cell, uid, holds) => this.release([{ cell, uid, holds }]),
+        },
+        requests,
+      )
+    } catch (error) {
+      // A bug: it costs these deletions, and nothing else.
+      log.error('deletions cannot be judged', { error })
+      return requests.map((request) => nothingKnown(request, 'an internal error, which the log of the gateway tells'))
+    }
+  }
+
+  #submit(key: string, requests: readonly BatchRequest<LedgerOperation>[]): Promise<LedgerAnswer>[] {
+    const { clock, events } = this.#parts
+    const startMs = clock.monotonic()
+    return this.#batch.submit(key, requests).map(async (promise) => {
+      const answer = await promise
+      events.submitted(answer.type === 'done' ? '' : answer.type, clock.monotonic() - startMs, answer.retries)
+      return answer
+    })
+  }
+
+  /** With the next write. When it cannot be written for long, the aggregator does it by reservationTimeout. */
+  #takeBack(key: string, operations: readonly LedgerOperation[]): void {
+    if (operations.length === 0) return
+    const { settings, clock, events } = this.#parts
+    events.released(operations.length)
+    const deadlineMs = clock.monotonic() + settings.reservationTimeoutMs
+    void Promise.all(
+      this.#submit(
+        key,
+        operations.map((operation) => ({ operation, deadlineMs, persistent: true })),
+      ),
+    )
+  }
+
+  #index(change: () => void): void {
+    const { clock, events } = this.#parts
+    const startMs = clock.monotonic()
+    change()
+    events.indexed(clock.monotonic() - startMs)
+    this.#tellNamespaces()
+  }
+
+  #onFault(key: string, fault: string): void {
+    if ((this.#malformed.get(key) ?? '') === fault) return
+    if (fault === '') this.#malformed.delete(key)
+    else {
+      this.#malformed.set(key, fault)
+      this.#parts.log.warn('PodProtector is not as it should be', { protector: key, fault })
+    }
+    this.#parts.events.malformed(this.#malformed.size, fault !== '')
+  }
+
+  #tellNamespaces(): void {
+    if (!this.protectors.synced) return
+    const namespaces = this.protectors.namespaces()
+    if (namespaces === this.#namespaces) return
+    this.#namespaces = namespaces
+    this.#parts.onNamespaces?.(namespaces)
+  }
+}
+
+function paceOf(settings: ProtectionSettings): BatchPace {
+  const { coldStartDelayMs, batchIntervalMs, retryBackoffMs, retryJitterMs } = settings
+  const idleMs = Math.max(IDLE_MS, batchIntervalMs)
+  return {
+    coldStartDelayMs,
+    batchIntervalMs,
+    retryBackoffMs,
+    retryJitterMs,
+    idleMs,
+    writeTimeoutMs: WRITE_TIMEOUT_MS,
+    writesAtOnce: WRITES_AT_ONCE,
+  }
+}
+
+function schedule(delayMs: number, run: () => void): () => void {
+  const timer = setTimeout(run, Math.ceil(delayMs))
+  return () => clearTimeout(timer)
+}
+
+function releaseOf(cell: string, uid: string, { uid: protectorUid, startTime }: ReservationHold): LedgerOperation {
+  return { history: { type: 'release', cell, uid, startTime }, protectorUid }
+}
+
+function nothingKnown(request: ProtectionRequest, why: string): Reviewed {
+  return { verdict: failed(request, why), protectors: [] }
+}
+
+function namespaceOf({ metadata }: JsonObject): string {
+  const namespace = isRecord(metadata) ? metadata['namespace'] : undefined
+  return typeof namespace === 'string' ? namespace : ''
+}

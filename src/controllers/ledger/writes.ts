@@ -1,0 +1,217 @@
+// The ledger's writes: one batch at a time into the admission history of a PodProtector, by compare-and-swap on its status. Nothing
+// is let through that was not written; what was written for nobody is taken back.
+
+import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isMissing, StatusError } from '../../api/kube/status.ts'
+import type { PodProtector } from '../../api/pod-protector/pod-protector.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { BatchOutcome } from '../../core/protection/batch/request.ts'
+import { limitsOf } from '../../core/protection/history/limits.ts'
+import { applyOperations, type HistoryOperation, type OperationResult } from '../../core/protection/ledger/history.ts'
+import type { BatchResult, ProtectionEvents } from '../../core/protection/requests/protection-events.ts'
+import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
+import { readProtector } from '../../core/protection/requests/read-protector.ts'
+import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
+import { sameJson } from '../../core/text/same-json.ts'
+import type { ProtectorTable } from '../../state/protectors.ts'
+import { errorName } from '../error-name.ts'
+
+export interface LedgerOperation {
+  readonly history: HistoryOperation
+  /** It is for this PodProtector and no other of the same name; undefined = for whichever selects the pod. */
+  readonly protectorUid?: string
+  /** Monotonic: a pod that is ready and not yet available may be so from then on. Default: it does not become so by time alone. */
+  readonly availableFromMs?: number
+  /** By which selector the pod was found; if that has changed, its labels are asked once more. */
+  readonly judged?: { readonly protector: PodProtector; readonly labels: Readonly<Record<string, string>> }
+}
+
+export interface LedgerResult extends Omit<OperationResult, 'result'> {
+  /** NoProtector: it is gone, another one by now, or selects the pod no more. */
+  readonly result: OperationResult['result'] | 'NoProtector'
+  /** uid of the PodProtector that was written. */
+  readonly protectorUid: string
+  readonly maxConcurrentLag: number
+}
+
+export interface LedgerWritesParts {
+  readonly client: ObjectClient
+  readonly protectors: ProtectorTable
+  readonly settings: ProtectionSettings
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: ProtectionEvents
+  /** Nobody knows whether a write happened: if it did, these are to be taken back. */
+  onUnknown(key: string, releases: readonly LedgerOperation[]): void
+}
+
+const NO_PROTECTOR: LedgerResult = {
+  result: 'NoProtector',
+  startTime: '',
+  count: 0,
+  lag: 0,
+  required: 0,
+  protectorUid: '',
+  maxConcurrentLag: 0,
+}
+const NOTHING_TO_DO: LedgerResult = { ...NO_PROTECTOR, result: 'Done' }
+
+export class LedgerWrites {
+  readonly #parts: LedgerWritesParts
+  /** What is known of them is not what the server has: the next write reads first. */
+  readonly #unsure = new Set<string>()
+
+  constructor(parts: LedgerWritesParts) {
+    this.#parts = parts
+  }
+
+  /** One batch, as RetryBatch asks for it. Never rejects. */
+  async execute(key: string, operations: readonly LedgerOperation[]): Promise<BatchOutcome<LedgerResult>> {
+    const { clock, events } = this.#parts
+    const startMs = clock.monotonic()
+    const { result, outcome } = await this.#write(key, operations)
+    const error = outcome.type === 'done' ? '' : outcome.type === 'conflict' ? 'Conflict' : errorName(outcome.error)
+    events.executed(key, operations.length, result, error, clock.monotonic() - startMs)
+    return outcome
+  }
+
+  async #write(key: string, operations: readonly LedgerOperation[]): Promise<Written> {
+    let protector: PodProtector | undefined
+    try {
+      protector = this.#unsure.has(key) ? await this.#read(key) : this.#parts.protectors.get(key)?.protector
+    } catch (error) {
+      return { result: 'error', outcome: { type: 'failed', error } }
+    }
+    if (protector === undefined) return this.#gone(key, operations)
+    const { status, changed, results } = this.#apply(protector, operations)
+    if (!changed) {
+      this.#unsure.delete(key)
+      return { result: 'unchanged', outcome: { type: 'done', results } }
+    }
+    // Until there is an answer; it may never come.
+    this.#unsure.add(key)
+    const { apiVersion, kind, spec, metadata } = protector
+    const { name, namespace, uid, resourceVersion } = metadata
+    const object = { apiVersion, kind, metadata: { name, namespace, uid, resourceVersion }, spec, status }
+    try {
+      const written = await this.#parts.client.update(POD_PROTECTORS, object as JsonObject, 'status')
+      this.#unsure.delete(key)
+      this.#learn(key, written)
+      return { result: 'written', outcome: { type: 'done', results } }
+    } catch (error) {
+      return this.#onError(key, operations, results, error)
+    }
+  }
+
+  /** The deletion needs no protection any more. */
+  #gone(key: string, operations: readonly LedgerOperation[]): Written {
+    this.#unsure.delete(key)
+    return { result: 'gone', outcome: { type: 'done', results: operations.map(() => NO_PROTECTOR) } }
+  }
+
+  #onError(
+    key: string,
+    operations: readonly LedgerOperation[],
+    results: readonly LedgerResult[],
+    error: unknown,
+  ): Written {
+    const code = error instanceof StatusError ? error.code : 0
+    if (code === 409) return { result: 'conflict', outcome: { type: 'conflict' } }
+    if (isMissing(error, nameIn(key))) return this.#gone(key, operations)
+    // Only a refusal is sure to have written nothing.
+    if (code < 400 || code >= 500) this.#parts.onUnknown(key, releasesOf(operations, results))
+    this.#parts.log.debug('admission history cannot be written', { protector: key, reason: reasonOf(error) })
+    return { result: 'error', outcome: { type: 'failed', error } }
+  }
+
+  /** What is there now, whatever the watch says; undefined = nothing. */
+  async #read(key: string): Promise<PodProtector | undefined> {
+    const { client, protectors } = this.#parts
+    const name = nameIn(key)
+    const at = { namespace: key.slice(0, -name.length - 1), name }
+    try {
+      const object = await client.get(POD_PROTECTORS, at)
+      this.#learn(key, object)
+      return readProtector(object, protectors.get(key)?.protector).protector
+    } catch (error) {
+      if (isMissing(error, at.name)) return undefined
+      throw error
+    }
+  }
+
+  /** At once, so that the next verdict sees it; but what the watch knows to be gone, or another one, is left to the watch. */
+  #learn(key: string, object: JsonObject): void {
+    const known = this.#parts.protectors.get(key)?.protector.metadata.uid
+    const { uid } = object['metadata'] as PodProtector['metadata']
+    if (known !== undefined && known === uid) this.#parts.protectors.put(object)
+  }
+
+  #apply(protector: PodProtector, operations: readonly LedgerOperation[]): Applied {
+    const limits = limitsOf(protector, this.#parts.settings)
+    const { uid = '' } = protector.metadata
+    const concerned = operations.map((operation) => concerns(protector, operation))
+    const { clock } = this.#parts
+    const monotonicMs = clock.monotonic()
+    const history = operations
+      .filter((_, index) => concerned[index])
+      .map((operation) => historyAt(operation, monotonicMs))
+    const nowMicros = clock.now() * 1000
+    const { status, changed, results } = applyOperations(protector, history, limits, nowMicros)
+    let next = 0
+    const all = operations.map(({ history: { type } }, index): LedgerResult => {
+      const result = concerned[index] === true ? results[next++] : undefined
+      if (result === undefined) return type === 'release' ? NOTHING_TO_DO : NO_PROTECTOR
+      return { ...result, protectorUid: uid, maxConcurrentLag: limits.maxConcurrentLag }
+    })
+    return { status, changed, results: all }
+  }
+}
+
+/** Of `namespace/name`. */
+function nameIn(key: string): string {
+  return key.slice(key.indexOf('/') + 1)
+}
+
+interface Applied {
+  readonly status: PodProtector['status']
+  readonly changed: boolean
+  readonly results: readonly LedgerResult[]
+}
+
+interface Written {
+  readonly result: BatchResult
+  readonly outcome: BatchOutcome<LedgerResult>
+}
+
+/** What it is to be written as at this moment: a pod may have become available since it was judged. */
+function historyAt({ history, availableFromMs }: LedgerOperation, monotonicMs: number): HistoryOperation {
+  if (history.type !== 'reserve' || history.pod.young !== true) return history
+  if (availableFromMs === undefined || monotonicMs < availableFromMs) return history
+  return { ...history, pod: { ...history.pod, available: true, young: false } }
+}
+
+function concerns(protector: PodProtector, { protectorUid, judged }: LedgerOperation): boolean {
+  if (protectorUid !== undefined && protectorUid !== protector.metadata.uid) return false
+  const { selector } = protector.spec
+  if (judged === undefined || judged.protector === protector) return true
+  return sameJson(judged.protector.spec.selector, selector) || compileSelector(selector).matches(judged.labels)
+}
+
+/** Takes back what the operations have newly written. */
+export function releasesOf(
+  operations: readonly LedgerOperation[],
+  results: readonly LedgerResult[],
+): readonly LedgerOperation[] {
+  return operations.flatMap(({ history }, index): LedgerOperation[] => {
+    const { startTime = '', protectorUid = '' } = results[index] ?? {}
+    if (history.type !== 'reserve' || startTime === '') return []
+    const { cell, uid } = history
+    return [{ history: { type: 'release', cell, uid, startTime }, protectorUid }]
+  })
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,171 @@
+// Health checks of all endpoints: GET the probe path of each, at its interval, at once when it is new, and soon after its
+// cluster has changed or a connection of requests broke. Probes use the same kind of connections as requests, so that what
+// hangs for them hangs for the probe.
+
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { HeaderList } from '../../api/ports/stream.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
+import { KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
+import type { Upstreams } from '../../io/upstream/upstreams.ts'
+import type { ClusterTable, LiveCluster } from '../../state/clusters.ts'
+import type { Endpoint } from '../../state/endpoints.ts'
+import { EndpointProber, type ProberParts } from './endpoint-prober.ts'
+import { createProbeGate } from './probe-gate.ts'
+
+export interface ProbeEvents {
+  /** An answer of the API server itself came, whatever it says. @param date its header field `Date` @param sentMs when it was asked for, monotonic */
+  answered(
+    cluster: CompiledCluster,
+    endpoint: string,
+    date: string | undefined,
+    sentMs: number,
+    receivedMs: number,
+  ): void
+  probed(cluster: string, endpoint: string, healthy: boolean): void
+}
+
+export interface EndpointProbes {
+  /** Follows a change of the cluster table: new endpoints are probed at once, those of changed clusters soon, gone ones no more. */
+  change(changed: readonly CompiledCluster[], removed: readonly string[]): void
+  /**
+   * A connection to the endpoint broke: it is probed again soon, unless its last probe failed and this is no news. At most
+   * once until the next probe in turn.
+   */
+  hurry(cluster: string, endpoint: string): void
+  /** Resolves when every endpoint has been probed once, or after 3 s: those that are silent must not hold up all others. */
+  firstRound(): Promise<void>
+  stop(): void
+}
+
+const FIRST_ROUND_MS = 3_000
+/** 502, 503 and 504 are said by whoever stands in front of the API server, by a clock of his own. */
+const FIRST_OF_PROXIES = 502
+
+export function startEndpointProbes(
+  clusters: ClusterTable,
+  upstreams: Pick<Upstreams, 'get'>,
+  clock: Clock,
+  random: () => number,
+  log: Logger,
+  events: ProbeEvents,
+): EndpointProbes {
+  const report = (live: LiveCluster, endpoint: Endpoint, message: string): void => {
+    const before = endpoint.health.state
+    live.endpoints.onProbe(endpoint, message === '', message, live.compiled.healthCheck, clock.monotonic())
+    const after = endpoint.health.state
+    events.probed(live.compiled.name, endpoint.url, after === 'healthy')
+    if (before === after) return
+    const fields = { cluster: live.compiled.name, endpoint: endpoint.url, from: before, to: after, reason: message }
+    if (after === 'unhealthy') log.warn('endpoint health changed', fields)
+    else log.info('endpoint health changed', fields)
+  }
+  const probeOne = async (prober: EndpointProber): Promise<boolean> => {
+    const live = clusters.get(prober.cluster)
+    const endpoint = live?.endpoints.byUrl(prober.url)
+    if (live === undefined || endpoint === undefined) return false
+    const sentMs = clock.monotonic()
+    const { message, head } = await probe(live, endpoint, upstreams)
+    if (head !== undefined && !prober.stopped) {
+      events.answered(live.compiled, endpoint.url, headerValue(head, 'date'), sentMs, clock.monotonic())
+    }
+    if (!prober.stopped) report(live, endpoint, message)
+    return message === ''
+  }
+  return new AllProbes(probeOne, random)
+}
+
+class AllProbes implements EndpointProbes {
+  readonly #parts: ProberParts
+  /** By cluster, then URL. */
+  readonly #probers = new Map<string, ReadonlyMap<string, EndpointProber>>()
+  /** Endpoints that have had no probe yet. */
+  #unprobed = 0
+  /** Who waits for the first round, and until when. */
+  readonly #waiters = new Map<() => void, NodeJS.Timeout>()
+
+  constructor(probe: ProberParts['probe'], random: () => number) {
+    const gate = createProbeGate<EndpointProber>((prober) => void prober.run())
+    this.#parts = { probe, random, gate, firstOver: () => this.#onFirstOver() }
+  }
+
+  change(changed: readonly CompiledCluster[], removed: readonly string[]): void {
+    for (const name of removed) this.#keepOnly(name, new Map())
+    for (const compiled of changed) {
+      const before = this.#probers.get(compiled.name)
+      const after = new Map<string, EndpointProber>()
+      for (const { url } of compiled.endpoints) {
+        const known = before?.get(url)
+        known?.follow(compiled)
+        if (known === undefined) this.#unprobed++
+        after.set(url, known ?? new EndpointProber(compiled, url, this.#parts))
+      }
+      this.#keepOnly(compiled.name, after)
+    }
+  }
+
+  #keepOnly(cluster: string, after: ReadonlyMap<string, EndpointProber>): void {
+    const before = this.#probers.get(cluster) ?? new Map<string, EndpointProber>()
+    if (after.size === 0) this.#probers.delete(cluster)
+    else this.#probers.set(cluster, after)
+    for (const [url, prober] of before) if (!after.has(url)) prober.stop()
+  }
+
+  hurry(cluster: string, endpoint: string): void {
+    this.#probers.get(cluster)?.get(endpoint)?.broke()
+  }
+
+  firstRound(): Promise<void> {
+    if (this.#unprobed === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const deadline = setTimeout(() => {
+        this.#waiters.delete(resolve)
+        resolve()
+      }, FIRST_ROUND_MS)
+      this.#waiters.set(resolve, deadline)
+    })
+  }
+
+  #onFirstOver(): void {
+    this.#unprobed--
+    if (this.#unprobed > 0) return
+    for (const [resolve, deadline] of this.#waiters) {
+      clearTimeout(deadline)
+      resolve()
+    }
+    this.#waiters.clear()
+  }
+
+  stop(): void {
+    for (const probers of this.#probers.values()) for (const prober of probers.values()) prober.stop()
+    this.#probers.clear()
+  }
+}
+
+interface Probed {
+  /** '' when healthy, else why not. */
+  readonly message: string
+  /** undefined = no answer came, or none of an API server. */
+  readonly head: HeaderList | undefined
+}
+
+async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upstreams, 'get'>): Promise<Probed> {
+  const cluster = live.compiled
+  const upstream = upstreams.get(cluster.name, endpoint.url)
+  const failed = (message: string): Probed => ({ message, head: undefined })
+  if (upstream === undefined) return failed('no connection')
+  try {
+    const answer = await kubeCall(upstream, {
+      method: 'GET',
+      path: cluster.healthCheck.path,
+      authority: endpoint.authority,
+      token: cluster.client.bearerToken,
+      timeoutMs: cluster.healthCheck.timeoutMs,
+    })
+    const message = answer.status === 200 ? '' : `answered with ${answer.status}`
+    return { message, head: answer.status < FIRST_OF_PROXIES ? answer.head : undefined }
+  } catch (error) {
+    if (error instanceof KubeCallError) return failed(error.message)
+    throw error
+  }
+}

@@ -1,0 +1,259 @@
+// Statuses of UpstreamClusters that tell the truth: each replica writes its own entry of status.gateways, the leader among
+// them writes conditions and endpoints, removes entries of replicas that are gone, and tells of transitions by Events. Nothing
+// that serves requests waits for any of it: while the API server is away, statuses wait.
+
+import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger, Problem } from '../../api/ports/ports.ts'
+import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
+import type { StatusFacts } from '../../core/status/cluster-status.ts'
+import { statusTransitions } from '../../core/status/events.ts'
+import { sameJson } from '../../core/text/same-json.ts'
+import { StatusEvents } from './events.ts'
+import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
+import { type KnownCluster, KnownClusters } from './known.ts'
+import { generationOf, statusOf } from './objects.ts'
+import { ProblemIndex } from './problems.ts'
+import { StatusQueue, type Turn } from './queue.ts'
+import { ReplicaLeases } from './replicas.ts'
+import { StatusSweep, SWEEP_SLICES } from './sweep.ts'
+import { wantedStatus } from './wanted.ts'
+
+export interface ClusterStatusParts {
+  readonly client: ObjectClient
+  /** Unique among the replicas. */
+  readonly replica: string
+  isLeader(): boolean
+  /** Of the main thread. */
+  readonly clusters: LiveClusters
+  /** What a cluster says of the rights of the gateway. */
+  rights(cluster: string): ClusterRights
+  /** Of the last change that was delivered; another array when it is another one. */
+  problems(): readonly Problem[]
+  readonly clock: Clock
+  /** Of the protected cells. Default: nothing is told of clocks. */
+  readonly clocks?: CellClocks
+  /** What is to be said of the limits that a cluster shares with other replicas; '' = all is well. Default: nothing. */
+  limitsMessage?(cluster: string): string
+  /** What this replica does to protect the pods of a cluster; undefined = nothing is asked of it. Default: nothing. */
+  podProtection?(cluster: string): GatewayProtection | undefined
+  /** In [0, 1). */
+  random(): number
+  readonly log: Logger
+  readonly pace?: Partial<StatusPace>
+}
+
+export interface StatusPace {
+  /** Writes at a time. Default 8. */
+  readonly writes: number
+  /** Between two writes of one cluster. Default 1 s. */
+  readonly spacingMs: number
+  /** How often the state of all endpoints is compared. Default 1 s. */
+  readonly sweepMs: number
+  /** How long a new generation may take to come into force, or to be found wrong, before this is told. Default 500 ms. */
+  readonly settleMs: number
+  /** Between two renewals of this replica's Lease. Default 10 s. */
+  readonly beatMs: number
+}
+
+export interface ClusterStatusController {
+  /**
+   * All threads have put something in force, or a change was delivered that brought nothing.
+   * @param generations metadata.generation in force of each cluster: the whole truth. It is read later, too: it may be one
+   * map that always says what is in force.
+   * @param threads how many gateway threads there are
+   * @param changed clusters that may differ from the time before; default: any
+   */
+  applied(generations: ReadonlyMap<string, number>, threads: number, changed?: ReadonlySet<string>): void
+  /** Nothing is written after it. */
+  stop(): Promise<void>
+}
+
+const DEFAULT_PACE: StatusPace = { writes: 8, spacingMs: 1_000, sweepMs: 1_000, settleMs: 500, beatMs: 10_000 }
+
+/** Writes statuses from now on. */
+export function startClusterStatus(parts: ClusterStatusParts): ClusterStatusController {
+  const statuses = new ClusterStatuses(parts)
+  statuses.start()
+  return statuses
+}
+
+class ClusterStatuses implements ClusterStatusController, FollowEvents {
+  readonly #parts: ClusterStatusParts
+  readonly #pace: StatusPace
+  readonly #queue: StatusQueue
+  readonly #events: StatusEvents
+  readonly #replicas: ReplicaLeases
+  readonly #known = new KnownClusters()
+  readonly #sweep: StatusSweep
+  #generations: ReadonlyMap<string, number> = new Map()
+  #threads = 0
+  readonly #problems = new ProblemIndex()
+  #following: Following | undefined
+  #sweeping: NodeJS.Timeout | undefined
+  #stopped = false
+
+  constructor(parts: ClusterStatusParts) {
+    const { client, replica, clock, log } = parts
+    this.#parts = parts
+    this.#pace = { ...DEFAULT_PACE, ...parts.pace }
+    this.#replicas = new ReplicaLeases(client, replica, clock, log, this.#pace.beatMs)
+    this.#events = new StatusEvents(client, replica, clock, log)
+    this.#queue = new StatusQueue({
+      turn: (cluster) => this.#turn(cluster),
+      clock,
+      random: () => parts.random(),
+      limit: this.#pace.writes,
+      spacingMs: this.#pace.spacingMs,
+      onError: (cluster, error) => log.error('a status could not be made', { cluster, error }),
+    })
+    this.#sweep = new StatusSweep({
+      live: parts,
+      known: this.#known,
+      roundMs: this.#pace.sweepMs,
+      isGone: (replica) => this.#replicas.isGone(replica),
+      onChanged: (cluster) => this.#queue.add(cluster),
+    })
+  }
+
+  start(): void {
+    // Its own Lease first: a leader would take the entries of a replica without one for leftovers.
+    void this.#replicas.start().then(() => {
+      if (this.#stopped) return
+      this.#following = this.#parts.client.follow(UPSTREAM_CLUSTERS, '', this)
+    })
+    this.#sweeping = setInterval(() => {
+      this.#readProblems()
+      this.#sweep.step()
+    }, this.#pace.sweepMs / SWEEP_SLICES)
+    this.#sweeping.unref()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#sweeping)
+    await this.#following?.stop()
+    await this.#queue.stop()
+    await this.#events.stop()
+    await this.#replicas.stop()
+  }
+
+  applied(generations: ReadonlyMap<string, number>, threads: number, changed?: ReadonlySet<string>): void {
+    this.#generations = generations
+    this.#threads = threads
+    this.#readProblems()
+    for (const name of changed ?? this.#known.names()) if (this.#known.has(name)) this.#queue.add(name)
+  }
+
+  // === what the API server says ===
+
+  onReplace(objects: readonly JsonObject[]): void {
+    const names = new Set(objects.map(nameOf))
+    for (const name of this.#known.names()) if (!names.has(name)) this.#forget(name)
+    for (const object of objects) this.#learn(object)
+  }
+
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
+    if (type === 'DELETED') this.#forget(nameOf(object))
+    else this.#learn(object)
+  }
+
+  onState(current: boolean): void {
+    if (current) this.#queue.retry()
+  }
+
+  #learn(object: JsonObject): void {
+    this.#known.learn(object, this.#parts.clock.monotonic())
+    this.#queue.add(nameOf(object))
+  }
+
+  #forget(name: string): void {
+    this.#known.forget(name)
+    this.#queue.forget(name)
+  }
+
+  /** Looks again at the clusters of which another delivery says something else. */
+  #readProblems(): void {
+    for (const name of this.#problems.read(this.#parts.problems())) if (this.#known.has(name)) this.#queue.add(name)
+  }
+
+  // === one cluster's turn ===
+
+  async #turn(name: string): Promise<Turn> {
+    const known = this.#known.get(name)
+    if (known === undefined || this.#stopped) return 'nothing'
+    const { clock } = this.#parts
+    const facts = this.#factsOf(name, known)
+    const settledMs = known.seenAtMs + this.#pace.settleMs - clock.monotonic()
+    if (facts.inForce < facts.generation && settledMs > 0) {
+      this.#queue.add(name, settledMs)
+      return 'nothing'
+    }
+    const before = statusOf(known.object)
+    known.limitsMessage = this.#parts.limitsMessage?.(name) ?? ''
+    known.podProtection = this.#parts.podProtection?.(name)
+    const wanted = this.#statusOf(known, facts, before)
+    if (sameJson(wanted, before)) return 'nothing'
+    // A server that keeps less than it is given must not be asked without end.
+    if (sameJson(wanted, known.wanted) && sameJson(before, known.answered)) return 'nothing'
+    return await this.#write(name, known, before, wanted)
+  }
+
+  #factsOf(name: string, { object, generation }: KnownCluster): StatusFacts {
+    const inForce = this.#generations.get(name) ?? 0
+    return gatherFacts(this.#parts, name, generation || generationOf(object), inForce, this.#problems.of(name))
+  }
+
+  #statusOf(
+    { limitsMessage, podProtection }: KnownCluster,
+    facts: StatusFacts,
+    before: UpstreamClusterStatus | undefined,
+  ): UpstreamClusterStatus {
+    const { clock, replica } = this.#parts
+    const author = {
+      replica,
+      threads: this.#threads,
+      leads: this.#parts.isLeader(),
+      limitsMessage,
+      podProtection,
+      isGone: (name: string) => this.#replicas.isGone(name),
+    }
+    return wantedStatus(facts, before, author, clock.now())
+  }
+
+  async #write(
+    name: string,
+    known: KnownCluster,
+    before: UpstreamClusterStatus | undefined,
+    wanted: UpstreamClusterStatus,
+  ): Promise<Turn> {
+    const { client, log } = this.#parts
+    try {
+      const answer = await client.update(UPSTREAM_CLUSTERS, { ...known.object, status: wanted }, 'status')
+      known.wanted = wanted
+      known.answered = statusOf(answer)
+      if (this.#known.get(name) === known && generationOf(answer) >= known.generation) known.object = answer
+      if (this.#parts.isLeader()) this.#events.tell(answer, statusTransitions(before, wanted))
+      return 'written'
+    } catch (error) {
+      if (error instanceof StatusError && error.code === 404) return 'nothing'
+      if (error instanceof StatusError && error.code === 409) return await this.#refresh(name)
+      const reason = error instanceof Error ? error.message : String(error)
+      log.debug('status cannot be written', { cluster: name, reason })
+      return 'failed'
+    }
+  }
+
+  /** Somebody else was faster: what they wrote counts. */
+  async #refresh(name: string): Promise<Turn> {
+    try {
+      this.#learn(await this.#parts.client.get(UPSTREAM_CLUSTERS, { namespace: '', name }))
+      return 'again'
+    } catch (error) {
+      return error instanceof StatusError && error.code === 404 ? 'nothing' : 'failed'
+    }
+  }
+}

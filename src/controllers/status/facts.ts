@@ -1,0 +1,164 @@
+// What there is to say about one UpstreamCluster, gathered from the live state of the main thread.
+
+import type { Clock, Problem } from '../../api/ports/ports.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import { isProtectionRight, missingRightsMessage, type Right } from '../../core/identity/gateway-rights.ts'
+import { effectiveMode } from '../../core/policy/degrade.ts'
+import { type CellClocks, certainSkewMs } from '../../core/protection/clocks/cell-clock.ts'
+import type {
+  CredentialFault,
+  EndpointState,
+  LimitsFact,
+  MeasuredClocks,
+  ProtectionFact,
+  RightsFact,
+  StatusFacts,
+} from '../../core/status/cluster-status.ts'
+import type { LiveCluster } from '../../state/clusters.ts'
+import { certificateFaults, certificatesEndingSoon } from './certificates.ts'
+
+/** The clusters of the main thread, as far as statuses need them. */
+export interface LiveClusters {
+  get(name: string): LiveCluster | undefined
+}
+
+export interface GatheringParts {
+  readonly clusters: LiveClusters
+  readonly clock: Clock
+  /** What a cluster says of the rights of the gateway. */
+  rights(cluster: string): ClusterRights
+  /** What is wrong with limits that replicas share; '' = nothing; absent = there is nothing to share them by. */
+  limitsMessage?(cluster: string): string
+  /** Default: of no cluster it is told what its clocks say. */
+  readonly clocks?: CellClocks
+}
+
+/** A RightsFact that names what is missing. */
+export type ClusterRights =
+  | Exclude<RightsFact, { readonly kind: 'missing' }>
+  | { readonly kind: 'missing'; readonly missing: readonly Right[]; readonly message: string }
+
+/** @param inForce metadata.generation that all threads have in force; 0 = none */
+export function gatherFacts(
+  parts: GatheringParts,
+  name: string,
+  generation: number,
+  inForce: number,
+  problems: readonly Problem[],
+): StatusFacts {
+  const { clusters, clock, rights } = parts
+  const live = inForce === 0 ? undefined : clusters.get(name)
+  const clocks = live === undefined ? undefined : measuredClocks(parts, live.compiled)
+  const endpoints = live === undefined ? [] : endpointStates(live, clock)
+  const granted = rights(name)
+  return {
+    generation,
+    problems,
+    inForce: live === undefined ? 0 : inForce,
+    degrade: live?.compiled.degrade,
+    endpoints,
+    credentials: live === undefined ? [] : credentialFaults(live.compiled, endpoints, granted, clock.now()),
+    endingSoon: live === undefined ? [] : certificatesEndingSoon(live.compiled, clock.now()),
+    rights: granted,
+    shadows: live === undefined ? [] : shadowsOf(live.compiled),
+    limits: live === undefined ? undefined : limitsFact(live.compiled, parts.limitsMessage?.(name)),
+    protection: live === undefined ? undefined : protectionFact(live.compiled, granted),
+    ...(clocks !== undefined && { clocks }),
+  }
+}
+
+/** Nothing but the protection of pods goes by them. */
+function measuredClocks(
+  { clock, clocks }: GatheringParts,
+  { protection }: CompiledCluster,
+): MeasuredClocks | undefined {
+  if (protection === undefined || clocks === undefined) return undefined
+  const skew = clocks.skew(protection.cell, clock.now(), clock.monotonic())
+  return { skew, toleratedMs: clocks.marginMs }
+}
+
+/** What only counts and warns; the degrade switch and pod protection have conditions of their own. */
+function shadowsOf({ access, policies, schemas }: CompiledCluster): string[] {
+  const found = access?.shadow === true ? ['accessControl'] : []
+  for (const { name, shadow } of schemas) if (shadow) found.push(`flow control schema ${name}`)
+  for (const { index, shadow } of policies) if (shadow) found.push(`dispatchPolicies[${index}]`)
+  return found
+}
+
+function limitsFact({ schemas }: CompiledCluster, message: string | undefined): LimitsFact | undefined {
+  if (!schemas.some(({ shared }) => shared !== undefined)) return undefined
+  return { redis: message !== undefined, message: message ?? '' }
+}
+
+function protectionFact({ protection }: CompiledCluster, rights: ClusterRights): ProtectionFact | undefined {
+  if (protection === undefined) return undefined
+  const { cell, shadow, aggregation } = protection
+  const missing = rights.kind === 'missing' ? rights.missing.filter(isProtectionRight) : []
+  const missingRights = missing.length === 0 ? '' : missingRightsMessage(missing, '')
+  return { cell, shadow, counted: aggregation.enabled, missingRights }
+}
+
+function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState[] {
+  return endpoints.describe(clock.monotonic()).map(({ url, state, available, lastProbe }) => {
+    // One of weight 0 is as good as disabled: that it takes no requests is no fault.
+    const disabled = endpoints.byUrl(url)?.enabled !== true
+    return { url, disabled, state, available, message: lastProbe?.message ?? '' }
+  })
+}
+
+/**
+ * Whatever may change the status without a word from anybody: endpoints, the end of the degrade mode, certificates. Another text
+ * when there is something else to say.
+ */
+export function liveSignature(parts: GatheringParts, name: string): string {
+  const { clusters, clock, rights } = parts
+  const live = clusters.get(name)
+  if (live === undefined) return ''
+  const { compiled, endpoints } = live
+  const nowMs = clock.now()
+  const monotonicMs = clock.monotonic()
+  let text: string = effectiveMode(compiled.degrade, nowMs)
+  for (let i = 0; i < endpoints.all.length; i++) {
+    const endpoint = endpoints.view(i)
+    text += `,${endpoint?.health.state}${endpoints.available(i, monotonicMs)}${endpoint?.lastProbe?.message ?? ''}`
+  }
+  for (const { path } of certificateFaults(compiled, nowMs)) text += path
+  text += certificatesEndingSoon(compiled, nowMs).join('')
+  const granted = rights(name)
+  text += granted.kind
+  if ('message' in granted) text += granted.message
+  const measured = measuredClocks(parts, compiled)
+  if (measured !== undefined) text += `,${clocksSignature(measured)}`
+  return text
+}
+
+/** It changes slowly, and by whole seconds. */
+function clocksSignature({ skew }: MeasuredClocks): string {
+  return skew === undefined ? 'unknown' : String(Math.round(certainSkewMs(skew) / SKEW_STEP_MS))
+}
+
+const SKEW_STEP_MS = 5_000
+const REFUSED = 'answered with 401'
+
+/** Certificates that have run out, and credentials that upstream does not take. */
+function credentialFaults(
+  compiled: CompiledCluster,
+  endpoints: readonly EndpointState[],
+  rights: RightsFact,
+  nowMs: number,
+): CredentialFault[] {
+  const faults = [...certificateFaults(compiled, nowMs)]
+  const { client } = compiled
+  const refusing = endpoints.filter(({ message, disabled }) => !disabled && message === REFUSED)
+  if (refusing.length > 0 && (client.cert !== '' || client.bearerToken !== '')) {
+    const urls = refusing.map(({ url }) => url).join(', ')
+    const message = `${urls} answers its health check with 401`
+    faults.push({ path: 'spec.clientConfig', reason: 'Refused', message, partial: true })
+  } else if (rights.kind === 'rejected') {
+    faults.push({ path: 'spec.clientConfig', reason: 'Refused', message: rights.message })
+  }
+  if (rights.kind === 'missing') {
+    faults.push({ path: 'spec.clientConfig', reason: 'Forbidden', message: rights.message })
+  }
+  return faults
+}

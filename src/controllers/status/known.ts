@@ -1,0 +1,75 @@
+// The UpstreamClusters as the API server gives them, with what has been written to each.
+
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { generationOf, uidOf } from './objects.ts'
+
+/** What is known of one object. */
+export interface KnownCluster {
+  object: JsonObject
+  generation: number
+  /** The first time this generation was seen: monotonic milliseconds. */
+  seenAtMs: number
+  /** What was written last, and what the server made of it. */
+  wanted: UpstreamClusterStatus | undefined
+  answered: unknown
+  /** What changes by itself, as of the last look. */
+  signature: string
+  /** What this replica's entry says, or is about to say, of shared limits. */
+  limitsMessage: string
+  /** As `limitsMessage`, of what it does to protect pods. */
+  podProtection: GatewayProtection | undefined
+}
+
+export class KnownClusters {
+  readonly #all = new Map<string, KnownCluster>()
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  get(name: string): KnownCluster | undefined {
+    return this.#all.get(name)
+  }
+
+  has(name: string): boolean {
+    return this.#all.has(name)
+  }
+
+  names(): MapIterator<string> {
+    return this.#all.keys()
+  }
+
+  /** One that comes while they are walked is walked, too. */
+  entries(): MapIterator<[string, KnownCluster]> {
+    return this.#all.entries()
+  }
+
+  /** @param nowMs monotonic milliseconds */
+  learn(object: JsonObject, nowMs: number): void {
+    const name = nameOf(object)
+    const generation = generationOf(object)
+    const known = this.#all.get(name)
+    if (known === undefined || uidOf(known.object) !== uidOf(object)) {
+      this.#all.set(name, {
+        object,
+        generation,
+        seenAtMs: nowMs,
+        wanted: undefined,
+        answered: undefined,
+        signature: '',
+        limitsMessage: '',
+        podProtection: undefined,
+      })
+      return
+    }
+    known.object = object
+    if (known.generation === generation) return
+    known.generation = generation
+    known.seenAtMs = nowMs
+  }
+
+  forget(name: string): void {
+    this.#all.delete(name)
+  }
+}

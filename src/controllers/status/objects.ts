@@ -1,0 +1,28 @@
+// What a controller reads of an UpstreamCluster as an API server gives it.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+
+interface ServedMetadata {
+  readonly name?: string
+  readonly uid?: string
+  readonly generation?: number
+}
+
+export function uidOf(object: JsonObject): string {
+  return metadataOf(object).uid ?? ''
+}
+
+/** An object without a generation has only ever one. */
+export function generationOf(object: JsonObject): number {
+  return metadataOf(object).generation ?? 1
+}
+
+function metadataOf(object: JsonObject): ServedMetadata {
+  return (object['metadata'] ?? {}) as ServedMetadata
+}
+
+export function statusOf(object: JsonObject): UpstreamClusterStatus | undefined {
+  const status = object['status']
+  return typeof status === 'object' && status !== null ? (status as UpstreamClusterStatus) : undefined
+}

@@ -1,0 +1,33 @@
+// The problems of a delivery, by the cluster that they are about.
+
+import type { Problem } from '../../api/ports/ports.ts'
+import { sameJson } from '../../core/text/same-json.ts'
+
+const NONE: readonly Problem[] = []
+
+export class ProblemIndex {
+  #read: readonly Problem[] = NONE
+  #byCluster: ReadonlyMap<string, readonly Problem[]> = new Map()
+
+  of(cluster: string): readonly Problem[] {
+    return this.#byCluster.get(cluster) ?? NONE
+  }
+
+  /** Takes over a delivery: another array is another one. Returns the clusters of which it says something else. */
+  read(problems: readonly Problem[]): readonly string[] {
+    if (problems === this.#read) return []
+    const before = this.#byCluster
+    const after = new Map<string, Problem[]>()
+    for (const problem of problems) {
+      if (problem.cluster === undefined || problem.cluster === '') continue
+      const those = after.get(problem.cluster)
+      if (those === undefined) after.set(problem.cluster, [problem])
+      else those.push(problem)
+    }
+    this.#read = problems
+    this.#byCluster = after
+    return [...new Set([...before.keys(), ...after.keys()])].filter(
+      (name) => !sameJson(before.get(name), after.get(name)),
+    )
+  }
+}

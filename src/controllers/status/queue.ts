@@ -1,0 +1,190 @@
+// The work queue of statuses: one turn for each cluster that has something to say, however often it says so; few turns at
+// a time, and writes of one cluster never closer together than the spacing.
+
+import type { Clock } from '../../api/ports/ports.ts'
+
+/**
+ * What came of a turn. `nothing` = there was nothing to write, so that the next one need not keep its distance; `again` = soon,
+ * somebody else was faster; `failed` = later and later.
+ */
+export type Turn = 'written' | 'nothing' | 'again' | 'failed'
+
+export interface QueueParts {
+  turn(cluster: string): Promise<Turn>
+  /** A turn that broke off, which is a bug; it counts as failed. Default: nobody hears of it. */
+  onError?(cluster: string, error: unknown): void
+  readonly clock: Clock
+  /** In [0, 1). */
+  random(): number
+  /** Turns at a time. */
+  readonly limit: number
+  /** Between two writes of one cluster. */
+  readonly spacingMs: number
+}
+
+interface Entry {
+  readonly cluster: string
+  timer: NodeJS.Timeout | undefined
+  /** When the timer ends, monotonic. */
+  dueMs: number
+  state: 'idle' | 'waiting' | 'ready' | 'running'
+  /** Something came while it ran. */
+  again: boolean
+  /** When the last turn that wrote something began; monotonic. */
+  lastMs: number
+  failures: number
+}
+
+const AGAIN_MS = 200
+const FIRST_BACKOFF_MS = 1_000
+const MAX_BACKOFF_MS = 30_000
+/** setTimeout takes no more. */
+const MAX_DELAY_MS = 2 ** 31 - 1
+
+export class StatusQueue {
+  readonly #parts: QueueParts
+  readonly #entries = new Map<string, Entry>()
+  #ready: Entry[] = []
+  #running = 0
+  #stopped = false
+  #onIdle: (() => void) | undefined
+
+  constructor(parts: QueueParts) {
+    this.#parts = parts
+  }
+
+  /** What is ready or waits for its time. */
+  get size(): number {
+    let size = 0
+    for (const { state } of this.#entries.values()) if (state === 'ready' || state === 'waiting') size++
+    return size
+  }
+
+  /** As soon as may be, or after `delayMs`; an earlier turn that is due already stays. */
+  add(cluster: string, delayMs = 0): void {
+    if (this.#stopped) return
+    const entry = this.#entryOf(cluster)
+    if (entry.state === 'ready') return
+    if (entry.state === 'running' && delayMs === 0) {
+      entry.again = true
+      return
+    }
+    const nowMs = this.#parts.clock.monotonic()
+    const soonestMs = entry.failures > 0 && delayMs === 0 ? entry.dueMs : entry.lastMs + this.#parts.spacingMs
+    const dueMs = Math.max(nowMs + delayMs, soonestMs)
+    if (entry.timer !== undefined && entry.dueMs <= dueMs) return
+    this.#arm(entry, dueMs, nowMs)
+  }
+
+  /** Whatever made turns fail is over. */
+  retry(): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.failures === 0) continue
+      entry.failures = 0
+      clearTimeout(entry.timer)
+      entry.timer = undefined
+      this.add(entry.cluster)
+    }
+  }
+
+  forget(cluster: string): void {
+    const entry = this.#entries.get(cluster)
+    if (entry === undefined) return
+    clearTimeout(entry.timer)
+    this.#entries.delete(cluster)
+    this.#ready = this.#ready.filter((other) => other !== entry)
+  }
+
+  /** No more turns; resolves when those that run are over. */
+  stop(): Promise<void> {
+    this.#stopped = true
+    for (const entry of this.#entries.values()) clearTimeout(entry.timer)
+    this.#ready = []
+    if (this.#running === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#onIdle = resolve
+    })
+  }
+
+  #entryOf(cluster: string): Entry {
+    const known = this.#entries.get(cluster)
+    if (known !== undefined) return known
+    const entry: Entry = {
+      cluster,
+      timer: undefined,
+      dueMs: 0,
+      state: 'idle',
+      again: false,
+      lastMs: Number.NEGATIVE_INFINITY,
+      failures: 0,
+    }
+    this.#entries.set(cluster, entry)
+    return entry
+  }
+
+  #arm(entry: Entry, dueMs: number, nowMs: number): void {
+    clearTimeout(entry.timer)
+    entry.dueMs = dueMs
+    if (entry.state === 'idle') entry.state = 'waiting'
+    entry.timer = setTimeout(() => this.#onDue(entry), Math.min(Math.max(dueMs - nowMs, 0), MAX_DELAY_MS))
+    entry.timer.unref()
+  }
+
+  #onDue(entry: Entry): void {
+    entry.timer = undefined
+    if (entry.state === 'running') {
+      entry.again = true
+      return
+    }
+    entry.state = 'ready'
+    this.#ready.push(entry)
+    this.#pump()
+  }
+
+  #pump(): void {
+    while (!this.#stopped && this.#running < this.#parts.limit) {
+      const entry = this.#ready.shift()
+      if (entry === undefined) return
+      void this.#run(entry)
+    }
+  }
+
+  async #run(entry: Entry): Promise<void> {
+    entry.state = 'running'
+    entry.again = false
+    const before = entry.lastMs
+    entry.lastMs = this.#parts.clock.monotonic()
+    this.#running++
+    const turn = await this.#turnOf(entry.cluster)
+    if (turn === 'nothing') entry.lastMs = before
+    this.#running--
+    if (entry.state === 'running') entry.state = entry.timer === undefined ? 'idle' : 'waiting'
+    this.#settle(entry, turn)
+    if (this.#running === 0) this.#onIdle?.()
+    this.#pump()
+  }
+
+  /** Never rejects: one odd object must not end the process. */
+  async #turnOf(cluster: string): Promise<Turn> {
+    try {
+      return await this.#parts.turn(cluster)
+    } catch (error) {
+      this.#parts.onError?.(cluster, error)
+      return 'failed'
+    }
+  }
+
+  #settle(entry: Entry, turn: Turn): void {
+    if (this.#stopped || this.#entries.get(entry.cluster) !== entry) return
+    const nowMs = this.#parts.clock.monotonic()
+    if (turn === 'failed') {
+      const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** entry.failures, MAX_BACKOFF_MS)
+      entry.failures++
+      this.#arm(entry, nowMs + backoffMs * (0.5 + this.#parts.random() / 2), nowMs)
+      return
+    }
+    entry.failures = 0
+    if (turn === 'again') this.#arm(entry, nowMs + AGAIN_MS * (0.25 + this.#parts.random()), nowMs)
+    else if (entry.again) this.add(entry.cluster)
+  }
+}

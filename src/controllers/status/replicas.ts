@@ -1,0 +1,161 @@
+// Which replicas are alive: each renews a Lease of its own, and is gone when it has not for as long as that says. Measured by
+// the own clock from when a change was seen, so that clocks that differ do no harm (as client-go's leader election does it).
+
+import { LEASES } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import {
+  microTime,
+  REPLICA_LABEL_SELECTOR,
+  REPLICA_LEASE_SECONDS,
+  REPLICA_NAMESPACES,
+  readReplicaLease,
+  replicaLease,
+  replicaLeaseName,
+} from '../../core/status/gateways.ts'
+
+const BEAT_MS = 10_000
+const GONE_MS = REPLICA_LEASE_SECONDS * 1000
+/** A look at the Leases counts for so long. */
+const FRESH_MS = 2 * BEAT_MS
+
+interface Heard {
+  renewTime: string
+  /** Monotonic milliseconds at which it changed last. */
+  atMs: number
+}
+
+export class ReplicaLeases {
+  readonly #client: ObjectClient
+  readonly #replica: string
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #beatMs: number
+  readonly #heard = new Map<string, Heard>()
+  #seenAtMs = Number.NEGATIVE_INFINITY
+  #namespace: string | undefined
+  #lease: JsonObject | undefined
+  #timer: NodeJS.Timeout | undefined
+  #beating: Promise<void> = Promise.resolve()
+  #stopped = false
+  #failing = false
+
+  /** @param beatMs between two renewals; default 10 s, a third of the Lease */
+  constructor(client: ObjectClient, replica: string, clock: Clock, log: Logger, beatMs: number = BEAT_MS) {
+    this.#client = client
+    this.#replica = replica
+    this.#clock = clock
+    this.#log = log
+    this.#beatMs = beatMs
+  }
+
+  /** Resolves after the first attempt, whatever came of it. */
+  start(): Promise<void> {
+    this.#beating = this.#beat()
+    return this.#beating
+  }
+
+  /** Leaves: the others need not wait for the Lease to run out. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#beating
+    if (this.#namespace === undefined || this.#lease === undefined) return
+    const at = { namespace: this.#namespace, name: replicaLeaseName(this.#replica) }
+    await this.#client.delete(LEASES, at).catch(() => undefined)
+  }
+
+  /** Only what was looked for lately can be found missing; a name that is new has the time of a Lease. */
+  isGone(replica: string): boolean {
+    const nowMs = this.#clock.monotonic()
+    if (replica === this.#replica || nowMs - this.#seenAtMs > FRESH_MS) return false
+    const heard = this.#heard.get(replica)
+    if (heard === undefined) {
+      this.#heard.set(replica, { renewTime: '', atMs: nowMs })
+      return false
+    }
+    return nowMs - heard.atMs > GONE_MS
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      await this.#renew()
+      await this.#look()
+      if (this.#failing) this.#log.info('the Lease of this replica is renewed again', { replica: this.#replica })
+      this.#failing = false
+    } catch (error) {
+      if (!this.#failing) {
+        const reason = error instanceof Error ? error.message : String(error)
+        this.#log.warn('the Lease of this replica cannot be renewed', { replica: this.#replica, reason })
+      }
+      this.#failing = true
+    }
+    if (this.#stopped) return
+    this.#timer = setTimeout(() => {
+      this.#beating = this.#beat()
+    }, this.#beatMs)
+    this.#timer.unref()
+  }
+
+  async #renew(): Promise<void> {
+    const now = microTime(this.#clock.now())
+    if (this.#lease !== undefined) {
+      try {
+        const spec = { ...(this.#lease['spec'] as object), renewTime: now }
+        this.#lease = await this.#client.update(LEASES, { ...this.#lease, spec })
+        return
+      } catch (error) {
+        if (!(error instanceof StatusError) || (error.code !== 404 && error.code !== 409)) throw error
+        this.#lease = undefined
+      }
+    }
+    const namespaces = this.#namespace === undefined ? REPLICA_NAMESPACES : [this.#namespace]
+    for (const namespace of namespaces) {
+      this.#lease = await this.#take(namespace, now)
+      if (this.#lease === undefined) continue
+      this.#namespace = namespace
+      return
+    }
+    this.#namespace = undefined
+    throw new Error(`neither namespace exists: ${REPLICA_NAMESPACES.join(', ')}`)
+  }
+
+  /** undefined = there is no such namespace. */
+  async #take(namespace: string, now: string): Promise<JsonObject | undefined> {
+    const wanted = replicaLease(this.#replica, namespace, now)
+    try {
+      return await this.#client.create(LEASES, wanted)
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error
+      if (error.code === 404) return undefined
+      if (error.reason !== 'AlreadyExists') throw error
+    }
+    // Of this replica's life before, or of another one of the same name: that shows as two that renew it in turn.
+    const name = replicaLeaseName(this.#replica)
+    const known = await this.#client.get(LEASES, { namespace, name })
+    return await this.#client.update(LEASES, { ...known, spec: wanted['spec'] })
+  }
+
+  async #look(): Promise<void> {
+    const nowMs = this.#clock.monotonic()
+    for (const namespace of REPLICA_NAMESPACES) {
+      const { items } = await this.#client.list(LEASES, namespace, REPLICA_LABEL_SELECTOR)
+      for (const item of items) this.#hear(item, nowMs)
+    }
+    this.#seenAtMs = nowMs
+    for (const [replica, { atMs }] of this.#heard) if (nowMs - atMs > 2 * GONE_MS) this.#heard.delete(replica)
+  }
+
+  #hear(object: JsonObject, nowMs: number): void {
+    const lease = readReplicaLease(object)
+    if (lease === undefined) return
+    const heard = this.#heard.get(lease.replica)
+    if (heard === undefined) this.#heard.set(lease.replica, { renewTime: lease.renewTime, atMs: nowMs })
+    else if (heard.renewTime !== lease.renewTime) {
+      heard.renewTime = lease.renewTime
+      heard.atMs = nowMs
+    }
+  }
+}

@@ -1,0 +1,44 @@
+// The status that a replica wants an UpstreamCluster to have: its own entry of status.gateways, and all the rest where it leads.
+
+import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { clusterStatus, type StatusFacts, timeOf } from '../../core/status/cluster-status.ts'
+import { gatewayEntry, withGateway, withoutGone } from '../../core/status/gateways.ts'
+import { problemMessage } from '../../core/status/messages.ts'
+
+/** The replica that says it. */
+export interface StatusAuthor {
+  readonly replica: string
+  readonly threads: number
+  readonly leads: boolean
+  /** What it has to say of shared limits; '' = nothing. */
+  readonly limitsMessage: string
+  /** What it does to protect pods; undefined = nothing is asked of it. */
+  readonly podProtection: GatewayProtection | undefined
+  /** Which of the other replicas are gone. */
+  isGone(replica: string): boolean
+}
+
+/** @param nowMs milliseconds since the epoch */
+export function wantedStatus(
+  facts: StatusFacts,
+  before: UpstreamClusterStatus | undefined,
+  author: StatusAuthor,
+  nowMs: number,
+): UpstreamClusterStatus {
+  const { replica, threads, leads, limitsMessage, podProtection } = author
+  const mistake = facts.problems.find(({ severity }) => severity === 'error')
+  const message =
+    mistake === undefined ? limitsMessage : `generation ${facts.generation} is invalid: ${problemMessage(mistake)}`
+  const own = {
+    name: replica,
+    threads,
+    threadsApplied: facts.inForce === 0 ? 0 : threads,
+    observedGeneration: facts.inForce,
+    ...(message !== '' && { message }),
+    ...(podProtection !== undefined && { podProtection }),
+  }
+  const status = withGateway(before, gatewayEntry(before, own, timeOf(nowMs)))
+  if (!leads) return status
+  const present = withoutGone(status, (name) => author.isGone(name))
+  return clusterStatus(facts, present, nowMs)
+}

@@ -1,0 +1,32 @@
+// Ranges of addresses, compiled to compare bytes.
+
+import { parseIp } from '../../api/validation/ip-address.ts'
+import type { CompiledCidr } from './compiled-cluster.ts'
+
+/** `10.0.0.0/8`, `fd00::/8`, or an address alone; undefined when it is neither. Bits behind the prefix are cleared. */
+export function parseCidr(text: string): CompiledCidr | undefined {
+  const slash = text.indexOf('/')
+  const address = slash < 0 ? text : text.slice(0, slash)
+  const parsed = address.includes('%') ? undefined : parseIp(address)
+  if (parsed === undefined) return undefined
+  const length = parsed.length * 8
+  let bits = length
+  if (slash >= 0) {
+    bits = prefixLength(text.slice(slash + 1))
+    // ::ffff:10.0.0.0/104 is 10.0.0.0/8: the 96 bits of the mapping belong to the prefix.
+    if (length === 32 && address.includes(':')) bits -= 96
+  }
+  if (!(bits >= 0 && bits <= length)) return undefined
+  const bytes = Uint8Array.from(parsed)
+  for (let bit = bits; bit < length; bit++) bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) & ~(0x80 >> (bit & 7))
+  return { bytes, bits }
+}
+
+function prefixLength(text: string): number {
+  if (text === '' || text.length > 3) return Number.NaN
+  for (let at = 0; at < text.length; at++) {
+    const c = text.charCodeAt(at)
+    if (c < 0x30 || c > 0x39) return Number.NaN
+  }
+  return Number(text)
+}

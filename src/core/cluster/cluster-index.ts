@@ -1,0 +1,103 @@
+// Who claims which host name, address and port: what a request's cluster is looked up in. Kept in step with the clusters one
+// change at a time, so that a change among thousands costs what it costs among ten.
+
+import { canonicalIp } from '../../api/validation/ip-address.ts'
+import type { CompiledCluster } from './compiled-cluster.ts'
+
+export interface ClusterIndex {
+  /** By metadata.name, for path prefixes. */
+  readonly byName: ReadonlyMap<string, CompiledCluster>
+  /** By normalised host name or IP address. */
+  readonly byHost: ReadonlyMap<string, CompiledCluster>
+  /** `*.example.com` is here as `example.com`. */
+  readonly byWildcard: ReadonlyMap<string, CompiledCluster>
+  /** By canonical address. */
+  readonly byIp: ReadonlyMap<string, CompiledCluster>
+  readonly byPort: ReadonlyMap<number, CompiledCluster>
+  /** The cluster marked spec.default. */
+  readonly fallback: CompiledCluster | undefined
+}
+
+/** Of clusters that claim the same host, address, port or default, the first keeps it: nobody takes over traffic by being added. */
+export class LiveClusterIndex implements ClusterIndex {
+  readonly byName: Map<string, CompiledCluster> = new Map()
+  readonly byHost: Map<string, CompiledCluster> = new Map()
+  readonly byWildcard: Map<string, CompiledCluster> = new Map()
+  readonly byIp: Map<string, CompiledCluster> = new Map()
+  readonly byPort: Map<number, CompiledCluster> = new Map()
+  fallback: CompiledCluster | undefined = undefined
+  /** Somebody did not get what it claims: who gets it when that becomes free, only a new reading of all clusters can tell. */
+  #contested = false
+
+  /** Makes these, in this order, all clusters. */
+  rebuild(clusters: Iterable<CompiledCluster>): void {
+    for (const index of [this.byName, this.byHost, this.byWildcard, this.byIp]) index.clear()
+    this.byPort.clear()
+    this.fallback = undefined
+    this.#contested = false
+    for (const cluster of clusters) this.#add(cluster)
+  }
+
+  /** Takes in one change; false = it cannot tell who has what, and `rebuild` is to follow. */
+  replace(before: CompiledCluster | undefined, after: CompiledCluster | undefined): boolean {
+    if (this.#contested) return false
+    if (before !== undefined) this.#remove(before)
+    if (after !== undefined) this.#add(after)
+    return !this.#contested
+  }
+
+  #add(cluster: CompiledCluster): void {
+    this.#claim(this.byName, cluster.name, cluster)
+    for (const host of cluster.hosts) {
+      if (host.startsWith('*.')) this.#claim(this.byWildcard, normalizeHost(host.slice(2)), cluster)
+      else this.#claim(this.byHost, normalizeHost(host), cluster)
+    }
+    for (const ip of cluster.ips) this.#claim(this.byIp, canonicalIp(ip) ?? ip, cluster)
+    for (const port of cluster.ports) this.#claim(this.byPort, port, cluster)
+    if (!cluster.isDefault) return
+    if (this.fallback === undefined) this.fallback = cluster
+    else this.#contested = true
+  }
+
+  #claim<Key>(index: Map<Key, CompiledCluster>, key: Key, cluster: CompiledCluster): void {
+    const holder = index.get(key)
+    if (holder === undefined) index.set(key, cluster)
+    else if (holder !== cluster) this.#contested = true
+  }
+
+  /** Without contest, all that it claims is its own. */
+  #remove(cluster: CompiledCluster): void {
+    this.byName.delete(cluster.name)
+    for (const host of cluster.hosts) {
+      if (host.startsWith('*.')) this.byWildcard.delete(normalizeHost(host.slice(2)))
+      else this.byHost.delete(normalizeHost(host))
+    }
+    for (const ip of cluster.ips) this.byIp.delete(canonicalIp(ip) ?? ip)
+    for (const port of cluster.ports) this.byPort.delete(port)
+    if (this.fallback === cluster) this.fallback = undefined
+  }
+}
+
+export function buildClusterIndex(clusters: Iterable<CompiledCluster>): ClusterIndex {
+  const index = new LiveClusterIndex()
+  index.rebuild(clusters)
+  return index
+}
+
+/**
+ * The host of an authority: lower-case, without port and without one trailing dot. IPv6 comes out without brackets, in
+ * canonical form; IPv4-mapped IPv6 as IPv4.
+ */
+export function normalizeHost(authority: string): string {
+  if (authority.startsWith('[')) {
+    const close = authority.indexOf(']')
+    const inner = authority.slice(1, close < 0 ? authority.length : close)
+    return canonicalIp(inner) ?? inner.toLowerCase()
+  }
+  const colon = authority.indexOf(':')
+  // More than one colon: an IPv6 address without brackets, and so without port.
+  if (colon >= 0 && authority.indexOf(':', colon + 1) >= 0) return canonicalIp(authority) ?? authority.toLowerCase()
+  let end = colon < 0 ? authority.length : colon
+  if (end > 1 && authority.charCodeAt(end - 1) === 0x2e) end--
+  return authority.slice(0, end).toLowerCase()
+}

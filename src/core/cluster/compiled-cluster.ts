@@ -1,0 +1,202 @@
+// What the request path reads: an UpstreamCluster compiled once per change into immutable plain data (it can be cloned to a thread).
+
+import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
+import type { DegradeMode, LogMode, Strategy } from '../../api/upstream-cluster/upstream-cluster.ts'
+
+/** One list of a rule, made ready: `-x` semantics resolved at compile time. */
+export interface CompiledList {
+  /** 'all' matches everything, 'none' nothing, 'any-of' one of the entries, 'none-of' anything but the entries. */
+  readonly kind: 'all' | 'none' | 'any-of' | 'none-of'
+  readonly exact: ReadonlySet<string>
+  /** Prefixes of globs, without the star. */
+  readonly prefixes: readonly string[]
+  /** For resources: subresources of entries like `*`/`scale`. */
+  readonly subresources: ReadonlySet<string>
+  /** Of 'none-of': matched in spite of it. Service accounts that stand beside inverted users. */
+  readonly except?: ReadonlySet<string>
+}
+
+export interface CompiledRule {
+  readonly verbs: CompiledList
+  readonly apiGroups: CompiledList
+  readonly resources: CompiledList
+  readonly resourceNames: CompiledList
+  /** users and serviceAccounts are ORed: service accounts are in here by their full user names. */
+  readonly users: CompiledList
+  readonly userGroups: CompiledList
+  readonly nonResourceURLs: CompiledList
+  readonly namespaces: CompiledList
+  readonly userAgents: CompiledList
+}
+
+export interface CompiledPolicy {
+  readonly index: number
+  readonly rules: readonly CompiledRule[]
+  readonly strategy: Strategy
+  /** Indexes into `endpoints`, in the order of the subset; all endpoints when the policy names none. */
+  readonly endpoints: readonly number[]
+  /** Index into `schemas`; -1 = exempt. */
+  readonly schema: number
+  readonly logMode: LogMode
+  readonly deny: boolean
+  readonly shadow: boolean
+}
+
+export interface CompiledEndpoint {
+  /** As written in spec.servers; the name of the endpoint everywhere. */
+  readonly url: string
+  readonly scheme: 'http' | 'https'
+  readonly host: string
+  readonly port: number
+  readonly disabled: boolean
+  readonly weight: number
+}
+
+export interface CompiledSchema {
+  readonly name: string
+  readonly kind: 'exempt' | 'tokenBucket' | 'maxRequestsInflight'
+  /** tokenBucket: requests per second and burst. */
+  readonly qps: number
+  readonly burst: number
+  /** maxRequestsInflight: 0 refuses everything. */
+  readonly max: number
+  readonly perUser: boolean
+  /** 0 = no cap. */
+  readonly maxWatches: number
+  readonly shadow: boolean
+  /** As declared: '', local, globalAllocate, globalCount. The two global ones mean the same here. */
+  readonly strategy: string
+  /** What all replicas together may do, beside what each may; undefined = nothing is shared. */
+  readonly shared: CompiledSharedLimit | undefined
+}
+
+/** Of the kind of the schema: requests per second and burst, or requests running at once. */
+export interface CompiledSharedLimit {
+  readonly qps: number
+  readonly burst: number
+  readonly max: number
+}
+
+export interface CompiledAccessRule {
+  readonly name: string
+  readonly users: CompiledList
+  readonly userGroups: CompiledList
+  readonly userAgents: CompiledList
+  /** Empty = any address. */
+  readonly sources: readonly CompiledCidr[]
+}
+
+/** An address block: `bytes` (4 or 16) and how many leading bits count. */
+export interface CompiledCidr {
+  readonly bytes: Uint8Array
+  readonly bits: number
+}
+
+export interface CompiledAccess {
+  readonly allow: readonly CompiledAccessRule[]
+  readonly deny: readonly CompiledAccessRule[]
+  readonly shadow: boolean
+}
+
+export interface CompiledDegrade {
+  readonly mode: DegradeMode
+  readonly reason: string
+  /** Milliseconds since the epoch; 0 = never. */
+  readonly expiresAtMs: number
+  /** As written, for messages. */
+  readonly expiresAt: string
+  readonly exempt: readonly CompiledRule[]
+  readonly shadow: boolean
+}
+
+export interface CompiledCluster {
+  readonly name: string
+  readonly revision: string
+  /** Lower-case: metadata.name and serverNames, wildcards as `*.example.com`. */
+  readonly hosts: readonly string[]
+  readonly ips: readonly string[]
+  readonly ports: readonly number[]
+  readonly isDefault: boolean
+  readonly endpoints: readonly CompiledEndpoint[]
+  readonly client: CompiledClient
+  /** PEM; '' when absent. */
+  readonly serving: { readonly key: string; readonly cert: string; readonly clientCA: string }
+  readonly schemas: readonly CompiledSchema[]
+  readonly policies: readonly CompiledPolicy[]
+  readonly logMode: LogMode
+  readonly healthCheck: CompiledHealthCheck
+  readonly access: CompiledAccess | undefined
+  readonly degrade: CompiledDegrade
+  readonly authentication: CompiledAuthentication
+  /** undefined = deletions of its pods are not judged. */
+  readonly protection: CompiledProtection | undefined
+  /** Feature gate CloseConnectionWhenIdle. */
+  readonly closeWhenIdle: boolean
+}
+
+/** PEM and token, decoded; '' when absent. */
+export interface CompiledClient {
+  readonly insecure: boolean
+  readonly bearerToken: string
+  readonly key: string
+  readonly cert: string
+  readonly ca: string
+  readonly serverName: string
+  /** Of the gateway's own calls, divisor applied; 0 = no limit. */
+  readonly qps: number
+  readonly burst: number
+}
+
+export interface CompiledHealthCheck {
+  readonly path: string
+  readonly intervalMs: number
+  readonly timeoutMs: number
+  readonly healthyThreshold: number
+  readonly unhealthyThreshold: number
+}
+
+export interface CompiledAuthentication {
+  readonly audiences: readonly string[]
+  readonly successTtlMs: number
+  readonly failureTtlMs: number
+  readonly anonymous: boolean
+  /** undefined = nobody is. */
+  readonly revoked: CompiledRevocation | undefined
+}
+
+/** Who is cut off. Hashes are SHA-256, lower-case hex. */
+export interface CompiledRevocation {
+  readonly users: ReadonlySet<string>
+  readonly certificates: ReadonlySet<string>
+  readonly tokens: ReadonlySet<string>
+}
+
+/** spec.podProtection. No secrets, and plain data: it is given to threads. */
+export interface CompiledProtection {
+  /** Name of the cluster in the status of PodProtectors. Never ''. */
+  readonly cell: string
+  /** Judged, counted and recorded, never refused. */
+  readonly shadow: boolean
+  /** What happens to a deletion that nobody could judge. */
+  readonly failurePolicy: 'Fail' | 'Ignore'
+  /** How long a deletion waits for its judgement. */
+  readonly timeoutMs: number
+  /** Pods there are deleted without asking. */
+  readonly excludedNamespaces: ReadonlySet<string>
+  /** Only pods with these labels are guarded; undefined = all. */
+  readonly objectSelector: LabelSelector | undefined
+  readonly aggregation: CompiledAggregation
+}
+
+export interface CompiledAggregation {
+  /** Whether this process counts the pods of the cell. */
+  readonly enabled: boolean
+  /** How it is known up to which moment the pods have been seen. */
+  readonly syncTime: 'ResourceVersion' | 'Clock' | 'Status' | 'Annotation'
+  /** Of pods, RFC 3339; '' unless syncTime is Annotation. */
+  readonly syncTimeAnnotation: string
+  /** Only these pods are listed and counted; undefined = all. */
+  readonly podSelector: LabelSelector | undefined
+  /** A pod that is written every `intervalMs`, so that an idle cell still sends events; undefined = none. */
+  readonly updateTrigger: { readonly namespace: string; readonly name: string; readonly intervalMs: number } | undefined
+}

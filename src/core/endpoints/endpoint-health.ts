@@ -1,0 +1,243 @@
+// Whether an endpoint may take requests: active checks with thresholds, and passive ejection of endpoints whose
+// connections fail. A state machine without a clock.
+
+import type { CompiledHealthCheck } from '../cluster/compiled-cluster.ts'
+import { lock, openLockOf, unlock } from '../limits/shared-lock.ts'
+
+/** Of one endpoint. Times are monotonic milliseconds. */
+export interface EndpointHealth {
+  /** What the active checks say. 'unknown' until the first has been answered: no requests yet. */
+  state: 'unknown' | 'healthy' | 'unhealthy'
+  /** Checks in a row with the same outcome. */
+  probeSuccesses: number
+  probeFailures: number
+  /** Requests in a row that failed for the endpoint's sake. */
+  consecutiveFailures: number
+  /** Ejections, each twice as long as the one before. */
+  ejections: number
+  ejectedAtMs: number
+  /** Not ejected from then on. */
+  ejectedUntilMs: number
+  lastFailureMs: number
+}
+
+/** An endpoint as `ejectable` sees it. */
+export interface HealthOfOne {
+  readonly health: EndpointHealth
+  /** Takes requests as far as the configuration goes: not disabled, weight above 0. */
+  readonly enabled: boolean
+}
+
+/** One lost connection is an accident: a retry answers it. Three in a row are not. */
+const FAILURES_TO_EJECT = 3
+const FIRST_EJECTION_MS = 1_000
+const LONGEST_EJECTION_MS = 60_000
+/** Without a failure for so long, the next ejection is a first one again. */
+const FORGET_EJECTIONS_MS = 600_000
+
+/** What all threads know of one endpoint. Can be posted to a thread. */
+export interface EndpointMemory {
+  readonly words: Int32Array<SharedArrayBuffer>
+  readonly numbers: Float64Array<SharedArrayBuffer>
+  /** How many threads count their requests in it: threads 0 to columns - 1. */
+  readonly columns: number
+}
+
+const STATES: readonly EndpointHealth['state'][] = ['unknown', 'healthy', 'unhealthy']
+const STATE = 0
+const PROBE_SUCCESSES = 1
+const PROBE_FAILURES = 2
+const CONSECUTIVE_FAILURES = 3
+const EJECTIONS = 4
+const LOCK = 5
+/** Each thread's count has a cache line of its own, behind that of the words above: it changes with every request. */
+const LINE_WORDS = 16
+const EJECTED_AT = 0
+const EJECTED_UNTIL = 1
+const LAST_FAILURE = 2
+const NUMBERS = 3
+
+/** @param columns how many threads will count in it */
+export function createEndpointMemory(columns: number): EndpointMemory {
+  const memory = {
+    words: new Int32Array(new SharedArrayBuffer((columns + 1) * LINE_WORDS * Int32Array.BYTES_PER_ELEMENT)),
+    numbers: new Float64Array(new SharedArrayBuffer(NUMBERS * Float64Array.BYTES_PER_ELEMENT)),
+    columns,
+  }
+  memory.numbers[LAST_FAILURE] = Number.NEGATIVE_INFINITY
+  return memory
+}
+
+/** Health in shared memory, and the requests that each thread has running. */
+export class SharedHealth implements EndpointHealth {
+  readonly #words: Int32Array<SharedArrayBuffer>
+  readonly #numbers: Float64Array<SharedArrayBuffer>
+  readonly #columns: number
+  readonly #thread: number
+  readonly #ownLoad: number
+
+  /** @param thread the one that counts through this object; `memory.columns` = one that counts nothing */
+  constructor(memory: EndpointMemory, thread: number) {
+    this.#words = memory.words
+    this.#numbers = memory.numbers
+    this.#columns = memory.columns
+    this.#thread = thread
+    this.#ownLoad = (thread + 1) * LINE_WORDS
+  }
+
+  get state(): EndpointHealth['state'] {
+    return STATES[this.#words[STATE] ?? 0] ?? 'unknown'
+  }
+
+  set state(state: EndpointHealth['state']) {
+    Atomics.store(this.#words, STATE, STATES.indexOf(state))
+  }
+
+  get probeSuccesses(): number {
+    return this.#words[PROBE_SUCCESSES] ?? 0
+  }
+
+  set probeSuccesses(count: number) {
+    this.#words[PROBE_SUCCESSES] = count
+  }
+
+  get probeFailures(): number {
+    return this.#words[PROBE_FAILURES] ?? 0
+  }
+
+  set probeFailures(count: number) {
+    this.#words[PROBE_FAILURES] = count
+  }
+
+  get consecutiveFailures(): number {
+    return this.#words[CONSECUTIVE_FAILURES] ?? 0
+  }
+
+  set consecutiveFailures(count: number) {
+    this.#words[CONSECUTIVE_FAILURES] = count
+  }
+
+  get ejections(): number {
+    return this.#words[EJECTIONS] ?? 0
+  }
+
+  set ejections(count: number) {
+    this.#words[EJECTIONS] = count
+  }
+
+  get ejectedAtMs(): number {
+    return this.#numbers[EJECTED_AT] ?? 0
+  }
+
+  set ejectedAtMs(ms: number) {
+    this.#numbers[EJECTED_AT] = ms
+  }
+
+  get ejectedUntilMs(): number {
+    return this.#numbers[EJECTED_UNTIL] ?? 0
+  }
+
+  set ejectedUntilMs(ms: number) {
+    this.#numbers[EJECTED_UNTIL] = ms
+  }
+
+  get lastFailureMs(): number {
+    return this.#numbers[LAST_FAILURE] ?? Number.NEGATIVE_INFINITY
+  }
+
+  set lastFailureMs(ms: number) {
+    this.#numbers[LAST_FAILURE] = ms
+  }
+
+  /** Requests that run, of all threads together. */
+  get inFlight(): number {
+    let total = 0
+    for (let i = 1; i <= this.#columns; i++) total += this.#words[i * LINE_WORDS] ?? 0
+    return total
+  }
+
+  /** A request of this thread starts (+1) or has ended (-1). Nobody else writes its count. */
+  count(change: 1 | -1): void {
+    this.#words[this.#ownLoad] = (this.#words[this.#ownLoad] ?? 0) + change
+  }
+
+  /** Others wait until `unlock`: for changes of several fields that must be one. */
+  lock(): void {
+    lock(this.#words, LOCK, this.#thread)
+  }
+
+  unlock(): void {
+    unlock(this.#words, LOCK)
+  }
+
+  /** A thread has died: its requests run no more. */
+  releaseThread(thread: number): void {
+    openLockOf(this.#words, LOCK, thread)
+    this.#words[(thread + 1) * LINE_WORDS] = 0
+  }
+}
+
+/** An active check was answered (or not, in time). The first one decides at once, later ones by the thresholds. */
+export function onProbe(health: EndpointHealth, ok: boolean, check: CompiledHealthCheck, _nowMs: number): void {
+  if (ok) {
+    health.probeFailures = 0
+    health.probeSuccesses++
+    if (health.state === 'unknown' || health.probeSuccesses >= check.healthyThreshold) health.state = 'healthy'
+  } else {
+    health.probeSuccesses = 0
+    health.probeFailures++
+    if (health.state === 'unknown' || health.probeFailures >= check.unhealthyThreshold) health.state = 'unhealthy'
+  }
+}
+
+/** A request failed for the endpoint's sake: no connection, connection lost, or a 5xx made by the transport. */
+export function onFailure(health: EndpointHealth, nowMs: number): void {
+  if (nowMs - health.lastFailureMs > FORGET_EJECTIONS_MS) health.ejections = 0
+  health.lastFailureMs = nowMs
+  health.consecutiveFailures++
+  // All that were in flight fail together: that is one ejection. After it, the next failure ejects again at once,
+  // because only a success ends the row.
+  if (health.consecutiveFailures < FAILURES_TO_EJECT || isEjected(health, nowMs)) return
+  health.ejectedAtMs = nowMs
+  health.ejectedUntilMs = nowMs + Math.min(LONGEST_EJECTION_MS, FIRST_EJECTION_MS * 2 ** Math.min(health.ejections, 30))
+  health.ejections++
+}
+
+/** A request got a response head from the endpoint. Does not end an ejection: what comes now was sent before it. */
+export function onSuccess(health: EndpointHealth, _nowMs: number): void {
+  // A write for every request would have all threads wait for each other's caches.
+  if (health.consecutiveFailures !== 0) health.consecutiveFailures = 0
+}
+
+/** Whether an ejection runs; whether it holds is for `ejectable` to say. */
+export function isEjected(health: EndpointHealth, nowMs: number): boolean {
+  return nowMs < health.ejectedUntilMs
+}
+
+/**
+ * Whether the ejection of `index` may hold: never for more than half of the enabled endpoints (the first ejected count),
+ * and never for the last one that could serve. Asked when an endpoint is picked, not when it is ejected, because the
+ * others can become unhealthy meanwhile.
+ */
+export function ejectable(all: readonly HealthOfOne[], index: number, nowMs: number): boolean {
+  const half = Math.floor(all.reduce((count, { enabled }) => count + (enabled ? 1 : 0), 0) / 2)
+  if (ejectionRank(all, index, nowMs) >= half) return false
+  return all.some(
+    ({ health, enabled }, other) =>
+      other !== index &&
+      enabled &&
+      health.state === 'healthy' &&
+      !(isEjected(health, nowMs) && ejectionRank(all, other, nowMs) < half),
+  )
+}
+
+/** How many enabled endpoints were ejected before this one. */
+function ejectionRank(all: readonly HealthOfOne[], index: number, nowMs: number): number {
+  const mine = all[index]?.health.ejectedAtMs ?? 0
+  let rank = 0
+  for (const [other, { health, enabled }] of all.entries()) {
+    if (other === index || !enabled || !isEjected(health, nowMs)) continue
+    if (health.ejectedAtMs < mine || (health.ejectedAtMs === mine && other < index)) rank++
+  }
+  return rank
+}

@@ -1,0 +1,79 @@
+// The rights that are asked, compared with those that deploy/rbac gives.
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { parseAllDocuments } from 'yaml'
+import { gatewayRights, missingRightsMessage, type Right, reviewAttributes } from './gateway-rights.ts'
+
+const TRIGGER = 'portcullis-update-trigger'
+const withProtection = (updateTrigger?: { namespace: string }) => ({ protection: { aggregation: { updateTrigger } } })
+
+interface Role {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly rules: readonly { apiGroups: string[]; resources: string[]; verbs: string[] }[]
+}
+
+/** `verb group/resource namespace` of all rules of one role in a file. */
+function granted(file: string, name: string): readonly string[] {
+  const text = readFileSync(join(import.meta.dirname, '../../..', file), 'utf8')
+  const roles = parseAllDocuments(text).map((document) => document.toJS() as Role)
+  const role = roles.find(({ kind, metadata }) => /Role$/.test(kind) && metadata.name === name)
+  assert.ok(role, `${file} has no role ${name}`)
+  const { namespace = '' } = role.metadata
+  return role.rules.flatMap(({ apiGroups, resources, verbs }) =>
+    apiGroups.flatMap((group) =>
+      resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource} ${namespace}`)),
+    ),
+  )
+}
+
+function same(rights: readonly Right[], ...roles: (readonly string[])[]): void {
+  assert.deepEqual(new Set(asked(rights)), new Set(roles.flat()))
+}
+
+function asked(rights: readonly Right[]): string[] {
+  return rights.map(({ verb, group, resource, namespace }) => `${verb} ${group}/${resource} ${namespace}`)
+}
+
+test('every right that deploy/rbac gives is asked, and no other', () => {
+  const user = granted('deploy/rbac/upstream-gateway-user.yaml', 'portcullis-gateway')
+  same(gatewayRights({ protection: undefined }), user)
+  const worker = granted('deploy/rbac/protection-worker.yaml', 'portcullis-protection')
+  same(gatewayRights(withProtection()), user, worker)
+  const trigger = granted('deploy/rbac/protection-worker.yaml', TRIGGER)
+  same(gatewayRights(withProtection({ namespace: TRIGGER })), user, worker, trigger)
+  for (const { file } of gatewayRights(withProtection({ namespace: TRIGGER }))) {
+    assert.ok(readFileSync(join(import.meta.dirname, '../../..', file)).length > 0)
+  }
+})
+
+test('a subresource is asked as RBAC writes it', () => {
+  const key = 'userextras/authentication.kubernetes.io/pod-name'
+  const right = { verb: 'impersonate', group: 'authentication.k8s.io', resource: key, namespace: '', file: '' }
+  assert.deepEqual(reviewAttributes(right), {
+    verb: 'impersonate',
+    group: 'authentication.k8s.io',
+    resource: 'userextras',
+    subresource: 'authentication.kubernetes.io/pod-name',
+  })
+})
+
+test('what is missing is said by verb, with the file that gives it', () => {
+  const all = gatewayRights(withProtection({ namespace: 'x' }))
+  const missing = all.filter(({ verb, namespace }) => verb !== 'get' && verb !== 'list' && namespace !== 'y')
+  assert.equal(
+    missingRightsMessage(missing, 'gw'),
+    'the gateway\'s user "gw" may not impersonate users, groups, serviceaccounts, *.authentication.k8s.io; ' +
+      'may not create tokenreviews.authentication.k8s.io, subjectaccessreviews.authorization.k8s.io: ' +
+      'apply deploy/rbac/upstream-gateway-user.yaml to the cluster; it may not watch pods; may not create events; ' +
+      'may not patch events; may not create pods in namespace x; may not patch pods in namespace x: ' +
+      'apply deploy/rbac/protection-worker.yaml to the cluster, with this user in place of portcullis',
+  )
+  assert.match(
+    missingRightsMessage(all.slice(0, 1), ''),
+    /^the user of the gateway may not impersonate users: apply [^,]*$/,
+  )
+})

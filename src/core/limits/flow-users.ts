@@ -1,0 +1,143 @@
+// The cells of a limit that each user has for itself, in shared memory: a table of fixed size, found by a hash of the
+// user's name. A user's cell is in a window of places behind its hash. Places are taken under the lock of the whole table,
+// and never emptied again, only passed on when idle: so looking a user up needs no lock and stops at the first empty place.
+
+import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
+import { type HashSeed, NameHash } from '../text/name-hash.ts'
+import { assignCell, createFlowMemory, FlowCell, type FlowMemory, hasKey, lockCell, unlockCell } from './flow-cell.ts'
+import { resize, tokensLeft, tryReassign } from './flow-control.ts'
+import { openWatches, requestsInFlight } from './in-flight.ts'
+
+/** Places for users of one limit. */
+const USERS = 65_536
+/** Places that may hold one user. Below half full, hardly any user is further than 30 from where its hash says. */
+const WINDOW = 64
+/** Of those who find no place. */
+const OVERFLOW = USERS
+/** Stands for the whole table: its lock, how many places are taken, how often one was missing. */
+const TABLE = USERS + 1
+const TAKEN = 1
+const OVERFLOWS = 2
+
+/** What all users of a limit have together. */
+export interface UserTotals {
+  inFlight: number
+  watches: number
+  /** Of the user who has fewest. */
+  tokens: number
+  users: number
+}
+
+/** @param columns how many threads count in it */
+export function createUserMemory(columns: number): FlowMemory {
+  return createFlowMemory(USERS + 2, columns)
+}
+
+export class UserCells {
+  readonly #memory: FlowMemory
+  readonly #thread: number
+  readonly #hash: NameHash
+  /** By place; made when first used, and used by whoever has the place. */
+  readonly #cells = new Map<number, FlowCell>()
+  readonly #table: FlowCell
+  readonly #overflow: FlowCell
+
+  constructor(memory: FlowMemory, thread: number, seed: HashSeed) {
+    this.#memory = memory
+    this.#thread = thread
+    this.#hash = new NameHash(seed)
+    this.#table = new FlowCell(memory, TABLE, thread)
+    this.#overflow = new FlowCell(memory, OVERFLOW, thread)
+  }
+
+  /**
+   * The cell of a user, made if there is none. One that is idle, so that a new one would admit the same, may be passed on
+   * to another user at any moment: what is taken from it is taken only while it is the user's (`isOwn`).
+   */
+  cellOf(name: string, schema: CompiledSchema, nowMs: number): FlowCell {
+    this.#hash.hash(name)
+    return this.#find() ?? this.#claim(schema, nowMs)
+  }
+
+  /** How often a user found no place and had to share the one cell that is left for all of them. */
+  overflows(): number {
+    return Atomics.load(this.#memory.words, this.#table.at + OVERFLOWS)
+  }
+
+  totals(schema: CompiledSchema, nowMs: number): UserTotals {
+    const { words } = this.#memory
+    const totals = { inFlight: 0, watches: 0, tokens: schema.kind === 'tokenBucket' ? schema.burst : 0, users: 0 }
+    this.#each((cell) => {
+      totals.inFlight += requestsInFlight(cell)
+      totals.watches += openWatches(cell)
+      totals.tokens = Math.min(totals.tokens, tokensLeft(schema, cell, nowMs))
+    })
+    totals.users = Atomics.load(words, this.#table.at + TAKEN)
+    return totals
+  }
+
+  /** Puts a changed limit in force for every user. */
+  resize(previous: CompiledSchema, next: CompiledSchema, nowMs: number): void {
+    this.#each((cell) => resize(previous, next, cell, nowMs))
+  }
+
+  #each(visit: (cell: FlowCell) => void): void {
+    visit(this.#overflow)
+    if (Atomics.load(this.#memory.words, this.#table.at + TAKEN) === 0) return
+    for (let place = 0; place < USERS; place++) {
+      const cell = new FlowCell(this.#memory, place, this.#thread)
+      if (!hasKey(cell, 0, 0)) visit(cell)
+    }
+  }
+
+  #find(): FlowCell | undefined {
+    const { low, high } = this.#hash
+    for (let i = 0; i < WINDOW; i++) {
+      const cell = this.#cell(low + i)
+      if (hasKey(cell, low, high)) {
+        cell.keyLow = low
+        cell.keyHigh = high
+        return cell
+      }
+      if (hasKey(cell, 0, 0)) return undefined
+    }
+    return undefined
+  }
+
+  #claim(schema: CompiledSchema, nowMs: number): FlowCell {
+    lockCell(this.#table)
+    // Another thread may have been faster.
+    const cell = this.#find() ?? this.#takePlace(schema, nowMs)
+    unlockCell(this.#table)
+    return cell
+  }
+
+  #takePlace(schema: CompiledSchema, nowMs: number): FlowCell {
+    const { low, high } = this.#hash
+    const { words } = this.#memory
+    for (let i = 0; i < WINDOW; i++) {
+      const cell = this.#cell(low + i)
+      if (hasKey(cell, 0, 0)) {
+        assignCell(cell, low, high)
+        Atomics.add(words, this.#table.at + TAKEN, 1)
+      } else if (!tryReassign(schema, cell, low, high, nowMs)) {
+        continue
+      }
+      cell.keyLow = low
+      cell.keyHigh = high
+      return cell
+    }
+    Atomics.add(words, this.#table.at + OVERFLOWS, 1)
+    return this.#overflow
+  }
+
+  #cell(place: number): FlowCell {
+    const index = (place >>> 0) % USERS
+    let cell = this.#cells.get(index)
+    if (cell === undefined) {
+      cell = new FlowCell(this.#memory, index, this.#thread)
+      this.#cells.set(index, cell)
+    }
+    return cell
+  }
+}

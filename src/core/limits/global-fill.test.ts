@@ -1,0 +1,84 @@
+// Requests under a limit that replicas share: the account and the local limit both have to admit them.
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
+import { createFlowMemory, FlowCell } from './flow-cell.ts'
+import { refund, release, tokensLeft, tryAcquire } from './flow-control.ts'
+import { createGlobalAccount, requestsMissed, tokensAtHand, tokensTaken } from './global-account.ts'
+import { changeTokens, refusedByAll, setSlots } from './global-fill.ts'
+import { requestsInFlight } from './in-flight.ts'
+
+const NONE = { name: 'a', qps: 0, burst: 0, max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '' }
+const BUCKET: CompiledSchema = {
+  ...NONE,
+  kind: 'tokenBucket',
+  qps: 10,
+  burst: 10,
+  shared: { qps: 20, burst: 20, max: 0 },
+}
+const SLOTS: CompiledSchema = { ...NONE, kind: 'maxRequestsInflight', max: 4, shared: { qps: 0, burst: 0, max: 8 } }
+
+function cellWithAccount(): { cell: FlowCell; account: NonNullable<FlowCell['account']> } {
+  const cell = new FlowCell(createFlowMemory(1), 0, 0)
+  const account = createGlobalAccount()
+  cell.account = account
+  return { cell, account }
+}
+
+function take(schema: CompiledSchema, cell: FlowCell, wanted: number): number {
+  let taken = 0
+  for (let i = 0; i < wanted; i++) if (tryAcquire(schema, cell, 1000)) taken++
+  return taken
+}
+
+describe('tokens', () => {
+  it('are needed of the account too, and it counts who found none', () => {
+    const { cell, account } = cellWithAccount()
+    assert.equal(take(BUCKET, cell, 2), 0)
+    assert.equal(refusedByAll(BUCKET, cell), true)
+    changeTokens(cell, account, 3)
+    assert.equal(take(BUCKET, cell, 5), 3)
+    assert.deepEqual([tokensTaken(account), requestsMissed(account)], [3, 4])
+    // Who was refused by all has taken nothing of the local limit.
+    assert.equal(tokensLeft(BUCKET, cell, 1000), 7)
+  })
+
+  it('stay in the account when the local limit refuses', () => {
+    const { cell, account } = cellWithAccount()
+    changeTokens(cell, account, 15)
+    assert.equal(take(BUCKET, cell, 20), 10)
+    assert.deepEqual([tokensAtHand(account), requestsMissed(account)], [5, 0])
+    assert.equal(refusedByAll(BUCKET, cell), false)
+  })
+
+  it('come back to both when nothing was sent', () => {
+    const { cell, account } = cellWithAccount()
+    changeTokens(cell, account, 2)
+    assert.equal(take(BUCKET, cell, 1), 1)
+    refund(BUCKET, cell)
+    assert.deepEqual([tokensAtHand(account), tokensTaken(account), tokensLeft(BUCKET, cell, 1000)], [2, 0, 10])
+  })
+
+  it('are never fewer than none', () => {
+    const { cell, account } = cellWithAccount()
+    assert.equal(changeTokens(cell, account, 5), 5)
+    assert.equal(changeTokens(cell, account, -9), -5)
+    assert.equal(tokensAtHand(account), 0)
+  })
+})
+
+describe('slots', () => {
+  it('are as many as both allow', () => {
+    const { cell, account } = cellWithAccount()
+    assert.equal(take(SLOTS, cell, 1), 0)
+    assert.equal(setSlots(cell, account, 2), 0)
+    assert.equal(take(SLOTS, cell, 9), 2)
+    assert.equal(refusedByAll(SLOTS, cell), true)
+    assert.equal(setSlots(cell, account, 8), 2)
+    assert.equal(take(SLOTS, cell, 9), 2)
+    assert.equal(refusedByAll(SLOTS, cell), false)
+    for (let i = 0; i < 4; i++) release(SLOTS, cell)
+    assert.equal(requestsInFlight(cell), 0)
+  })
+})

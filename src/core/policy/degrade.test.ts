@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { UserInfo } from '../../api/kube/user.ts'
+import type { Degrade, DegradeMode } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { compileDegrade } from '../cluster/compile-settings.ts'
+import { parseRequestInfo } from '../request/request-info.ts'
+import { checkDegrade, degradeMessage, effectiveMode } from './degrade.ts'
+
+const ALICE: UserInfo = { name: 'alice', uid: '', groups: ['system:authenticated'], extra: {} }
+const NODE: UserInfo = { name: 'system:node:n1', uid: '', groups: ['system:nodes', 'system:authenticated'], extra: {} }
+
+function check(degrade: Degrade, method: string, target: string, user = ALICE, nowMs = 0): string {
+  const info = parseRequestInfo(method, target)
+  assert.ok(!('failure' in info), target)
+  return checkDegrade(compileDegrade(degrade, false), info, user, 'agent/1', nowMs)
+}
+
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
+const AUTHN = '/apis/authentication.k8s.io/v1'
+const AUTHZ = '/apis/authorization.k8s.io/v1'
+
+/** Request, then whether ReadOnly and HeartbeatsOnly let it pass. */
+const ROWS: readonly (readonly [string, string, boolean, boolean])[] = [
+  ['GET', '/api/v1/pods', true, false],
+  ['GET', '/api/v1/pods?watch=1', true, false],
+  ['HEAD', '/api/v1/namespaces/x/pods/p', true, false],
+  ['OPTIONS', '/api/v1/namespaces/x/pods/p', true, false],
+  ['GET', '/api/v1/namespaces/x/pods/p/log?follow=true', true, false],
+  ['GET', '/api/v1/namespaces/x/pods/p/exec', false, false],
+  ['POST', '/api/v1/namespaces/x/pods/p/exec', false, false],
+  ['GET', '/api/v1/namespaces/x/pods/p/attach', false, false],
+  ['GET', '/api/v1/namespaces/x/pods/p/portforward', false, false],
+  ['GET', '/api/v1/namespaces/x/services/s/proxy/a', false, false],
+  ['GET', '/api/v1/nodes/n1/proxy/metrics', false, false],
+  ['GET', '/api/v1/proxy/nodes/n1', false, false],
+  ['POST', '/api/v1/namespaces/x/pods', false, false],
+  ['PUT', '/api/v1/namespaces/x/pods/p', false, false],
+  ['PATCH', '/api/v1/namespaces/x/pods/p', false, false],
+  ['DELETE', '/api/v1/namespaces/x/pods/p', false, false],
+  ['DELETE', '/api/v1/namespaces/x/pods', false, false],
+  ['POST', '/api/v1/namespaces/x/pods/p/eviction', false, false],
+  ['POST', '/api/v1/namespaces/x/serviceaccounts/s/token', false, false],
+  ['GET', '/openapi/v3', true, false],
+  ['HEAD', '/apis', true, false],
+  ['POST', '/metrics', false, false],
+  ['POST', `${AUTHN}/tokenreviews`, true, true],
+  ['POST', `${AUTHN}/selfsubjectreviews`, true, true],
+  ['POST', `${AUTHZ}/subjectaccessreviews`, true, true],
+  ['POST', `${AUTHZ}/selfsubjectaccessreviews`, true, true],
+  ['POST', `${AUTHZ}/selfsubjectrulesreviews`, true, true],
+  ['POST', `${AUTHZ}/namespaces/x/localsubjectaccessreviews`, true, true],
+  ['POST', '/apis/example.com/v1/tokenreviews', false, false],
+  ['DELETE', `${AUTHZ}/subjectaccessreviews/x`, false, false],
+  ['PUT', `${LEASE}/n1`, true, true],
+  ['PATCH', `${LEASE}/n1`, true, true],
+  ['POST', LEASE, true, true],
+  ['GET', `${LEASE}/n1`, true, true],
+  ['GET', `${LEASE}?watch=1`, true, true],
+  ['DELETE', `${LEASE}/n1`, false, false],
+  ['PUT', '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/scheduler', false, false],
+  ['PUT', '/apis/example.com/v1/namespaces/kube-node-lease/leases/n1', false, false],
+  ['PATCH', '/api/v1/nodes/n1/status', true, true],
+  ['PUT', '/api/v1/nodes/n1/status', true, true],
+  ['PATCH', '/api/v1/nodes/n1', false, false],
+  ['PATCH', '/apis/example.com/v1/nodes/n1/status', false, false],
+  ['PATCH', '/api/v1/namespaces/x/pods/p/status', true, true],
+  ['POST', '/api/v1/namespaces/x/events', true, true],
+  ['PATCH', '/apis/events.k8s.io/v1/namespaces/x/events/e', true, true],
+  ['DELETE', '/api/v1/namespaces/x/events', false, false],
+  ['GET', '/api/v1/namespaces/x/events', true, false],
+  ['GET', '/api/v1/nodes/n1', true, false],
+]
+
+test('what each mode lets through', () => {
+  for (const [method, target, readOnly, heartbeats] of ROWS) {
+    const request = `${method} ${target}`
+    assert.equal(check({ mode: 'ReadOnly' }, method, target) === 'pass', readOnly, `ReadOnly ${request}`)
+    assert.equal(check({ mode: 'HeartbeatsOnly' }, method, target) === 'pass', heartbeats, `HeartbeatsOnly ${request}`)
+    assert.equal(check({ mode: 'Freeze' }, method, target), 'refuse', `Freeze ${request}`)
+    assert.equal(check({ mode: 'Off' }, method, target), 'pass', `Off ${request}`)
+    assert.equal(check({}, method, target), 'pass', `default ${request}`)
+  }
+})
+
+test('a node reads nodes and its CSINode while only heartbeats pass', () => {
+  const heartbeats = { mode: 'HeartbeatsOnly' } as const
+  for (const target of [
+    '/api/v1/nodes/n1',
+    '/api/v1/nodes',
+    '/api/v1/nodes?watch=1',
+    '/apis/storage.k8s.io/v1/csinodes/n1',
+  ]) {
+    assert.equal(check(heartbeats, 'GET', target, NODE), 'pass', target)
+    assert.equal(check(heartbeats, 'GET', target, ALICE), 'refuse', target)
+  }
+  for (const target of ['/api/v1/nodes/n1/proxy', '/api/v1/pods', '/apis/example.com/v1/nodes']) {
+    assert.equal(check(heartbeats, 'GET', target, NODE), 'refuse', target)
+  }
+  assert.equal(check(heartbeats, 'POST', '/api/v1/nodes', NODE), 'refuse')
+})
+
+/** On the way back from an incident what passes already goes on passing: strictest first. */
+const LADDER: readonly DegradeMode[] = ['Freeze', 'HeartbeatsOnly', 'ReadOnly', 'Off']
+
+test('each mode lets through all that the stricter one does, whatever is asked and by whom', () => {
+  const word = fc.constantFrom('pods', 'nodes', 'events', 'leases', 'csinodes', 'secrets', 'n1', 'x', 'tokenreviews')
+  const path = fc.oneof(
+    fc.constantFrom(...ROWS.map(([, target]) => target)),
+    fc.constantFrom('/', '/readyz', '/healthz/etcd', '/version', '/metrics', '/openapi/v3', '/apis', '/logs/a'),
+    fc
+      .tuple(
+        fc.constantFrom(
+          '/api/v1',
+          '/apis/coordination.k8s.io/v1',
+          '/apis/storage.k8s.io/v1',
+          '/apis/events.k8s.io/v1',
+          AUTHN,
+          AUTHZ,
+        ),
+        fc.constantFrom('', '/namespaces/x', '/namespaces/kube-node-lease', '/watch', '/proxy'),
+        fc.array(fc.oneof(word, fc.constantFrom('status', 'log', 'exec', 'proxy', 'binding')), {
+          minLength: 1,
+          maxLength: 3,
+        }),
+        fc.constantFrom('', '?watch=1', '?fieldSelector=metadata.name%3Dn1'),
+      )
+      .map(([api, namespace, rest, query]) => `${api}${namespace}/${rest.join('/')}${query}`),
+  )
+  const method = fc.constantFrom('GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE')
+  const passes = new Map(LADDER.map((mode) => [mode, 0]))
+  fc.assert(
+    fc.property(method, path, fc.constantFrom(ALICE, NODE), (verb, target, user) => {
+      const info = parseRequestInfo(verb, target)
+      if ('failure' in info) return
+      const allowed = LADDER.map((mode) => check({ mode }, verb, target, user) === 'pass')
+      for (const [i, mode] of LADDER.entries()) {
+        if (allowed[i] === true) passes.set(mode, (passes.get(mode) ?? 0) + 1)
+        assert.ok(allowed[i] !== true || allowed[i + 1] !== false, `${mode}, but not the next: ${verb} ${target}`)
+      }
+    }),
+    { numRuns: 3_000 },
+  )
+  const counts = LADDER.map((mode) => passes.get(mode) ?? 0)
+  for (const [i, count] of counts.entries()) assert.ok(count > (counts[i - 1] ?? 0), `${LADDER[i]}: ${counts}`)
+})
+
+const MODES: readonly DegradeMode[] = ['ReadOnly', 'HeartbeatsOnly', 'Freeze']
+
+test('health endpoints pass in every mode; what only begins like one does not', () => {
+  for (const mode of MODES) {
+    for (const target of [
+      '/healthz',
+      '/livez',
+      '/readyz?verbose',
+      '/readyz/etcd',
+      '/livez/',
+      '/version',
+      '/version/',
+    ]) {
+      assert.equal(check({ mode }, 'GET', target), 'pass', `${mode} ${target}`)
+    }
+  }
+  for (const target of ['/healthzz', '/versions', '/version/x', '/x/healthz', '/api/v1/healthz', '/']) {
+    assert.equal(check({ mode: 'Freeze' }, 'GET', target), 'refuse', target)
+  }
+  assert.equal(check({ mode: 'Freeze' }, 'POST', '/healthz'), 'refuse')
+})
+
+test('exempt rules are the reserved lane', () => {
+  const exempt = [{ verbs: ['*'], apiGroups: ['*'], resources: ['pods'], users: ['alice'] }]
+  for (const mode of MODES) {
+    assert.equal(check({ mode, exempt }, 'DELETE', '/api/v1/namespaces/x/pods/p'), 'exempt')
+    assert.equal(check({ mode, exempt }, 'DELETE', '/api/v1/namespaces/x/pods/p', NODE), 'refuse')
+  }
+  assert.equal(check({ mode: 'Off', exempt }, 'DELETE', '/api/v1/namespaces/x/pods/p'), 'pass')
+})
+
+test('a mode ends at its expiry', () => {
+  const degrade = { mode: 'Freeze', expiresAt: '2030-01-01T00:00:00Z' } as const
+  const expiry = Date.parse(degrade.expiresAt)
+  assert.equal(check(degrade, 'GET', '/api/v1/pods', ALICE, expiry - 1), 'refuse')
+  assert.equal(check(degrade, 'GET', '/api/v1/pods', ALICE, expiry), 'pass')
+  assert.equal(effectiveMode(compileDegrade(degrade, false), expiry), 'Off')
+  assert.equal(effectiveMode(compileDegrade({ mode: 'Freeze' }, false), Number.MAX_SAFE_INTEGER), 'Freeze')
+})
+
+test('the message names cluster, mode, reason and expiry', () => {
+  const degrade = compileDegrade(
+    { mode: 'Freeze', reason: 'etcd is full', expiresAt: '2030-01-01T02:00:00+02:00' },
+    false,
+  )
+  const message = degradeMessage('prod', degrade, 'Freeze')
+  for (const part of ['"prod"', 'Freeze', 'etcd is full', '2030-01-01T02:00:00+02:00'])
+    assert.ok(message.includes(part), part)
+  assert.match(degradeMessage('prod', compileDegrade({ mode: 'ReadOnly' }, false), 'ReadOnly'), /no expiry.*no reason/)
+})

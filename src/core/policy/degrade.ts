@@ -1,0 +1,161 @@
+// The degrade switch: what each mode lets through during an incident. Authentication comes before, so that nobody gets
+// past it by a name that was not verified.
+
+import type { UserInfo } from '../../api/kube/user.ts'
+import type { DegradeMode } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+import { ruleMatches } from './match-rule.ts'
+
+const GROUP_NODES = 'system:nodes'
+const NODE_LEASE_NAMESPACE = 'kube-node-lease'
+
+/** The mode in force: Off from `expiresAt` on. `nowMs`: milliseconds since the epoch. */
+export function effectiveMode(degrade: CompiledDegrade, nowMs: number): DegradeMode {
+  return degrade.expiresAtMs !== 0 && nowMs >= degrade.expiresAtMs ? 'Off' : degrade.mode
+}
+
+/** `exempt`: let through by one of spec.degrade.exempt. Whether `degrade.shadow` only warns is the caller's business. */
+export function checkDegrade(
+  degrade: CompiledDegrade,
+  info: RequestInfo,
+  user: UserInfo,
+  userAgent: string,
+  nowMs: number,
+): 'pass' | 'exempt' | 'refuse' {
+  const mode = effectiveMode(degrade, nowMs)
+  if (mode === 'Off') return 'pass'
+  for (const rule of degrade.exempt) if (ruleMatches(rule, info, user, userAgent)) return 'exempt'
+  return isHealthCheck(info) || isAllowed(mode, info, user) ? 'pass' : 'refuse'
+}
+
+/** The modes are a ladder: on the way back each lets through all that the stricter one did, and more. */
+function isAllowed(mode: DegradeMode, info: RequestInfo, user: UserInfo): boolean {
+  switch (mode) {
+    case 'Off':
+      return true
+    case 'ReadOnly':
+      return isRead(info) || isAllowed('HeartbeatsOnly', info, user)
+    case 'HeartbeatsOnly':
+      return info.isResourceRequest && (isHeartbeat(info) || isReview(info) || isNodeReadByNode(info, user))
+    case 'Freeze':
+      return false
+  }
+}
+
+/** Load balancers and probes must see a frozen cluster as what it is: alive. */
+function isHealthCheck(info: RequestInfo): boolean {
+  if (info.isResourceRequest || !isReadMethod(info.verb)) return false
+  const { path } = info
+  return (
+    isAtOrBelow(path, '/readyz') ||
+    isAtOrBelow(path, '/livez') ||
+    isAtOrBelow(path, '/healthz') ||
+    path === '/version' ||
+    path === '/version/'
+  )
+}
+
+function isAtOrBelow(path: string, root: string): boolean {
+  return path.startsWith(root) && (path.length === root.length || path.charCodeAt(root.length) === 0x2f)
+}
+
+/** Verbs of non-resource requests: methods in lower case. */
+function isReadMethod(verb: string): boolean {
+  return verb === 'get' || verb === 'head' || verb === 'options'
+}
+
+function isRead(info: RequestInfo): boolean {
+  if (!info.isResourceRequest) return isReadMethod(info.verb)
+  switch (info.subresource) {
+    // What runs through these changes things, and a WebSocket opens them with a GET.
+    case 'exec':
+    case 'attach':
+    case 'portforward':
+    case 'proxy':
+      return false
+    default:
+  }
+  // '' is OPTIONS and every method that Kubernetes does not know; it answers both without doing anything.
+  return info.verb === 'get' || info.verb === 'list' || info.verb === 'watch' || info.verb === ''
+}
+
+/** Questions that are asked with a POST, and store nothing. Without them nobody is authenticated or authorised. */
+function isReview(info: RequestInfo): boolean {
+  if (info.verb !== 'create' || info.subresource !== '') return false
+  switch (info.resource) {
+    case 'tokenreviews':
+    case 'selfsubjectreviews':
+      return info.apiGroup === 'authentication.k8s.io'
+    case 'subjectaccessreviews':
+    case 'localsubjectaccessreviews':
+    case 'selfsubjectaccessreviews':
+    case 'selfsubjectrulesreviews':
+      return info.apiGroup === 'authorization.k8s.io'
+    default:
+      return false
+  }
+}
+
+/**
+ * What keeps a running kubelet Ready: its Lease, the status of its Node and Pods, and the events that tell about them.
+ * Nothing else goes: whatever beyond that an incident needs is named in spec.degrade.exempt.
+ */
+function isHeartbeat(info: RequestInfo): boolean {
+  switch (info.resource) {
+    case 'leases':
+      return (
+        info.apiGroup === 'coordination.k8s.io' && info.namespace === NODE_LEASE_NAMESPACE && isLeaseVerb(info.verb)
+      )
+    case 'nodes':
+    case 'pods':
+      return info.apiGroup === '' && info.subresource === 'status' && (info.verb === 'patch' || info.verb === 'update')
+    case 'events':
+      return (
+        (info.apiGroup === '' || info.apiGroup === 'events.k8s.io') &&
+        (info.verb === 'create' || info.verb === 'patch' || info.verb === 'update')
+      )
+    default:
+      return false
+  }
+}
+
+function isLeaseVerb(verb: string): boolean {
+  switch (verb) {
+    case 'get':
+    case 'list':
+    case 'watch':
+    case 'create':
+    case 'update':
+    case 'patch':
+      return true
+    default:
+      return false
+  }
+}
+
+/**
+ * A kubelet reads its Node before it patches the status. It reads its CSINode too: one that is restarted ends itself
+ * when it cannot (pkg/volume/csi/csi_plugin.go, initializeCSINode). Creating either is a node joining, not a heartbeat.
+ */
+function isNodeReadByNode(info: RequestInfo, user: UserInfo): boolean {
+  if (info.subresource !== '' || !user.groups.includes(GROUP_NODES)) return false
+  if (info.resource === 'nodes') {
+    return info.apiGroup === '' && (info.verb === 'get' || info.verb === 'list' || info.verb === 'watch')
+  }
+  return info.resource === 'csinodes' && info.apiGroup === 'storage.k8s.io' && info.verb === 'get'
+}
+
+/** What a refused client reads: what is going on, why, and until when. */
+export function degradeMessage(clusterName: string, degrade: CompiledDegrade, mode: DegradeMode): string {
+  const reason = degrade.reason === '' ? 'no reason given' : degrade.reason
+  const expiry = degrade.expiresAtMs === 0 ? 'no expiry is set' : `until ${degrade.expiresAt}`
+  return `cluster "${clusterName}" is in degrade mode ${mode} (${EFFECTS[mode]}), ${expiry}: ${reason}`
+}
+
+const EFFECTS: Readonly<Record<DegradeMode, string>> = {
+  Off: 'nothing is refused',
+  ReadOnly: 'writes other than node heartbeats are refused',
+  HeartbeatsOnly: 'only node heartbeats are let through',
+  Freeze: 'everything but health checks is refused',
+}

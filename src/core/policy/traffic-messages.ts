@@ -1,0 +1,72 @@
+// The sentences of refusals that depend on the running traffic: limits, endpoints, connections. No addresses: everybody may read them.
+
+import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
+import { MAX_CALLS_IN_FLIGHT } from '../limits/call-turns.ts'
+
+/** @param byAll the limit is the one that all replicas share */
+export function tooManyRequestsMessage(cluster: string, schema: CompiledSchema, byAll = false): string {
+  const { qps, burst } = (byAll ? schema.shared : undefined) ?? schema
+  return `too many requests for cluster "${cluster}": flow control "${schema.name}" allows ${qps} a second${scopeOf(schema, byAll)}, burst ${burst}`
+}
+
+/** @param byAll the limit is the one that all replicas share */
+export function tooManyInFlightMessage(cluster: string, schema: CompiledSchema, byAll = false): string {
+  const { max } = (byAll ? schema.shared : undefined) ?? schema
+  return `too many requests in flight for cluster "${cluster}": flow control "${schema.name}" allows ${max} at once${scopeOf(schema, byAll)}`
+}
+
+function scopeOf(schema: CompiledSchema, byAll: boolean): string {
+  if (byAll) return ' for all gateways together'
+  return schema.perUser ? ' for each user' : ' for all its users together'
+}
+
+export function tooManyWatchesMessage(cluster: string, schema: CompiledSchema): string {
+  return `too many watches for cluster "${cluster}": flow control "${schema.name}" allows ${schema.maxWatches} open at once${scopeOf(schema, false)}`
+}
+
+/** What a limit's message ends with where it helps to come back. */
+export function comeBackText(seconds: number): string {
+  return `; come back in ${seconds} s`
+}
+
+/**
+ * Of a call that the gateway would have to make itself, and does not make now.
+ * @param what the calls, in the plural; @param source for whom it would be made: an address or a user, said as such
+ */
+export function callLimitMessage(
+  cluster: string,
+  what: string,
+  source: string,
+  qps: number,
+  retryAfterSeconds: number,
+): string {
+  const limit = qps > 0 ? 'spec.clientConfig.qps allows no more' : `${MAX_CALLS_IN_FLIGHT} are under way at most`
+  return `too many ${what} for cluster "${cluster}" because of ${source}: ${limit}, and everybody has a share; come back in ${retryAfterSeconds} s`
+}
+
+export function misdirectedMessage(serverName: string, cluster: string): string {
+  return `this connection was opened for "${serverName}" and does not serve cluster "${cluster}": open another one`
+}
+
+export function noEndpointMessage(cluster: string): string {
+  return `no endpoint of cluster "${cluster}" is ready`
+}
+
+export function upstreamFailedMessage(cluster: string): string {
+  return `the connection to an endpoint of cluster "${cluster}" failed before it answered`
+}
+
+/** @param who a user, or the address of somebody anonymous */
+export function tooManyCancelledMessage(cluster: string, who: string, perSecond: number, burst: number): string {
+  return `too many requests of ${who} to cluster "${cluster}" were cancelled before they were answered: ${perSecond} a second are allowed, ${burst} at once`
+}
+
+/** @param maxBytes name, value and 32 for each field; infinite = not known */
+export function headersTooLargeMessage(cluster: string, maxBytes: number): string {
+  const limit = Number.isFinite(maxBytes) ? ` ${maxBytes} bytes` : ''
+  return `the header fields of this request, and those that the gateway adds, are larger than the${limit} that cluster "${cluster}" takes`
+}
+
+export function upgradeUnsupportedMessage(): string {
+  return 'this request must be upgraded to SPDY/3.1 or WebSocket over HTTP/1.1'
+}

@@ -1,0 +1,239 @@
+// One key of a RetryBatch: the write that runs, and when something has to happen next.
+
+import type { BatchOutcome, RetryBatchParts } from './request.ts'
+import type { SlotWaiter, WriteSlots } from './slots.ts'
+import { answer, expireAt, NEVER, type Waiting, WaitingLine } from './waiting.ts'
+
+export interface BatchKeyParts<Operation, Result> extends RetryBatchParts<Operation, Result> {
+  /** Of all keys. */
+  readonly slots: WriteSlots
+  /** It had no work for idleMs. */
+  onIdle(key: string): void
+}
+
+/** A write that runs. */
+interface Flight<Operation, Result> {
+  readonly items: readonly Waiting<Operation, Result>[]
+  readonly giveUpMs: number
+}
+
+/** What has to be tried again after failures waits no longer than this. */
+const MAX_BACKOFF_MS = 5_000
+const MAX_DOUBLINGS = 16
+
+export class BatchKey<Operation, Result> implements SlotWaiter {
+  readonly #key: string
+  readonly #parts: BatchKeyParts<Operation, Result>
+  readonly #waiting = new WaitingLine<Operation, Result>()
+  #flight: Flight<Operation, Result> | undefined
+  /** No write begins before: cold start, pace, or backoff. */
+  #readyMs: number
+  #idleSinceMs: number
+  #failures = 0
+  /** It could write, and waits for its turn. */
+  #inLine = false
+  /** Since when it is tried to write, and how often in vain; undefined = nothing that was begun is left. */
+  #batch: { readonly sinceMs: number; retries: number } | undefined
+  #cancel: (() => void) | undefined
+  #wakeMs = NEVER
+  #onSettled: (() => void)[] = []
+
+  constructor(key: string, parts: BatchKeyParts<Operation, Result>, nowMs: number) {
+    this.#key = key
+    this.#parts = parts
+    this.#readyMs = nowMs + parts.pace.coldStartDelayMs
+    this.#idleSinceMs = nowMs
+  }
+
+  add(items: readonly Waiting<Operation, Result>[]): void {
+    this.#waiting.add(items)
+    this.#turn()
+  }
+
+  slotFree(): void {
+    this.#inLine = false
+    this.#turn()
+  }
+
+  settled(): Promise<void> {
+    if (this.#isIdle()) return Promise.resolve()
+    return new Promise((resolve) => this.#onSettled.push(resolve))
+  }
+
+  stop(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    const { items = [] } = this.#flight ?? {}
+    this.#leaveLine()
+    this.#flight = undefined
+    for (const item of [...items, ...this.#waiting.takeAll()]) {
+      answer(item, { type: 'stopped', retries: item.retries })
+    }
+    this.#tellSettled()
+  }
+
+  /** Whatever is to be done by now, and the alarm for what comes next. */
+  #turn(): void {
+    const nowMs = this.#parts.now()
+    this.#expire(nowMs)
+    if (this.#waiting.isEmpty) this.#leaveLine()
+    else if (this.#flight === undefined && !this.#inLine && this.#startMs() <= nowMs) {
+      if (this.#parts.slots.take(this)) this.#start(nowMs)
+      else this.#inLine = true
+    }
+    this.#tellSettled()
+    if (this.#isIdle() && this.#idleSinceMs + this.#parts.pace.idleMs <= nowMs) {
+      this.#cancel?.()
+      this.#cancel = undefined
+      this.#parts.onIdle(this.#key)
+      return
+    }
+    this.#arm(nowMs)
+  }
+
+  #leaveLine(): void {
+    if (!this.#inLine) return
+    this.#inLine = false
+    this.#parts.slots.leave(this)
+  }
+
+  /** What becomes of those that have no answer is settled by then: the next key may begin at once. */
+  #land(): void {
+    this.#flight = undefined
+    this.#parts.slots.giveBack()
+  }
+
+  #startMs(): number {
+    return this.#inLine ? NEVER : Math.max(this.#readyMs, this.#waiting.soonestDueMs)
+  }
+
+  #isIdle(): boolean {
+    return this.#waiting.isEmpty && this.#flight === undefined
+  }
+
+  #arm(nowMs: number): void {
+    const wakeMs = this.#isIdle()
+      ? this.#idleSinceMs + this.#parts.pace.idleMs
+      : Math.min(this.#flight === undefined ? this.#startMs() : this.#flightWakeMs(), this.#waiting.soonestDeadlineMs)
+    if (this.#cancel !== undefined && wakeMs === this.#wakeMs) return
+    this.#cancel?.()
+    this.#wakeMs = wakeMs
+    this.#cancel = this.#parts.schedule(Math.max(0, wakeMs - nowMs), () => {
+      this.#cancel = undefined
+      this.#turn()
+    })
+  }
+
+  #flightWakeMs(): number {
+    let wakeMs = this.#flight?.giveUpMs ?? NEVER
+    for (const item of this.#flight?.items ?? []) {
+      if (item.answer !== undefined) wakeMs = Math.min(wakeMs, item.deadlineMs)
+    }
+    return wakeMs
+  }
+
+  #expire(nowMs: number): void {
+    const flight = this.#flight
+    if (flight !== undefined) {
+      for (const item of flight.items) expireAt(item, nowMs)
+      if (flight.giveUpMs <= nowMs) this.#giveUp(flight, nowMs)
+    }
+    if (!this.#waiting.expire(nowMs)) return
+    this.#idleSinceMs = nowMs
+    if (this.#isIdle()) this.#endBatch(nowMs)
+  }
+
+  /** Who still has time tries again; the write may succeed all the same, and is then late for everybody. */
+  #giveUp({ items }: Flight<Operation, Result>, nowMs: number): void {
+    this.#waiting.addAgain(items)
+    this.#attemptEnded(items, nowMs)
+    this.#land()
+  }
+
+  #attemptEnded(items: readonly Waiting<Operation, Result>[], nowMs: number): void {
+    if (items.every((item) => item.answer === undefined)) this.#endBatch(nowMs)
+    else if (this.#batch !== undefined) this.#batch.retries++
+  }
+
+  #endBatch(nowMs: number): void {
+    if (this.#batch === undefined) return
+    const { sinceMs, retries } = this.#batch
+    this.#batch = undefined
+    this.#parts.onBatch(this.#key, nowMs - sinceMs, retries)
+  }
+
+  #start(nowMs: number): void {
+    const items = this.#waiting.takeAll()
+    const { pace } = this.#parts
+    this.#batch ??= { sinceMs: nowMs, retries: 0 }
+    this.#readyMs = nowMs + pace.batchIntervalMs
+    let longestMs = 0
+    for (const { persistent, deadlineMs } of items) if (!persistent) longestMs = Math.max(longestMs, deadlineMs)
+    const timeoutMs = nowMs + pace.writeTimeoutMs
+    const flight = { items, giveUpMs: longestMs === 0 ? timeoutMs : Math.min(longestMs, timeoutMs) }
+    this.#flight = flight
+    const operations = items.map(({ operation }) => operation)
+    void outcomeOf(this.#parts, this.#key, operations).then((outcome) => this.#settle(flight, outcome))
+  }
+
+  #settle(flight: Flight<Operation, Result>, outcome: BatchOutcome<Result>): void {
+    const current = this.#flight === flight
+    if (outcome.type === 'done') this.#deliver(flight, outcome.results, current)
+    if (!current) return
+    const nowMs = this.#parts.now()
+    this.#idleSinceMs = nowMs
+    if (outcome.type === 'done') this.#failures = 0
+    else if (outcome.type === 'conflict') this.#onConflict(flight, nowMs)
+    else this.#onFailure(flight, outcome.error, nowMs)
+    this.#attemptEnded(flight.items, nowMs)
+    this.#land()
+    this.#turn()
+  }
+
+  #deliver({ items }: Flight<Operation, Result>, results: readonly Result[], current: boolean): void {
+    for (const [index, item] of items.entries()) {
+      const result = results[index]
+      if (result === undefined) answer(item, { type: 'failed', error: new Error('no result'), retries: item.retries })
+      else if (current && item.answer !== undefined) answer(item, { type: 'done', result, retries: item.retries })
+      else this.#parts.onLate(this.#key, item.operation, result)
+    }
+  }
+
+  #onConflict({ items }: Flight<Operation, Result>, nowMs: number): void {
+    const { retryBackoffMs, retryJitterMs } = this.#parts.pace
+    this.#readyMs = Math.max(this.#readyMs, nowMs + retryBackoffMs + this.#parts.random() * retryJitterMs)
+    this.#waiting.addAgain(items)
+  }
+
+  /** Only persistent ones wait for better times: they hold up nobody, but go along with whoever comes. */
+  #onFailure({ items }: Flight<Operation, Result>, error: unknown, nowMs: number): void {
+    const { retryBackoffMs, retryJitterMs } = this.#parts.pace
+    const backoffMs = Math.min(retryBackoffMs * 2 ** Math.min(this.#failures++, MAX_DOUBLINGS), MAX_BACKOFF_MS)
+    const dueMs = nowMs + backoffMs + this.#parts.random() * retryJitterMs
+    for (const item of items) {
+      if (item.persistent) item.dueMs = dueMs
+      else answer(item, { type: 'failed', error, retries: item.retries })
+    }
+    this.#waiting.addAgain(items)
+  }
+
+  #tellSettled(): void {
+    if (!this.#isIdle() || this.#onSettled.length === 0) return
+    const listeners = this.#onSettled
+    this.#onSettled = []
+    for (const listener of listeners) listener()
+  }
+}
+
+/** An adapter that throws has failed, like any other. */
+async function outcomeOf<Operation, Result>(
+  { execute }: RetryBatchParts<Operation, Result>,
+  key: string,
+  operations: readonly Operation[],
+): Promise<BatchOutcome<Result>> {
+  try {
+    return await execute(key, operations)
+  } catch (error) {
+    return { type: 'failed', error }
+  }
+}

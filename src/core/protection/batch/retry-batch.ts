@@ -1,0 +1,56 @@
+// What is to be written to many objects, gathered: for each object (key) there is one writer, and what comes while it writes
+// goes into its next write. Podseidon's retrybatch (util/retrybatch) with deadlines that hold and a pace; pure: time passes by
+// `now` and `schedule`.
+
+import { BatchKey, type BatchKeyParts } from './key.ts'
+import type { BatchAnswer, BatchRequest, RetryBatchParts } from './request.ts'
+import { WriteSlots } from './slots.ts'
+import type { Waiting } from './waiting.ts'
+
+export class RetryBatch<Operation, Result> {
+  readonly #parts: BatchKeyParts<Operation, Result>
+  readonly #keys = new Map<string, BatchKey<Operation, Result>>()
+  #stopped = false
+
+  constructor(parts: RetryBatchParts<Operation, Result>) {
+    const slots = new WriteSlots(parts.pace.writesAtOnce)
+    this.#parts = { ...parts, slots, onIdle: (key) => void this.#keys.delete(key) }
+  }
+
+  /** Keys with work, or not yet idle. */
+  get size(): number {
+    return this.#keys.size
+  }
+
+  /** They go into the same write. Each promise gets exactly one answer, and never rejects. */
+  submit(key: string, requests: readonly BatchRequest<Operation>[]): Promise<BatchAnswer<Result>>[] {
+    if (this.#stopped) return requests.map(() => Promise.resolve({ type: 'stopped', retries: 0 }))
+    const nowMs = this.#parts.now()
+    const answers: Promise<BatchAnswer<Result>>[] = []
+    const added = requests.map((request): Waiting<Operation, Result> => {
+      const { promise, resolve } = Promise.withResolvers<BatchAnswer<Result>>()
+      answers.push(promise)
+      const { operation, deadlineMs, waitMs = 0, persistent = false } = request
+      return { operation, deadlineMs, persistent, dueMs: nowMs + waitMs, retries: 0, answer: resolve }
+    })
+    let batchKey = this.#keys.get(key)
+    if (batchKey === undefined) {
+      batchKey = new BatchKey(key, this.#parts, nowMs)
+      this.#keys.set(key, batchKey)
+    }
+    batchKey.add(added)
+    return answers
+  }
+
+  /** Resolves when nothing waits and nothing is written any more; who submits meanwhile prolongs it. */
+  async settled(): Promise<void> {
+    for (const key of this.#keys.values()) await key.settled()
+  }
+
+  /** Everybody is answered at once; nothing is begun any more. What is being written may still come late. */
+  stop(): void {
+    this.#stopped = true
+    for (const key of this.#keys.values()) key.stop()
+    this.#keys.clear()
+  }
+}

@@ -1,0 +1,80 @@
+// Requests of a RetryBatch until they have their answer, and those among them that wait for the next write of a key.
+
+import type { BatchAnswer } from './request.ts'
+
+export interface Waiting<Operation, Result> {
+  readonly operation: Operation
+  readonly deadlineMs: number
+  readonly persistent: boolean
+  /** It need not be begun before; but what is written earlier takes it along. */
+  dueMs: number
+  retries: number
+  /** undefined = it has its answer. */
+  answer: ((answer: BatchAnswer<Result>) => void) | undefined
+}
+
+export const NEVER: number = Number.POSITIVE_INFINITY
+
+/** In the order of submission. */
+export class WaitingLine<Operation, Result> {
+  #items: Waiting<Operation, Result>[] = []
+  #soonestDueMs = NEVER
+  #soonestDeadlineMs = NEVER
+
+  get isEmpty(): boolean {
+    return this.#items.length === 0
+  }
+
+  /** Of all, the earliest; NEVER = there is none. */
+  get soonestDueMs(): number {
+    return this.#soonestDueMs
+  }
+
+  get soonestDeadlineMs(): number {
+    return this.#soonestDeadlineMs
+  }
+
+  add(items: readonly Waiting<Operation, Result>[]): void {
+    for (const item of items) {
+      this.#items.push(item)
+      this.#soonestDueMs = Math.min(this.#soonestDueMs, item.dueMs)
+      this.#soonestDeadlineMs = Math.min(this.#soonestDeadlineMs, item.deadlineMs)
+    }
+  }
+
+  /** Those of a write that have no answer wait again. */
+  addAgain(items: readonly Waiting<Operation, Result>[]): void {
+    const unanswered = items.filter((item) => item.answer !== undefined)
+    for (const item of unanswered) item.retries++
+    // Newcomers stay behind them: the order is that of submission.
+    this.add([...unanswered, ...this.takeAll()])
+  }
+
+  takeAll(): readonly Waiting<Operation, Result>[] {
+    const items = this.#items
+    this.#items = []
+    this.#soonestDueMs = NEVER
+    this.#soonestDeadlineMs = NEVER
+    return items
+  }
+
+  /** Answers those whose time is over. @returns whether there were any */
+  expire(nowMs: number): boolean {
+    if (this.#soonestDeadlineMs > nowMs) return false
+    this.add(this.takeAll().filter((item) => !expireAt(item, nowMs)))
+    return true
+  }
+}
+
+export function answer<Operation, Result>(item: Waiting<Operation, Result>, given: BatchAnswer<Result>): void {
+  const { answer: resolve } = item
+  item.answer = undefined
+  resolve?.(given)
+}
+
+/** @returns whether its time is over */
+export function expireAt<Operation, Result>(item: Waiting<Operation, Result>, nowMs: number): boolean {
+  if (item.deadlineMs > nowMs) return false
+  answer(item, { type: 'expired', retries: item.retries })
+  return true
+}

@@ -1,0 +1,190 @@
+// The generator's configuration as people write it:
+//
+//   kinds:
+//     - kind: Deployment
+//       protectionSelector: { matchLabels: { podseidon.kubewharf.io/protect: 'true' } }
+//       protectNonZero: true
+//     - { group: argoproj.io, version: v1alpha1, kind: Rollout, plural: rollouts, rounding: Kubernetes }
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
+import { shown } from '../../../api/validation/field-errors.ts'
+import { isObjectName } from '../../../api/validation/name-syntax.ts'
+import { nearestName } from '../../../api/validation/nearest-name.ts'
+import { minAvailableOf, type Rounding } from '../quota/min-available.ts'
+import { compileSelector } from '../selectors/compile-selector.ts'
+import { parseFieldPath } from './field-path.ts'
+import { builtInKind, customKind, type GeneratorKind, type GeneratorKindOptions } from './kinds.ts'
+
+export interface GeneratorProblem {
+  /** `kinds[0].fields.replicas`. */
+  readonly where: string
+  readonly message: string
+  readonly fix: string
+}
+
+export interface GeneratorConfig {
+  /** Of a mistaken one nothing; none = nothing is generated. */
+  readonly kinds: readonly GeneratorKind[]
+  readonly problems: readonly GeneratorProblem[]
+}
+
+const KIND_FIELDS = [
+  'group',
+  'version',
+  'kind',
+  'plural',
+  'prefix',
+  'protectionSelector',
+  'protectNonZero',
+  'rounding',
+  'defaultMaxUnavailable',
+  'fields',
+]
+const PATHS = ['replicas', 'minReadySeconds', 'selector', 'maxUnavailable', 'maxSurge', 'strategyType'] as const
+const ROUNDINGS: readonly Rounding[] = ['Podseidon', 'Kubernetes']
+const APPS = ['Deployment', 'StatefulSet', 'ReplicaSet']
+const PREFIX = /^[a-z][a-z0-9]*$/
+const VERSION = /^v[0-9]+((alpha|beta)[0-9]+)?$/
+const KIND = /^[A-Z][A-Za-z0-9]*$/
+
+/** Takes any JSON value; never throws. null and undefined are an empty configuration. */
+export function parseGeneratorConfig(data: unknown): GeneratorConfig {
+  const problems: GeneratorProblem[] = []
+  const note: Note = (where, message, fix) => void problems.push({ where, message, fix })
+  if (data === undefined || data === null) return { kinds: [], problems }
+  if (!isRecord(data)) {
+    note('', `${shown(data)} is no configuration of the generator`, 'write a map with the list `kinds`')
+    return { kinds: [], problems }
+  }
+  unknownFields(data, ['kinds'], '', note)
+  const list = data['kinds'] ?? []
+  if (!Array.isArray(list)) {
+    note('kinds', 'is no list', 'write one entry for each kind of workload, as `- kind: Deployment`')
+    return { kinds: [], problems }
+  }
+  const kinds: GeneratorKind[] = []
+  for (const [index, item] of list.entries()) {
+    const where = `kinds[${index}]`
+    const before = problems.length
+    const kind = readKind(item, where, note)
+    if (kind === undefined || problems.length > before) continue
+    const { group, plural } = kind.resource
+    if (kinds.some(({ resource }) => resource.group === group && resource.plural === plural)) {
+      const fix = 'write one entry for it; a protectionSelector with matchExpressions can select by several values'
+      note(where, `${kind.resource.kind} is in the list already`, fix)
+    } else if (kinds.some(({ prefix }) => prefix === kind.prefix)) {
+      const message = `another entry's protectors are named ${kind.prefix}-..., too`
+      note(where, message, 'remove one of the two, or set its `prefix`')
+    } else kinds.push(kind)
+  }
+  return { kinds, problems }
+}
+
+type Note = (where: string, message: string, fix: string) => void
+
+function readKind(item: unknown, where: string, note: Note): GeneratorKind | undefined {
+  if (!isRecord(item)) {
+    note(where, `${shown(item)} is no kind of workload`, 'write a map, as `kind: Deployment`')
+    return undefined
+  }
+  unknownFields(item, KIND_FIELDS, where, note)
+  const { kind } = item
+  if (typeof kind !== 'string' || !KIND.test(kind)) {
+    note(`${where}.kind`, `${shown(kind)} is no kind`, 'write it as manifests do, such as Deployment')
+    return undefined
+  }
+  const options = readOptions(item, where, note)
+  if (options === undefined) return undefined
+  const group = item['group'] ?? (APPS.includes(kind) ? 'apps' : undefined)
+  if (group === 'apps' && APPS.includes(kind)) return builtInKind(kind, options)
+  return readCustomKind(item, kind, options, where, note)
+}
+
+function readCustomKind(
+  item: JsonObject,
+  kind: string,
+  options: GeneratorKindOptions,
+  where: string,
+  note: Note,
+): GeneratorKind | undefined {
+  const { group, version, plural } = item
+  if (typeof group !== 'string' || (group !== '' && !isObjectName(group))) {
+    const near = group === undefined ? nearestName(kind, APPS) : ''
+    if (near !== '') note(`${where}.kind`, `${shown(kind)} is not known without a group`, `did you mean ${near}?`)
+    else note(`${where}.group`, `${shown(group)} is no API group`, 'write what stands before the slash of apiVersion')
+    return undefined
+  }
+  if (typeof version !== 'string' || !VERSION.test(version)) {
+    note(`${where}.version`, `${shown(version)} is no version`, 'write what stands behind the slash of apiVersion')
+    return undefined
+  }
+  if (typeof plural !== 'string' || !PREFIX.test(plural)) {
+    note(`${where}.plural`, `${shown(plural)} is no resource`, 'write the name that `kubectl api-resources` shows')
+    return undefined
+  }
+  return customKind({ group, version, kind, plural }, options)
+}
+
+function readOptions(item: JsonObject, where: string, note: Note): GeneratorKindOptions | undefined {
+  const { prefix, protectionSelector, protectNonZero, rounding, defaultMaxUnavailable } = item
+  let sound = true
+  const wrong = (field: string, message: string, fix: string): void => {
+    note(`${where}.${field}`, message, fix)
+    sound = false
+  }
+  if (prefix !== undefined && !(typeof prefix === 'string' && PREFIX.test(prefix))) {
+    wrong('prefix', `${shown(prefix)} cannot begin names`, 'write lower case letters and digits, without a dash')
+  }
+  if (protectNonZero !== undefined && typeof protectNonZero !== 'boolean') {
+    wrong('protectNonZero', `${shown(protectNonZero)} is neither true nor false`, 'write true or false')
+  }
+  if (rounding !== undefined && !ROUNDINGS.some((known) => known === rounding)) {
+    wrong('rounding', `${shown(rounding)} is not known`, `write ${ROUNDINGS.join(' or ')}`)
+  }
+  if (defaultMaxUnavailable !== undefined && !isIntOrPercent(defaultMaxUnavailable)) {
+    wrong('defaultMaxUnavailable', `${shown(defaultMaxUnavailable)} is no number of pods`, 'write as 1 or as "25%"')
+  }
+  try {
+    compileSelector((protectionSelector ?? {}) as LabelSelector)
+  } catch (error) {
+    const message = error instanceof Error ? error.message : 'it cannot be read'
+    wrong('protectionSelector', message, 'write matchLabels and matchExpressions, as in a Deployment')
+  }
+  const fields = readPaths(item['fields'] ?? {}, `${where}.fields`, note)
+  if (!sound || fields === undefined) return undefined
+  return { ...(item as GeneratorKindOptions), fields }
+}
+
+function readPaths(value: unknown, where: string, note: Note): GeneratorKindOptions['fields'] | undefined {
+  if (!isRecord(value)) {
+    note(where, 'is no map', 'write paths, as `replicas: .spec.replicas`')
+    return undefined
+  }
+  unknownFields(value, PATHS, where, note)
+  const paths: [string, readonly string[]][] = []
+  for (const name of PATHS) {
+    const text = value[name]
+    if (text === undefined) continue
+    const path = typeof text === 'string' ? parseFieldPath(text) : undefined
+    if (path === undefined)
+      note(`${where}.${name}`, `${shown(text)} is no path`, "write as .spec.replicas or .a['b.c']")
+    else paths.push([name, path])
+  }
+  return Object.fromEntries(paths)
+}
+
+function isIntOrPercent(maxUnavailable: unknown): boolean {
+  const need = { replicas: 1, maxUnavailable, maxSurge: undefined, neverZero: false }
+  return minAvailableOf({ ...need, rounding: 'Podseidon' }) !== undefined
+}
+
+function unknownFields(object: JsonObject, known: readonly string[], where: string, note: Note): void {
+  for (const field of Object.keys(object)) {
+    if (known.includes(field)) continue
+    const near = nearestName(field, known)
+    const path = where === '' ? field : `${where}.${field}`
+    note(path, 'is not known', near === '' ? `write one of ${known.join(', ')}` : `did you mean ${near}?`)
+  }
+}

@@ -1,0 +1,160 @@
+// Which PodProtector a workload is to have (Podseidon's generator/resource/deployment/deployment.go, for any kind), and how the
+// one that it has differs.
+
+import { type JsonObject, mapOf, nameOf } from '../../../api/kube/json-object.ts'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import {
+  type LabelSelector,
+  POD_PROTECTOR_API_VERSION,
+  POD_PROTECTOR_KIND,
+  type PodProtectorSpec,
+} from '../../../api/pod-protector/pod-protector.ts'
+import { GENERATOR_FINALIZER } from '../../../api/ports/protection.ts'
+import { sameJson } from '../../text/same-json.ts'
+import { minAvailableOf } from '../quota/min-available.ts'
+import { compileSelector } from '../selectors/compile-selector.ts'
+import { fieldAt, pathText } from './field-path.ts'
+import type { GeneratorKind } from './kinds.ts'
+import {
+  finalizersOf,
+  isTerminating,
+  ownersBesideSource,
+  protectorName,
+  sourceAnnotations,
+  sourceLabels,
+  withFinalizer,
+} from './names.ts'
+
+/** What the generator writes of a spec; admissionHistoryConfig is left to people. */
+export type DerivedSpec = Pick<PodProtectorSpec, 'minAvailable' | 'minReadySeconds' | 'selector'>
+
+export type Requirement =
+  | { readonly kind: 'protect'; readonly spec: DerivedSpec }
+  | { readonly kind: 'none'; readonly why: 'Terminating' | 'LabelSelectorMismatch' | 'OwnedByController' }
+  /** Nobody can tell: what there is stays as it is. */
+  | { readonly kind: 'unclear'; readonly message: string }
+
+/** @param workload an object of the kind; any part of it may be malformed */
+export function requirementOf(workload: JsonObject, kind: GeneratorKind): Requirement {
+  const { fields } = kind
+  // Before anything that may be malformed: such a workload could otherwise never be deleted.
+  const replicas = fieldAt(workload, fields.replicas) ?? 1
+  const isCount = typeof replicas === 'number' && Number.isInteger(replicas) && replicas >= 0
+  const keeps = kind.protectNonZero && !(isCount && replicas === 0)
+  if (isTerminating(workload) && !keeps) return { kind: 'none', why: 'Terminating' }
+  if (!kind.protectionSelector.matches(mapOf(workload, 'labels'))) return { kind: 'none', why: 'LabelSelectorMismatch' }
+  if (kind.withoutController && hasController(workload)) return { kind: 'none', why: 'OwnedByController' }
+  if (!isCount) return unclear(pathText(fields.replicas), 'is no number of pods')
+  const minReadySeconds = fieldAt(workload, fields.minReadySeconds) ?? 0
+  if (typeof minReadySeconds !== 'number' || !Number.isInteger(minReadySeconds)) {
+    return unclear(pathText(fields.minReadySeconds), 'is no number of seconds')
+  }
+  const selector = selectorOf(fieldAt(workload, fields.selector))
+  if (typeof selector === 'string') return unclear(pathText(fields.selector), selector)
+  const minAvailable = minAvailableIn(workload, kind, replicas)
+  if (minAvailable === undefined) {
+    return unclear(pathText(fields.maxUnavailable), 'is neither a number nor a percentage')
+  }
+  return { kind: 'protect', spec: { minAvailable, minReadySeconds: Math.max(0, minReadySeconds), selector } }
+}
+
+function minAvailableIn(workload: JsonObject, kind: GeneratorKind, replicas: number): number | undefined {
+  const { fields, rounding, neverZero } = kind
+  // All pods go before new ones come: a protector that kept any would stop the rollout half-way.
+  if (fieldAt(workload, fields.strategyType) === 'Recreate') return 0
+  return minAvailableOf({
+    replicas,
+    maxUnavailable: fieldAt(workload, fields.maxUnavailable) ?? kind.defaultMaxUnavailable,
+    maxSurge: fieldAt(workload, fields.maxSurge),
+    rounding,
+    neverZero,
+  })
+}
+
+/** A new protector for the workload. */
+export function newProtector(workload: JsonObject, kind: GeneratorKind, spec: DerivedSpec): JsonObject {
+  const source = nameOf(workload)
+  const annotations = sourceAnnotations(source)
+  return {
+    apiVersion: POD_PROTECTOR_API_VERSION,
+    kind: POD_PROTECTOR_KIND,
+    metadata: {
+      name: protectorName(kind, source),
+      namespace: isRecord(workload['metadata']) ? workload['metadata']['namespace'] : undefined,
+      labels: sourceLabels(kind, source),
+      ...(Object.keys(annotations).length > 0 && { annotations }),
+      finalizers: [GENERATOR_FINALIZER],
+    },
+    spec,
+  }
+}
+
+/**
+ * The protector as it has to be: what the generator writes is as derived, whatever else people have set stays.
+ * @returns undefined when it is so already
+ */
+export function repairedProtector(
+  protector: JsonObject,
+  kind: GeneratorKind,
+  source: string,
+  derived: DerivedSpec,
+): JsonObject | undefined {
+  const before = isRecord(protector['spec']) ? protector['spec'] : {}
+  const config = before['admissionHistoryConfig']
+  const spec = { ...derived, ...(isRecord(config) && { admissionHistoryConfig: config }) }
+  const metadata = protector['metadata'] as JsonObject
+  const labels = mapOf(protector, 'labels')
+  const annotations = mapOf(protector, 'annotations')
+  const wantedLabels = { ...labels, ...sourceLabels(kind, source) }
+  const wantedAnnotations = { ...annotations, ...sourceAnnotations(source) }
+  const owners = ownersBesideSource(protector, kind, source)
+  const ownersBefore = Array.isArray(metadata['ownerReferences']) ? metadata['ownerReferences'].length : 0
+  // An API server takes no new finalizers for what is being deleted.
+  const needsFinalizer = !isTerminating(protector) && !finalizersOf(protector).includes(GENERATOR_FINALIZER)
+  const isAsDerived =
+    sameSpec(before, spec) &&
+    sameJson(labels, wantedLabels) &&
+    sameJson(annotations, wantedAnnotations) &&
+    owners.length === ownersBefore &&
+    !needsFinalizer
+  if (isAsDerived) return undefined
+  const { ownerReferences: _, ...rest } = metadata
+  const repaired = {
+    ...protector,
+    metadata: {
+      ...rest,
+      labels: wantedLabels,
+      ...(Object.keys(wantedAnnotations).length > 0 && { annotations: wantedAnnotations }),
+      ...(owners.length > 0 && { ownerReferences: owners }),
+    },
+    spec,
+  }
+  return needsFinalizer ? withFinalizer(repaired, true) : repaired
+}
+
+/** An empty admissionHistoryConfig, and what is null, say nothing. */
+function sameSpec(before: JsonObject, wanted: JsonObject): boolean {
+  const said = Object.fromEntries(Object.entries(before).filter(([, value]) => value !== null))
+  return sameJson(said, wanted)
+}
+
+function selectorOf(value: unknown): LabelSelector | string {
+  if (!isRecord(value)) return 'is no selector of pods'
+  const isPlain = value['matchLabels'] === undefined && value['matchExpressions'] === undefined
+  const selector = (isPlain ? { matchLabels: value } : value) as LabelSelector
+  try {
+    if (compileSelector(selector).requirements.length === 0) return 'is empty and selects all pods of the namespace'
+  } catch (error) {
+    return `cannot be read: ${error instanceof Error ? error.message : String(error)}`
+  }
+  return selector
+}
+
+function hasController({ metadata }: JsonObject): boolean {
+  const owners = isRecord(metadata) ? metadata['ownerReferences'] : undefined
+  return Array.isArray(owners) && owners.some((owner: unknown) => isRecord(owner) && owner['controller'] === true)
+}
+
+function unclear(where: string, message: string): Requirement {
+  return { kind: 'unclear', message: `${where} ${message}` }
+}

@@ -1,0 +1,120 @@
+// The kinds of workloads that PodProtectors are generated of, and where their objects say what a protector needs to know.
+
+import { DEPLOYMENTS, foreignKind, REPLICA_SETS, STATEFUL_SETS } from '../../../api/kinds/foreign-kinds.ts'
+import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
+import type { ResourceKind } from '../../../api/ports/resource-kind.ts'
+import type { Rounding } from '../quota/min-available.ts'
+import { type CompiledSelector, compileSelector } from '../selectors/compile-selector.ts'
+import { type FieldPath, parseFieldPath } from './field-path.ts'
+
+export interface GeneratorKind {
+  readonly resource: ResourceKind
+  /** Protectors are named `<prefix>-<name of the workload>`; different for each kind. */
+  readonly prefix: string
+  /** Only workloads whose labels match are protected. */
+  readonly protectionSelector: CompiledSelector
+  /** A workload that is deleted keeps its protector as long as its replicas are above 0, and stays itself so long. */
+  readonly protectNonZero: boolean
+  readonly rounding: Rounding
+  readonly fields: GeneratorFields
+  /** For a workload that says nothing. */
+  readonly defaultMaxUnavailable: number | string
+  /** Under Kubernetes' rounding at least one pod may go. */
+  readonly neverZero: boolean
+  /** Only those that no controller owns: a ReplicaSet of a Deployment is protected by the Deployment's protector. */
+  readonly withoutController: boolean
+}
+
+export interface GeneratorFields {
+  /** Default of the value: 1. */
+  readonly replicas: FieldPath
+  /** Default of the value: 0. */
+  readonly minReadySeconds: FieldPath
+  /** A metav1.LabelSelector, or a plain map of labels. */
+  readonly selector: FieldPath
+  readonly maxUnavailable: FieldPath
+  readonly maxSurge: FieldPath
+  /** Where the value `Recreate` means that all pods go before new ones come. */
+  readonly strategyType: FieldPath
+}
+
+/** What may be set for each kind. */
+export interface GeneratorKindOptions {
+  readonly protectionSelector?: LabelSelector
+  readonly protectNonZero?: boolean
+  readonly rounding?: Rounding
+  readonly prefix?: string
+  readonly defaultMaxUnavailable?: number | string
+  readonly fields?: Partial<GeneratorFields>
+}
+
+const SPEC: GeneratorFields = {
+  replicas: path('.spec.replicas'),
+  minReadySeconds: path('.spec.minReadySeconds'),
+  selector: path('.spec.selector'),
+  maxUnavailable: path('.spec.strategy.rollingUpdate.maxUnavailable'),
+  maxSurge: path('.spec.strategy.rollingUpdate.maxSurge'),
+  strategyType: path('.spec.strategy.type'),
+}
+
+type BuiltIn = Pick<GeneratorKind, 'resource' | 'fields' | 'defaultMaxUnavailable' | 'neverZero' | 'withoutController'>
+
+const BUILT_IN: readonly BuiltIn[] = [
+  {
+    resource: DEPLOYMENTS,
+    fields: SPEC,
+    defaultMaxUnavailable: '25%',
+    neverZero: false,
+    withoutController: false,
+  },
+  {
+    // With OnDelete nothing says how many may go: somebody replaces the pods by hand. One at a time, as the StatefulSet
+    // does it by itself: with none nobody could, and with more than one quorums would be lost.
+    resource: STATEFUL_SETS,
+    fields: { ...SPEC, maxUnavailable: path('.spec.updateStrategy.rollingUpdate.maxUnavailable') },
+    defaultMaxUnavailable: 1,
+    neverZero: true,
+    withoutController: false,
+  },
+  {
+    // It has no rollouts, and says nothing of them: as a Deployment that says nothing.
+    resource: REPLICA_SETS,
+    fields: SPEC,
+    defaultMaxUnavailable: '25%',
+    neverZero: false,
+    withoutController: true,
+  },
+]
+
+/** Deployment, StatefulSet or ReplicaSet of group apps; undefined = another one. */
+export function builtInKind(kind: string, options: GeneratorKindOptions = {}): GeneratorKind | undefined {
+  const builtIn = BUILT_IN.find(({ resource }) => resource.kind === kind)
+  return builtIn === undefined ? undefined : withOptions(builtIn, options)
+}
+
+/** Any other kind. */
+export function customKind(
+  { group, version, kind, plural }: Pick<ResourceKind, 'group' | 'version' | 'kind' | 'plural'>,
+  options: GeneratorKindOptions = {},
+): GeneratorKind {
+  const resource = foreignKind({ group, version, kind, plural, namespaced: true })
+  const plain = { resource, fields: SPEC, defaultMaxUnavailable: '25%', neverZero: false, withoutController: false }
+  return withOptions(plain, options)
+}
+
+/** @throws {SyntaxError} when protectionSelector cannot be read */
+function withOptions(base: BuiltIn, options: GeneratorKindOptions): GeneratorKind {
+  return {
+    ...base,
+    prefix: options.prefix ?? base.resource.singular,
+    protectionSelector: compileSelector(options.protectionSelector ?? {}),
+    protectNonZero: options.protectNonZero ?? false,
+    rounding: options.rounding ?? 'Podseidon',
+    fields: { ...base.fields, ...options.fields },
+    defaultMaxUnavailable: options.defaultMaxUnavailable ?? base.defaultMaxUnavailable,
+  }
+}
+
+function path(text: string): FieldPath {
+  return parseFieldPath(text) ?? []
+}

@@ -1,0 +1,96 @@
+// Buckets of an admission history as the ledger computes with them. A status may have been written by anybody: what cannot
+// be read is put right so that the deletion still counts, and what is written again is valid.
+
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { AdmissionBucket } from '../../../api/pod-protector/pod-protector.ts'
+import { formatMicros, parseMicros } from './micro-time.ts'
+
+/** The greatest number that fields of the status may have. */
+export const MAX_COUNT: number = 2 ** 31 - 1
+/** A time so far ahead of the clock was not written by a clock, and would be waited for without end. */
+export const FUTURE_MICROS: number = 3600 * 1_000_000
+
+export interface HistoryEntry {
+  /** Microseconds since the epoch. */
+  start: number
+  /** Of the last deletion; `start` for a single pod. */
+  end: number
+  /** '' = several pods, or one that is not known. */
+  readonly uid: string
+  readonly name: string
+  /** '' = not known. */
+  version: string
+  /** As in AdmissionBucket. Of several never less than there are names in `uids`. */
+  counter: number
+  /** The pods known by uid, of several. */
+  readonly uids: Set<string>
+}
+
+/** @param nowMicros stands for times that cannot be: so nothing goes too early, and nothing stays for ever */
+export function readBucket(bucket: unknown, nowMicros: number): HistoryEntry {
+  const fields = isRecord(bucket) ? bucket : {}
+  const uid = textOf(fields['podUID'])
+  const start = timeOf(fields['startTime'], nowMicros) ?? nowMicros
+  const version = textOf(fields['resourceVersion'])
+  const name = textOf(fields['podName'])
+  const counter = countOf(fields['counter']) ?? 1
+  if (uid !== '') return { start, end: start, uid, name, version, counter: Math.min(1, counter), uids: new Set() }
+  const uids = new Set(Array.isArray(fields['podUIDs']) ? fields['podUIDs'].map(textOf) : [])
+  uids.delete('')
+  const end = Math.max(start, timeOf(fields['endTime'], nowMicros) ?? start)
+  return { start, end, uid, name: '', version, counter: Math.max(1, counter, uids.size), uids }
+}
+
+export function writeBucket(entry: HistoryEntry): AdmissionBucket {
+  const { start, end, uid, name, version, counter, uids } = entry
+  const startTime = formatMicros(start)
+  const resourceVersion = version === '' ? {} : { resourceVersion: version }
+  if (uid === '') {
+    const podUIDs = uids.size === 0 ? {} : { podUIDs: [...uids] }
+    return { startTime, endTime: formatMicros(end), counter, ...resourceVersion, ...podUIDs }
+  }
+  return {
+    startTime,
+    podUID: uid,
+    ...(name === '' ? {} : { podName: name }),
+    ...(counter === 1 ? {} : { counter }),
+    ...resourceVersion,
+  }
+}
+
+/** Deletions that it stands for, whatever they do to the number of available pods. */
+export function deletionsOf(entry: HistoryEntry): number {
+  return Math.max(1, entry.counter)
+}
+
+/** One entry for all. A deletion counts 1 in it even if it took nothing: which of them did is not kept. */
+export function joinEntries(entries: readonly HistoryEntry[], version: string): HistoryEntry {
+  const uids = new Set<string>()
+  let start = Number.POSITIVE_INFINITY
+  let end = Number.NEGATIVE_INFINITY
+  let counter = 0
+  for (const entry of entries) {
+    start = Math.min(start, entry.start)
+    end = Math.max(end, entry.end)
+    counter += deletionsOf(entry)
+    if (entry.uid !== '') uids.add(entry.uid)
+    for (const uid of entry.uids) uids.add(uid)
+  }
+  return { start, end, uid: '', name: '', version, counter: Math.min(counter, MAX_COUNT), uids }
+}
+
+/** A count that is not negative, as the schema bounds it. */
+export function countOf(value: unknown): number | undefined {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) return undefined
+  return Math.min(value, MAX_COUNT)
+}
+
+/** @returns undefined when it cannot be: it cannot be read, or lies far in the future */
+export function timeOf(value: unknown, nowMicros: number): number | undefined {
+  const micros = typeof value === 'string' ? parseMicros(value) : Number.NaN
+  return Number.isNaN(micros) || micros > nowMicros + FUTURE_MICROS ? undefined : micros
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

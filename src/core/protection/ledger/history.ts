@@ -1,0 +1,48 @@
+// Admission histories: reservations are made, refreshed and taken back here, a batch at a time, on a copy of the status.
+// Whoever writes the result writes it against the resourceVersion that it was made of.
+
+import type { PodProtector, PodProtectorStatus } from '../../../api/pod-protector/pod-protector.ts'
+import type { HistoryLimits } from '../history/limits.ts'
+import { DONE, HistoryBatch } from './history-batch.ts'
+import type { HistoryOperation, OperationResult } from './history-operation.ts'
+
+export type {
+  HistoryOperation,
+  NoteOperation,
+  OperationResult,
+  ReleaseOperation,
+  ReserveOperation,
+} from './history-operation.ts'
+
+export interface AppliedOperations {
+  readonly status: PodProtectorStatus
+  /** Whether `status` has to be written. Admissions that were only refused change nothing. */
+  readonly changed: boolean
+  /** In the order of the operations. */
+  readonly results: readonly OperationResult[]
+}
+
+/**
+ * Applies one batch to what the protector's status says: releases, then notes, then reservations; of these, first what
+ * cannot be refused, then the last submitted first.
+ */
+export function applyOperations(
+  protector: PodProtector,
+  operations: readonly HistoryOperation[],
+  limits: HistoryLimits,
+  nowMicros: number,
+): AppliedOperations {
+  const batch = new HistoryBatch(protector, limits, nowMicros)
+  const results = operations.map(() => DONE)
+  batch.release(operations.filter((operation) => operation.type === 'release'))
+  for (const [index, operation] of operations.entries()) {
+    if (operation.type === 'note') results[index] = batch.note(operation)
+  }
+  // What happens in any case is counted before it is judged what else may happen.
+  for (const force of [true, false]) {
+    for (const [index, operation] of [...operations.entries()].toReversed()) {
+      if (operation.type === 'reserve' && operation.force === force) results[index] = batch.reserve(operation)
+    }
+  }
+  return { ...batch.write(), results }
+}

@@ -1,0 +1,37 @@
+// Cells that are no more: annotation `podseidon.kubewharf.io/remove-cell-once` of a PodProtector, names with commas between.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { mapOf } from '../../../api/kube/json-object.ts'
+import type { PodProtector, PodProtectorStatus } from '../../../api/pod-protector/pod-protector.ts'
+import { REMOVE_CELL_ONCE_ANNOTATION } from '../../../api/ports/protection.ts'
+import { type HistoryLimits, limitsOf } from '../history/limits.ts'
+import { summarize } from './summarize.ts'
+
+/** undefined = nothing is asked. */
+export function cellsToRemove(protector: JsonObject): readonly string[] | undefined {
+  const text = mapOf(protector, 'annotations')[REMOVE_CELL_ONCE_ANNOTATION]
+  if (text === undefined) return undefined
+  return text
+    .split(',')
+    .map((cell) => cell.trim())
+    .filter((cell) => cell !== '')
+}
+
+/** The status without these cells, summed up anew; undefined when it has none of them. */
+export function statusWithoutCells(
+  protector: PodProtector,
+  cells: readonly string[],
+  limits: HistoryLimits,
+  nowMicros: number,
+): PodProtectorStatus | undefined {
+  const before = protector.status?.cells ?? []
+  const kept = before.filter(({ cellID }) => !cells.includes(cellID))
+  if (kept.length === before.length) return undefined
+  return summarize(kept, limitsOf(protector, limits), nowMicros)
+}
+
+/** The protector after that: it is asked once. */
+export function withoutRemoveCells(protector: JsonObject): JsonObject {
+  const { [REMOVE_CELL_ONCE_ANNOTATION]: _, ...annotations } = mapOf(protector, 'annotations')
+  return { ...protector, metadata: { ...(protector['metadata'] as JsonObject), annotations } }
+}

@@ -1,0 +1,24 @@
+// Which pods of a cluster are guarded at all (spec.podProtection.objectSelector), for the filter and the webhook alike.
+
+import type { CompiledProtection } from '../../cluster/compiled-cluster.ts'
+import { type CompiledSelector, compileSelector, type Labels } from '../selectors/compile-selector.ts'
+
+type PodSelector = Pick<CompiledSelector, 'matches'>
+
+const EVERY_POD: PodSelector = { matches: () => true }
+const selectors = new WeakMap<object, PodSelector>()
+
+/** Whether a pod with these labels is guarded. A selector that cannot be read guards all. */
+export function isGuarded({ objectSelector }: CompiledProtection, labels: Labels): boolean {
+  if (objectSelector === undefined) return true
+  let selector = selectors.get(objectSelector)
+  if (selector === undefined) {
+    try {
+      selector = compileSelector(objectSelector)
+    } catch {
+      selector = EVERY_POD
+    }
+    selectors.set(objectSelector, selector)
+  }
+  return selector.matches(labels)
+}

@@ -1,0 +1,66 @@
+// What is to be done about one deletion, for the pod alone and for one of its protectors, before any number is looked at:
+// Podseidon's order (webhook/handler/handler.go) without its ways around the health criterion.
+
+import type { HealthCriterion, ProtectionRequest } from '../../../api/ports/protection.ts'
+import type { CellTime } from '../clocks/cell-clock.ts'
+import { readyAtMostMs } from '../clocks/ready-time.ts'
+import type { QuotaPod } from './quota.ts'
+
+/** What no protector can refuse. */
+export type FreePass =
+  /** It goes anyway; nothing is written. */
+  | 'AlreadyTerminating'
+  /** It is not ready: nothing is lost with it, but it must not be waited for; noted. */
+  | 'AlreadyUnready'
+
+export type Judgement =
+  /** It will not have been ready for long enough to count before it is deleted: let through, and noted. */
+  | { readonly type: 'note' }
+  | {
+      readonly type: 'reserve'
+      readonly pod: QuotaPod
+      /** Milliseconds until it may be available, unless it is so now; 0 = it is, or will not be without a change. */
+      readonly availableInMs: number
+    }
+
+/** The criterion of an Eviction outranks the pod's. */
+export function criterionOf({ criterion, pod }: Pick<ProtectionRequest, 'criterion' | 'pod'>): HealthCriterion {
+  return criterion ?? pod.criterion
+}
+
+/** Known without any protector. */
+export function freePass(request: Pick<ProtectionRequest, 'criterion' | 'pod'>): FreePass | undefined {
+  const { pod } = request
+  if (pod.terminating) return 'AlreadyTerminating'
+  return !pod.ready && criterionOf(request) === 'Available' ? 'AlreadyUnready' : undefined
+}
+
+/**
+ * For one protector, of a pod that has no free pass. A pod counts as available unless it is certain that it is not.
+ * @param time of the cell's API servers; undefined = not known
+ * @param withinMs longest time from now until upstream has deleted it, or never will
+ */
+export function judge(
+  request: Pick<ProtectionRequest, 'criterion' | 'pod'>,
+  minReadySeconds: number,
+  time: CellTime | undefined,
+  withinMs: number,
+): Judgement {
+  const { pod } = request
+  const { scheduled, running, ready } = pod
+  const criterion = criterionOf(request)
+  const lackMs = minReadySeconds > 0 ? minReadySeconds * 1000 - readyAtMostMs(pod, time) : 0
+  const available = ready && lackMs <= 0
+  // It is ready, and time alone makes it available.
+  const young = ready && !available
+  if (criterion === 'Available' && (!ready || (young && lackMs > withinMs))) return { type: 'note' }
+  const judged = { criterion, scheduled, running, ready, available, ...(young && { young }) }
+  return { type: 'reserve', pod: judged, availableInMs: young ? lackMs : 0 }
+}
+
+/** It does not meet its own criterion: it passes, and only as long as it is as it was read. */
+export function asksNoQuota(pod: QuotaPod): boolean {
+  return !(pod[COUNTS[pod.criterion]] || (pod.criterion === 'Available' && pod.young === true))
+}
+
+const COUNTS = { Available: 'available', Ready: 'ready', Running: 'running', Scheduled: 'scheduled' } as const

@@ -1,0 +1,107 @@
+// A Pod as it comes from an API server, reduced to what protection asks about. Parts of wrong types count as absent.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import {
+  FORCE_DELETE_ANNOTATION,
+  HEALTH_CRITERION_ANNOTATION,
+  type HealthCriterion,
+  type PodFacts,
+} from '../../../api/ports/protection.ts'
+import { parseMicros } from '../history/micro-time.ts'
+
+const CRITERIA: readonly HealthCriterion[] = ['Available', 'Ready', 'Running', 'Scheduled']
+
+/** @returns undefined when the object has no uid or no name: it is no stored pod */
+export function podFacts(pod: JsonObject): PodFacts | undefined {
+  const metadata = recordOf(pod, 'metadata')
+  const name = textOf(metadata, 'name')
+  const uid = textOf(metadata, 'uid')
+  if (name === '' || uid === '') return undefined
+  const annotations = recordOf(metadata, 'annotations')
+  const status = recordOf(pod, 'status')
+  const ready = trueCondition(status, 'Ready')
+  return {
+    namespace: textOf(metadata, 'namespace'),
+    name,
+    uid,
+    resourceVersion: textOf(metadata, 'resourceVersion'),
+    labels: textsOf(recordOf(metadata, 'labels')),
+    forceDelete: Object.hasOwn(annotations, FORCE_DELETE_ANNOTATION),
+    criterion: healthCriterion(annotations) ?? 'Available',
+    terminating: textOf(metadata, 'deletionTimestamp') !== '',
+    scheduled: trueCondition(status, 'PodScheduled') !== undefined,
+    running: textOf(status, 'phase') === 'Running',
+    ready: ready !== undefined,
+    readySinceMs: ready === undefined ? 0 : timeMs(textOf(ready, 'lastTransitionTime')),
+    startedMs: timeMs(textOf(status, 'startTime')),
+    createdMs: timeMs(textOf(metadata, 'creationTimestamp')),
+    readyWrittenMs: ready === undefined ? 0 : readyWrittenMs(metadata),
+  }
+}
+
+/**
+ * What the annotation `podseidon.kubewharf.io/health-criterion` asks for.
+ * @param annotations of a Pod or an Eviction, of any shape
+ * @returns undefined when there is none, or none that exists
+ */
+export function healthCriterion(annotations: unknown): HealthCriterion | undefined {
+  if (!isRecord(annotations)) return undefined
+  const value = textOf(annotations, HEALTH_CRITERION_ANNOTATION)
+  return CRITERIA.find((criterion) => criterion === value)
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** The first condition of the type, as Kubernetes looks them up, when its status is True. */
+function trueCondition(status: Fields, type: string): Fields | undefined {
+  const conditions = own(status, 'conditions')
+  if (!Array.isArray(conditions)) return undefined
+  const condition = conditions.filter(isRecord).find((candidate) => textOf(candidate, 'type') === type)
+  return condition !== undefined && textOf(condition, 'status') === 'True' ? condition : undefined
+}
+
+const READY_KEY = 'k:{"type":"Ready"}'
+
+/**
+ * Those who own condition Ready, out of metadata.managedFields: an entry has the time of its manager's last write that changed a
+ * field that it owns (structured-merge-diff), by the API server's clock.
+ */
+export function readyOwners(metadata: Fields): readonly Fields[] {
+  const entries = own(metadata, 'managedFields')
+  if (!Array.isArray(entries)) return []
+  return entries.filter(isRecord).filter((entry) => {
+    const conditions = recordOf(recordOf(recordOf(entry, 'fieldsV1'), 'f:status'), 'f:conditions')
+    return Object.hasOwn(conditions, READY_KEY)
+  })
+}
+
+/** Of several owners the last one: the condition may be of any of them. */
+function readyWrittenMs(metadata: Fields): number {
+  return Math.max(0, ...readyOwners(metadata).map((entry) => timeMs(textOf(entry, 'time'))))
+}
+
+function timeMs(text: string): number {
+  const micros = parseMicros(text)
+  return Number.isNaN(micros) ? 0 : Math.floor(micros / 1000)
+}
+
+function own(fields: Fields, key: string): unknown {
+  return Object.hasOwn(fields, key) ? fields[key] : undefined
+}
+
+function recordOf(fields: Fields, key: string): Fields {
+  const value = own(fields, key)
+  return isRecord(value) ? value : {}
+}
+
+function textOf(fields: Fields, key: string): string {
+  const value = own(fields, key)
+  return typeof value === 'string' ? value : ''
+}
+
+function textsOf(fields: Fields): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(fields).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}

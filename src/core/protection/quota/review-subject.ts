@@ -1,0 +1,128 @@
+// What an AdmissionReview (admission.k8s.io/v1) asks of pod protection: the deletion of one pod, or its eviction. A collection is
+// deleted by one review for each pod, in which the request has no name.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import { statusError } from '../../../api/kube/status.ts'
+import type { HealthCriterion, PodFacts } from '../../../api/ports/protection.ts'
+import { healthCriterion, podFacts } from './pod-facts.ts'
+
+export const REVIEW_VERSION = 'admission.k8s.io/v1'
+
+interface Asked {
+  /** Of the review, to be answered with. */
+  readonly uid: string
+  /** Who asks the API server; '' = not said. */
+  readonly user: string
+  /** Nothing will be deleted, whatever the answer. */
+  readonly dryRun: boolean
+}
+
+export interface DeletionSubject extends Asked {
+  readonly type: 'DeletePod'
+  readonly pod: PodFacts
+}
+
+/** The pod is not in the review: it is to be looked up. */
+export interface EvictionSubject extends Asked {
+  readonly type: 'EvictPod'
+  readonly namespace: string
+  readonly name: string
+  /** Of the Eviction's own annotation; undefined = none. */
+  readonly criterion: HealthCriterion | undefined
+  /** deleteOptions.preconditions; '' = none. The API server looks at them after the webhook. */
+  readonly onlyUid: string
+  readonly onlyVersion: string
+  /** Nobody is to be evicted: `portcullis protect install` asks whether the webhook can be reached and knows the cell. */
+  readonly probe: boolean
+}
+
+/** Label of the Eviction that is only a probe. A dry run, of a pod that does not exist. */
+export const PROBE_LABEL = 'protection.portcullis.io/probe'
+/** What the answer to a probe begins with, when all is well. */
+export const PROBE_ANSWER = 'probe: '
+
+/** Of no concern to protection. */
+export interface OtherSubject extends Asked {
+  readonly type: 'Unknown'
+}
+
+export type ReviewSubject = DeletionSubject | EvictionSubject | OtherSubject
+
+/** @throws {StatusError} 400, when `body` is no AdmissionReview with a request, or the request is not whole */
+export function reviewSubject(body: unknown): ReviewSubject {
+  if (!isRecord(body) || body['kind'] !== 'AdmissionReview') throw malformed('the body is no AdmissionReview')
+  if (body['apiVersion'] !== REVIEW_VERSION) throw malformed(`apiVersion must be ${REVIEW_VERSION}`)
+  const { request } = body
+  if (!isRecord(request)) throw malformed('request is missing')
+  const uid = textAt(request, 'uid')
+  if (uid === '') throw malformed('request.uid is missing')
+  if (textAt(request, 'operation') === '') throw malformed('request.operation is missing')
+  const asked = { uid, user: textAt(recordAt(request, 'userInfo'), 'username'), dryRun: isDryRun(request) }
+  switch (`${textAt(request, 'operation')} ${resourceOf(request)}`) {
+    case 'DELETE pods.v1.':
+      return { ...asked, type: 'DeletePod', pod: deletedPod(request) }
+    case 'CREATE pods.v1./eviction':
+      return { ...asked, type: 'EvictPod', ...eviction(request) }
+    default:
+      return { ...asked, type: 'Unknown' }
+  }
+}
+
+/** `pods.v1.`, `pods.v1./eviction`: what the rule of the webhook matched (matchPolicy Equivalent), not what was called. */
+function resourceOf(request: JsonObject): string {
+  const resource = recordAt(request, 'resource')
+  const subresource = textAt(request, 'subResource')
+  const name = `${textAt(resource, 'resource')}.${textAt(resource, 'version')}.${textAt(resource, 'group')}`
+  return subresource === '' ? name : `${name}/${subresource}`
+}
+
+function deletedPod(request: JsonObject): PodFacts {
+  const { oldObject } = request
+  if (!isRecord(oldObject)) throw malformed('request.oldObject is missing: it is the pod that is to be deleted')
+  const pod = podFacts(oldObject)
+  if (pod === undefined) throw malformed('request.oldObject is no pod with a name and a uid')
+  const namespace = textAt(request, 'namespace')
+  const name = textAt(request, 'name')
+  if (namespace !== '' && namespace !== pod.namespace) throw malformed('request.oldObject is of another namespace')
+  if (name !== '' && name !== pod.name) throw malformed('request.oldObject has another name than request.name')
+  return pod
+}
+
+function eviction(request: JsonObject): Omit<EvictionSubject, keyof Asked | 'type'> {
+  const { object } = request
+  if (!isRecord(object) || object['kind'] !== 'Eviction') throw malformed('request.object is no Eviction')
+  const metadata = recordAt(object, 'metadata')
+  const namespace = textAt(request, 'namespace') || textAt(metadata, 'namespace')
+  const name = textAt(request, 'name') || textAt(metadata, 'name')
+  if (namespace === '' || name === '') throw malformed('request says no namespace and name of a pod')
+  const conditions = recordAt(recordAt(object, 'deleteOptions'), 'preconditions')
+  return {
+    namespace,
+    name,
+    criterion: healthCriterion(metadata['annotations']),
+    onlyUid: textAt(conditions, 'uid'),
+    onlyVersion: textAt(conditions, 'resourceVersion'),
+    probe: isDryRun(request) && Object.hasOwn(recordAt(metadata, 'labels'), PROBE_LABEL),
+  }
+}
+
+/** Of the query or DeleteOptions of a deletion, of CreateOptions or Eviction.deleteOptions of an eviction. */
+function isDryRun(request: JsonObject): boolean {
+  const lists = [recordAt(request, 'options'), recordAt(recordAt(request, 'object'), 'deleteOptions')]
+  return request['dryRun'] === true || lists.some(({ dryRun }) => Array.isArray(dryRun) && dryRun.length > 0)
+}
+
+function recordAt(object: JsonObject, key: string): JsonObject {
+  const value = object[key]
+  return isRecord(value) ? value : {}
+}
+
+function textAt(object: JsonObject, key: string): string {
+  const value = object[key]
+  return typeof value === 'string' ? value : ''
+}
+
+function malformed(what: string): Error {
+  return statusError('BadRequest', `malformed AdmissionReview: ${what}`)
+}

@@ -1,0 +1,198 @@
+// The bodies of deletions and evictions: which format they are in, and what cannot be read (apiserver/pkg/endpoints/handlers).
+
+import { Buffer } from 'node:buffer'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { HeaderList } from '../../../api/ports/stream.ts'
+import { decodeObject } from '../../objects/strict-decode.ts'
+import { ProtobufReader } from '../../text/protobuf-reader.ts'
+import { ProtobufWriter } from '../../text/protobuf-writer.ts'
+
+export const JSON_TYPE = 'application/json'
+const YAML_TYPE = 'application/yaml'
+const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf'
+/** What an object in protocol buffers begins with: `k8s` and 0. */
+const MAGIC = Buffer.from('k8s\0')
+
+export type JsonRecord = Readonly<Record<string, unknown>>
+
+/** The body is none that kube-apiserver would take; the message is as its. */
+export class UnreadableBody extends Error {
+  readonly code: 400 | 415
+
+  constructor(code: 400 | 415, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** metav1.Preconditions; '' = none. */
+export interface Preconditions {
+  readonly uid: string
+  readonly resourceVersion: string
+}
+
+/** A deletion or an eviction, read as far as it matters to protection; with the client's own preconditions. */
+export interface ReadBody extends Preconditions {
+  /** Nothing will be deleted. */
+  readonly dryRun: boolean
+  /** Of what `bound` makes. */
+  readonly contentType: string
+  /**
+   * The body with everything that the client asked for, its own preconditions among it, and with these where it has none.
+   * @param resourceVersion '' = any
+   */
+  bound(uid: string, resourceVersion: string): Buffer
+}
+
+/**
+ * The formats that kube-apiserver has always taken; none given is JSON. Parameters are not looked at.
+ * @throws {UnreadableBody} 415, upon which client-go goes on without CBOR
+ */
+export function bodyType(contentType: string): 'json' | 'yaml' | 'protobuf' {
+  switch (contentType.split(';', 1)[0]?.trim().toLowerCase()) {
+    case '':
+    case JSON_TYPE:
+      return 'json'
+    case YAML_TYPE:
+      return 'yaml'
+    case PROTOBUF_TYPE:
+      return 'protobuf'
+    default:
+      throw new UnreadableBody(
+        415,
+        `the body of the request was in an unknown format - accepted media types include: ${JSON_TYPE}, ${YAML_TYPE}, ${PROTOBUF_TYPE}`,
+      )
+  }
+}
+
+/** What a body that is written anew is labelled with. JSON is YAML, too. */
+export function typeOf(format: 'json' | 'yaml' | 'protobuf'): string {
+  if (format === 'protobuf') return PROTOBUF_TYPE
+  return format === 'yaml' ? YAML_TYPE : JSON_TYPE
+}
+
+/** @throws {UnreadableBody} 400 */
+export function decodeRecord(body: Buffer, format: 'json' | 'yaml'): JsonRecord {
+  let value: unknown
+  try {
+    value = decodeObject(body.toString('utf8'), format).value
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw new UnreadableBody(400, `couldn't get version/kind; json parse error: ${error.message}`)
+  }
+  if (isRecord(value)) return value
+  throw new UnreadableBody(400, "couldn't get version/kind; json parse error: the body is no object")
+}
+
+/** An object inside another one; null is as absent. @throws {UnreadableBody} 400 when it is something else */
+export function recordMember(of: JsonRecord, name: string, type: string): JsonRecord {
+  const value = member(of, name)
+  if (value === undefined) return {}
+  if (isRecord(value)) return value
+  throw wrongType(value, name, type)
+}
+
+/** '' when absent. @throws {UnreadableBody} 400 */
+export function textMember(of: JsonRecord, name: string, type: string): string {
+  const value = member(of, name) ?? ''
+  if (typeof value === 'string') return value
+  throw wrongType(value, name, type)
+}
+
+/** @throws {UnreadableBody} 400 */
+export function textsMember(of: JsonRecord, name: string): readonly string[] {
+  const value = member(of, name) ?? []
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
+  throw wrongType(value, name, '[]string')
+}
+
+function member(of: JsonRecord, name: string): unknown {
+  const value = Object.hasOwn(of, name) ? of[name] : undefined
+  return value === null ? undefined : value
+}
+
+function wrongType(value: unknown, name: string, type: string): UnreadableBody {
+  const given = Array.isArray(value) ? 'array' : typeof value
+  return new UnreadableBody(400, `json: cannot unmarshal ${given} into Go struct field ${name} of type ${type}`)
+}
+
+/**
+ * runtime.Unknown behind the magic bytes: typeMeta = 1, raw = 2, contentEncoding = 3, contentType = 4
+ * (apimachinery/pkg/runtime/generated.proto).
+ */
+export interface Envelope {
+  readonly typeMeta: Buffer
+  /** The object itself. */
+  readonly raw: Buffer
+}
+
+/** @throws {UnreadableBody} 400 */
+export function openEnvelope(body: Buffer): Envelope {
+  if (!body.subarray(0, MAGIC.length).equals(MAGIC)) {
+    throw new UnreadableBody(
+      400,
+      'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
+    )
+  }
+  return readMessage(() => {
+    const typeMeta: Buffer[] = []
+    let raw: Buffer = Buffer.alloc(0)
+    const reader = new ProtobufReader(body.subarray(MAGIC.length))
+    while (reader.next()) {
+      // Messages that come twice are merged, and that is what their bytes one behind the other say.
+      if (reader.number === 1) typeMeta.push(reader.bytes())
+      if (reader.number === 2) raw = reader.bytes()
+      if (reader.number === 3 && reader.text() !== '') throw new SyntaxError('content encodings are not supported')
+    }
+    return { typeMeta: Buffer.concat(typeMeta), raw }
+  })
+}
+
+/** The same object with more fields behind those that it has: of a message that it has already, they are merged in. */
+export function sealEnvelope({ typeMeta, raw }: Envelope, more: Buffer): Buffer {
+  const unknown = new ProtobufWriter()
+  unknown.bytes(1, typeMeta)
+  unknown.bytes(2, Buffer.concat([raw, more]))
+  return Buffer.concat([MAGIC, unknown.finish()])
+}
+
+/** DeleteOptions { preconditions = 2 { uid = 1, resourceVersion = 2 } } (apimachinery/pkg/apis/meta/v1/generated.proto). */
+export function preconditionsMessage({ uid, resourceVersion }: Preconditions): Buffer {
+  const preconditions = new ProtobufWriter()
+  preconditions.string(1, uid)
+  preconditions.string(2, resourceVersion)
+  const options = new ProtobufWriter()
+  options.bytes(2, preconditions.finish())
+  return options.finish()
+}
+
+/** @throws {UnreadableBody} 400 when the bytes are no message */
+export function readMessage<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw new UnreadableBody(400, `unable to decode the protobuf body: ${error.message}`)
+  }
+}
+
+/** What holds: the client's own, and what is given where it has none. */
+export function joined(own: Preconditions, uid: string, resourceVersion: string): Preconditions {
+  return {
+    uid: own.uid === '' ? uid : own.uid,
+    resourceVersion: own.resourceVersion === '' ? resourceVersion : own.resourceVersion,
+  }
+}
+
+/** `fields` for another body than the one they came with. */
+export function fieldsForBody(fields: HeaderList, contentType: string, bytes: number): HeaderList {
+  const changed: HeaderList = []
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    // Nobody waits for a 100 any more: the body is there.
+    if (name === 'content-type' || name === 'content-length' || name === 'expect') continue
+    changed.push(name, fields[i + 1] ?? '')
+  }
+  changed.push('content-type', contentType, 'content-length', String(bytes))
+  return changed
+}

@@ -1,0 +1,118 @@
+// A PodProtector as it comes from a store, which may not have checked it: every part that can be read, and defaults for the rest
+// that protect rather too much. One bad field never costs the others.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { isRecord, type Loose, looseView } from '../../../api/kube/object-shape.ts'
+import type {
+  AdmissionHistoryConfig,
+  CellStatus,
+  LabelSelector,
+  PodProtector,
+  PodProtectorSpec,
+  PodProtectorStatus,
+  StatusSummary,
+} from '../../../api/pod-protector/pod-protector.ts'
+import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../../api/pod-protector/pod-protector.ts'
+import { POD_PROTECTOR_SCHEMA } from '../../../api/pod-protector/schema.ts'
+import { compileSelector } from '../selectors/compile-selector.ts'
+
+export interface ReadProtector {
+  readonly protector: PodProtector
+  /** Each a sentence: what cannot be read, and what stands for it. */
+  readonly faults: readonly string[]
+}
+
+/** Nothing can be deleted. */
+const ALL = 2 ** 31 - 1
+const SELECTS_NOTHING: LabelSelector = {
+  matchExpressions: [
+    { key: 'none', operator: 'Exists' },
+    { key: 'none', operator: 'DoesNotExist' },
+  ],
+}
+
+/**
+ * @param object has a metadata.name and .namespace
+ * @param before what was known of the same name: its spec stands for what cannot be read
+ */
+export function readProtector(object: JsonObject, before: PodProtector | undefined): ReadProtector {
+  const { spec: given, status } = object
+  const view = looseView(POD_PROTECTOR_SCHEMA, { spec: given }) as Loose<PodProtector>
+  const { spec, faults } = readSpec(given, view.spec ?? {}, before?.spec)
+  const protector: PodProtector = {
+    apiVersion: POD_PROTECTOR_API_VERSION,
+    kind: POD_PROTECTOR_KIND,
+    // What identifies it; the rest is read by those who know its shape.
+    metadata: object['metadata'] as PodProtector['metadata'],
+    spec,
+    ...(isRecord(status) && { status: readStatus(status) }),
+  }
+  return { protector, faults }
+}
+
+function readSpec(
+  raw: unknown,
+  view: Loose<PodProtectorSpec>,
+  before: PodProtectorSpec | undefined,
+): { readonly spec: PodProtectorSpec; readonly faults: readonly string[] } {
+  const fields = isRecord(raw) ? raw : {}
+  const faults: string[] = []
+  const fault = (path: keyof typeof INSTEAD, why: string): void => {
+    faults.push(`spec.${path} ${why}: ${before === undefined ? INSTEAD[path] : 'what it was before stays in force'}`)
+  }
+  const count = (path: 'minAvailable' | 'minReadySeconds', instead: number): number => {
+    const value = view[path]
+    if (value !== undefined) return Math.max(0, value)
+    fault(path, 'is not a whole number')
+    return before?.[path] ?? instead
+  }
+  const selector = (path: 'selector' | 'aggregationSelector'): LabelSelector | undefined => {
+    try {
+      compileSelector(fields[path] as LabelSelector)
+      return fields[path] as LabelSelector
+    } catch (error) {
+      fault(path, error instanceof Error ? `cannot be read: ${error.message}` : 'cannot be read')
+      return before?.[path]
+    }
+  }
+  const isCounted = fields['aggregationSelector'] !== undefined && fields['aggregationSelector'] !== null
+  const minAvailable = count('minAvailable', ALL)
+  const minReadySeconds = fields['minReadySeconds'] === undefined ? 0 : count('minReadySeconds', 0)
+  const counted = isCounted ? selector('aggregationSelector') : undefined
+  const config = view.admissionHistoryConfig
+  const spec = {
+    minAvailable,
+    minReadySeconds,
+    selector: selector('selector') ?? SELECTS_NOTHING,
+    ...(counted !== undefined && { aggregationSelector: counted }),
+    ...(config !== undefined && { admissionHistoryConfig: present(config) as AdmissionHistoryConfig }),
+  }
+  return { spec, faults }
+}
+
+/** What stands for a field that nobody could ever read. */
+const INSTEAD = {
+  minAvailable: 'no available pod can be deleted',
+  minReadySeconds: '0 stands for it',
+  selector: 'no pod is protected',
+  aggregationSelector: 'spec.selector stands for it',
+} as const
+
+/** The histories are read leniently by who computes with them (cell-history.ts), which wants to see what it writes again. */
+function readStatus(status: Readonly<Record<string, unknown>>): PodProtectorStatus {
+  const { cells, summary } = status as { cells?: unknown; summary?: unknown }
+  const known = Array.isArray(cells) ? (cells as unknown[]).filter(isCell) : []
+  return { cells: known, summary: { ...NO_SUMMARY, ...(isRecord(summary) ? summary : {}) } }
+}
+
+const NO_SUMMARY: StatusSummary = { totalReplicas: 0, aggregatedAvailableReplicas: 0, estimatedAvailableReplicas: 0 }
+
+function isCell(cell: unknown): cell is CellStatus {
+  return isRecord(cell) && typeof cell['cellID'] === 'string'
+}
+
+/** Without the fields that are undefined. */
+function present<T extends object>(value: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
+  const entries = Object.entries(value).filter(([, member]) => member !== undefined)
+  return Object.fromEntries(entries) as { [Key in keyof T]?: Exclude<T[Key], undefined> }
+}

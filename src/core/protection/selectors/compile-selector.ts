@@ -1,0 +1,115 @@
+// Label selectors as objects carry them, made ready to be asked: metav1.LabelSelectorAsSelector with the checks of
+// labels.NewRequirement (apimachinery/pkg/apis/meta/v1/helpers.go, pkg/labels/selector.go).
+
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
+import { shown } from '../../../api/validation/field-errors.ts'
+import { isLabelKey, isLabelValue } from '../../../api/validation/name-syntax.ts'
+
+export type Labels = Readonly<Record<string, string>>
+
+/** A requirement of one label. `values` has no duplicates, and is empty for Exists and DoesNotExist. */
+export interface CompiledRequirement {
+  readonly key: string
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
+  readonly values: ReadonlySet<string>
+}
+
+export interface CompiledSelector {
+  /** All have to be fulfilled; none = every object matches. */
+  readonly requirements: readonly CompiledRequirement[]
+  matches(labels: Labels): boolean
+}
+
+/** @throws {SyntaxError} naming the requirement; the text is meant for people */
+export function compileSelector(selector: LabelSelector): CompiledSelector {
+  const requirements = readRequirements(selector)
+  return { requirements, matches: (labels) => matchesAll(requirements, labels) }
+}
+
+/**
+ * What goes behind `?labelSelector=`, not yet escaped for a URL; '' = everything.
+ * @throws {SyntaxError} as compileSelector
+ */
+export function selectorText(selector: LabelSelector): string {
+  return readRequirements(selector).map(requirementText).join(',')
+}
+
+function requirementText({ key, operator, values }: CompiledRequirement): string {
+  switch (operator) {
+    case 'In':
+      return values.size === 1 ? `${key}=${[...values].join()}` : `${key} in (${[...values].join()})`
+    case 'NotIn':
+      return `${key} notin (${[...values].join()})`
+    case 'Exists':
+      return key
+    case 'DoesNotExist':
+      return `!${key}`
+  }
+}
+
+function matchesAll(requirements: readonly CompiledRequirement[], labels: Labels): boolean {
+  for (let i = 0; i < requirements.length; i++) {
+    const requirement = requirements[i]
+    if (requirement !== undefined && !fulfils(requirement, labels)) return false
+  }
+  return true
+}
+
+function fulfils({ key, operator, values }: CompiledRequirement, labels: Labels): boolean {
+  // What is inherited from Object.prototype is never a string.
+  const label: unknown = labels[key]
+  const has = typeof label === 'string'
+  switch (operator) {
+    case 'In':
+      return has && values.has(label)
+    case 'NotIn':
+      return !(has && values.has(label))
+    case 'Exists':
+      return has
+    case 'DoesNotExist':
+      return !has
+  }
+}
+
+/** Takes any JSON: an object of another cluster may have passed no schema. */
+function readRequirements(selector: unknown): readonly CompiledRequirement[] {
+  if (!isRecord(selector)) throw new SyntaxError('it is no object: write matchLabels or matchExpressions')
+  const matchLabels = selector['matchLabels'] ?? {}
+  const matchExpressions = selector['matchExpressions'] ?? []
+  if (!isRecord(matchLabels)) throw new SyntaxError('matchLabels is no map of labels and values')
+  if (!Array.isArray(matchExpressions)) throw new SyntaxError('matchExpressions is no list of requirements')
+  const fromLabels = Object.entries(matchLabels).map(([key, value]) =>
+    readRequirement({ key, operator: 'In', values: [value] }, `matchLabels[${key}]`),
+  )
+  const fromExpressions = matchExpressions.map((item: unknown, index) =>
+    readRequirement(item, `matchExpressions[${index}]`),
+  )
+  return [...fromLabels, ...fromExpressions]
+}
+
+function readRequirement(item: unknown, where: string): CompiledRequirement {
+  const { key, operator, values: given } = isRecord(item) ? item : {}
+  if (typeof key !== 'string' || !isLabelKey(key)) throw new SyntaxError(`${where}: ${shown(key)} is no label`)
+  const list = given ?? []
+  if (!Array.isArray(list)) throw new SyntaxError(`${where}: values is no list`)
+  const values = new Set<string>()
+  for (const value of list as unknown[]) {
+    if (typeof value !== 'string' || !isLabelValue(value)) {
+      throw new SyntaxError(`${where}: ${shown(value)} is no value of a label`)
+    }
+    values.add(value)
+  }
+  switch (operator) {
+    case 'In':
+    case 'NotIn':
+      if (values.size === 0) throw new SyntaxError(`${where}: operator ${operator} needs at least one value`)
+      return { key, operator, values }
+    case 'Exists':
+    case 'DoesNotExist':
+      if (values.size > 0) throw new SyntaxError(`${where}: operator ${operator} takes no values`)
+      return { key, operator, values }
+    default:
+      throw new SyntaxError(`${where}: operator ${shown(operator)} is none of In, NotIn, Exists, DoesNotExist`)
+  }
+}

@@ -1,0 +1,362 @@
+// What the status of an UpstreamCluster says: its conditions, as Kubernetes means them (metav1.Condition,
+// apimachinery/pkg/apis/meta/v1/types.go), out of what a gateway sees. No condition claims more than has been looked at:
+// `observedGeneration` falls behind until then, which is what `kubectl wait` goes by.
+
+import type { Problem } from '../../api/ports/ports.ts'
+import type { Condition, GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
+import { effectiveMode } from '../policy/degrade.ts'
+import { type ClockSkew, certainSkewMs, skewText, TOLD_SKEW_MS } from '../protection/clocks/cell-clock.ts'
+import { joinedMessages, problemMessage, REDIS_AWAY } from './messages.ts'
+
+/** An endpoint as the gateway that writes the status sees it. */
+export interface EndpointState {
+  readonly url: string
+  readonly disabled: boolean
+  readonly state: 'unknown' | 'healthy' | 'unhealthy'
+  /** Takes requests now. */
+  readonly available: boolean
+  /** What the last health check said; '' when it was good, or there was none. */
+  readonly message: string
+}
+
+/** A credential in force that does not work, or will not for long. */
+export interface CredentialFault {
+  /** `spec.clientConfig.certData`. */
+  readonly path: string
+  readonly reason: 'Expired' | 'NotYetValid' | 'Refused' | 'Forbidden'
+  readonly message: string
+  /** Requests pass nevertheless: by other endpoints. Default false. */
+  readonly partial?: boolean
+}
+
+/** What the cluster said when it was asked for the rights of the gateway. */
+export type RightsFact =
+  /** `unasked`: nothing yet. */
+  | { readonly kind: 'unasked' | 'granted' }
+  /** `unanswered`: again and again. The others are among the credential faults, too. */
+  | { readonly kind: 'rejected' | 'unanswered'; readonly message: string }
+  | { readonly kind: 'missing'; readonly message: string }
+
+/** What there is to say about one object. */
+export interface StatusFacts {
+  /** metadata.generation of the object as it is. */
+  readonly generation: number
+  /** What is wrong with it, or doubtful. */
+  readonly problems: readonly Problem[]
+  /** metadata.generation of the version that all threads have in force; 0 = none. */
+  readonly inForce: number
+  /** Of the version in force; undefined = none is. */
+  readonly degrade: CompiledDegrade | undefined
+  readonly endpoints: readonly EndpointState[]
+  readonly credentials: readonly CredentialFault[]
+  /** Sentences about certificates in force that will be over soon. */
+  readonly endingSoon: readonly string[]
+  /** Of the version in force. */
+  readonly rights: RightsFact
+  /** What the clocks of its API servers say against ours; absent where nobody goes by them. */
+  readonly clocks?: MeasuredClocks
+  /** Of the version in force: what only counts and warns. */
+  readonly shadows: readonly string[]
+  /** Of the version in force; undefined = it shares no limit. */
+  readonly limits: LimitsFact | undefined
+  /** Of the version in force; undefined = its pods are not protected. */
+  readonly protection: ProtectionFact | undefined
+}
+
+export interface MeasuredClocks {
+  /** undefined = not measured yet. */
+  readonly skew: ClockSkew | undefined
+  /** Milliseconds from which on it is told. */
+  readonly toleratedMs: number
+}
+
+export interface LimitsFact {
+  /** There is a Redis to share them by. */
+  readonly redis: boolean
+  /** What is wrong; '' = nothing. */
+  readonly message: string
+}
+
+export interface ProtectionFact {
+  readonly cell: string
+  /** Nothing is refused. */
+  readonly shadow: boolean
+  /** The gateway counts the pods, and nobody else does. */
+  readonly counted: boolean
+  /** The rights that it needs and lacks; '' = none. */
+  readonly missingRights: string
+}
+
+type Verdict = Pick<Condition, 'status' | 'reason' | 'message'> & { readonly observedGeneration: number }
+
+/** Paths of what is a credential, references included. */
+const CREDENTIAL = /^spec\.(clientConfig\.(key|cert|ca|bearerToken)|secureServing\.(key|cert|clientCA))(Data|Ref|$)/
+
+/**
+ * Conditions, endpoints and observedGeneration; `gateways` is taken over from `before`.
+ * @param before the status so far: a condition keeps its lastTransitionTime as long as its status stays
+ * @param nowMs milliseconds since the epoch
+ */
+export function clusterStatus(
+  facts: StatusFacts,
+  before: UpstreamClusterStatus | undefined,
+  nowMs: number,
+): UpstreamClusterStatus {
+  const examined = isExamined(facts)
+  const condition = (type: string, verdict: Verdict): Condition => transition(before, type, verdict, nowMs)
+  const enabled = facts.endpoints.filter(({ disabled }) => !disabled)
+  const observed = examined ? facts.generation : before?.observedGeneration
+  return {
+    ...before,
+    ...(observed !== undefined && { observedGeneration: observed }),
+    conditions: [
+      condition('Ready', readiness(facts, before, enabled)),
+      condition('EndpointsHealthy', endpointsHealth(facts, enabled)),
+      condition('CredentialsValid', credentialsValidity(facts, before)),
+      condition('Degraded', degradation(facts, nowMs)),
+      ...(facts.clocks === undefined ? [] : [condition('ClocksAgree', agreement(facts.clocks, facts.inForce))]),
+      ...(facts.limits === undefined
+        ? []
+        : [condition('LimitsShared', limitsSharing(facts, facts.limits, before?.gateways ?? []))]),
+      ...(facts.protection === undefined
+        ? []
+        : [condition('PodsProtected', podProtection(facts, facts.protection, before?.gateways ?? []))]),
+      ...(before?.conditions ?? []).filter(({ type }) => !OWN_TYPES.has(type)),
+    ],
+    endpoints: { ready: facts.endpoints.filter(({ available }) => available).length, total: facts.endpoints.length },
+  }
+}
+
+const OWN_TYPES: ReadonlySet<string> = new Set([
+  'Ready',
+  'EndpointsHealthy',
+  'CredentialsValid',
+  'Degraded',
+  'ClocksAgree',
+  'LimitsShared',
+  'PodsProtected',
+])
+
+export function conditionOf(status: UpstreamClusterStatus | undefined, type: string): Condition | undefined {
+  return status?.conditions?.find((condition) => condition.type === type)
+}
+
+/** Either in force, or known to be wrong. */
+function isExamined(facts: StatusFacts): boolean {
+  return facts.inForce >= facts.generation || errorsOf(facts).length > 0
+}
+
+function errorsOf({ problems }: StatusFacts): readonly Problem[] {
+  return problems.filter(({ severity }) => severity === 'error')
+}
+
+function transition(
+  before: UpstreamClusterStatus | undefined,
+  type: string,
+  verdict: Verdict,
+  nowMs: number,
+): Condition {
+  const known = conditionOf(before, type)
+  const same = known?.status === verdict.status && known.lastTransitionTime !== undefined
+  return { type, ...verdict, lastTransitionTime: same ? known.lastTransitionTime : timeOf(nowMs) }
+}
+
+/** metav1.Time has whole seconds. */
+export function timeOf(nowMs: number): string {
+  return `${new Date(nowMs).toISOString().slice(0, 19)}Z`
+}
+
+/** Whether the object as it is serves requests. */
+function readiness(
+  facts: StatusFacts,
+  before: UpstreamClusterStatus | undefined,
+  enabled: readonly EndpointState[],
+): Verdict {
+  const { generation, inForce } = facts
+  const errors = errorsOf(facts)
+  if (errors.length > 0) {
+    const stays =
+      inForce === 0 ? 'no version of it is in force' : `the last good version${generationText(facts)} stays in force`
+    const message = joinedMessages([...errors.map(problemMessage), stays])
+    return { status: 'False', reason: 'Invalid', message, observedGeneration: generation }
+  }
+  if (inForce < generation) {
+    const known = conditionOf(before, 'Ready')
+    // What it says is about an older generation, and says so.
+    if (known !== undefined && known.reason !== 'Pending') return verdictOf(known)
+    return pending(generation, `generation ${generation} is not in force yet`)
+  }
+  const { rights, credentials } = facts
+  const warnings = facts.problems.map(problemMessage)
+  const ready = enabled.filter(({ available }) => available).length
+  const fatal = credentials.filter(({ partial }) => partial !== true)
+  if (ready > 0 && fatal.length > 0) {
+    // Endpoints that answer their health check still refuse every request, or clients do not get as far.
+    const message = joinedMessages(fatal.map(faultMessage))
+    return { status: 'False', reason: 'CredentialsInvalid', message, observedGeneration: generation }
+  }
+  if (ready > 0 && rights.kind === 'unanswered') {
+    const message = `whether the gateway may send requests is not known: ${rights.message}`
+    return { status: 'Unknown', reason: 'RightsUnknown', message, observedGeneration: generation }
+  }
+  if (ready > 0 && rights.kind === 'unasked') {
+    const known = conditionOf(before, 'Ready')
+    return known?.reason === 'Serving' && known.observedGeneration === generation
+      ? verdictOf(known)
+      : pending(generation, RIGHTS_UNASKED)
+  }
+  if (ready > 0) {
+    const message = joinedMessages([
+      `generation ${inForce} is in force, ${ready} of ${enabled.length} endpoints take requests`,
+      ...(facts.shadows.length === 0 ? [] : [`in shadow, so nothing is refused by it: ${facts.shadows.join(', ')}`]),
+      ...warnings,
+    ])
+    return { status: 'True', reason: 'Serving', message, observedGeneration: generation }
+  }
+  if (enabled.some(({ state }) => state === 'unknown')) return pending(generation, 'no endpoint has been checked yet')
+  const message = joinedMessages([
+    enabled.length === 0 ? 'all endpoints are disabled' : 'no endpoint takes requests',
+    ...warnings,
+  ])
+  return { status: 'False', reason: 'NoHealthyEndpoint', message, observedGeneration: generation }
+}
+
+const RIGHTS_UNASKED = 'the cluster has not been asked yet for the rights of the gateway'
+
+function faultMessage({ path, message }: CredentialFault): string {
+  return `${path}: ${message}`
+}
+
+/** The same one, where not the object has changed but a Secret of it. */
+function generationText({ inForce, generation }: StatusFacts): string {
+  return inForce === generation ? '' : ` (generation ${inForce})`
+}
+
+function pending(observedGeneration: number, message: string): Verdict {
+  return { status: 'Unknown', reason: 'Pending', message, observedGeneration }
+}
+
+function verdictOf({ status, reason, message, observedGeneration }: Condition): Verdict {
+  return { status, reason, message, observedGeneration: observedGeneration ?? 0 }
+}
+
+/** Of the version in force; disabled endpoints are no fault. */
+function endpointsHealth({ inForce }: StatusFacts, enabled: readonly EndpointState[]): Verdict {
+  if (inForce === 0) return pending(0, 'no version is in force')
+  const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
+    return { status, reason, message, observedGeneration: inForce }
+  }
+  if (enabled.length === 0) return say('False', 'AllDisabled', 'all endpoints are disabled')
+  const bad = enabled.filter(({ available, state }) => !available && state !== 'unknown')
+  if (bad.length > 0) {
+    const reason = bad.length === enabled.length ? 'NoneHealthy' : 'SomeUnhealthy'
+    const texts = bad.map(({ url, message }) => `${url}: ${message === '' ? 'its connections break' : message}`)
+    return say('False', reason, joinedMessages(texts))
+  }
+  const unchecked = enabled.filter(({ available }) => !available)
+  if (unchecked.length > 0) return pending(inForce, `not checked yet: ${unchecked.map(({ url }) => url).join(', ')}`)
+  return say('True', 'AllHealthy', `${enabled.length} of ${enabled.length} endpoints take requests`)
+}
+
+/** Those of the object as it is, and whether those in force work. */
+function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus | undefined): Verdict {
+  const { inForce, generation, credentials, rights } = facts
+  const mistakes = errorsOf(facts).filter(({ path }) => CREDENTIAL.test(path))
+  if (mistakes.length > 0) {
+    const message = joinedMessages(mistakes.map(problemMessage))
+    return { status: 'False', reason: 'Invalid', message, observedGeneration: generation }
+  }
+  if (inForce === 0) return pending(0, 'no version is in force')
+  const [first] = credentials
+  if (first !== undefined) {
+    const message = joinedMessages(credentials.map(faultMessage))
+    return { status: 'False', reason: first.reason, message, observedGeneration: inForce }
+  }
+  if (rights.kind === 'unanswered') {
+    return { status: 'Unknown', reason: 'Unreachable', message: rights.message, observedGeneration: inForce }
+  }
+  if (rights.kind === 'unasked') {
+    // Another leader has asked.
+    const known = conditionOf(before, 'CredentialsValid')
+    const counts = known?.status === 'True' && known.observedGeneration === inForce
+    return counts ? verdictOf(known) : pending(inForce, RIGHTS_UNASKED)
+  }
+  if (facts.endingSoon.length > 0) {
+    const message = joinedMessages(facts.endingSoon)
+    return { status: 'True', reason: 'EndsSoon', message, observedGeneration: inForce }
+  }
+  return {
+    status: 'True',
+    reason: 'Valid',
+    message: 'the cluster accepts the credential and grants every right that the gateway needs',
+    observedGeneration: inForce,
+  }
+}
+
+/** Only of a protected cluster. A skew costs nothing but a sign that something else goes by that clock, too. */
+function agreement({ skew, toleratedMs }: MeasuredClocks, observedGeneration: number): Verdict {
+  if (skew === undefined) {
+    return { status: 'Unknown', reason: 'NotMeasured', message: 'no API server has told its time', observedGeneration }
+  }
+  const skewMs = certainSkewMs(skew)
+  if (Math.abs(skewMs) < Math.max(TOLD_SKEW_MS, toleratedMs)) {
+    return { status: 'True', reason: 'WithinTolerance', message: 'clocks agree', observedGeneration }
+  }
+  const message = `${skewText(skewMs)}; deletions of pods are judged by what was measured: run NTP on both`
+  return { status: 'False', reason: 'ClockSkew', message, observedGeneration }
+}
+
+/** The switch as it works now, not as it was thrown. */
+function degradation({ degrade, inForce }: StatusFacts, nowMs: number): Verdict {
+  const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
+    return { status, reason, message, observedGeneration: inForce }
+  }
+  if (degrade === undefined) return pending(0, 'no version is in force')
+  if (degrade.mode === 'Off') return say('False', 'Off', 'nothing is refused')
+  const why = degrade.reason === '' ? 'no reason given' : degrade.reason
+  if (effectiveMode(degrade, nowMs) === 'Off') {
+    return say('False', 'Expired', `${degrade.mode} ended at ${degrade.expiresAt}: ${why}`)
+  }
+  const until = degrade.expiresAtMs === 0 ? 'without an expiry' : `until ${degrade.expiresAt}`
+  if (degrade.shadow) return say('False', 'Shadow', `${degrade.mode} ${until} only counts and warns: ${why}`)
+  return say('True', degrade.mode, `${degrade.mode} ${until}: ${why}`)
+}
+
+/** One replica that has lost Redis is enough: the sum is no longer exact. */
+function limitsSharing({ inForce }: StatusFacts, limits: LimitsFact, gateways: readonly GatewayStatus[]): Verdict {
+  const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
+    return { status, reason, message, observedGeneration: inForce }
+  }
+  if (!limits.redis) return say('False', 'NoRedis', 'without --redis-url each replica keeps the limits alone')
+  const away = gateways.filter(({ message = '' }) => message.startsWith(REDIS_AWAY))
+  const texts = away.map(({ name, message = '' }) => `${name}: ${message}`)
+  if (texts.length > 0) return say('False', 'RedisAway', joinedMessages(texts))
+  if (limits.message !== '') return say('False', 'RedisAway', limits.message)
+  return say('True', 'Shared', 'all replicas together keep the limits')
+}
+
+/** What the replicas say of themselves: who counts the pods need not be who writes this. */
+function podProtection(
+  { inForce }: StatusFacts,
+  { cell, shadow, counted, missingRights }: ProtectionFact,
+  gateways: readonly GatewayStatus[],
+): Verdict {
+  const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
+    return { status, reason, message, observedGeneration: inForce }
+  }
+  if (missingRights !== '') return say('False', 'Forbidden', missingRights)
+  const replicas = gateways.filter(({ podProtection }) => podProtection?.cell === cell)
+  const broken = replicas.filter(({ podProtection }) => podProtection?.state === 'Broken')
+  if (broken.length > 0) {
+    const texts = broken.map(({ name, podProtection }) => {
+      return `${name}, since ${podProtection?.since}: ${podProtection?.message ?? ''}`
+    })
+    return say('False', 'Broken', joinedMessages(texts))
+  }
+  const working = replicas.some(({ podProtection }) => podProtection?.state === (counted ? 'Counting' : 'Judging'))
+  if (!working) return pending(inForce, `no replica ${counted ? 'counts the pods of' : 'judges for'} cell ${cell} yet`)
+  if (shadow) return say('False', 'Shadow', 'deletions are judged and counted, nothing is refused')
+  if (counted) return say('True', 'Protecting', `deletions are judged, the pods of cell ${cell} are counted`)
+  return say('True', 'CountedElsewhere', `deletions are judged; the pods of cell ${cell} are counted by somebody else`)
+}

@@ -1,0 +1,99 @@
+// status.gateways[]: one entry for each replica, written by that replica alone; and the Lease by which the others know that
+// it is alive. An entry whose replica is gone is removed by the leader.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+
+/** Where replicas keep their Leases; `default` where this namespace cannot be had. */
+export const REPLICA_NAMESPACES = ['portcullis-system', 'default'] as const
+/** A replica that has not renewed for so long is gone. */
+export const REPLICA_LEASE_SECONDS = 30
+export const REPLICA_LABEL_SELECTOR = 'app.kubernetes.io/component=portcullis-replica'
+const REPLICA_LABELS = { 'app.kubernetes.io/component': 'portcullis-replica' }
+const LEASE_PREFIX = 'portcullis-replica-'
+/** Names of objects are DNS subdomains of at most 253 characters. */
+const MAX_NAME = 253
+
+/** With this replica's entry as given; the others stay as they are, in the order of their names. */
+export function withGateway(status: UpstreamClusterStatus | undefined, own: GatewayStatus): UpstreamClusterStatus {
+  const others = (status?.gateways ?? []).filter(({ name }) => name !== own.name)
+  const gateways = [...others, own].sort((a, b) => (a.name < b.name ? -1 : 1))
+  return { ...status, gateways }
+}
+
+/** Without the entries of replicas that are gone. */
+export function withoutGone(
+  status: UpstreamClusterStatus,
+  isGone: (replica: string) => boolean,
+): UpstreamClusterStatus {
+  const { gateways } = status
+  return gateways === undefined ? status : { ...status, gateways: gateways.filter(({ name }) => !isGone(name)) }
+}
+
+/** This replica's entry: `appliedAt` stays as long as it says the same. */
+export function gatewayEntry(
+  before: UpstreamClusterStatus | undefined,
+  own: Omit<GatewayStatus, 'appliedAt'>,
+  appliedAt: string,
+): GatewayStatus {
+  const known = before?.gateways?.find(({ name }) => name === own.name)
+  const same = known?.observedGeneration === own.observedGeneration && known.appliedAt !== undefined
+  return { ...own, appliedAt: same ? known.appliedAt : appliedAt }
+}
+
+/** What a replica is called in the name of its Lease. */
+export function replicaLeaseName(replica: string): string {
+  const labels = replica
+    .toLowerCase()
+    .slice(0, MAX_NAME - LEASE_PREFIX.length)
+    .split('.')
+  const plain = labels.map((label) => label.replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, ''))
+  return `${LEASE_PREFIX}${plain.filter((label) => label !== '').join('.')}`
+}
+
+/** @param now RFC 3339 with microseconds, as metav1.MicroTime */
+export function replicaLease(replica: string, namespace: string, now: string): JsonObject {
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: replicaLeaseName(replica), namespace, labels: REPLICA_LABELS },
+    spec: {
+      holderIdentity: replica,
+      leaseDurationSeconds: REPLICA_LEASE_SECONDS,
+      acquireTime: now,
+      renewTime: now,
+    },
+  }
+}
+
+/** A replica as its Lease tells. */
+export interface ReplicaLease {
+  readonly replica: string
+  readonly renewTime: string
+  readonly durationMs: number
+}
+
+/** undefined = it is no Lease of a replica. */
+export function readReplicaLease(object: JsonObject): ReplicaLease | undefined {
+  const { spec, metadata } = object
+  const name = field(metadata, 'name')
+  const replica = field(spec, 'holderIdentity')
+  if (typeof name !== 'string' || !name.startsWith(LEASE_PREFIX)) return undefined
+  if (typeof replica !== 'string' || replica === '') return undefined
+  const renewTime = field(spec, 'renewTime')
+  const seconds = field(spec, 'leaseDurationSeconds')
+  return {
+    replica,
+    renewTime: typeof renewTime === 'string' ? renewTime : '',
+    durationMs: (typeof seconds === 'number' ? seconds : REPLICA_LEASE_SECONDS) * 1000,
+  }
+}
+
+function field(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
+}
+
+/** metav1.MicroTime. @param nowMs milliseconds since the epoch */
+export function microTime(nowMs: number): string {
+  return new Date(nowMs).toISOString().replace('Z', '000Z')
+}

@@ -1,0 +1,205 @@
+// `portcullis demo`: a gateway in this process in front of two clusters, with traffic on it and a list of things to try.
+
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parse } from 'yaml'
+import { POD_PROTECTORS, SCHEME, UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
+import type { JsonObject } from '../api/kube/json-object.ts'
+import type { Aggregation, PodProtector } from '../api/pod-protector/pod-protector.ts'
+import type { Logger } from '../api/ports/ports.ts'
+import { UserError } from '../api/validation/field-errors.ts'
+import { type Config, loadConfig } from '../app/config/config.ts'
+import { type RunningGateway, startGateway } from '../app/lifecycle.ts'
+import { formatListenAddress, type ListenAddress } from '../core/cluster/listen-address.ts'
+import { type LineWriter, openLineWriter } from '../io/logs/line-writer.ts'
+import { createLogger } from '../io/logs/log.ts'
+import { type DemoBackend, type StartBackends, startInProcessClusters } from './clusters.ts'
+import {
+  type ControlAccess,
+  createDemoPki,
+  PROTECTOR,
+  prepareDirectory,
+  writeDemoKubeconfig,
+  writeObjects,
+} from './files.ts'
+import { demoGuide } from './guide.ts'
+import type { ProtectedService } from './guide-protection.ts'
+import { findKubectl, type Kubectl } from './kubectl.ts'
+import { startTraffic, type Traffic } from './traffic.ts'
+
+export interface DemoOptions {
+  /** `host:port` of the gateway; port 0 = any free one. */
+  readonly listen: string
+  readonly adminListen: string
+  /** Of the gateway's own API server. */
+  readonly controlListen: string
+  /** Made anew. Default `.portcullis/demo` below the working directory. */
+  readonly dir?: string
+  readonly out: (text: string) => void
+  /** Which kubectl the reader has. Default: as this machine says. */
+  readonly kubectl?: Kubectl
+  /** Default: two small clusters in this process. */
+  readonly clusters?: StartBackends
+}
+
+export interface RunningDemo {
+  readonly dir: string
+  /** `https://127.0.0.1:8443`. */
+  readonly origin: string
+  readonly adminPort: number
+  readonly kubeconfig: string
+  readonly traffic: Traffic
+  stop(): Promise<void>
+}
+
+/** Real pods may have to become ready first. */
+const COUNTED_WITHIN_MS = 60_000
+const COUNTED_LOOK_MS = 50
+
+/** @throws {UserError} with one clear line, such as for a port in use */
+export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
+  const dir = options.dir ?? join('.portcullis', 'demo')
+  const config = demoConfig(options, dir)
+  // Before anything is removed: the demo that has the port may be using the directory.
+  for (const address of [...config.listen, adminAddress(config), config.controlListen]) await requireFree(address)
+  prepareDirectory(dir)
+  const pki = createDemoPki()
+  const backends = await (options.clusters ?? startInProcessClusters)(pki.ca)
+  const logs = openLogs(dir)
+  let gateway: RunningGateway | undefined
+  try {
+    const objects = writeObjects(dir, pki, backends)
+    const names = backends.map(({ name }) => name)
+    gateway = await startGateway(config, logs.given)
+    await createObjects(gateway, objects)
+    const service = await protectedService(gateway, names)
+    const host = config.listen[0]?.host ?? '127.0.0.1'
+    const port = gateway.ports[0] ?? 0
+    const origin = `https://${formatListenAddress({ host: host === '0.0.0.0' ? '127.0.0.1' : host, port })}`
+    const kubeconfig = writeDemoKubeconfig(dir, origin, pki, names, controlAccess(gateway))
+    const traffic = startTraffic({ origin, ca: pki.ca.certPem, clusters: backends })
+    const { adminPort } = gateway
+    const kubectl = options.kubectl ?? findKubectl(process.env)
+    options.out(demoGuide({ dir, kubeconfig: resolve(kubeconfig), origin, adminPort, backends, service, kubectl }))
+    const running = gateway
+    return {
+      dir,
+      origin,
+      adminPort,
+      kubeconfig,
+      traffic,
+      async stop() {
+        traffic.stop()
+        await running.stop()
+        await stopBackends(backends)
+        await logs.close()
+      },
+    }
+  } catch (error) {
+    await gateway?.stop()
+    await stopBackends(backends)
+    await logs.close()
+    throw error
+  }
+}
+
+/** Resolves when all of them are in force: everything that is printed afterwards is to work at once. */
+async function createObjects(gateway: RunningGateway, objects: readonly JsonObject[]): Promise<void> {
+  for (const object of objects) {
+    const kind = SCHEME.find((one) => one.kind === object['kind'])
+    if (kind !== undefined) await gateway.objects?.create(kind, object)
+  }
+  const clusters = objects.filter(({ kind }) => kind === UPSTREAM_CLUSTERS.kind).length
+  await gateway.inForce(clusters)
+}
+
+/** Once its pods are known in all clusters, and count: what is printed of them is to be so. */
+async function protectedService({ objects }: RunningGateway, cells: readonly string[]): Promise<ProtectedService> {
+  const deadlineMs = performance.now() + COUNTED_WITHIN_MS
+  for (;;) {
+    const { spec, status } = (await objects?.get(POD_PROTECTORS, PROTECTOR)) as unknown as PodProtector
+    const counted = (status?.cells ?? []).filter(({ cellID, aggregation }) => {
+      return cells.includes(cellID) && aggregation !== undefined && isComplete(aggregation)
+    })
+    const available = status?.summary.estimatedAvailableReplicas ?? 0
+    if (counted.length === cells.length || performance.now() > deadlineMs) return { ...spec, available }
+    await sleep(COUNTED_LOOK_MS)
+  }
+}
+
+function isComplete({ totalReplicas, availableReplicas }: Aggregation): boolean {
+  return totalReplicas > 0 && availableReplicas === totalReplicas
+}
+
+/** The gateway's own API server, as the administrator's kubeconfig that it wrote has it. */
+function controlAccess({ adminKubeconfig }: RunningGateway): ControlAccess {
+  const { clusters, users } = parse(readFileSync(adminKubeconfig, 'utf8'))
+  const [{ cluster }] = clusters
+  const [{ user }] = users
+  return {
+    server: cluster.server,
+    ca: cluster['certificate-authority-data'],
+    cert: user['client-certificate-data'],
+    key: user['client-key-data'],
+  }
+}
+
+async function stopBackends(backends: readonly DemoBackend[]): Promise<void> {
+  await Promise.all(backends.map((backend) => backend.stop()))
+}
+
+function demoConfig({ listen, adminListen, controlListen }: DemoOptions, dir: string): Config {
+  const pki = join(dir, 'pki')
+  const flags = {
+    listen: [listen],
+    adminListen,
+    controlListen,
+    replicaName: 'demo',
+    dataDir: join(dir, 'data'),
+    tlsCertFile: join(pki, 'tls.crt'),
+    tlsPrivateKeyFile: join(pki, 'tls.key'),
+    drainTimeout: '2s',
+    // Both logs go to files of the demo: its output is for the reader.
+    accessLog: 'false',
+  }
+  const readFile = (): string => ''
+  return loadConfig({ flags, env: {}, readFile })
+}
+
+interface Logs {
+  /** What takes the place of the gateway's usual outputs. */
+  readonly given: { readonly log: Logger; readonly access: LineWriter }
+  close(): Promise<void>
+}
+
+function openLogs(dir: string): Logs {
+  const destination = openLineWriter(join(dir, 'gateway.log'))
+  const access = openLineWriter(join(dir, 'access.log'))
+  return {
+    given: { log: createLogger({ level: 'info', destination }), access },
+    async close() {
+      await destination.close()
+      await access.close()
+    },
+  }
+}
+
+function adminAddress({ adminListen }: Config): ListenAddress {
+  const at = adminListen.lastIndexOf(':')
+  return { host: adminListen.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(adminListen.slice(at + 1)) }
+}
+
+async function requireFree({ host, port }: ListenAddress): Promise<void> {
+  const server = createServer()
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const text = formatListenAddress({ host, port })
+      const why = error.code === 'EADDRINUSE' ? 'it is in use' : error.message
+      const fix = `end what uses it, or choose others: --listen 127.0.0.1:8444 --admin-listen 127.0.0.1:9091 --control-listen 127.0.0.1:9444`
+      reject(new UserError(`cannot listen on ${text}: ${why}`, fix))
+    })
+    server.listen({ host, port }, () => server.close(() => resolve()))
+  })
+}

@@ -1,0 +1,165 @@
+// The files of the demo: its directory, the objects (the examples in config/, and the Secrets that they refer to), the PKI,
+// and a kubeconfig.
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse, stringify } from 'yaml'
+import type { JsonObject } from '../api/kube/json-object.ts'
+import type { ObjectName } from '../api/ports/object-client.ts'
+import { UserError } from '../api/validation/field-errors.ts'
+import { base64 } from '../core/text/base64.ts'
+import { createCA, issueCertificate, type KeyPair } from '../io/pki/pki.ts'
+import { replaceFile, writeKeyPair } from '../io/pki/pki-files.ts'
+import type { DemoBackend } from './clusters.ts'
+import { DEMO_TOKENS } from './traffic.ts'
+
+/** What the gateway and its clients need; the same CA signs both. */
+export interface DemoPki {
+  readonly ca: KeyPair
+  readonly serving: KeyPair
+  readonly admin: KeyPair
+}
+
+/** Of the Secrets. */
+const NAMESPACE = 'default'
+/** The example in config/protectors: of the pods of one service, in all clusters. */
+export const PROTECTOR: ObjectName = { namespace: 'shop', name: 'web' }
+const PROTECTOR_FILE = 'web.yaml'
+const EXAMPLES = join(import.meta.dirname, '../../config')
+/** Marks a directory as the demo's: only such a one is emptied. */
+const MARKER = '.portcullis-demo'
+
+/** Makes `dir` anew. @throws {UserError} when it holds something that is not the demo's */
+export function prepareDirectory(dir: string): void {
+  if (existsSync(dir) && readdirSync(dir).length > 0) {
+    if (!existsSync(join(dir, MARKER))) {
+      throw new UserError(`${dir} is not empty, and not a directory of the demo`, 'name another one with --dir')
+    }
+    rmSync(dir, { recursive: true })
+  }
+  mkdirSync(join(dir, 'objects'), { recursive: true })
+  writeFileSync(join(dir, MARKER), 'Made by `portcullis demo`, which empties this directory when it starts.\n')
+}
+
+export function createDemoPki(): DemoPki {
+  const ca = createCA({ commonName: 'portcullis demo CA' })
+  const serving = issueCertificate(ca, {
+    commonName: 'portcullis',
+    usage: 'server',
+    dnsNames: ['localhost', 'prod.example.com', '*.prod.example.com', 'staging.example.com'],
+    ipAddresses: ['127.0.0.1', '::1'],
+  })
+  const admin = issueCertificate(ca, { commonName: 'admin', organizations: ['system:masters'], usage: 'client' })
+  return { ca, serving, admin }
+}
+
+/** What is created in the gateway's API server, in this order; the same stands in `dir`, to be read and applied again. */
+export function writeObjects(dir: string, pki: DemoPki, backends: readonly DemoBackend[]): readonly JsonObject[] {
+  const pkiDir = join(dir, 'pki')
+  const objectsDir = join(dir, 'objects')
+  writeKeyPair(pkiDir, 'ca', pki.ca)
+  writeKeyPair(pkiDir, 'tls', pki.serving)
+  writeKeyPair(pkiDir, 'admin', pki.admin)
+  const secrets = [
+    secret('ca', { 'tls.crt': pki.ca.certPem }),
+    secret('tls', { 'tls.crt': pki.serving.certPem, 'tls.key': pki.serving.keyPem }),
+    ...backends.flatMap(({ name, ca, gateway }) => [
+      secret(`${name}-ca`, { 'tls.crt': ca }),
+      secret(`${name}-gateway`, { 'tls.crt': gateway.certPem, 'tls.key': gateway.keyPem }),
+    ]),
+  ]
+  replaceFile(join(objectsDir, 'secrets.yaml'), secrets.map((one) => `---\n${stringify(one)}`).join(''), 0o600)
+  const clusters = backends.map((backend) => {
+    const text = exampleFor(backend)
+    writeFileSync(join(objectsDir, `${backend.name}.yaml`), text)
+    return parse(text) as JsonObject
+  })
+  return [...secrets, ...clusters, ...writeProtector(dir)]
+}
+
+/** Not among the objects that `check` and `explain` read. */
+function writeProtector(dir: string): readonly JsonObject[] {
+  const text = readFileSync(join(EXAMPLES, 'protectors', PROTECTOR_FILE), 'utf8')
+  mkdirSync(join(dir, 'protectors'))
+  writeFileSync(join(dir, 'protectors', PROTECTOR_FILE), text)
+  const { namespace, name } = PROTECTOR
+  const protector = parse(text) as JsonObject
+  return [
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    { ...protector, metadata: { namespace, name } },
+  ]
+}
+
+function secret(name: string, stringData: Readonly<Record<string, string>>): JsonObject {
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: NAMESPACE }, stringData }
+}
+
+/**
+ * Text, so that the comments stay: whoever tries the demo is to read it. Files that it refers to become Secrets, and pods are
+ * protected: the demo has an API server for PodProtectors.
+ */
+function exampleFor({ name, endpoints }: DemoBackend): string {
+  let text = readFileSync(join(EXAMPLES, 'clusters', `${name}.yaml`), 'utf8').replace(/^#.*\n/gm, '')
+  text = text.replaceAll(/\{ file: pki\/([a-z-]+)\.(crt|key) \}/g, `{ namespace: ${NAMESPACE}, name: $1, key: tls.$2 }`)
+  text = text.replace(/^ {2}# podProtection:.*\n(?: {2}# {3}.*\n)*/m, (block) => block.replaceAll(/^ {2}# /gm, '  '))
+  endpoints.forEach((endpoint, i) => {
+    text = text.replaceAll(`https://apiserver-${i + 1}.${name}.example.com:6443`, endpoint)
+  })
+  return text
+}
+
+/** How the gateway's own API server is reached, base64 of PEM. */
+export interface ControlAccess {
+  readonly server: string
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+}
+
+/**
+ * Contexts CLUSTER-admin (certificate) and CLUSTER-alice (token) for each cluster; default-alice names no cluster at all;
+ * portcullis is the gateway's own API server.
+ */
+export function writeDemoKubeconfig(
+  dir: string,
+  origin: string,
+  pki: DemoPki,
+  clusters: readonly string[],
+  control: ControlAccess,
+): string {
+  const file = join(dir, 'kubeconfig')
+  const authority = { 'certificate-authority-data': base64(pki.ca.certPem) }
+  const servers = [
+    ...clusters.map((name) => ({ name, server: `${origin}/clusters/${name}` })),
+    { name: 'default', server: origin },
+  ]
+  const context = (cluster: string, user: string): object => ({
+    name: `${cluster}-${user}`,
+    context: { cluster, user, ...(user === 'alice' ? { namespace: 'shop' } : {}) },
+  })
+  const admin = { 'client-certificate-data': base64(pki.admin.certPem), 'client-key-data': base64(pki.admin.keyPem) }
+  const document = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': `${clusters[0] ?? 'default'}-alice`,
+    clusters: [
+      ...servers.map(({ name, server }) => ({ name, cluster: { server, ...authority } })),
+      { name: 'portcullis', cluster: { server: control.server, 'certificate-authority-data': control.ca } },
+    ],
+    users: [
+      {
+        name: 'portcullis-admin',
+        user: { 'client-certificate-data': control.cert, 'client-key-data': control.key },
+      },
+      { name: 'admin', user: admin },
+      { name: 'alice', user: { token: DEMO_TOKENS.alice } },
+    ],
+    contexts: [
+      ...clusters.flatMap((name) => [context(name, 'admin'), context(name, 'alice')]),
+      context('default', 'alice'),
+      { name: 'portcullis', context: { cluster: 'portcullis', user: 'portcullis-admin' } },
+    ],
+  }
+  replaceFile(file, stringify(document, { lineWidth: 0 }), 0o600)
+  return file
+}

@@ -1,0 +1,150 @@
+// What `portcullis demo` prints: what is running, and lines to copy and paste.
+
+import type { DemoBackend } from './clusters.ts'
+import { type ProtectedService, protectionGuide } from './guide-protection.ts'
+import type { Kubectl } from './kubectl.ts'
+import { DEMO_TOKENS } from './traffic.ts'
+
+export interface GuideFacts {
+  readonly dir: string
+  /** Absolute: it is to hold in every directory. */
+  readonly kubeconfig: string
+  readonly origin: string
+  readonly adminPort: number
+  readonly backends: readonly DemoBackend[]
+  readonly service: ProtectedService
+  readonly kubectl: Kubectl
+}
+
+/** Sections in the order in which they are to be tried; without a kubectl, first those that need none. */
+export function demoGuide(facts: GuideFacts): string {
+  const { kubectl } = facts
+  const head = [introduction(facts), `  export KUBECONFIG=${facts.kubeconfig}${pathTo(kubectl)}`]
+  const withKubectl = [objects(facts), degradeSwitch(facts), protection(facts), lookAround(facts)]
+  const without = [byCurl(facts), explained(facts)]
+  const last = [ownUser(facts), observed(facts), '\nCtrl-C ends all of it.\n']
+  if (kubectl.where !== 'nowhere') return [...head, ...withKubectl, ...without, ...last].join('\n')
+  return [...head, NO_KUBECTL, degradeByCurl(facts), ...without, ...withKubectl, ...last].join('\n')
+}
+
+const NO_KUBECTL = `
+There is no kubectl on this machine: https://kubernetes.io/docs/tasks/tools/ has it, or \`npm test\` builds one that the next
+\`npm start\` finds. First what works without:`
+
+function pathTo(kubectl: Kubectl): string {
+  if (kubectl.where !== 'folder') return ''
+  return `\n  export PATH="${kubectl.folder}:$PATH"       the kubectl that the tests have built: there is none on your PATH`
+}
+
+function introduction({ origin, backends }: GuideFacts): string {
+  const running = backends.map(({ name, endpoints }) => `  ${name.padEnd(10)}${endpoints.join('  ')}`)
+  return `
+Portcullis is ready on ${origin}, in front of
+${running.join('\n')}
+Two dozen requests a second are on it: kubelets, controllers, people, and a ci-bot that asks too much.
+For all that follows:`
+}
+
+function objects({ dir }: GuideFacts): string {
+  return `
+The clusters are objects in the gateway's own API server. Edit them; a change is in force at once, a mistake is refused:
+  kubectl --context portcullis edit uc prod
+  kubectl --context portcullis get uc -o wide --watch
+  kubectl --context portcullis explain uc.spec.degrade
+And back to what they were made of:
+  kubectl --context portcullis apply --server-side --force-conflicts -f ${dir}/objects/prod.yaml`
+}
+
+function degrade(what: string): string {
+  return `bin/portcullis degrade prod ${what} --context portcullis`
+}
+
+const FREEZE = degrade("--mode Freeze --reason 'incident 4711: etcd is being restored' --ttl 10m")
+
+function degradeSwitch({ backends }: GuideFacts): string {
+  // Of real clusters the heartbeats do not pass the gateway.
+  const heartbeats = backends.some(({ nodes }) => nodes.length > 0)
+  const frozen = heartbeats ? ';\nafter twenty seconds without heartbeats the nodes of prod are NotReady' : ''
+  const beating = heartbeats ? ': the nodes come back' : ''
+  const staying = heartbeats ? ': the nodes stay Ready' : ''
+  return `
+The degrade switch. Freeze prod: alice is refused and told why, staging and the admin's reserved lane go on${frozen}:
+  ${FREEZE}
+  ${degrade('--status')}
+  kubectl get pods
+  kubectl --context prod-admin get nodes
+Heartbeats first${beating}, all else stays refused; then reads, too${staying}; then everything, this time with kubectl:
+  ${degrade("--mode HeartbeatsOnly --reason 'incident 4711: nodes first'")}
+  ${degrade("--mode ReadOnly --reason 'incident 4711: reads are safe'")}
+  kubectl --context portcullis patch uc prod --type merge -p '{"spec":{"degrade":{"mode":"Off"}}}'`
+}
+
+function degradeByCurl(facts: GuideFacts): string {
+  return `
+The degrade switch: frozen, alice is refused and told why, until it is lifted:
+  ${alice(facts)}
+  ${FREEZE}
+  alice ${facts.origin}/clusters/prod/api/v1/namespaces/shop/configmaps
+  ${degrade('--mode Off')}`
+}
+
+function alice({ dir }: GuideFacts): string {
+  return `alice() { curl -s --cacert ${dir}/pki/ca.crt -H 'Authorization: Bearer ${DEMO_TOKENS.alice}' "$@"; }`
+}
+
+function protection({ service, backends, adminPort }: GuideFacts): string {
+  return `\n${protectionGuide(service, backends, `http://127.0.0.1:${adminPort}`).trimEnd()}`
+}
+
+function lookAround({ origin }: GuideFacts): string {
+  return `
+Look around, through the gateway (alice has a token, admin a client certificate):
+  kubectl get pods
+  kubectl --context staging-alice get deployments
+  kubectl --context prod-admin get nodes -o wide
+  kubectl auth whoami
+  kubectl scale deployment cart --replicas 12
+  kubectl get pods --watch
+  kubectl --context default-alice get pods         its server is just ${origin}`
+}
+
+function byCurl(facts: GuideFacts): string {
+  const { origin, adminPort } = facts
+  const prod = `${origin}/clusters/prod`
+  return `
+${facts.kubectl.where === 'nowhere' ? 'As alice' : 'Without kubectl'}:
+  ${alice(facts)}
+  alice ${prod}/api/v1/namespaces/shop/configmaps
+Requests of one connection spread over the apiservers; each of these two has served its share:
+  curl -s http://127.0.0.1:${adminPort}/metrics | grep upstream_requests_total
+List pods too fast (five a second for each ordinary user; controllers are exempt):
+  alice -o /dev/null -w '%{http_code}\\n' '${prod}/api/v1/namespaces/shop/pods?[1-30]' | sort | uniq -c`
+}
+
+function explained({ dir }: GuideFacts): string {
+  return `
+What would happen to a request, and why:
+  bin/portcullis explain --config-dir ${dir}/objects --host prod --user alice GET /api/v1/namespaces/shop/pods
+The objects as files, to read and to check:
+  bin/portcullis check ${dir}/objects`
+}
+
+function ownUser({ dir, origin }: GuideFacts): string {
+  return `
+A user of your own, and how to be rid of it at once, on every replica:
+  bin/portcullis certs client --dir ${dir}/pki --user dora --group developers
+  bin/portcullis kubeconfig prod --context portcullis --server ${origin} --ca-file ${dir}/pki/ca.crt \\
+    --user-cert ${dir}/pki/dora.crt --user-key ${dir}/pki/dora.key > ${dir}/dora.kubeconfig
+  kubectl --kubeconfig ${dir}/dora.kubeconfig auth whoami
+  bin/portcullis revoke prod --user dora --context portcullis`
+}
+
+function observed({ dir, adminPort }: GuideFacts): string {
+  const admin = `http://127.0.0.1:${adminPort}`
+  return `
+What it sees:
+  curl -s ${admin}/metrics | grep apiserver_request_total
+  curl -s '${admin}/readyz?verbose'
+  tail -f ${dir}/access.log
+  tail -f ${dir}/gateway.log`
+}

@@ -1,0 +1,66 @@
+// When a call of the gateway's own may go: clientConfig.qps, and a bound of what is under way, in turns by whoever has it made.
+
+import type { CallTurns, Turn } from '../../core/limits/call-turns.ts'
+import { callLimitMessage } from '../../core/policy/traffic-messages.ts'
+import { CallLimitError } from '../../io/upstream/kube-call.ts'
+import type { LiveCluster, OwnCall } from '../../state/clusters.ts'
+import type { Gateway } from '../exchange/gateway.ts'
+
+const NAMES: Readonly<Record<OwnCall, string>> = {
+  'token-review': 'token reviews',
+  'access-review': 'access reviews',
+  'pod-read': 'reads of pods',
+}
+
+/** What is left for the call itself, of a long timeout; of a short one half. */
+const CALL_MS = 2000
+
+/** Calls of a cluster that somebody has to look at again when the next is due. */
+const waking = new WeakSet<CallTurns>()
+
+/**
+ * @param source who has it made: an address for those whom nobody has verified, else a user
+ * @returns to be called when the call is over
+ * @throws {CallLimitError} when its turn does not come in time: two seconds before the end, at the latest
+ */
+export function takeTurn(
+  gw: Gateway,
+  live: LiveCluster,
+  kind: OwnCall,
+  source: string,
+  timeoutMs: number,
+): Promise<() => void> {
+  const turns = live.turns[kind]
+  const now = (): number => gw.clock.monotonic()
+  const longestWaitMs = Math.max(timeoutMs / 2, timeoutMs - CALL_MS)
+  return new Promise((resolve, reject) => {
+    const done = (): void => wakeIn(gw, live, turns, turns.done(source, live.compiled.client, now()))
+    const turn: Turn = {
+      source,
+      longestWaitMs,
+      granted() {
+        clearTimeout(deadline)
+        resolve(done)
+      },
+      refused(retryAfterMs) {
+        clearTimeout(deadline)
+        const retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
+        const { name, client } = live.compiled
+        const message = callLimitMessage(name, NAMES[kind], source, client.qps, retryAfterSeconds)
+        reject(new CallLimitError(message, retryAfterSeconds))
+      },
+    }
+    const deadline = setTimeout(() => turns.expire(turn, live.compiled.client), longestWaitMs)
+    wakeIn(gw, live, turns, turns.ask(turn, live.compiled.client, now()))
+  })
+}
+
+/** Nothing else happens when a call becomes due. */
+function wakeIn(gw: Gateway, live: LiveCluster, turns: CallTurns, waitMs: number): void {
+  if (waitMs === 0 || waking.has(turns)) return
+  waking.add(turns)
+  setTimeout(() => {
+    waking.delete(turns)
+    wakeIn(gw, live, turns, turns.advance(live.compiled.client, gw.clock.monotonic()))
+  }, waitMs).unref()
+}

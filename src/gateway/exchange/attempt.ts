@@ -1,0 +1,103 @@
+// One sending of a request to one endpoint: what forwarding and upgrades do alike.
+
+import type { HeaderList } from '../../api/ports/stream.ts'
+import { warningValue } from '../../core/refusal/warning.ts'
+import { clientResponseHeaders, headerValue } from '../../core/request/hop-headers.ts'
+import type { Endpoint } from '../../state/endpoints.ts'
+import type { Permit } from './admit.ts'
+import type { Exchange } from './exchange.ts'
+import type { Authenticated } from './identity.ts'
+
+/**
+ * Impersonation is authorised before priority and fairness adds its fields, the user's own request after it
+ * (apiserver/pkg/server/config.go, DefaultBuildHandlerChain). No proof: both may be switched off, or left out for exec.
+ */
+function isBeforePriorityLevels(list: HeaderList): boolean {
+  return headerValue(list, 'x-kubernetes-pf-flowschema-uid') === undefined
+}
+
+export abstract class Attempt {
+  protected readonly exchange: Exchange
+  protected readonly permit: Permit
+  protected readonly caller: Authenticated
+  readonly #endpoint: Endpoint
+  /** Endpoints (by URL) that had the request before. */
+  readonly #tried: readonly string[]
+  readonly #sentAtMs: number
+  #counted = true
+
+  constructor(
+    exchange: Exchange,
+    permit: Permit,
+    caller: Authenticated,
+    endpoint: Endpoint,
+    tried: readonly string[],
+    nowMs: number,
+  ) {
+    this.exchange = exchange
+    this.permit = permit
+    this.caller = caller
+    this.#endpoint = endpoint
+    this.#tried = tried
+    this.#sentAtMs = nowMs
+    exchange.record.endpoint = endpoint.url
+    exchange.record.attempts++
+    endpoint.started()
+  }
+
+  /** A response head has come; the endpoint works. */
+  protected answered(code: number): void {
+    this.exchange.record.code = code
+    const nowMs = this.answeredNow()
+    this.permit.live.endpoints.onSuccess(this.#endpoint, nowMs)
+    if (this.exchange.reservation !== undefined) this.exchange.deletionAnswered(code)
+  }
+
+  /** It is now that the client gets an answer; up to now it was upstream's time. Monotonic milliseconds. */
+  protected answeredNow(): number {
+    const { gw, record } = this.exchange
+    const nowMs = gw.clock.monotonic()
+    record.ttfbMs = nowMs - record.startMs
+    record.upstreamMs = nowMs - this.#sentAtMs
+    return nowMs
+  }
+
+  /** The client has got nothing of what had come. */
+  protected unanswered(): void {
+    const { record } = this.exchange
+    record.code = 0
+    record.ttfbMs = -1
+    record.upstreamMs = -1
+  }
+
+  /** The response head as the client gets it. */
+  protected clientHead(list: HeaderList): HeaderList {
+    const head = clientResponseHeaders(list)
+    if (headerValue(head, 'audit-id') === undefined) head.push('audit-id', this.exchange.record.auditId)
+    const { warnings } = this.permit
+    for (let i = 0; i < warnings.length; i++) head.push('warning', warningValue(warnings[i] ?? ''))
+    if (this.exchange.record.code === 403 && isBeforePriorityLevels(list)) this.#gatewayRefused(head)
+    return head
+  }
+
+  /** The user reads why, where it is known; the cluster is asked what it is. */
+  #gatewayRefused(head: HeaderList): void {
+    const { name } = this.permit.cluster
+    const { credentialFault } = this.permit.live
+    this.exchange.gw.events.gatewayRefused(name)
+    if (credentialFault === '') return
+    head.push('warning', warningValue(`cluster "${name}" refuses the gateway, not you: ${credentialFault}`))
+  }
+
+  /** Endpoints that have had the request by now. */
+  protected get tried(): readonly string[] {
+    return [...this.#tried, this.#endpoint.url]
+  }
+
+  /** The endpoint no longer counts this request. */
+  leave(): void {
+    if (!this.#counted) return
+    this.#counted = false
+    this.#endpoint.ended()
+  }
+}

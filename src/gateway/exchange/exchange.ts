@@ -1,0 +1,280 @@
+// One request and its answer: the one object that carries all that is known of it, and hears what the client does. How it
+// is decided stands in serve.ts, how it goes upstream in forward.ts. Everything that it holds is given back once, in `end`.
+
+import type { Reservation } from '../../api/ports/protection.ts'
+import type { RequestRecord } from '../../api/ports/request-record.ts'
+import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
+import { isNoDeletion } from '../../core/protection/requests/deletion-answer.ts'
+import { type RequestHead, readRequestHead } from '../../core/request/request-head.ts'
+import type { WatchFrames } from '../../core/request/watch-frames.ts'
+import type { RunningRequest } from '../../state/running.ts'
+import { giveBack, type Permit } from './admit.ts'
+import { beginRecord } from './begin-record.ts'
+import type { Gateway } from './gateway.ts'
+import { type Authenticated, budgetKey } from './identity.ts'
+import { RequestBody } from './request-body.ts'
+import type { WholeBody } from './whole-body.ts'
+import { creditFor } from './window-credit.ts'
+
+const EMPTY: Buffer = Buffer.alloc(0)
+
+/** The upstream half, as this half sees it. */
+export interface UpstreamHalf {
+  /** Where the request body goes; undefined for an upgrade, whose sockets are joined. */
+  readonly stream: Stream | undefined
+  /** Nobody waits for it any more. */
+  cancel(): void
+  /** The endpoint no longer counts this request. */
+  leave(): void
+}
+
+export type Phase =
+  /** Nothing has been sent upstream; the body is held, at most a flow-control window of it. */
+  | 'deciding'
+  /** Nothing has been sent upstream; the body is read to its end, because the decision depends on it. */
+  | 'reading'
+  /** The client has got nothing of an answer; a body that is not too long is kept. */
+  | 'sending'
+  /** The response head is out. */
+  | 'answering'
+  /** An upgrade, before and after the client's socket was joined to upstream's. */
+  | 'upgrading'
+  | 'upgraded'
+  | 'over'
+
+export class Exchange implements StreamEvents, RunningRequest {
+  readonly gw: Gateway
+  readonly peer: Peer
+  readonly client: Stream
+  /** The head as it came. */
+  readonly list: HeaderList
+  /** What it says. */
+  readonly head: RequestHead
+  readonly record: RequestRecord
+  /** The socket, when the client asks to upgrade. */
+  readonly upgrade: ClientUpgrade | undefined
+  phase: Phase = 'deciding'
+  /** Among the running requests. */
+  place = -1
+  /** The raw request target without the `/clusters/<name>` prefix. */
+  target = ''
+  /** Wall clock and monotonic milliseconds at which the decision was taken. */
+  nowMs: number
+  monotonicMs: number
+  /** Who sent it, whomever it runs as. */
+  requestor: Authenticated | undefined = undefined
+  /** What admission allowed, and what it took. */
+  permit: Permit | undefined = undefined
+  upstream: UpstreamHalf | undefined = undefined
+  /** The client has gone: nothing needs to be done for it any more. */
+  gone = false
+  /** The request is complete. */
+  requestEnded: boolean
+  /** Its body; undefined until something of it comes, which for most requests is never. */
+  body: RequestBody | undefined = undefined
+  /** Made for this deletion of a pod: given back when upstream does not do it. */
+  reservation: Reservation | undefined = undefined
+  /** What an answer of 409 leads to instead of being passed on; undefined = it is passed on. */
+  onConflict: (() => void) | undefined = undefined
+  /** Taken from upstream, not yet by the client: bytes whose window is still to be given back. */
+  owedToUpstream = 0
+  /** Where the events of a watch end. */
+  frames: WatchFrames | undefined = undefined
+  /** To be ended where the next event of the watch ends. */
+  finishAtBoundary = false
+
+  constructor(
+    gw: Gateway,
+    peer: Peer,
+    client: Stream,
+    list: HeaderList,
+    requestEnded: boolean,
+    upgrade: ClientUpgrade | undefined,
+  ) {
+    this.gw = gw
+    this.peer = peer
+    this.client = client
+    this.list = list
+    this.upgrade = upgrade
+    this.requestEnded = requestEnded
+    this.monotonicMs = gw.clock.monotonic()
+    this.nowMs = gw.clock.now()
+    this.head = readRequestHead(list, peer.remoteAddress, peer.protocol === 'h2')
+    this.record = beginRecord(gw, peer, this.head, this.monotonicMs, this.nowMs)
+  }
+
+  // === what the client does ===
+
+  onHeaders(): void {
+    // Only responses have a second head.
+  }
+
+  onBody(chunk: Buffer, end: boolean): void {
+    if (end) this.requestEnded = true
+    switch (this.phase) {
+      case 'deciding':
+        if (chunk.length > 0) this.#ensureBody().keep(chunk)
+        break
+      case 'reading':
+        this.body?.read(chunk)
+        if (end) this.body?.finish('complete')
+        break
+      case 'sending':
+      case 'answering':
+        this.#passOn(chunk, end)
+        break
+      case 'over':
+        // Nobody will read it: it is thrown away, so that the connection can go on.
+        if (chunk.length > 0) this.client.credit(chunk.length)
+        break
+      default:
+      // What comes in an upgrade is spliced, or ignored.
+    }
+  }
+
+  #passOn(chunk: Buffer, end: boolean): void {
+    const stream = this.upstream?.stream
+    if (chunk.length > 0) this.#ensureBody().passOn(chunk, end, stream, this.phase === 'answering')
+    else stream?.body(chunk, end)
+  }
+
+  #ensureBody(): RequestBody {
+    this.body ??= new RequestBody(this.client, this.record)
+    return this.body
+  }
+
+  /** From here on the body goes into `whole`, until its end. */
+  readBody(whole: WholeBody): void {
+    this.phase = 'reading'
+    this.#ensureBody().readInto(whole)
+    if (this.requestEnded) whole.finish('complete')
+  }
+
+  /** What goes upstream in the place of a body that was read. */
+  setBody(body: Buffer): void {
+    this.#ensureBody().replace(body)
+  }
+
+  /** Request trailers end here (RFC 9110 section 6.5.1): kube-apiserver reads none, and Go's server bounds them by ending the connection. */
+  onTrailers(): void {
+    this.onBody(EMPTY, true)
+  }
+
+  onDrained(): void {
+    const bytes = creditFor(this.owedToUpstream, this.client.queued)
+    if (bytes === 0) return
+    this.owedToUpstream -= bytes
+    this.upstream?.stream?.credit(bytes)
+  }
+
+  onReset(_reason: ResetReason): void {
+    this.gone = true
+    this.body?.finish('gone')
+    // While it is decided, the decision finds out; of joined sockets the splice tells.
+    if (this.phase === 'over' || this.undecided || this.phase === 'upgraded') return
+    this.record.aborted = 'client'
+    this.#spendCancelled()
+    this.upstream?.cancel()
+    this.end()
+  }
+
+  /** What upstream has not answered is reset there, on a connection that others share. (Watches end so, but later.) */
+  #spendCancelled(): void {
+    const { requestor, gw, peer } = this
+    if (requestor === undefined || this.upstream === undefined || this.phase === 'answering') return
+    gw.cancels.spend(this.record.cluster, budgetKey(requestor, peer.remoteAddress), gw.clock.monotonic())
+  }
+
+  // === the reservation ===
+
+  /** Upstream's answer. After anything but a client's error the pod may have been deleted. */
+  deletionAnswered(code: number): void {
+    if (isNoDeletion(code)) this.notDeleted()
+    this.reservation = undefined
+  }
+
+  /** The pod is another one than was judged, or has changed: it is judged again, and this answer is not passed on. */
+  conflicted(): void {
+    const again = this.onConflict
+    this.onConflict = undefined
+    this.upstream?.cancel()
+    this.upstream?.leave()
+    this.upstream = undefined
+    this.phase = 'reading'
+    again?.()
+  }
+
+  /** For certain: what is reserved is free again. */
+  notDeleted(): void {
+    if (this.reservation === undefined) return
+    this.gw.protection?.release([this.reservation])
+    this.reservation = undefined
+  }
+
+  // === the end ===
+
+  /** Nothing has been sent upstream. */
+  get undecided(): boolean {
+    return this.phase === 'deciding' || this.phase === 'reading'
+  }
+
+  get cluster(): string {
+    return this.record.cluster
+  }
+
+  get endpoint(): string {
+    return this.record.endpoint
+  }
+
+  get longRunning(): boolean {
+    return this.upgrade !== undefined || this.record.longRunning
+  }
+
+  /** Ends it as its protocol ends cleanly: a watch between two events. */
+  finish(): void {
+    if (this.phase === 'over') return
+    const watch = this.permit?.isWatch === true
+    if (watch && this.frames !== undefined) {
+      if (this.frames.atBoundary) this.endWatch()
+      else if (this.frames.format === 'opaque') this.cut()
+      else this.finishAtBoundary = true
+    } else if (watch && this.phase === 'sending') this.finishAtBoundary = true
+    else this.cut()
+  }
+
+  endWatch(): void {
+    this.upstream?.cancel()
+    this.client.body(EMPTY, true)
+    this.end()
+  }
+
+  cutCleanly(): void {
+    if (this.phase !== 'over' && this.permit?.isWatch === true && this.frames?.atBoundary === true) this.endWatch()
+    else this.cut()
+  }
+
+  cut(): void {
+    if (this.phase === 'over') return
+    this.upstream?.cancel()
+    if (this.phase !== 'upgrading' && this.phase !== 'upgraded') {
+      this.client.reset('internal')
+      this.record.aborted = 'upstream'
+    }
+    this.end()
+  }
+
+  /** The one end of every exchange, however it comes: what is held is given back, and the request is counted. */
+  end(): void {
+    if (this.phase === 'over') return
+    if (this.undecided) this.notDeleted()
+    this.phase = 'over'
+    this.body?.end()
+    this.upstream?.leave()
+    if (this.permit !== undefined) giveBack(this.permit)
+    const { gw, record } = this
+    record.durationMs = gw.clock.monotonic() - record.startMs
+    gw.events.requestEnded(record)
+    gw.running.remove(this)
+  }
+}

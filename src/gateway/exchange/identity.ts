@@ -1,0 +1,71 @@
+// Who a request runs as, and the header fields that say so upstream: made once for an identity, sent with each request.
+
+import type { UserInfo } from '../../api/kube/user.ts'
+import type { HeaderList, SharedFields } from '../../api/ports/stream.ts'
+import type { CompiledClient, CompiledRevocation } from '../../core/cluster/compiled-cluster.ts'
+import { revokedPart } from '../../core/cluster/revocation.ts'
+import { identityHeaders, identityProblem } from '../../core/identity/impersonate.ts'
+import { addressSource, userSource } from '../../core/limits/call-source.ts'
+import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+
+/** A user that is known, and can be told to upstream exactly. */
+export class Authenticated {
+  readonly user: UserInfo
+  readonly kind: 'x509' | 'token' | 'anonymous'
+  /** What the certificate or token is recognised by when it is revoked. */
+  readonly hashes: readonly string[]
+  /** The impersonation header fields; never empty. */
+  readonly #identity: HeaderList
+  #credentials: SharedFields
+  #client: CompiledClient | undefined = undefined
+
+  constructor(user: UserInfo, kind: Authenticated['kind'], hashes: readonly string[]) {
+    this.user = user
+    this.kind = kind
+    this.hashes = hashes
+    this.#identity = identityHeaders(user)
+    this.#credentials = { list: this.#identity, encoded: undefined }
+    // Without an Impersonate-User the request would run as the gateway (CVE-2023-48312).
+    if (this.#identity.length === 0) throw new Error('a request without identity must not be forwarded')
+  }
+
+  /** The gateway's own token, if it has one, and behind it the user: every request of this user to a cluster has the same. */
+  credentials(client: CompiledClient): SharedFields {
+    if (client === this.#client) return this.#credentials
+    const own = client.bearerToken === '' ? [] : ['authorization', `Bearer ${client.bearerToken}`]
+    this.#credentials = { list: [...own, ...this.#identity], encoded: undefined }
+    this.#client = client
+    return this.#credentials
+  }
+}
+
+/** Fails closed: an identity that cannot be told to upstream exactly is no identity. */
+export function authenticated(
+  user: UserInfo,
+  kind: Authenticated['kind'],
+  hashes: readonly string[] = NO_HASHES,
+): Authenticated | Refusal {
+  return identityProblem(user) === '' ? new Authenticated(user, kind, hashes) : refuse('unauthorized', 'Unauthorized')
+}
+
+const NO_HASHES: readonly string[] = []
+
+/** Whose budgets somebody draws on: the user's; of an anonymous one, those of the address. */
+export function budgetKey({ kind, user }: Authenticated, remoteAddress: string): string {
+  return kind === 'anonymous' ? addressSource(remoteAddress) : userSource(user.name)
+}
+
+/**
+ * Asked of whoever sends a request, after all that was remembered or waited for: what is revoked in the meantime counts.
+ * @param revoked of the cluster as it is now
+ */
+export function refuseRevoked(revoked: CompiledRevocation | undefined, requestor: Authenticated): Refusal | undefined {
+  if (revoked === undefined) return undefined
+  const part = revokedPart(revoked, requestor)
+  return part === '' ? undefined : refuseRevokedPart(part)
+}
+
+/** Why is told to the operator, in the object, and not to whoever has the credential now. */
+export function refuseRevokedPart(part: string): Refusal {
+  return refuse('revoked', `Unauthorized: ${part}`, { rule: 'spec.authentication.revoked' })
+}

@@ -1,0 +1,139 @@
+// The body of one request on its way from the client: held until it is known where it goes, or read whole where that depends on
+// it; then passed on, and kept meanwhile for sending it again. The client's window is given back as its bytes are taken.
+
+import type { RequestRecord } from '../../api/ports/request-record.ts'
+import { HIGH_WATER_BYTES, type Stream } from '../../api/ports/stream.ts'
+import { ChunkQueue } from '../../http2/chunk-queue.ts'
+import type { BodyEnd, WholeBody } from './whole-body.ts'
+import { creditFor } from './window-credit.ts'
+
+/** Body kept until upstream answers, so that a request which upstream never processed can be sent elsewhere. */
+const REPLAY_LIMIT_BYTES = 256 * 1024
+
+export class RequestBody {
+  readonly #client: Stream
+  readonly #record: RequestRecord
+  /** What came of it, as long as it may have to be sent (again). */
+  #kept: ChunkQueue | undefined = undefined
+  #keptBytes = 0
+  #replayable = true
+  /** All of it as it came, where it is read before anything is sent. */
+  #whole: WholeBody | undefined = undefined
+  /** It was read or sent: until then, nothing of what is kept has been given back. */
+  #wanted = false
+  /** Taken from the client, not yet by upstream: bytes whose window is still to be given back. */
+  #owed = 0
+
+  constructor(client: Stream, record: RequestRecord) {
+    this.#client = client
+    this.#record = record
+  }
+
+  get keptBytes(): number {
+    return this.#keptBytes
+  }
+
+  /** Whether the request can be sent again as far as its body goes. */
+  get replayable(): boolean {
+    return this.#replayable
+  }
+
+  /** What comes before anybody wants it. */
+  keep(chunk: Buffer): void {
+    this.#keptBytes += chunk.length
+    this.#kept ??= new ChunkQueue()
+    this.#kept.push(chunk)
+  }
+
+  // === read whole ===
+
+  /** From here on the body goes into `whole`, and so does what came before. */
+  readInto(whole: WholeBody): void {
+    this.#wanted = true
+    this.#whole = whole
+    for (const piece of this.#kept?.pieces() ?? []) this.read(piece)
+    this.#kept?.clear()
+    this.#keptBytes = 0
+  }
+
+  read(chunk: Buffer): void {
+    if (chunk.length === 0) return
+    this.#record.requestBytes += chunk.length
+    this.#whole?.add(chunk)
+    this.#client.credit(chunk.length)
+  }
+
+  /** No more of it is read. */
+  finish(end: BodyEnd): void {
+    this.#whole?.finish(end)
+  }
+
+  /** What goes upstream in the place of a body that was read. */
+  replace(body: Buffer): void {
+    this.#kept?.clear()
+    this.#keptBytes = 0
+    if (body.length > 0) this.keep(body)
+  }
+
+  // === to upstream ===
+
+  /** Sends what is kept, which stays kept. */
+  sendKept(stream: Stream): void {
+    if (this.#kept !== undefined) for (const piece of this.#kept.pieces()) stream.body(piece, false)
+  }
+
+  /** What came before there was an endpoint was sent: from here on it counts as passed on. */
+  keptSent(stream: Stream | undefined): void {
+    if (this.#keptBytes === 0) return
+    this.#wanted = true
+    if (this.#whole === undefined) {
+      this.#record.requestBytes += this.#keptBytes
+      this.#taken(this.#keptBytes, stream)
+    }
+    if (this.#keptBytes > REPLAY_LIMIT_BYTES) this.forget()
+  }
+
+  /** @param answered by upstream: the request will not be sent again */
+  passOn(chunk: Buffer, end: boolean, stream: Stream | undefined, answered: boolean): void {
+    this.#wanted = true
+    this.#record.requestBytes += chunk.length
+    if (!answered && this.#replayable) {
+      this.keep(chunk)
+      if (this.#keptBytes > REPLAY_LIMIT_BYTES) this.forget()
+    }
+    stream?.body(chunk, end)
+    this.#taken(chunk.length, stream)
+  }
+
+  /** The window of what upstream's stream has not sent on is given back when it has (`upstreamDrained`). */
+  #taken(bytes: number, stream: Stream | undefined): void {
+    if (stream !== undefined && stream.queued >= HIGH_WATER_BYTES) this.#owed += bytes
+    else this.#client.credit(bytes)
+  }
+
+  /** Upstream has taken what it had to, but for `queued` bytes: the client may send on. */
+  upstreamDrained(queued: number): void {
+    const bytes = creditFor(this.#owed, queued)
+    if (bytes === 0) return
+    this.#owed -= bytes
+    this.#client.credit(bytes)
+  }
+
+  /** The request cannot be sent again. */
+  forget(): void {
+    this.#replayable = false
+    this.#kept?.clear()
+    this.#kept = undefined
+  }
+
+  // === the end ===
+
+  /** Gives back what is held. */
+  end(): void {
+    const held = this.#wanted ? this.#owed : this.#keptBytes
+    this.#whole?.discard()
+    this.#kept?.clear()
+    this.#kept = undefined
+    if (held > 0) this.#client.credit(held)
+  }
+}

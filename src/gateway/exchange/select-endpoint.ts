@@ -1,0 +1,38 @@
+// Which endpoint gets a request: those of the policy that are ready, by the policy's strategy.
+
+import type { EndpointHealth } from '../../core/endpoints/endpoint-health.ts'
+import { affinityHash, PICKERS } from '../../core/endpoints/pick-endpoint.ts'
+import type { Endpoint } from '../../state/endpoints.ts'
+import type { Permit } from './admit.ts'
+import type { Gateway } from './gateway.ts'
+
+const NONE: readonly string[] = []
+
+/** @param tried endpoints (by URL) that failed for this request already */
+export function selectEndpoint(
+  gw: Gateway,
+  permit: Permit,
+  monotonicMs: number,
+  tried: readonly string[] = NONE,
+): Endpoint | undefined {
+  const { live, cluster, policy } = permit
+  const { endpoints, cursor } = live.endpoints.candidates(cluster.endpoints, policy, monotonicMs)
+  const left = tried.length === 0 ? endpoints : endpoints.filter((endpoint) => !tried.includes(endpoint.url))
+  const hash = policy.strategy === 'Affinity' ? affinityHash(permit.user.name, permit.remoteAddress) : 0
+  const at = PICKERS[policy.strategy](left, { random: gw.random, cursor, affinityHash: hash, exclude: -1 })
+  return left[at] ?? leastBusy(left, 'healthy') ?? leastBusy(left, 'unknown')
+}
+
+/**
+ * Better than none. A healthy endpoint that is left alone for a while, when this request has seen the others fail: it is
+ * the last one, and that is never left alone. And one that nobody has checked yet: where a cluster has just come, or all of
+ * its endpoints were replaced at once, requests need not be refused until the first checks are in.
+ */
+function leastBusy(endpoints: readonly Endpoint[], state: EndpointHealth['state']): Endpoint | undefined {
+  let best: Endpoint | undefined
+  for (const endpoint of endpoints) {
+    if (!endpoint.enabled || endpoint.health.state !== state) continue
+    if (best === undefined || endpoint.inFlight < best.inFlight) best = endpoint
+  }
+  return best
+}

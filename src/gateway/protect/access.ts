@@ -1,0 +1,66 @@
+// Whether the caller may delete at all, asked before anything else is done for the request: who may not must neither learn
+// whether a pod exists, nor have its body parsed, nor spend what others need.
+
+import { type AccessReviewAttributes, impersonationForbiddenMessage } from '../../core/identity/impersonate.ts'
+import { addressSource, userSource } from '../../core/limits/call-source.ts'
+import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import type { RequestInfo } from '../../core/request/request-info.ts'
+import type { AccessVerdict } from '../../io/reviews/access-review.ts'
+import type { LiveCluster } from '../../state/clusters.ts'
+import { refuseUnanswered, reviewCall } from '../calls/kube-review.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Authenticated } from '../exchange/identity.ts'
+
+export type Right =
+  | { readonly kind: 'allowed' }
+  /** Or he is to come again. */
+  | { readonly kind: 'denied'; readonly refusal: Refusal }
+  /** Upstream gave no answer; why, for people. */
+  | { readonly kind: 'unknown'; readonly message: string }
+
+/** First whether any pod of the namespace may be deleted, which is remembered; then this one. */
+export async function reviewRight(
+  exchange: Exchange,
+  live: LiveCluster,
+  caller: Authenticated,
+  info: RequestInfo,
+): Promise<Right> {
+  const any: AccessReviewAttributes = {
+    verb: info.verb,
+    group: '',
+    resource: 'pods',
+    subresource: info.subresource,
+    namespace: info.namespace,
+    name: '',
+  }
+  const named = { ...any, name: info.name }
+  let verdict = await ask(exchange, live, caller, any)
+  if (verdict.kind === 'denied' && info.name !== '') verdict = await ask(exchange, live, caller, named)
+  switch (verdict.kind) {
+    case 'allowed':
+      return verdict
+    case 'unavailable':
+      // Who has used up his share of reviews is not let pass by a failure policy.
+      if (verdict.retryAfterSeconds > 0)
+        return { kind: 'denied', refusal: refuseUnanswered(exchange.gw, live, 'access-review', '', verdict) }
+      return { kind: 'unknown', message: `the caller's right to delete it could not be verified: ${verdict.message}` }
+    case 'denied': {
+      const message = impersonationForbiddenMessage(caller.user, named, verdict.reason)
+      return {
+        kind: 'denied',
+        refusal: refuse('protection-forbidden', message, { object: { kind: 'pods', name: info.name } }),
+      }
+    }
+  }
+}
+
+function ask(
+  { gw, peer }: Exchange,
+  live: LiveCluster,
+  { user, kind }: Authenticated,
+  attributes: AccessReviewAttributes,
+): Promise<AccessVerdict> {
+  const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user, attributes }
+  const source = kind === 'anonymous' ? addressSource(peer.remoteAddress) : userSource(user.name)
+  return gw.access.review(query, reviewCall(gw, live, 'access-review', source))
+}

@@ -1,0 +1,144 @@
+// The deletion of one pod of a collection, as the caller: a DELETE of the collection of which its name is the only one, with
+// its uid as a precondition, and with all that the client selects by, so that upstream's authorizers see no other request.
+
+import type { PodFacts, Reservation } from '../../api/ports/protection.ts'
+import type { HeaderList } from '../../api/ports/stream.ts'
+import { isNoDeletion } from '../../core/protection/requests/deletion-answer.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
+import { UPSTREAM_PSEUDO } from '../../core/request/request-head.ts'
+import { type KubeAnswer, KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
+import type { Endpoint } from '../../state/endpoints.ts'
+import { selectEndpoint } from '../exchange/select-endpoint.ts'
+import { podsPath } from './call.ts'
+import type { Asked, Deletion } from './deletion.ts'
+
+/** kube-apiserver's --request-timeout. */
+const TIMEOUT_MS = 60_000
+const MAX_TRIES = 3
+/** Of the one that the caller sent: said anew for each. */
+const OWN_FIELDS: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-encoding',
+  'content-type',
+  'content-length',
+  'expect',
+  'te',
+])
+
+/** One pod of the collection that is to be deleted. */
+export interface CollectionItem {
+  readonly pod: PodFacts
+  /** It must not have changed since. */
+  readonly unchanged: boolean
+  /** Given back when nothing comes of it. */
+  readonly reservation: Reservation | undefined
+  /** Monotonic milliseconds. */
+  readonly judgedAtMs: number
+}
+
+export type Outcome =
+  | { readonly kind: 'done'; readonly answer: KubeAnswer }
+  /** Deleted by somebody else in the meantime, or replaced. */
+  | { readonly kind: 'gone' }
+  /** Another uid, or, where it must not have changed, another version. */
+  | { readonly kind: 'changed'; readonly answer: KubeAnswer }
+  | { readonly kind: 'refused'; readonly answer: KubeAnswer }
+  /** It may have happened, or not. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'no-endpoint' }
+
+export class CollectionSender {
+  readonly #deletion: Deletion
+  readonly #asked: Asked
+  readonly #fields: HeaderList
+
+  constructor(deletion: Deletion, asked: Asked) {
+    this.#deletion = deletion
+    this.#asked = asked
+    const { head, record } = deletion.exchange
+    this.#fields = ['audit-id', record.auditId]
+    for (let i = UPSTREAM_PSEUDO; i + 1 < head.fields.length; i += 2) {
+      const name = head.fields[i] ?? ''
+      if (!OWN_FIELDS.has(name)) this.#fields.push(name, head.fields[i + 1] ?? '')
+    }
+  }
+
+  /** What is reserved for the pod is given back when nothing was deleted. */
+  async send(item: CollectionItem): Promise<Outcome> {
+    const outcome = await this.#send(item)
+    const nothingDeleted = outcome.kind === 'no-endpoint' || isRefused(outcome)
+    if (nothingDeleted && item.reservation !== undefined) this.#deletion.gate.release([item.reservation])
+    return outcome
+  }
+
+  async #send({ pod, unchanged }: CollectionItem): Promise<Outcome> {
+    const { exchange, permit } = this.#deletion
+    const tried: string[] = []
+    while (tried.length < MAX_TRIES) {
+      const endpoint = selectEndpoint(exchange.gw, permit, exchange.gw.clock.monotonic(), tried)
+      if (endpoint === undefined) return { kind: 'no-endpoint' }
+      tried.push(endpoint.url)
+      exchange.record.endpoint = endpoint.url
+      exchange.record.attempts++
+      endpoint.started()
+      try {
+        const body = this.#asked.bound(pod.uid, unchanged ? pod.resourceVersion : '')
+        const answer = await this.#call(endpoint, pod.name, body)
+        if (answer === undefined) continue
+        permit.live.endpoints.onSuccess(endpoint, exchange.gw.clock.monotonic())
+        return this.#outcomeOf(answer, unchanged)
+      } catch (error) {
+        if (!(error instanceof KubeCallError)) throw error
+        if (!error.unprocessed) return { kind: 'unknown' }
+      } finally {
+        endpoint.ended()
+      }
+    }
+    return { kind: 'no-endpoint' }
+  }
+
+  async #call({ url, authority }: Endpoint, name: string, body: Buffer): Promise<KubeAnswer | undefined> {
+    const { exchange, permit, caller, info } = this.#deletion
+    const connections = exchange.gw.upstreams.get(permit.cluster.name, url)
+    if (connections === undefined) return undefined
+    const fieldSelector = info.fieldSelector === '' ? '' : `${info.fieldSelector},`
+    let path = `${podsPath(info.namespace)}?fieldSelector=${encodeURIComponent(`${fieldSelector}metadata.name=${name}`)}`
+    if (info.labelSelector !== '') path += `&labelSelector=${encodeURIComponent(info.labelSelector)}`
+    return await kubeCall(connections, {
+      method: 'DELETE',
+      path,
+      authority,
+      token: '',
+      credentials: caller.credentials(permit.cluster.client),
+      fields: this.#fields,
+      body,
+      contentType: this.#asked.contentType,
+      timeoutMs: TIMEOUT_MS,
+    })
+  }
+
+  #outcomeOf(answer: KubeAnswer, unchanged: boolean): Outcome {
+    const { status } = answer
+    const { uid, resourceVersion } = this.#asked
+    if (status < 400) return { kind: 'done', answer }
+    if (status === 404) return { kind: 'gone' }
+    if (status === 409 && resourceVersion === '') {
+      if (unchanged) return { kind: 'changed', answer }
+      // Its uid is another one by now: unless the client itself asked for that one.
+      if (uid === '') return { kind: 'gone' }
+    }
+    return { kind: 'refused', answer }
+  }
+}
+
+function isRefused(outcome: Outcome): boolean {
+  return outcome.kind === 'refused' && isNoDeletion(outcome.answer.status)
+}
+
+/** Fields of upstream's answer that say something to the client. */
+export function toldFields({ head = [] }: KubeAnswer): HeaderList {
+  const told: HeaderList = ['content-type', headerValue(head, 'content-type') ?? 'application/json']
+  const retryAfter = headerValue(head, 'retry-after')
+  if (retryAfter !== undefined) told.push('retry-after', retryAfter)
+  return told
+}

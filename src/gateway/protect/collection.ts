@@ -1,0 +1,184 @@
+// DELETE of a collection of pods: listed by the gateway, judged some at a time, and then deleted one by one as the caller, by
+// collection requests for one name each, so that the caller needs no other right than the one that it used. As kube-apiserver
+// does it (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), what is done stays done.
+
+import type { PodFacts, ProtectionGate } from '../../api/ports/protection.ts'
+import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
+import { queryOf, queryValues } from '../../core/protection/requests/deletion-request-query.ts'
+import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { refuseRevoked } from '../exchange/identity.ts'
+import { findPod, listPods } from './call.ts'
+import { CollectionAnswer } from './collection-answer.ts'
+import { type CollectionItem, CollectionSender } from './collection-sender.ts'
+import {
+  type Asked,
+  bindBody,
+  type Deletion,
+  FORWARD,
+  keepBody,
+  NO_POD_UID,
+  type Protected,
+  requestOf,
+} from './deletion.ts'
+import { errorVerdict, follow } from './verdict.ts'
+
+/** Judged together. */
+const BATCH = 100
+/**
+ * What was judged longer ago is judged anew before it is sent: the ledger forgets a deletion that has not happened after
+ * --protection-reservation-timeout, and upstream may take a minute of it.
+ */
+const JUDGED_FOR_MS = 15_000
+/** Deleted at a time: kube-apiserver's --delete-collection-workers is 1. */
+const AT_ONCE = 8
+/** How often a pod is judged that changes again and again. */
+const MAX_ROUNDS = 3
+
+const PAGING: ReadonlySet<string> = new Set(['continue', 'limit'])
+
+export async function protectCollection(deletion: Deletion, asked: Asked): Promise<Protected | Refusal> {
+  const { exchange, live, info, protection } = deletion
+  const { gw } = exchange
+  const options = queryValues(queryOf(exchange.target), PAGING)
+  // Pages of a past state say nothing of how the pods are now.
+  if ((options.get('continue')?.[0] ?? '') !== '')
+    return refuse('bad-request', 'continue is not supported where deletions of pods are protected: leave it away')
+  const limit = limitOf(options.get('limit')?.[0] ?? '')
+  if (limit === undefined) return refuse('bad-request', 'limit is not a number')
+  const found = await listPods(gw, live, info.namespace, info, limit, protection.timeoutMs)
+  if (exchange.gone) return FORWARD
+  if (found.kind === 'unknown') {
+    gw.log.warn('deletion could not be judged', { cluster: exchange.record.cluster, reason: found.message })
+    const refused = follow(deletion, '', errorVerdict(found.message))
+    if (refused !== undefined) return refused
+  }
+  if (found.kind === 'refused') return new CollectionAnswer(deletion).relay(found.answer)
+  if (found.kind === 'unknown') {
+    keepBody(deletion, asked)
+    return FORWARD
+  }
+  // Nothing to judge: upstream's own answer is the best. Pods that have come meanwhile are not what was asked for.
+  if (found.pods.length === 0) {
+    bindBody(deletion, asked, NO_POD_UID, '')
+    return FORWARD
+  }
+  return await deleteAll(deletion, asked, found.pods, new CollectionAnswer(deletion, found.metadata, found.pods.length))
+}
+
+/** '' and 0 = all; undefined when it is no number. */
+function limitOf(text: string): number | undefined {
+  if (text === '') return 0
+  return /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined
+}
+
+/** What may be deleted, in the order of the list. */
+async function judge(
+  deletion: Deletion,
+  asked: Asked,
+  pods: readonly PodFacts[],
+  answer: CollectionAnswer,
+): Promise<CollectionItem[]> {
+  const { protection, gate } = deletion
+  // What is no longer there as the client means it is upstream's to refuse.
+  const judged = pods.filter((pod) => {
+    return !pod.terminating && isGuarded(protection, pod.labels) && (asked.uid === '' || asked.uid === pod.uid)
+  })
+  const requests = judged.map((pod) => requestOf(deletion, asked, pod))
+  const verdicts = requests.length === 0 ? [] : await gate.review(requests)
+  const byUid = new Map(judged.map((pod, i) => [pod.uid, verdicts[i] ?? errorVerdict('the ledger gave no verdict')]))
+  const items: CollectionItem[] = []
+  const judgedAtMs = deletion.exchange.gw.clock.monotonic()
+  for (const pod of pods) {
+    const verdict = byUid.get(pod.uid)
+    const refused = verdict === undefined ? undefined : follow(deletion, pod.name, verdict)
+    if (refused !== undefined) answer.refused(pod.name, refused)
+    else items.push({ pod, unchanged: verdict?.freePass === true, reservation: verdict?.reservation, judgedAtMs })
+  }
+  return items
+}
+
+/** A pod that has changed since it was judged, or was judged long ago, is judged again. */
+async function deleteOne(
+  deletion: Deletion,
+  asked: Asked,
+  listed: CollectionItem,
+  sender: CollectionSender,
+  answer: CollectionAnswer,
+): Promise<void> {
+  const { clock } = deletion.exchange.gw
+  let item: CollectionItem | undefined = listed
+  if (clock.monotonic() - item.judgedAtMs > JUDGED_FOR_MS) {
+    release(deletion.gate, [item])
+    item = await judgeAgain(deletion, asked, item.pod, answer)
+  }
+  for (let round = 1; item !== undefined; round++) {
+    const outcome = await sender.send(item)
+    if (outcome.kind !== 'changed' || round === MAX_ROUNDS) {
+      answer.outcome(outcome)
+      return
+    }
+    item = await judgeAgain(deletion, asked, item.pod, answer)
+  }
+}
+
+/** @returns undefined when it is not to be deleted; `answer` knows why */
+async function judgeAgain(
+  deletion: Deletion,
+  asked: Asked,
+  pod: PodFacts,
+  answer: CollectionAnswer,
+): Promise<CollectionItem | undefined> {
+  const { exchange, live, info, protection } = deletion
+  const found = await findPod(exchange.gw, live, info.namespace, pod.name, protection.timeoutMs)
+  if (found.kind === 'absent' || (found.kind === 'pod' && found.pod.uid !== pod.uid)) {
+    answer.outcome({ kind: 'gone' })
+    return undefined
+  }
+  if (found.kind === 'pod') return (await judge(deletion, asked, [found.pod], answer))[0]
+  const refused = follow(deletion, pod.name, errorVerdict(found.message))
+  const judgedAtMs = exchange.gw.clock.monotonic()
+  if (refused === undefined) return { pod, unchanged: false, reservation: undefined, judgedAtMs }
+  answer.refused(pod.name, refused)
+  return undefined
+}
+
+async function deleteAll(
+  deletion: Deletion,
+  asked: Asked,
+  pods: readonly PodFacts[],
+  answer: CollectionAnswer,
+): Promise<Protected | Refusal> {
+  const { exchange, live, gate } = deletion
+  const { requestor } = exchange
+  // Cut while it was judged.
+  const cut = (): boolean => exchange.phase === 'over'
+  const ended = (): boolean => cut() || exchange.gone || answer.failed
+  const sender = new CollectionSender(deletion, asked)
+  for (let from = 0; from < pods.length && !ended(); from += BATCH) {
+    const items = await judge(deletion, asked, pods.slice(from, from + BATCH), answer)
+    const revoked = requestor && refuseRevoked(live.compiled.authentication.revoked, requestor)
+    if (revoked !== undefined) {
+      release(gate, items)
+      return revoked
+    }
+    if (from === 0 && !cut()) exchange.gw.running.add(exchange)
+    let next = 0
+    const work = async (): Promise<void> => {
+      while (!ended()) {
+        const item = items[next++]
+        if (item === undefined) return
+        await deleteOne(deletion, asked, item, sender, answer)
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work))
+    // What was never sent.
+    release(gate, items.slice(next))
+  }
+  if (cut()) return 'answered'
+  return answer.send()
+}
+
+function release(gate: ProtectionGate, items: readonly CollectionItem[]): void {
+  const reservations = items.flatMap(({ reservation }) => reservation ?? [])
+  if (reservations.length > 0) gate.release(reservations)
+}

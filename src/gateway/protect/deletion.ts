@@ -1,0 +1,132 @@
+// A deletion or an eviction on its way to be judged: what all steps of it need, and its body.
+
+import type { ProtectionGate, ProtectionRequest } from '../../api/ports/protection.ts'
+import type { HeaderList } from '../../api/ports/stream.ts'
+import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
+import { readDeletionRequest } from '../../core/protection/requests/deletion-request.ts'
+import { fieldsForBody, type ReadBody, UnreadableBody } from '../../core/protection/requests/deletion-request-body.ts'
+import { queryOf } from '../../core/protection/requests/deletion-request-query.ts'
+import { readEvictionRequest } from '../../core/protection/requests/eviction-request.ts'
+import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
+import type { RequestInfo } from '../../core/request/request-info.ts'
+import type { LiveCluster } from '../../state/clusters.ts'
+import type { Permit } from '../exchange/admit.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Authenticated } from '../exchange/identity.ts'
+import { WholeBody } from '../exchange/whole-body.ts'
+
+/** DeleteOptions and Evictions have some hundred bytes; the body of any other request is not read by the gateway. */
+export const MAX_DELETION_BYTES: number = 16 * 1024
+/** How long a client may take to send it. */
+const BODY_TIMEOUT_MS = 30_000
+
+/**
+ * uid that no pod has, as a precondition: upstream then says itself that there is no such pod, and deletes none that has come
+ * into being meanwhile.
+ */
+export const NO_POD_UID = '00000000-0000-0000-0000-000000000000'
+
+/** What becomes of the request: it goes upstream, or has had its answer. */
+export type Protected = Forward | 'answered'
+
+export interface Forward {
+  /** Judges once more, when upstream says that the pod is not the one that was judged; undefined = it is to be believed. */
+  readonly again: (() => Promise<Protected | Refusal>) | undefined
+}
+
+/** Nothing that was judged, or nobody who waits for it. */
+export const FORWARD: Forward = { again: undefined }
+
+export interface Deletion {
+  readonly exchange: Exchange
+  readonly live: LiveCluster
+  readonly permit: Permit
+  readonly caller: Authenticated
+  readonly info: RequestInfo
+  readonly protection: CompiledProtection
+  readonly gate: ProtectionGate
+  readonly cause: ProtectionRequest['cause']
+}
+
+export interface Asked extends ReadBody {
+  readonly criterion: ProtectionRequest['criterion']
+  /** As it came, and the header fields of the request. */
+  readonly bytes: Buffer
+  readonly fields: HeaderList
+}
+
+/** Reads the body to its end, and what it asks for. Only for a caller that may delete. */
+export async function readAsked({ exchange, cause }: Deletion): Promise<Asked | Refusal> {
+  const { head, list, client } = exchange
+  if (Number(headerValue(list, 'content-length') ?? '0') > MAX_DELETION_BYTES) return tooLarge()
+  const whole = new WholeBody(MAX_DELETION_BYTES, BODY_TIMEOUT_MS)
+  exchange.readBody(whole)
+  // Upstream, which would say it, is not asked yet.
+  if (headerValue(list, 'expect')?.toLowerCase() === '100-continue' && !exchange.requestEnded)
+    client.headers([':status', '100'], false)
+  switch (await whole.ended) {
+    case 'too-large':
+      return tooLarge()
+    case 'too-late':
+      return refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`)
+    default:
+  }
+  const bytes = whole.take()
+  const { fields } = head
+  const contentType = headerValue(fields, 'content-type') ?? ''
+  const query = queryOf(exchange.target)
+  try {
+    if (cause === 'EvictPod') return { ...readEvictionRequest(contentType, bytes, query), bytes, fields }
+    return { ...readDeletionRequest(contentType, bytes, query), criterion: undefined, bytes, fields }
+  } catch (error) {
+    if (!(error instanceof UnreadableBody)) throw error
+    return refuse(error.code === 415 ? 'unsupported-media-type' : 'bad-request', error.message)
+  }
+}
+
+function tooLarge(): Refusal {
+  const limit = `Request entity too large: limit is ${MAX_DELETION_BYTES}`
+  return refuse(
+    'body-too-large',
+    `${limit} bytes for a deletion or eviction where this gateway protects pods; send DeleteOptions or an Eviction and nothing else`,
+  )
+}
+
+/** What the ledger is asked. */
+export function requestOf(
+  { caller, protection, cause }: Deletion,
+  { criterion, dryRun }: Asked,
+  pod: ProtectionRequest['pod'],
+): ProtectionRequest {
+  return {
+    cell: protection.cell,
+    cause,
+    via: 'filter',
+    pod,
+    criterion,
+    user: caller.user.name,
+    dryRun,
+    shadow: protection.shadow,
+    timeoutMs: protection.timeoutMs,
+  }
+}
+
+/**
+ * The request goes upstream as it came: only where the failure policy lets everything pass. What is read of a body is what is
+ * sent on, so that no other reader of it can come to another pod.
+ */
+export function keepBody({ exchange }: Deletion, asked: Asked): void {
+  exchange.head.fields = [...asked.fields]
+  exchange.setBody(asked.bytes)
+}
+
+/**
+ * The request goes upstream for the pod with this uid, and for no other one of its name.
+ * @param resourceVersion and only as it was read; '' = whatever it is
+ */
+export function bindBody({ exchange }: Deletion, asked: Asked, uid: string, resourceVersion: string): void {
+  const body = asked.bound(uid, resourceVersion)
+  exchange.head.fields = fieldsForBody(asked.fields, asked.contentType, body.length)
+  exchange.setBody(body)
+}

@@ -1,0 +1,107 @@
+// What follows from a verdict of the ledger: the deletion goes on, goes on with a warning, or is refused.
+
+import {
+  AUDIT_DRY_RUN,
+  AUDIT_REJECTED_BY,
+  type ProtectionCause,
+  type ProtectionGate,
+  type ProtectionRequest,
+  type ProtectionVerdict,
+} from '../../api/ports/protection.ts'
+import { unanswered } from '../../core/protection/ledger/verdicts.ts'
+import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import type { Deletion } from './deletion.ts'
+
+/** As the webhook's annotations are named by kube-apiserver. */
+const AUDIT_PREFIX = 'podseidon.kubewharf.io/'
+/** policy/v1 DisruptionBudgetCause: by it clients tell that an eviction is refused for now, and not for good. */
+const DISRUPTION_BUDGET = 'DisruptionBudget'
+
+/** When nobody can judge: what to do with the deletion is the failure policy's to say. */
+export function errorVerdict(message: string): ProtectionVerdict {
+  return {
+    status: 'Error',
+    admitted: false,
+    freePass: false,
+    overridden: '',
+    protector: '',
+    message,
+    causes: [],
+    retryAfterSeconds: 0,
+    reservation: undefined,
+  }
+}
+
+/** In a gateway that has no ledger. */
+export const NO_GATE: ProtectionGate = {
+  covers: () => true,
+  review: (requests: readonly ProtectionRequest[]) =>
+    Promise.resolve(
+      requests.map((request) => unanswered(request, 'this gateway has no pod protection: nobody can judge')),
+    ),
+  release: () => undefined,
+}
+
+/** What lets a deletion pass that was not admitted; '' = nothing. */
+export function passReason({ protection }: Deletion, verdict: ProtectionVerdict): ProtectionVerdict['overridden'] {
+  if (verdict.admitted || verdict.overridden !== '') return verdict.overridden
+  if (protection.shadow) return 'shadow'
+  return verdict.status === 'Error' && protection.failurePolicy === 'Ignore' ? 'failure-policy' : ''
+}
+
+/** Notes the verdict for logs, and what the client is warned of. @returns why the deletion is refused; undefined = it is not */
+export function follow(deletion: Deletion, name: string, verdict: ProtectionVerdict): Refusal | undefined {
+  const { exchange, permit } = deletion
+  const { record } = exchange
+  const reason = passReason(deletion, verdict)
+  const refused = !verdict.admitted && reason === ''
+  if (record.protection === '' || !verdict.admitted) record.protection = verdict.status
+  if (!verdict.admitted) noteForAudit(deletion, verdict, reason)
+  if (refused) return refusalOf(deletion, name, verdict)
+  if (reason === '') return undefined
+  permit.warnings = [...permit.warnings, warningText(name, verdict, reason)]
+  if (reason === 'shadow') {
+    permit.shadow = [...permit.shadow, `protection/${verdict.protector}`]
+    record.shadow = permit.shadow
+  }
+  return undefined
+}
+
+function noteForAudit({ exchange: { record } }: Deletion, verdict: ProtectionVerdict, reason: string): void {
+  const found: Record<string, string> = { ...record.auditAnnotations }
+  if (reason === 'shadow' || reason === 'force-delete') found[`${AUDIT_PREFIX}${AUDIT_DRY_RUN}`] = '1'
+  // The first one stays.
+  if (verdict.protector !== '') found[`${AUDIT_PREFIX}${AUDIT_REJECTED_BY}`] ??= nameOf(verdict)
+  record.auditAnnotations = found
+}
+
+function warningText(name: string, verdict: ProtectionVerdict, reason: ProtectionVerdict['overridden']): string {
+  switch (reason) {
+    case 'shadow':
+      return `protection in shadow mode would refuse to delete pod "${name}": ${verdict.message}`
+    case 'force-delete':
+      return `pod "${name}" is deleted by force: ${verdict.message}`
+    default:
+      return `pod "${name}" is deleted without protection: ${verdict.message}`
+  }
+}
+
+function refusalOf(deletion: Deletion, name: string, verdict: ProtectionVerdict): Refusal {
+  const { message, retryAfterSeconds, protector } = verdict
+  const object = { kind: 'pods', name }
+  const causes = deletion.cause === 'EvictPod' ? withBudget(verdict.causes, message) : verdict.causes
+  if (verdict.status !== 'Error')
+    return refuse('protected', message, { causes, retryAfterSeconds, rule: protector, object })
+  const reason = deletion.cause === 'EvictPod' ? 'eviction-unavailable' : 'protection-unavailable'
+  return refuse(reason, `pod "${name}" cannot be deleted now: ${message}`, { causes, rule: protector, object })
+}
+
+function withBudget(causes: readonly ProtectionCause[], message: string): readonly ProtectionCause[] {
+  if (causes.some(({ reason }) => reason === DISRUPTION_BUDGET)) return causes
+  return [{ reason: DISRUPTION_BUDGET, message, field: '' }, ...causes]
+}
+
+/** Without the namespace, which is that of the request; as the webhook tells it. */
+function nameOf({ protector }: ProtectionVerdict): string {
+  return protector.slice(protector.indexOf('/') + 1)
+}

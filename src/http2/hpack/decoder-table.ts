@@ -1,0 +1,87 @@
+// The tables of a decoder (RFC 7541 sections 2.3 and 4): each entry with its size, and with what the field rules say of it, so that
+// nobody asks again.
+
+import { KNOWN_FLAGS } from './field-rules.ts'
+import { STATIC_NAMES, STATIC_NUMBERS, STATIC_VALUES } from './static.ts'
+
+/** What an entry costs beyond its octets (RFC 7541 section 4.1, RFC 9113 section 6.5.2). */
+export const ENTRY_OVERHEAD = 32
+/** Size of the table until the peer knows our SETTINGS (RFC 9113 section 6.5.2). */
+const INITIAL_TABLE_BYTES = 4096
+
+/** Of the entries of the static table, by index. */
+export const STATIC_FLAGS: Uint16Array = Uint16Array.from(STATIC_NUMBERS, (number) => KNOWN_FLAGS[number] ?? 0)
+export const STATIC_SIZES: Uint16Array = Uint16Array.from(
+  STATIC_NAMES,
+  (name, index) => name.length + (STATIC_VALUES[index] ?? '').length + ENTRY_OVERHEAD,
+)
+
+/** The dynamic table: a ring. */
+export class DecoderTable {
+  /** By slot. */
+  readonly names: string[]
+  readonly values: string[]
+  readonly sizes: Int32Array
+  readonly flags: Uint16Array
+  readonly #mask: number
+  /** The newest entry is in slot #newest, `#count` entries are alive. */
+  #newest = 0
+  #count = 0
+  #bytes = 0
+  #maxBytes = INITIAL_TABLE_BYTES
+
+  /** @param maxBytes the most that `resize` will ask for */
+  constructor(maxBytes: number) {
+    // A peer that has not seen our SETTINGS yet uses the initial size.
+    const entries = Math.max(maxBytes, INITIAL_TABLE_BYTES) / ENTRY_OVERHEAD
+    const capacity = 2 ** Math.ceil(Math.log2(entries))
+    this.names = new Array<string>(capacity).fill('')
+    this.values = new Array<string>(capacity).fill('')
+    this.sizes = new Int32Array(capacity)
+    this.flags = new Uint16Array(capacity)
+    this.#mask = capacity - 1
+  }
+
+  /** Whether there is an entry so old: 0 is the newest. */
+  has(age: number): boolean {
+    return age < this.#count
+  }
+
+  /** Where it is. */
+  slotOf(age: number): number {
+    return (this.#newest - age) & this.#mask
+  }
+
+  /** A field becomes the newest entry. One that is too large empties the table (RFC 7541 section 4.4). */
+  insert(name: string, value: string, size: number, flags: number): void {
+    if (size > this.#maxBytes) {
+      this.#evict(0)
+      return
+    }
+    this.#evict(this.#maxBytes - size)
+    const slot = (this.#newest + 1) & this.#mask
+    this.#newest = slot
+    this.names[slot] = name
+    this.values[slot] = value
+    this.sizes[slot] = size
+    this.flags[slot] = flags
+    this.#bytes += size
+    this.#count++
+  }
+
+  /** A size update of the peer (RFC 7541 section 6.3). */
+  resize(bytes: number): void {
+    this.#maxBytes = bytes
+    this.#evict(bytes)
+  }
+
+  /** Drops the oldest entries until at most `bytes` are left, and their strings with them. */
+  #evict(bytes: number): void {
+    while (this.#bytes > bytes) {
+      const slot = (this.#newest - --this.#count) & this.#mask
+      this.#bytes -= this.sizes[slot] as number
+      this.names[slot] = ''
+      this.values[slot] = ''
+    }
+  }
+}

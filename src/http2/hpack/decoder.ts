@@ -1,0 +1,154 @@
+// HPACK decoding (RFC 7541) with the field rules of HTTP/2 (RFC 9113 section 8.2) on the way. A field that the table
+// knows costs a few array reads: its strings exist already and its rules were checked when it entered.
+
+import { DecoderTable, STATIC_FLAGS, STATIC_SIZES } from './decoder-table.ts'
+import { BAD_NAME, BAD_VALUE, CONTENT_LENGTH, PSEUDO_BITS } from './field-rules.ts'
+import { LiteralReader } from './literals.ts'
+import { STATIC_COUNT, STATIC_NAMES, STATIC_VALUES } from './static.ts'
+
+/** The fields are complete and well-formed. */
+export const DECODED = 0
+/** The block breaks RFC 7541: connection error COMPRESSION_ERROR. The decoder must not be used again. */
+export const COMPRESSION = 1
+/** The list is larger than allowed, or has more than MAX_FIELDS fields. The table is in step; there are no fields. */
+export const TOO_LARGE = 2
+/** A field breaks RFC 9113 section 8.2 or 8.3: stream error PROTOCOL_ERROR. The table is in step; there are no fields. */
+export const MALFORMED = 3
+
+/** More fields than any client sends. */
+export const MAX_FIELDS = 4000
+
+/** Decodes the field blocks that one peer sends on one connection, in order. */
+export class HpackDecoder {
+  /** Name, value, name, value, ... of the last block when it was DECODED, else empty. The caller may keep it. */
+  fields: string[] = []
+  /** Of the last block: how many pseudo-header fields, and which (METHOD, PATH, ... of field-rules.ts). */
+  pseudoCount = 0
+  pseudoMask = 0
+  /** `content-length` of the last block; -1 when there is none, -2 when it is no number or two contradict each other. */
+  contentLength = -1
+  /** Of the last block: the size of its list, as `maxListBytes` counts it. */
+  listBytes = 0
+
+  readonly #limit: number
+  readonly #table: DecoderTable
+  readonly #literal: LiteralReader
+
+  /** `maxTableBytes`: SETTINGS_HEADER_TABLE_SIZE that we announce, the most that the peer may use. */
+  constructor(maxTableBytes: number) {
+    this.#limit = maxTableBytes
+    this.#table = new DecoderTable(maxTableBytes)
+    this.#literal = new LiteralReader(this.#table)
+  }
+
+  /**
+   * Decodes one complete field block, `start` to `end`. `maxListBytes` bounds the list as RFC 9113 section 6.5.2 counts
+   * it: name, value and 32 for each field. Nothing of `block` is kept. Never throws.
+   */
+  decode(block: Buffer, start: number, end: number, maxListBytes: number): 0 | 1 | 2 | 3 {
+    const table = this.#table
+    const literal = this.#literal
+    const fields: string[] = []
+    this.fields = fields
+    this.contentLength = -1
+    let at = this.#sizeUpdates(block, start, end)
+    let listBytes = 0
+    let pseudoMask = 0
+    let pseudoCount = 0
+    let regular = false
+    let bad = false
+    if (at < 0) return this.#fail()
+    while (at < end) {
+      const octet = block[at++] as number
+      let name: string
+      let value: string
+      let flags: number
+      if (octet >= 0x80) {
+        let index = octet & 0x7f
+        if (index === 0x7f) {
+          index = literal.integer(block, at, end, 0x7f)
+          at = literal.at
+        }
+        if (index > STATIC_COUNT) {
+          const age = index - STATIC_COUNT - 1
+          if (!table.has(age)) return this.#fail()
+          const slot = table.slotOf(age)
+          name = table.names[slot] as string
+          value = table.values[slot] as string
+          flags = table.flags[slot] as number
+          listBytes += table.sizes[slot] as number
+        } else {
+          if (index <= 0) return this.#fail()
+          name = STATIC_NAMES[index] as string
+          value = STATIC_VALUES[index] as string
+          flags = STATIC_FLAGS[index] as number
+          listBytes += STATIC_SIZES[index] as number
+        }
+      } else {
+        if (!literal.field(block, at, end, octet)) return this.#fail()
+        at = literal.at
+        name = literal.name
+        value = literal.value
+        flags = literal.flags
+        listBytes += literal.size
+      }
+      if (flags === 0) {
+        regular = true
+      } else if ((flags & PSEUDO_BITS) !== 0) {
+        if (regular || (pseudoMask & flags) !== 0 || (flags & BAD_VALUE) !== 0) bad = true
+        pseudoMask |= flags & PSEUDO_BITS
+        pseudoCount++
+      } else {
+        regular = true
+        if ((flags & CONTENT_LENGTH) !== 0) this.#noteLength(value)
+        if ((flags & (BAD_NAME | BAD_VALUE)) !== 0) bad = true
+      }
+      if (listBytes <= maxListBytes && fields.length <= 2 * MAX_FIELDS) fields.push(name, value)
+    }
+    literal.forget()
+    this.listBytes = listBytes
+    this.pseudoMask = pseudoMask
+    this.pseudoCount = pseudoCount
+    if (!bad && listBytes <= maxListBytes && fields.length <= 2 * MAX_FIELDS) return DECODED
+    this.fields = []
+    return bad ? MALFORMED : TOO_LARGE
+  }
+
+  #fail(): 1 {
+    this.#literal.forget()
+    this.fields = []
+    return COMPRESSION
+  }
+
+  /** Size updates come before the first field (RFC 7541 section 4.2). Returns where the fields begin, or -1. */
+  #sizeUpdates(block: Buffer, start: number, end: number): number {
+    let at = start
+    while (at < end && ((block[at] as number) & 0xe0) === 0x20) {
+      let size = (block[at++] as number) & 0x1f
+      if (size === 0x1f) {
+        size = this.#literal.integer(block, at, end, 0x1f)
+        at = this.#literal.at
+      }
+      if (size < 0 || size > this.#limit) return -1
+      this.#table.resize(size)
+    }
+    return at
+  }
+
+  #noteLength(value: string): void {
+    const length = parseLength(value)
+    this.contentLength = this.contentLength === -1 || this.contentLength === length ? length : -2
+  }
+}
+
+/** Digits only, at most 15 of them: exact as a number. -2 for anything else. */
+function parseLength(value: string): number {
+  if (value.length === 0 || value.length > 15) return -2
+  let length = 0
+  for (let i = 0; i < value.length; i++) {
+    const digit = value.charCodeAt(i) - 0x30
+    if (digit < 0 || digit > 9) return -2
+    length = length * 10 + digit
+  }
+  return length
+}

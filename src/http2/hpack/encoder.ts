@@ -1,0 +1,245 @@
+// HPACK encoding (RFC 7541). Strings go out as plain octets, without Huffman. What is worth a table entry is decided by
+// the field's name, so that fields which differ in each message do not push the useful ones out.
+
+import type { EncodedFields } from '../../api/ports/stream.ts'
+import { writeLatin1 } from './latin1.ts'
+import { KNOWN_POLICIES, NEVER_INDEX, ON_REPEAT, otherPolicy } from './policy.ts'
+import { KNOWN_NAMES, KNOWN_NUMBERS, STATIC_COUNT, STATIC_INDEX, STATIC_NAMES, STATIC_VALUES } from './static.ts'
+
+/** More of the peer's table is never used. */
+const MAX_TABLE_BYTES = 4096
+/** What an entry costs beyond its octets (RFC 7541 section 4.1). */
+const ENTRY_OVERHEAD = 32
+/** The most entries a table of that size can have: a power of two. */
+const SLOTS: number = MAX_TABLE_BYTES / ENTRY_OVERHEAD
+/** Longer values are rarely sent twice, and would push out much else. */
+const MAX_INDEXED_VALUE = 1024
+/** How many entries of one name are looked at. */
+const MAX_CHAIN = 8
+/** Type octet and two lengths of at most 6 octets, with room to spare. */
+const FIELD_BOUND = 16
+/** First octets of literal fields (RFC 7541 sections 6.2.1 to 6.2.3). */
+const INDEXED = 0x40
+const NOT_INDEXED = 0x00
+const NEVER_INDEXED = 0x10
+/** Two table size updates. */
+const UPDATES_BOUND = 16
+
+/** Entries of the static table that have this name and a value. */
+const STATIC_MATCHES: Uint8Array = Uint8Array.from(
+  KNOWN_NAMES,
+  (name) => STATIC_NAMES.filter((other, index) => other === name && STATIC_VALUES[index] !== '').length,
+)
+
+/** Where a name that is not known leaves its last value, for ON_REPEAT. A power of two. */
+const REPEAT_SLOTS = 16
+
+/** Encodes the field blocks of one direction of one connection, in order. */
+export class HpackEncoder {
+  /** The dynamic table: entry number n (from 1, never reused) is in slot n mod SLOTS. */
+  readonly #values: string[] = new Array<string>(SLOTS).fill('')
+  readonly #sizes: Int32Array = new Int32Array(SLOTS)
+  /** For each slot, the number of the entry before with the same name, 0 when there was none. */
+  readonly #previous: Float64Array = new Float64Array(SLOTS)
+  /** For each slot, the name when it is not a known one, else ''. */
+  readonly #names: string[] = new Array<string>(SLOTS).fill('')
+  /** The last entry with each known name, dead or alive, 0 for none; then those of other names that are alive. */
+  readonly #latest: Float64Array = new Float64Array(KNOWN_NAMES.length)
+  readonly #others: Map<string, number> = new Map()
+  #inserted = 0
+  #count = 0
+  #bytes = 0
+  #maxBytes = MAX_TABLE_BYTES
+  /** The smallest size since the last block, -1 when the size has not changed. */
+  #smallest = -1
+
+  /** The value last sent with each known name that is indexed on repetition; then the same for a few other names. */
+  readonly #repeats: string[] = new Array<string>(KNOWN_NAMES.length).fill('')
+  readonly #otherNames: string[] = new Array<string>(REPEAT_SLOTS).fill('')
+  readonly #otherValues: string[] = new Array<string>(REPEAT_SLOTS).fill('')
+
+  /**
+   * SETTINGS_HEADER_TABLE_SIZE of the peer: an upper bound, of which at most 4096 are used. The size updates go in front
+   * of the next block (RFC 7541 section 4.2).
+   */
+  setMaxTableBytes(bytes: number): void {
+    const wanted = Math.min(bytes, MAX_TABLE_BYTES)
+    if (wanted === this.#maxBytes) return
+    this.#smallest = this.#smallest < 0 ? wanted : Math.min(this.#smallest, wanted)
+    this.#maxBytes = wanted
+    this.#evict(wanted)
+  }
+
+  /**
+   * Encodes a list as one complete field block into `out` from `at` on, where `encodeBound(list)` octets are free.
+   * Returns the offset behind it. Names are lower-case; all strings are latin1, one character for each octet.
+   */
+  encode(list: readonly string[], out: Buffer, at: number): number {
+    let to = this.#smallest < 0 ? at : this.#updates(out, at)
+    for (let i = 0; i + 1 < list.length; i += 2) to = this.#field(list[i] as string, list[i + 1] as string, out, to)
+    return to
+  }
+
+  #updates(out: Buffer, at: number): number {
+    let to = at
+    if (this.#smallest < this.#maxBytes) to = writeInteger(out, to, 0x20, 0x1f, this.#smallest)
+    this.#smallest = -1
+    return writeInteger(out, to, 0x20, 0x1f, this.#maxBytes)
+  }
+
+  #field(name: string, value: string, out: Buffer, at: number): number {
+    const known = KNOWN_NUMBERS.get(name)
+    if (known === undefined) return this.#otherField(name, value, out, at)
+    const first = STATIC_INDEX[known] as number
+    for (let index = first + (STATIC_MATCHES[known] as number) - 1; index >= first; index--) {
+      if (STATIC_VALUES[index] === value && index > 0) {
+        out[at] = 0x80 | index
+        return at + 1
+      }
+    }
+    const policy = KNOWN_POLICIES[known] as number
+    if (policy > ON_REPEAT) {
+      return writeLiteral(out, at, policy === NEVER_INDEX ? NEVER_INDEXED : NOT_INDEXED, first, name, value)
+    }
+    const latest = this.#alive(this.#latest[known] as number)
+    const found = this.#find(latest, value)
+    if (found > 0) return writeInteger(out, at, 0x80, 0x7f, this.#indexOf(found))
+    const nameIndex = first > 0 || latest === 0 ? first : this.#indexOf(latest)
+    if (policy === ON_REPEAT && this.#repeats[known] !== value) {
+      this.#repeats[known] = value.length <= MAX_INDEXED_VALUE ? value : ''
+      return writeLiteral(out, at, NOT_INDEXED, nameIndex, name, value)
+    }
+    if (!this.#worthy(name, value)) return writeLiteral(out, at, NOT_INDEXED, nameIndex, name, value)
+    this.#latest[known] = this.#insert('', name, value, latest)
+    return writeLiteral(out, at, INDEXED, nameIndex, name, value)
+  }
+
+  #otherField(name: string, value: string, out: Buffer, at: number): number {
+    if (otherPolicy(name) === NEVER_INDEX) return writeLiteral(out, at, NEVER_INDEXED, 0, name, value)
+    const latest = this.#alive(this.#others.get(name) ?? 0)
+    const found = this.#find(latest, value)
+    if (found > 0) return writeInteger(out, at, 0x80, 0x7f, this.#indexOf(found))
+    const nameIndex = latest === 0 ? 0 : this.#indexOf(latest)
+    if (!this.#repeated(name, value) || !this.#worthy(name, value)) {
+      return writeLiteral(out, at, NOT_INDEXED, nameIndex, name, value)
+    }
+    this.#others.set(name, this.#insert(name, name, value, latest))
+    return writeLiteral(out, at, INDEXED, nameIndex, name, value)
+  }
+
+  #repeated(name: string, value: string): boolean {
+    if (value.length > MAX_INDEXED_VALUE || name.length > MAX_INDEXED_VALUE) return false
+    const slot = (name.length * 7 + name.charCodeAt(name.length - 1)) & (REPEAT_SLOTS - 1)
+    if (this.#otherNames[slot] === name && this.#otherValues[slot] === value) return true
+    this.#otherNames[slot] = name
+    this.#otherValues[slot] = value
+    return false
+  }
+
+  #worthy(name: string, value: string): boolean {
+    return value.length <= MAX_INDEXED_VALUE && name.length + value.length + ENTRY_OVERHEAD <= this.#maxBytes
+  }
+
+  #alive(entry: number): number {
+    return entry > this.#inserted - this.#count ? entry : 0
+  }
+
+  /** The live entry with this value among those chained from `entry`; 0 when there is none. */
+  #find(entry: number, value: string): number {
+    let link = entry
+    for (let steps = 0; link > 0 && steps < MAX_CHAIN; steps++) {
+      const slot = link & (SLOTS - 1)
+      if (this.#values[slot] === value) return link
+      link = this.#alive(this.#previous[slot] as number)
+    }
+    return 0
+  }
+
+  #indexOf(entry: number): number {
+    return STATIC_COUNT + 1 + this.#inserted - entry
+  }
+
+  /** Returns the number of the new entry. The caller has seen that it fits; `otherName` is '' for a known name. */
+  #insert(otherName: string, name: string, value: string, previous: number): number {
+    const size = name.length + value.length + ENTRY_OVERHEAD
+    this.#evict(this.#maxBytes - size)
+    const entry = ++this.#inserted
+    const slot = entry & (SLOTS - 1)
+    this.#names[slot] = otherName
+    this.#values[slot] = value
+    this.#sizes[slot] = size
+    this.#previous[slot] = previous
+    this.#bytes += size
+    this.#count++
+    return entry
+  }
+
+  #evict(bytes: number): void {
+    while (this.#bytes > bytes) {
+      const entry = this.#inserted - --this.#count
+      const slot = entry & (SLOTS - 1)
+      const name = this.#names[slot] as string
+      if (name !== '') {
+        if (this.#others.get(name) === entry) this.#others.delete(name)
+        this.#names[slot] = ''
+      }
+      this.#values[slot] = ''
+      this.#bytes -= this.#sizes[slot] as number
+    }
+  }
+}
+
+/** How many octets `encode` needs at most. */
+export function encodeBound(list: readonly string[]): number {
+  let bound = UPDATES_BOUND + FIELD_BOUND * (list.length >>> 1)
+  for (let i = 0; i < list.length; i++) bound += (list[i] as string).length
+  return bound
+}
+
+/** The size of a list of so many fields as RFC 9113 section 6.5.2 counts it, from its `encodeBound`. */
+export function listBytesOf(bound: number, fields: number): number {
+  return bound - UPDATES_BOUND + (ENTRY_OVERHEAD - FIELD_BOUND) * fields
+}
+
+/**
+ * Encodes fields so that the octets are right on every connection at any time: literals that enter no table and refer
+ * to no table but the static one, for names (RFC 7541 sections 6.2.2 and 6.2.3).
+ */
+export function encodeShared(list: readonly string[]): EncodedFields {
+  const bound = encodeBound(list)
+  const out = Buffer.allocUnsafeSlow(bound)
+  let to = 0
+  for (let i = 0; i + 1 < list.length; i += 2) {
+    const name = list[i] as string
+    const known = KNOWN_NUMBERS.get(name)
+    const policy = known === undefined ? otherPolicy(name) : (KNOWN_POLICIES[known] as number)
+    const index = known === undefined ? 0 : (STATIC_INDEX[known] as number)
+    to = writeLiteral(out, to, policy === NEVER_INDEX ? NEVER_INDEXED : NOT_INDEXED, index, name, list[i + 1] as string)
+  }
+  return { octets: new Uint8Array(out.subarray(0, to)), listBytes: listBytesOf(bound, list.length >>> 1) }
+}
+
+/** A literal field (RFC 7541 section 6.2): `kind` and `prefix` say which; `nameIndex` 0 spells the name out. */
+function writeLiteral(out: Buffer, at: number, kind: number, nameIndex: number, name: string, value: string): number {
+  const to = writeInteger(out, at, kind, kind === INDEXED ? 0x3f : 0x0f, nameIndex)
+  return writeText(out, nameIndex === 0 ? writeText(out, to, name) : to, value)
+}
+
+/** RFC 7541 section 5.1. */
+function writeInteger(out: Buffer, at: number, kind: number, prefix: number, value: number): number {
+  if (value < prefix) {
+    out[at] = kind | value
+    return at + 1
+  }
+  out[at] = kind | prefix
+  let to = at + 1
+  let rest = value - prefix
+  for (; rest >= 0x80; rest >>>= 7) out[to++] = (rest & 0x7f) | 0x80
+  out[to] = rest
+  return to + 1
+}
+
+/** A string literal without Huffman (RFC 7541 section 5.2). */
+function writeText(out: Buffer, at: number, text: string): number {
+  return writeLatin1(out, writeInteger(out, at, 0, 0x7f, text.length), text)
+}

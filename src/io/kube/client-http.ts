@@ -1,0 +1,290 @@
+// HTTP to one API server, by undici over connections of our own. client-node's own way opens a new agent, and with it a new
+// TLS connection, for every request, reads certificates from disk each time, and gives no hold on deadlines.
+// HTTP/1.1: a watch has a connection to itself, so that TCP keep-alive tells of a dead path without PINGs.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Agent, type Dispatcher, ProxyAgent } from 'undici'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import { systemClock } from '../world/clock.ts'
+import { faultOf, statusErrorOf } from './client-errors.ts'
+import { type KubeCallEvents, type KubeCallTarget, NO_KUBE_CALL_EVENTS } from './client-events.ts'
+import type { KubeAccess } from './config-access.ts'
+
+/** Where requests go and who we are there; asked anew for each request and each attempt. */
+export interface KubeAccessSource {
+  /** For messages that name no particular request. */
+  readonly server: string
+  /** @throws (rejects) an Error for people when there is no server or no credential */
+  access(): Promise<KubeAccess>
+  /** After a 401: true when other credentials may be had now. */
+  renew(): boolean
+  /** Whether a watch that goes this way may go on; asked every second. Default: always. */
+  stillGood?(access: KubeAccess): boolean
+}
+
+export interface KubeHttpRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Raw path below the server's URL, with the query. */
+  readonly path: string
+  readonly body?: unknown
+  /** Of `body`. Default application/json. */
+  readonly contentType?: string
+}
+
+/** A whole answer has come within this time, or the call has failed; kube-apiserver itself gives up after 60 s. */
+const CALL_TIMEOUT_MS = 30_000
+const CONNECT_TIMEOUT_MS = 10_000
+/** The head of a watch comes at once. A kept connection that is dead takes this long to be found. */
+const WATCH_HEAD_TIMEOUT_MS = 10_000
+/** The kernel asks after this long without a byte, then every second; ten in vain end the connection (libuv). */
+const KEEP_ALIVE_MS = 15_000
+/** Below kube-apiserver's 90 s: a request never meets a connection that is being closed. */
+const IDLE_MS = 30_000
+const MAX_CONNECTIONS = 32
+/** How often a server's `Retry-After` is followed. */
+const MAX_RESENDS = 3
+const LONGEST_RETRY_AFTER_S = 10
+const USER_AGENT = 'portcullis'
+/** How often it is asked whether a watch may go on. */
+const LOOK_MS = 1_000
+
+interface Answer {
+  readonly response: Dispatcher.ResponseData
+  readonly access: KubeAccess
+}
+
+/** One call with all its attempts. */
+interface Call extends KubeCallTarget {
+  readonly path: string
+  readonly contentType: string
+  readonly payload: string | null
+  /** Where the last attempt went; '' = there was none. */
+  server: string
+  /** When it began. */
+  beganMs: number
+}
+
+function callOf({ method, path, body, contentType = 'application/json' }: KubeHttpRequest): Call {
+  const payload = body === undefined ? null : JSON.stringify(body)
+  return { method, path, contentType, payload, server: '', beganMs: 0 }
+}
+
+export class KubeHttp {
+  readonly #source: KubeAccessSource
+  readonly #timeoutMs: number
+  readonly #events: KubeCallEvents
+  #agent: Dispatcher | undefined
+  #agentKey = ''
+
+  constructor(
+    source: KubeAccessSource,
+    timeoutMs: number = CALL_TIMEOUT_MS,
+    events: KubeCallEvents = NO_KUBE_CALL_EVENTS,
+  ) {
+    this.#source = source
+    this.#timeoutMs = timeoutMs
+    this.#events = events
+  }
+
+  get server(): string {
+    return this.#source.server
+  }
+
+  /**
+   * @throws {StatusError} (rejects) when the server refuses
+   * @throws {Error} (rejects) when no answer came
+   */
+  async call(request: KubeHttpRequest, end?: AbortSignal): Promise<JsonObject> {
+    const timeout = AbortSignal.timeout(this.#timeoutMs)
+    const signal = end === undefined ? timeout : AbortSignal.any([timeout, end])
+    const call = callOf(request)
+    for (let resends = 0; ; resends++) {
+      try {
+        return await this.#callOnce(call, signal)
+      } catch (error) {
+        const seconds = resends < MAX_RESENDS ? retryAfterOf(error) : undefined
+        if (seconds === undefined) throw error
+        await sleep(seconds * 1000, undefined, { signal }).catch(() => {
+          throw error
+        })
+        this.#events.resent(call, (error as StatusError).code)
+      }
+    }
+  }
+
+  /** The body of an answer without an end. Rejects as `call`; iterating throws plain Errors. */
+  async open(path: string, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    const call = callOf({ method: 'GET', path })
+    const headMs = Math.min(this.#timeoutMs, WATCH_HEAD_TIMEOUT_MS)
+    const answer = await this.#send(call, signal, headMs, silenceMs)
+    if (answer.response.statusCode !== 200) throw await this.#refusal(call, answer)
+    this.#ended(call, undefined)
+    return this.#chunks(answer)
+  }
+
+  async close(): Promise<void> {
+    await this.#agent?.destroy()
+  }
+
+  async #callOnce(call: Call, signal: AbortSignal): Promise<JsonObject> {
+    const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
+    if (answer.response.statusCode >= 300) throw await this.#refusal(call, answer)
+    const text = await this.#text(call, answer)
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch {
+      value = undefined
+    }
+    if (!isRecord(value)) throw new Error(`${answer.access.server} answered with something that is no JSON object`)
+    return value
+  }
+
+  async #send(call: Call, signal: AbortSignal, headersTimeout: number, bodyTimeout: number): Promise<Answer> {
+    let brokenBefore = false
+    for (;;) {
+      const access = await this.#source.access()
+      try {
+        const response = await this.#attempt(call, access, signal, headersTimeout, bodyTimeout)
+        if (response.statusCode !== 401 || !this.#source.renew()) return { response, access }
+        await response.body.dump()
+      } catch (error) {
+        // A kept connection that the server closed meanwhile says nothing about the server.
+        if (call.method !== 'GET' || brokenBefore || !isBroken(error)) throw noAnswer(access, error)
+        brokenBefore = true
+      }
+    }
+  }
+
+  async #attempt(
+    call: Call,
+    access: KubeAccess,
+    signal: AbortSignal,
+    headersTimeout: number,
+    bodyTimeout: number,
+  ): Promise<Dispatcher.ResponseData> {
+    call.server = access.server
+    call.beganMs = systemClock.monotonic()
+    try {
+      const response = await this.#dispatch(call, access, signal, headersTimeout, bodyTimeout)
+      this.#events.answered(call, String(response.statusCode))
+      return response
+    } catch (error) {
+      this.#events.answered(call, '<error>')
+      throw error
+    }
+  }
+
+  /** @param answerBytes undefined = of a watch, of which only the head is here */
+  #ended(call: Call, answerBytes: number | undefined): void {
+    const requestBytes = call.payload === null ? 0 : Buffer.byteLength(call.payload)
+    this.#events.ended(call, systemClock.monotonic() - call.beganMs, requestBytes, answerBytes)
+  }
+
+  #dispatch(
+    { method, path, payload, contentType }: Call,
+    access: KubeAccess,
+    signal: AbortSignal,
+    headersTimeout: number,
+    bodyTimeout: number,
+  ): Promise<Dispatcher.ResponseData> {
+    const { origin, pathname } = new URL(access.server)
+    return this.#agentFor(access).request({
+      origin,
+      path: `${pathname.replace(/\/$/, '')}${path}`,
+      method,
+      headers: {
+        accept: 'application/json',
+        'user-agent': USER_AGENT,
+        ...(payload !== null && { 'content-type': contentType }),
+        ...access.headers,
+      },
+      body: payload,
+      signal,
+      headersTimeout,
+      bodyTimeout,
+    })
+  }
+
+  /** Another one when the certificates changed; requests that run on the old one end there. */
+  #agentFor(access: KubeAccess): Dispatcher {
+    const { tls, proxyUrl } = access
+    const key = JSON.stringify([tls, proxyUrl])
+    if (this.#agent !== undefined && key === this.#agentKey) return this.#agent
+    this.#agent?.close().catch(() => undefined)
+    const identity = {
+      ...(tls.ca !== '' && { ca: tls.ca }),
+      ...(tls.cert !== '' && { cert: tls.cert, key: tls.key }),
+      ...(tls.serverName !== '' && { servername: tls.serverName }),
+      rejectUnauthorized: !tls.insecure,
+    }
+    const keepAlive = { keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS, timeout: CONNECT_TIMEOUT_MS }
+    const options = {
+      allowH2: false,
+      connections: MAX_CONNECTIONS,
+      keepAliveTimeout: IDLE_MS,
+      keepAliveMaxTimeout: IDLE_MS,
+    }
+    this.#agent =
+      proxyUrl === ''
+        ? new Agent({ ...options, connect: { ...identity, ...keepAlive } })
+        : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: identity, connect: keepAlive })
+    this.#agentKey = key
+    return this.#agent
+  }
+
+  async #refusal(call: Call, answer: Answer): Promise<StatusError> {
+    const retryAfter = answer.response.headers['retry-after']
+    const text = await this.#text(call, answer)
+    return statusErrorOf(answer.response.statusCode, text, typeof retryAfter === 'string' ? retryAfter : '')
+  }
+
+  async #text(call: Call, { response, access }: Answer): Promise<string> {
+    try {
+      const bytes = await response.body.bytes()
+      this.#ended(call, bytes.length)
+      return new TextDecoder().decode(bytes)
+    } catch (error) {
+      throw noAnswer(access, error)
+    }
+  }
+
+  async *#chunks({ response, access }: Answer): AsyncIterable<Buffer> {
+    const look = this.#lookAfter(response, access)
+    try {
+      for await (const chunk of response.body) yield chunk
+    } catch (error) {
+      throw noAnswer(access, error)
+    } finally {
+      clearInterval(look)
+    }
+  }
+
+  /** A watch lasts for minutes; what it was opened with may be of yesterday by then. */
+  #lookAfter({ body }: Dispatcher.ResponseData, access: KubeAccess): NodeJS.Timeout | undefined {
+    if (this.#source.stillGood === undefined) return undefined
+    const look = setInterval(() => {
+      if (this.#source.stillGood?.(access) === false) body.destroy(new Error('another server is to be asked'))
+    }, LOOK_MS)
+    look.unref()
+    return look
+  }
+}
+
+function noAnswer({ server }: KubeAccess, error: unknown): Error {
+  return new Error(`no answer from ${server}: ${faultOf(error)}`)
+}
+
+function isBroken(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : ''
+  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
+}
+
+/** As client-go: 429 and 5xx are sent again, whatever the verb, when the server says when. */
+function retryAfterOf(error: unknown): number | undefined {
+  if (!(error instanceof StatusError) || (error.code !== 429 && error.code < 500)) return undefined
+  const seconds = error.status.details?.retryAfterSeconds
+  return seconds !== undefined && seconds <= LONGEST_RETRY_AFTER_S ? Math.max(1, seconds) : undefined
+}

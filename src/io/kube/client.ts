@@ -1,0 +1,135 @@
+// ObjectClient (src/api/ports/object-client.ts) of a Kubernetes cluster.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { statusError } from '../../api/kube/status.ts'
+import type {
+  FollowChoice,
+  FollowEvents,
+  Following,
+  ObjectClient,
+  ObjectName,
+  PatchOptions,
+  PatchType,
+} from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import type { KubeCallEvents } from './client-events.ts'
+import { type KubeAccessSource, KubeHttp } from './client-http.ts'
+import { KubeCredentials } from './config-access.ts'
+import { listAll, type ResourcePages } from './list.ts'
+import { type FollowTiming, followResource } from './watch.ts'
+
+export interface KubeClientOptions {
+  /** '' = as kubectl: $KUBECONFIG, ~/.kube/config, or the service account of the pod. */
+  readonly kubeconfigFile: string
+  /** Default: the kubeconfig's current one. */
+  readonly context?: string
+  readonly log: Logger
+  /** For tests. */
+  readonly timing?: Partial<FollowTiming>
+  /** Milliseconds in which a call that is no watch must have ended. Default 30 s. */
+  readonly timeoutMs?: number
+  readonly calls?: KubeCallEvents
+}
+
+export interface KubeClient extends ObjectClient {
+  /** URL of the API server, for messages. */
+  readonly server: string
+  /** Ends all connections; followers are to be stopped before. */
+  close(): Promise<void>
+}
+
+const FIELD_MANAGER = 'portcullis'
+
+/** Nothing is sent yet. @throws {UserError} when the kubeconfig cannot be used */
+export function createKubeClient({ kubeconfigFile, context, ...options }: KubeClientOptions): KubeClient {
+  const credentials = new KubeCredentials({ kubeconfigFile, ...(context !== undefined && { context }) })
+  return clientOf(credentials, options)
+}
+
+/** A client whose server and credentials come from `source`, for each request anew. */
+export function clientOf(
+  source: KubeAccessSource,
+  { log, timing, timeoutMs, calls }: Omit<KubeClientOptions, 'kubeconfigFile' | 'context'>,
+): KubeClient {
+  const http = new KubeHttp(source, timeoutMs, calls)
+  return {
+    server: http.server,
+    close: () => http.close(),
+    get: async (kind, at) => http.call({ method: 'GET', path: objectPath(kind, at) }),
+    list: (kind, namespace, labelSelector = '') => listAll(pagesOf(http, kind, namespace, labelSelector)),
+    create: async (kind, object) => {
+      const { namespace } = nameOf(object)
+      const path = `${collectionPath(kind, namespace, true)}?fieldManager=${FIELD_MANAGER}`
+      return http.call({ method: 'POST', path, body: object })
+    },
+    update: async (kind, object, subresource) => {
+      const path = `${objectPath(kind, nameOf(object), subresource)}?fieldManager=${FIELD_MANAGER}`
+      return http.call({ method: 'PUT', path, body: object })
+    },
+    patch: async (kind, at, type, body, options) => {
+      const path = `${objectPath(kind, at, options.subresource)}?${patchQuery(type, options)}`
+      return http.call({ method: 'PATCH', path, body, contentType: type })
+    },
+    delete: async (kind, at) => {
+      await http.call({ method: 'DELETE', path: objectPath(kind, at) })
+    },
+    follow: (kind, namespace, events: FollowEvents, choice: FollowChoice = {}): Following => {
+      const { labelSelector = '', transform } = choice
+      const options = { log, resource: resourceName(kind), ...timing, ...(transform !== undefined && { transform }) }
+      return followResource(pagesOf(http, kind, namespace, labelSelector), events, options)
+    },
+    currentVersion: async (kind) => {
+      // Without a resourceVersion the read is a consistent one.
+      const list = await http.call({ method: 'GET', path: `${collectionPath(kind, '', false)}?limit=1` })
+      const { resourceVersion } = isRecord(list['metadata']) ? list['metadata'] : {}
+      return typeof resourceVersion === 'string' ? resourceVersion : ''
+    },
+  }
+}
+
+function pagesOf(http: KubeHttp, kind: ResourceKind, namespace: string, labelSelector: string): ResourcePages {
+  const path = collectionPath(kind, namespace, false)
+  const selector: Record<string, string> = labelSelector === '' ? {} : { labelSelector }
+  return {
+    page: (query, signal) =>
+      http.call({ method: 'GET', path: `${path}?${new URLSearchParams({ ...selector, ...query })}` }, signal),
+    watch: (query, silenceMs, signal) =>
+      http.open(`${path}?${new URLSearchParams({ ...selector, ...query })}`, silenceMs, signal),
+  }
+}
+
+/** @param needed for a namespaced kind, one namespace must be meant */
+function collectionPath(kind: ResourceKind, namespace: string, needed: boolean): string {
+  const { group, version, plural, namespaced } = kind
+  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
+  const one = namespace === '' && needed ? 'default' : namespace
+  return namespaced && one !== '' ? `${root}/namespaces/${segment(kind, one)}/${plural}` : `${root}/${plural}`
+}
+
+function objectPath(kind: ResourceKind, { namespace, name }: ObjectName, subresource?: 'status'): string {
+  const path = `${collectionPath(kind, namespace, true)}/${segment(kind, name)}`
+  return subresource === undefined ? path : `${path}/${subresource}`
+}
+
+/** Of a path; a name that would lead elsewhere names nothing. */
+function segment(kind: ResourceKind, name: string): string {
+  if (name === '' || name === '.' || name === '..') {
+    throw statusError('NotFound', `${resourceName(kind)} ${JSON.stringify(name)} not found`)
+  }
+  return encodeURIComponent(name)
+}
+
+function patchQuery(type: PatchType, { fieldManager, force = false }: PatchOptions): URLSearchParams {
+  const query = new URLSearchParams({ fieldManager })
+  // Only with apply: otherwise 422.
+  if (force && type === 'application/apply-patch+yaml') query.set('force', 'true')
+  return query
+}
+
+function nameOf(object: JsonObject): ObjectName {
+  const { metadata } = object
+  const { name, namespace } = isRecord(metadata) ? metadata : {}
+  return { name: typeof name === 'string' ? name : '', namespace: typeof namespace === 'string' ? namespace : '' }
+}

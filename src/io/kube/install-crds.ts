@@ -1,0 +1,212 @@
+// The CRDs in a cluster: created when absent, brought up to date when fields are missing, else left alone, so that of two
+// versions of Portcullis the older one never takes fields away from the newer. Without the right to write they are checked.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+
+export interface InstallCrdsOptions {
+  readonly client: ObjectClient
+  /** As upstreamClusterCrd() makes them. */
+  readonly crds: readonly JsonObject[]
+  readonly log: Logger
+  /** Milliseconds until the API server must serve them. Default 30 s. */
+  readonly timeoutMs?: number
+  /** What an operator runs instead. Default `kubectl apply --server-side -f deploy/crds`. */
+  readonly command?: string
+}
+
+const CRDS: ResourceKind = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  kind: 'CustomResourceDefinition',
+  listKind: 'CustomResourceDefinitionList',
+  plural: 'customresourcedefinitions',
+  singular: 'customresourcedefinition',
+  shortNames: ['crd', 'crds'],
+  categories: [],
+  namespaced: false,
+  hasStatus: true,
+  hasGeneration: true,
+  schema: { type: 'object' },
+  columns: [],
+  selectableFields: [],
+  check: () => [],
+}
+const DEFAULT_TIMEOUT_MS = 30_000
+const DEFAULT_COMMAND = 'kubectl apply --server-side -f deploy/crds'
+const POLL_MS = 100
+
+/**
+ * Resolves when the API server serves every CRD with all fields.
+ *
+ * @throws {UserError} (rejects) when one is missing or too old and we may not write it: names the command to run
+ * @throws {Error} (rejects) when the server does not answer
+ */
+export async function installCrds(options: InstallCrdsOptions): Promise<void> {
+  for (const crd of options.crds) {
+    const wanted = await put(options, crd)
+    if (wanted) await established(options, nameOf(crd))
+  }
+}
+
+/** False when the CRD cannot even be read, and only its objects can. */
+async function put(options: InstallCrdsOptions, crd: JsonObject): Promise<boolean> {
+  const { client, log, command = DEFAULT_COMMAND } = options
+  const name = nameOf(crd)
+  const at = { namespace: '', name }
+  for (let attempt = 1; ; attempt++) {
+    let doing = 'read'
+    try {
+      const found = await client.get(CRDS, at).catch((error: unknown) => {
+        if (error instanceof StatusError && error.code === 404) return undefined
+        throw error
+      })
+      if (found === undefined) {
+        doing = 'create'
+        await client.create(CRDS, crd)
+        log.info('CustomResourceDefinition created', { name })
+        return true
+      }
+      const missing = missingFields(crd, found)
+      if (missing.length === 0) return true
+      doing = `add ${missing.slice(0, 5).join(', ')} to`
+      await client.update(CRDS, renewed(found, crd))
+      log.info('CustomResourceDefinition updated', { name, added: missing })
+      return true
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error
+      // Another replica was faster.
+      if ((error.reason === 'Conflict' || error.reason === 'AlreadyExists') && attempt < 10) continue
+      if (error.code !== 403) throw error
+      if (doing === 'read') return await isServed(options, crd)
+      throw new UserError(
+        `may not ${doing} CustomResourceDefinition ${name}: ${error.message}`,
+        `run, as an administrator of the cluster: ${command}`,
+      )
+    }
+  }
+}
+
+/** All that is left to try for somebody who may not read CRDs: whether its objects can be listed. */
+async function isServed(
+  { client, log, command = DEFAULT_COMMAND }: InstallCrdsOptions,
+  crd: JsonObject,
+): Promise<false> {
+  const name = nameOf(crd)
+  try {
+    await client.list(rowOf(crd), '', 'portcullis.io/none=none')
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error
+    const message =
+      error.code === 404 ? `CustomResourceDefinition ${name} is missing` : `${name} cannot be read: ${error.message}`
+    throw new UserError(message, `run, as an administrator of the cluster: ${command}`)
+  }
+  log.warn('CustomResourceDefinition may not be read: whether it has all fields is unknown', { name, fix: command })
+  return false
+}
+
+async function established(options: InstallCrdsOptions, name: string): Promise<void> {
+  const deadline = performance.now() + (options.timeoutMs ?? DEFAULT_TIMEOUT_MS)
+  for (;;) {
+    const crd = await options.client.get(CRDS, { namespace: '', name })
+    const conditions = conditionsOf(crd)
+    if (conditions.get('Established')?.['status'] === 'True') return
+    const names = conditions.get('NamesAccepted')
+    if (names?.['status'] === 'False') {
+      throw new UserError(
+        `CustomResourceDefinition ${name} is refused: ${String(names['message'])}`,
+        'another CRD has its names; remove that one',
+      )
+    }
+    if (performance.now() > deadline) {
+      throw new UserError(
+        `CustomResourceDefinition ${name} is not established yet`,
+        `see: kubectl describe customresourcedefinition ${name}`,
+      )
+    }
+    await sleep(POLL_MS)
+  }
+}
+
+function conditionsOf(crd: JsonObject): ReadonlyMap<unknown, JsonObject> {
+  const status = isRecord(crd['status']) ? crd['status'] : {}
+  const list: readonly unknown[] = Array.isArray(status['conditions']) ? status['conditions'] : []
+  return new Map(list.filter(isRecord).map((condition) => [condition['type'], condition]))
+}
+
+/** What there is, with our versions and names; what others added to its metadata, and versions of theirs, stay. */
+function renewed(found: JsonObject, crd: JsonObject): JsonObject {
+  const theirs = specOf(found)
+  const ours = specOf(crd)
+  const names = new Set(versionsOf(crd).map(({ name }) => name))
+  const others = versionsOf(found).filter(({ name }) => !names.has(name))
+  const versions = [...versionsOf(crd), ...others.map((version) => ({ ...version, storage: false }))]
+  return { ...found, spec: { ...theirs, ...ours, versions } }
+}
+
+/** Paths of fields that `found` does not have: `v1alpha1 spec.degrade`. `v1alpha1` alone: the version is not served. */
+function missingFields(crd: JsonObject, found: JsonObject): readonly string[] {
+  const missing: string[] = []
+  for (const version of versionsOf(crd)) {
+    const name = String(version['name'])
+    const other = versionsOf(found).find((one) => one['name'] === name && one['served'] === true)
+    if (other === undefined) missing.push(name)
+    else {
+      collectMissing(schemaOf(version), schemaOf(other), '', name, missing)
+      const subresources = isRecord(other['subresources']) ? other['subresources'] : {}
+      const wanted = isRecord(version['subresources']) ? version['subresources'] : {}
+      for (const key of Object.keys(wanted)) if (!Object.hasOwn(subresources, key)) missing.push(`${name} /${key}`)
+    }
+  }
+  return missing
+}
+
+function collectMissing(ours: unknown, theirs: unknown, path: string, version: string, missing: string[]): void {
+  if (!isRecord(ours)) return
+  const other = isRecord(theirs) ? theirs : {}
+  // What keeps all fields misses none.
+  if (other['x-kubernetes-preserve-unknown-fields'] === true) return
+  if (isRecord(ours['items'])) collectMissing(ours['items'], other['items'], `${path}[]`, version, missing)
+  const known = isRecord(other['properties']) ? other['properties'] : {}
+  const wanted = isRecord(ours['properties']) ? ours['properties'] : {}
+  for (const [key, schema] of Object.entries(wanted)) {
+    const at = path === '' ? key : `${path}.${key}`
+    // Every CRD has these, said or not.
+    if (path === '' && key !== 'spec' && key !== 'status') continue
+    if (!Object.hasOwn(known, key)) missing.push(`${version} ${at}`)
+    else collectMissing(schema, known[key], at, version, missing)
+  }
+}
+
+function rowOf(crd: JsonObject): ResourceKind {
+  const { group, names, scope } = specOf(crd)
+  const { plural, kind } = isRecord(names) ? names : {}
+  const [version] = versionsOf(crd)
+  return {
+    ...CRDS,
+    group: String(group),
+    version: String(version?.['name']),
+    kind: String(kind),
+    plural: String(plural),
+    namespaced: scope === 'Namespaced',
+  }
+}
+
+function specOf(crd: JsonObject): JsonObject {
+  return isRecord(crd['spec']) ? crd['spec'] : {}
+}
+
+function versionsOf(crd: JsonObject): readonly JsonObject[] {
+  const { versions } = specOf(crd)
+  return Array.isArray(versions) ? versions.filter(isRecord) : []
+}
+
+function schemaOf(version: JsonObject): unknown {
+  return isRecord(version['schema']) ? version['schema']['openAPIV3Schema'] : undefined
+}

@@ -1,0 +1,251 @@
+// Leader election on a Lease (coordination.k8s.io/v1), with the semantics of client-go (tools/leaderelection): clocks of
+// other machines are never compared with ours; what counts is how long ago, here, the Lease was seen to change.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LEASES } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { apiVersionOf } from '../../api/ports/resource-kind.ts'
+import { systemClock } from '../world/clock.ts'
+
+export interface LeaseOptions {
+  readonly namespace: string
+  readonly name: string
+  /** Unlike that of any other candidate, also of this one after a restart. */
+  readonly identity: string
+  readonly log: Logger
+  /** Called when leadership was won or lost. */
+  readonly onChange?: (leader: boolean) => void
+  /** A Lease that did not change for this long may be taken. Default 15 s. */
+  readonly leaseDurationMs?: number
+  /** A leader that could not renew for this long leads no more; less than the duration. Default 10 s. */
+  readonly renewDeadlineMs?: number
+  /** Between two attempts, up to 1.2 times that. Default 2 s. */
+  readonly retryPeriodMs?: number
+  readonly clock?: Clock
+  /** In [0, 1). */
+  readonly random?: () => number
+}
+
+export interface LeaseHold {
+  /** Whether no other candidate can be leader now, as far as clocks run equally fast. */
+  isLeader(): boolean
+  /** Gives the Lease back, so that another takes it at once. */
+  stop(): Promise<void>
+}
+
+interface LeaseRecord {
+  readonly holderIdentity: string
+  readonly leaseDurationSeconds: number
+  readonly acquireTime: string
+  readonly renewTime: string
+  readonly leaseTransitions: number
+}
+
+const JITTER = 0.2
+
+export function holdLease(client: ObjectClient, options: LeaseOptions): LeaseHold {
+  const candidate = new Candidate(client, options)
+  const running = candidate.run()
+  return {
+    isLeader: () => candidate.isLeader(),
+    stop: async () => {
+      candidate.stop()
+      await running
+    },
+  }
+}
+
+class Candidate {
+  readonly #client: ObjectClient
+  readonly #options: LeaseOptions
+  readonly #clock: Clock
+  readonly #random: () => number
+  readonly #durationMs: number
+  readonly #deadlineMs: number
+  readonly #periodMs: number
+  readonly #stopping = new AbortController()
+  /** The Lease as it was seen last, and when it was first seen so: monotonic. */
+  #seen: LeaseRecord | undefined
+  #seenAt = 0
+  /** When the request was sent with which we last made it ours: monotonic; before that no one can have counted from. */
+  #renewedAt = Number.NEGATIVE_INFINITY
+  #told = false
+  #fault = ''
+
+  constructor(client: ObjectClient, options: LeaseOptions) {
+    this.#client = client
+    this.#options = options
+    this.#clock = options.clock ?? systemClock
+    this.#random = options.random ?? Math.random
+    this.#durationMs = options.leaseDurationMs ?? 15_000
+    this.#deadlineMs = options.renewDeadlineMs ?? 10_000
+    this.#periodMs = options.retryPeriodMs ?? 2_000
+  }
+
+  /** Asked of the clock, so that a process that was halted knows before it does anything else. */
+  isLeader(): boolean {
+    return this.#holds() && this.#clock.monotonic() - this.#renewedAt < this.#deadlineMs
+  }
+
+  stop(): void {
+    this.#stopping.abort()
+  }
+
+  /** Never rejects. */
+  async run(): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      const expiry = this.#expiryTimer()
+      await this.#attempt()
+      clearTimeout(expiry)
+      this.#tell()
+      const waitMs = this.#periodMs * (1 + this.#random() * JITTER)
+      const again = this.#expiryTimer()
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined)
+      clearTimeout(again)
+      this.#tell()
+    }
+    if (this.isLeader()) await this.#release()
+    this.#seen = undefined
+    this.#tell()
+  }
+
+  /** Says that leadership is lost at the time when it is, whatever is being waited for. */
+  #expiryTimer(): NodeJS.Timeout | undefined {
+    if (!this.isLeader()) return undefined
+    const leftMs = this.#renewedAt + this.#deadlineMs - this.#clock.monotonic()
+    return setTimeout(() => this.#tell(), Math.max(0, leftMs) + 1)
+  }
+
+  async #attempt(): Promise<void> {
+    try {
+      await this.#acquireOrRenew()
+      this.#fault = ''
+    } catch (error) {
+      // Lost to another candidate, in the same moment: no fault.
+      if (error instanceof StatusError && error.reason === 'Conflict') return
+      const why = error instanceof Error ? error.message : String(error)
+      if (why === this.#fault) return
+      this.#fault = why
+      this.#options.log.warn('the lease cannot be read or written', { lease: this.#name(), why })
+    }
+  }
+
+  async #acquireOrRenew(): Promise<void> {
+    const { namespace, name } = this.#options
+    let lease: JsonObject
+    try {
+      lease = await this.#client.get(LEASES, { namespace, name })
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.code !== 404) throw error
+      await this.#write(undefined, this.#record(undefined))
+      return
+    }
+    const record = readRecord(lease)
+    const now = this.#clock.monotonic()
+    if (this.#seen === undefined || !equal(this.#seen, record)) {
+      this.#seen = record
+      this.#seenAt = now
+    }
+    const free = record.holderIdentity === ''
+    if (!free && !this.#holds() && now - this.#seenAt < record.leaseDurationSeconds * 1000) return
+    await this.#write(lease, this.#record(record))
+  }
+
+  /** @param before undefined = there is no Lease */
+  async #write(before: JsonObject | undefined, record: LeaseRecord): Promise<void> {
+    const { namespace, name } = this.#options
+    const sentAt = this.#clock.monotonic()
+    if (before === undefined) {
+      const head = { apiVersion: apiVersionOf(LEASES), kind: LEASES.kind, metadata: { name, namespace } }
+      await this.#client.create(LEASES, { ...head, spec: record })
+    } else {
+      const spec = isRecord(before['spec']) ? before['spec'] : {}
+      await this.#client.update(LEASES, { ...before, spec: { ...spec, ...record } })
+    }
+    this.#seen = record
+    this.#seenAt = sentAt
+    this.#renewedAt = sentAt
+  }
+
+  #record(before: LeaseRecord | undefined): LeaseRecord {
+    const { identity } = this.#options
+    const now = microTime(this.#clock.now())
+    const isOurs = before?.holderIdentity === identity
+    return {
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.max(1, Math.ceil(this.#durationMs / 1000)),
+      acquireTime: isOurs ? before.acquireTime : now,
+      renewTime: now,
+      leaseTransitions: (before?.leaseTransitions ?? 0) + (isOurs || before === undefined ? 0 : 1),
+    }
+  }
+
+  async #release(): Promise<void> {
+    const { namespace, name } = this.#options
+    try {
+      const lease = await this.#client.get(LEASES, { namespace, name })
+      const record = readRecord(lease)
+      if (record.holderIdentity !== this.#options.identity) return
+      const now = microTime(this.#clock.now())
+      const given = { ...record, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now, acquireTime: now }
+      await this.#write(lease, given)
+    } catch {
+      // It runs out by itself.
+    }
+  }
+
+  #holds(): boolean {
+    return this.#seen?.holderIdentity === this.#options.identity
+  }
+
+  #tell(): void {
+    const leader = this.isLeader()
+    if (leader === this.#told) return
+    this.#told = leader
+    const { identity, log, onChange } = this.#options
+    const holder = this.#seen?.holderIdentity ?? ''
+    log.info(leader ? 'became leader' : 'leads no more', { lease: this.#name(), identity, ...(!leader && { holder }) })
+    try {
+      onChange?.(leader)
+    } catch (error) {
+      log.error('a change of leadership could not be handled', { lease: this.#name(), error })
+    }
+  }
+
+  #name(): string {
+    return `${this.#options.namespace}/${this.#options.name}`
+  }
+}
+
+function readRecord(lease: JsonObject): LeaseRecord {
+  const spec = isRecord(lease['spec']) ? lease['spec'] : {}
+  const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+  const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
+  return {
+    holderIdentity: text(spec['holderIdentity']),
+    leaseDurationSeconds: count(spec['leaseDurationSeconds']),
+    acquireTime: text(spec['acquireTime']),
+    renewTime: text(spec['renewTime']),
+    leaseTransitions: count(spec['leaseTransitions']),
+  }
+}
+
+function equal(a: LeaseRecord, b: LeaseRecord): boolean {
+  return (
+    a.holderIdentity === b.holderIdentity &&
+    a.leaseDurationSeconds === b.leaseDurationSeconds &&
+    a.acquireTime === b.acquireTime &&
+    a.renewTime === b.renewTime &&
+    a.leaseTransitions === b.leaseTransitions
+  )
+}
+
+/** metav1.MicroTime. */
+function microTime(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z')
+}

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { waitFor } from '../../../test/harness/wait.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { statusError } from '../../api/kube/status.ts'
+import type { FollowEvents } from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { listAll, type ResourcePages } from './list.ts'
+import { type FollowOptions, followResource } from './watch.ts'
+import { WatchLines } from './watch-lines.ts'
+
+const quiet = (): void => undefined
+const log: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
+function object(name: string, version: number): JsonObject {
+  return { metadata: { name, resourceVersion: String(version) } }
+}
+
+function line(type: string, subject: JsonObject): Buffer {
+  return Buffer.from(`${JSON.stringify({ type, object: subject })}\n`)
+}
+
+const GONE = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' }
+
+/** What the server does with the next watch: sends chunks, then ends, breaks, or goes on for ever. */
+interface Step {
+  readonly refuse?: Error
+  readonly chunks?: readonly Buffer[]
+  readonly how?: 'end' | 'break' | 'stay'
+}
+
+function script(t: TestContext, steps: Step[], lists: (JsonObject[] | Error)[]) {
+  const asked: Record<string, string>[] = []
+  const heard: string[] = []
+  const pages: ResourcePages = {
+    page: async () => {
+      const items = lists.length > 1 ? lists.shift() : lists[0]
+      heard.push('list')
+      if (items instanceof Error) throw items
+      return { kind: 'ThingList', apiVersion: 'v1', items, metadata: { resourceVersion: '10' } }
+    },
+    watch: async (query, _silenceMs, signal) => {
+      asked.push({ ...query })
+      const { refuse, chunks = [], how = 'end' } = steps.shift() ?? { how: 'stay' as const }
+      if (refuse !== undefined) throw refuse
+      return (async function* () {
+        yield* chunks
+        if (how === 'break') throw new Error('the connection broke')
+        if (how === 'stay') {
+          await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
+        }
+      })()
+    },
+  }
+  const nameOf = (one: JsonObject): string => String(Object(one['metadata']).name)
+  const events: FollowEvents = {
+    onReplace: (objects: readonly JsonObject[]) => heard.push(`all ${objects.map(nameOf).join(',')}`),
+    onChange: (type: string, one: JsonObject) => heard.push(`${type} ${nameOf(one)}`),
+    onState: (current: boolean, message: string) => heard.push(`${current} ${message}`.trim()),
+  }
+  const timing = { firstDelayMs: 2, longestDelayMs: 8, awayMs: 10_000, watchSeconds: 100, random: () => 0 }
+  const follow = (more: Partial<FollowOptions> = {}): void => {
+    const following = followResource(pages, events, { log, resource: 'things', ...timing, ...more })
+    t.after(() => following.stop())
+  }
+  return { asked, heard, events, follow }
+}
+
+test('a watch goes on from the last event or bookmark', async (t) => {
+  const { asked, heard, follow } = script(
+    t,
+    [
+      { chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))], how: 'end' },
+      { chunks: [line('MODIFIED', object('b', 41))], how: 'break' },
+    ],
+    [[object('a', 9)]],
+  )
+  follow()
+  await waitFor('three watches', () => asked.length === 3)
+  assert.deepEqual(heard, ['list', 'all a', 'true', 'ADDED b', 'MODIFIED b'])
+  assert.deepEqual(
+    asked.map(({ resourceVersion }) => resourceVersion),
+    ['10', '40', '41'],
+  )
+  assert.deepEqual([asked[0]?.['allowWatchBookmarks'], asked[0]?.['timeoutSeconds']], ['true', '100'])
+})
+
+test('the version is told after a list, an event and a bookmark, when the listener has taken what it stands for', async (t) => {
+  const steps: Step[] = [
+    { chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))] },
+    { chunks: [line('ERROR', GONE)] },
+  ]
+  const { asked, heard, events, follow } = script(t, steps, [[object('a', 9)]])
+  events.onVersion = (version) => heard.push(version)
+  follow({ transform: ({ metadata }) => ({ metadata: { name: `slim ${Object(metadata).name}` } }) })
+  await waitFor('three watches', () => asked.length === 3)
+  const whole = ['list', 'all slim a', '10']
+  assert.deepEqual(heard, [...whole, 'true', 'ADDED slim b', '12', '40', ...whole])
+})
+
+test('a gap in the history leads to a list, whether it is told as an event or as an answer', async (t) => {
+  const { asked, heard, follow } = script(
+    t,
+    [{ chunks: [line('ERROR', GONE)] }, { refuse: statusError('Expired', 'too old') }],
+    [[object('a', 9)], [object('b', 11)], [object('c', 12)]],
+  )
+  follow()
+  await waitFor('three watches', () => asked.length === 3)
+  assert.deepEqual(heard, ['list', 'all a', 'true', 'list', 'all b', 'list', 'all c'])
+})
+
+test('watches that end at once, or send what is no watch, are not asked for in a tight loop, and count as away', async (t) => {
+  const nonsense = [Buffer.from('<html>\n'), line('ADDED', { metadata: {} }), Buffer.from('{"type":1}\n')]
+  const steps: Step[] = nonsense.map((chunk) => ({ chunks: [chunk] }))
+  const { heard, follow, asked } = script(t, [{}, ...steps, {}, {}], [[object('a', 9)]])
+  follow({ awayMs: 5 })
+  await waitFor('the watch that stays', () => asked.length >= 7 && heard.at(-1) === 'true')
+  assert.ok(heard.length < 40)
+})
+
+test('a refusal is told at once, and everything is read again when it is over', async (t) => {
+  const denied = statusError('Forbidden', 'things is forbidden')
+  const { heard, follow } = script(t, [], [denied, denied, [object('a', 9)]])
+  follow()
+  await waitFor('the list', () => heard.at(-1) === 'true')
+  assert.deepEqual(heard, ['list', 'false things is forbidden', 'list', 'list', 'all a', 'true'])
+})
+
+test('a listener that throws does not end the following', async (t) => {
+  let changes = 0
+  const chunks = [line('ADDED', object('a', 11)), line('ADDED', object('b', 12))]
+  const pages: ResourcePages = {
+    page: async () => ({ items: [], metadata: { resourceVersion: '10' } }),
+    watch: async () =>
+      (async function* () {
+        yield* changes === 0 ? chunks : []
+      })(),
+  }
+  const fail = (): never => {
+    changes++
+    throw new Error('bug')
+  }
+  const events = { onReplace: fail, onChange: fail, onState: quiet }
+  const following = followResource(pages, events, { log, resource: 'things', firstDelayMs: 1, awayMs: 10_000 })
+  t.after(() => following.stop())
+  await waitFor('the watch', () => changes >= 1)
+})
+
+test('pages: an old continue token leads to one list of everything', async () => {
+  const queries: Readonly<Record<string, string>>[] = []
+  const told: string[] = []
+  const pages: ResourcePages = {
+    page: async (query) => {
+      queries.push(query)
+      if (query['continue'] !== undefined) throw statusError('Expired', 'the continue token is too old')
+      const head = { kind: 'SecretList', apiVersion: 'v1' }
+      if (query['limit'] === '0') return { ...head, items: [{}, {}], metadata: { resourceVersion: '7' } }
+      return { ...head, items: [{}], metadata: { resourceVersion: '5', continue: 'next' } }
+    },
+    watch: () => assert.fail('no watch'),
+  }
+  const onPage = (objects: readonly JsonObject[], first: boolean): void => void told.push(`${objects.length} ${first}`)
+  const { items, resourceVersion } = await listAll(pages, { onPage })
+  assert.deepEqual([items, resourceVersion], [Array(2).fill({ apiVersion: 'v1', kind: 'Secret' }), '7'])
+  assert.deepEqual(queries, [{ limit: '500' }, { limit: '500', continue: 'next' }, { limit: '0' }])
+  assert.deepEqual(told, ['1 true', '2 true'])
+})
+
+test('pages are told one by one, as they were transformed', async (t) => {
+  const told: string[] = []
+  const nameOf = (one: JsonObject): string => String(one['name'])
+  const pages: ResourcePages = {
+    page: async (query) => {
+      const last = query['continue'] === 'more'
+      const items = [last ? { name: 'c' } : { name: 'a' }, last ? { name: 'd' } : { name: 'b' }]
+      return { items, metadata: last ? { resourceVersion: '10' } : { continue: 'more' } }
+    },
+    watch: (_query, _silenceMs, signal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted')))),
+  }
+  const events: FollowEvents = {
+    onPage: (objects, first) => told.push(`page ${objects.map(nameOf)} ${first}`),
+    onReplace: (objects) => told.push(`all ${objects.map(nameOf)}`),
+    onChange: () => undefined,
+    onState: () => undefined,
+  }
+  const transform = (one: JsonObject): JsonObject => ({ name: nameOf(one).toUpperCase() })
+  const following = followResource(pages, events, { log, resource: 'things', transform })
+  t.after(() => following.stop())
+  await waitFor('the list', () => told.length === 3)
+  assert.deepEqual(told, ['page A,B true', 'page C,D false', 'all A,B,C,D'])
+})
+
+test('lines: however they are cut', () => {
+  const whole = Buffer.concat([line('ADDED', object('ä', 1)), line('DELETED', object('b', 2))])
+  for (let cut = 0; cut <= whole.length; cut++) {
+    const lines = new WatchLines()
+    const events = [...lines.push(whole.subarray(0, cut)), ...lines.push(whole.subarray(cut))]
+    assert.deepEqual(
+      events.map(({ type, object: one }) => `${type} ${Object(one['metadata']).name}`),
+      ['ADDED ä', 'DELETED b'],
+    )
+  }
+})
+
+test('a refusal is told once, and what was wrong before it is not told any more', async (t) => {
+  const { heard, follow } = script(t, [], [new Error('no connection'), statusError('Forbidden', 'pods is forbidden')])
+  follow({ awayMs: 20 })
+  await waitFor('many lists', () => heard.filter((one) => one === 'list').length > 20)
+  assert.deepEqual([...new Set(heard.filter((one) => one !== 'list'))], ['false pods is forbidden'])
+})

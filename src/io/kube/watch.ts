@@ -1,0 +1,252 @@
+// List and watch without end, as client-go's reflector: a list in pages, then a watch from its resourceVersion, taken up
+// again where it broke; and a new list where the history has a gap (410) or nothing was heard for long.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { FollowEvents, Following } from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { statusOf } from './client-errors.ts'
+import { asItIs, listAll, type ResourcePages } from './list.ts'
+import { type WatchEvent, WatchLines } from './watch-lines.ts'
+
+export interface FollowTiming {
+  /** Wait after the first failure, milliseconds; doubles with each in a row. Default 200. */
+  readonly firstDelayMs: number
+  /** Default 10,000. */
+  readonly longestDelayMs: number
+  /** Away for this long: `onState(false)`. Default 5,000. */
+  readonly awayMs: number
+  /** A watch without a byte for this long is dead: bookmarks come every minute. Default 90,000. */
+  readonly silenceMs: number
+  /** How long a watch is asked to last, at least; up to twice that. Default 240 s. */
+  readonly watchSeconds: number
+  /** In [0, 1). */
+  random(): number
+}
+
+export interface FollowOptions extends Partial<FollowTiming> {
+  readonly log: Logger
+  /** For the log. */
+  readonly resource: string
+  /** Of each object as soon as its page or event is read; what it returns is kept. Default: as it is. */
+  readonly transform?: (object: JsonObject) => JsonObject
+}
+
+/** A watch that ends sooner, and without an event, is a failure: the server must not be asked in a tight loop. */
+const SHORT_WATCH_MS = 1_000
+
+export function followResource(pages: ResourcePages, events: FollowEvents, options: FollowOptions): Following {
+  const follower = new Follower(pages, events, options)
+  const running = follower.run()
+  return {
+    stop: async () => {
+      follower.stop()
+      await running
+    },
+  }
+}
+
+class Follower {
+  readonly #pages: ResourcePages
+  readonly #events: FollowEvents
+  readonly #log: Logger
+  readonly #resource: string
+  readonly #timing: FollowTiming
+  readonly #transform: (object: JsonObject) => JsonObject
+  readonly #stopping = new AbortController()
+  /** Of the last thing heard; '' = a list is due. */
+  #version = ''
+  /** What the listener was told last. */
+  #told: { readonly current: boolean; readonly message: string } | undefined
+  #fault = ''
+  #away: NodeJS.Timeout | undefined
+  /** Whether the watch that just ended was of any use. */
+  #lively = false
+
+  constructor(pages: ResourcePages, events: FollowEvents, { log, resource, transform, ...timing }: FollowOptions) {
+    this.#pages = pages
+    this.#events = events
+    this.#log = log
+    this.#resource = resource
+    this.#transform = transform ?? asItIs
+    this.#timing = {
+      firstDelayMs: timing.firstDelayMs ?? 200,
+      longestDelayMs: timing.longestDelayMs ?? 10_000,
+      awayMs: timing.awayMs ?? 5_000,
+      silenceMs: timing.silenceMs ?? 90_000,
+      watchSeconds: timing.watchSeconds ?? 240,
+      random: timing.random ?? Math.random,
+    }
+  }
+
+  /** Never rejects. */
+  async run(): Promise<void> {
+    let failures = 0
+    while (!this.#stopping.signal.aborted) {
+      let waitMs = 0
+      this.#lively = false
+      try {
+        if (this.#version === '') await this.#untilStopped((signal) => this.#list(signal))
+        await this.#untilStopped((signal) => this.#watch(signal))
+        if (!this.#lively) this.#lost('every watch ends at once')
+      } catch (error) {
+        if (this.#stopping.signal.aborted) break
+        waitMs = this.#failed(error)
+      }
+      failures = this.#lively ? 0 : failures + 1
+      waitMs = Math.max(waitMs, this.#delay(failures))
+      if (waitMs > 0) await this.#pause(waitMs)
+    }
+    clearTimeout(this.#away)
+  }
+
+  stop(): void {
+    clearTimeout(this.#away)
+    this.#stopping.abort()
+  }
+
+  /** What listens on a signal for the life of a follower would pile up: each attempt has one of its own. */
+  async #untilStopped(attempt: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const end = new AbortController()
+    const abort = (): void => end.abort()
+    this.#stopping.signal.addEventListener('abort', abort, { once: true })
+    try {
+      await attempt(end.signal)
+    } finally {
+      this.#stopping.signal.removeEventListener('abort', abort)
+      end.abort()
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const { items, resourceVersion } = await listAll(this.#pages, {
+      signal,
+      transform: this.#transform,
+      onPage: (objects, first) => this.#tell(() => this.#events.onPage?.(objects, first)),
+    })
+    if (this.#stopping.signal.aborted) return
+    this.#tell(() => {
+      this.#events.onReplace(items)
+      // Nothing that the listener could not take counts as told.
+      if (resourceVersion !== '') this.#events.onVersion?.(resourceVersion)
+    })
+    this.#version = resourceVersion
+    // Time is counted anew: when the watch does not come about either, it is the list that brings the news.
+    clearTimeout(this.#away)
+    this.#away = undefined
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { watchSeconds, silenceMs, random } = this.#timing
+    const query = {
+      watch: '1',
+      allowWatchBookmarks: 'true',
+      resourceVersion: this.#version,
+      timeoutSeconds: String(Math.ceil(watchSeconds * (1 + random()))),
+    }
+    const body = await this.#pages.watch(query, silenceMs, signal)
+    const since = performance.now()
+    // It came too late to be taken up where the last one ended.
+    if (this.#version === '') {
+      this.#lively = true
+      return
+    }
+    this.#reached()
+    const lines = new WatchLines()
+    for await (const chunk of body) {
+      for (const event of lines.push(chunk)) this.#take(event)
+      if (this.#stopping.signal.aborted) return
+    }
+    if (performance.now() - since >= SHORT_WATCH_MS) this.#lively = true
+  }
+
+  #take({ type, object }: WatchEvent): void {
+    if (this.#stopping.signal.aborted) return
+    if (type === 'ERROR') throw watchError(object)
+    const metadata = isRecord(object['metadata']) ? object['metadata'] : {}
+    const { resourceVersion } = metadata
+    if (typeof resourceVersion !== 'string' || resourceVersion === '') {
+      throw new Error(`the watch sent ${JSON.stringify(type.slice(0, 20))} without a resourceVersion`)
+    }
+    this.#tell(() => {
+      if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') {
+        this.#events.onChange(type, this.#transform(object))
+      }
+      this.#events.onVersion?.(resourceVersion)
+    })
+    this.#version = resourceVersion
+    this.#lively = true
+  }
+
+  /** How long the server wants us to wait. */
+  #failed(error: unknown): number {
+    const message = error instanceof Error ? error.message : String(error)
+    if (error instanceof StatusError && error.code === 410) {
+      this.#log.info('the history of a watch has a gap; everything is read anew', { resource: this.#resource })
+      this.#version = ''
+      return 0
+    }
+    // A refusal is an answer, and waiting will not change it.
+    const refused = error instanceof StatusError && error.code < 500 && error.code !== 429
+    this.#log.debug('a watch failed', { resource: this.#resource, why: message })
+    if (refused) {
+      this.#version = ''
+      clearTimeout(this.#away)
+      this.#away = undefined
+      this.#say(false, message)
+    } else this.#lost(message)
+    const seconds = error instanceof StatusError ? (error.status.details?.retryAfterSeconds ?? 0) : 0
+    return Math.min(seconds * 1000, this.#timing.longestDelayMs)
+  }
+
+  #delay(failures: number): number {
+    if (failures === 0) return 0
+    const { firstDelayMs, longestDelayMs, random } = this.#timing
+    const full = Math.min(longestDelayMs, firstDelayMs * 2 ** Math.min(failures - 1, 20))
+    return full * (0.5 + random() / 2)
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#stopping.signal, ref: true }).catch(() => undefined)
+  }
+
+  #reached(): void {
+    clearTimeout(this.#away)
+    this.#away = undefined
+    this.#say(true, '')
+  }
+
+  #lost(why: string): void {
+    this.#fault = why
+    if (this.#told?.current === false) this.#say(false, why)
+    if (this.#away !== undefined) return
+    this.#away = setTimeout(() => {
+      // A list is the only thing that says when we have caught up; after so long the history is mostly gone anyway.
+      this.#version = ''
+      this.#say(false, this.#fault)
+    }, this.#timing.awayMs)
+  }
+
+  #say(current: boolean, message: string): void {
+    if (this.#told?.current === current && this.#told.message === message) return
+    if (this.#stopping.signal.aborted) return
+    this.#told = { current, message }
+    this.#tell(() => this.#events.onState(current, message))
+  }
+
+  /** A listener that fails must not end the following. */
+  #tell(call: () => void): void {
+    try {
+      call()
+    } catch (error) {
+      this.#log.error('a change of objects could not be handled', { resource: this.#resource, error })
+    }
+  }
+}
+
+function watchError(object: JsonObject): Error {
+  const status = statusOf(object)
+  return status === undefined ? new Error('the watch failed') : new StatusError({ ...status, code: status.code ?? 500 })
+}

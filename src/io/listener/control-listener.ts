@@ -1,0 +1,93 @@
+// The port of the control plane: HTTP/1.1 and HTTP/2 on the engine of the data path, with the control plane's own
+// certificate and client CA.
+
+import { constants } from 'node:crypto'
+import type { SecureContext } from 'node:tls'
+import type { RequestHandler } from '../../api/ports/stream.ts'
+import { type Listener, type ListenerContexts, listen } from './listener-socket.ts'
+import { type SharedContextOptions, sharedSecureContext } from './secure-contexts.ts'
+import type { AddressContext, ServingPair } from './tls-contexts.ts'
+
+export interface ControlListenerOptions {
+  readonly host: string
+  /** 0 = any. */
+  readonly port: number
+  /** PEM. */
+  readonly serving: ServingPair
+  /** PEM of the CAs that client certificates are verified with. */
+  readonly clientCAs: readonly string[]
+  readonly handler: RequestHandler
+  onHandshakeError?(error: Error): void
+}
+
+export interface ControlListener extends Listener {
+  /** For new connections. */
+  setServing(serving: ServingPair): void
+}
+
+/** Generous for people's tools, which have large tokens at most. */
+const MAX_HEADER_BYTES = 64 * 1024
+const MAX_CONCURRENT_STREAMS = 250
+const HEADER_TIMEOUT_MS = 10_000
+const IDLE_TIMEOUT_MS = 120_000
+/** Generous for people, replicas and kube-apiservers, which have a few each. */
+const MAX_CONNECTIONS_PER_ADDRESS = 256
+
+/** @throws when the port cannot be opened, or OpenSSL's error when the certificate or key is none */
+export async function listenControl(options: ControlListenerOptions): Promise<ControlListener> {
+  const { host, port, handler, onHandshakeError } = options
+  const contexts = new ControlContexts(options.serving, options.clientCAs)
+  const listener = await listen({
+    host,
+    port,
+    maxHeaderBytes: MAX_HEADER_BYTES,
+    maxConcurrentStreams: MAX_CONCURRENT_STREAMS,
+    headerTimeoutMs: HEADER_TIMEOUT_MS,
+    idleTimeoutMs: IDLE_TIMEOUT_MS,
+    maxConnectionsPerAddress: MAX_CONNECTIONS_PER_ADDRESS,
+    contexts,
+    clusterForServerName: () => undefined,
+    clusterForAddress: () => undefined,
+    handler,
+    // Nothing here is upgraded: a watch over WebSocket is answered as an ordinary one.
+    onUpgrade: (peer, answer, head) => handler(peer, answer, head, true),
+    ...(onHandshakeError !== undefined && { onHandshakeError }),
+  })
+  return { ...listener, setServing: (serving) => contexts.setServing(serving) }
+}
+
+class ControlContexts implements ListenerContexts {
+  readonly #clientCAs: readonly string[]
+  #built: AddressContext
+
+  constructor(serving: ServingPair, clientCAs: readonly string[]) {
+    this.#clientCAs = clientCAs
+    this.#built = this.#build(serving)
+  }
+
+  setServing(serving: ServingPair): void {
+    this.#built = this.#build(serving)
+  }
+
+  forAddress(): AddressContext {
+    return this.#built
+  }
+
+  forCluster(): SecureContext {
+    return this.#built.context
+  }
+
+  #build({ cert, key }: ServingPair): AddressContext {
+    const options: SharedContextOptions = {
+      cert,
+      key,
+      minVersion: 'TLSv1.2',
+      // No resumption: an identity is verified in the handshake of its own connection (see tls-contexts.ts).
+      secureOptions: constants.SSL_OP_NO_TICKET,
+      sessionTimeout: 1,
+      ca: [...this.#clientCAs],
+      allowPartialTrustChain: true,
+    }
+    return { options, context: sharedSecureContext(options) }
+  }
+}

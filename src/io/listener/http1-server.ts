@@ -1,0 +1,213 @@
+// HTTP/1.1 connections of clients, on node:http: each request becomes a Stream, as if it had come by HTTP/2.
+// Upgrades (exec, attach, port-forward) exist only here; they are handed on with the raw socket.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import type { HeaderList, Peer, RequestHandler } from '../../api/ports/stream.ts'
+import type { UpgradeHandler } from '../../api/ports/upgrade.ts'
+import { headerListBytes } from '../../core/request/header-list.ts'
+import { closeAfter } from '../socket/socket-close.ts'
+import { type Http1Connection, Http1Stream } from './http1-stream.ts'
+import { UpgradeAnswer } from './http1-upgrade-answer.ts'
+
+export interface Http1ServerLimits {
+  readonly maxHeaderBytes: number
+  /** A request head must be complete by then: slowloris. Milliseconds. */
+  readonly headerTimeoutMs: number
+  /** A connection on which no request runs is closed after this time. */
+  readonly idleTimeoutMs: number
+}
+
+const CONNECTIONS_CHECK_INTERVAL_MS = 1_000
+/** More fields than any client sends. */
+const MAX_HEADER_PAIRS = 2000
+const NO_HEAD: HeaderList = []
+const BAD_REQUEST = '400 Bad Request'
+const TOO_LARGE = '431 Request Header Fields Too Large'
+
+export interface Http1Server {
+  /** Takes over a connection that negotiated http/1.1 or nothing. */
+  serve(socket: TLSSocket, peer: Peer): void
+  /** No new requests on idle connections; running ones get `Connection: close`. */
+  drain(): void
+  /** The next answer on this connection is its last. */
+  drainConnection(socket: TLSSocket): void
+  close(): void
+}
+
+export function createHttp1Server(
+  limits: Http1ServerLimits,
+  handler: RequestHandler,
+  onUpgrade: UpgradeHandler,
+): Http1Server {
+  const connections = new WeakMap<Duplex, Http1Connection>()
+  const state = { draining: false }
+  const server = createServer({
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headerTimeoutMs,
+    // A long upload is legal (kubectl cp over HTTP/1.1); only the head has a deadline.
+    requestTimeout: 0,
+    keepAliveTimeout: limits.idleTimeoutMs,
+    connectionsCheckingInterval: CONNECTIONS_CHECK_INTERVAL_MS,
+    insecureHTTPParser: false,
+    noDelay: true,
+    shouldUpgradeCallback: isUpgrade,
+  })
+  // Of head and trailers each. Node 24.20 reports more as HPE_HEADER_OVERFLOW; others leave them out without a word, so one
+  // more than is served is read.
+  server.maxHeadersCount = MAX_HEADER_PAIRS + 1
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    const connection = connections.get(request.socket)
+    if (connection === undefined) response.destroy()
+    else if (connection.closing) request.resume()
+    else serveRequest(connection, request, response, limits.maxHeaderBytes, handler)
+  }
+  server.on('request', onRequest)
+  server.on('checkContinue', onRequest)
+  server.on('checkExpectation', onRequest)
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, first: Buffer) => {
+    const connection = connections.get(socket)
+    socket.on('error', () => undefined)
+    // Behind requests that still wait for their answers, what the new protocol says would be read as one of them.
+    if (connection === undefined || connection.closing || connection.answering > 0) {
+      socket.destroy()
+      return
+    }
+    const head = requestHead(request)
+    if (headerListBytes(head) > limits.maxHeaderBytes) {
+      connection.refused = true
+      closeAfter(socket, bareAnswer(TOO_LARGE))
+      return
+    }
+    const answer = new UpgradeAnswer(socket)
+    answer.events = onUpgrade(connection.peer, answer, head, { socket, first })
+    socket.once('close', () => answer.onClosed())
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    const connection = connections.get(socket)
+    // The parser may complain of a message that was answered already, and of every further piece of it.
+    if (connection?.refused === true) return
+    if (connection !== undefined) connection.refused = true
+    // An answer to the broken message would be read as part of the one that is on its way.
+    if (connection === undefined || connection.answering > 0) socket.destroy()
+    else answerBadRequest(error, socket)
+  })
+  // Deadlines of node:http start with 'listening'; this server is fed with sockets and never listens itself.
+  server.emit('listening')
+  return {
+    serve(socket, peer) {
+      const flags = { draining: false, closing: false, refused: false, answering: 0 }
+      connections.set(socket, { peer, server: state, ...flags })
+      server.emit('connection', socket)
+    },
+    drainConnection(socket) {
+      const connection = connections.get(socket)
+      if (connection !== undefined) connection.draining = true
+    },
+    drain() {
+      state.draining = true
+      server.closeIdleConnections()
+    },
+    close: () => closeServer(server),
+  }
+}
+
+function serveRequest(
+  connection: Http1Connection,
+  request: IncomingMessage,
+  response: ServerResponse,
+  maxHeaderBytes: number,
+  handler: RequestHandler,
+): void {
+  connection.answering++
+  response.once('close', () => connection.answering--)
+  const malformed = messageProblem(request)
+  const head = malformed === '' ? requestHead(request) : NO_HEAD
+  // By the count of HTTP/2: the next hop's limit is said in it, and 32 more for each field add up.
+  const problem = headerListBytes(head) > maxHeaderBytes ? TOO_LARGE : malformed
+  if (problem !== '') {
+    connection.closing = true
+    connection.refused = true
+    refuseMessage(request, response, problem)
+    return
+  }
+  const end = !hasBody(request)
+  const stream = new Http1Stream(request, response, connection, end)
+  stream.start(handler(connection.peer, stream, head, end))
+}
+
+function closeServer(server: Server): void {
+  server.closeAllConnections()
+  // Stops the deadline timer; the server never listened, so the callback's error is expected.
+  server.close(() => undefined)
+}
+
+/**
+ * SPDY/3.1 and WebSocket are what kube-apiserver upgrades to (k8s.io/streaming; RFC 6455); `Upgrade: h2c` from curl is an
+ * ordinary request. So is one with a body, which would have to be told from the bytes of the new protocol, and one of
+ * HTTP/1.0 (RFC 9110 section 7.8).
+ */
+function isUpgrade(request: IncomingMessage): boolean {
+  if (messageProblem(request) !== '') return false
+  const wanted = request.headers.upgrade?.trim().toLowerCase()
+  if (wanted !== 'websocket' && wanted !== 'spdy/3.1') return false
+  return request.httpVersionMinor > 0 && !hasBody(request)
+}
+
+function hasBody(request: IncomingMessage): boolean {
+  const length = request.headers['content-length']
+  return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
+}
+
+function requestHead(request: IncomingMessage): HeaderList {
+  const raw = request.rawHeaders
+  const list: HeaderList = [
+    ':method',
+    request.method ?? 'GET',
+    ':path',
+    request.url ?? '/',
+    ':authority',
+    request.headers.host ?? '',
+    ':scheme',
+    'https',
+  ]
+  for (let i = 0; i + 1 < raw.length; i += 2) list.push((raw[i] ?? '').toLowerCase(), raw[i + 1] ?? '')
+  return list
+}
+
+/**
+ * What node:http lets pass, but another reader may understand differently: the whole connection is in doubt then, not
+ * only this request (RFC 9112 section 6.1 on Transfer-Encoding). A status line, '' when there is nothing.
+ */
+function messageProblem(request: IncomingMessage): string {
+  if (request.rawHeaders.length > 2 * MAX_HEADER_PAIRS) return TOO_LARGE
+  if (request.httpVersionMajor !== 1) return BAD_REQUEST
+  const encoding = request.headers['transfer-encoding']
+  if (encoding === undefined) return ''
+  return request.httpVersionMinor === 0 || encoding.toLowerCase() !== 'chunked' ? BAD_REQUEST : ''
+}
+
+function refuseMessage(request: IncomingMessage, response: ServerResponse, status: string): void {
+  request.on('error', () => undefined)
+  request.resume()
+  response.on('error', () => undefined)
+  response.writeHead(Number(status.slice(0, 3)), ['connection', 'close', 'content-length', '0'])
+  response.end()
+}
+
+/** What cannot be parsed is answered as plainly as it was asked, and the connection ends (RFC 9112 section 2.2). */
+function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (socket.destroyed || socket.writableEnded) return
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? TOO_LARGE
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? '408 Request Timeout'
+        : BAD_REQUEST
+  closeAfter(socket, bareAnswer(status))
+}
+
+function bareAnswer(status: string): string {
+  return `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`
+}

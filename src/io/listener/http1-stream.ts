@@ -1,0 +1,147 @@
+// One request on a client's HTTP/1.1 connection, and its answer, as a Stream of the seam.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  type HeaderList,
+  HIGH_WATER_BYTES,
+  type Peer,
+  type ResetReason,
+  type Stream,
+  type StreamEvents,
+} from '../../api/ports/stream.ts'
+import { LINGER_MS } from '../socket/socket-close.ts'
+
+/** What the server knows of one connection. */
+export interface Http1Connection {
+  readonly peer: Peer
+  readonly server: { draining: boolean }
+  /** The next answer on it is the last. */
+  draining: boolean
+  /** It ends with the answer under way: node:http would still serve what is pipelined behind it. */
+  closing: boolean
+  /** A malformed message had its answer. */
+  refused: boolean
+  /** Requests whose answer is not out yet. */
+  answering: number
+}
+
+const EMPTY = Buffer.alloc(0)
+
+export class Http1Stream implements Stream {
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #connection: Http1Connection
+  #uncredited = 0
+  #requestEnded: boolean
+  #over = false
+
+  constructor(request: IncomingMessage, response: ServerResponse, connection: Http1Connection, requestEnded: boolean) {
+    this.#request = request
+    this.#response = response
+    this.#connection = connection
+    this.#requestEnded = requestEnded
+    response.sendDate = false
+  }
+
+  start(events: StreamEvents): void {
+    const request = this.#request
+    const response = this.#response
+    request.on('error', () => undefined)
+    response.on('error', () => undefined)
+    response.on('drain', () => events.onDrained())
+    response.on('close', () => {
+      if (response.writableFinished || this.#over) return
+      this.#over = true
+      events.onReset('connection')
+    })
+    if (this.#requestEnded) {
+      request.resume()
+      return
+    }
+    request.on('data', (chunk: Buffer) => {
+      this.#uncredited += chunk.length
+      if (this.#uncredited >= HIGH_WATER_BYTES) request.pause()
+      events.onBody(chunk, false)
+    })
+    request.on('end', () => {
+      this.#requestEnded = true
+      if (request.rawTrailers.length > 0) events.onTrailers(lowerNames(request.rawTrailers))
+      else events.onBody(EMPTY, true)
+    })
+  }
+
+  get queued(): number {
+    return this.#response.writableLength
+  }
+
+  headers(list: HeaderList, end: boolean): void {
+    const response = this.#response
+    if (response.destroyed || response.headersSent) return
+    const status = Number(list[1])
+    if (status < 200) {
+      // RFC 9110 section 15.2: HTTP/1.0 knows no interim responses, and node:http sends only these two by itself.
+      if (status === 100 && this.#request.httpVersionMinor > 0) response.writeContinue()
+      return
+    }
+    const connection = this.#connection
+    // A body that nobody will read must not be taken for the next request.
+    if (!this.#requestEnded || connection.draining || connection.server.draining) {
+      response.shouldKeepAlive = false
+      connection.closing = true
+    }
+    try {
+      // node:http wants `:status` apart.
+      response.writeHead(status, list.slice(2))
+    } catch {
+      // A field that HTTP/1.1 cannot carry: nothing of it has been sent.
+      this.reset('internal')
+      return
+    }
+    if (end) this.#end()
+    else response.flushHeaders()
+  }
+
+  body(chunk: Buffer, end: boolean): void {
+    const response = this.#response
+    if (response.destroyed || response.writableEnded) return
+    // A copy: it waits in the socket, and the chunk is valid during this call only.
+    if (chunk.length > 0) response.write(Buffer.from(chunk))
+    if (end) this.#end()
+  }
+
+  /** The connection closes behind an answer to half a request; a client in the middle of an upload must get to read it first. */
+  #end(): void {
+    const response = this.#response
+    if (this.#requestEnded) {
+      response.end()
+      return
+    }
+    const end = (): void => void response.end()
+    const deadline = setTimeout(end, LINGER_MS)
+    this.#request.once('end', end)
+    response.once('close', () => clearTimeout(deadline))
+  }
+
+  trailers(list: HeaderList): void {
+    const headers: [string, string][] = []
+    for (let i = 0; i + 1 < list.length; i += 2) headers.push([list[i] ?? '', list[i + 1] ?? ''])
+    this.#response.addTrailers(headers)
+    this.#end()
+  }
+
+  credit(bytes: number): void {
+    const before = this.#uncredited
+    this.#uncredited = Math.max(0, before - bytes)
+    if (before >= HIGH_WATER_BYTES && this.#uncredited < HIGH_WATER_BYTES) this.#request.resume()
+  }
+
+  /** HTTP/1.1 has no reset but the end of the connection: an unfinished message is never ended cleanly. */
+  reset(_reason: ResetReason): void {
+    this.#over = true
+    this.#request.socket.destroy()
+  }
+}
+
+function lowerNames(raw: readonly string[]): HeaderList {
+  return raw.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text))
+}

@@ -1,0 +1,61 @@
+// HTTP/2 connections of clients: the engine's server side over a TLS socket.
+
+import type { Duplex } from 'node:stream'
+import type { Peer, RequestHandler } from '../../api/ports/stream.ts'
+import type { Http2Counters } from '../../http2/counters.ts'
+import { ENHANCE_YOUR_CALM } from '../../http2/frames.ts'
+import { SERVER_LIMITS } from '../../http2/limits.ts'
+import { ServerConnection } from '../../http2/server.ts'
+import { Http2Socket } from '../socket/http2-socket.ts'
+
+export interface Http2ServerLimits {
+  /** SETTINGS_MAX_CONCURRENT_STREAMS. */
+  readonly maxConcurrentStreams: number
+  /** Largest header list accepted, bytes. */
+  readonly maxHeaderBytes: number
+  /** The client's preface and SETTINGS must have come by then. Milliseconds. */
+  readonly headerTimeoutMs: number
+  /** A connection on which no request runs is drained after this time. */
+  readonly idleTimeoutMs: number
+}
+
+export interface Http2Session {
+  /** GOAWAY in two steps (RFC 9113 section 6.8); the connection closes when its last stream has ended. */
+  drain(): void
+  /** Every stream is reset, the connection closes. */
+  destroy(): void
+}
+
+/**
+ * Serves one connection that negotiated h2.
+ * @param counters shared by all connections of a thread
+ * @param onAbuse the connection has ended because the client did too much of something: `rapidReset`, ...
+ */
+export function serveHttp2(
+  socket: Duplex,
+  peer: Peer,
+  limits: Http2ServerLimits,
+  counters: Http2Counters,
+  handler: RequestHandler,
+  onAbuse: (kind: string) => void = () => undefined,
+): Http2Session {
+  const driver = new Http2Socket(socket, counters, {
+    onClosed: (code, message) => {
+      if (code === ENHANCE_YOUR_CALM) onAbuse(message)
+    },
+    onWritten: () => undefined,
+  })
+  const engineLimits = {
+    ...SERVER_LIMITS,
+    maxConcurrentStreams: limits.maxConcurrentStreams,
+    maxHeaderListBytes: limits.maxHeaderBytes,
+    headTimeoutMs: limits.headerTimeoutMs,
+    idleTimeoutMs: limits.idleTimeoutMs,
+  }
+  const connection = new ServerConnection(engineLimits, counters, driver, peer, handler, performance.now())
+  driver.start(connection)
+  return {
+    drain: () => connection.drain(performance.now()),
+    destroy: () => driver.destroy(0),
+  }
+}

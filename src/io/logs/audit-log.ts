@@ -1,0 +1,73 @@
+// The audit log of the requests to clusters: audit.k8s.io/v1 Events at level Metadata for every one, refused ones included,
+// with the decision and what made it in annotations. Every switch of the access log is ignored.
+
+import type { RequestRecord } from '../../api/ports/request-record.ts'
+import { REFUSAL_TABLE, type RefusalReason } from '../../core/refusal/refusal.ts'
+import { type AuditEvent, type AuditStage, auditLine } from './audit-event.ts'
+
+export interface AuditLog {
+  /** A long-running request's response has begun: stage ResponseStarted. */
+  responseStarted(record: RequestRecord): void
+  /** Any request is over: stage ResponseComplete. */
+  responseComplete(record: RequestRecord): void
+}
+
+export function createAuditLog(write: (line: string) => void): AuditLog {
+  return {
+    responseStarted: (record) => {
+      if (record.longRunning) write(auditEvent(record, 'ResponseStarted', record.ttfbMs))
+    },
+    responseComplete: (record) => write(auditEvent(record, 'ResponseComplete', record.durationMs)),
+  }
+}
+
+function auditEvent(record: RequestRecord, stage: AuditStage, afterMs: number): string {
+  const effective = { name: record.user, uid: record.uid, groups: record.groups }
+  const impersonated = record.impersonator !== ''
+  const sender = { name: record.impersonator, uid: record.impersonatorUid, groups: record.impersonatorGroups }
+  return auditLine({
+    auditId: record.auditId,
+    stage,
+    requestURI: record.target,
+    verb: record.verb === '' ? record.method.toLowerCase() : record.verb,
+    user: impersonated ? sender : effective,
+    impersonatedUser: impersonated ? effective : undefined,
+    sourceIP: record.remoteAddress,
+    userAgent: record.userAgent,
+    object: record.isResourceRequest ? record : undefined,
+    response: responseStatus(record),
+    receivedMs: record.startWallMs,
+    stageMs: record.startWallMs + Math.max(0, afterMs),
+    annotations: annotations(record),
+  })
+}
+
+function responseStatus(record: RequestRecord): AuditEvent['response'] {
+  const { code, refusal, message } = record
+  if (refusal === '') return { code }
+  const reason = isRefusalReason(refusal) ? REFUSAL_TABLE[refusal].statusReason : undefined
+  return { status: 'Failure', message, reason, code }
+}
+
+function isRefusalReason(text: string): text is RefusalReason {
+  return Object.hasOwn(REFUSAL_TABLE, text)
+}
+
+/** Values of annotations are strings. */
+function annotations(record: RequestRecord): Record<string, string> {
+  const found: Record<string, string> = {
+    'portcullis.io/decision': record.refusal === '' ? 'forward' : 'refuse',
+  }
+  if (record.cluster !== '') found['portcullis.io/cluster'] = record.cluster
+  if (record.policy >= 0) found['portcullis.io/policy'] = String(record.policy)
+  if (record.rule >= 0) found['portcullis.io/rule'] = String(record.rule)
+  if (record.endpoint !== '') found['portcullis.io/endpoint'] = record.endpoint
+  if (record.flowControl !== '') found['portcullis.io/flow-control'] = record.flowControl
+  if (record.refusal !== '') found['portcullis.io/reason'] = record.refusal
+  if (record.refusalRule !== '') found['portcullis.io/refused-by'] = record.refusalRule
+  if (record.shadow.length > 0) found['portcullis.io/shadow'] = record.shadow.join(', ')
+  if (record.protection !== '') found['portcullis.io/protection'] = record.protection
+  if (record.aborted !== '') found['portcullis.io/aborted-by'] = record.aborted
+  if (record.auditAnnotations !== undefined) Object.assign(found, record.auditAnnotations)
+  return found
+}

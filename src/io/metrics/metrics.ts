@@ -1,0 +1,176 @@
+// The metrics of the process, as the main thread shows them: what all threads have counted (metrics-recorder.ts), and
+// in a registry of prom-client what only the main thread knows (event-metrics.ts) and the process itself.
+
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { RequestRecord } from '../../api/ports/request-record.ts'
+import { createMainEvents, type MainEvents, type ThreadEvents } from './event-metrics.ts'
+import { Exposition } from './exposition.ts'
+import { type KnownCluster, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
+import type { StoreSnapshot } from './series.ts'
+import { MergedStore } from './series-merge.ts'
+import { exposeCluster, exposeProcess } from './text.ts'
+
+/** Everything that is counted. What is told here, rather than in a thread, is counted by `recorder`. */
+export interface GatewayMetrics extends ThreadEvents, MainEvents {
+  /** To be called whenever clusters come, change their endpoints, or go; unknown clusters are counted as ''. */
+  clustersChanged(changed: readonly KnownCluster[], removed?: readonly string[]): void
+  /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
+  requestStarted(record: RequestRecord): void
+  /** Once per request, at its end; also for requests that `requestStarted` was not called for. */
+  observe(record: RequestRecord): void
+  /** Called before every scrape, to set gauges whose state lives elsewhere, or to ask threads for what they counted. */
+  beforeScrape(update: () => void | Promise<void>): void
+  /** Counts what happens on the main thread. */
+  readonly recorder: MetricsRecorder
+  /** What the other threads have counted. */
+  readonly threads: ThreadMetrics
+  /** The Prometheus text format. Who asks while a text is being made gets that one. */
+  text(): Promise<string>
+  readonly contentType: string
+}
+
+/** The main thread, among threads. */
+const MAIN_THREAD = 0
+
+/** All counters at zero; instances share nothing but the process that they measure. */
+export function createMetrics(): GatewayMetrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry, prefix: 'portcullis_' })
+  const { events, forget, forgetCluster } = createMainEvents(registry)
+  const recorder = new MetricsRecorder()
+  const threads = new ThreadMetrics()
+  const updates: (() => void | Promise<void>)[] = []
+  const known = new Map<string, ReadonlySet<string>>()
+  const scrape = async (): Promise<string> => {
+    for (const update of updates) await update()
+    threads.latest(MAIN_THREAD, recorder.snapshot())
+    const { process: own, clusters } = threads.merged()
+    const exposition = new Exposition()
+    for (const cluster of clusters) await exposeCluster(exposition, cluster, known, nextTurn)
+    exposeProcess(exposition, own)
+    return `${exposition.text()}${await registry.metrics()}`
+  }
+  let running: Promise<string> | undefined
+  return {
+    ...events,
+    ...threadEvents(recorder),
+    // A probe may be answered when its endpoint is gone.
+    endpointHealth: (cluster, endpoint, healthy) => {
+      if (known.get(cluster)?.has(endpoint) === true) events.endpointHealth(cluster, endpoint, healthy)
+    },
+    clustersChanged: (changed, removed = []) => {
+      for (const name of removed) {
+        forget(name, known.get(name) ?? new Set())
+        known.delete(name)
+        forgetCluster(name)
+      }
+      for (const { name, endpoints } of changed) {
+        const next = new Set(endpoints)
+        forget(
+          name,
+          [...(known.get(name) ?? [])].filter((endpoint) => !next.has(endpoint)),
+        )
+        known.set(name, next)
+      }
+      recorder.clustersChanged(changed, removed)
+      threads.retain(known, removed)
+    },
+    requestStarted: (record) => recorder.requestStarted(record),
+    observe: (record) => recorder.observe(record),
+    beforeScrape: (update) => {
+      updates.push(update)
+    },
+    recorder,
+    threads,
+    text: () => {
+      running ??= scrape().finally(() => {
+        running = undefined
+      })
+      return running
+    },
+    contentType: registry.contentType,
+  }
+}
+
+function threadEvents(recorder: MetricsRecorder): ThreadEvents {
+  return {
+    endpointEjected: (cluster, endpoint) => recorder.endpointEjected(cluster, endpoint),
+    retried: (cluster, cause) => recorder.retried(cluster, cause),
+    upstreamConnections: (...gauge) => recorder.upstreamConnections(...gauge),
+    flowControlInFlight: (...gauge) => recorder.flowControlInFlight(...gauge),
+    tokenReviewed: (cluster, result) => recorder.tokenReviewed(cluster, result),
+    tokenCache: (cluster, hit) => recorder.tokenCache(cluster, hit),
+    accessReviewed: (cluster, result) => recorder.accessReviewed(cluster, result),
+    tlsHandshakeFailed: () => recorder.tlsHandshakeFailed(),
+    clientRefused: () => recorder.clientRefused(),
+    clientConnections: (protocol, by) => recorder.clientConnections(protocol, by),
+    logLinesDropped: (log, total) => recorder.logLinesDropped(log, total),
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** What threads have counted, added up. Counters of a thread that died stay in the sum, its gauges do not. */
+export class ThreadMetrics {
+  readonly #process = new MergedStore('')
+  #clusters = new Map<string, MergedStore>()
+  readonly #latest = new Map<number, MetricsSnapshot>()
+  readonly #dead = new Set<number>()
+  #known: { has(cluster: string): boolean } | undefined
+
+  /** Takes up no clusters but these (and ''), and forgets `removed`. Until it is called, all are taken up. */
+  retain(known: { has(cluster: string): boolean }, removed: Iterable<string>): void {
+    this.#known = known
+    for (const name of removed) this.#clusters.delete(name)
+  }
+
+  /** `thread`: a number that is never used twice, such as worker.threadId. What comes after `died` is ignored. */
+  latest(thread: number, snapshot: MetricsSnapshot): void {
+    if (!this.#dead.has(thread)) this.#latest.set(thread, snapshot)
+  }
+
+  /** The thread has ended: what it counted up to its last snapshot stays. */
+  died(thread: number): void {
+    this.#dead.add(thread)
+    const last = this.#latest.get(thread)
+    this.#latest.delete(thread)
+    if (last === undefined) return
+    this.#process.keep(thread, last.process)
+    for (const snapshot of last.clusters) {
+      if (this.#takes(snapshot.cluster)) this.#store(snapshot.cluster).keep(thread, snapshot)
+    }
+  }
+
+  merged(): MetricsSnapshot {
+    const process = new Map<number, StoreSnapshot>()
+    const clusters = new Map<string, Map<number, StoreSnapshot>>()
+    for (const name of this.#clusters.keys()) clusters.set(name, new Map())
+    for (const [thread, snapshot] of this.#latest) {
+      process.set(thread, snapshot.process)
+      for (const each of snapshot.clusters) {
+        if (!this.#takes(each.cluster)) continue
+        const threads = clusters.get(each.cluster) ?? new Map<number, StoreSnapshot>()
+        clusters.set(each.cluster, threads.set(thread, each))
+      }
+    }
+    return {
+      process: this.#process.sum(process),
+      clusters: [...clusters].map(([name, threads]) => this.#store(name).sum(threads)),
+    }
+  }
+
+  #takes(cluster: string): boolean {
+    return cluster === '' || this.#known === undefined || this.#known.has(cluster)
+  }
+
+  #store(cluster: string): MergedStore {
+    let store = this.#clusters.get(cluster)
+    if (store === undefined) {
+      store = new MergedStore(cluster)
+      this.#clusters.set(cluster, store)
+    }
+    return store
+  }
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { deletionOf, verdictOf } from '../../../test/harness/protection-requests.ts'
+import { createProtectionMetrics, type ProtectionMetrics } from './protection-metrics.ts'
+
+async function lineOf(metrics: ProtectionMetrics, start: string): Promise<string | undefined> {
+  return (await metrics.text()).split('\n').find((line) => line.startsWith(start))
+}
+
+test('deletions are counted by cell, status and cause, and once for each protector', async () => {
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
+  metrics.events.reviewed(deletionOf('a'), verdictOf('AdmittedAll'), ['shop/x', 'shop/y'], 5)
+  metrics.events.reviewed(deletionOf('a', { cause: 'EvictPod' }), verdictOf('Rejected'), ['shop/x'], 5)
+  const status = 'portcullis_webhook_request_count{cell="prod",status="Rejected",cause="EvictPod"}'
+  assert.equal(await lineOf(metrics, status), `${status} 1`)
+  const handled =
+    'portcullis_webhook_handle_pod_in_ppr_count{pod_cell="prod",request_type="DeletePod",rejected="false"}'
+  assert.equal(await lineOf(metrics, handled), `${handled} 2`)
+})
+
+test('namespace and user are labels only where that is asked for; nodes are one user', async () => {
+  const metrics = createProtectionMetrics({ byNamespace: true, byUser: true, identity: 'a', monotonic: () => 0 })
+  metrics.events.reviewed(deletionOf('a'), verdictOf('AdmittedAll'), ['shop/x'], 5)
+  assert.match(await metrics.text(), /rejected="false",namespace="shop",user="system:node"\} 1/)
+})
+
+test('pods and protectors are counted once in a window, and shown when it has ended', async () => {
+  let nowMs = 0
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => nowMs })
+  for (const name of ['a', 'a', 'b']) metrics.events.reviewed(deletionOf(name), verdictOf('Rejected'), ['shop/x'], 5)
+  const pods = 'portcullis_webhook_handle_unique_pod_30s{rejected="true"}'
+  const protectors = 'portcullis_webhook_handle_unique_ppr_30s{rejected="true"}'
+  assert.equal(await lineOf(metrics, pods), `${pods} 0`)
+  nowMs = 30_000
+  assert.equal(await lineOf(metrics, pods), `${pods} 2`)
+  assert.equal(await lineOf(metrics, protectors), `${protectors} 1`)
+  nowMs = 90_000
+  assert.equal(await lineOf(metrics, pods), `${pods} 0`)
+})
+
+test('what the webhook answers without the ledger is counted too, and what the ledger judged only once', async () => {
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
+  const answered = { cell: 'prod', cause: 'DeletePod', code: 200, durationMs: 1 }
+  metrics.webhookAnswered({ ...answered, status: 'NotRelevant' })
+  metrics.webhookAnswered({ ...answered, status: 'AdmittedAll' })
+  metrics.webhookAnswered({ ...answered, cell: '', status: 'HttpError', code: 401 })
+  const text = await metrics.text()
+  assert.match(text, /webhook_request_count\{cell="prod",status="NotRelevant",cause="DeletePod"\} 1/)
+  assert.doesNotMatch(text, /AdmittedAll/)
+  assert.match(text, /webhook_http_error\{cell="",error="401"\} 1/)
+})
+
+test('leadership and the sums of the monitor', async () => {
+  let nowMs = 1000
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => nowMs })
+  metrics.leader('portcullis-protection', true)
+  metrics.monitor(new Map([['num_workloads', 3]]))
+  nowMs = 3000
+  const text = await metrics.text()
+  assert.match(
+    text,
+    /portcullis_leader_heartbeat\{cluster_class="core",elector_name="portcullis-protection",identity="a"\} 2/,
+  )
+  assert.match(text, /portcullis_generator_monitor_workloads_num_workloads 3/)
+  metrics.leader('portcullis-protection', false)
+  const lost = await metrics.text()
+  assert.match(lost, /portcullis_leader\{cluster_class="core",elector_name="portcullis-protection",identity="a"\} 0/)
+  assert.doesNotMatch(lost, /leader_heartbeat\{/)
+  assert.match(lost, /portcullis_leader_event\{.*event="acquired"\} 1\n.*event="lost"\} 1/)
+})
+
+test('in a stall of a cell the latency of its pool goes on', async () => {
+  let nowMs = 1000
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => nowMs })
+  const events = metrics.aggregator('prod')
+  events.pool(2, 500)
+  nowMs = 11_000
+  const latency = 'portcullis_aggregator_next_event_pool_current_latency{cell="prod"}'
+  assert.equal(await lineOf(metrics, latency), `${latency} 10.5`)
+  events.pool(0, 0)
+  assert.equal(await lineOf(metrics, latency), `${latency} 0`)
+})
+
+test('writes: attempts with their result and error, whole batches with what was in vain, and what waits', async () => {
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
+  metrics.events.executed('shop/x', 3, 'conflict', 'Conflict', 5)
+  metrics.events.executed('shop/x', 4, 'written', '', 5)
+  metrics.events.batch(12, 1)
+  metrics.events.submitted('', 12, 1)
+  metrics.queued({ writing: 2, generator: 7, cells: new Map([['prod', 3]]) })
+  metrics.queued({ writing: 1, generator: 5, cells: new Map([['test', 4]]) })
+  const text = await metrics.text()
+  const pool = 'pool="podprotector-update"'
+  assert.match(text, new RegExp(`retrybatch_execute_count\\{${pool},result="conflict",error="Conflict"\\} 1`))
+  assert.match(text, new RegExp(`retrybatch_execute_batch_size_sum\\{${pool},result="written",error="nil"\\} 4`))
+  assert.match(text, new RegExp(`retrybatch_batch_sum\\{${pool}\\} 0.012`))
+  assert.match(text, new RegExp(`retrybatch_batch_retry_count_sum\\{${pool}\\} 1`))
+  assert.match(text, new RegExp(`retrybatch_submit_retry_count_sum\\{${pool},error="nil"\\} 1`))
+  assert.match(text, new RegExp(`retrybatch_inflight_keys\\{${pool}\\} 1`))
+  assert.match(text, /worker_queue_length\{worker="generator",cell=""\} 5/)
+  assert.match(text, /worker_queue_length\{worker="aggregator",cell="test"\} 4/)
+  assert.doesNotMatch(text, /cell="prod"/)
+})
+
+test('what is known of the PodProtectors, and how often that was lost', async () => {
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
+  metrics.events.indexed(2)
+  metrics.events.malformed(1, true)
+  metrics.events.following(true, '')
+  metrics.events.following(false, 'no answer')
+  metrics.events.malformed(0, false)
+  const text = await metrics.text()
+  assert.match(text, /ppr_enqueue_count 1/)
+  assert.match(text, /ppr_malformed 0/)
+  assert.match(text, /ppr_index_error\{error="Malformed"\} 1/)
+  assert.match(text, /ppr_source_list_length 1/)
+  assert.match(text, /ppr_source_list_error\{error="NotFollowed"\} 1/)
+})
+
+test('the aggregator: events, what is due, turns, and protectors whose selector nobody can read', async () => {
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
+  const events = metrics.aggregator('prod')
+  events.handled('shop', 'Pod', 3)
+  events.enqueued('shop', 'Pod')
+  events.reconciled('shop', 'BadSelector', 1)
+  const text = await metrics.text()
+  assert.match(text, /aggregator_enqueue_sum\{cell="prod",kind="Pod"\} 0.003/)
+  assert.match(text, /aggregator_due\{cell="prod",kind="Pod"\} 1/)
+  assert.match(text, /aggregator_index_error\{cell="prod",error="BadSelector"\} 1/)
+  assert.match(text, /worker_reconcile_count\{worker="aggregator",cell="prod",error="BadSelector"\} 1/)
+})
+
+test('the clocks of cells, and not those of cells that are no more', async () => {
+  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
+  metrics.clocks(new Map([['gone', { leastMs: 0, mostMs: 1_000 }]]))
+  metrics.clocks(new Map([['prod', { leastMs: -31_000, mostMs: -29_500 }]]))
+  const text = await metrics.text()
+  assert.match(text, /^portcullis_cell_clock_skew_seconds\{cell="prod",bound="least"\} -31$/m)
+  assert.match(text, /^portcullis_cell_clock_skew_seconds\{cell="prod",bound="most"\} -29.5$/m)
+  assert.doesNotMatch(text, /"gone"/)
+})

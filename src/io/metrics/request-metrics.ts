@@ -1,0 +1,179 @@
+// What is counted for each cluster. A request walks a few references to its cells and adds to them: no strings are
+// built and no labels hashed, which would cost more than routing the request does.
+// However odd the requests, the number of series is bounded: see ClusterSeries.
+
+import type { ActiveCount, RequestRecord } from '../../api/ports/request-record.ts'
+import { isMutating, isWellFormedResource } from '../../core/cluster/metric-labels.ts'
+import { ResourceSeries } from './resource-series.ts'
+import { CodeCounts, CounterTable, codeOf, observeAt, SeriesStore } from './series.ts'
+import {
+  ABORT,
+  ADDED,
+  ADDED_BUCKETS,
+  ADMITTED,
+  CLUSTER,
+  KINDS,
+  MAX_RESOURCES,
+  MAX_UNPROVEN_RESOURCES,
+  MUTATING,
+  OTHER,
+  PATH,
+  PROVEN,
+  READ_ONLY,
+  REFUSAL,
+  REJECTED,
+  SHADOW,
+  UNPROVEN,
+  UPSTREAM,
+} from './series-kinds.ts'
+
+/** Resources that are found without walking the maps; a power of two. */
+const RECENT = 128
+const MAX_UPSTREAM_ROWS: number = KINDS[UPSTREAM]?.limit ?? 0
+
+type Nested<T> = Map<string, Map<string, Map<string, Map<string, T>>>>
+
+/**
+ * The series of one cluster. Labels come from closed sets (verb, scope), from the configuration (cluster, endpoint,
+ * rule, schema), or are names of resources, of which a limited number is taken up. Users, hosts, paths and user agents
+ * are never labels.
+ */
+export class ClusterSeries {
+  readonly store: SeriesStore
+  /** Where the numbers of the row of kind CLUSTER begin. */
+  readonly at: number
+  readonly #resources: Nested<ResourceSeries> = new Map()
+  readonly #recent: (ResourceSeries | undefined)[] = new Array(RECENT).fill(undefined)
+  readonly #all: ResourceSeries[] = []
+  readonly #path: ResourceSeries
+  readonly #other: ResourceSeries
+  readonly #readOnly: ActiveCount = { value: 0 }
+  readonly #mutating: ActiveCount = { value: 0 }
+  readonly #refusals: CounterTable
+  readonly #shadow: CounterTable
+  readonly #upstream = new Map<string, CodeCounts>()
+  #upstreamRows = 0
+  #upstreamRest: CodeCounts | undefined
+  readonly #admitted: CounterTable
+  readonly #rejected: CounterTable
+  readonly #aborts: CounterTable
+  #unproven = 0
+
+  constructor(name: string, id: number) {
+    const store = new SeriesStore(name, id)
+    this.store = store
+    this.at = store.offsetOf(store.addRow(CLUSTER, 0, 0))
+    this.#path = new ResourceSeries(store, ['', '', '', ''], PATH)
+    this.#other = new ResourceSeries(store, ['other', 'other', 'other', 'other'], OTHER)
+    this.#refusals = new CounterTable(store, REFUSAL)
+    this.#shadow = new CounterTable(store, SHADOW)
+    this.#admitted = new CounterTable(store, ADMITTED)
+    this.#rejected = new CounterTable(store, REJECTED)
+    this.#aborts = new CounterTable(store, ABORT)
+  }
+
+  started(record: RequestRecord): void {
+    if (record.longRunning) record.active = this.#resource(record, false).verb(record).active
+    else record.active = isMutating(record) ? this.#mutating : this.#readOnly
+    record.active.value++
+  }
+
+  observe(record: RequestRecord): void {
+    const forwarded = record.attempts > 0 && record.refusal === ''
+    const proven = forwarded && record.code > 0 && record.code < 400
+    this.#resource(record, proven).verb(record).observe(record)
+    if (forwarded) this.#countUpstream(record.endpoint, codeOf(record.code))
+    else if (record.refusal !== '') this.#refusals.count(record.refusal, record.refusalRule)
+    if (record.flowControl !== '') {
+      if (record.refusal === '') this.#admitted.count(record.flowControl, '')
+      else if (record.code === 429) this.#rejected.count(record.flowControl, '')
+    }
+    if (record.aborted !== '') this.#aborts.count(record.aborted, '')
+    for (let i = 0; i < record.shadow.length; i++) this.#shadow.count(record.shadow[i] ?? '', '')
+    if (record.attempts === 1 && record.upstreamMs >= 0 && record.ttfbMs >= 0) {
+      const added = record.ttfbMs > record.upstreamMs ? (record.ttfbMs - record.upstreamMs) / 1000 : 0
+      observeAt(this.store.values, this.at + ADDED, ADDED_BUCKETS, added)
+    }
+  }
+
+  /** Writes the gauges of running requests, which are kept outside of the store, into it. */
+  writeActive(): void {
+    this.store.set(this.at + READ_ONLY, this.#readOnly.value)
+    this.store.set(this.at + MUTATING, this.#mutating.value)
+    this.#path.writeActive()
+    this.#other.writeActive()
+    for (const series of this.#all) series.writeActive()
+  }
+
+  #countUpstream(endpoint: string, code: number): void {
+    const counts = this.#upstream.get(endpoint)
+    if (counts?.has(code)) counts.count(code)
+    else this.#learnUpstream(endpoint, code)
+  }
+
+  #learnUpstream(endpoint: string, code: number): void {
+    if (this.#upstreamRows >= MAX_UPSTREAM_ROWS) {
+      this.#upstreamRest ??= new CodeCounts(this.store, UPSTREAM, this.store.nameIndex('other'))
+      this.#upstreamRest.count(OTHER_CODE)
+      return
+    }
+    this.#upstreamRows++
+    let counts = this.#upstream.get(endpoint)
+    if (counts === undefined) {
+      counts = new CodeCounts(this.store, UPSTREAM, this.store.nameIndex(endpoint))
+      this.#upstream.set(endpoint, counts)
+    }
+    counts.count(code)
+  }
+
+  #resource(record: RequestRecord, proven: boolean): ResourceSeries {
+    if (!record.isResourceRequest) return this.#path
+    const slot = slotOf(record)
+    const recent = this.#recent[slot]
+    if (recent?.is(record)) return recent
+    const found = this.#resources
+      .get(record.apiGroup)
+      ?.get(record.apiVersion)
+      ?.get(record.resource)
+      ?.get(record.subresource)
+    const series = found ?? this.#learn(record, proven)
+    if (series !== this.#other) this.#recent[slot] = series
+    return series
+  }
+
+  #learn(record: RequestRecord, proven: boolean): ResourceSeries {
+    if (this.#all.length >= MAX_RESOURCES) return this.#other
+    if (!proven && this.#unproven >= MAX_UNPROVEN_RESOURCES) return this.#other
+    if (!isWellFormedResource(record)) return this.#other
+    if (!proven) this.#unproven++
+    const { apiGroup, apiVersion, resource, subresource } = record
+    const names = [apiGroup, apiVersion, resource, subresource] as const
+    const series = new ResourceSeries(this.store, names, proven ? PROVEN : UNPROVEN)
+    const bySubresource = child(child(child(this.#resources, apiGroup), apiVersion), resource)
+    bySubresource.set(subresource, series)
+    this.#all.push(series)
+    return series
+  }
+}
+
+/** The code of the row that counts what the table of endpoints and codes has no place for. */
+export const OTHER_CODE = -1
+
+/** Where a resource is remembered: names of equal length seldom agree in these letters. */
+function slotOf(record: RequestRecord): number {
+  const { resource, subresource, apiGroup } = record
+  const { length } = resource
+  if (length === 0) return 0
+  const first = resource.charCodeAt(0)
+  const middle = resource.charCodeAt(length >> 1)
+  return (length * 31 + first * 7 + middle + subresource.length * 11 + apiGroup.length * 3) & (RECENT - 1)
+}
+
+function child<T>(map: Map<string, Map<string, T>>, key: string): Map<string, T> {
+  let found = map.get(key)
+  if (found === undefined) {
+    found = new Map()
+    map.set(key, found)
+  }
+  return found
+}

@@ -1,0 +1,150 @@
+// Rows of several threads added up. Each row of a thread is given a row here when it is first seen, and keeps it: a
+// count that has been shown under one name never moves to another, so that no counter goes back.
+
+import { OTHER_CODE } from './request-metrics.ts'
+import { ROW_FIELDS, SeriesStore, type StoreSnapshot } from './series.ts'
+import {
+  KINDS,
+  MAX_RESOURCES,
+  MAX_UNPROVEN_RESOURCES,
+  OTHER,
+  PROVEN,
+  RESOURCE,
+  UNPROVEN,
+  UPSTREAM,
+} from './series-kinds.ts'
+
+interface Source {
+  readonly id: number
+  /** Row here, for each row there. */
+  readonly rows: number[]
+}
+
+/** Names that a resource row has, from `first` on. */
+export const RESOURCE_NAMES = 4
+
+/** The same store of several threads. The limits on rows are those of one thread, over all of them. */
+export class MergedStore {
+  readonly #store: SeriesStore
+  /** What dead threads counted, at the same offsets as the sums. */
+  #base = new Float64Array(0)
+  readonly #sources = new Map<number, Source>()
+  readonly #rows = new Map<string, number>()
+  readonly #sizes: number[] = new Array(KINDS.length).fill(0)
+  #resources = 0
+  #unproven = 0
+
+  constructor(cluster: string) {
+    this.#store = new SeriesStore(cluster, 0)
+  }
+
+  /** The sums of the threads, and of those that are dead. */
+  sum(snapshots: ReadonlyMap<number, StoreSnapshot>): StoreSnapshot {
+    for (const [thread, snapshot] of snapshots) this.#adopt(thread, snapshot)
+    const { values } = this.#store
+    values.fill(0)
+    values.set(this.#base)
+    for (const [thread, snapshot] of snapshots) this.#addTo(values, thread, snapshot, false)
+    return this.#store.snapshot()
+  }
+
+  /** Keeps what the thread counted, but for its gauges; the thread counts no more. */
+  keep(thread: number, snapshot: StoreSnapshot): void {
+    this.#adopt(thread, snapshot)
+    const base = new Float64Array(this.#store.values.length)
+    base.set(this.#base)
+    this.#base = base
+    this.#addTo(base, thread, snapshot, true)
+    this.#sources.delete(thread)
+  }
+
+  #addTo(sums: Float64Array, thread: number, { rows, values }: StoreSnapshot, countersOnly: boolean): void {
+    const targets = this.#sources.get(thread)?.rows ?? []
+    for (let row = 0; row < targets.length; row++) {
+      const at = row * ROW_FIELDS
+      const kind = KINDS[rows[at] ?? 0]
+      if (kind === undefined) continue
+      const from = rows[at + 3] ?? 0
+      const to = this.#store.offsetOf(targets[row] ?? 0)
+      for (let i = countersOnly ? kind.gauges : 0; i < kind.width; i++) {
+        sums[to + i] = (sums[to + i] ?? 0) + (values[from + i] ?? 0)
+      }
+    }
+  }
+
+  /** Finds places for the rows that are new. */
+  #adopt(thread: number, snapshot: StoreSnapshot): void {
+    let source = this.#sources.get(thread)
+    if (source === undefined || source.id !== snapshot.id) {
+      source = { id: snapshot.id, rows: [] }
+      this.#sources.set(thread, source)
+    }
+    const { rows: targets } = source
+    for (let row = targets.length; row < snapshot.rows.length / ROW_FIELDS; row++) {
+      const at = row * ROW_FIELDS
+      const [kind = 0, first = 0, second = 0] = snapshot.rows.subarray(at, at + 3)
+      targets.push(
+        kind === RESOURCE
+          ? this.#resourceRow(snapshot.names.slice(first, first + RESOURCE_NAMES), second)
+          : this.#row(snapshot.names, targets, kind, first, second),
+      )
+    }
+  }
+
+  #row(names: readonly string[], targets: readonly number[], kind: number, first: number, second: number): number {
+    const meaning = KINDS[kind]
+    if (meaning?.first !== 'name') return this.#add(kind, meaning?.first === 'row' ? (targets[first] ?? 0) : 0, second)
+    const name = names[first] ?? ''
+    const secondName = meaning.second === 'name' ? (names[second] ?? '') : undefined
+    const key = `${kind} ${name}\n${secondName ?? second}`
+    const known = this.#rows.get(key)
+    if (known !== undefined) return known
+    const size = this.#sizes[kind] ?? 0
+    if (size >= meaning.limit) return this.#add(kind, this.#store.nameIndex('other'), this.#otherSecond(kind))
+    this.#sizes[kind] = size + 1
+    const row = this.#add(kind, this.#store.nameIndex(name), this.#second(secondName, second))
+    this.#rows.set(key, row)
+    return row
+  }
+
+  #second(name: string | undefined, number: number): number {
+    return name === undefined ? number : this.#store.nameIndex(name)
+  }
+
+  #otherSecond(kind: number): number {
+    if (KINDS[kind]?.second === 'name') return this.#store.nameIndex('other')
+    return kind === UPSTREAM ? OTHER_CODE : 0
+  }
+
+  #resourceRow(names: readonly string[], standing: number): number {
+    if (standing !== PROVEN && standing !== UNPROVEN) return this.#findResource(String(standing), names, standing)
+    const key = names.join('\n')
+    const known = this.#rows.get(key)
+    if (known !== undefined) return known
+    const full = this.#resources >= MAX_RESOURCES
+    if (full || (standing === UNPROVEN && this.#unproven >= MAX_UNPROVEN_RESOURCES)) {
+      return this.#findResource(String(OTHER), ['other', 'other', 'other', 'other'], OTHER)
+    }
+    this.#resources++
+    if (standing === UNPROVEN) this.#unproven++
+    return this.#findResource(key, names, standing)
+  }
+
+  #findResource(key: string, names: readonly string[], standing: number): number {
+    const known = this.#rows.get(key)
+    if (known !== undefined) return known
+    const row = this.#store.addRow(RESOURCE, this.#store.addNames(names), standing)
+    this.#rows.set(key, row)
+    return row
+  }
+
+  /** The row with these numbers, which is made when there is none. */
+  #add(kind: number, first: number, second: number): number {
+    const key = `${kind} ${first} ${second}`
+    const known = this.#rows.get(key)
+    if (known !== undefined) return known
+    const row = this.#store.addRow(kind, first, second)
+    this.#rows.set(key, row)
+    return row
+  }
+}

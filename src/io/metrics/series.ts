@@ -1,0 +1,209 @@
+// Where numbers are counted: rows of one array of doubles, so that counting allocates nothing, and so that a copy of
+// everything, for another thread to add up, is a copy of a few arrays.
+
+import { KINDS } from './series-kinds.ts'
+
+/** The rows of a store at one moment: plain data that can be sent to another thread. */
+export interface StoreSnapshot {
+  /** Cluster that is counted; '' = requests of none, and what belongs to the process. */
+  readonly cluster: string
+  /** Of a store that was made anew: rows are only ever added to the store with the same number. */
+  readonly id: number
+  readonly names: readonly string[]
+  /** ROW_FIELDS numbers for each row: kind, first, second (see `Kind`), offset in `values`. */
+  readonly rows: Int32Array
+  readonly values: Float64Array
+}
+
+export const ROW_FIELDS = 4
+
+export class SeriesStore {
+  readonly cluster: string
+  readonly #id: number
+  /** The array is another one after `addRow`: not to be kept. */
+  values: Float64Array = new Float64Array(64)
+  #used = 0
+  #rows: Int32Array = new Int32Array(16 * ROW_FIELDS)
+  #rowCount = 0
+  readonly #names: string[] = []
+  readonly #nameIndex = new Map<string, number>()
+
+  constructor(cluster: string, id: number) {
+    this.cluster = cluster
+    this.#id = id
+  }
+
+  /** A new row of zeros; its number. */
+  addRow(kind: number, first: number, second: number): number {
+    const width = KINDS[kind]?.width ?? 0
+    if (this.#used + width > this.values.length) {
+      const grown = new Float64Array(this.values.length * 2)
+      grown.set(this.values)
+      this.values = grown
+    }
+    const at = this.#rowCount * ROW_FIELDS
+    if (at === this.#rows.length) {
+      const grown = new Int32Array(this.#rows.length * 2)
+      grown.set(this.#rows)
+      this.#rows = grown
+    }
+    this.#rows[at] = kind
+    this.#rows[at + 1] = first
+    this.#rows[at + 2] = second
+    this.#rows[at + 3] = this.#used
+    this.#used += width
+    return this.#rowCount++
+  }
+
+  /** Where the numbers of a row begin in `values`. */
+  offsetOf(row: number): number {
+    return this.#rows[row * ROW_FIELDS + 3] ?? 0
+  }
+
+  /** Index of the name, which is taken up when it is new. */
+  nameIndex(name: string): number {
+    const known = this.#nameIndex.get(name)
+    if (known !== undefined) return known
+    const index = this.#names.push(name) - 1
+    this.#nameIndex.set(name, index)
+    return index
+  }
+
+  /** Takes up names that belong together, side by side; the index of the first. */
+  addNames(names: readonly string[]): number {
+    const index = this.#names.length
+    this.#names.push(...names)
+    return index
+  }
+
+  add(at: number, by: number): void {
+    this.values[at] = (this.values[at] ?? 0) + by
+  }
+
+  set(at: number, value: number): void {
+    this.values[at] = value
+  }
+
+  /** Names are shared with the store: they are only ever added to. */
+  snapshot(): StoreSnapshot {
+    return {
+      cluster: this.cluster,
+      id: this.#id,
+      names: this.#names,
+      rows: this.#rows.slice(0, this.#rowCount * ROW_FIELDS),
+      values: this.values.slice(0, this.#used),
+    }
+  }
+}
+
+/** Counts in the histogram that begins at `at`: count, sum, a number for each bound; +Inf is the count. */
+export function observeAt(values: Float64Array, at: number, bounds: Float64Array, value: number): void {
+  values[at] = (values[at] ?? 0) + 1
+  values[at + 1] = (values[at + 1] ?? 0) + value
+  for (let i = 0; i < bounds.length; i++) {
+    if (value <= (bounds[i] ?? 0)) {
+      values[at + 2 + i] = (values[at + 2 + i] ?? 0) + 1
+      return
+    }
+  }
+}
+
+/** Counters by two names, a limited number of them; the rest is counted together as `other`. */
+export class CounterTable {
+  readonly #store: SeriesStore
+  readonly #kind: number
+  readonly #rows = new Map<string, Map<string, number>>()
+  #size = 0
+  #rest = -1
+  // The last hit: most tables see the same names again and again.
+  #first = ''
+  #second = ''
+  #at = -1
+
+  constructor(store: SeriesStore, kind: number) {
+    this.#store = store
+    this.#kind = kind
+  }
+
+  /** `second` is '' where rows of the kind have one name. */
+  count(first: string, second: string): void {
+    this.#store.add(this.at(first, second), 1)
+  }
+
+  /** Offset of the numbers of the row. */
+  at(first: string, second: string): number {
+    if (first === this.#first && second === this.#second && this.#at !== -1) return this.#at
+    const at = this.#rows.get(first)?.get(second) ?? this.#add(first, second)
+    this.#first = first
+    this.#second = second
+    this.#at = at
+    return at
+  }
+
+  /** Offsets of all rows. */
+  *offsets(): Iterable<number> {
+    for (const row of this.#rows.values()) yield* row.values()
+    if (this.#rest !== -1) yield this.#rest
+  }
+
+  #add(first: string, second: string): number {
+    const { second: meaning, limit } = KINDS[this.#kind] ?? { second: 'number', limit: 0 }
+    const full = this.#size >= limit
+    if (full && this.#rest !== -1) return this.#rest
+    const a = this.#store.nameIndex(full ? 'other' : first)
+    const b = meaning === 'number' ? 0 : this.#store.nameIndex(full ? 'other' : second)
+    const at = this.#store.offsetOf(this.#store.addRow(this.#kind, a, b))
+    if (full) {
+      this.#rest = at
+      return at
+    }
+    this.#size++
+    const row = this.#rows.get(first)
+    if (row === undefined) this.#rows.set(first, new Map([[second, at]]))
+    else row.set(second, at)
+    return at
+  }
+}
+
+/** Below every code, and below what stands for other codes. */
+const NO_CODE = -2
+
+/** Counters by code below one row or name. */
+export class CodeCounts {
+  readonly #store: SeriesStore
+  readonly #kind: number
+  readonly #first: number
+  readonly #at = new Map<number, number>()
+  #lastCode = NO_CODE
+  #lastAt = 0
+
+  constructor(store: SeriesStore, kind: number, first: number) {
+    this.#store = store
+    this.#kind = kind
+    this.#first = first
+  }
+
+  /** False when the code has no row yet. */
+  has(code: number): boolean {
+    return code === this.#lastCode || this.#at.has(code)
+  }
+
+  count(code: number): void {
+    if (code !== this.#lastCode) {
+      this.#lastAt = this.#at.get(code) ?? this.#add(code)
+      this.#lastCode = code
+    }
+    this.#store.add(this.#lastAt, 1)
+  }
+
+  #add(code: number): number {
+    const at = this.#store.offsetOf(this.#store.addRow(this.#kind, this.#first, code))
+    this.#at.set(code, at)
+    return at
+  }
+}
+
+/** A code as metrics have it: three digits, or 0: nothing was sent. */
+export function codeOf(code: number): number {
+  return code >= 100 && code <= 999 ? Math.trunc(code) : 0
+}

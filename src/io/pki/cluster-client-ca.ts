@@ -1,0 +1,27 @@
+// The CA of a cluster's client certificates, as its kube-apiserver publishes it for extension API servers
+// (kubernetes/pkg/controlplane/controller/clusterauthenticationtrust).
+
+import { CONFIG_MAPS } from '../../api/kinds/foreign-kinds.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { createKubeClient } from '../kube/client.ts'
+import type { KubeConfigOptions } from '../kube/config.ts'
+
+const AT = { namespace: 'kube-system', name: 'extension-apiserver-authentication' } as const
+const TIMEOUT_MS = 5_000
+
+/**
+ * PEM; '' = the cluster accepts no client certificates.
+ *
+ * @throws (rejects) an Error for people when the cluster does not answer in 5 s, or does not show it
+ */
+export async function readClientCA(options: KubeConfigOptions, log: Logger): Promise<string> {
+  const client = createKubeClient({ ...options, log, timeoutMs: TIMEOUT_MS })
+  try {
+    const { data } = await client.get(CONFIG_MAPS, AT)
+    const pem = isRecord(data) ? data['client-ca-file'] : undefined
+    return typeof pem === 'string' ? pem : ''
+  } finally {
+    await client.close()
+  }
+}

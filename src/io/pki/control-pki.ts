@@ -1,0 +1,219 @@
+// The PKI of the embedded control plane, in one directory: its CA, its serving certificate, the key that signs tokens, and
+// the credentials of the first administrator. Made when missing; only certificates of our own CA that are about to end, or
+// no longer fit the host names, are replaced.
+
+import { X509Certificate } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse, stringify } from 'yaml'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { canonicalIp } from '../../api/validation/ip-address.ts'
+import { base64 } from '../../core/text/base64.ts'
+import { generateTokenKey } from './control-tokens.ts'
+import { createCA, isIssuedBy, issueCertificate, type KeyPair } from './pki.ts'
+import { makePrivateDirectory, readKeyPair, readTextFile, replaceFile, writeKeyPair } from './pki-files.ts'
+
+export interface ControlPki {
+  /** PEM; clients verify the server with it, and the server its clients. */
+  readonly caPem: string
+  readonly servingCert: string
+  readonly servingKey: string
+  /** PEM of the key that signs tokens (control-tokens.ts). */
+  readonly tokenKey: string
+  readonly adminKubeconfigFile: string
+}
+
+export interface ControlPkiOptions {
+  /** `https://HOST:PORT`: what admin.kubeconfig points to. Default: the first host, port 9443. */
+  readonly server?: string
+}
+
+export interface ControlUser {
+  readonly user: string
+  readonly groups: readonly string[]
+  /** Default 365. */
+  readonly days?: number
+}
+
+const CONTROL_PORT = 9443
+const ADMIN_GROUP = 'portcullis:admins'
+const ADMIN_USER = 'portcullis-admin'
+/** Common name of a CA that is made. */
+export const CONTROL_CA_NAME = 'portcullis control plane CA'
+const CA_NAME = 'ca'
+const SERVING_NAME = 'tls'
+const ADMIN_NAME = 'admin'
+export const TOKEN_KEY_FILE = 'token.key'
+const KUBECONFIG_FILE = 'admin.kubeconfig'
+const MS_PER_DAY = 24 * 60 * 60 * 1000
+/** A certificate that ends within this time is replaced. */
+const RENEW_BEFORE_MS = 30 * MS_PER_DAY
+/** First line of a kubeconfig that may be written again; without it the file is the user's own. */
+const OURS = '# Written by portcullis, and again when it changes; remove this line to keep the file as it is.'
+
+/**
+ * Makes what is missing, renews what is about to end. Call it again from time to time: the serving certificate lasts a
+ * year.
+ * @param hosts names and addresses that clients reach the server by; at least one
+ * @throws {UserError} when a file cannot be read or written, is damaged, or the CA has ended
+ */
+export function ensureControlPki(dir: string, hosts: readonly string[], options: ControlPkiOptions = {}): ControlPki {
+  const [first] = hosts
+  if (first === undefined) throw new UserError('the control plane has no host name', 'name at least one')
+  for (const host of hosts) checkHost(host)
+  makePrivateDirectory(dir)
+  const ca = ensureCA(dir)
+  const serving = ensureServing(dir, ca, hosts)
+  const tokenKey = ensureTokenKey(dir)
+  const admin = ensureAdmin(dir, ca)
+  const server = options.server ?? `https://${canonicalIp(first)?.includes(':') ? `[${first}]` : first}:${CONTROL_PORT}`
+  const file = join(dir, KUBECONFIG_FILE)
+  const text = controlKubeconfig({ server, caPem: ca.certPem, user: ADMIN_USER, credential: admin })
+  if (mayWrite(file, text)) replaceFile(file, text, 0o600)
+  const { certPem, keyPem } = serving
+  return { caPem: ca.certPem, servingCert: certPem, servingKey: keyPem, tokenKey, adminKubeconfigFile: file }
+}
+
+/**
+ * A client certificate for the control plane in `dir`.
+ * @throws {UserError} when there is no CA in `dir`
+ */
+export function issueControlCertificate(dir: string, { user, groups, days }: ControlUser): KeyPair {
+  if (user === '') throw new UserError('no user given', 'name one')
+  return issueCertificate(readCA(dir), {
+    commonName: user,
+    organizations: groups,
+    usage: 'client',
+    ...(days !== undefined && { days }),
+  })
+}
+
+/**
+ * The key that signs tokens, of a control plane that has been started before.
+ * @throws {UserError}
+ */
+export function readControlTokenKey(dir: string): string {
+  return readTextFile(join(dir, TOKEN_KEY_FILE))
+}
+
+/**
+ * How the control plane in `dir` is reached, as its last start wrote it into the administrator's kubeconfig; '' = that says nothing.
+ */
+export function readControlServer(dir: string): string {
+  const file = join(dir, KUBECONFIG_FILE)
+  if (!existsSync(file)) return ''
+  try {
+    const server: unknown = parse(readTextFile(file))?.clusters?.[0]?.cluster?.server
+    return typeof server === 'string' ? server : ''
+  } catch {
+    return ''
+  }
+}
+
+/** The first administrator's files, as a start made them; the certificate is '' where there is none. */
+export function readControlAdmin(dir: string): { readonly kubeconfig: string; readonly certificate: string } {
+  const kubeconfig = join(dir, KUBECONFIG_FILE)
+  return { kubeconfig, certificate: readKeyPair(dir, ADMIN_NAME)?.certPem ?? '' }
+}
+
+export interface KubeconfigParts {
+  /** `https://HOST:PORT`. */
+  readonly server: string
+  readonly caPem: string
+  readonly user: string
+  /** A client certificate and its key, or a token. */
+  readonly credential: KeyPair | string
+}
+
+/** A kubeconfig with everything inline; keep it private. */
+export function controlKubeconfig({ server, caPem, user, credential }: KubeconfigParts): string {
+  const name = 'portcullis'
+  const secret =
+    typeof credential === 'string'
+      ? { token: credential }
+      : { 'client-certificate-data': base64(credential.certPem), 'client-key-data': base64(credential.keyPem) }
+  const document = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': name,
+    clusters: [{ name, cluster: { server, 'certificate-authority-data': base64(caPem) } }],
+    users: [{ name: user, user: secret }],
+    contexts: [{ name, context: { cluster: name, user } }],
+  }
+  return `${OURS}\n${stringify(document, { lineWidth: 0 })}`
+}
+
+function ensureCA(dir: string): KeyPair {
+  if (readKeyPair(dir, CA_NAME) === undefined) {
+    // The directory is its own root of trust: a new CA beside old certificates would cut off who has them.
+    writeKeyPair(dir, CA_NAME, createCA({ commonName: CONTROL_CA_NAME }))
+  }
+  return readCA(dir)
+}
+
+function readCA(dir: string): KeyPair {
+  const ca = readKeyPair(dir, CA_NAME)
+  if (ca === undefined) {
+    throw new UserError(`there is no CA of the control plane in ${dir}`, 'start portcullis with this directory first')
+  }
+  const certificate = new X509Certificate(ca.certPem)
+  if (!certificate.ca) throw new UserError(`${join(dir, 'ca.crt')} is no CA certificate`, 'put the right file there')
+  if (certificate.validToDate.getTime() <= Date.now()) {
+    throw new UserError(
+      `the CA of the control plane in ${dir} ended on ${certificate.validTo}`,
+      'move the directory away, start again, and hand out new credentials',
+    )
+  }
+  return ca
+}
+
+function ensureServing(dir: string, ca: KeyPair, hosts: readonly string[]): KeyPair {
+  const known = readKeyPair(dir, SERVING_NAME)
+  if (known !== undefined && !isToRenew(known, ca, (certificate) => hosts.every((host) => covers(certificate, host)))) {
+    return known
+  }
+  const pair = issueCertificate(ca, {
+    commonName: hosts[0] ?? '',
+    usage: 'server',
+    dnsNames: hosts.filter((host) => canonicalIp(host) === undefined),
+    ipAddresses: hosts.filter((host) => canonicalIp(host) !== undefined),
+  })
+  writeKeyPair(dir, SERVING_NAME, pair)
+  return pair
+}
+
+function ensureAdmin(dir: string, ca: KeyPair): KeyPair {
+  const known = readKeyPair(dir, ADMIN_NAME)
+  if (known !== undefined && !isToRenew(known, ca, () => true)) return known
+  const pair = issueCertificate(ca, { commonName: ADMIN_USER, organizations: [ADMIN_GROUP], usage: 'client' })
+  writeKeyPair(dir, ADMIN_NAME, pair)
+  return pair
+}
+
+/** Certificates of other CAs were put there by somebody: they stay. */
+function isToRenew({ certPem }: KeyPair, ca: KeyPair, fits: (certificate: X509Certificate) => boolean): boolean {
+  if (!isIssuedBy({ certPem }, ca)) return false
+  const certificate = new X509Certificate(certPem)
+  return certificate.validToDate.getTime() - Date.now() <= RENEW_BEFORE_MS || !fits(certificate)
+}
+
+function covers(certificate: X509Certificate, host: string): boolean {
+  return (canonicalIp(host) === undefined ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined
+}
+
+function ensureTokenKey(dir: string): string {
+  const file = join(dir, TOKEN_KEY_FILE)
+  if (!existsSync(file)) replaceFile(file, generateTokenKey(), 0o600)
+  return readTextFile(file)
+}
+
+function mayWrite(file: string, text: string): boolean {
+  if (!existsSync(file)) return true
+  const old = readTextFile(file)
+  return old.startsWith(OURS) && old !== text
+}
+
+function checkHost(host: string): void {
+  if (canonicalIp(host) !== undefined || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(host)) return
+  throw new UserError(`not a host name or address: ${host}`, 'name the control plane as clients reach it')
+}

@@ -1,0 +1,134 @@
+// Bearer tokens of the control plane: JSON Web Tokens that it signs itself (RFC 7519), with ECDSA on P-256 and SHA-256
+// (ES256, RFC 7518 section 3.4) and nothing else. What a token says of its algorithm is only compared, never followed.
+
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomUUID,
+  sign,
+  verify,
+} from 'node:crypto'
+import { ANONYMOUS_USER, type UserInfo } from '../../api/kube/user.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { CREDENTIAL_ID_KEY } from '../../core/identity/user-from-cert.ts'
+
+export interface TokenVerifier {
+  /** The user that the token names; undefined = not one of ours, or no longer valid. system:authenticated is not added. */
+  verify(token: string, nowMs: number): UserInfo | undefined
+}
+
+export interface ControlTokenOptions {
+  readonly user: string
+  readonly groups: readonly string[]
+  readonly ttlSeconds: number
+  readonly nowMs: number
+}
+
+const ISSUER = 'portcullis-control'
+const ALGORITHM = 'ES256'
+const HASH = 'sha256'
+/** RFC 7518 section 3.4: R and S, one after the other. */
+const SIGNATURE_ENCODING = 'ieee-p1363'
+const HEADER = encodePart({ alg: ALGORITHM, typ: 'JWT' })
+const MAX_TOKEN_LENGTH = 16 * 1024
+/** Clocks of replicas that issue and verify may differ by this. */
+const CLOCK_SKEW_SECONDS = 60
+
+/** A new key, PKCS #8 PEM. */
+export function generateTokenKey(): string {
+  return generateKeyPairSync('ec', {
+    namedCurve: 'P-256',
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  }).privateKey
+}
+
+/**
+ * @param keyPem from generateTokenKey()
+ * @throws {UserError} when the key is none, or the user's name will not do
+ */
+export function issueControlToken(keyPem: string, options: ControlTokenOptions): string {
+  const { user, groups, ttlSeconds } = options
+  if (user === '' || user === ANONYMOUS_USER) throw new UserError('the token would name nobody', 'name a user')
+  if (!(ttlSeconds >= 1)) throw new UserError('the validity of the token is no number of seconds', 'give a longer one')
+  const iat = Math.floor(options.nowMs / 1000)
+  const exp = iat + Math.floor(ttlSeconds)
+  const signed = `${HEADER}.${encodePart({ iss: ISSUER, sub: user, groups, iat, exp, jti: randomUUID() })}`
+  const key = readTokenKey(keyPem)
+  const signature = sign(HASH, Buffer.from(signed), { key, dsaEncoding: SIGNATURE_ENCODING })
+  return `${signed}.${signature.toString('base64url')}`
+}
+
+/** @throws {UserError} when the key is none */
+export function createTokenVerifier(keyPem: string): TokenVerifier {
+  const key = createPublicKey(readTokenKey(keyPem))
+  return { verify: (token, nowMs) => verifyToken(token, key, nowMs) }
+}
+
+function verifyToken(token: string, key: KeyObject, nowMs: number): UserInfo | undefined {
+  if (token.length > MAX_TOKEN_LENGTH) return undefined
+  const parts = token.split('.')
+  const [header = '', payload = '', signature = ''] = parts
+  if (parts.length !== 3 || !isOurHeader(decodePart(header))) return undefined
+  const signatureBytes = decodeBase64Url(signature)
+  if (signatureBytes === undefined) return undefined
+  const signed = Buffer.from(`${header}.${payload}`)
+  if (!verify(HASH, signed, { key, dsaEncoding: SIGNATURE_ENCODING }, signatureBytes)) return undefined
+  return userOf(decodePart(payload), nowMs / 1000)
+}
+
+function isOurHeader(header: Record<string, unknown> | undefined): boolean {
+  if (header === undefined) return false
+  // `crit` would name extensions that have to be understood (RFC 7515 section 4.1.11); there are none here.
+  return header['alg'] === ALGORITHM && (header['typ'] ?? 'JWT') === 'JWT' && !Object.hasOwn(header, 'crit')
+}
+
+/** The claims of a token whose signature is good. */
+function userOf(claims: Record<string, unknown> | undefined, now: number): UserInfo | undefined {
+  if (claims === undefined || claims['iss'] !== ISSUER) return undefined
+  const { sub, groups, iat, exp, jti } = claims as { sub?: unknown; groups?: unknown; iat?: unknown } & {
+    exp?: unknown
+    jti?: unknown
+  }
+  if (typeof sub !== 'string' || sub === '' || sub === ANONYMOUS_USER) return undefined
+  if (!Array.isArray(groups) || !groups.every((group) => typeof group === 'string')) return undefined
+  if (typeof exp !== 'number' || exp <= now) return undefined
+  if (typeof iat !== 'number' || iat > now + CLOCK_SKEW_SECONDS) return undefined
+  const extra = typeof jti === 'string' ? { [CREDENTIAL_ID_KEY]: [`JTI=${jti}`] } : {}
+  return { name: sub, uid: '', groups, extra }
+}
+
+function readTokenKey(pem: string): KeyObject {
+  try {
+    const key = createPrivateKey(pem)
+    if (key.asymmetricKeyDetails?.namedCurve === 'prime256v1') return key
+  } catch {
+    // Said below: what OpenSSL says of a file that is no key helps nobody.
+  }
+  throw new UserError('the token key is no EC key on P-256', 'remove the file, and a new one is made')
+}
+
+function encodePart(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+/** undefined = not a JSON object. */
+function decodePart(part: string): Record<string, unknown> | undefined {
+  const bytes = decodeBase64Url(part)
+  if (bytes === undefined) return undefined
+  try {
+    const value: unknown = JSON.parse(bytes.toString())
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+    return value as Record<string, unknown>
+  } catch {
+    return undefined
+  }
+}
+
+/** Only the one way to write the bytes counts; Buffer alone would take many. */
+function decodeBase64Url(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, 'base64url')
+  return bytes.length > 0 && bytes.toString('base64url') === text ? bytes : undefined
+}

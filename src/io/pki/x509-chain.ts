@@ -1,0 +1,98 @@
+// Client certificates: does a chain that OpenSSL verified in the handshake lead to the CAs of the cluster that a request selects,
+// and is it still in its validity? Asked once for each connection, cluster and CA bundle; the result says until when it holds.
+
+import { createHash, X509Certificate } from 'node:crypto'
+import type { PeerCertificate } from '../../api/ports/stream.ts'
+import type { CertificateSubject } from '../../core/identity/user-from-cert.ts'
+
+export interface VerifiedCertificate {
+  readonly subject: CertificateSubject
+  /** SHA-256 of the leaf's DER, lower-case hex. */
+  readonly sha256: string
+  /** The first moment at which a certificate of the chain is no longer valid; milliseconds since the epoch. */
+  readonly notAfterMs: number
+}
+
+/** A PEM bundle, parsed once for each text. */
+const bundles = new Map<string, readonly X509Certificate[]>()
+const MAX_BUNDLES = 1024
+const MAX_CHAIN = 8
+
+/**
+ * The walk checks what selects the root: signatures, issuer flags and validity. Purpose, path length and name constraints
+ * were checked by OpenSSL in the handshake, which also refused what it could not verify.
+ */
+export function verifyClientCertificate(
+  certificate: PeerCertificate,
+  caBundlePem: string,
+  nowMs: number,
+): VerifiedCertificate | { error: string } {
+  if (!certificate.verified) return { error: certificate.verifyError || 'not verified' }
+  if (caBundlePem === '') return { error: 'the cluster has no client CA' }
+  const chain = certificate.chain.map((der) => new X509Certificate(der))
+  const leaf = chain[0]
+  if (leaf === undefined) return { error: 'no certificate' }
+  const notAfterMs = walk(leaf, chain.slice(1), parseBundle(caBundlePem), nowMs, MAX_CHAIN)
+  if (notAfterMs === 0) return { error: 'certificate signed by unknown authority, or expired' }
+  return {
+    subject: parseSubject(leaf),
+    sha256: createHash('sha256').update(leaf.raw).digest('hex'),
+    notAfterMs,
+  }
+}
+
+/** The moment until which a path from `certificate` to one of `roots` holds; 0 when there is none. */
+function walk(
+  certificate: X509Certificate,
+  intermediates: readonly X509Certificate[],
+  roots: readonly X509Certificate[],
+  nowMs: number,
+  depth: number,
+): number {
+  const notAfterMs = certificate.validToDate.getTime()
+  if (depth === 0 || certificate.validFromDate.getTime() > nowMs || notAfterMs <= nowMs) return 0
+  for (const root of roots) {
+    if (root.fingerprint256 === certificate.fingerprint256) return notAfterMs
+    if (!issued(root, certificate)) continue
+    const rootEnds = root.validToDate.getTime()
+    if (root.validFromDate.getTime() <= nowMs && rootEnds > nowMs) return Math.min(notAfterMs, rootEnds)
+  }
+  for (const next of intermediates) {
+    if (next === certificate || !next.ca || !issued(next, certificate)) continue
+    const rest = intermediates.filter((other) => other !== next)
+    const ends = walk(next, rest, roots, nowMs, depth - 1)
+    if (ends > 0) return Math.min(notAfterMs, ends)
+  }
+  return 0
+}
+
+function issued(issuer: X509Certificate, certificate: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+}
+
+function parseBundle(pem: string): readonly X509Certificate[] {
+  const known = bundles.get(pem)
+  if (known !== undefined) return known
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []
+  const parsed: X509Certificate[] = []
+  for (const block of blocks) {
+    try {
+      parsed.push(new X509Certificate(block))
+    } catch {
+      // A damaged CA vouches for nobody; the others of the bundle still do.
+    }
+  }
+  if (bundles.size >= MAX_BUNDLES) bundles.clear()
+  bundles.set(pem, parsed)
+  return parsed
+}
+
+/** Subject attributes in order; read from the DER, because the printed form cannot be told apart from its values. */
+function parseSubject(certificate: X509Certificate): CertificateSubject {
+  const subject = certificate.toLegacyObject().subject as unknown as Record<string, string | string[]>
+  const attributes: { type: string; value: string }[] = []
+  for (const [type, values] of Object.entries(subject)) {
+    for (const value of Array.isArray(values) ? values : [values]) attributes.push({ type, value })
+  }
+  return { attributes }
+}

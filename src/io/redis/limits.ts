@@ -1,0 +1,168 @@
+// Limits that replicas share, as Redis keeps them: buckets through rate-limiter-flexible, leases of slots, and who is alive.
+
+import type { Redis } from 'ioredis'
+import { RateLimiterRedis } from 'rate-limiter-flexible'
+import type { CompiledSharedLimit } from '../../core/cluster/compiled-cluster.ts'
+import type { Member } from '../../core/limits/global-replicas.ts'
+import { LEASE_MS, type LeaseAnswer } from '../../core/limits/global-slots.ts'
+import { pooledBurst } from '../../core/limits/global-tokens.ts'
+import { connectRedis, type RedisOptions, redisAddress } from './client.ts'
+import { limitName, RedisKeys } from './keys.ts'
+import { BEAT_SCRIPT, BUCKET_SCRIPT, LEASE_SCRIPT } from './scripts.ts'
+
+export interface RedisLimitsOptions extends RedisOptions {
+  /** Keeps the gateways of several installations apart in one Redis. Default `portcullis`. */
+  readonly keyPrefix?: string
+}
+
+/** A limit, by name. */
+export interface LimitName {
+  readonly cluster: string
+  readonly schema: string
+}
+
+/** A bucket in Redis. */
+export interface SharedBucket {
+  /**
+   * Takes up to `wanted` tokens, or gives back (less than 0). Answers how many came (or went), and how many are left.
+   * Rejects when Redis does not answer.
+   */
+  take(wanted: number): Promise<{ readonly change: number; readonly level: number }>
+}
+
+export interface LeaseRequest {
+  readonly replica: string
+  /** Requests that run. */
+  readonly used: number
+  readonly wanted: number
+  /** Whether requests are refused for want of slots. */
+  readonly lacks: boolean
+  readonly max: number
+  /** What each replica would have if all had the same. */
+  readonly part: number
+}
+
+/** Everything rejects when Redis cannot be asked or does not answer; nothing waits for a connection. */
+export interface RedisLimits {
+  /** `host:port`. */
+  readonly address: string
+  /** Whether there is a connection that takes commands. */
+  readonly ready: boolean
+  /** Why there is none, or why the last command failed; '' = nothing went wrong since Redis last answered a beat. */
+  readonly error: string
+  /** Says that a replica is alive, and hears who else is. */
+  beat(replica: string): Promise<{ readonly members: readonly Member[]; readonly redisMs: number }>
+  bucket(name: LimitName, limit: CompiledSharedLimit): SharedBucket
+  lease(name: LimitName, request: LeaseRequest): Promise<LeaseAnswer>
+  /** The replica ends: it is alive no more, and its leases are free. */
+  leave(replica: string, leases: readonly LimitName[]): Promise<void>
+  close(): void
+}
+
+/** A replica that Redis has not heard of for so long is dead. */
+const ALIVE_MS = 3_000
+/** Buckets are kept so long at least, and twice as long as they take to fill. */
+const LEAST_KEPT_SECONDS = 60
+
+/** The commands that scripts add to the client. */
+interface Scripts {
+  portcullisLease(key: string, ...values: (string | number)[]): Promise<[number, number, number]>
+  portcullisBeat(key: string, replica: string, aliveMs: number): Promise<string[]>
+}
+
+/** @throws {UserError} for a bad URL. A Redis that is not there is no error: `ready` says so */
+export function createRedisLimits(options: RedisLimitsOptions, random: () => number): RedisLimits {
+  return new RedisLimitStore(
+    connectRedis(options, random),
+    redisAddress(options.url),
+    options.keyPrefix ?? 'portcullis',
+  )
+}
+
+class RedisLimitStore implements RedisLimits {
+  readonly address: string
+  readonly #redis: Redis & Scripts
+  readonly #keys: RedisKeys
+  #error = ''
+
+  constructor(redis: Redis, address: string, prefix: string) {
+    this.address = address
+    this.#keys = new RedisKeys(prefix)
+    redis.defineCommand('portcullisLease', { numberOfKeys: 1, lua: LEASE_SCRIPT })
+    redis.defineCommand('portcullisBeat', { numberOfKeys: 1, lua: BEAT_SCRIPT })
+    redis.on('error', (error: Error) => {
+      this.#error = error.message
+    })
+    redis.on('close', () => {
+      if (this.#error === '') this.#error = 'the connection was closed'
+    })
+    // defineCommand has added them.
+    this.#redis = redis as Redis & Scripts
+  }
+
+  get ready(): boolean {
+    return this.#redis.status === 'ready'
+  }
+
+  get error(): string {
+    return this.#error
+  }
+
+  async beat(replica: string): Promise<{ members: readonly Member[]; redisMs: number }> {
+    const answer = await this.#note(this.#redis.portcullisBeat(this.#keys.replicas, replica, ALIVE_MS))
+    this.#error = ''
+    const members: Member[] = []
+    for (let i = 1; i + 1 < answer.length; i += 2) {
+      members.push({ id: answer[i] ?? '', heardMs: Number(answer[i + 1]) })
+    }
+    return { members, redisMs: Number(answer[0]) }
+  }
+
+  bucket({ cluster, schema }: LimitName, { qps, burst }: CompiledSharedLimit): SharedBucket {
+    const points = pooledBurst(burst)
+    const limiter = new RateLimiterRedis({
+      storeClient: this.#redis,
+      keyPrefix: this.#keys.buckets,
+      points,
+      duration: points / qps,
+      customIncrTtlLuaScript: BUCKET_SCRIPT,
+      rejectIfRedisNotReady: true,
+    })
+    const key = limitName(cluster, schema)
+    const kept = { customDuration: Math.max(LEAST_KEPT_SECONDS, Math.ceil((2 * burst) / qps)) }
+    return {
+      take: async (wanted) => {
+        const asked = wanted < 0 ? limiter.reward(key, -wanted, kept) : limiter.consume(key, wanted, kept)
+        const { consumedPoints, msBeforeNext } = await this.#note(asked)
+        return { change: consumedPoints, level: Math.max(0, points - (msBeforeNext * qps) / 1000) }
+      },
+    }
+  }
+
+  async lease({ cluster, schema }: LimitName, request: LeaseRequest): Promise<LeaseAnswer> {
+    const { replica, used, wanted, lacks, max, part } = request
+    const key = this.#keys.leases(cluster, schema)
+    const asked = this.#redis.portcullisLease(key, replica, used, wanted, lacks ? 1 : 0, max, LEASE_MS, part)
+    const [slots, others, lacking] = await this.#note(asked)
+    return { slots, others, lacking }
+  }
+
+  async leave(replica: string, leases: readonly LimitName[]): Promise<void> {
+    const gone = leases.map(({ cluster, schema }) => this.#redis.hdel(this.#keys.leases(cluster, schema), replica))
+    await Promise.all([this.#redis.zrem(this.#keys.replicas, replica), ...gone])
+  }
+
+  close(): void {
+    this.#redis.disconnect()
+  }
+
+  async #note<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked
+    } catch (error) {
+      // Why there is no connection says more than that there is none.
+      if (this.ready || this.#error === '') this.#error = error instanceof Error ? error.message : String(error)
+      throw error
+    }
+  }
+}

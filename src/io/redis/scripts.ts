@@ -1,0 +1,79 @@
+// What Redis does by itself, whole and without anybody in between. Lua, of fixed text: names and numbers are arguments.
+// Time is that of Redis, so that the clocks of replicas may differ.
+
+import { CONTENDED_MS, FORGOTTEN_MS } from '../../core/limits/global-tokens.ts'
+
+/**
+ * A bucket, as the script of a RateLimiterRedis: KEYS[1], points wanted (less than 0 = given back), seconds to keep it, its
+ * size, and the seconds in which it fills. Answers how many points were given, at most what is there, and in how many
+ * milliseconds it would be full.
+ *
+ * `t` tokens at the time `s` (microseconds); `c` is when there were last too few. Until a second after that
+ * little is saved up, so that many who all come late get no more than the rate. One that nobody has touched for long
+ * begins empty: Redis, or everybody, was away, and what was spent meanwhile it cannot know.
+ */
+export const BUCKET_SCRIPT: string = `
+local want, size = tonumber(ARGV[1]), tonumber(ARGV[3])
+local rate = size / tonumber(ARGV[4]) / 1000000
+local clock = redis.call('time')
+local now = clock[1] * 1000000 + clock[2]
+local saved = redis.call('hmget', KEYS[1], 't', 's', 'c')
+local level, since, short = tonumber(saved[1]), tonumber(saved[2]), tonumber(saved[3])
+if not level or not since or not short or now - since > ${FORGOTTEN_MS * 1000} then
+  level, since, short = 0, now, now
+end
+local room = size
+if since - short < 1000000 then room = math.min(size, math.max(1, rate * ${CONTENDED_MS * 1000})) end
+level = math.min(room, level + rate * math.max(0, now - since))
+local given = want
+if want > 0 then
+  given = math.min(want, math.floor(level))
+  if given < want then short = now end
+end
+level = math.min(room, level - given)
+redis.call('hset', KEYS[1], 't', tostring(level), 's', string.format('%.0f', now), 'c', string.format('%.0f', short))
+redis.call('expire', KEYS[1], ARGV[2])
+return {given, math.ceil((size - level) / rate / 1000)}
+`
+
+/**
+ * Leases of slots: KEYS[1], who asks, how many it has in use, how many it wants, whether it lacks some (0 or 1), the limit,
+ * how long the lease holds in milliseconds, and the part of each replica. Answers slots of who asks, of the
+ * others together, and how many of the others lack some and have less than their part.
+ */
+export const LEASE_SCRIPT: string = `
+local used, want, max, hold = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local clock = redis.call('time')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local others, lacking = 0, 0
+local all = redis.call('hgetall', KEYS[1])
+for i = 1, #all, 2 do
+  local slots, lacks, ends = string.match(all[i + 1], '^(%d+) (%d) (%d+)$')
+  if not slots or tonumber(ends) <= now then
+    redis.call('hdel', KEYS[1], all[i])
+  elseif all[i] ~= ARGV[1] then
+    others = others + slots
+    if lacks == '1' and tonumber(slots) < tonumber(ARGV[7]) then lacking = lacking + 1 end
+  end
+end
+local slots = math.max(used, math.min(want, max - others), 0)
+local lease = string.format('%d %s %.0f', slots, ARGV[4], now + hold)
+redis.call('hset', KEYS[1], ARGV[1], lease)
+redis.call('pexpire', KEYS[1], hold * 2)
+return {slots, others, lacking}
+`
+
+/**
+ * Who is alive: KEYS[1], who says so, and for how many milliseconds it holds. Answers the time, and everybody with when
+ * it last said so.
+ */
+export const BEAT_SCRIPT: string = `
+local clock = redis.call('time')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+redis.call('zremrangebyscore', KEYS[1], '-inf', now - ARGV[2])
+redis.call('zadd', KEYS[1], string.format('%.0f', now), ARGV[1])
+redis.call('pexpire', KEYS[1], ARGV[2] * 2)
+local answer = redis.call('zrange', KEYS[1], 0, -1, 'WITHSCORES')
+table.insert(answer, 1, string.format('%.0f', now))
+return answer
+`

@@ -1,0 +1,100 @@
+// SubjectAccessReviews for client-sent impersonation (kubectl --as): may the requestor act as somebody else?
+
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { UserInfo } from '../../api/kube/user.ts'
+import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
+import { type ReviewCall, unanswered } from './token-review.ts'
+
+export type AccessVerdict =
+  | { readonly kind: 'allowed' }
+  | { readonly kind: 'denied'; readonly reason: string }
+  /** `retryAfterSeconds`: above 0 where the gateway itself asked no more. */
+  | { readonly kind: 'unavailable'; readonly message: string; readonly retryAfterSeconds: number }
+
+export interface AccessQuery {
+  readonly cluster: string
+  readonly epoch: number
+  readonly user: UserInfo
+  readonly attributes: AccessReviewAttributes
+}
+
+export interface AccessReviewer {
+  review(query: AccessQuery, call: ReviewCall): Promise<AccessVerdict>
+}
+
+/** Short: a right that was taken away must not work on for minutes. */
+const ALLOWED_TTL_MS = 30_000
+const DENIED_TTL_MS = 10_000
+/** Of each answer: questions that are made up, and denied, must not drive out what others are allowed. */
+const MAX_REMEMBERED = 8192
+
+interface Remembered {
+  readonly verdict: AccessVerdict
+  /** Monotonic milliseconds. */
+  readonly untilMs: number
+}
+
+/** @param onReviewed what upstream answered, for metrics */
+export function createAccessReviewer(
+  monotonic: () => number,
+  onReviewed: (cluster: string, verdict: AccessVerdict['kind']) => void,
+): AccessReviewer {
+  const allowed = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const denied = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const running = new Map<string, Promise<AccessVerdict>>()
+
+  const ask = async (key: string, query: AccessQuery, call: ReviewCall): Promise<AccessVerdict> => {
+    const verdict = await askUpstream(query, call)
+    if (verdict.kind === 'unavailable') {
+      if (verdict.retryAfterSeconds === 0) onReviewed(query.cluster, 'unavailable')
+      return verdict
+    }
+    onReviewed(query.cluster, verdict.kind)
+    const isAllowed = verdict.kind === 'allowed'
+    const untilMs = monotonic() + (isAllowed ? ALLOWED_TTL_MS : DENIED_TTL_MS)
+    const [now, before] = isAllowed ? [allowed, denied] : [denied, allowed]
+    before.delete(key)
+    now.set(key, { verdict, untilMs })
+    return verdict
+  }
+
+  return {
+    async review(query, call) {
+      const key = createHash('sha256')
+        .update(JSON.stringify([query.cluster, query.epoch, query.user, query.attributes]))
+        .digest('base64')
+      const known = allowed.get(key) ?? denied.get(key)
+      if (known !== undefined && known.untilMs > monotonic()) return known.verdict
+      const joined = running.get(key)
+      if (joined !== undefined) return await joined
+      const asked = ask(key, query, call).finally(() => running.delete(key))
+      running.set(key, asked)
+      return await asked
+    },
+  }
+}
+
+async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<AccessVerdict> {
+  const { user, attributes } = query
+  const review = {
+    kind: 'SubjectAccessReview',
+    apiVersion: 'authorization.k8s.io/v1',
+    spec: { user: user.name, groups: user.groups, uid: user.uid, extra: user.extra, resourceAttributes: attributes },
+  }
+  try {
+    const answer = await call(JSON.stringify(review))
+    if (answer.status !== 200 && answer.status !== 201) {
+      return unanswered(`SubjectAccessReview was answered with ${answer.status}`)
+    }
+    const status: unknown = Reflect.get(JSON.parse(answer.body) as object, 'status')
+    if (typeof status !== 'object' || status === null) return unanswered('answer without status')
+    // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as a no.
+    const denied: unknown = Reflect.get(status, 'denied')
+    if (Reflect.get(status, 'allowed') === true && denied !== true) return { kind: 'allowed' }
+    const reason: unknown = Reflect.get(status, 'reason')
+    return { kind: 'denied', reason: typeof reason === 'string' ? reason : '' }
+  } catch (error) {
+    return unanswered(error)
+  }
+}

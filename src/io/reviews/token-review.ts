@@ -1,0 +1,169 @@
+// Bearer tokens: asked of a healthy kube-apiserver of the cluster by TokenReview, one call for all who ask at once, remembered for a while.
+
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { UserInfo } from '../../api/kube/user.ts'
+import { CallLimitError } from '../upstream/kube-call.ts'
+
+/** Who does the call; one that throws means "no answer", never "no". */
+export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
+
+export type TokenVerdict =
+  /** `untilMs`: monotonic milliseconds until which the answer counts without another question. */
+  | { readonly kind: 'authenticated'; readonly user: UserInfo; readonly untilMs: number }
+  | { readonly kind: 'rejected' }
+  | Unanswered
+
+/** Nobody knows. */
+export interface Unanswered {
+  readonly kind: 'unavailable'
+  readonly message: string
+  /** 0 = it was asked, or nobody is there to ask; else the gateway itself asked no more. */
+  readonly retryAfterSeconds: number
+}
+
+/** Where the answer about a token came from. */
+export type TokenLookup = 'hit' | 'limited' | TokenVerdict['kind']
+
+export interface TokenQuery {
+  readonly cluster: string
+  /** Changes when the cluster's servers, credentials or audiences change: older answers no longer count. */
+  readonly epoch: number
+  readonly token: string
+  readonly audiences: readonly string[]
+  readonly successTtlMs: number
+  readonly failureTtlMs: number
+}
+
+export interface TokenReviewer {
+  review(query: TokenQuery, call: ReviewCall): TokenVerdict | Promise<TokenVerdict>
+  /** Counts an answer that the caller remembered itself. */
+  reused(cluster: string): void
+  size(): number
+}
+
+interface Remembered {
+  readonly verdict: TokenVerdict
+  readonly untilMs: number
+}
+
+/** Of each answer: tokens that are made up must not drive out the good ones. */
+const MAX_REMEMBERED = 50_000
+
+/** @param monotonic milliseconds; @param onLookup what answered, for metrics; `limited` = nobody was asked */
+export function createTokenReviewer(
+  monotonic: () => number,
+  onLookup: (cluster: string, outcome: TokenLookup) => void,
+): TokenReviewer {
+  // A key of this process: what is in memory says nothing about the tokens.
+  // A KeyObject, because createHmac() would make one of a Buffer each time, at five times the cost of the HMAC.
+  const secret = createSecretKey(randomBytes(32))
+  const accepted = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const rejected = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const running = new Map<string, Promise<TokenVerdict>>()
+
+  const keyOf = (query: TokenQuery): string => {
+    const { cluster, epoch, token, audiences } = query
+    // Every part with its length, so that no two queries give the same bytes.
+    let text = `${cluster.length}:${cluster}${epoch}:${token.length}:${token}`
+    for (const audience of audiences) text += `${audience.length}:${audience}`
+    return createHmac('sha256', secret).update(text).digest('base64')
+  }
+
+  const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenVerdict> => {
+    const answer = await askUpstream(query, call)
+    const ttl = answer.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
+    const untilMs = monotonic() + ttl
+    const verdict: TokenVerdict = answer.kind === 'authenticated' ? { ...answer, untilMs } : answer
+    const [now, before] = verdict.kind === 'authenticated' ? [accepted, rejected] : [rejected, accepted]
+    if (verdict.kind !== 'unavailable') {
+      before.delete(key)
+      if (ttl > 0) now.set(key, { verdict, untilMs })
+    }
+    onLookup(query.cluster, verdict.kind === 'unavailable' && verdict.retryAfterSeconds > 0 ? 'limited' : verdict.kind)
+    return verdict
+  }
+
+  return {
+    size: () => accepted.size + rejected.size,
+    reused: (cluster) => onLookup(cluster, 'hit'),
+    review(query, call) {
+      const key = keyOf(query)
+      const known = accepted.get(key) ?? rejected.get(key)
+      if (known !== undefined && known.untilMs > monotonic()) {
+        onLookup(query.cluster, 'hit')
+        return known.verdict
+      }
+      const joined = running.get(key)
+      if (joined !== undefined) return joined
+      const asked = ask(key, query, call).finally(() => running.delete(key))
+      running.set(key, asked)
+      return asked
+    },
+  }
+}
+
+async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenVerdict> {
+  const review = {
+    kind: 'TokenReview',
+    apiVersion: 'authentication.k8s.io/v1',
+    spec: { token: query.token, ...(query.audiences.length > 0 ? { audiences: query.audiences } : {}) },
+  }
+  try {
+    const answer = await call(JSON.stringify(review))
+    if (answer.status !== 200 && answer.status !== 201) {
+      return unanswered(`TokenReview was answered with ${answer.status}`)
+    }
+    return readVerdict(JSON.parse(answer.body), query.audiences)
+  } catch (error) {
+    return unanswered(error)
+  }
+}
+
+/** @param cause a message, or what a `ReviewCall` threw */
+export function unanswered(cause: unknown): Unanswered {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  return {
+    kind: 'unavailable',
+    message,
+    retryAfterSeconds: cause instanceof CallLimitError ? cause.retryAfterSeconds : 0,
+  }
+}
+
+/** Only `authenticated === true` with a user name is an identity (CVE-2023-48312 class). */
+function readVerdict(answer: unknown, audiences: readonly string[]): TokenVerdict {
+  const status = field(answer, 'status')
+  if (field(status, 'authenticated') !== true) return { kind: 'rejected' }
+  // An audience-unaware server returns none: its yes does not count for us.
+  if (audiences.length > 0 && !strings(field(status, 'audiences')).some((one) => audiences.includes(one))) {
+    return { kind: 'rejected' }
+  }
+  const user = field(status, 'user')
+  const name = field(user, 'username')
+  if (typeof name !== 'string' || name === '') return { kind: 'rejected' }
+  const uid = field(user, 'uid')
+  // Keys as the cluster says them, upper-case letters too: identityHeaders escapes what a field name cannot carry.
+  const extra: [string, readonly string[]][] = []
+  const rawExtra = field(user, 'extra')
+  if (typeof rawExtra === 'object' && rawExtra !== null) {
+    for (const [key, values] of Object.entries(rawExtra)) extra.push([key, strings(values)])
+  }
+  return {
+    kind: 'authenticated',
+    untilMs: 0,
+    user: {
+      name,
+      uid: typeof uid === 'string' ? uid : '',
+      groups: strings(field(user, 'groups')),
+      extra: Object.fromEntries(extra),
+    },
+  }
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+}
+
+function strings(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : []
+}

@@ -1,0 +1,334 @@
+// The Secrets of a namespace that UpstreamClusters name, and no others: what is not named is not kept in memory. Where all of the
+// namespace may be watched, changes come by themselves; else each one is read, and read again every minute. A refusal is not final: an API server
+// that comes back answers its first requests with 403, until it has read its RBAC objects.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SECRETS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { ProblemList } from '../../api/validation/field-errors.ts'
+import { readSecret, secretName } from './secret-references.ts'
+
+/** What is known of a Secret. */
+export interface KnownSecretData {
+  /** `unread`: no answer yet; whoever needs it waits. `refused`: it may not be used, whether it is there or not. */
+  readonly state: 'unread' | 'absent' | 'present' | 'unreadable' | 'refused'
+  /** Of `unreadable` and `refused`: why. */
+  readonly message: string
+  /** Of `present`. */
+  readonly data: ReadonlyMap<string, Buffer>
+  /** Whether it has the label by which its owner lets it be used (usable-secrets.ts). */
+  readonly labelled: boolean
+}
+
+interface Entry {
+  readonly namespace: string
+  readonly name: string
+  known: KnownSecretData
+  /** How many references there are to it. */
+  users: number
+  /** resourceVersion of what is known, or of its deletion; '' = none. */
+  version: string
+  failures: number
+  /** A read is under way, or waits for its turn. */
+  queued: boolean
+}
+
+export interface NamedSecretsOptions {
+  readonly client: ObjectClient
+  readonly log: Logger
+  /** What is known of these (`namespace/name`) changed. */
+  readonly onChange: (names: readonly string[]) => void
+  /** Milliseconds between two reads of a Secret that cannot be watched. Default 60 s. */
+  readonly refreshMs: number
+  /** Of all of them. */
+  readonly namespace: string
+  /** Else each is read by itself, whatever the rights. */
+  readonly watched: boolean
+  /** "true" in it is told as `labelled`. */
+  readonly label: string
+}
+
+const NO_DATA: ReadonlyMap<string, Buffer> = new Map()
+const UNREAD: KnownSecretData = { state: 'unread', message: '', data: NO_DATA, labelled: false }
+const ABSENT: KnownSecretData = { state: 'absent', message: '', data: NO_DATA, labelled: false }
+/** A list with this selector tells whether listing is allowed, and brings nothing. */
+const SELECT_NOTHING = 'portcullis.io/none=none'
+const PARALLEL_READS = 8
+const FIRST_RETRY_MS = 1_000
+/** After a refusal watching is tried again so soon, then after twice the time, and so on. */
+const FIRST_TRIAL_MS = 1_000
+/** At last once in so many refreshes: rights may be granted later. */
+const REFRESHES_PER_TRIAL = 10
+/** As many refusals after a loss are no news: RBAC caches of a server that has just started are cold. */
+const EXPECTED_REFUSALS = 3
+
+export class NamedSecrets {
+  readonly #client: ObjectClient
+  readonly #log: Logger
+  readonly #onChange: (names: readonly string[]) => void
+  readonly #refreshMs: number
+  readonly #namespace: string
+  readonly #watched: boolean
+  readonly #label: string
+  readonly #entries = new Map<string, Entry>()
+  readonly #queue: string[] = []
+  readonly #stopping = new AbortController()
+  #readers = 0
+  #following: Following | undefined
+  /** Until the first list of Secrets has come, or is known to be forbidden, nothing is read one by one. */
+  #mode: 'idle' | 'starting' | 'followed' | 'single' = 'idle'
+  #task: Promise<void> = Promise.resolve()
+  /** Of the reads one by one. */
+  #refreshing: NodeJS.Timeout | undefined
+
+  constructor({ client, log, onChange, refreshMs, namespace, watched, label }: NamedSecretsOptions) {
+    this.#namespace = namespace
+    this.#watched = watched
+    this.#label = label
+    this.#client = client
+    this.#log = log
+    this.#onChange = onChange
+    this.#refreshMs = refreshMs
+  }
+
+  get(name: string): KnownSecretData {
+    return this.#entries.get(name)?.known ?? UNREAD
+  }
+
+  /** Another reference to `name` (`namespace/name`). The first one of all begins the watching. */
+  retain(name: string): void {
+    const known = this.#entries.get(name)
+    if (known !== undefined) {
+      known.users++
+      return
+    }
+    const slash = name.indexOf('/')
+    const entry = { namespace: name.slice(0, slash), name: name.slice(slash + 1), known: UNREAD, version: '' }
+    this.#entries.set(name, { ...entry, users: 1, failures: 0, queued: false })
+    if (this.#mode === 'idle') this.#begin()
+    else if (this.#mode !== 'starting') this.#enqueue(name)
+  }
+
+  /** A reference to it less; what nothing refers to is forgotten. */
+  release(name: string): void {
+    const entry = this.#entries.get(name)
+    if (entry !== undefined && --entry.users <= 0) this.#entries.delete(name)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    clearInterval(this.#refreshing)
+    await this.#following?.stop()
+    await this.#task
+  }
+
+  #begin(): void {
+    if (!this.#watched) {
+      this.#readSingly()
+      return
+    }
+    this.#mode = 'starting'
+    this.#task = this.#run(0)
+  }
+
+  /**
+   * Tries to watch until it may; meanwhile each Secret is read by itself. Never rejects. Ends when Secrets are followed.
+   * @param expected so many refusals are not told
+   */
+  async #run(expected: number): Promise<void> {
+    const { signal } = this.#stopping
+    for (let refusals = 0; !signal.aborted; refusals++) {
+      const why = await this.#refusal()
+      if (signal.aborted) return
+      if (why === '') {
+        clearInterval(this.#refreshing)
+        this.#follow()
+        return
+      }
+      if (refusals === expected) {
+        const consequence = `each Secret that is named is read again every ${this.#refreshMs / 1000} s`
+        const fields = { namespace: this.#namespace, why, consequence }
+        this.#log.warn('Secrets cannot be watched; a change of one is seen later', fields)
+      }
+      if (refusals === 0) this.#readSingly()
+      const delayMs = Math.min(FIRST_TRIAL_MS * 2 ** Math.min(refusals, 20), this.#refreshMs * REFRESHES_PER_TRIAL)
+      await sleep(delayMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+
+  #readSingly(): void {
+    this.#mode = 'single'
+    const readAll = (): void => {
+      for (const name of this.#entries.keys()) this.#enqueue(name)
+    }
+    readAll()
+    clearInterval(this.#refreshing)
+    this.#refreshing = setInterval(readAll, this.#refreshMs)
+    this.#refreshing.unref()
+  }
+
+  /** Why Secrets may not be listed; '' when they may, or when nobody knows: then following finds out. */
+  async #refusal(): Promise<string> {
+    try {
+      await this.#client.list(SECRETS, this.#namespace, SELECT_NOTHING)
+      return ''
+    } catch (error) {
+      return error instanceof StatusError && (error.code === 403 || error.code === 401) ? error.message : ''
+    }
+  }
+
+  #follow(): void {
+    let lost = false
+    this.#following = this.#client.follow(SECRETS, this.#namespace, {
+      onReplace: (objects) => {
+        this.#mode = 'followed'
+        this.#replace(objects)
+      },
+      onChange: (type, object) => {
+        const changed = this.#take(object, type === 'DELETED')
+        if (changed !== undefined) this.#onChange([changed])
+      },
+      onState: (current, message) => {
+        const namespace = this.#namespace
+        if (current && lost) this.#log.info('Secrets are watched again', { namespace })
+        if (!current) {
+          this.#log.warn('Secrets cannot be watched; what was known stays in force', { namespace, why: message })
+        }
+        lost = !current
+        if (!current) this.#task = this.#task.then(() => this.#reconsider())
+      },
+    })
+  }
+
+  /** The right to watch may have been taken away. */
+  async #reconsider(): Promise<void> {
+    if (this.#following === undefined || this.#stopping.signal.aborted || (await this.#refusal()) === '') return
+    const following = this.#following
+    this.#following = undefined
+    await following.stop()
+    if (this.#stopping.signal.aborted) return
+    this.#mode = 'starting'
+    // Not awaited here: it runs as long as the source.
+    const waiting = this.#run(EXPECTED_REFUSALS)
+    this.#task = waiting
+  }
+
+  #replace(objects: readonly JsonObject[]): void {
+    const seen = new Set<string>()
+    const changed: string[] = []
+    for (const object of objects) {
+      const name = keyOf(object)
+      if (!this.#entries.has(name)) continue
+      seen.add(name)
+      if (this.#take(object, false, true) !== undefined) changed.push(name)
+    }
+    for (const [name, entry] of this.#entries) {
+      if (seen.has(name) || entry.known.state === 'absent') continue
+      entry.known = ABSENT
+      changed.push(name)
+    }
+    if (changed.length > 0) this.#onChange(changed)
+  }
+
+  /**
+   * The name of the Secret, when it is one of ours and differs from what was known.
+   * @param listed it is what there is now, also when it is older: the server may have been restored from a backup
+   */
+  #take(object: JsonObject, gone: boolean, listed = false): string | undefined {
+    const name = keyOf(object)
+    const entry = this.#entries.get(name)
+    if (entry === undefined) return undefined
+    const version = versionOf(object)
+    if (!listed && isOlder(version, entry.version)) return undefined
+    entry.failures = 0
+    const same = !gone && version !== '' && version === entry.version && entry.known.state === 'present'
+    entry.version = version
+    if (same) return undefined
+    if (gone) entry.known = ABSENT
+    else {
+      const data = readSecret(object, new ProblemList())
+      entry.known = { state: 'present', message: '', data, labelled: hasLabel(object, this.#label) }
+    }
+    return name
+  }
+
+  #enqueue(name: string): void {
+    const entry = this.#entries.get(name)
+    if (entry === undefined || entry.queued || this.#stopping.signal.aborted) return
+    entry.queued = true
+    this.#queue.push(name)
+    if (this.#readers < PARALLEL_READS) void this.#readQueue()
+  }
+
+  /** Never rejects. */
+  async #readQueue(): Promise<void> {
+    this.#readers++
+    for (let name = this.#queue.shift(); name !== undefined; name = this.#queue.shift()) {
+      if (this.#stopping.signal.aborted) break
+      await this.#read(name)
+    }
+    this.#readers--
+  }
+
+  async #read(name: string): Promise<void> {
+    const entry = this.#entries.get(name)
+    if (entry === undefined) return
+    const before = entry.version
+    entry.queued = false
+    try {
+      const object = await this.#client.get(SECRETS, entry)
+      if (this.#entries.get(name) === entry && this.#take(object, false) !== undefined) this.#changed(name)
+    } catch (error) {
+      if (this.#entries.get(name) !== entry || this.#stopping.signal.aborted) return
+      if (error instanceof StatusError && error.code === 404) {
+        // A watch that has told of it meanwhile knows better.
+        if (entry.version !== before || entry.known.state === 'absent') return
+        entry.known = ABSENT
+        this.#changed(name)
+      } else this.#unreadable(name, entry, error)
+    }
+  }
+
+  /** What is known stays; what was never known is said to be unreadable, and tried again. */
+  #unreadable(name: string, entry: Entry, error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error)
+    const retryMs = Math.min(this.#refreshMs, FIRST_RETRY_MS * 2 ** Math.min(entry.failures++, 20))
+    sleep(retryMs, undefined, { signal: this.#stopping.signal }).then(
+      () => this.#enqueue(name),
+      () => undefined,
+    )
+    const { state } = entry.known
+    if (state === 'present' || state === 'absent' || entry.known.message === message) return
+    entry.known = { state: 'unreadable', message, data: NO_DATA, labelled: false }
+    this.#changed(name)
+  }
+
+  #changed(name: string): void {
+    if (!this.#stopping.signal.aborted) this.#onChange([name])
+  }
+}
+
+function keyOf({ metadata }: JsonObject): string {
+  const { namespace, name } = isRecord(metadata) ? metadata : {}
+  return secretName(namespace, name)
+}
+
+/** With the value "true". */
+export function hasLabel({ metadata }: JsonObject, label: string): boolean {
+  const labels = isRecord(metadata) ? metadata['labels'] : undefined
+  return isRecord(labels) && Object.hasOwn(labels, label) && labels[label] === 'true'
+}
+
+function versionOf({ metadata }: JsonObject): string {
+  const version = isRecord(metadata) ? metadata['resourceVersion'] : undefined
+  return typeof version === 'string' ? version : ''
+}
+
+/** Decimal numbers without leading zeros (apimachinery/pkg/util/resourceversion); '' is older than everything. */
+function isOlder(a: string, b: string): boolean {
+  return a === '' ? false : a.length === b.length ? a < b : a.length < b.length
+}

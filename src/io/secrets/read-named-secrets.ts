@@ -1,0 +1,30 @@
+// An UpstreamCluster with the bytes of the Secrets that it names, read once.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ObjectName } from '../../api/ports/object-client.ts'
+import { ProblemList, UserError } from '../../api/validation/field-errors.ts'
+import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
+
+/**
+ * @param get reads a Secret
+ * @throws (rejects) what `get` rejects with
+ * @throws {UserError} when a Secret has not what is named
+ */
+export async function readNamedSecrets(
+  object: JsonObject,
+  get: (at: ObjectName) => Promise<JsonObject>,
+): Promise<JsonObject> {
+  const out = new ProblemList()
+  const bytes = new Map<SecretReferenceAt, Buffer>()
+  for (const reference of referencesOf(object)) {
+    // The serving side plays no part in calls of the gateway's own.
+    if (reference.section !== 'clientConfig' || reference.secret === '') continue
+    const [namespace = '', name = ''] = reference.secret.split('/')
+    const data = readSecret(await get({ namespace, name }), out)
+    const found = secretBytes(reference, data, { message: '', fix: '' }, out)
+    if (found !== undefined) bytes.set(reference, found)
+  }
+  const [problem] = out.problems
+  if (problem !== undefined) throw new UserError(`${problem.path} ${problem.message}`, problem.fix)
+  return withBytes(object, bytes, []).object as JsonObject
+}

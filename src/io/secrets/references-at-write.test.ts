@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { upstreamClusterKind } from '../../api/kinds/upstream-cluster-kind.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { statusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import { nodePemChecks } from '../pki/pem-checks.ts'
+import { createCA, issueCertificate } from '../pki/pki.ts'
+import { resolveAtWrite, type SecretAtWrite } from './references-at-write.ts'
+import { SecretsAtWrite } from './secrets-at-write.ts'
+
+const ca = createCA({ commonName: 'ca' })
+const pair = issueCertificate(ca, { commonName: 'gateway', usage: 'client' })
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+function secret(namespace: string, labels: JsonObject = {}): JsonObject {
+  const data = { 'tls.crt': base64(pair.certPem), 'tls.key': base64(pair.keyPem), 'ca.crt': base64(ca.certPem) }
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'prod', namespace, labels }, data }
+}
+
+function cluster(references: JsonObject, spec: JsonObject = {}): JsonObject {
+  return {
+    apiVersion: 'proxy.kubegateway.io/v1alpha1',
+    kind: 'UpstreamCluster',
+    metadata: { name: 'prod' },
+    spec: {
+      servers: [{ endpoint: 'https://10.0.0.1:6443' }],
+      clientConfig: references,
+      dispatchPolicies: [{ rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }],
+      ...spec,
+    },
+  }
+}
+
+const at = (key: string, namespace = 'portcullis-system', name = 'prod'): JsonObject => ({ namespace, name, key })
+const good = { caRef: at('ca.crt'), certRef: at('tls.crt'), keyRef: at('tls.key') }
+
+const store = new Map<string, JsonObject>([
+  ['portcullis-system/prod', secret('portcullis-system')],
+  ['kube-system/prod', secret('kube-system')],
+  ['team-a/prod', secret('team-a', { 'portcullis.io/usable-by-gateway': 'true' })],
+])
+const stored = (namespace: string, name: string): SecretAtWrite => store.get(`${namespace}/${name}`)
+
+function problems(
+  object: JsonObject,
+  before?: JsonObject,
+  secretOf: (namespace: string, name: string) => SecretAtWrite = stored,
+): string[] {
+  const kind = upstreamClusterKind({
+    resolve: (written) => resolveAtWrite(written, secretOf, ['portcullis-system']),
+  })
+  return kind
+    .check(object, before, nodePemChecks)
+    .map(({ severity, path, message }) => `${severity} ${path} ${message}`)
+}
+
+test('what is in the Secrets is checked like what stands inline', () => {
+  assert.deepEqual(problems(cluster(good)), [])
+  const swapped = problems(cluster({ ...good, keyRef: at('tls.crt') }))
+  assert.equal(swapped.length, 1)
+  assert.match(swapped[0] ?? '', /^error spec\.clientConfig\.keyRef holds no PEM private key/)
+  const [missing] = problems(cluster({ ...good, caRef: at('ca.pem') }))
+  assert.match(
+    missing ?? '',
+    /^error spec\.clientConfig\.caRef\.key Secret portcullis-system\/prod has no key "ca\.pem"/,
+  )
+})
+
+test('a Secret that is not there yet is a warning, one that cannot be read nothing', () => {
+  const [absent, ...more] = problems(cluster({ ...good, keyRef: at('tls.key', 'portcullis-system', 'later') }))
+  assert.deepEqual(more, [])
+  assert.match(absent ?? '', /^warning spec\.clientConfig\.keyRef Secret portcullis-system\/later does not exist yet/)
+  assert.deepEqual(
+    problems(cluster(good), undefined, () => 'unknown'),
+    [],
+  )
+})
+
+test('a Secret of another namespace is refused, there or not, unless it is labelled', () => {
+  const refused = (name: string): string[] =>
+    problems(cluster({ insecure: true, bearerTokenRef: at('token', 'kube-system', name) }))
+  const [first] = refused('prod')
+  assert.match(first ?? '', /^error spec\.clientConfig\.bearerTokenRef Secret kube-system\/prod may not be used/)
+  assert.deepEqual(
+    refused('nothing').map((text) => text.replaceAll('nothing', 'prod')),
+    refused('prod'),
+  )
+  const labelled = { caRef: at('ca.crt', 'team-a'), certRef: at('tls.crt', 'team-a'), keyRef: at('tls.key', 'team-a') }
+  assert.deepEqual(problems(cluster(labelled)), [])
+})
+
+test('a write that leaves the references alone is not refused for what is in the Secrets', () => {
+  const broken = cluster({ ...good, keyRef: at('tls.crt') })
+  const frozen = cluster({ ...good, keyRef: at('tls.crt') }, { degrade: { mode: 'Freeze' } })
+  const [problem, ...more] = problems(frozen, broken)
+  assert.deepEqual(more, [])
+  assert.match(problem ?? '', /^warning spec\.clientConfig\.keyRef /)
+})
+
+test('for a webhook each Secret is read once, in time or not at all', async () => {
+  const asked: string[] = []
+  const client = {
+    get: async (_kind: unknown, { namespace, name }: { namespace: string; name: string }) => {
+      asked.push(`${namespace}/${name}`)
+      if (name === 'gone') throw statusError('NotFound', 'not found')
+      if (namespace === 'kube-system') throw statusError('Forbidden', 'forbidden')
+      return secret(namespace)
+    },
+  } as unknown as ObjectClient
+  const references = {
+    ...good,
+    keyRef: at('tls.key', 'portcullis-system', 'gone'),
+    bearerTokenRef: at('t', 'kube-system'),
+  }
+  const secretOf = await new SecretsAtWrite(client).read(cluster(references))
+  assert.equal(asked.length, 3)
+  assert.deepEqual(new Set(asked), new Set(['kube-system/prod', 'portcullis-system/gone', 'portcullis-system/prod']))
+  assert.equal(secretOf('portcullis-system', 'gone'), undefined)
+  assert.equal(secretOf('kube-system', 'prod'), 'unknown')
+  assert.deepEqual(secretOf('portcullis-system', 'prod'), secret('portcullis-system'))
+})

@@ -1,0 +1,48 @@
+// What the Secrets that an object names say about it at the moment of a write: a certificate where a key belongs is refused there,
+// not found later in the status. A Secret that is not there yet is no error: it may come after the object.
+
+import type { ResolvedReferences } from '../../api/kinds/upstream-cluster-kind.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { ProblemList } from '../../api/validation/field-errors.ts'
+import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
+import { isUsable, refusalFix, refusalOf } from './usable-secrets.ts'
+
+/** A Secret; undefined = there is none; `unknown` = it could not be read. */
+export type SecretAtWrite = JsonObject | undefined | 'unknown'
+
+/** @param namespaces whose Secrets need no label */
+export function resolveAtWrite(
+  object: JsonObject,
+  secretOf: (namespace: string, name: string) => SecretAtWrite,
+  namespaces: readonly string[],
+): ResolvedReferences {
+  const out = new ProblemList()
+  const found = new Map<SecretReferenceAt, Buffer>()
+  for (const reference of referencesOf(object)) {
+    const { secret: name, path } = reference
+    if (name === '') continue
+    const [namespace = '', own = ''] = name.split('/')
+    const secret = secretOf(namespace, own)
+    const known = secret === undefined || secret === 'unknown' ? undefined : secret
+    if (!isUsable(namespace, known, namespaces)) out.error(path, refusalOf(name, namespaces), refusalFix(name))
+    else if (secret === undefined) {
+      out.warning(path, `Secret ${name} does not exist yet; until then the last good version is in force`, 'create it')
+    } else if (known !== undefined) {
+      const absence = { message: '', fix: '' }
+      const bytes = secretBytes(reference, readSecret(known, new ProblemList()), absence, out)
+      if (bytes !== undefined) found.set(reference, bytes)
+    }
+  }
+  const { object: resolved, origins } = withBytes(object, found, out.problems)
+  return { object: resolved, origins, problems: out.problems }
+}
+
+/** `namespace`, `name` of every Secret that the object names. */
+export function secretsNamed(object: unknown): readonly { readonly namespace: string; readonly name: string }[] {
+  const names = new Set(referencesOf(object).map(({ secret }) => secret))
+  names.delete('')
+  return [...names].map((full) => {
+    const [namespace = '', name = ''] = full.split('/')
+    return { namespace, name }
+  })
+}

@@ -1,0 +1,146 @@
+// `{file}` and `{name, namespace, key}` beside the inline secret fields of an UpstreamCluster: where they stand, and the
+// object with the bytes in their places. Who follows them: secret-files.ts and objects-source-secrets.ts.
+
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { CLIENT_SECRETS, SERVING_SECRETS } from '../../api/upstream-cluster/credential-checks.ts'
+import { childPath, type FieldProblem, type ProblemList, shown } from '../../api/validation/field-errors.ts'
+
+const DEFAULT_NAMESPACE = 'default'
+const SECTIONS: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
+  ['clientConfig', CLIENT_SECRETS],
+  ['secureServing', SERVING_SECRETS],
+]
+
+/** One reference, whatever it says; `checkUpstreamCluster` reports what is malformed. */
+export interface SecretReferenceAt {
+  /** `clientConfig` or `secureServing`. */
+  readonly section: string
+  /** The inline field that it stands for. */
+  readonly field: string
+  readonly referenceField: string
+  /** `spec.clientConfig.keyRef`. */
+  readonly path: string
+  /** '' unless it names a file and nothing else. */
+  readonly file: string
+  /** `namespace/name`; '' unless it names a key of a Secret. */
+  readonly secret: string
+  readonly key: string
+}
+
+export interface Resolved {
+  /** The object with every reference that could be followed replaced by inline bytes. */
+  readonly object: unknown
+  readonly problems: readonly FieldProblem[]
+  /** Paths of inline fields that came from references, and the paths of those. */
+  readonly origins: ReadonlyMap<string, string>
+  /** The bytes that they led to, base64, in the same order. */
+  readonly bytes: readonly string[]
+}
+
+/** `namespace/name` of a Secret. */
+export function secretName(namespace: unknown, name: unknown): string {
+  const given = typeof namespace === 'string' && namespace !== '' ? namespace : DEFAULT_NAMESPACE
+  return `${given}/${String(name)}`
+}
+
+/** All references that stand in the place of inline bytes. Takes any JSON value. */
+export function referencesOf(object: unknown): readonly SecretReferenceAt[] {
+  const spec = isRecord(object) ? object['spec'] : undefined
+  if (!isRecord(spec)) return []
+  const found: SecretReferenceAt[] = []
+  for (const [section, fields] of SECTIONS) {
+    const members = spec[section]
+    if (!isRecord(members)) continue
+    for (const [field, referenceField] of Object.entries(fields)) {
+      const reference = members[referenceField]
+      if (!isRecord(reference) || (members[field] ?? '') !== '') continue
+      const { file, name, namespace, key } = reference
+      const isFile = typeof file === 'string' && file !== ''
+      const isSecret = typeof name === 'string' && name !== ''
+      const hasKey = typeof key === 'string' && key !== ''
+      found.push({
+        section,
+        field,
+        referenceField,
+        path: `spec.${section}.${referenceField}`,
+        file: isFile && !isSecret && (key ?? '') === '' && (namespace ?? '') === '' ? file : '',
+        secret: !isFile && isSecret && hasKey ? secretName(namespace, name) : '',
+        key: hasKey ? key : '',
+      })
+    }
+  }
+  return found
+}
+
+/** With its references as they are. */
+export function asWritten(object: unknown): Resolved {
+  return withBytes(object, new Map(), [])
+}
+
+/** @param bytes what each reference led to; those that led nowhere stay as they are */
+export function withBytes(
+  object: unknown,
+  bytes: ReadonlyMap<SecretReferenceAt, Buffer>,
+  problems: readonly FieldProblem[],
+): Resolved {
+  const origins = new Map<string, string>()
+  const found: string[] = []
+  const spec = isRecord(object) ? object['spec'] : undefined
+  if (bytes.size === 0 || !isRecord(object) || !isRecord(spec)) return { object, problems, origins, bytes: found }
+  const sections: Record<string, Record<string, unknown>> = {}
+  for (const [{ section, field, referenceField, path }, data] of bytes) {
+    const members = sections[section] ?? { ...(isRecord(spec[section]) && spec[section]) }
+    sections[section] = members
+    const inline = data.toString('base64')
+    found.push(inline)
+    members[field] = inline
+    delete members[referenceField]
+    origins.set(`spec.${section}.${field}`, path)
+  }
+  return { object: { ...object, spec: { ...spec, ...sections } }, problems, origins, bytes: found }
+}
+
+/**
+ * The bytes of a key of a Secret; a problem when there are none.
+ *
+ * @param data undefined when there is no such Secret
+ * @param absence what to say then
+ */
+export function secretBytes(
+  { secret, key, path }: SecretReferenceAt,
+  data: ReadonlyMap<string, Buffer> | undefined,
+  absence: { readonly message: string; readonly fix: string },
+  out: ProblemList,
+): Buffer | undefined {
+  const bytes = data?.get(key)
+  if (bytes !== undefined && bytes.length > 0) return bytes
+  if (data === undefined) out.error(path, absence.message, absence.fix)
+  else if (bytes === undefined) {
+    const known = [...data.keys()].join(', ')
+    out.error(childPath(path, 'key'), `Secret ${secret} has no key ${shown(key)}`, `its keys are: ${known || 'none'}`)
+  } else out.error(childPath(path, 'key'), `key ${shown(key)} of Secret ${secret} is empty`, 'fill it')
+  return undefined
+}
+
+/** The data of a v1 Secret; `stringData` outranks `data`, as in an API server. */
+export function readSecret(object: Readonly<Record<string, unknown>>, out: ProblemList): ReadonlyMap<string, Buffer> {
+  const keys = new Map<string, Buffer>()
+  for (const [field, encoding] of [
+    ['data', 'base64'],
+    ['stringData', 'utf8'],
+  ] as const) {
+    const data = object[field] ?? {}
+    if (!isRecord(data)) {
+      out.error(field, 'is not a map', 'write a map of texts')
+      continue
+    }
+    for (const [key, text] of Object.entries(data)) {
+      const path = `${field}[${key}]`
+      if (typeof text !== 'string') out.error(path, 'is not a text', 'put the value in quotes')
+      else if (encoding === 'base64' && !/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(text)) {
+        out.error(path, 'is not base64', 'encode with base64, or use stringData')
+      } else keys.set(key, Buffer.from(text, encoding))
+    }
+  }
+  return keys
+}

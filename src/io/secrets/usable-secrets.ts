@@ -1,0 +1,126 @@
+// Which Secrets UpstreamClusters may name, whoever edits them: those of a few namespaces, and those that their own owners have
+// labelled. Without that, whoever may edit an UpstreamCluster could have any Secret that the gateway can read sent to a server of
+// their choice. Namespaces of the list are watched; what is outside is read by itself, and only what has the label is told of.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { hasLabel, type KnownSecretData, NamedSecrets, type NamedSecretsOptions } from './named-secrets.ts'
+
+/** On a Secret, with the value "true": UpstreamClusters may name it, whatever its namespace. */
+export const USABLE_LABEL = 'portcullis.io/usable-by-gateway'
+
+export interface UsableSecretsOptions {
+  readonly client: ObjectClient
+  readonly log: Logger
+  /** What is known of these (`namespace/name`) changed. */
+  readonly onChange: (names: readonly string[]) => void
+  readonly refreshMs: number
+  /** Whose Secrets need no label. */
+  readonly namespaces: readonly string[]
+}
+
+interface Group {
+  readonly secrets: NamedSecrets
+  /** References to Secrets of the namespace. */
+  users: number
+}
+
+export class UsableSecrets {
+  readonly #options: UsableSecretsOptions
+  readonly #usable: ReadonlySet<string>
+  readonly #groups = new Map<string, Group>()
+  readonly #ending = new Set<Promise<void>>()
+
+  constructor(options: UsableSecretsOptions) {
+    this.#options = options
+    this.#usable = new Set(options.namespaces)
+  }
+
+  /** Of a Secret that may not be used not even whether it is there: that would be told to whoever names it. */
+  get(name: string): KnownSecretData {
+    const namespace = namespaceOf(name)
+    const known = this.#groups.get(namespace)?.secrets.get(name)
+    if (known === undefined) return UNREAD
+    if (this.#usable.has(namespace) || known.state === 'unread') return known
+    if (known.state === 'present' && known.labelled) return known
+    return { ...REFUSED, message: refusalOf(name, this.#options.namespaces) }
+  }
+
+  retain(name: string): void {
+    const group = this.#groupOf(namespaceOf(name))
+    group.users++
+    group.secrets.retain(name)
+  }
+
+  release(name: string): void {
+    const namespace = namespaceOf(name)
+    const group = this.#groups.get(namespace)
+    if (group === undefined) return
+    group.secrets.release(name)
+    if (--group.users > 0) return
+    this.#groups.delete(namespace)
+    this.#end(group.secrets)
+  }
+
+  async stop(): Promise<void> {
+    for (const { secrets } of this.#groups.values()) this.#end(secrets)
+    await Promise.all(this.#ending)
+  }
+
+  #groupOf(namespace: string): Group {
+    const known = this.#groups.get(namespace)
+    if (known !== undefined) return known
+    const { client, log, onChange, refreshMs } = this.#options
+    const options: NamedSecretsOptions = {
+      client,
+      log,
+      onChange,
+      refreshMs,
+      namespace,
+      watched: this.#usable.has(namespace),
+      label: USABLE_LABEL,
+    }
+    const group = { secrets: new NamedSecrets(options), users: 0 }
+    this.#groups.set(namespace, group)
+    return group
+  }
+
+  #end(secrets: NamedSecrets): void {
+    const ending = secrets.stop()
+    this.#ending.add(ending)
+    // Never rejects.
+    void ending.then(() => this.#ending.delete(ending))
+  }
+}
+
+/** @param secret undefined = there is none, or nobody may know */
+export function isUsable(namespace: string, secret: JsonObject | undefined, namespaces: readonly string[]): boolean {
+  return namespaces.includes(namespace) || (secret !== undefined && hasLabel(secret, USABLE_LABEL))
+}
+
+const NO_DATA: ReadonlyMap<string, Buffer> = new Map()
+const UNREAD: KnownSecretData = { state: 'unread', message: '', data: NO_DATA, labelled: false }
+const REFUSED: KnownSecretData = { state: 'refused', message: '', data: NO_DATA, labelled: false }
+
+function namespaceOf(name: string): string {
+  return name.slice(0, name.indexOf('/'))
+}
+
+/** @param name `namespace/name`. The same whether there is such a Secret or not */
+export function refusalOf(name: string, namespaces: readonly string[]): string {
+  const known = namespaces.length === 0 ? 'none' : namespaces.join(', ')
+  return (
+    `Secret ${name} may not be used: namespace ${namespaceOf(name)} is none of --secret-namespace (${known}), and no Secret of ` +
+    `this name with the label ${USABLE_LABEL}=true can be read there`
+  )
+}
+
+/** @param name `namespace/name` */
+export function refusalFix(name: string): string {
+  const [namespace = '', secret = ''] = name.split('/')
+  return (
+    `name a Secret of one of these namespaces, start the gateway with --secret-namespace ${namespace}, or let its owner run ` +
+    `kubectl label secret ${secret} -n ${namespace} ${USABLE_LABEL}=true`
+  )
+}

@@ -1,0 +1,201 @@
+// Drives an HTTP/2 connection over a socket: bytes in, bytes out, and the end. Everything that was read in one turn of the
+// event loop leaves in one write for each connection; at most one write is under way, so a peer that does not read leaves
+// its data in the engine, where `Stream.queued` shows it.
+
+import type { Duplex } from 'node:stream'
+import type { Connection, ConnectionDriver } from '../../http2/connection.ts'
+import type { Http2Counters } from '../../http2/counters.ts'
+import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
+import { listenSharedRead } from './shared-read.ts'
+
+/** DATA taken from the engine for one write: more would only wait in the kernel, less costs system calls. */
+const WRITE_BYTES = 128 * 1024
+/** A write that the peer has not taken by then will not be: less than 2 KiB/s is no reader. A peer that pauses a stream does so by its window. */
+export const SLOW_READ_MS: number = 60_000
+/** How long a connection that we have ended is still read, so that the peer gets our last words (see socket-close.ts). */
+const LINGER_MS = 1_000
+
+/** Sockets with output, in the order in which they got it. Flushed once in each turn. */
+let dirty: Http2Socket[] = []
+let spare: Http2Socket[] = []
+/** Turns in which something was written. A cheap clock for what is recent. */
+let turn = 0
+
+function flushDirty(): void {
+  const batch = dirty
+  dirty = spare
+  turn++
+  for (let i = 0; i < batch.length; i++) batch[i]?.flush()
+  batch.length = 0
+  spare = batch
+}
+
+/** Who wants to know how a connection ends. */
+export interface Http2SocketEvents {
+  /**
+   * The connection is over; its streams have been told. Once.
+   * @param message '' for a clean end, else why: a name of RFC 9113 section 7, or the error of the socket
+   */
+  onClosed(code: number, message: string): void
+  /** The socket has taken a write; more may wait. */
+  onWritten(): void
+}
+
+export class Http2Socket implements ConnectionDriver, Tickable {
+  readonly #socket: Duplex
+  readonly #counters: Http2Counters
+  readonly #events: Http2SocketEvents
+  #connection: Connection | undefined
+  /** Reused: holds the pieces of one write. */
+  readonly #parts: Buffer[] = []
+  readonly #onWritten: (error?: Error | null) => void
+  #dirty = false
+  #writing = false
+  /** Writes begun, and how many of them there were when `#stuckSinceMs` was set. */
+  #writes = 0
+  #writesSeen = 0
+  #stuckSinceMs = 0
+  /** The engine has nothing to do any more. */
+  #closed = false
+  #ended = false
+  /** When the end began that is not over yet. */
+  #endingSinceMs = 0
+  /** The end is the peer's fault: what it has not taken by now is not waited for. */
+  #hasty = false
+  #error = ''
+  #recentBytes = 0
+  #recentTurn = 0
+
+  constructor(socket: Duplex, counters: Http2Counters, events: Http2SocketEvents) {
+    this.#socket = socket
+    this.#counters = counters
+    this.#events = events
+    this.#onWritten = () => this.#written()
+  }
+
+  /** Joins the two. Apart from the constructor, because a connection is made with its driver, and writes at once. */
+  start(connection: Connection): void {
+    this.#connection = connection
+    const socket = this.#socket
+    const receive = (chunk: Buffer): void => this.#receive(chunk)
+    if (!listenSharedRead(socket, receive)) socket.on('data', receive)
+    socket.on('error', (error: Error) => {
+      this.#error = error.message
+    })
+    // A peer that has sent its last byte can take nothing that still comes: HTTP/2 knows no half-closed connections.
+    socket.on('end', () => this.#lost())
+    socket.on('close', () => {
+      this.#lost()
+      removeTickable(this)
+    })
+    addTickable(this)
+  }
+
+  /** Bytes that have come of late, half as many with each turn that went by: who carries a bulk transfer now. */
+  get recentBytes(): number {
+    const turns = turn - this.#recentTurn
+    return turns > 30 ? 0 : this.#recentBytes >> turns
+  }
+
+  #receive(chunk: Buffer): void {
+    if (this.#closed) return
+    this.#recentBytes = this.recentBytes + chunk.length
+    this.#recentTurn = turn
+    this.#connection?.receive(chunk, performance.now())
+  }
+
+  // === what the engine says ===
+
+  onOutput(): void {
+    if (this.#dirty) return
+    this.#dirty = true
+    if (dirty.push(this) === 1) setImmediate(flushDirty)
+  }
+
+  onClosed(code: number, message: string): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#hasty = code !== 0
+    this.onOutput()
+    this.#events.onClosed(code, message)
+  }
+
+  // === writing ===
+
+  /** Called once in a turn, when there is output; not while a write is under way. */
+  flush(): void {
+    const connection = this.#connection
+    const socket = this.#socket
+    const parts = this.#parts
+    const able = !this.#writing && connection !== undefined && !socket.destroyed && !this.#ended
+    // Still dirty meanwhile: what comes up while the engine gathers its output is in it.
+    const some = able && connection.takeOutput(WRITE_BYTES, parts)
+    this.#dirty = false
+    if (!some) {
+      if (able && this.#closed) this.#end()
+      return
+    }
+    this.#writing = true
+    this.#writes++
+    const last = parts.length - 1
+    if (last === 0) socket.write(parts[0], this.#onWritten)
+    else {
+      socket.cork()
+      for (let i = 0; i < last; i++) socket.write(parts[i])
+      socket.write(parts[last], this.#onWritten)
+      socket.uncork()
+    }
+    parts.length = 0
+  }
+
+  /** The socket has taken a write, or failed: then 'close' follows. */
+  #written(): void {
+    this.#writing = false
+    const connection = this.#connection
+    if (connection === undefined) return
+    connection.releaseOutput()
+    if (this.#closed || connection.hasOutput) this.onOutput()
+    this.#events.onWritten()
+  }
+
+  // === the end ===
+
+  /** After the last byte: the peer may still read what is under way. */
+  #end(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#socket.end()
+  }
+
+  #lost(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#connection?.onSocketClosed()
+    this.#end()
+    this.#events.onClosed(0, this.#error === '' ? 'connection closed' : this.#error)
+  }
+
+  /** At once: GOAWAY if it still fits, every stream is reset. */
+  destroy(code: number): void {
+    this.#connection?.destroy(code)
+    this.flush()
+    this.#end()
+    this.#socket.destroy()
+  }
+
+  tick(nowMs: number): void {
+    if (!this.#closed) this.#connection?.tick(nowMs)
+    if (this.#ended || this.#hasty) {
+      if (this.#endingSinceMs === 0) this.#endingSinceMs = nowMs
+      else if (nowMs - this.#endingSinceMs >= LINGER_MS) this.#socket.destroy()
+      return
+    }
+    if (!this.#writing || this.#writes !== this.#writesSeen) {
+      this.#writesSeen = this.#writes
+      this.#stuckSinceMs = nowMs
+    } else if (nowMs - this.#stuckSinceMs >= SLOW_READ_MS) {
+      this.#counters.slowRead++
+      this.#socket.destroy(new Error('the peer does not read'))
+    }
+  }
+}

@@ -1,0 +1,104 @@
+// What is in force after a reading of the directory, given what was before. The rules:
+// - a broken cluster, and whatever a broken file defined, stays in its last good version;
+// - two that claim the same name, host, address or port: who has it keeps it, else the first by file and line;
+// - what is gone is removed when the caller says that it has been gone for long enough.
+
+import type { Problem } from '../../../api/ports/ports.ts'
+import { settleClaims } from '../objects/settle-claims.ts'
+import type { Reading } from './load.ts'
+import { type FoundCluster, type LoadedCluster, located } from './objects.ts'
+
+export interface Decision {
+  readonly clusters: ReadonlyMap<string, LoadedCluster>
+  /** By file and line. */
+  readonly problems: readonly Problem[]
+  /** In force in a version that the files no longer have, because of mistakes. */
+  readonly kept: ReadonlySet<string>
+  /** Gone from the files, and still in force only because `mayVanish` said no. */
+  readonly vanishing: ReadonlySet<string>
+}
+
+export function decide(
+  reading: Reading,
+  inForce: ReadonlyMap<string, LoadedCluster>,
+  mayVanish: (cluster: string) => boolean,
+): Decision {
+  const problems = [...reading.problems]
+  const owners = chooseOwners(reading.clusters, inForce, problems)
+  const clusters = new Map<string, LoadedCluster>()
+  const kept = new Set<string>()
+  const vanishing = new Set<string>()
+  for (const [name, { loaded }] of owners) {
+    const last = inForce.get(name)
+    if (loaded !== undefined) clusters.set(name, loaded)
+    else if (last !== undefined) {
+      clusters.set(name, last)
+      kept.add(name)
+    }
+  }
+  const unclear = new Set(reading.brokenFiles)
+  // A broken cluster of a new name may be an old one that was being renamed.
+  for (const [name, { loaded, source }] of owners)
+    if (loaded === undefined && !inForce.has(name)) unclear.add(source.file)
+  for (const [name, last] of inForce) {
+    if (owners.has(name)) continue
+    if (unclear.has(last.file)) kept.add(name)
+    else if (mayVanish(name)) continue
+    else vanishing.add(name)
+    clusters.set(name, last)
+  }
+  settleConflicts(clusters, { owners, inForce, vanishing, kept, problems })
+  problems.sort((a, b) => compare(a.file, b.file) || a.line - b.line)
+  return { clusters, problems, kept, vanishing }
+}
+
+/** Of several objects with one name: the one in the file that the cluster in force came from, else the first. */
+function chooseOwners(
+  found: readonly FoundCluster[],
+  inForce: ReadonlyMap<string, LoadedCluster>,
+  problems: Problem[],
+): ReadonlyMap<string, FoundCluster> {
+  const owners = new Map<string, FoundCluster>()
+  for (const one of found) {
+    const owner = owners.get(one.name)
+    const home = inForce.get(one.name)?.file
+    if (owner === undefined || (owner.source.file !== home && one.source.file === home)) owners.set(one.name, one)
+  }
+  for (const one of found) {
+    const owner = owners.get(one.name)
+    if (owner === undefined || owner === one) continue
+    const { file, line } = owner.source
+    const message = `UpstreamCluster ${JSON.stringify(one.name)} is defined in ${file}:${line} too`
+    const fix = 'rename or remove one of the two'
+    problems.push(located(one.source, { path: 'metadata.name', message, fix, severity: 'error' }))
+  }
+  return owners
+}
+
+interface Circumstances {
+  readonly owners: ReadonlyMap<string, FoundCluster>
+  readonly inForce: ReadonlyMap<string, LoadedCluster>
+  readonly vanishing: ReadonlySet<string>
+  readonly kept: Set<string>
+  readonly problems: Problem[]
+}
+
+/** As settleClaims; what is lost is reported where it is claimed. */
+function settleConflicts(clusters: Map<string, LoadedCluster>, circumstances: Circumstances): void {
+  const { owners, inForce, vanishing, kept, problems } = circumstances
+  settleClaims(clusters, inForce, ({ loser, holder, claim }, held, fallsBack) => {
+    if (fallsBack) kept.add(loser)
+    const source = owners.get(loser)?.source
+    // What is about to be removed gives way in a moment: no mistake.
+    if (source === undefined || vanishing.has(holder)) return
+    const { file = '', line = 0 } = held ?? {}
+    const message = `UpstreamCluster ${JSON.stringify(loser)} claims ${claim.what}, which ${JSON.stringify(holder)} (${file}:${line}) has`
+    problems.push(
+      located(source, { path: claim.path, message, fix: 'remove it from one of the two', severity: 'error' }),
+    )
+  })
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

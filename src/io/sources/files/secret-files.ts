@@ -1,0 +1,85 @@
+// Secret bytes kept in files: `{file}`, and `{name, namespace, key}` of Secrets in the configuration directory.
+
+import { readFile, stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { childPath, ProblemList, shown } from '../../../api/validation/field-errors.ts'
+import {
+  type Resolved,
+  referencesOf,
+  type SecretReferenceAt,
+  secretBytes,
+  withBytes,
+} from '../../secrets/secret-references.ts'
+
+const MAX_SECRET_BYTES = 1024 * 1024
+
+/** Secrets by `namespace/name`, each with its keys. */
+export type Secrets = ReadonlyMap<string, ReadonlyMap<string, Buffer>>
+
+/** Reads files that references name, each once; remembers which they were, found or not. */
+export class SecretFiles {
+  readonly #dir: string
+  readonly #read = new Map<string, Promise<Buffer | string>>()
+
+  constructor(dir: string) {
+    this.#dir = dir
+  }
+
+  /** Absolute paths of all files asked for. */
+  get paths(): Iterable<string> {
+    return this.#read.keys()
+  }
+
+  /** The bytes, or why there are none. */
+  read(file: string): Promise<Buffer | string> {
+    const path = resolve(this.#dir, file)
+    const known = this.#read.get(path)
+    if (known !== undefined) return known
+    const reading = readSecretFile(path)
+    this.#read.set(path, reading)
+    return reading
+  }
+}
+
+async function readSecretFile(path: string): Promise<Buffer | string> {
+  try {
+    if (!(await stat(path)).isFile()) return 'is no regular file'
+    const bytes = await readFile(path)
+    if (bytes.length === 0) return 'is empty'
+    return bytes.length > MAX_SECRET_BYTES ? 'is larger than 1 MiB' : bytes
+  } catch (error) {
+    return `cannot be read: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
+
+/** Leaves alone what is malformed or stands beside inline bytes: that is for `checkUpstreamCluster` to report. */
+export async function resolveReferences(object: unknown, secrets: Secrets, files: SecretFiles): Promise<Resolved> {
+  const out = new ProblemList()
+  const found = new Map<SecretReferenceAt, Buffer>()
+  for (const reference of referencesOf(object)) {
+    const bytes = await follow(reference, secrets, files, out)
+    if (bytes !== undefined) found.set(reference, bytes)
+  }
+  return withBytes(object, found, out.problems)
+}
+
+async function follow(
+  reference: SecretReferenceAt,
+  secrets: Secrets,
+  files: SecretFiles,
+  out: ProblemList,
+): Promise<Buffer | undefined> {
+  const { file, secret, path } = reference
+  if (file !== '') {
+    const bytes = await files.read(file)
+    if (typeof bytes !== 'string') return bytes
+    out.error(
+      childPath(path, 'file'),
+      `${shown(file)} ${bytes}`,
+      'name a readable file, relative to the directory; `check --no-secrets` looks at the rest',
+    )
+  }
+  if (secret === '') return undefined
+  const absence = { message: `Secret ${secret} is not in the directory`, fix: 'add a file with the Secret' }
+  return secretBytes(reference, secrets.get(secret), absence, out)
+}

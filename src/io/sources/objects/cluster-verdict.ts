@@ -1,0 +1,54 @@
+// What the checks say about one UpstreamCluster with the secrets it refers to, wherever it came from.
+
+import { createHash } from 'node:crypto'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { ResolvedCluster } from '../../../api/ports/ports.ts'
+import {
+  type ClusterCheckOptions,
+  checkUpstreamCluster,
+  normalizeUpstreamCluster,
+} from '../../../api/upstream-cluster/checks.ts'
+import type { UpstreamCluster } from '../../../api/upstream-cluster/upstream-cluster.ts'
+import type { FieldProblem } from '../../../api/validation/field-errors.ts'
+import type { PemChecks } from '../../../api/validation/pem-checks.ts'
+import type { Resolved } from '../../secrets/secret-references.ts'
+
+export interface ClusterVerdict {
+  /** Equal for two resolutions of one object exactly when they led to the same bytes. */
+  readonly secrets: string
+  /** Of the object with what its references led to; not those of following them. */
+  readonly problems: readonly FieldProblem[]
+  /** Undefined when there are errors. */
+  readonly good: ResolvedCluster | undefined
+}
+
+export function secretsOf({ origins, bytes }: Resolved): string {
+  return [...origins.keys(), ...bytes].join(' ')
+}
+
+/** Slow: reads keys and certificates. Never throws. */
+export function judgeCluster(resolved: Resolved, pem: PemChecks, options?: ClusterCheckOptions): ClusterVerdict {
+  const { object, origins } = resolved
+  const problems = checkUpstreamCluster(object, pem, options).map((problem) => {
+    return { ...problem, path: origins.get(problem.path) ?? problem.path }
+  })
+  const isGood = problems.every((problem) => problem.severity !== 'error')
+  return { secrets: secretsOf(resolved), problems, good: isGood ? resolvedCluster(object, options) : undefined }
+}
+
+function resolvedCluster(object: unknown, options?: ClusterCheckOptions): ResolvedCluster {
+  const cluster = normalizeUpstreamCluster(object, options)
+  return { object: cluster, revision: revisionOf(cluster) }
+}
+
+function revisionOf({ metadata, spec }: UpstreamCluster): string {
+  const { name, labels, annotations } = metadata
+  const content = JSON.stringify({ name, labels, annotations, spec }, sortedKeys)
+  return createHash('sha256').update(content).digest('hex').slice(0, 16)
+}
+
+/** For JSON.stringify: the order in which fields were written makes no difference. */
+function sortedKeys(_key: string, value: unknown): unknown {
+  if (!isRecord(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

@@ -1,0 +1,258 @@
+// UpstreamClusters of an API server, and which version of each is in force: the last good one, and of what only one cluster
+// can have, the claim of whoever has it, else of the oldest object. A change costs what it touches, whatever the rest.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { Problem, ResolvedCluster } from '../../../api/ports/ports.ts'
+import { type ClusterCheckOptions, droppedFields } from '../../../api/upstream-cluster/checks.ts'
+import { claimsOf } from '../../../api/upstream-cluster/cluster-conflicts.ts'
+import type { FieldProblem } from '../../../api/validation/field-errors.ts'
+import type { PemChecks } from '../../../api/validation/pem-checks.ts'
+import { referencesOf, type SecretReferenceAt } from '../../secrets/secret-references.ts'
+import { ClusterClaims } from './claims.ts'
+import { type ClusterVerdict, judgeCluster, secretsOf } from './cluster-verdict.ts'
+import { ClusterReferences, type SecretLookup } from './references.ts'
+import { settleClaims } from './settle-claims.ts'
+
+export interface ClusterObjectsOptions {
+  readonly secrets: SecretLookup
+  readonly pem: PemChecks
+  readonly checks?: ClusterCheckOptions
+}
+
+export interface Settlement {
+  /** In force in another version than before, new, or gone. */
+  readonly changed: ReadonlySet<string>
+  /** Clusters about which there is something else to say than before, with what was said then. */
+  readonly reported: ReadonlyMap<string, readonly Problem[]>
+}
+
+interface Entry {
+  readonly name: string
+  object: JsonObject
+  /** Of what the verdict depends on in the object. */
+  state: string
+  references: readonly SecretReferenceAt[]
+  verdict: ClusterVerdict | undefined
+  /** The version that ought to be in force; undefined when there are errors. */
+  good: ResolvedCluster | undefined
+  problems: readonly Problem[]
+  conflicts: Problem[]
+}
+
+export class ClusterObjects {
+  readonly #references: ClusterReferences
+  readonly #pem: PemChecks
+  readonly #checks: ClusterCheckOptions
+  readonly #entries = new Map<string, Entry>()
+  readonly #inForce = new Map<string, ResolvedCluster>()
+  /** Of the good version of each cluster and of the one in force. */
+  readonly #claims = new ClusterClaims()
+  /** To be checked. */
+  readonly #unchecked = new Set<string>()
+  /** Clusters whose Secrets have not been read yet. */
+  readonly #waiting = new Set<string>()
+  /** Those about which there is something to say. */
+  readonly #reports = new Map<string, readonly Problem[]>()
+
+  constructor({ secrets, pem, checks = {} }: ClusterObjectsOptions) {
+    this.#references = new ClusterReferences(secrets)
+    this.#pem = pem
+    this.#checks = { fileReferences: false, ...checks }
+  }
+
+  get inForce(): ReadonlyMap<string, ResolvedCluster> {
+    return this.#inForce
+  }
+
+  /** Whether some cluster waits for an answer about a Secret. */
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0
+  }
+
+  get hasWork(): boolean {
+    return this.#unchecked.size > 0 || this.#claims.isTouched
+  }
+
+  /** By cluster. */
+  get problems(): readonly Problem[] {
+    return [...this.#reports.values()].flat()
+  }
+
+  problemsOf(name: string): readonly Problem[] {
+    return this.#reports.get(name) ?? []
+  }
+
+  /** These are all there are. */
+  replace(objects: readonly JsonObject[]): void {
+    const names = new Set<string>()
+    for (const object of objects) names.add(this.put(object))
+    for (const name of [...this.#entries.keys()]) if (!names.has(name)) this.remove(name)
+  }
+
+  /** Returns its name. What is as it was is not looked at again. */
+  put(object: JsonObject): string {
+    const name = String(metadataOf(object)['name'] ?? '')
+    const state = stateOf(object)
+    const known = this.#entries.get(name)
+    if (known?.state === state) {
+      known.object = object
+      return name
+    }
+    const references = referencesOf(object)
+    this.#references.replace(name, known?.references ?? [], references)
+    const entry = known ?? this.#newEntry(name, object)
+    Object.assign(entry, { object, state, references, verdict: undefined })
+    this.#entries.set(name, entry)
+    this.#unchecked.add(name)
+    return name
+  }
+
+  remove(name: string): void {
+    const entry = this.#entries.get(name)
+    if (entry === undefined) return
+    this.#references.replace(name, entry.references, [])
+    this.#entries.delete(name)
+    this.#unchecked.delete(name)
+    this.#waiting.delete(name)
+    this.#claims.touch(name)
+    this.#claims.set(name, [])
+  }
+
+  /** What is known of these Secrets changed. */
+  secretsChanged(names: readonly string[]): void {
+    for (const secret of names) for (const name of this.#references.usersOf(secret)) this.#unchecked.add(name)
+  }
+
+  /** Checks one object that is due; false when none is. */
+  checkNext(): boolean {
+    const next = this.#unchecked.values().next()
+    if (next.done === true) return false
+    this.#unchecked.delete(next.value)
+    const entry = this.#entries.get(next.value)
+    if (entry !== undefined) this.#check(entry)
+    return true
+  }
+
+  /** Decides what is in force, after all checks. */
+  settle(): Settlement {
+    const names = this.#claims.affected()
+    const wanted = new Map<string, ResolvedCluster>()
+    const before = new Map<string, ResolvedCluster>()
+    const members = [...names].flatMap((name) => this.#entries.get(name) ?? []).sort(byAge)
+    for (const name of names) {
+      const last = this.#inForce.get(name)
+      if (last !== undefined) before.set(name, last)
+    }
+    for (const entry of members) {
+      entry.conflicts = []
+      const version = entry.good ?? before.get(entry.name)
+      if (version !== undefined) wanted.set(entry.name, version)
+    }
+    settleClaims(wanted, before, ({ loser, holder, claim }) => {
+      const entry = this.#entries.get(loser)
+      if (entry === undefined) return
+      const message = `UpstreamCluster ${JSON.stringify(loser)} claims ${claim.what}, which ${JSON.stringify(holder)} has`
+      const problem: FieldProblem = {
+        path: claim.path,
+        message,
+        fix: 'remove it from one of the two',
+        severity: 'error',
+      }
+      entry.conflicts.push(reported(loser, problem))
+    })
+    return this.#putInForce(names, wanted)
+  }
+
+  #putInForce(names: ReadonlySet<string>, wanted: ReadonlyMap<string, ResolvedCluster>): Settlement {
+    const changed = new Set<string>()
+    const spoken = new Map<string, readonly Problem[]>()
+    for (const name of names) {
+      const version = wanted.get(name)
+      if (version !== this.#inForce.get(name)) changed.add(name)
+      if (version === undefined) this.#inForce.delete(name)
+      else this.#inForce.set(name, version)
+      const entry = this.#entries.get(name)
+      if (entry !== undefined) this.#reclaim(entry)
+      const problems = entry === undefined ? [] : [...entry.problems, ...entry.conflicts]
+      const before = this.problemsOf(name)
+      if (JSON.stringify(problems) !== JSON.stringify(before)) spoken.set(name, before)
+      if (problems.length === 0) this.#reports.delete(name)
+      else this.#reports.set(name, problems)
+    }
+    this.#claims.settled()
+    return { changed, reported: spoken }
+  }
+
+  #check(entry: Entry): void {
+    const { name, references } = entry
+    const unread = this.#references.unread(references)
+    if (unread !== undefined) {
+      // The version before stays; this is only seen where an answer takes long.
+      const message = `${WAITS}${unread.secret}, which could not be read yet`
+      const fix = 'nothing, unless it stays so: then see whether the gateway may read Secrets there (deploy/rbac)'
+      const problem: FieldProblem = { path: unread.path, message, fix, severity: 'warning' }
+      this.#waiting.add(name)
+      entry.problems = [reported(name, problem)]
+      this.#claims.touch(name)
+      return
+    }
+    this.#waiting.delete(name)
+    const resolved = this.#references.resolve(entry.object, references)
+    const verdict =
+      entry.verdict?.secrets === secretsOf(resolved) ? entry.verdict : judgeCluster(resolved, this.#pem, this.#checks)
+    entry.verdict = verdict
+    const unresolved = resolved.problems.some(({ severity }) => severity === 'error')
+    entry.good = unresolved ? undefined : verdict.good
+    const problems = [...resolved.problems, ...verdict.problems, ...droppedFields(entry.object)]
+    entry.problems = problems.map((problem) => reported(name, problem))
+    this.#claims.touch(name)
+    this.#reclaim(entry)
+  }
+
+  #newEntry(name: string, object: JsonObject): Entry {
+    const nothing = { references: [], problems: [] }
+    return { name, object, state: '', verdict: undefined, good: undefined, ...nothing, conflicts: [] }
+  }
+
+  #reclaim(entry: Entry): void {
+    const last = this.#inForce.get(entry.name)
+    const versions = new Set([entry.good, last].filter((version) => version !== undefined))
+    const keys = [...versions].flatMap(({ object }) => claimsOf(object).map(({ key }) => key))
+    this.#claims.set(entry.name, keys)
+  }
+}
+
+const WAITS = 'waits for Secret '
+
+/** What a moment ends, and what is no news in a log: every object with a new Secret waits for an answer at first. */
+export function isWaiting({ message }: Problem): boolean {
+  return message.startsWith(WAITS)
+}
+
+function reported(cluster: string, problem: FieldProblem): Problem {
+  return { file: '', line: 0, ...problem, cluster }
+}
+
+/** Equal when nothing differs that the checks or the gateway look at: a write of the status leaves it as it is. */
+function stateOf(object: JsonObject): string {
+  const { uid, generation, resourceVersion, labels, annotations } = metadataOf(object)
+  return JSON.stringify([uid, generation ?? resourceVersion ?? object, labels, annotations])
+}
+
+/** Who came first: by creationTimestamp (seconds), then by name. */
+function byAge(a: Entry, b: Entry): number {
+  return compare(createdAt(a.object), createdAt(b.object)) || compare(a.name, b.name)
+}
+
+function createdAt(object: JsonObject): string {
+  return String(metadataOf(object)['creationTimestamp'] ?? '')
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function metadataOf({ metadata }: JsonObject): Readonly<Record<string, unknown>> {
+  return isRecord(metadata) ? metadata : {}
+}

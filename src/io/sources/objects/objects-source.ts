@@ -1,0 +1,219 @@
+// UpstreamClusters and the Secrets they name from an API server: the embedded one, or that of a Kubernetes cluster. What is
+// in force stays in force, whatever happens to the server; nothing is kept on disk, so that a start needs it once.
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
+import { nameOf } from '../../../api/kube/json-object.ts'
+import type { Following, ObjectClient } from '../../../api/ports/object-client.ts'
+import type { Logger, Problem, ResourceSource, SourceChange } from '../../../api/ports/ports.ts'
+import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
+import { UserError } from '../../../api/validation/field-errors.ts'
+import type { PemChecks } from '../../../api/validation/pem-checks.ts'
+import { UsableSecrets } from '../../secrets/usable-secrets.ts'
+import { ClusterObjects, isWaiting } from './clusters.ts'
+
+export interface ObjectsSourceOptions {
+  readonly client: ObjectClient
+  readonly pem: PemChecks
+  readonly log: Logger
+  /** What this gateway can do; file references are always mistakes. */
+  readonly checks?: ClusterCheckOptions
+  /** Whose Secrets may be named without a label of their own (usable-secrets.ts). */
+  readonly secretNamespaces: readonly string[]
+  /** Milliseconds in which `start` must have heard from the server. Default 30 s. */
+  readonly startTimeoutMs?: number
+  /** Milliseconds between two reads of a Secret that cannot be watched. Default 60 s. */
+  readonly refreshMs?: number
+}
+
+/** A change is delivered when nothing else came for so long, */
+const QUIET_MS = 10
+/** and in an endless stream of changes at the latest after this. */
+const LONGEST_WAIT_MS = 500
+/** Checking thousands of objects must not hold up what else runs in the thread. */
+const SLICE_MS = 10
+const START_TIMEOUT_MS = 30_000
+const REFRESH_MS = 60_000
+
+/** `start` rejects with a UserError when the server could not be heard for 30 s. Afterwards nothing ends the source but `stop`. */
+export function createObjectsSource(options: ObjectsSourceOptions): ResourceSource {
+  return new ObjectsSource(options)
+}
+
+class ObjectsSource implements ResourceSource {
+  readonly #client: ObjectClient
+  readonly #log: Logger
+  readonly #startTimeoutMs: number
+  readonly #secrets: UsableSecrets
+  readonly #clusters: ClusterObjects
+  #onChange: (change: SourceChange) => void = () => undefined
+  #following: Following | undefined
+  /** All objects have been heard of once. */
+  #synced = false
+  /** The first delivery waits for the Secrets that are named; not for ever. */
+  #patient = true
+  #delivered: 'nothing' | 'something' = 'nothing'
+  #onFirst: () => void = () => undefined
+  /** Why objects cannot be followed now; '' = they are. */
+  #fault = ''
+  #faultChanged = false
+  #quiet: NodeJS.Timeout | undefined
+  #firstAt = 0
+  #work: Promise<void> | undefined
+  #stopped = false
+
+  constructor({ client, pem, log, checks, secretNamespaces, startTimeoutMs, refreshMs }: ObjectsSourceOptions) {
+    this.#client = client
+    this.#log = log
+    this.#startTimeoutMs = startTimeoutMs ?? START_TIMEOUT_MS
+    this.#secrets = new UsableSecrets({
+      client,
+      log,
+      namespaces: secretNamespaces,
+      refreshMs: refreshMs ?? REFRESH_MS,
+      onChange: (names) => {
+        this.#clusters.secretsChanged(names)
+        this.#schedule()
+      },
+    })
+    this.#clusters = new ClusterObjects({ secrets: this.#secrets, pem, ...(checks !== undefined && { checks }) })
+  }
+
+  async start(onChange: (change: SourceChange) => void): Promise<void> {
+    this.#onChange = onChange
+    const first = new Promise<void>((resolve) => {
+      this.#onFirst = resolve
+    })
+    this.#follow()
+    let late: NodeJS.Timeout | undefined
+    const timeout = new Promise<'late'>((resolve) => {
+      late = setTimeout(resolve, this.#startTimeoutMs, 'late')
+    })
+    const outcome = await Promise.race([first, timeout])
+    clearTimeout(late)
+    if (outcome !== 'late') return
+    if (this.#synced) {
+      // Clusters that wait for a Secret must not keep the others waiting.
+      this.#patient = false
+      this.#schedule()
+      await first
+      return
+    }
+    await this.stop()
+    throw new UserError(
+      `no UpstreamClusters within ${this.#startTimeoutMs / 1000} s: ${this.#fault || 'no answer'}`,
+      'a start needs the API server, because no copy of the objects is kept: check the kubeconfig, that the CRDs are ' +
+        'installed, and that its user may list and watch upstreamclusters.proxy.kubegateway.io',
+    )
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#quiet)
+    this.#onFirst()
+    await Promise.all([this.#following?.stop(), this.#secrets.stop()])
+    await this.#work
+  }
+
+  #follow(): void {
+    this.#following = this.#client.follow(UPSTREAM_CLUSTERS, '', {
+      onReplace: (objects) => {
+        this.#synced = true
+        this.#clusters.replace(objects)
+        this.#schedule()
+      },
+      onChange: (type, object) => {
+        if (type === 'DELETED') this.#clusters.remove(nameOf(object))
+        else this.#clusters.put(object)
+        if (this.#clusters.hasWork) this.#schedule()
+      },
+      onState: (current, message) => this.#setFault(current ? '' : message || 'the API server does not answer'),
+    })
+  }
+
+  #setFault(fault: string): void {
+    if (fault === this.#fault) return
+    const clusters = this.#clusters.inForce.size
+    if (fault === '') this.#log.info('UpstreamClusters are watched again', { clusters })
+    else if (this.#fault === '') {
+      this.#log.warn('UpstreamClusters cannot be watched; what is in force stays in force', { why: fault, clusters })
+    }
+    this.#fault = fault
+    this.#faultChanged = true
+    this.#schedule()
+  }
+
+  /** Something changed: delivers it when it has been quiet for a moment, so that a burst is one delivery. */
+  #schedule(): void {
+    if (this.#stopped) return
+    const now = performance.now()
+    if (this.#quiet === undefined) {
+      this.#firstAt = now
+      this.#quiet = setTimeout(() => {
+        this.#quiet = undefined
+        this.#work = (this.#work ?? Promise.resolve()).then(() => this.#process())
+      }, QUIET_MS)
+    } else if (now - this.#firstAt < LONGEST_WAIT_MS - QUIET_MS) this.#quiet.refresh()
+  }
+
+  /** Never rejects. */
+  async #process(): Promise<void> {
+    try {
+      for (let sliceEnd = performance.now() + SLICE_MS; this.#clusters.checkNext(); ) {
+        if (performance.now() < sliceEnd) continue
+        await nextTurn()
+        if (this.#stopped) return
+        sliceEnd = performance.now() + SLICE_MS
+      }
+      this.#deliver()
+    } catch (error) {
+      // The next change must find the source alive.
+      this.#log.error('the configuration could not be applied', { error })
+    }
+  }
+
+  #deliver(): void {
+    const isFirst = this.#delivered === 'nothing'
+    // Claims are decided among all objects at once, and clusters appear when they are complete.
+    if (this.#stopped || !this.#synced || (isFirst && this.#patient && this.#clusters.isWaiting)) return
+    const { changed, reported } = this.#clusters.settle()
+    for (const [name, before] of reported) this.#logProblems(name, before)
+    const news = changed.size > 0 || reported.size > 0 || this.#faultChanged
+    this.#faultChanged = false
+    this.#delivered = 'something'
+    if (isFirst || news) this.#tell(isFirst ? undefined : changed)
+    if (isFirst) this.#onFirst()
+  }
+
+  #tell(changed: ReadonlySet<string> | undefined): void {
+    const problems = [...this.#faultProblem(), ...this.#clusters.problems]
+    const change = { clusters: new Map(this.#clusters.inForce), problems, ...(changed !== undefined && { changed }) }
+    try {
+      this.#onChange(change)
+    } catch (error) {
+      this.#log.error('the configuration could not be applied', { error })
+    }
+  }
+
+  #faultProblem(): readonly Problem[] {
+    if (this.#fault === '') return []
+    const message = `UpstreamClusters cannot be watched, and what was in force stays in force: ${this.#fault}`
+    const fix = 'changes are taken over when the API server answers again'
+    return [{ file: '', line: 0, path: '', message, fix, severity: 'warning' }]
+  }
+
+  /** Each problem once, for as long as it lasts. */
+  #logProblems(cluster: string, reported: readonly Problem[]): void {
+    const before = reported.filter((problem) => !isWaiting(problem))
+    const now = this.#clusters.problemsOf(cluster).filter((problem) => !isWaiting(problem))
+    const isInForce = this.#clusters.inForce.has(cluster)
+    for (const { path, message, fix, severity } of now) {
+      if (before.some((known) => known.path === path && known.message === message)) continue
+      const fields = { cluster, path, problem: message, fix }
+      if (severity === 'warning') this.#log.warn('doubtful configuration', fields)
+      else if (isInForce) this.#log.error('broken configuration; what was in force stays in force', fields)
+      else this.#log.error('broken configuration; the cluster is not served', fields)
+    }
+    if (before.length > 0 && now.length === 0) this.#log.info('the configuration has no problems any more', { cluster })
+  }
+}

@@ -1,0 +1,78 @@
+// Which UpstreamClusters name which Secrets, and what these references lead to.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { ProblemList } from '../../../api/validation/field-errors.ts'
+import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
+import type { KnownSecretData } from '../../secrets/named-secrets.ts'
+import { type Resolved, type SecretReferenceAt, secretBytes, withBytes } from '../../secrets/secret-references.ts'
+import { refusalFix } from '../../secrets/usable-secrets.ts'
+
+/** The Secrets as the table needs them: UsableSecrets, or a stand-in. */
+export interface SecretLookup {
+  get(name: string): KnownSecretData
+  retain(name: string): void
+  release(name: string): void
+}
+
+export class ClusterReferences {
+  readonly #secrets: SecretLookup
+  /** Secret -> clusters that name it. */
+  readonly #users = new NamesByKey()
+
+  constructor(secrets: SecretLookup) {
+    this.#secrets = secrets
+  }
+
+  usersOf(secret: string): ReadonlySet<string> {
+    return this.#users.get(secret)
+  }
+
+  /** A cluster has other references than before. */
+  replace(name: string, before: readonly SecretReferenceAt[], after: readonly SecretReferenceAt[]): void {
+    // First what is new, so that a Secret that stays in use is not forgotten in between.
+    for (const { secret } of after) {
+      if (secret === '') continue
+      this.#secrets.retain(secret)
+      this.#users.add(secret, name)
+    }
+    for (const { secret } of before) {
+      if (secret === '') continue
+      this.#secrets.release(secret)
+      if (!after.some((one) => one.secret === secret)) this.#users.remove(secret, name)
+    }
+  }
+
+  /** The first reference to a Secret about which there is no answer yet. */
+  unread(references: readonly SecretReferenceAt[]): SecretReferenceAt | undefined {
+    return references.find(({ secret }) => secret !== '' && this.#secrets.get(secret).state === 'unread')
+  }
+
+  resolve(object: JsonObject, references: readonly SecretReferenceAt[]): Resolved {
+    const out = new ProblemList()
+    const found = new Map<SecretReferenceAt, Buffer>()
+    for (const reference of references) {
+      const { secret } = reference
+      if (secret === '') continue
+      const { state, message, data } = this.#secrets.get(secret)
+      const absence = absenceOf(secret, state, message)
+      const bytes = secretBytes(reference, state === 'present' ? data : undefined, absence, out)
+      if (bytes !== undefined) found.set(reference, bytes)
+    }
+    return withBytes(object, found, out.problems)
+  }
+}
+
+function absenceOf(
+  secret: string,
+  state: KnownSecretData['state'],
+  message: string,
+): { readonly message: string; readonly fix: string } {
+  switch (state) {
+    case 'unreadable':
+      return { message: `Secret ${secret} cannot be read: ${message}`, fix: 'allow the gateway to get it' }
+    case 'refused':
+      return { message, fix: refusalFix(secret) }
+    default:
+      return { message: `Secret ${secret} does not exist`, fix: 'create it, or name another' }
+  }
+}

@@ -1,0 +1,103 @@
+// A store with the file of its key. A change of the key (store-rotation.ts) cannot write both at once, so that after a crash the
+// store may be under the key that was about to be put in place: it lies beside the old one until it has taken its place.
+
+import { linkSync, renameSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { keyId, readExistingKey, readStoreKey, syncDirectory } from './key.ts'
+import { WrongStoreKey } from './open.ts'
+import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from './store.ts'
+
+export interface KeyedStoreOptions extends Omit<SqliteStoreOptions, 'key'> {
+  /** Made when it does not exist, unless `existing`. */
+  readonly keyFile: string
+  /** Whether there has to be a key already. Default false. */
+  readonly existing?: boolean
+}
+
+/** The key that is about to take the place of the one in `keyFile`. */
+export function nextKeyFile(keyFile: string): string {
+  return `${keyFile}.next`
+}
+
+/**
+ * Opens the store, and completes or forgets a change of its key that was cut off.
+ * @throws {UserError} as openSqliteStore, and when there is no usable key
+ */
+export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedStoreOptions): SqliteStore {
+  const next = readExistingKey(nextKeyFile(keyFile))
+  const current = next === undefined && !existing ? readStoreKey(keyFile) : readExistingKey(keyFile)
+  if (next === undefined) {
+    if (current === undefined) throw noKey(keyFile)
+    return openSqliteStore({ ...options, key: current })
+  }
+  let store = current === undefined ? undefined : tryOpen(options, current)
+  if (store !== undefined) {
+    // It was never put to use. Whoever changes keys has the store open meanwhile: nobody does, now that we have it.
+    forget(nextKeyFile(keyFile))
+    return store
+  }
+  store = openSqliteStore({ ...options, key: next })
+  try {
+    adoptNextKey(keyFile)
+    return store
+  } catch (error) {
+    store.close()
+    throw error
+  }
+}
+
+/**
+ * Puts the next key in the place of the one of now, which is kept under another name: backups that were made until now need it.
+ * May be done again when it was cut off. @returns where the old key is; '' = there was none
+ */
+export function adoptNextKey(keyFile: string): string {
+  const old = readExistingKey(keyFile)
+  const kept = old === undefined ? '' : `${keyFile}.old-${keyId(old)}`
+  try {
+    if (kept !== '') keepAs(keyFile, kept)
+    renameSync(nextKeyFile(keyFile), keyFile)
+    syncDirectory(dirname(keyFile))
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new UserError(
+      `the new key of the store cannot take the place of ${keyFile}: ${reason}`,
+      `nothing is lost: mend the directory and start again, or move ${nextKeyFile(keyFile)} there yourself`,
+    )
+  }
+  return kept
+}
+
+/** A file that cannot be removed does no harm: the next change of the key writes another one. */
+function forget(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch {
+    // Read-only, for example.
+  }
+}
+
+function keepAs(file: string, kept: string): void {
+  try {
+    linkSync(file, kept)
+  } catch (error) {
+    // The name says which key it is: it has been kept before.
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
+}
+
+function tryOpen(options: Omit<SqliteStoreOptions, 'key'>, key: Buffer): SqliteStore | undefined {
+  try {
+    return openSqliteStore({ ...options, key })
+  } catch (error) {
+    if (error instanceof WrongStoreKey) return undefined
+    throw error
+  }
+}
+
+function noKey(keyFile: string): UserError {
+  return new UserError(
+    `there is no key of the store at ${keyFile}`,
+    'give the --store-key-file of the gateway, or put the file back',
+  )
+}

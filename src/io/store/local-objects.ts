@@ -1,0 +1,162 @@
+// Objects of the embedded API server, for commands on its machine: through the API while the gateway runs, in its store while it does
+// not. Whoever may read the data directory is an administrator: the keys of all credentials are in it.
+
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import process from 'node:process'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { timeOf } from '../../core/status/cluster-status.ts'
+import { clientOf } from '../kube/client.ts'
+import { controlPaths } from '../listener/control-paths.ts'
+import { readControlTokenKey } from '../pki/control-pki.ts'
+import { issueControlToken } from '../pki/control-tokens.ts'
+import { readTextFile } from '../pki/pki-files.ts'
+import { openKeyedStore } from './keyed-store.ts'
+import { lockStore, StoreInUse } from './lock.ts'
+
+export interface LocalObjects {
+  readonly running: boolean
+  list(kind: ResourceKind): Promise<readonly JsonObject[]>
+  /** The object that is there afterwards: another one, when the name was taken. Cluster-scoped kinds only. */
+  create(kind: ResourceKind, object: JsonObject): Promise<JsonObject>
+  /** Whether it was there. */
+  remove(kind: ResourceKind, name: string): Promise<boolean>
+}
+
+export interface LocalOptions {
+  /** `--data-dir` of the gateway. */
+  readonly dataDir: string
+  /** Its `--store-key-file`; used when it does not run. */
+  readonly storeKeyFile?: string | undefined
+  /** Wall clock, milliseconds. */
+  readonly now: () => number
+}
+
+const TOKEN_TTL_SECONDS = 60
+const ADMIN_GROUP = 'portcullis:admins'
+const quiet = (): void => undefined
+/** What goes wrong is an error of the command, and said once. */
+const SILENT: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
+/** @throws {UserError} when neither way is open */
+export async function withLocalObjects<T>(
+  options: LocalOptions,
+  action: (objects: LocalObjects) => Promise<T>,
+): Promise<T> {
+  const { store: file, storeKey } = controlPaths(options.dataDir)
+  if (!existsSync(file)) {
+    throw new UserError(
+      `there is no store of an embedded API server in ${options.dataDir}`,
+      'give the --data-dir of a gateway with --source embedded that has been started before',
+    )
+  }
+  if (isOpen(file)) return withRunning(options, action)
+  const store = openKeyedStore({ file, keyFile: options.storeKeyFile ?? storeKey, existing: true })
+  try {
+    return await action({
+      running: false,
+      list: async (kind) => store.list(resourceName(kind), { namespace: '' }).map(({ object }) => object),
+      create: async (kind, object) => {
+        const key = { resource: resourceName(kind), namespace: '', name: nameOf(object) }
+        const known = store.get(key)
+        if (known !== undefined) return known.object
+        const metadata = { name: key.name, uid: randomUUID(), creationTimestamp: timeOf(options.now()), generation: 1 }
+        const [written] = store.write([{ ...key, object: { ...object, metadata }, expected: 0 }])
+        return written?.object ?? object
+      },
+      remove: async (kind, name) => {
+        const key = { resource: resourceName(kind), namespace: '', name }
+        const known = store.get(key)
+        if (known === undefined) return false
+        store.write([{ ...key, object: undefined, expected: known.revision }])
+        return true
+      },
+    })
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error
+    throw new UserError(error.message, 'keep a copy of its files first')
+  } finally {
+    store.close()
+  }
+}
+
+function isOpen(file: string): boolean {
+  try {
+    lockStore(file).release()
+    return false
+  } catch (error) {
+    if (error instanceof StoreInUse) return true
+    throw error
+  }
+}
+
+/** The account of the system that runs the command; a container may have none by this number. */
+function accountName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid-${process.getuid?.() ?? ''}`
+  }
+}
+
+async function withRunning<T>(
+  { dataDir, now }: LocalOptions,
+  action: (objects: LocalObjects) => Promise<T>,
+): Promise<T> {
+  const { pki, caCertificate, address } = controlPaths(dataDir)
+  if (!existsSync(address)) {
+    throw new UserError(
+      'the gateway runs, and does not say where its API server is',
+      'wait until it is ready; one of an older version: stop it, or write RevokedCredentials with kubectl',
+    )
+  }
+  const server = readTextFile(address).trim()
+  const tls = { ca: readTextFile(caCertificate), cert: '', key: '', serverName: '', insecure: false }
+  // Its own name on record, and one that nobody has revoked by accident.
+  const user = `portcullis:local:${accountName()}`
+  const token = issueControlToken(readControlTokenKey(pki), {
+    user,
+    groups: [ADMIN_GROUP],
+    ttlSeconds: TOKEN_TTL_SECONDS,
+    nowMs: now(),
+  })
+  const access = { server, proxyUrl: '', tls, headers: { authorization: `Bearer ${token}` } }
+  const client = clientOf({ server, access: async () => access, renew: () => false }, { log: SILENT })
+  try {
+    return await action({
+      running: true,
+      list: async (kind) => (await client.list(kind, '')).items,
+      create: async (kind, object) => {
+        try {
+          return await client.create(kind, object)
+        } catch (error) {
+          if (!(error instanceof StatusError && error.reason === 'AlreadyExists')) throw error
+          return await client.get(kind, { namespace: '', name: nameOf(object) })
+        }
+      },
+      remove: async (kind, name) => {
+        try {
+          await client.delete(kind, { namespace: '', name })
+          return true
+        } catch (error) {
+          if (error instanceof StatusError && error.code === 404) return false
+          throw error
+        }
+      },
+    })
+  } catch (error) {
+    if (error instanceof UserError) throw error
+    const said = error instanceof Error ? error.message : String(error)
+    throw new UserError(
+      `the API server of the gateway at ${server} did not do it: ${said}`,
+      'look at its log, or use kubectl',
+    )
+  } finally {
+    await client.close()
+  }
+}

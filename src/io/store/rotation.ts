@@ -1,0 +1,94 @@
+// Another key for a store: all that is encrypted in it is encrypted anew, in one transaction. Whatever moment the process dies in, the
+// store opens afterwards, with the old key or the new one, by the key file that it always had.
+
+import { existsSync } from 'node:fs'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { ObjectBodies } from './bodies.ts'
+import { openingFailure } from './errors.ts'
+import { createNewKey, keyId, readExistingKey, readStoreKey } from './key.ts'
+import { adoptNextKey, nextKeyFile, openKeyedStore } from './keyed-store.ts'
+import { StoreInUse } from './lock.ts'
+import { openDatabase, sealKeyCheck } from './open.ts'
+import { resealBodies } from './reseal.ts'
+
+export interface RotationOptions {
+  /** Of the store; it must exist, and nobody may have it open. */
+  readonly file: string
+  /** Its key of now; unless `newKeyFile` says otherwise, the new one takes its place. */
+  readonly keyFile: string
+  /** Of the new key, made when it does not exist; then `keyFile` stays as it is, and the gateway has to be told the other one. */
+  readonly newKeyFile?: string | undefined
+  /** Called between any two steps: for tests that end the process there. */
+  readonly onStep?: (step: RotationStep) => void
+}
+
+export type RotationStep = 'opened' | 'key made' | 'written' | 'committed' | 'adopted' | 'cleaned'
+
+export interface Rotation {
+  /** What was encrypted anew: Secrets and objects with keys, of history as well. */
+  readonly bodies: number
+  readonly keyId: string
+  /** Where the old key is kept; backups of before need it. */
+  readonly oldKeyFile: string
+  /** '' = nothing under the old key is left in the file. */
+  readonly leftover: string
+}
+
+/** @throws {UserError} nothing was changed */
+export function rotateStoreKey({ file, keyFile, newKeyFile, onStep = () => undefined }: RotationOptions): Rotation {
+  if (!existsSync(file)) {
+    throw new UserError(`there is no store at ${file}`, 'give the --data-dir of a gateway with --source embedded')
+  }
+  // Completes what was cut off, and tells at once what is wrong with the store or its key.
+  closeAfterOpening(file, keyFile)
+  const from = new ObjectBodies(readExistingKey(keyFile))
+  const { db, lock } = openDatabase(file, from, true, undefined)
+  try {
+    onStep('opened')
+    const key = newKeyFile === undefined ? createNewKey(nextKeyFile(keyFile)) : readStoreKey(newKeyFile)
+    if (readExistingKey(keyFile)?.equals(key) === true) {
+      throw new UserError('the new key is the one of now', 'name another file')
+    }
+    onStep('key made')
+    const to = new ObjectBodies(key)
+    // What is replaced is overwritten: whoever has the old key must not find it in pages that are free.
+    db.exec('PRAGMA secure_delete = 1; BEGIN IMMEDIATE')
+    const bodies = resealBodies(db, from, to)
+    sealKeyCheck(db, to)
+    onStep('written')
+    db.exec('COMMIT')
+    onStep('committed')
+    const oldKeyFile = newKeyFile === undefined ? adoptNextKey(keyFile) : keyFile
+    onStep('adopted')
+    const leftover = clean(() => db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'))
+    onStep('cleaned')
+    return { bodies, keyId: keyId(key), oldKeyFile, leftover }
+  } catch (error) {
+    throw openingFailure(error, file)
+  } finally {
+    db.close()
+    lock?.release()
+  }
+}
+
+function closeAfterOpening(file: string, keyFile: string): void {
+  try {
+    openKeyedStore({ file, keyFile, existing: true }).close()
+  } catch (error) {
+    if (!(error instanceof StoreInUse)) throw error
+    throw new UserError(
+      `the store ${file} is in use: its key cannot be changed under a gateway that runs`,
+      'stop the gateway, change the key, start it again',
+    )
+  }
+}
+
+/** Under the new key everything is already: what fails here leaves old bytes, and nothing else. @returns what failed */
+function clean(action: () => void): string {
+  try {
+    action()
+    return ''
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}

@@ -1,0 +1,43 @@
+// Values of result rows with their types: a column that does not hold what the schema says means a damaged database.
+
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
+import { StoreDamaged } from './errors.ts'
+
+export type Row = Readonly<Record<string, SQLOutputValue>>
+
+export function textOf(row: Row, column: string): string {
+  const value = row[column]
+  if (typeof value !== 'string') throw damaged(column)
+  return value
+}
+
+export function integerOf(row: Row, column: string): number {
+  const value = row[column]
+  if (typeof value !== 'number') throw damaged(column)
+  return value
+}
+
+/** Text, or the bytes of what is sealed; undefined for NULL. */
+export function bodyOf(row: Row, column: string): string | Uint8Array | undefined {
+  const value = row[column]
+  if (value === null) return undefined
+  if (typeof value !== 'string' && !(value instanceof Uint8Array)) throw damaged(column)
+  return value
+}
+
+/** The first column of the first row, of a pragma for example. */
+export function singleValue(db: DatabaseSync, sql: string): SQLOutputValue | undefined {
+  const row = db.prepare(sql).get()
+  return row === undefined ? undefined : Object.values(row)[0]
+}
+
+/** The one row of a statement that always has one. */
+export function onlyRow(statement: StatementSync): Row {
+  const row = statement.get()
+  if (row === undefined) throw new StoreDamaged('a row is missing')
+  return row
+}
+
+function damaged(column: string): StoreDamaged {
+  return new StoreDamaged(`column ${column} holds something else`)
+}

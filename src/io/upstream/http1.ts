@@ -1,0 +1,241 @@
+// HTTP/1.1 connections to one endpoint, through undici: for apiservers that do not negotiate h2, and for plain http.
+
+import { Readable } from 'node:stream'
+import { type Dispatcher, Pool } from 'undici'
+import {
+  type HeaderList,
+  HIGH_WATER_BYTES,
+  type ResetReason,
+  type SharedFields,
+  type Stream,
+  type StreamEvents,
+} from '../../api/ports/stream.ts'
+import { headerListBytes } from '../../core/request/header-list.ts'
+import { UnsentStream } from './unsent-stream.ts'
+import type { Carrier } from './waiting.ts'
+
+export interface Http1PoolOptions {
+  /** `https://host:port` or `http://host:port`. */
+  readonly origin: string
+  readonly tls: {
+    readonly ca?: string
+    readonly cert?: string
+    readonly key?: string
+    readonly servername?: string
+    readonly rejectUnauthorized: boolean
+  }
+  onBroken(error: Error): void
+}
+
+const CONNECT_TIMEOUT_MS = 5_000
+const MAX_HEADER_BYTES = 4 * 1024 * 1024
+/** As many as HTTP/2 takes (hpack-decoder.ts). */
+const MAX_FIELDS = 4000
+/**
+ * Largest header list that is sent over HTTP/1.1, which has no SETTINGS to ask: what net/http takes (DefaultMaxHeaderBytes).
+ * On more it closes the connection, which would count against the endpoint.
+ */
+export const HTTP1_MAX_LIST_BYTES: number = 1024 * 1024
+/** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
+const KEEP_ALIVE_MS = 60_000
+const EMPTY = Buffer.alloc(0)
+/** Codes of Node and undici that say that no byte of the request has left. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_INVALID_ARG',
+  'UND_ERR_CLOSED',
+  'UND_ERR_DESTROYED',
+])
+
+export class Http1Pool implements Carrier {
+  readonly #pool: Pool
+  readonly #options: Http1PoolOptions
+
+  constructor(options: Http1PoolOptions) {
+    this.#options = options
+    this.#pool = new Pool(options.origin, {
+      allowH2: false,
+      connect: { timeout: CONNECT_TIMEOUT_MS, noDelay: true, ...options.tls },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      pipelining: 1,
+      connections: null,
+    })
+  }
+
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
+    const list = shared === undefined ? head : head.concat(shared.list)
+    if (headerListBytes(list) > HTTP1_MAX_LIST_BYTES) return new UnsentStream(events, 'head-too-large')
+    const stream = new Http1ClientStream(list, end, events, (error) => this.#options.onBroken(error))
+    stream.send(this.#pool)
+    return stream
+  }
+
+  drain(): void {
+    this.#pool.close().catch(() => undefined)
+  }
+
+  destroy(): void {
+    this.#pool.destroy().catch(() => undefined)
+  }
+}
+
+function isTransportError(error: NodeJS.ErrnoException): boolean {
+  return error.code !== 'UND_ERR_ABORTED' && error.code !== 'UND_ERR_INVALID_ARG'
+}
+
+class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
+  readonly #head: HeaderList
+  readonly #events: StreamEvents
+  readonly #onBroken: (error: Error) => void
+  readonly #body: Readable | undefined
+  #controller: Dispatcher.DispatchController | undefined
+  #uncredited = 0
+  #queued = 0
+  #over = false
+  #expectsContinue = false
+
+  constructor(head: HeaderList, end: boolean, events: StreamEvents, onBroken: (error: Error) => void) {
+    this.#head = head
+    this.#events = events
+    this.#onBroken = onBroken
+    this.#body = end
+      ? undefined
+      : new Readable({
+          highWaterMark: HIGH_WATER_BYTES,
+          read: () => {
+            this.#queued = 0
+            events.onDrained()
+          },
+        })
+  }
+
+  send(pool: Pool): void {
+    const fields: string[] = []
+    let method = 'GET'
+    let path = '/'
+    for (let i = 0; i + 1 < this.#head.length; i += 2) {
+      const name = this.#head[i] ?? ''
+      const value = this.#head[i + 1] ?? ''
+      if (name === ':method') method = value
+      else if (name === ':path') path = value
+      else if (name === ':authority') fields.push('host', value)
+      // undici does not wait for 100 (Continue), and tells nobody when one comes.
+      else if (name === 'expect') this.#expectsContinue = true
+      else if (!name.startsWith(':') && name !== 'te') fields.push(name, value)
+    }
+    try {
+      pool.dispatch({ method: method as Dispatcher.HttpMethod, path, headers: fields, body: this.#body ?? null }, this)
+    } catch {
+      queueMicrotask(() => this.#fail('refused'))
+    }
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#over) {
+      controller.abort(new Error('aborted'))
+      return
+    }
+    // A client that waits to be asked for the body would wait for ever: from here on somebody takes it.
+    if (this.#expectsContinue) this.#events.onHeaders([':status', '100'], false)
+    this.#expectsContinue = false
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (this.#over) return
+    // No status of HTTP (RFC 9110 section 15): clients that speak HTTP/2 would take it for a broken connection.
+    if (status < 100 || status > 599) {
+      controller.abort(new Error('invalid status'))
+      this.#fail('protocol')
+      return
+    }
+    const raw = controller.rawHeaders
+    if (Array.isArray(raw) && raw.length > 2 * MAX_FIELDS) {
+      controller.abort(new Error('too many header fields'))
+      this.#fail('protocol')
+      return
+    }
+    const list: HeaderList = [':status', String(status)]
+    if (Array.isArray(raw)) {
+      for (let i = 0; i + 1 < raw.length; i += 2) list.push(latin1(raw[i]).toLowerCase(), latin1(raw[i + 1]))
+    }
+    this.#events.onHeaders(list, false)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#over) return
+    this.#uncredited += chunk.length
+    if (this.#uncredited >= HIGH_WATER_BYTES) controller.pause()
+    this.#events.onBody(chunk, false)
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (this.#over) return
+    this.#over = true
+    const raw = controller.rawTrailers
+    if (Array.isArray(raw) && raw.length > 0) {
+      this.#events.onTrailers(raw.map((text, i) => (i % 2 === 0 ? latin1(text).toLowerCase() : latin1(text))))
+    } else this.#events.onBody(EMPTY, true)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: NodeJS.ErrnoException): void {
+    if (isTransportError(error) && !this.#over) this.#onBroken(error)
+    this.#fail(NOT_SENT.has(error.code ?? '') ? 'refused' : 'connection')
+  }
+
+  #fail(reason: ResetReason): void {
+    if (this.#over) return
+    this.#over = true
+    this.#body?.destroy()
+    this.#events.onReset(reason)
+  }
+
+  get queued(): number {
+    return this.#queued
+  }
+
+  headers(_list: HeaderList, _end: boolean): void {
+    // The request head was sent by open().
+  }
+
+  body(chunk: Buffer, end: boolean): void {
+    const body = this.#body
+    if (body === undefined || this.#over) return
+    if (chunk.length > 0) {
+      this.#queued += chunk.length
+      body.push(Buffer.from(chunk))
+    }
+    if (end) body.push(null)
+  }
+
+  trailers(_list: HeaderList): void {
+    // undici sends no request trailers; kube-apiserver reads none.
+    this.body(EMPTY, true)
+  }
+
+  credit(bytes: number): void {
+    const before = this.#uncredited
+    this.#uncredited = Math.max(0, before - bytes)
+    if (before >= HIGH_WATER_BYTES && this.#uncredited < HIGH_WATER_BYTES) this.#controller?.resume()
+  }
+
+  reset(_reason: ResetReason): void {
+    if (this.#over) return
+    this.#over = true
+    this.#body?.destroy()
+    this.#controller?.abort(new Error('aborted'))
+  }
+}
+
+function latin1(value: Buffer | string | undefined): string {
+  return typeof value === 'string' ? value : (value?.toString('latin1') ?? '')
+}

@@ -1,0 +1,117 @@
+// The gateway's own calls to a kube-apiserver: TokenReview and SubjectAccessReview over the connections that carry the
+// clients' requests, probes over those of the main thread. And calls that it makes in the place of a client's request.
+
+import type { HeaderList, SharedFields } from '../../api/ports/stream.ts'
+import type { UpstreamEndpoint } from './pool.ts'
+
+export interface KubeCall {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Raw request target. */
+  readonly path: string
+  readonly authority: string
+  /** Bearer token of the gateway; '' when it has a client certificate. */
+  readonly token: string
+  readonly body?: string | Buffer
+  /** Of `body`. Default application/json. */
+  readonly contentType?: string
+  readonly timeoutMs: number
+  /** Whom it is made for; absent = the gateway itself. `token` is '' then. */
+  readonly credentials?: SharedFields
+  /** Instead of the gateway's user-agent. Nothing of what this call says itself. */
+  readonly fields?: HeaderList
+  /** Bytes of an answer that are taken. Default 3 MiB. */
+  readonly maxAnswerBytes?: number
+}
+
+export interface KubeAnswer {
+  readonly status: number
+  readonly body: string
+  /** Absent where nobody asked the network. */
+  readonly head?: HeaderList
+}
+
+/** Why no answer came. */
+export class KubeCallError extends Error {
+  /** No server has processed it. */
+  readonly unprocessed: boolean
+
+  constructor(message: string, unprocessed = false) {
+    super(message)
+    this.unprocessed = unprocessed
+  }
+}
+
+/** The gateway itself held it back: so many others are made already. */
+export class CallLimitError extends KubeCallError {
+  readonly retryAfterSeconds: number
+
+  constructor(message: string, retryAfterSeconds: number) {
+    super(message, true)
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** An answer of the gateway's own calls is never larger; more is cut off as an error. */
+const MAX_ANSWER_BYTES = 3 * 1024 * 1024
+const USER_AGENT = 'portcullis'
+
+/** @throws {KubeCallError} when no complete answer came in time */
+export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<KubeAnswer> {
+  const head: HeaderList = [
+    ':method',
+    call.method,
+    ':path',
+    call.path,
+    ':authority',
+    call.authority,
+    ':scheme',
+    'https',
+    'accept',
+    'application/json',
+    ...(call.fields ?? ['user-agent', USER_AGENT]),
+  ]
+  const payload = typeof call.body === 'string' ? Buffer.from(call.body) : call.body
+  if (payload !== undefined) {
+    head.push('content-type', call.contentType ?? 'application/json', 'content-length', String(payload.length))
+  }
+  if (call.token !== '') head.push('authorization', `Bearer ${call.token}`)
+  return new Promise((resolve, reject) => {
+    let answered: HeaderList = []
+    let size = 0
+    const chunks: Buffer[] = []
+    const fail = (message: string, unprocessed = false): void => {
+      clearTimeout(deadline)
+      reject(new KubeCallError(message, unprocessed))
+    }
+    const done = (): void => {
+      clearTimeout(deadline)
+      resolve({ status: Number(answered[1]), body: Buffer.concat(chunks).toString('utf8'), head: answered })
+    }
+    const stream = endpoint.open('unary', head, call.credentials, payload === undefined, {
+      onHeaders(list, end) {
+        answered = list
+        if (end) done()
+      },
+      onBody(chunk, end) {
+        size += chunk.length
+        stream.credit(chunk.length)
+        if (size > (call.maxAnswerBytes ?? MAX_ANSWER_BYTES)) {
+          stream.reset('cancel')
+          fail('answer too large')
+          return
+        }
+        chunks.push(Buffer.from(chunk))
+        if (end) done()
+      },
+      onTrailers: () => done(),
+      onDrained: () => undefined,
+      onReset: (reason) =>
+        reason === 'refused' ? fail('connection failed', true) : fail(`connection broke (${reason})`),
+    })
+    const deadline = setTimeout(() => {
+      stream.reset('cancel')
+      reject(new KubeCallError(`no answer within ${call.timeoutMs} ms`))
+    }, call.timeoutMs)
+    if (payload !== undefined) stream.body(payload, true)
+  })
+}

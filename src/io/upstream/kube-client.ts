@@ -1,0 +1,116 @@
+// ObjectClient of an UpstreamCluster: with its clientConfig, on an endpoint that is healthy now. Both are looked up for each
+// request, so that a change of the object, or of the endpoints' health, is followed at once.
+
+import type { Logger } from '../../api/ports/ports.ts'
+import type { CompiledClient } from '../../core/cluster/compiled-cluster.ts'
+import { clientOf, type KubeClient, type KubeClientOptions } from '../kube/client.ts'
+import type { KubeAccessSource } from '../kube/client-http.ts'
+import type { KubeAccess } from '../kube/config-access.ts'
+import { systemClock } from '../world/clock.ts'
+
+/** What is needed of a LiveCluster (src/state/clusters.ts). */
+export interface UpstreamView {
+  readonly compiled: { readonly name: string; readonly client: CompiledClient }
+  readonly endpoints: {
+    readonly all: readonly UpstreamEndpointView[]
+    /** Whether the endpoint at this index of `all` may take requests. */
+    available(index: number, nowMs: number): boolean
+  }
+}
+
+export interface UpstreamEndpointView {
+  readonly url: string
+  readonly enabled: boolean
+  readonly health: { readonly state: 'unknown' | 'healthy' | 'unhealthy' }
+}
+
+export interface UpstreamKubeClientParts extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
+  /** The cluster as it is now; undefined = there is none. */
+  cluster(): UpstreamView | undefined
+  readonly log: Logger
+}
+
+/** Its calls reject with a plain Error as long as the cluster has no endpoint that may take requests. */
+export function createUpstreamKubeClient({ cluster, ...options }: UpstreamKubeClientParts): KubeClient {
+  return clientOf(new UpstreamAccess(cluster), options)
+}
+
+class UpstreamAccess implements KubeAccessSource {
+  readonly #cluster: () => UpstreamView | undefined
+  /** Made anew when the object changes. */
+  #client: CompiledClient | undefined
+  #tls: KubeAccess['tls'] | undefined
+  /** Rounds over the endpoints. */
+  #turn = 0
+
+  constructor(cluster: () => UpstreamView | undefined) {
+    this.#cluster = cluster
+  }
+
+  get server(): string {
+    return this.#cluster()?.compiled.name ?? ''
+  }
+
+  async access(): Promise<KubeAccess> {
+    const live = this.#cluster()
+    if (live === undefined) throw new Error('there is no such UpstreamCluster any more')
+    const available = availableOf(live)
+    const endpoint = available[this.#turn++ % Math.max(available.length, 1)]
+    if (endpoint === undefined) throw new Error(`cluster ${live.compiled.name} ${whyUnavailable(live)}`)
+    const { client } = live.compiled
+    const { bearerToken } = client
+    return {
+      server: endpoint.url,
+      proxyUrl: '',
+      tls: this.#tlsOf(client),
+      headers: bearerToken === '' ? {} : { authorization: `Bearer ${bearerToken}` },
+    }
+  }
+
+  /** The object says everything there is: other credentials come with its next change. */
+  renew(): boolean {
+    return false
+  }
+
+  /** A watch moves on when its endpoint has left or another one is better, and when it is no longer who we are. */
+  stillGood(access: KubeAccess): boolean {
+    const live = this.#cluster()
+    if (live === undefined) return false
+    const { client } = live.compiled
+    const authorization = client.bearerToken === '' ? undefined : `Bearer ${client.bearerToken}`
+    if (access.headers['authorization'] !== authorization || !sameTls(access.tls, this.#tlsOf(client))) return false
+    const endpoint = live.endpoints.all.find(({ url }) => url === access.server)
+    if (endpoint === undefined || !endpoint.enabled) return false
+    const available = availableOf(live)
+    return available.length === 0 || available.includes(endpoint)
+  }
+
+  #tlsOf(client: CompiledClient): KubeAccess['tls'] {
+    if (this.#tls === undefined || this.#client !== client) {
+      const { ca, cert, key, serverName, insecure } = client
+      this.#client = client
+      this.#tls = { ca, cert, key, serverName, insecure }
+    }
+    return this.#tls
+  }
+}
+
+/** What has not been checked yet is not unhealthy. */
+function whyUnavailable({ endpoints }: UpstreamView): string {
+  const enabled = endpoints.all.filter((endpoint) => endpoint.enabled)
+  if (enabled.length === 0) return 'has no endpoint that is enabled'
+  const unchecked = enabled.some(({ health }) => health.state === 'unknown')
+  return unchecked ? 'has no endpoint that has been checked yet' : 'has no healthy endpoint'
+}
+
+function availableOf({ endpoints }: UpstreamView): readonly UpstreamEndpointView[] {
+  const now = systemClock.monotonic()
+  return endpoints.all.filter((_, index) => endpoints.available(index, now))
+}
+
+function sameTls(a: KubeAccess['tls'], b: KubeAccess['tls']): boolean {
+  if (a === b) return true
+  return (
+    a.ca === b.ca && a.cert === b.cert && a.key === b.key && a.serverName === b.serverName && a.insecure === b.insecure
+  )
+}

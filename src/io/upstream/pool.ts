@@ -1,0 +1,260 @@
+// All connections to one kube-apiserver: HTTP/2 in classes apart, or HTTP/1.1, by what the server negotiates.
+
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
+import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
+import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
+import { UpstreamConnector, upstreamTls } from './connect.ts'
+import { HTTP1_MAX_LIST_BYTES, Http1Pool } from './http1.ts'
+import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './http2.ts'
+
+/** Requests of different classes never share a connection. */
+export type RequestClass = 'unary' | 'watch' | 'anonymous'
+
+/** What one class has now. */
+export interface ClassConnections {
+  readonly connections: number
+  /** Requests on them. */
+  readonly streams: number
+  /** Requests that wait for a connection or a free stream. */
+  readonly waiting: number
+}
+
+/** The HTTP/2 connections of one endpoint. */
+export interface EndpointConnections {
+  /** What the server negotiated; 'unknown' until the first connection. */
+  readonly protocol: 'unknown' | 'h2' | 'http/1.1'
+  readonly connections: number
+  readonly classes: Readonly<Record<RequestClass, ClassConnections>>
+  readonly counters: UpstreamCounters
+}
+
+export interface UpstreamEndpoint {
+  /**
+   * Sends a request on behalf of a client. What goes wrong is told by `events.onReset`, never thrown.
+   * @param shared fields behind those of `head`, encoded once for many requests
+   * @param end the request has no body
+   */
+  open(
+    kind: RequestClass,
+    head: HeaderList,
+    shared: SharedFields | undefined,
+    end: boolean,
+    events: StreamEvents,
+  ): Stream
+  /** A connection of its own that speaks HTTP/1.1, for upgrades. */
+  connectHttp1(): Promise<TLSSocket | Socket>
+  /** Bytes of a header list that the server takes (RFC 9113 section 6.5.2): what is larger is not sent. */
+  maxListBytes(kind: RequestClass): number
+  /** No new requests; running ones finish. */
+  drain(): void
+  destroy(): void
+  describe(): EndpointConnections
+}
+
+export interface UpstreamEvents {
+  /** A connection failed or broke: a reason to doubt the endpoint. */
+  onBroken(error: Error): void
+}
+
+/** For requests that come and go: 64 x 100 streams (a kube-apiserver's 250 even) are more than one endpoint can work on. */
+const MAX_CONNECTIONS = 64
+/** Watches keep their streams for minutes, and one endpoint may have 100,000 of them. */
+const MAX_WATCH_CONNECTIONS = 1_024
+/**
+ * Four for unary requests: measured with lists of 20 MB beside requests of 1 KiB, the small ones took a third of the time
+ * that they take on one connection, and the processor's time for a request was the same.
+ */
+const SHAPES: Readonly<Record<RequestClass, Http2GroupShape>> = {
+  unary: { spread: 4, connections: MAX_CONNECTIONS },
+  watch: { spread: 1, connections: MAX_WATCH_CONNECTIONS },
+  anonymous: { spread: 1, connections: MAX_CONNECTIONS },
+}
+const SAME_ACCIDENT_MS = 100
+/** So long it is believed that a server speaks no h2; then the next request asks again. */
+const HTTP1_BELIEVED_MS = 10 * 60_000
+
+export function createUpstreamEndpoint(
+  endpoint: CompiledEndpoint,
+  client: CompiledClient,
+  events: UpstreamEvents,
+  counters: Http2GroupCounters,
+): UpstreamEndpoint {
+  return new Endpoint(endpoint, client, events, counters)
+}
+
+class Endpoint implements UpstreamEndpoint, Tickable {
+  readonly #endpoint: CompiledEndpoint
+  readonly #client: CompiledClient
+  readonly #events: UpstreamEvents
+  readonly #counters: Http2GroupCounters
+  readonly #connector: UpstreamConnector
+  /** Learnt from the last connection; plain http has no negotiation. */
+  #protocol: 'unknown' | 'h2' | 'http/1.1'
+  #protocolSinceMs = 0
+  #lostAtMs: number = Number.NEGATIVE_INFINITY
+  readonly #unary: Http2Group
+  readonly #watch: Http2Group
+  readonly #anonymous: Http2Group
+  #http1: Http1Pool | undefined
+  /** Something here has a deadline. */
+  #ticking = false
+
+  constructor(
+    endpoint: CompiledEndpoint,
+    client: CompiledClient,
+    events: UpstreamEvents,
+    counters: Http2GroupCounters,
+  ) {
+    this.#endpoint = endpoint
+    this.#counters = counters
+    this.#client = client
+    this.#events = events
+    this.#connector = new UpstreamConnector(endpoint, client)
+    this.#protocol = endpoint.scheme === 'http' ? 'http/1.1' : 'unknown'
+    this.#unary = this.#createGroup('unary')
+    this.#watch = this.#createGroup('watch')
+    this.#anonymous = this.#createGroup('anonymous')
+  }
+
+  #createGroup(kind: RequestClass): Http2Group {
+    const connector = {
+      connect: () => this.#connectH2(),
+      onFailed: (error: Error) => {
+        if (!(error instanceof SpeaksHttp1)) this.#events.onBroken(error)
+      },
+      onLost: (error: Error) => this.#onLost(error),
+    }
+    return new Http2Group(connector, SHAPES[kind], this.#counters)
+  }
+
+  #group(kind: RequestClass): Http2Group {
+    switch (kind) {
+      case 'unary':
+        return this.#unary
+      case 'watch':
+        return this.#watch
+      case 'anonymous':
+        return this.#anonymous
+    }
+  }
+
+  open(
+    kind: RequestClass,
+    head: HeaderList,
+    shared: SharedFields | undefined,
+    end: boolean,
+    events: StreamEvents,
+  ): Stream {
+    if (!this.#ticking) {
+      this.#ticking = true
+      addTickable(this)
+    }
+    if (this.#protocol === 'http/1.1') return this.#http1Pool().open(head, shared, end, events)
+    // Not known yet: it waits for the first connection like any other, and learns then what it will be sent over.
+    return this.#group(kind).open(head, shared, end, events)
+  }
+
+  async #connectH2(): Promise<TLSSocket> {
+    const socket = await this.#connector.h2()
+    this.#protocolSinceMs = performance.now()
+    if (socket.alpnProtocol === 'h2') {
+      this.#protocol = 'h2'
+      return socket
+    }
+    this.#protocol = 'http/1.1'
+    socket.destroy()
+    const pool = this.#http1Pool()
+    this.#unary.handOver(pool)
+    this.#watch.handOver(pool)
+    this.#anonymous.handOver(pool)
+    throw new SpeaksHttp1()
+  }
+
+  /** Connections that break together are one accident, not one for each of them. */
+  #onLost(error: Error): void {
+    const nowMs = performance.now()
+    if (nowMs - this.#lostAtMs < SAME_ACCIDENT_MS) return
+    this.#lostAtMs = nowMs
+    this.#events.onBroken(error)
+  }
+
+  connectHttp1(): Promise<TLSSocket | Socket> {
+    return this.#connector.http1()
+  }
+
+  maxListBytes(kind: RequestClass): number {
+    return this.#protocol === 'http/1.1' ? HTTP1_MAX_LIST_BYTES : this.#group(kind).maxListBytes
+  }
+
+  #http1Pool(): Http1Pool {
+    if (this.#http1 === undefined) {
+      const { scheme, host, port } = this.#endpoint
+      const { rejectUnauthorized, servername, ca, cert, key } = upstreamTls(this.#endpoint, this.#client)
+      this.#http1 = new Http1Pool({
+        origin: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`,
+        tls: {
+          rejectUnauthorized: rejectUnauthorized ?? true,
+          ...(servername !== undefined ? { servername } : {}),
+          ...(typeof ca === 'string' ? { ca } : {}),
+          ...(typeof cert === 'string' && typeof key === 'string' ? { cert, key } : {}),
+        },
+        onBroken: (error) => this.#events.onBroken(error),
+      })
+    }
+    return this.#http1
+  }
+
+  tick(nowMs: number): void {
+    this.#unary.tick(nowMs)
+    this.#watch.tick(nowMs)
+    this.#anonymous.tick(nowMs)
+    const believed = this.#protocol === 'http/1.1' && this.#endpoint.scheme === 'https'
+    if (believed && nowMs - this.#protocolSinceMs >= HTTP1_BELIEVED_MS) this.#protocol = 'unknown'
+    else if (!believed && this.#unary.over && this.#watch.over && this.#anonymous.over) this.#rest()
+  }
+
+  /** Thousands of endpoints that nobody uses are not asked every second. */
+  #rest(): void {
+    this.#ticking = false
+    removeTickable(this)
+  }
+
+  drain(): void {
+    this.#unary.drain()
+    this.#watch.drain()
+    this.#anonymous.drain()
+    this.#http1?.drain()
+  }
+
+  destroy(): void {
+    this.#unary.destroy()
+    this.#watch.destroy()
+    this.#anonymous.destroy()
+    this.#http1?.destroy()
+    this.#rest()
+  }
+
+  describe(): EndpointConnections {
+    const classes = {
+      unary: describeGroup(this.#unary),
+      watch: describeGroup(this.#watch),
+      anonymous: describeGroup(this.#anonymous),
+    }
+    return {
+      protocol: this.#protocol,
+      connections: classes.unary.connections + classes.watch.connections + classes.anonymous.connections,
+      classes,
+      counters: { ...this.#counters.pool },
+    }
+  }
+}
+
+function describeGroup(group: Http2Group): ClassConnections {
+  return { connections: group.connections, streams: group.streams, waiting: group.waiting }
+}
+
+/** The server negotiated HTTP/1.1: no failure, but not h2. */
+class SpeaksHttp1 extends Error {}

@@ -1,0 +1,102 @@
+// The connections of every cluster, kept in step with the objects: an endpoint or a credential that changed gets new
+// connections, the old ones finish what runs on them.
+
+import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
+import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
+import { createUpstreamCounters, type UpstreamCounters } from '../metrics/upstream-counters.ts'
+import { createUpstreamEndpoint, type EndpointConnections, type UpstreamEndpoint } from './pool.ts'
+
+interface Entry {
+  readonly client: CompiledClient
+  readonly endpoint: UpstreamEndpoint
+}
+
+export interface EndpointDescription extends EndpointConnections {
+  readonly cluster: string
+  /** As written in the object. */
+  readonly endpoint: string
+}
+
+/** Where connections count what happens. */
+export interface UpstreamCounting {
+  /** Shared by all HTTP/2 connections. */
+  readonly http2Upstreams: Http2Counters
+  /** Of the connections to one endpoint; the same object each time. */
+  upstream(cluster: string, endpoint: string): UpstreamCounters
+}
+
+export class Upstreams {
+  /** cluster name -> endpoint URL -> connections */
+  readonly #clusters = new Map<string, Map<string, Entry>>()
+  readonly #onBroken: (cluster: string, endpoint: string, error: Error) => void
+  readonly #counting: UpstreamCounting
+
+  /** @param counting default: only `describe` shows it */
+  constructor(
+    onBroken: (cluster: string, endpoint: string, error: Error) => void,
+    counting: UpstreamCounting = { http2Upstreams: createHttp2Counters(), upstream: createUpstreamCounters },
+  ) {
+    this.#onBroken = onBroken
+    this.#counting = counting
+  }
+
+  get(cluster: string, url: string): UpstreamEndpoint | undefined {
+    return this.#clusters.get(cluster)?.get(url)?.endpoint
+  }
+
+  /** Makes the connections of one cluster fit; others are not touched. */
+  update(cluster: CompiledCluster): void {
+    const before = this.#clusters.get(cluster.name) ?? new Map<string, Entry>()
+    const after = new Map<string, Entry>()
+    for (const endpoint of cluster.endpoints) {
+      const known = before.get(endpoint.url)
+      after.set(
+        endpoint.url,
+        known !== undefined && sameClient(known.client, cluster.client) ? known : this.#create(cluster, endpoint),
+      )
+    }
+    for (const [url, entry] of before) if (after.get(url) !== entry) entry.endpoint.drain()
+    this.#clusters.set(cluster.name, after)
+  }
+
+  remove(cluster: string): void {
+    for (const entry of this.#clusters.get(cluster)?.values() ?? []) entry.endpoint.drain()
+    this.#clusters.delete(cluster)
+  }
+
+  #create(cluster: CompiledCluster, endpoint: CompiledEndpoint): Entry {
+    const onBroken = (error: Error): void => this.#onBroken(cluster.name, endpoint.url, error)
+    const counters = {
+      http2: this.#counting.http2Upstreams,
+      pool: this.#counting.upstream(cluster.name, endpoint.url),
+    }
+    return {
+      client: cluster.client,
+      endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters),
+    }
+  }
+
+  destroy(): void {
+    for (const entries of this.#clusters.values()) for (const entry of entries.values()) entry.endpoint.destroy()
+    this.#clusters.clear()
+  }
+
+  /** The connections of every endpoint, for metrics and /debug. */
+  *describe(): Iterable<EndpointDescription> {
+    for (const [cluster, entries] of this.#clusters) {
+      for (const [endpoint, entry] of entries) yield { cluster, endpoint, ...entry.endpoint.describe() }
+    }
+  }
+}
+
+/** Whether connections made with `a` may serve `b`; the limits of our own calls do not matter. */
+function sameClient(a: CompiledClient, b: CompiledClient): boolean {
+  return (
+    a.insecure === b.insecure &&
+    a.ca === b.ca &&
+    a.cert === b.cert &&
+    a.key === b.key &&
+    a.serverName === b.serverName &&
+    a.bearerToken === b.bearerToken
+  )
+}

@@ -1,0 +1,114 @@
+// The validating webhook for UpstreamClusters that live in a Kubernetes cluster (admission.k8s.io/v1 AdmissionReview): the
+// rules that neither the schema nor CEL can express, and conflicts between clusters. The gateway checks everything again
+// when it reads an object, so that a webhook which is away lets nothing bad into force.
+
+import { type JsonObject, nameOf } from '../api/kube/json-object.ts'
+import { isRecord } from '../api/kube/object-shape.ts'
+import { invalid, type Status, statusError } from '../api/kube/status.ts'
+import { apiVersionOf, type ResourceKind } from '../api/ports/resource-kind.ts'
+import { fieldErrorOf, problemText } from '../api/validation/field-causes.ts'
+import type { FieldProblem } from '../api/validation/field-errors.ts'
+import type { PemChecks } from '../api/validation/pem-checks.ts'
+import { sameJson } from '../core/text/same-json.ts'
+
+const REVIEW_VERSION = 'admission.k8s.io/v1'
+/** kube-apiserver cuts warnings off from there (AdmissionResponse). */
+const LONGEST_WARNING = 250
+const MOST_WARNINGS = 16
+
+export interface AdmissionChecks {
+  readonly scheme: readonly ResourceKind[]
+  readonly pem: PemChecks
+}
+
+/**
+ * The AdmissionReview to answer with.
+ * @param others all objects of the kind as they are now; the one under review may be among them
+ * @throws {StatusError} 400, when `body` is no AdmissionReview with a request
+ */
+export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: readonly JsonObject[]): JsonObject {
+  const request = requestOf(body)
+  const { uid, object, operation } = request
+  const kind = kindOf(request, checks.scheme)
+  const changes = operation === 'CREATE' || operation === 'UPDATE'
+  // Other kinds, deletions and subresources: a webhook that is configured too widely is in nobody's way.
+  if (kind === undefined || !changes || (request['subResource'] ?? '') !== '') return answer(uid, [], undefined)
+  if (!isRecord(object)) throw malformed('request.object is not an object')
+  const before = isRecord(request['oldObject']) ? request['oldObject'] : undefined
+  const found = problemsOf(kind, object, before, checks.pem, others)
+  const mistakes = found.filter(({ severity }) => severity === 'error')
+  const doubts = found.filter(({ severity }) => severity === 'warning').map(problemText)
+  if (mistakes.length === 0) return answer(uid, doubts, undefined)
+  // What was stored before the webhook was there can still be labelled, and lose its finalizers.
+  if (before !== undefined && sameJson(object['spec'], before['spec'])) {
+    return answer(uid, [...mistakes.map(problemText), ...doubts], undefined)
+  }
+  const causes = mistakes.map((problem) => fieldErrorOf(problem, object))
+  return answer(uid, doubts, invalid(kind.group, kind.kind, nameOf(object), causes).status)
+}
+
+interface AdmissionRequest extends JsonObject {
+  readonly uid: string
+  readonly operation: string
+}
+
+function requestOf(body: unknown): AdmissionRequest {
+  if (!isRecord(body) || body['kind'] !== 'AdmissionReview') throw malformed('the body is no AdmissionReview')
+  if (body['apiVersion'] !== REVIEW_VERSION) throw malformed(`apiVersion must be ${REVIEW_VERSION}`)
+  const { request } = body
+  if (!isRecord(request)) throw malformed('request is missing')
+  const { uid, operation } = request
+  if (typeof uid !== 'string' || uid === '') throw malformed('request.uid is missing')
+  if (typeof operation !== 'string') throw malformed('request.operation is missing')
+  return { ...request, uid, operation }
+}
+
+function malformed(what: string): Error {
+  return statusError('BadRequest', `malformed AdmissionReview: ${what}`)
+}
+
+function kindOf(request: JsonObject, scheme: readonly ResourceKind[]): ResourceKind | undefined {
+  const resource = isRecord(request['resource']) ? request['resource'] : {}
+  const { group, version, resource: plural } = resource
+  return scheme.find((kind) => kind.group === group && kind.version === version && kind.plural === plural)
+}
+
+/** A dry run is reviewed as any write: a review changes nothing. */
+function problemsOf(
+  kind: ResourceKind,
+  object: JsonObject,
+  before: JsonObject | undefined,
+  pem: PemChecks,
+  others: readonly JsonObject[],
+): readonly FieldProblem[] {
+  // The API server sends both; without them only the rules of the spec would be reported.
+  const whole = { apiVersion: apiVersionOf(kind), kind: kind.kind, ...object }
+  const problems = kind.check(whole, before, pem)
+  const name = nameOf(object)
+  const conflicts = kind.conflicts?.(
+    whole,
+    others.filter((other) => nameOf(other) !== name),
+  )
+  return [...problems, ...(conflicts ?? [])]
+}
+
+function answer(uid: string, warnings: readonly string[], refusal: Status | undefined): JsonObject {
+  const most = warnings.length > MOST_WARNINGS ? MOST_WARNINGS - 1 : MOST_WARNINGS
+  const shortened = warnings.slice(0, most).map((warning) => oneLine(warning).slice(0, LONGEST_WARNING))
+  if (warnings.length > most) shortened.push(`and ${warnings.length - most} more warnings`)
+  return {
+    kind: 'AdmissionReview',
+    apiVersion: REVIEW_VERSION,
+    response: {
+      uid,
+      allowed: refusal === undefined,
+      ...(refusal !== undefined && { status: refusal }),
+      ...(shortened.length > 0 && { warnings: shortened }),
+    },
+  }
+}
+
+/** A warning becomes a header. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\s]+/gu, ' ')
+}

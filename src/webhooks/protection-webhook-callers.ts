@@ -1,0 +1,74 @@
+// Who may ask the protection webhook: the kube-apiservers of the cell that is asked for. Whoever could ask for any cell could fill
+// admission histories, and so block deletions.
+
+import type { UserInfo } from '../api/kube/user.ts'
+import type { HeaderList, Peer } from '../api/ports/stream.ts'
+import { createAuthenticator, isRevoked, tokenCredential } from '../apiserver/access/authenticate.ts'
+import type { RevocationCheck } from '../apiserver/access/revoked-credentials.ts'
+import { readBearerToken } from '../core/request/websocket-token.ts'
+import type { TokenVerifier } from '../io/pki/control-tokens.ts'
+import type { WebhookTokens } from '../io/pki/webhook-tokens.ts'
+
+/** Of client certificates and of tokens that the control plane signs. */
+export const WEBHOOKS_GROUP = 'portcullis:webhooks'
+
+/** User name in such a credential: it binds to one cell. */
+export function webhookUser(cell: string): string {
+  return `portcullis:webhook:${cell}`
+}
+
+export type WebhookCaller =
+  /** By certificate or by Authorization. */
+  | 'trusted'
+  /**
+   * By a token in the path. kube-apiserver tells the URL to whoever's deletion fails because the webhook is away: others may know it,
+   * too.
+   */
+  | 'by-path'
+  | 'nobody'
+  /** Known, but not for this cell. */
+  | 'other'
+
+/** @param pathToken undefined = the path has none */
+export type WebhookAuthenticator = (
+  peer: Peer,
+  head: HeaderList,
+  cell: string,
+  pathToken: string | undefined,
+) => WebhookCaller
+
+export interface WebhookAuthenticatorParts {
+  /** PEM; what a client certificate may be signed by. */
+  readonly clientCAs: readonly string[]
+  readonly tokens: TokenVerifier
+  readonly webhookTokens: WebhookTokens
+  /** Default: nothing is revoked. */
+  readonly revoked?: RevocationCheck | undefined
+  /** Wall clock, milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+export function createWebhookAuthenticator(parts: WebhookAuthenticatorParts): WebhookAuthenticator {
+  const { tokens, webhookTokens, now, revoked = () => '' } = parts
+  const authenticate = createAuthenticator(parts)
+  const isGood = (user: UserInfo, token: string): boolean => revoked(tokenCredential(user, token)) === ''
+  return (peer, head, cell, pathToken) => {
+    const own: UserInfo = { name: webhookUser(cell), uid: '', groups: [WEBHOOKS_GROUP], extra: {} }
+    const bearer = readBearerToken(head)
+    if (bearer.kind === 'token' && webhookTokens.isTokenOf(cell, bearer.token)) {
+      return isGood(own, bearer.token) ? 'trusted' : 'nobody'
+    }
+    const caller = authenticate(peer, head)
+    if (caller === 'invalid' || isRevoked(caller)) return 'nobody'
+    if (caller !== 'anonymous') return isOf(cell, caller) ? 'trusted' : 'other'
+    if (pathToken === undefined) return 'nobody'
+    if (webhookTokens.isTokenOf(cell, pathToken)) return isGood(own, pathToken) ? 'by-path' : 'nobody'
+    const user = tokens.verify(pathToken, now())
+    if (user === undefined || !isGood(user, pathToken)) return 'nobody'
+    return isOf(cell, user) ? 'by-path' : 'other'
+  }
+}
+
+function isOf(cell: string, { name, groups }: { readonly name: string; readonly groups: readonly string[] }): boolean {
+  return name === webhookUser(cell) && groups.includes(WEBHOOKS_GROUP)
+}

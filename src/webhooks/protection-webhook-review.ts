@@ -1,0 +1,158 @@
+// The decision of the protection webhook on one review. The ledger judges, as it does for the filter in the request path; what is
+// here is what a filter has from its cluster and its upstream: what is excluded, and the pod.
+
+import type { JsonObject } from '../api/kube/json-object.ts'
+import { StatusError } from '../api/kube/status.ts'
+import type { Clock } from '../api/ports/ports.ts'
+import type { PodFacts, ProtectionGate, ProtectionRequest } from '../api/ports/protection.ts'
+import type { CompiledProtection } from '../core/cluster/compiled-cluster.ts'
+import { isGuarded } from '../core/protection/quota/guarded-pods.ts'
+import { podFacts } from '../core/protection/quota/pod-facts.ts'
+import { type EvictionSubject, PROBE_ANSWER, type ReviewSubject } from '../core/protection/quota/review-subject.ts'
+import { allowed, failed, judged, refused, type WebhookDecision } from './protection-webhook-answer.ts'
+
+export interface WebhookReviewParts {
+  readonly gate: ProtectionGate
+  /** undefined = no UpstreamCluster has such a cell. */
+  cell(id: string): { readonly protection: CompiledProtection } | undefined
+  /** From the cell, as it is now. Rejects with a StatusError of code 404 when there is none. */
+  getPods(cell: string, namespace: string, name: string): Promise<readonly JsonObject[]>
+  readonly clock: Clock
+}
+
+export interface AskedReview {
+  readonly cell: string
+  readonly subject: ReviewSubject
+  /** The review may be forged: the pod is looked up before anything is recorded. */
+  readonly doubted: boolean
+  /** Of the monotonic clock: what is answered later is of no use to the caller. */
+  readonly deadlineMs: number
+}
+
+/** Podseidon's words (webhook/handler/interpreter.go). */
+const UNEXPECTED = 'Unexpected review subject; only pod deletions and evictions are handled by this webhook'
+
+/** Never rejects for what the cell or the ledger do. */
+export async function decideReview(parts: WebhookReviewParts, asked: AskedReview): Promise<WebhookDecision> {
+  const { subject, cell } = asked
+  if (subject.type === 'Unknown') return refused('Unexpected', 'InternalError', UNEXPECTED)
+  // The kubelet ends pods so. Nothing would be recorded.
+  if (subject.type === 'DeletePod' && subject.pod.terminating) return allowed('AlreadyTerminating')
+  const protection = parts.cell(cell)?.protection
+  if (protection === undefined) return refused('UnknownCell', 'NotFound', unknownCell(cell))
+  if (subject.type === 'EvictPod' && subject.probe) return answerProbe(parts, cell, subject, protection)
+  const namespace = subject.type === 'DeletePod' ? subject.pod.namespace : subject.namespace
+  if (protection.excludedNamespaces.has(namespace) || !parts.gate.covers(namespace)) return allowed('NotRelevant')
+  const leftMs = Math.min(protection.timeoutMs, asked.deadlineMs - parts.clock.monotonic())
+  return withinTime(judge(parts, asked, protection, leftMs), leftMs, protection)
+}
+
+async function judge(
+  parts: WebhookReviewParts,
+  { cell, subject, doubted }: AskedReview,
+  protection: CompiledProtection,
+  timeoutMs: number,
+): Promise<WebhookDecision> {
+  if (subject.type === 'Unknown') return allowed('NotRelevant')
+  const found = subject.type === 'DeletePod' && !doubted ? subject.pod : await lookUp(parts, cell, subject, protection)
+  if ('status' in found) return found
+  if (!isGuarded(protection, found.labels)) return allowed('NotRelevant')
+  const request: ProtectionRequest = {
+    cell,
+    cause: subject.type,
+    via: 'webhook',
+    pod: found,
+    criterion: subject.type === 'EvictPod' ? subject.criterion : undefined,
+    user: subject.user,
+    dryRun: subject.dryRun,
+    shadow: protection.shadow,
+    timeoutMs,
+  }
+  const [verdict] = await parts.gate.review([request])
+  if (verdict === undefined) throw new Error('the ledger gave no verdict')
+  const marked = protection.shadow || found.forceDelete
+  return judged(verdict, marked ? 'Ignore' : protection.failurePolicy, marked)
+}
+
+/** The pod, or what is answered because it cannot be had. */
+async function lookUp(
+  parts: WebhookReviewParts,
+  cell: string,
+  subject: Exclude<ReviewSubject, { type: 'Unknown' }>,
+  protection: CompiledProtection,
+): Promise<PodFacts | WebhookDecision> {
+  const { namespace, name } = subject.type === 'DeletePod' ? subject.pod : subject
+  let objects: readonly JsonObject[]
+  try {
+    objects = await parts.getPods(cell, namespace, name)
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    if (error instanceof StatusError && error.code === 404) return refused('NotFound', 'NotFound', message)
+    return failed(`pod ${namespace}/${name} cannot be read from cell ${cell}: ${message}`, policyOf(protection))
+  }
+  const pods = new Map(objects.flatMap((object) => podFacts(object) ?? []).map((pod) => [pod.uid, pod]))
+  const meant = subject.type === 'DeletePod' ? subject.pod.uid : subject.onlyUid
+  const pod = pods.get(meant) ?? pods.values().next().value
+  if (subject.type === 'EvictPod' && pods.size > 1 && !pods.has(meant)) {
+    const message = `several clusters of cell ${cell} have a pod ${namespace}/${name}, and an eviction does not say which`
+    return failed(message, policyOf(protection))
+  }
+  if (pod === undefined) return failed(`pod ${namespace}/${name} of cell ${cell} has no uid`, policyOf(protection))
+  if (subject.type === 'EvictPod') return preconditionFault(subject, pod) ?? pod
+  // The pod under review is gone, and another one has its name: deleting that one was not asked for.
+  if (pod.uid !== subject.pod.uid) return refused('NotFound', 'NotFound', `pods "${name}" not found`)
+  return pod
+}
+
+/** Always a refusal: nothing else of the answer to a dry run reaches the one who asks. */
+async function answerProbe(
+  parts: WebhookReviewParts,
+  cell: string,
+  subject: EvictionSubject,
+  protection: CompiledProtection,
+): Promise<WebhookDecision> {
+  const found = await lookUp(parts, cell, subject, { ...protection, shadow: false, failurePolicy: 'Fail' })
+  if ('status' in found && found.refusal?.reason !== 'NotFound') return found
+  return refused('NotRelevant', 'NotFound', `${PROBE_ANSWER}cell ${cell} is protected here`)
+}
+
+/** The API server would refuse the eviction afterwards, and what was recorded for it would be in vain. */
+function preconditionFault(
+  { onlyUid, onlyVersion, name }: EvictionSubject,
+  pod: PodFacts,
+): WebhookDecision | undefined {
+  const fault = (field: string, wanted: string, is: string): WebhookDecision | undefined => {
+    if (wanted === '' || wanted === is) return undefined
+    const message = `the ${field} in the precondition (${wanted}) does not match the ${field} in record (${is})`
+    return refused('NotFound', 'Conflict', `Operation cannot be fulfilled on pods "${name}": ${message}`)
+  }
+  return fault('UID', onlyUid, pod.uid) ?? fault('ResourceVersion', onlyVersion, pod.resourceVersion)
+}
+
+/** What comes too late is as good as nothing; what it has recorded is found to be in vain by the aggregator. */
+async function withinTime(
+  decision: Promise<WebhookDecision>,
+  leftMs: number,
+  protection: CompiledProtection,
+): Promise<WebhookDecision> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<WebhookDecision>((resolve) => {
+    const message = `pod deletion could not be judged within ${Math.max(0, Math.round(leftMs))} ms`
+    timer = setTimeout(() => resolve(failed(message, policyOf(protection))), Math.max(0, leftMs))
+  })
+  try {
+    return await Promise.race([decision, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Shadow mode stops nothing, whatever goes wrong. */
+function policyOf({ shadow, failurePolicy }: CompiledProtection): 'Fail' | 'Ignore' {
+  return shadow ? 'Ignore' : failurePolicy
+}
+
+function unknownCell(cell: string): string {
+  const what = `cell ${JSON.stringify(cell)} is not known here: no UpstreamCluster has it in spec.podProtection.cell`
+  return `${what}; mend the path of the webhook, or take it away: portcullis protect uninstall`
+}

@@ -1,0 +1,147 @@
+// Pod protection as a validating admission webhook, for deletions that do not pass the gateway: POST /CELL, or /CELL/TOKEN where the
+// cell's kube-apiservers present no other credential. What can be said in an AdmissionReview is said there, with 200: any other
+// answer is for kube-apiserver a call that failed, and its failurePolicy decides.
+
+import { failure } from '../api/kube/status.ts'
+import type { Logger } from '../api/ports/ports.ts'
+import type { HeaderList, Peer, RequestHandler, Stream } from '../api/ports/stream.ts'
+import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../apiserver/http/answer.ts'
+import { BodyBudget } from '../apiserver/http/read-body.ts'
+import { reviewSubject } from '../core/protection/quota/review-subject.ts'
+import { parseDuration } from '../core/text/duration.ts'
+import { failed, reviewAnswer, type WebhookStatus } from './protection-webhook-answer.ts'
+import type { WebhookAuthenticator } from './protection-webhook-callers.ts'
+import { decideReview, type WebhookReviewParts } from './protection-webhook-review.ts'
+import { ReviewExchange } from './review-exchange.ts'
+
+export interface ProtectionWebhookParts extends WebhookReviewParts {
+  readonly authenticate: WebhookAuthenticator
+  readonly log: Logger
+  /** For /readyz: whether verdicts can be had. Default: always. */
+  ready?(): boolean
+  onReview?(outcome: WebhookOutcome): void
+}
+
+/** One request that was no health check, once it is answered. */
+export interface WebhookOutcome {
+  /** '' = one that is not known. */
+  readonly cell: string
+  readonly cause: 'DeletePod' | 'EvictPod' | 'Unknown'
+  /** HttpError: no review was answered; `code` says more. */
+  readonly status: WebhookStatus | 'HttpError'
+  readonly allowed: boolean
+  /** Of HTTP. */
+  readonly code: number
+  readonly durationMs: number
+}
+
+const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz']
+/** Of all bodies that are being received. Callers are known, and a review of a pod has some 10 KiB. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024
+/** kube-apiserver waits so long by default, for body and answer. */
+const DEFAULT_TIMEOUT_MS = 10_000
+/** So much before the caller gives up, and at most a tenth of its time, an answer has to be on its way. */
+const MARGIN_MS = 500
+
+export function createProtectionWebhook(parts: ProtectionWebhookParts): RequestHandler {
+  const budget = new BodyBudget(MAX_WAITING_BYTES)
+  return (peer, stream, head, end) => {
+    const exchange = new ProtectionExchange(parts, stream, head, budget)
+    exchange.begin(peer, head, end)
+    return exchange
+  }
+}
+
+class ProtectionExchange extends ReviewExchange {
+  readonly #parts: ProtectionWebhookParts
+  readonly #startMs: number
+  #cell = ''
+  #doubted = true
+  /** What is told of it; changed by a review that was one. */
+  #outcome: Pick<WebhookOutcome, 'cause' | 'status' | 'allowed'> = {
+    cause: 'Unknown',
+    status: 'HttpError',
+    allowed: false,
+  }
+
+  constructor(parts: ProtectionWebhookParts, stream: Stream, head: HeaderList, budget: BodyBudget) {
+    super(stream, head, budget)
+    this.#parts = parts
+    this.#startMs = parts.clock.monotonic()
+  }
+
+  /** Nothing is kept of a body that a stranger sends. */
+  begin(peer: Peer, head: HeaderList, end: boolean): void {
+    this.start(this.#health() ?? this.#admit(peer, head), end, this.#timeoutMs())
+  }
+
+  #health(): Answer | undefined {
+    const asked = this.method === 'GET' || this.method === 'HEAD'
+    if (!asked || !HEALTH_PATHS.includes(this.path)) return undefined
+    if (this.path === '/readyz' && this.#parts.ready?.() === false) return textAnswer(503, 'not ready: ledger\n')
+    return textAnswer(200, 'ok')
+  }
+
+  /** What is answered to a request that is no review of a cell by one who may ask; undefined = go on. */
+  #admit(peer: Peer, head: HeaderList): Answer | undefined {
+    const [cell, token] = segmentsOf(this.path)
+    if (cell === undefined) return textAnswer(404, '404 page not found\n')
+    if (this.method !== 'POST') return this.notAllowed()
+    const caller = this.#parts.authenticate(peer, head, cell, token)
+    if (caller === 'nobody') return statusAnswer(failure('Unauthorized', 'Unauthorized'))
+    if (caller === 'other') {
+      const message = `the credential is not one of cell ${JSON.stringify(cell)}`
+      return statusAnswer(failure('Forbidden', message))
+    }
+    this.#cell = cell
+    this.#doubted = caller === 'by-path'
+    return undefined
+  }
+
+  #timeoutMs(): number {
+    const asked = parseDuration(new URLSearchParams(this.query).get('timeout') ?? '')
+    const timeoutMs = asked !== undefined && asked > 0 ? asked : DEFAULT_TIMEOUT_MS
+    return timeoutMs - Math.min(MARGIN_MS, timeoutMs / 10)
+  }
+
+  protected override review(review: unknown): void {
+    const subject = reviewSubject(review)
+    const deadlineMs = this.#startMs + this.#timeoutMs()
+    const asked = { cell: this.#cell, subject, doubted: this.#doubted, deadlineMs }
+    decideReview(this.#parts, asked)
+      .catch((error: unknown) => {
+        this.#parts.log.error('a review of pod protection failed inside the gateway', { cell: this.#cell, error })
+        const { shadow = false, failurePolicy = 'Fail' } = this.#parts.cell(this.#cell)?.protection ?? {}
+        return failed('the review failed inside the gateway; its log says more', shadow ? 'Ignore' : failurePolicy)
+      })
+      .then((decision) => {
+        const { status, refusal } = decision
+        this.#outcome = { cause: subject.type, status, allowed: refusal === undefined }
+        this.send(jsonAnswer(200, reviewAnswer(subject.uid, decision)))
+      })
+      .catch((error: unknown) => this.#parts.log.error('a review of pod protection could not be answered', { error }))
+  }
+
+  protected override failed(error: unknown): void {
+    this.#parts.log.error('an AdmissionReview failed inside the gateway', { cell: this.#cell, error })
+  }
+
+  protected override sent(code: number): void {
+    // Health.
+    if (this.#outcome.status === 'HttpError' && code < 400) return
+    const cell = this.#cell !== '' && this.#parts.cell(this.#cell) !== undefined ? this.#cell : ''
+    const durationMs = this.#parts.clock.monotonic() - this.#startMs
+    this.#parts.onReview?.({ ...this.#outcome, cell, code, durationMs })
+  }
+}
+
+/** `/CELL` or `/CELL/TOKEN`; nothing for any other path. */
+function segmentsOf(path: string): readonly string[] {
+  const [root, ...raw] = path.split('/')
+  if (root !== '' || raw.length < 1 || raw.length > 2 || raw.includes('')) return []
+  try {
+    return raw.map((segment) => decodeURIComponent(segment))
+  } catch {
+    return []
+  }
+}

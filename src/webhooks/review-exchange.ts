@@ -1,0 +1,125 @@
+// A request to a webhook: a POST whose body is one AdmissionReview. What both webhooks do alike: the body is received within a bound
+// and a time, nothing is kept of one that will not be read, and there is one answer.
+
+import { failure, StatusError, statusError } from '../api/kube/status.ts'
+import type { HeaderList, Stream, StreamEvents } from '../api/ports/stream.ts'
+import { type Answer, statusAnswer } from '../apiserver/http/answer.ts'
+import { type BodyBudget, BodyReader, MAX_BODY_BYTES } from '../apiserver/http/read-body.ts'
+import { headerValue } from '../core/request/hop-headers.ts'
+
+const EMPTY = Buffer.alloc(0)
+
+export abstract class ReviewExchange implements StreamEvents {
+  protected readonly method: string
+  /** Without the query. */
+  protected readonly path: string
+  protected readonly query: string
+  readonly #stream: Stream
+  readonly #body: BodyReader
+  #deadline: NodeJS.Timeout | undefined
+  #answered = false
+
+  constructor(stream: Stream, head: HeaderList, budget: BodyBudget) {
+    this.#stream = stream
+    this.method = headerValue(head, ':method') ?? ''
+    const target = headerValue(head, ':path') ?? ''
+    const mark = target.indexOf('?')
+    this.path = mark < 0 ? target : target.slice(0, mark)
+    this.query = mark < 0 ? '' : target.slice(mark + 1)
+    this.#body = new BodyReader(MAX_BODY_BYTES, 0, budget)
+  }
+
+  /** The body has come, and is JSON. What is thrown is answered as `refusal` says. */
+  protected abstract review(review: unknown): void
+
+  /** What fails is a bug of ours. */
+  protected abstract failed(error: unknown): void
+
+  /** An answer was sent. */
+  protected abstract sent(code: number): void
+
+  /**
+   * @param plain the answer to a request that is no review; undefined = the body is awaited
+   * @param end there is no body
+   */
+  protected start(plain: Answer | undefined, end: boolean, timeoutMs: number): void {
+    if (plain !== undefined) this.send(plain)
+    else if (end) this.onBody(EMPTY, true)
+    else {
+      const late = statusError('Timeout', 'the AdmissionReview did not come in time')
+      this.#deadline = setTimeout(() => this.send(this.#refusal(late)), timeoutMs)
+      this.#deadline.unref()
+    }
+  }
+
+  protected notAllowed(): Answer {
+    const answer = statusAnswer(failure('MethodNotAllowed', `${this.method} is not allowed: POST an AdmissionReview`))
+    return { ...answer, headers: [...answer.headers, 'allow', 'POST'] }
+  }
+
+  /** Only the first answer counts. */
+  protected send({ code, headers, body }: Answer): void {
+    if (this.#answered) return
+    this.#finish()
+    const empty = this.method === 'HEAD'
+    this.#stream.headers([':status', String(code), ...headers, 'content-length', String(body.length)], empty)
+    if (!empty) this.#stream.body(body, true)
+    this.sent(code)
+  }
+
+  onBody(chunk: Buffer, end: boolean): void {
+    if (chunk.length > 0) this.#stream.credit(chunk.length)
+    if (this.#answered) return
+    this.attempt(() => {
+      this.#body.add(chunk)
+      if (!end) return
+      clearTimeout(this.#deadline)
+      this.review(parseJson(this.#body.bytes()))
+    })
+  }
+
+  /** Whatever it throws is answered. */
+  protected attempt(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.send(this.#refusal(error))
+    }
+  }
+
+  #refusal(error: unknown): Answer {
+    if (error instanceof StatusError) return statusAnswer(error.status)
+    this.failed(error)
+    return statusAnswer(failure('InternalError', 'the review failed inside the gateway; its log says more'))
+  }
+
+  #finish(): void {
+    this.#answered = true
+    clearTimeout(this.#deadline)
+    this.#body.drop()
+  }
+
+  onHeaders(): void {
+    // Of the client's side only.
+  }
+
+  onTrailers(): void {
+    this.onBody(EMPTY, true)
+  }
+
+  onDrained(): void {
+    // Answers are small.
+  }
+
+  onReset(): void {
+    this.#finish()
+  }
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'))
+  } catch (error) {
+    throw statusError('BadRequest', `the body is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
