@@ -3,11 +3,8 @@
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { UserError } from './api/validation/field-errors.ts'
-import { SETTINGS } from './app/config/config.ts'
-import { serveCommand } from './app/serve-command.ts'
 import { VERSION } from './app/version.ts'
 import { runProgram } from './cli/program.ts'
-import { demoCommand } from './demo/command.ts'
 
 // The reader of a pipe may leave early (`| head`): that is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -29,12 +26,12 @@ function report(error: unknown): number {
 
 process.exitCode = await runProgram(process.argv.slice(2), {
   version: VERSION,
-  settings: SETTINGS,
+  settings: async () => (await import('./app/config/config.ts')).SETTINGS,
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
   input: stdinLines(),
   env: process.env,
   now: Date.now,
-  serve: serveCommand,
-  demo: demoCommand,
+  serve: async (flags) => (await import('./app/serve-command.ts')).serveCommand(flags),
+  demo: async (options) => (await import('./demo/command.ts')).demoCommand(options),
 }).catch(report)

@@ -17,6 +17,7 @@ import { latency } from './rows/latency.ts'
 import { list } from './rows/list.ts'
 import { logs } from './rows/logs.ts'
 import { mixed } from './rows/mixed.ts'
+import { start } from './rows/start.ts'
 import { threads } from './rows/threads.ts'
 import { tokens } from './rows/tokens.ts'
 import { watches } from './rows/watches.ts'
@@ -36,6 +37,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   policies,
   clusters,
   handshakes,
+  start,
 }
 
 const RESULTS = join(import.meta.dirname, '../results/load.json')

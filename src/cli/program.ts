@@ -1,16 +1,9 @@
-// The command line: names, flags and help of every command. What serve and demo do comes from above (src/main.ts).
+// The command line: names, flags and help of every command. What serve and demo do comes from above (src/main.ts). Modules of a
+// command are loaded when it runs: most of what a gateway needs would otherwise be read for `--version`.
 
 import { Command, Option } from 'commander'
-import { certsClient, certsInit } from './certs.ts'
-import { check } from './check.ts'
 import { addControl } from './control/program.ts'
-import { degrade } from './degrade.ts'
-import { explain } from './explain.ts'
-import { importKubeconfig } from './import/kubeconfig.ts'
-import { importKubeGateway } from './import/kubegateway.ts'
-import { kubeconfig } from './kubeconfig.ts'
 import { addProtect } from './protect/program.ts'
-import { revoke } from './revoke.ts'
 
 /** A setting of the gateway as a flag. */
 export interface FlagSetting {
@@ -25,7 +18,7 @@ export interface FlagSetting {
 export interface ProgramParts {
   readonly version: string
   /** Flags of `serve`. */
-  readonly settings: readonly FlagSetting[]
+  settings(): Promise<readonly FlagSetting[]>
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly input: AsyncIterable<string>
@@ -54,7 +47,9 @@ export async function runProgram(argv: readonly string[], parts: ProgramParts): 
     .showHelpAfterError('(portcullis help COMMAND shows what it takes)')
     .exitOverride()
     .configureOutput({ writeOut: parts.out, writeErr: parts.err })
-  addServe(program, parts, done)
+  // Only `serve` has them, and they come with all that reads settings.
+  const settings = argv.includes('serve') ? await parts.settings() : []
+  addServe(program, settings, parts, done)
   addInspection(program, parts, done)
   addCredentials(program, parts, done)
   addSwitches(program, parts, done)
@@ -111,7 +106,9 @@ function addSwitches(program: Command, { out, err, now }: ProgramParts, done: Do
     .option('--shadow', 'refuse nothing, only count and warn; without it a shadow that is set is ended', false)
     .option('--status', 'wait until every replica and thread has it in force, and list them', false)
     .option('--timeout <duration>', 'how long to wait', '30s')
-    .action((cluster: string, options) => done(degrade({ ...options, cluster, now, out, err })))
+    .action((cluster: string, options) =>
+      done(import('./degrade.ts').then(({ degrade }) => degrade({ ...options, cluster, now, out, err }))),
+    )
   forControlPlane(program.command('revoke'))
     .description('refuse a certificate, a token or a user from now on, and cut off what runs for it')
     .argument('[cluster]', 'metadata.name of the UpstreamCluster')
@@ -126,7 +123,7 @@ function addSwitches(program: Command, { out, err, now }: ProgramParts, done: Do
         ...(cluster === undefined ? {} : { cluster }),
         ...(certificate && { certificateFile: certificate }),
       }
-      return done(revoke({ ...options, ...optional, now, out, err }))
+      return done(import('./revoke.ts').then(({ revoke }) => revoke({ ...options, ...optional, now, out, err })))
     })
 }
 
@@ -136,7 +133,11 @@ function addImport(program: Command, { out, err }: ProgramParts, done: Done): vo
     .description('the UpstreamClusters of a KubeGateway control plane, with a remark on everything that differs')
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
     .option('--force', 'overwrite files that are there', false)
-    .action((options) => done(importKubeGateway({ ...options, out, err })))
+    .action((options) =>
+      done(
+        import('./import/kubegateway.ts').then(({ importKubeGateway }) => importKubeGateway({ ...options, out, err })),
+      ),
+    )
   command
     .command('kubeconfig')
     .description('an UpstreamCluster and a Secret for each context')
@@ -145,15 +146,21 @@ function addImport(program: Command, { out, err }: ProgramParts, done: Done): vo
     .option('--offline', 'ask no cluster for the CA of its client certificates', false)
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
     .option('--force', 'overwrite files that are there', false)
-    .action((file: string, options) => done(importKubeconfig({ ...options, file, out, err })))
+    .action((file: string, options) =>
+      done(
+        import('./import/kubeconfig.ts').then(({ importKubeconfig }) =>
+          importKubeconfig({ ...options, file, out, err }),
+        ),
+      ),
+    )
 }
 
 type Done = (result: Promise<number> | number) => Promise<void>
 
-function addServe(program: Command, parts: ProgramParts, done: Done): void {
+function addServe(program: Command, settings: readonly FlagSetting[], parts: ProgramParts, done: Done): void {
   const serve = program.command('serve').description('run the gateway')
   serve.option('--config <file>', 'YAML file of settings, keys as the flags in camelCase')
-  for (const setting of parts.settings) {
+  for (const setting of settings) {
     const defaultNote = setting.defaultText === '' ? '' : `; default ${setting.defaultText}`
     const option = new Option(`${setting.flag} ${setting.argument}`, `${setting.help} [${setting.env}${defaultNote}]`)
     if (setting.repeatable) option.argParser((value: string, all: string[] | undefined) => [...(all ?? []), value])
@@ -169,7 +176,9 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
     .argument('<dir>')
     .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
     .option('--no-secrets', 'follow no reference to a file or a Secret: for manifests whose keys are elsewhere')
-    .action((dir, { output, secrets }) => done(check({ dir, output, secrets, out: parts.out })))
+    .action((dir, { output, secrets }) =>
+      done(import('./check.ts').then(({ check }) => check({ dir, output, secrets, out: parts.out }))),
+    )
   forControlPlane(program.command('explain'))
     .description('what the gateway would do with a request, or with every line of an access log')
     .argument('[method]', 'HTTP method')
@@ -201,16 +210,18 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
         ...(options.address === undefined ? {} : { remoteAddress: options.address }),
       }
       return done(
-        explain({
-          ...controlPlaneOf(options),
-          stdin: options.stdin,
-          ...(options.stdin ? {} : { request }),
-          output: options.output,
-          input: parts.input,
-          out: parts.out,
-          err: parts.err,
-          now: parts.now,
-        }),
+        import('./explain.ts').then(({ explain }) =>
+          explain({
+            ...controlPlaneOf(options),
+            stdin: options.stdin,
+            ...(options.stdin ? {} : { request }),
+            output: options.output,
+            input: parts.input,
+            out: parts.out,
+            err: parts.err,
+            now: parts.now,
+          }),
+        ),
       )
     })
 }
@@ -247,18 +258,20 @@ function addCredentials(program: Command, parts: ProgramParts, done: Done): void
     .option('--ca-file <file>', "CA of the gateway's serving certificate, PEM")
     .action((cluster: string, options) =>
       done(
-        kubeconfig({
-          cluster,
-          ...controlPlaneOf(options),
-          ...(options.server === undefined ? {} : { server: options.server }),
-          ...(options.path === undefined ? {} : { path: options.path }),
-          ...(options.userCert === undefined ? {} : { userCertFile: options.userCert }),
-          ...(options.userKey === undefined ? {} : { userKeyFile: options.userKey }),
-          ...(options.tokenFile === undefined ? {} : { tokenFile: options.tokenFile }),
-          ...(options.caFile === undefined ? {} : { caFile: options.caFile }),
-          out,
-          err,
-        }),
+        import('./kubeconfig.ts').then(({ kubeconfig }) =>
+          kubeconfig({
+            cluster,
+            ...controlPlaneOf(options),
+            ...(options.server === undefined ? {} : { server: options.server }),
+            ...(options.path === undefined ? {} : { path: options.path }),
+            ...(options.userCert === undefined ? {} : { userCertFile: options.userCert }),
+            ...(options.userKey === undefined ? {} : { userKeyFile: options.userKey }),
+            ...(options.tokenFile === undefined ? {} : { tokenFile: options.tokenFile }),
+            ...(options.caFile === undefined ? {} : { caFile: options.caFile }),
+            out,
+            err,
+          }),
+        ),
       ),
     )
   const certs = program.command('certs').description('make the certificates of a gateway and its clients')
@@ -268,7 +281,13 @@ function addCredentials(program: Command, parts: ProgramParts, done: Done): void
     .requiredOption('--dir <dir>', 'where the files go')
     .option('--host <host>', 'host name or address of the gateway; may be repeated', collect, [])
     .option('--force', 'overwrite what is there', false)
-    .action((options) => done(certsInit({ dir: options.dir, hosts: options.host, force: options.force, out, err })))
+    .action((options) =>
+      done(
+        import('./certs.ts').then(({ certsInit }) =>
+          certsInit({ dir: options.dir, hosts: options.host, force: options.force, out, err }),
+        ),
+      ),
+    )
   certs
     .command('client')
     .description('a client certificate')
@@ -281,17 +300,19 @@ function addCredentials(program: Command, parts: ProgramParts, done: Done): void
     .option('--force', 'overwrite what is there', false)
     .action((options) =>
       done(
-        certsClient({
-          dir: options.dir,
-          user: options.user,
-          groups: options.group,
-          ...(options.uid === undefined ? {} : { uid: options.uid }),
-          ...(options.name === undefined ? {} : { name: options.name }),
-          ...(options.days === undefined ? {} : { days: options.days }),
-          force: options.force,
-          out,
-          err,
-        }),
+        import('./certs.ts').then(({ certsClient }) =>
+          certsClient({
+            dir: options.dir,
+            user: options.user,
+            groups: options.group,
+            ...(options.uid === undefined ? {} : { uid: options.uid }),
+            ...(options.name === undefined ? {} : { name: options.name }),
+            ...(options.days === undefined ? {} : { days: options.days }),
+            force: options.force,
+            out,
+            err,
+          }),
+        ),
       ),
     )
 }

@@ -518,7 +518,7 @@ describe('the command line', () => {
     return await run((io) =>
       runProgram(argv, {
         version: '0',
-        settings: [],
+        settings: async () => [],
         ...io,
         input: (async function* () {})(),
         env: {},

@@ -1,10 +1,6 @@
 // The command line of `portcullis control`.
 
 import type { Command } from 'commander'
-import { backupControlStore, printControlKubeconfig } from './control.ts'
-import { controlRevoke } from './revoke.ts'
-import { rotateKey } from './rotate-key.ts'
-import { printControlWebhook } from './webhook.ts'
 
 export interface ControlProgramParts {
   readonly out: (text: string) => void
@@ -31,7 +27,11 @@ export function addControl(program: Command, { out, err, now, done }: ControlPro
         ...(tokenTtl === undefined ? {} : { tokenTtl }),
         ...(days === undefined ? {} : { days }),
       }
-      return done(printControlKubeconfig({ dataDir, user, groups, ...optional, now, out, err }))
+      return done(
+        import('./control.ts').then(({ printControlKubeconfig }) =>
+          printControlKubeconfig({ dataDir, user, groups, ...optional, now, out, err }),
+        ),
+      )
     })
   control
     .command('revoke')
@@ -47,7 +47,11 @@ export function addControl(program: Command, { out, err, now, done }: ControlPro
     .option('--force', "also the data directory's own administrator", false)
     .option('--store-key-file <file>', 'as of the gateway; needed when it does not run')
     .action(({ certificate, ...options }) =>
-      done(controlRevoke({ ...options, certificateFile: certificate, now, out, err })),
+      done(
+        import('./revoke.ts').then(({ controlRevoke }) =>
+          controlRevoke({ ...options, certificateFile: certificate, now, out, err }),
+        ),
+      ),
     )
   control
     .command('webhook')
@@ -58,20 +62,24 @@ export function addControl(program: Command, { out, err, now, done }: ControlPro
     .option('--url <url>', 'https://HOST:PORT of --control-listen, as the API server reaches it')
     .option('--service <namespace/name>', 'Service in the cluster, in place of --url')
     .option('--port <port>', 'of the Service', Number, 9443)
-    .action((options) => done(printControlWebhook({ ...options, out, err })))
+    .action((options) =>
+      done(import('./webhook.ts').then(({ printControlWebhook }) => printControlWebhook({ ...options, out, err }))),
+    )
   control
     .command('backup')
     .description('copy its store, also while the gateway runs')
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .argument('<file>', 'the copy; must not exist')
-    .action((file, { dataDir }) => done(backupControlStore({ dataDir, file, out, err })))
+    .action((file, { dataDir }) =>
+      done(import('./control.ts').then(({ backupControlStore }) => backupControlStore({ dataDir, file, out, err }))),
+    )
   control
     .command('rotate-key')
     .description('encrypt its store with a new key; the gateway has to be stopped')
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .option('--store-key-file <file>', 'as of the gateway')
     .option('--new-key-file <file>', 'the new key; default: one that is made, in the place of the old one')
-    .action((options) => done(rotateKey({ ...options, out, err })))
+    .action((options) => done(import('./rotate-key.ts').then(({ rotateKey }) => rotateKey({ ...options, out, err }))))
 }
 
 function collect(value: string, all: string[]): string[] {

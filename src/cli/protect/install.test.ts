@@ -13,13 +13,8 @@ import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import { ensureControlPki } from '../../io/pki/control-pki.ts'
 import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
-import {
-  type ProtectInstallOptions,
-  protectCredentials,
-  protectInstall,
-  protectUninstall,
-  registerProtectInstall,
-} from './install.ts'
+import { type ProtectInstallOptions, protectCredentials, protectInstall, protectUninstall } from './install.ts'
+import { registerProtectInstall } from './install-program.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'portcullis-protect-'))
 const pki = ensureControlPki(controlPaths(dir).pki, ['localhost'])

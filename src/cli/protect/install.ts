@@ -1,6 +1,5 @@
 // `portcullis protect install`, `uninstall` and `credentials`: makes a worker cluster ask the protection webhook.
 
-import type { Command } from 'commander'
 import { stringify } from 'yaml'
 import { VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -15,7 +14,6 @@ import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
 import { type ControlPlaneOptions, readPositiveDuration, withControlPlane } from '../client/control-plane.ts'
 import { putConfiguration, withRights } from './install-apply.ts'
 import {
-  CONFIGURATION_NAME,
   checkCell,
   checkConfigurationName,
   credentialName,
@@ -60,13 +58,6 @@ interface Output {
   readonly err: (text: string) => void
 }
 
-export interface ProtectInstallDeps extends Output {
-  readonly now: () => number
-  /** Takes the exit code. */
-  readonly done: (result: Promise<number> | number) => Promise<void>
-}
-
-const DEFAULT_PORT = 9444
 const NEEDS = 'get, create, update and delete of validatingwebhookconfigurations'
 
 /** Resolves with the exit code. What is there already is brought up to date. */
@@ -123,48 +114,6 @@ export function protectCredentials(options: ProtectCredentialsOptions): number {
     options.err('starts: --admission-control-config-file\n')
   }
   return code
-}
-
-export function registerProtectInstall(command: Command, { out, err, now, done }: ProtectInstallDeps): void {
-  forWorker(forWebhook(command.command('install')))
-    .description('make the API servers of a worker cluster ask the protection webhook')
-    .option('--no-token', 'no token in the path: the API servers present a credential (protect credentials)')
-    .option('--exclude-namespace <namespace>', 'pods there are never asked about; may be repeated', collect, [])
-    .option('--shadow', 'a webhook that is away stops nothing (failurePolicy Ignore)', false)
-    .option('--print', 'print the manifest, and change nothing', false)
-    .option('--timeout <duration>', 'how long to wait for the webhook to answer', '30s')
-    .action((options) => {
-      const excludeNamespace = options.excludeNamespace.length > 0 ? options.excludeNamespace : ['kube-system']
-      return done(protectInstall({ ...options, excludeNamespace, now, out, err }))
-    })
-  forWorker(command.command('uninstall'))
-    .description('take the webhook away: deletions that do not pass the gateway are judged no more')
-    .action((options) => done(protectUninstall({ ...options, out, err })))
-  forWebhook(command.command('credentials'))
-    .description('print the kubeconfig by which the API servers of a worker cluster prove themselves to the webhook')
-    .action((options) => done(protectCredentials({ ...options, out, err })))
-}
-
-function forWebhook(command: Command): Command {
-  return command
-    .requiredOption('--cluster <cell>', 'the cell: spec.podProtection.cell, or the name of the UpstreamCluster')
-    .option('--url <url>', 'https://HOST:PORT of --protection-listen, as the API servers reach it')
-    .option('--service <namespace/name>', 'Service in the worker cluster, in place of --url')
-    .option('--port <port>', 'of the Service', Number, DEFAULT_PORT)
-    .option('--data-dir <dir>', '--data-dir of the gateway, with its CA and the key of tokens')
-    .option('--ca-file <file>', 'CA of the webhook, PEM; default: that in --data-dir')
-    .option('--token-file <file>', 'token of the cell; default: one by the key in --data-dir')
-}
-
-function forWorker(command: Command): Command {
-  return command
-    .option('--kubeconfig <file>', 'of the worker cluster; default: as kubectl')
-    .option('--context <name>', "context in it; default: the kubeconfig's own")
-    .option('--name <name>', 'of the ValidatingWebhookConfiguration', CONFIGURATION_NAME)
-}
-
-function collect(value: string, all: string[]): string[] {
-  return [...all, value]
 }
 
 /** YAML of an object that is made without asking anybody. */

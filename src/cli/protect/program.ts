@@ -1,10 +1,7 @@
 // The flags of `portcullis protect`.
 
 import { type Command, InvalidArgumentError } from 'commander'
-import { protectDryRun } from './dry-run.ts'
-import { registerProtectInstall } from './install.ts'
-import { protectStatus } from './status.ts'
-import { protectWhy } from './why.ts'
+import { registerProtectInstall } from './install-program.ts'
 
 export interface ProtectParts {
   readonly out: (text: string) => void
@@ -24,7 +21,11 @@ export function addProtect(program: Command, { out, err, now, done, forControlPl
     .option('-n, --namespace <namespace>', 'where they are; default: default')
     .option('-A, --all-namespaces', 'in all namespaces', false)
     .action((name: string | undefined, options) =>
-      done(protectStatus({ ...options, ...(name !== undefined && { name }), now, out, err })),
+      done(
+        import('./status.ts').then(({ protectStatus }) =>
+          protectStatus({ ...options, ...(name !== undefined && { name }), now, out, err }),
+        ),
+      ),
     )
   forControlPlane(protect.command('why'))
     .description('what the deletion of a pod would be answered now, and why; exit code 1 when it would be refused')
@@ -39,14 +40,20 @@ export function addProtect(program: Command, { out, err, now, done, forControlPl
     .option('--stale-after <duration>', '--protection-stale-after of the gateway; default: as it marked the cells')
     .option('--clock-skew <duration>', '--protection-clock-skew of the gateway')
     .option('--max-concurrent-lag <n>', '--protection-max-concurrent-lag of the gateway', wholeNumber)
-    .action((pod: string, options) => done(protectWhy({ ...options, pod, now, out, err })))
+    .action((pod: string, options) =>
+      done(import('./why.ts').then(({ protectWhy }) => protectWhy({ ...options, pod, now, out, err }))),
+    )
   forControlPlane(protect.command('dry-run'))
     .description('on: judge and count, but refuse nothing; off: refuse again. Waits until every replica does so')
     .argument('<mode>', 'on or off')
     .argument('[clusters...]', 'metadata.name of UpstreamClusters; default: all with spec.podProtection')
     .option('--timeout <duration>', 'how long to wait for each', '30s')
     .action((mode: string, clusters: string[], options) =>
-      done(protectDryRun({ ...options, mode, clusters, now, out, err })),
+      done(
+        import('./dry-run.ts').then(({ protectDryRun }) =>
+          protectDryRun({ ...options, mode, clusters, now, out, err }),
+        ),
+      ),
     )
   registerProtectInstall(protect, { out, err, now, done })
 }

@@ -1,0 +1,64 @@
+// The flags of `portcullis protect install`, `uninstall` and `credentials`.
+
+import type { Command } from 'commander'
+import { CONFIGURATION_NAME } from './install-manifest.ts'
+
+export interface ProtectInstallDeps {
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  readonly now: () => number
+  /** Takes the exit code. */
+  readonly done: (result: Promise<number> | number) => Promise<void>
+}
+
+const DEFAULT_PORT = 9444
+
+export function registerProtectInstall(command: Command, { out, err, now, done }: ProtectInstallDeps): void {
+  forWorker(forWebhook(command.command('install')))
+    .description('make the API servers of a worker cluster ask the protection webhook')
+    .option('--no-token', 'no token in the path: the API servers present a credential (protect credentials)')
+    .option('--exclude-namespace <namespace>', 'pods there are never asked about; may be repeated', collect, [])
+    .option('--shadow', 'a webhook that is away stops nothing (failurePolicy Ignore)', false)
+    .option('--print', 'print the manifest, and change nothing', false)
+    .option('--timeout <duration>', 'how long to wait for the webhook to answer', '30s')
+    .action((options) => {
+      const excludeNamespace = options.excludeNamespace.length > 0 ? options.excludeNamespace : ['kube-system']
+      return done(
+        import('./install.ts').then(({ protectInstall }) =>
+          protectInstall({ ...options, excludeNamespace, now, out, err }),
+        ),
+      )
+    })
+  forWorker(command.command('uninstall'))
+    .description('take the webhook away: deletions that do not pass the gateway are judged no more')
+    .action((options) =>
+      done(import('./install.ts').then(({ protectUninstall }) => protectUninstall({ ...options, out, err }))),
+    )
+  forWebhook(command.command('credentials'))
+    .description('print the kubeconfig by which the API servers of a worker cluster prove themselves to the webhook')
+    .action((options) =>
+      done(import('./install.ts').then(({ protectCredentials }) => protectCredentials({ ...options, out, err }))),
+    )
+}
+
+function forWebhook(command: Command): Command {
+  return command
+    .requiredOption('--cluster <cell>', 'the cell: spec.podProtection.cell, or the name of the UpstreamCluster')
+    .option('--url <url>', 'https://HOST:PORT of --protection-listen, as the API servers reach it')
+    .option('--service <namespace/name>', 'Service in the worker cluster, in place of --url')
+    .option('--port <port>', 'of the Service', Number, DEFAULT_PORT)
+    .option('--data-dir <dir>', '--data-dir of the gateway, with its CA and the key of tokens')
+    .option('--ca-file <file>', 'CA of the webhook, PEM; default: that in --data-dir')
+    .option('--token-file <file>', 'token of the cell; default: one by the key in --data-dir')
+}
+
+function forWorker(command: Command): Command {
+  return command
+    .option('--kubeconfig <file>', 'of the worker cluster; default: as kubectl')
+    .option('--context <name>', "context in it; default: the kubeconfig's own")
+    .option('--name <name>', 'of the ValidatingWebhookConfiguration', CONFIGURATION_NAME)
+}
+
+function collect(value: string, all: string[]): string[] {
+  return [...all, value]
+}
