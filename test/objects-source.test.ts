@@ -339,6 +339,65 @@ test('a Secret that is missing, appears, breaks and goes: the cluster follows it
   assert.ok(!server.gets.includes('Secret ns/unrelated'))
 })
 
+/** Names token `t` of Secret ns/s, for servers over TLS. */
+function tokenCluster(endpoint: string, spec: JsonObject = {}): JsonObject {
+  const reference = { namespace: 'ns', name: 's', key: 't' }
+  const base = cluster('a')
+  const clientConfig = { insecure: true, bearerTokenRef: reference }
+  return { ...base, spec: { ...Object(base['spec']), servers: [{ endpoint }], clientConfig, ...spec } }
+}
+
+function tokenSecret(token: string, metadata: JsonObject = {}): JsonObject {
+  return { ...secret('s', 'x'), metadata: { name: 's', namespace: 'ns', ...metadata }, data: { t: base64(token) } }
+}
+
+test('a Secret that went bad takes neither the degrade switch nor revocations away: the bytes in force stay', async (t) => {
+  const server = new FakeServer()
+  const url = 'https://203.0.113.1'
+  server.put(tokenSecret('good'))
+  server.put(tokenCluster(url))
+  const source = await started(t, server)
+  const now = () => source.last.clusters.get('a')?.object
+  server.put(tokenSecret('two\nlines'))
+  await waitFor('the problem', () => messages(source.last).length === 1)
+  const measures = { degrade: { mode: 'Freeze' }, authentication: { revoked: [{ user: 'eve' }] } }
+  server.put(tokenCluster(url, measures))
+  await waitFor('the freeze', () => now()?.spec.degrade?.mode === 'Freeze')
+  assert.deepEqual(now()?.spec.authentication?.revoked, [{ user: 'eve' }])
+  assert.equal(now()?.spec.clientConfig?.bearerToken, base64('good'))
+  assert.equal(now()?.metadata.generation, 2)
+  // It is still said, as an error: Ready stays False.
+  assert.match(messages(source.last)[0] ?? '', /^a spec\.clientConfig\.bearerTokenRef: holds characters/)
+  assert.equal(source.last.problems[0]?.severity, 'error')
+  // The same where it is gone, and taken back.
+  server.remove('Secret', 'ns/s')
+  await waitFor('its absence', () => /does not exist/.test(messages(source.last)[0] ?? ''))
+  server.put(tokenCluster(url))
+  await waitFor('the end of the freeze', () => now()?.metadata.generation === 3)
+  assert.equal(now()?.spec.degrade, undefined)
+  // What is wrong with the object itself stays out: a token in clear, a reference that was never good, a mode that is none.
+  const wrong = [
+    tokenCluster('http://203.0.113.1:8080', measures),
+    tokenCluster(url, { ...measures, degrade: { mode: 'freeze' } }),
+    tokenCluster(url, {
+      ...measures,
+      clientConfig: { insecure: true, bearerTokenRef: { namespace: 'ns', name: 's', key: 'other' } },
+    }),
+  ]
+  for (const object of wrong) {
+    const next = source.next()
+    server.put(object)
+    await next
+    assert.equal(now()?.metadata.generation, 3)
+  }
+  const mended = source.next()
+  server.put(tokenCluster(url, measures))
+  assert.equal((await mended).clusters.get('a')?.object.spec.degrade?.mode, 'Freeze')
+  server.put(tokenSecret('better'))
+  await waitFor('the new token', () => now()?.spec.clientConfig?.bearerToken === base64('better'))
+  assert.deepEqual(source.last.problems, [])
+})
+
 test('where Secrets may not be listed, those named are read one by one, again and again', async (t) => {
   const server = new FakeServer()
   server.mayListSecrets = false

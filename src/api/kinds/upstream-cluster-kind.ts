@@ -94,11 +94,18 @@ function checkWritten(
   // What a Secret holds is no error of a write that leaves the references alone: the degrade switch works all the same.
   const isSame = before !== undefined && credentialsOf(before) === credentialsOf(object)
   const softened = (problem: FieldProblem): FieldProblem => (isSame ? { ...problem, severity: 'warning' } : problem)
-  const checked = checkUpstreamCluster(resolved, pem, options).map((problem) => {
-    const origin = origins.get(problem.path)
-    return origin === undefined ? problem : softened({ ...problem, path: origin })
+  const checked = checkUpstreamCluster(resolved, pem, options)
+  const isError = ({ path, severity }: FieldProblem): boolean => origins.has(path) && severity === 'error'
+  // But what was no error with the same Secrets before is one of this write: servers to which the token would go in clear.
+  const known = isSame && checked.some(isError) ? checkUpstreamCluster(resolve(before).object, pem, options) : []
+  const wasThere = ({ path, message }: FieldProblem): boolean =>
+    known.some((one) => one.path === path && one.message === message)
+  const moved = checked.map((problem) => {
+    const path = origins.get(problem.path)
+    if (path === undefined) return problem
+    return wasThere(problem) ? softened({ ...problem, path }) : { ...problem, path }
   })
-  return [...problems.map(softened), ...checked, ...shown]
+  return [...problems.map(softened), ...moved, ...shown]
 }
 
 /**

@@ -98,6 +98,19 @@ test('a write that leaves the references alone is not refused for what is in the
   assert.match(problem ?? '', /^warning spec\.clientConfig\.keyRef /)
 })
 
+test('what the write itself makes wrong is refused, also where the references stay: a token that would go in clear', () => {
+  const token = { insecure: true, bearerTokenRef: at('tls.crt') }
+  const servers = (endpoint: string): JsonObject => ({ servers: [{ endpoint }] })
+  const secretOf = (): SecretAtWrite => ({ data: { 'tls.crt': base64('a-token') } })
+  const inClear = cluster(token, servers('http://10.0.0.1:8080'))
+  const [problem, ...more] = problems(inClear, cluster(token), secretOf)
+  assert.deepEqual(more, [])
+  assert.match(problem ?? '', /^error spec\.clientConfig\.bearerTokenRef would be sent in clear/)
+  // Where it was stored so, nothing that is not about it is kept from being written.
+  const frozen = cluster(token, { ...servers('http://10.0.0.1:8080'), degrade: { mode: 'Freeze' } })
+  assert.match(problems(frozen, inClear, secretOf).join(), /^warning spec\.clientConfig\.bearerTokenRef/)
+})
+
 test('for a webhook each Secret is read once, in time or not at all', async () => {
   const asked: string[] = []
   const client = {

@@ -11,6 +11,7 @@ import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import { referencesOf, type SecretReferenceAt } from '../../secrets/secret-references.ts'
 import { ClusterClaims } from './claims.ts'
 import { type ClusterVerdict, judgeCluster, secretsOf } from './cluster-verdict.ts'
+import { type GoodSecrets, goodSecretsOf, withGoodSecrets } from './good-secrets.ts'
 import { ClusterReferences, type SecretLookup } from './references.ts'
 import { settleClaims } from './settle-claims.ts'
 
@@ -36,8 +37,16 @@ interface Entry {
   verdict: ClusterVerdict | undefined
   /** The version that ought to be in force; undefined when there are errors. */
   good: ResolvedCluster | undefined
+  /** The last one, and what its Secrets held. */
+  lastGood: LastGood | undefined
   problems: readonly Problem[]
   conflicts: Problem[]
+}
+
+interface LastGood {
+  readonly state: string
+  readonly secrets: GoodSecrets
+  readonly version: ResolvedCluster
 }
 
 export class ClusterObjects {
@@ -203,16 +212,43 @@ export class ClusterObjects {
       entry.verdict?.secrets === secretsOf(resolved) ? entry.verdict : judgeCluster(resolved, this.#pem, this.#checks)
     entry.verdict = verdict
     const unresolved = resolved.problems.some(({ severity }) => severity === 'error')
-    entry.good = unresolved ? undefined : verdict.good
+    const good = unresolved ? undefined : verdict.good
+    if (good !== undefined) {
+      const secrets = goodSecretsOf(references, resolved)
+      entry.lastGood = { state: entry.state, secrets, version: good }
+    }
+    entry.good = good ?? this.#withLastSecrets(entry)
     const problems = [...resolved.problems, ...verdict.problems, ...droppedFields(entry.object)]
     entry.problems = problems.map((problem) => reported(name, problem))
     this.#claims.touch(name)
     this.#reclaim(entry)
   }
 
+  /** As the object is now, with the bytes of when it was last good; undefined when not only its Secrets are bad. */
+  #withLastSecrets(entry: Entry): ResolvedCluster | undefined {
+    const { lastGood, object, references, state } = entry
+    if (lastGood === undefined) return undefined
+    const { secrets } = lastGood
+    const resolved = withGoodSecrets(object, references, secrets)
+    if (resolved === undefined) return undefined
+    if (lastGood.state === state) return lastGood.version
+    const { good } = judgeCluster(resolved, this.#pem, this.#checks)
+    if (good !== undefined) entry.lastGood = { state, secrets, version: good }
+    return good
+  }
+
   #newEntry(name: string, object: JsonObject): Entry {
     const nothing = { references: [], problems: [] }
-    return { name, object, state: '', verdict: undefined, good: undefined, ...nothing, conflicts: [] }
+    return {
+      name,
+      object,
+      state: '',
+      verdict: undefined,
+      good: undefined,
+      lastGood: undefined,
+      ...nothing,
+      conflicts: [],
+    }
   }
 
   #reclaim(entry: Entry): void {

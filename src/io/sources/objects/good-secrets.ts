@@ -1,0 +1,36 @@
+// The bytes of the Secrets with which an UpstreamCluster was last good. What changes in the object otherwise comes into force with
+// them while a Secret is bad: the degrade switch and revocations must work then, too.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { type Resolved, type SecretReferenceAt, withBytes } from '../../secrets/secret-references.ts'
+
+/** By reference: its path, the Secret and the key. */
+export type GoodSecrets = ReadonlyMap<string, Buffer>
+
+/** Of references that all led to bytes. */
+export function goodSecretsOf(references: readonly SecretReferenceAt[], { origins, bytes }: Resolved): GoodSecrets {
+  const inline = new Map([...origins.values()].map((path, index) => [path, bytes[index] ?? '']))
+  return new Map(references.map((one) => [keyOf(one), Buffer.from(inline.get(one.path) ?? '', 'base64')]))
+}
+
+/**
+ * The object with those bytes; undefined when it has no references, or others than when it was good: bytes of two moments need not
+ * fit together.
+ */
+export function withGoodSecrets(
+  object: JsonObject,
+  references: readonly SecretReferenceAt[],
+  good: GoodSecrets,
+): Resolved | undefined {
+  const found = new Map<SecretReferenceAt, Buffer>()
+  for (const reference of references) {
+    const bytes = good.get(keyOf(reference))
+    if (bytes === undefined) return undefined
+    found.set(reference, bytes)
+  }
+  return found.size === 0 || found.size !== good.size ? undefined : withBytes(object, found, [])
+}
+
+function keyOf({ path, secret, key }: SecretReferenceAt): string {
+  return `${path} ${secret} ${key}`
+}
