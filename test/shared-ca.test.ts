@@ -1,7 +1,7 @@
 // The CA that replicas share through the API server of the objects: whoever comes first, or together, or late, all have one.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -9,10 +9,13 @@ import { NAMESPACES, SECRETS } from '../src/api/kinds/scheme.ts'
 import { statusError } from '../src/api/kube/status.ts'
 import type { Logger } from '../src/api/ports/ports.ts'
 import { UserError } from '../src/api/validation/field-errors.ts'
+import { base64 } from '../src/core/text/base64.ts'
 import { ensureServingCertificate, servingPkiDir } from '../src/io/listener/serving-certificate.ts'
+import { generateTokenKey } from '../src/io/pki/control-tokens.ts'
 import { createCA, issueCertificate, type KeyPair } from '../src/io/pki/pki.ts'
 import { readKeyPair, writeKeyPair } from '../src/io/pki/pki-files.ts'
-import { type SharedCA, shareCA } from '../src/io/pki/shared-ca.ts'
+import { shareCA } from '../src/io/pki/shared-ca.ts'
+import type { SharedCA } from '../src/io/pki/shared-ca-secret.ts'
 import { MemoryObjects } from './harness/memory-objects.ts'
 
 const NAMESPACE = 'portcullis-system'
@@ -45,10 +48,14 @@ function caIn(dir: string): SharedCA {
     name: 'ca',
     dir: servingPkiDir(dir),
     commonName: 'shared',
-    files: { 'token.key': () => `key ${dir} ${++made}` },
+    files: { 'token.key': { make: () => `key ${dir} ${++made}`, check: checkKey } },
     otherwise: 'do without',
     required: true,
   }
+}
+
+function checkKey(text: string): void {
+  if (!text.startsWith('key ')) throw new Error('this is no key')
 }
 
 function pairIn(dir: string, name = 'ca'): KeyPair | undefined {
@@ -157,12 +164,92 @@ test('the API server away: a copy is used, and said; without one nothing is made
   assert.equal(pairIn(second), undefined)
 })
 
-for (const [what, data, expected] of [
+const SHARED = createCA({ commonName: 'shared' })
+const OTHER = createCA({ commonName: 'other' })
+const EC_KEY = generateTokenKey()
+const LEAF = issueCertificate(SHARED, { commonName: 'leaf', usage: 'server', dnsNames: ['localhost'] })
+const ENDED = createCA({ commonName: 'shared', days: -1 })
+const TOKEN_KEY = { 'token.key': 'key of all' }
+
+function putSecret(data: Readonly<Record<string, string>>): void {
+  const encoded = Object.entries(data).map(([key, text]) => [key, base64(text)])
+  objects.put(SECRETS, { metadata: { name: 'ca', namespace: NAMESPACE }, data: Object.fromEntries(encoded) })
+}
+
+function secretOf({ certPem, keyPem }: KeyPair): Record<string, string> {
+  return { 'tls.crt': certPem, 'tls.key': keyPem, ...TOKEN_KEY }
+}
+
+const BAD_SECRETS: readonly (readonly [string, Readonly<Record<string, string>>, RegExp])[] = [
   ['nothing', {}, /has no tls.crt/],
-  ['no certificate', { 'tls.crt': 'eA==', 'tls.key': 'eA==' }, /tls.crt is no certificate/],
-] as const) {
-  test(`a Secret with ${what} is refused`, async () => {
-    objects.put(SECRETS, { metadata: { name: 'ca', namespace: NAMESPACE }, data })
-    await assert.rejects(shareCA(objects, caIn(dataDir()), log), expected)
+  ['no certificate', { ...secretOf(SHARED), 'tls.crt': 'x' }, /tls.crt is no certificate/],
+  ['a certificate that is no CA', secretOf(LEAF), /tls.crt is no CA certificate/],
+  ['a CA that has ended', secretOf(ENDED), /it ended on/],
+  ['the key of another CA', secretOf({ ...SHARED, keyPem: OTHER.keyPem }), /tls.key does not belong to tls.crt/],
+  ['no key', { ...secretOf(SHARED), 'tls.key': 'x' }, /tls.key is no private key/],
+  ['an EC key', { ...secretOf(SHARED), 'tls.key': EC_KEY }, /tls.key is no RSA key/],
+  ['no key of tokens', { ...secretOf(SHARED), 'token.key': 'x' }, /token.key: this is no key/],
+]
+for (const [what, data, expected] of BAD_SECRETS) {
+  test(`a Secret with ${what} is refused, changes nothing here, and one that is corrected is used`, async () => {
+    const [empty, own] = [dataDir(), dataDir()]
+    ensureServingCertificate(own)
+    const before = [pairIn(own), pairIn(own, 'tls')]
+    putSecret(data)
+    for (const dir of [empty, own]) {
+      await assert.rejects(shareCA(objects, caIn(dir), log), (error) => {
+        assert.ok(error instanceof UserError)
+        assert.match(error.message, expected)
+        return true
+      })
+    }
+    assert.deepEqual([pairIn(own), pairIn(own, 'tls')], before)
+    assert.deepEqual(readdirSync(servingPkiDir(empty)), [])
+    assert.equal(readdirSync(servingPkiDir(own)).includes('token.key'), false)
+    putSecret(secretOf(SHARED))
+    for (const dir of [empty, own]) {
+      await shareCA(objects, caIn(dir), log)
+      assert.deepEqual(pairIn(dir), SHARED)
+      assert.equal(read(dir, 'token.key'), 'key of all')
+    }
   })
 }
+
+test('a copy that is damaged is replaced by a good Secret, with what it had issued; without one it is said', async () => {
+  for (const damaged of ['ca.key', 'ca.crt']) {
+    const dir = dataDir()
+    const pki = servingPkiDir(dir)
+    const old = createCA({ commonName: 'shared' })
+    const foreign = issueCertificate(OTHER, { commonName: 'x', usage: 'server' })
+    writeKeyPair(pki, 'ca', old)
+    writeKeyPair(pki, 'tls', issueCertificate(old, { commonName: 'x', usage: 'server' }))
+    writeKeyPair(pki, 'admin', foreign)
+    writeFileSync(join(pki, damaged), 'damaged')
+    objects = new MemoryObjects()
+    await assert.rejects(shareCA(objects, caIn(dir), log), /are no certificate and its key/)
+    assert.equal(objects.find(SECRETS, 'ca', NAMESPACE), undefined, 'no other CA is made in its place')
+    objects.away = true
+    await assert.rejects(shareCA(objects, caIn(dir), log), /are no certificate and its key/)
+    objects.away = false
+    assert.equal(read(dir, damaged), 'damaged')
+    putSecret(secretOf(SHARED))
+    await shareCA(objects, caIn(dir), log)
+    assert.deepEqual(pairIn(dir), SHARED)
+    assert.equal(pairIn(dir, 'tls'), undefined)
+    assert.deepEqual(pairIn(dir, 'admin'), foreign)
+  }
+})
+
+test('a key of tokens that is damaged, and a CA that has ended, do not become those of all', async () => {
+  const dir = dataDir()
+  writeKeyPair(servingPkiDir(dir), 'ca', ENDED)
+  writeFileSync(join(servingPkiDir(dir), 'token.key'), 'damaged')
+  await assert.rejects(shareCA(objects, caIn(dir), log), /token\.key: this is no key/)
+  assert.equal(objects.find(SECRETS, 'ca', NAMESPACE), undefined)
+  rmSync(join(servingPkiDir(dir), 'token.key'))
+  await shareCA(objects, caIn(dir), log)
+  const second = dataDir()
+  await shareCA(objects, caIn(second), log)
+  assert.deepEqual(pairIn(second), pairIn(dir))
+  assert.notDeepEqual(pairIn(dir), ENDED)
+})

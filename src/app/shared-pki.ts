@@ -6,8 +6,9 @@ import { createKubeClient } from '../io/kube/client.ts'
 import { controlPaths } from '../io/listener/control-paths.ts'
 import { SERVING_CA_NAME, servingPkiDir } from '../io/listener/serving-certificate.ts'
 import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../io/pki/control-pki.ts'
-import { generateTokenKey } from '../io/pki/control-tokens.ts'
-import { type SharedCA, shareCA } from '../io/pki/shared-ca.ts'
+import { checkTokenKey, generateTokenKey } from '../io/pki/control-tokens.ts'
+import { shareCA } from '../io/pki/shared-ca.ts'
+import type { SharedCA } from '../io/pki/shared-ca-secret.ts'
 import type { Config } from './config/config.ts'
 
 const [NAMESPACE] = REPLICA_NAMESPACES
@@ -39,7 +40,7 @@ function sharedCAs(config: Config): readonly SharedCA[] {
     name: CONTROL_SECRET,
     dir: controlPaths(dataDir).pki,
     commonName: CONTROL_CA_NAME,
-    files: { [TOKEN_KEY_FILE]: generateTokenKey },
+    files: { [TOKEN_KEY_FILE]: { make: generateTokenKey, check: checkTokenKey } },
     otherwise: 'write the ca.crt of every replica into the caBundle of the webhooks',
     required: false,
   }

@@ -45,6 +45,11 @@ export function generateTokenKey(): string {
   }).privateKey
 }
 
+/** @throws {UserError} when the key is none */
+export function checkTokenKey(keyPem: string): void {
+  readTokenKey(keyPem)
+}
+
 /**
  * @param keyPem from generateTokenKey()
  * @throws {UserError} when the key is none, or the user's name will not do

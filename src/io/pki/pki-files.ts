@@ -1,17 +1,29 @@
-// Certificates and keys as files: NAME.crt (world-readable) and NAME.key (0600). A pair is written as a whole or not at all.
+// Certificates and keys as files: NAME.crt (world-readable) and NAME.key (0600). A pair is written or removed as a whole: what a
+// process that was killed left half done, the next one that reads the pair finishes.
 
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import type { KeyPair } from './pki.ts'
 
-/** Creates `dir` (0700) when it is missing. Existing files are replaced; readers see the old pair's file or the new one's. */
+/**
+ * Creates `dir` (0700) when it is missing. Existing files are replaced; who reads by readKeyPair() finds the old pair or the new one.
+ * @throws {UserError}
+ */
 export function writeKeyPair(dir: string, name: string, pair: KeyPair): void {
   makePrivateDirectory(dir)
-  // The key first: who finds the new certificate finds its key, too.
-  replaceFile(join(dir, `${name}.key`), pair.keyPem, 0o600)
-  replaceFile(join(dir, `${name}.crt`), pair.certPem, 0o644)
+  replaceFile(unfinishedFile(dir, name), JSON.stringify({ ...pair, removed: false }), 0o600)
+  finishWrite(dir, name, pair)
+}
+
+/** Nothing to do where there is none. @throws {UserError} when it is damaged, or cannot be removed */
+export function removeKeyPair(dir: string, name: string): void {
+  const pair = readKeyPair(dir, name)
+  if (pair === undefined) return
+  replaceFile(unfinishedFile(dir, name), JSON.stringify({ ...pair, removed: true }), 0o600)
+  finishRemoval(dir, name)
 }
 
 export function makePrivateDirectory(dir: string): void {
@@ -23,9 +35,25 @@ export function makePrivateDirectory(dir: string): void {
  * @throws {UserError} when one of the two is missing, unreadable, no PEM, or they do not belong together
  */
 export function readKeyPair(dir: string, name: string): KeyPair | undefined {
-  const certFile = join(dir, `${name}.crt`)
-  const keyFile = join(dir, `${name}.key`)
+  const { certFile, keyFile } = filesOf(dir, name)
   if (!existsSync(certFile) && !existsSync(keyFile)) return undefined
+  try {
+    return checkedPair(certFile, keyFile)
+  } catch (error) {
+    const unfinished = readUnfinished(dir, name)
+    if (unfinished === undefined) throw error
+    if (unfinished.removed && !existsSync(keyFile) && readTextFile(certFile) === unfinished.certPem) {
+      finishRemoval(dir, name)
+      return undefined
+    }
+    // Another key was put there by somebody since.
+    if (unfinished.removed || !existsSync(keyFile) || readTextFile(keyFile) !== unfinished.keyPem) throw error
+    finishWrite(dir, name, unfinished)
+    return checkedPair(certFile, keyFile)
+  }
+}
+
+function checkedPair(certFile: string, keyFile: string): KeyPair {
   const certPem = readTextFile(certFile)
   const keyPem = readTextFile(keyFile)
   return inFileSystem(`${certFile} and ${keyFile} are no certificate and its key`, () => {
@@ -36,9 +64,50 @@ export function readKeyPair(dir: string, name: string): KeyPair | undefined {
   })
 }
 
+function filesOf(dir: string, name: string): { readonly certFile: string; readonly keyFile: string } {
+  return { certFile: join(dir, `${name}.crt`), keyFile: join(dir, `${name}.key`) }
+}
+
+// === what was begun ===
+
+/** The pair that is being written or removed: two files cannot be replaced at once. It is there while that lasts. */
+function unfinishedFile(dir: string, name: string): string {
+  return join(dir, `${name}.unfinished`)
+}
+
+function readUnfinished(dir: string, name: string): (KeyPair & { readonly removed: boolean }) | undefined {
+  const file = unfinishedFile(dir, name)
+  if (!existsSync(file)) return undefined
+  const pair: unknown = inFileSystem(`cannot read ${file}`, () => JSON.parse(readFileSync(file, 'utf8')))
+  if (!isRecord(pair)) return undefined
+  const { certPem, keyPem, removed } = pair
+  return typeof certPem === 'string' && typeof keyPem === 'string'
+    ? { certPem, keyPem, removed: removed === true }
+    : undefined
+}
+
+/** The key first: by it readKeyPair() knows what was being written. */
+function finishWrite(dir: string, name: string, pair: KeyPair): void {
+  const { certFile, keyFile } = filesOf(dir, name)
+  replaceFile(keyFile, pair.keyPem, 0o600)
+  replaceFile(certFile, pair.certPem, 0o644)
+  removeFile(unfinishedFile(dir, name))
+}
+
+function finishRemoval(dir: string, name: string): void {
+  const { certFile, keyFile } = filesOf(dir, name)
+  for (const file of [keyFile, certFile, unfinishedFile(dir, name)]) removeFile(file)
+}
+
+function removeFile(file: string): void {
+  inFileSystem(`cannot remove ${file}`, () => rmSync(file, { force: true }))
+}
+
+// === files ===
+
 /** Those of NAME.crt and NAME.key that exist. */
 export function existingPairFiles(dir: string, name: string): string[] {
-  return [join(dir, `${name}.crt`), join(dir, `${name}.key`)].filter((file) => existsSync(file))
+  return Object.values(filesOf(dir, name)).filter((file) => existsSync(file))
 }
 
 /** @throws {UserError} */
@@ -50,7 +119,7 @@ export function readTextFile(file: string): string {
 export function replaceFile(file: string, text: string, mode: number): void {
   const temporary = `${file}.${randomBytes(6).toString('hex')}`
   inFileSystem(`cannot write ${file}`, () => {
-    writeFileSync(temporary, text, { mode, flag: 'wx' })
+    writeFileSync(temporary, text, { mode, flag: 'wx', flush: true })
     renameSync(temporary, file)
   })
 }

@@ -3,12 +3,10 @@
 // API server is away.
 
 import { X509Certificate } from 'node:crypto'
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { NAMESPACES, SECRETS } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
@@ -16,34 +14,21 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import { base64 } from '../../core/text/base64.ts'
 import { createCA, isIssuedBy, type KeyPair } from './pki.ts'
 import {
-  existingPairFiles,
   makePrivateDirectory,
   readKeyPair,
   readTextFile,
+  removeKeyPair,
   replaceFile,
   writeKeyPair,
 } from './pki-files.ts'
+import { fileFault, hasEnded, parseShared, type Shared, type SharedCA, type SharedFile } from './shared-ca-secret.ts'
 
-export interface SharedCA {
-  /** The Secret: kubernetes.io/tls, the CA as tls.crt and tls.key. */
-  readonly namespace: string
-  readonly name: string
-  /** Where this replica keeps its copy: ca.crt and ca.key. */
-  readonly dir: string
-  /** Of a CA that is made. */
-  readonly commonName: string
-  /** Further files of `dir` that all replicas need alike, and how one is made. */
-  readonly files?: Readonly<Record<string, () => string>>
-  /** Where the rights to share it are missing: what else an operator can do than grant them. */
-  readonly otherwise: string
-  /** Whether a start without those rights is refused; else this replica goes on with a CA of its own, and says so. */
-  readonly required: boolean
-}
-
-/** What is in the Secret. */
-interface Shared {
-  readonly ca: KeyPair
-  readonly files: Readonly<Record<string, string>>
+/** The copy of a replica. */
+interface LocalCA {
+  /** undefined = there is none, or it is damaged. */
+  readonly pair: KeyPair | undefined
+  /** Why it cannot be used; undefined = it can, or there is none. */
+  readonly damage: unknown
 }
 
 /** Certificates of the CA before, which nobody would trust any more. */
@@ -58,14 +43,14 @@ const FIRST_WAIT_MS = 250
  */
 export async function shareCA(client: ObjectClient, shared: SharedCA, log: Logger): Promise<void> {
   makePrivateDirectory(shared.dir)
-  const local = readKeyPair(shared.dir, 'ca')
+  const local = readLocal(shared.dir)
   const secret = `${shared.namespace}/${shared.name}`
   try {
     const { ca, files } = await settled(client, shared, local, log)
     for (const [file, text] of Object.entries(files)) keep(join(shared.dir, file), text)
-    if (ca.certPem === local?.certPem) return
-    if (local !== undefined) {
-      dropLeaves(shared.dir, local)
+    if (ca.certPem === local.pair?.certPem) return
+    if (local.pair !== undefined || local.damage !== undefined) {
+      dropLeaves(shared, local.pair, ca)
       log.warn('the CA of this replica is replaced by the one that all replicas share', { secret, dir: shared.dir })
     }
     writeKeyPair(shared.dir, 'ca', ca)
@@ -79,19 +64,24 @@ export async function shareCA(client: ObjectClient, shared: SharedCA, log: Logge
       log.warn(`${message}; this replica goes on with one of its own`, { why, fix })
       return
     }
-    if (local === undefined) {
+    if (local.damage !== undefined) throw local.damage
+    if (local.pair === undefined) {
       throw new UserError(`the CA that all replicas share cannot be read: ${why}`, 'is the API server up?')
     }
     log.warn('the CA that all replicas share cannot be read; the copy of this replica is used', { secret, why })
   }
 }
 
-async function settled(
-  client: ObjectClient,
-  shared: SharedCA,
-  local: KeyPair | undefined,
-  log: Logger,
-): Promise<Shared> {
+/** A copy that is damaged matters only where the Secret cannot be read. */
+function readLocal(dir: string): LocalCA {
+  try {
+    return { pair: readKeyPair(dir, 'ca'), damage: undefined }
+  } catch (damage) {
+    return { pair: undefined, damage }
+  }
+}
+
+async function settled(client: ObjectClient, shared: SharedCA, local: LocalCA, log: Logger): Promise<Shared> {
   for (let attempt = 1; ; attempt++) {
     try {
       return (await read(client, shared)) ?? (await create(client, shared, local, log))
@@ -106,7 +96,7 @@ async function settled(
 /** undefined = there is none yet. */
 async function read(client: ObjectClient, shared: SharedCA): Promise<Shared | undefined> {
   try {
-    return parse(await client.get(SECRETS, shared), shared)
+    return parseShared(await client.get(SECRETS, shared), shared)
   } catch (error) {
     if (error instanceof StatusError && error.code === 404) return undefined
     throw error
@@ -114,17 +104,13 @@ async function read(client: ObjectClient, shared: SharedCA): Promise<Shared | un
 }
 
 /** Rejects with AlreadyExists (409) when another replica was faster. */
-async function create(
-  client: ObjectClient,
-  shared: SharedCA,
-  local: KeyPair | undefined,
-  log: Logger,
-): Promise<Shared> {
-  const { namespace, name, dir, commonName } = shared
-  const ca = local ?? createCA({ commonName })
-  const texts = Object.entries(shared.files ?? {}).map(([file, make]): [string, string] => {
-    const known = join(dir, file)
-    return [file, existsSync(known) ? readTextFile(known) : make()]
+async function create(client: ObjectClient, shared: SharedCA, local: LocalCA, log: Logger): Promise<Shared> {
+  const { namespace, name, commonName } = shared
+  // Somebody may trust it: a new one beside it would cut them off.
+  if (local.damage !== undefined) throw local.damage
+  const ca = local.pair === undefined || hasEnded(local.pair) ? createCA({ commonName }) : local.pair
+  const texts = Object.entries(shared.files ?? {}).map(([file, kind]): [string, string] => {
+    return [file, knownFile(join(shared.dir, file), kind) ?? kind.make()]
   })
   const data = { 'tls.crt': ca.certPem, 'tls.key': ca.keyPem, ...Object.fromEntries(texts) }
   const secret = {
@@ -145,38 +131,27 @@ async function create(
   return { ca, files: Object.fromEntries(texts) }
 }
 
-function parse(secret: JsonObject, shared: SharedCA): Shared {
-  const data = isRecord(secret['data']) ? secret['data'] : {}
-  const text = (key: string): string => {
-    const value = data[key]
-    if (typeof value === 'string' && value !== '') return Buffer.from(value, 'base64').toString('utf8')
-    throw damaged(shared, `it has no ${key}`)
-  }
-  const ca = { certPem: text('tls.crt'), keyPem: text('tls.key') }
-  let certificate: X509Certificate
-  try {
-    certificate = new X509Certificate(ca.certPem)
-  } catch {
-    throw damaged(shared, 'tls.crt is no certificate')
-  }
-  if (!certificate.ca) throw damaged(shared, 'tls.crt is no CA certificate')
-  if (certificate.validToDate.getTime() <= Date.now()) throw damaged(shared, `it ended on ${certificate.validTo}`)
-  return { ca, files: Object.fromEntries(Object.keys(shared.files ?? {}).map((file) => [file, text(file)])) }
+/** What this replica has already becomes that of all. @throws {UserError} when it is damaged */
+function knownFile(file: string, kind: SharedFile): string | undefined {
+  if (!existsSync(file)) return undefined
+  const text = readTextFile(file)
+  const fault = fileFault(text, kind)
+  if (fault !== '') throw new UserError(`${file}: ${fault}`, 'remove the file, and a new one is made')
+  return text
 }
 
-function damaged({ namespace, name }: SharedCA, why: string): UserError {
-  return new UserError(
-    `Secret ${namespace}/${name} holds no CA that replicas can share: ${why}`,
-    'delete it and start again: another one is made, and clients need its tls.crt',
-  )
-}
-
-/** Only what the CA of before has issued: others were put there by somebody. */
-function dropLeaves(dir: string, ca: KeyPair): void {
+/**
+ * Only what the CA of before has issued: others were put there by somebody. Of a CA that is damaged the name tells it.
+ */
+function dropLeaves({ dir, commonName }: SharedCA, before: KeyPair | undefined, ca: KeyPair): void {
   for (const name of LEAVES) {
     const leaf = readKeyPair(dir, name)
-    if (leaf === undefined || !isIssuedBy(leaf, ca)) continue
-    for (const file of existingPairFiles(dir, name)) rmSync(file)
+    if (leaf === undefined) continue
+    const ours =
+      before === undefined
+        ? !isIssuedBy(leaf, ca) && new X509Certificate(leaf.certPem).issuer === `CN=${commonName}`
+        : isIssuedBy(leaf, before)
+    if (ours) removeKeyPair(dir, name)
   }
 }
 

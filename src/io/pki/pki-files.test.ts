@@ -1,0 +1,103 @@
+// A process that is killed while it writes or removes a pair: at every step, the next start finds the old pair or the new one.
+
+import assert from 'node:assert/strict'
+import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { mock, type TestContext, test } from 'node:test'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { createCA, type KeyPair } from './pki.ts'
+import { existingPairFiles, readKeyPair, removeKeyPair, writeKeyPair } from './pki-files.ts'
+
+const OLD = createCA({ commonName: 'old' })
+const NEW = createCA({ commonName: 'new' })
+
+function newDir(context: TestContext): string {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-pki-files-'))
+  context.after(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+/** Calls `action`, and lets nothing reach the disk after so many changes of it. Returns whether it ran to its end. */
+function killedAfter(changes: number, action: () => void): boolean {
+  let made = 0
+  for (const name of ['renameSync', 'rmSync'] as const) {
+    const real: (...args: never[]) => void = fs[name]
+    mock.method(fs, name, (...args: never[]) => {
+      if (++made > changes) throw new Error('killed')
+      real(...args)
+    })
+  }
+  syncBuiltinESMExports()
+  try {
+    action()
+    return true
+  } catch (error) {
+    assert.match(String(error), /killed/)
+    return false
+  } finally {
+    mock.restoreAll()
+    syncBuiltinESMExports()
+  }
+}
+
+/** What is found after each possible end of `action`, the last being its own. */
+function foundAfterEachKill(
+  context: TestContext,
+  before: KeyPair | undefined,
+  action: (dir: string) => void,
+): KeyPair[][] {
+  const found: KeyPair[][] = []
+  for (let changes = 0; ; changes++) {
+    const dir = newDir(context)
+    if (before !== undefined) writeKeyPair(dir, 'ca', before)
+    const ended = killedAfter(changes, () => action(dir))
+    const first = readKeyPair(dir, 'ca')
+    assert.deepEqual(readKeyPair(dir, 'ca'), first, 'the second look finds what the first has found')
+    assert.equal(existingPairFiles(dir, 'ca').length, first === undefined ? 0 : 2)
+    found.push(first === undefined ? [] : [first])
+    if (ended) {
+      assert.deepEqual(readdirSync(dir), first === undefined ? [] : ['ca.crt', 'ca.key'], 'nothing else is left')
+      return found
+    }
+  }
+}
+
+for (const [what, before] of [
+  ['in the place of another one', OLD],
+  ['where there was none', undefined],
+] as const) {
+  test(`a pair is written ${what}: all of it or nothing`, (context) => {
+    const found = foundAfterEachKill(context, before, (dir) => writeKeyPair(dir, 'ca', NEW))
+    assert.ok(found.length > 2)
+    assert.deepEqual(found.at(-1), [NEW])
+    const old = before === undefined ? [] : [before]
+    for (const pair of found) assert.ok([old, [NEW]].some((known) => JSON.stringify(known) === JSON.stringify(pair)))
+  })
+}
+
+test('a pair is removed: all of it or nothing', (context) => {
+  const found = foundAfterEachKill(context, OLD, (dir) => removeKeyPair(dir, 'ca'))
+  assert.ok(found.length > 2)
+  assert.deepEqual(found.at(-1), [])
+  for (const pair of found) assert.ok(pair.length === 0 || pair[0]?.certPem === OLD.certPem)
+})
+
+test('what somebody puts there after a write that was cut short stays, and damage of another origin is said', (context) => {
+  const theirs = createCA({ commonName: 'theirs' })
+  const dir = newDir(context)
+  writeKeyPair(dir, 'ca', OLD)
+  // The new key is there, the new certificate is not.
+  assert.equal(
+    killedAfter(2, () => writeKeyPair(dir, 'ca', NEW)),
+    false,
+  )
+  assert.equal(readFileSync(join(dir, 'ca.key'), 'utf8'), NEW.keyPem)
+  assert.equal(readFileSync(join(dir, 'ca.crt'), 'utf8'), OLD.certPem)
+  writeFileSync(join(dir, 'ca.key'), theirs.keyPem)
+  assert.throws(() => readKeyPair(dir, 'ca'), UserError)
+  assert.equal(readFileSync(join(dir, 'ca.key'), 'utf8'), theirs.keyPem)
+  writeFileSync(join(dir, 'ca.crt'), theirs.certPem)
+  assert.deepEqual(readKeyPair(dir, 'ca'), theirs)
+})
