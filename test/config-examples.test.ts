@@ -148,9 +148,9 @@ test('the settings load, and say what serve would do without them', () => {
   assert.deepEqual({ ...fromFile }, { ...byDefault })
 })
 
-test('the update trigger of the README writes where the RBAC file lets it', () => {
-  const readme = readFileSync(join(EXAMPLES, '../README.md'), 'utf8')
-  const [, namespace = ''] = /updateTrigger:.*\n\s+namespace: (\S+)/.exec(readme) ?? []
+test('the update trigger of the docs writes where the RBAC file lets it', () => {
+  const page = readFileSync(join(EXAMPLES, '../docs/upstream-cluster.md'), 'utf8')
+  const [, namespace = ''] = /updateTrigger:.*\n\s+namespace: (\S+)/.exec(page) ?? []
   const rbac = readFileSync(join(EXAMPLES, '../deploy/rbac/protection-worker.yaml'), 'utf8')
   const objects = parseAllDocuments(rbac).map((document) => document.toJS())
   for (const kind of ['Role', 'RoleBinding']) {

@@ -26,6 +26,9 @@ import { createCA, issueCertificate } from '../src/io/pki/pki.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const README = read('README.md')
+const UPSTREAM_CLUSTER_PAGE = read('docs/upstream-cluster.md')
+const DEGRADE = read('docs/degrade.md')
+const COMMANDS = read('docs/commands.md')
 const OPERATING = read('docs/operating.md')
 const ARCHITECTURE = read('docs/architecture.md')
 const LIFE = read('docs/life-of-a-request.md')
@@ -279,23 +282,32 @@ function fieldsOf(schema: JsonSchema): string[] {
   return schema.items === undefined ? own : [...own, ...fieldsOf(schema.items)]
 }
 
-test('the README explains every field of an UpstreamCluster', () => {
-  const keys = new Set(yamlBlocks(README).flatMap((block) => [...keysOf(block)]))
-  const inProse = (name: string): boolean => README.includes(`\`${name}\``) || README.includes(`${name}: {`)
+test('the README is read in five minutes, and leads to every page', () => {
+  const lines = README.split('\n').length - 1
+  assert.ok(lines <= 200, `${lines} lines`)
+  const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'))
+  assert.ok(pages.length > 8, 'the pages are found')
+  for (const page of pages) assert.match(README, new RegExp(`\\]\\(docs/${page}[)#]`), page)
+})
+
+test('the docs explain every field of an UpstreamCluster', () => {
+  const page = UPSTREAM_CLUSTER_PAGE
+  const keys = new Set(yamlBlocks(page).flatMap((block) => [...keysOf(block)]))
+  const inProse = (name: string): boolean => page.includes(`\`${name}\``) || page.includes(`${name}: {`)
   const missing = fieldsOf(UPSTREAM_CLUSTER_SPEC_SCHEMA).filter((name) => !keys.has(name) && !inProse(name))
   assert.deepEqual([...new Set(missing)], [])
 })
 
-test('the UpstreamCluster of the README is one: no mistake, no doubt', () => {
-  const whole = yamlBlocks(README).filter((block) => keysOf(block).has('kind'))
+test('the UpstreamCluster of the docs is valid: no error, no warning', () => {
+  const whole = yamlBlocks(UPSTREAM_CLUSTER_PAGE).filter((block) => keysOf(block).has('kind'))
   assert.equal(whole.length, 1)
   assert.deepEqual(checkUpstreamCluster(whole[0], nodePemChecks), [])
 })
 
-test('check and explain take the README at its word', async () => {
+test('check and explain take the docs at their word', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-docs-'))
   try {
-    const [text = ''] = /^```yaml\n([\s\S]*?)^```/m.exec(README)?.slice(1) ?? []
+    const [text = ''] = /^```yaml\n([\s\S]*?)^```/m.exec(UPSTREAM_CLUSTER_PAGE)?.slice(1) ?? []
     writeFileSync(join(dir, 'prod.yaml'), text)
     writeNamedFiles(dir, text)
     const lines: string[] = []
@@ -336,19 +348,21 @@ function writeNamedFiles(dir: string, text: string): void {
 
 async function* noLines(): AsyncGenerator<string> {}
 
-test('the refusal that the README shows is the one that its switch gives', () => {
-  const [switched] = yamlBlocks(README).filter((block) => JSON.stringify(block).includes('INC-4711'))
+test('the refusal that README and docs show is the one that the switch gives', () => {
+  const [switched] = yamlBlocks(DEGRADE).filter((block) => JSON.stringify(block).includes('INC-4711'))
   const { spec } = switched as Pick<UpstreamCluster, 'spec'>
   const message = degradeMessage('prod', compileDegrade(spec.degrade ?? {}, false), spec.degrade?.mode ?? 'Off')
-  assert.ok(README.replace(/\s+/g, ' ').includes(`Error from server (ServiceUnavailable): ${message}`), message)
+  for (const page of [README, DEGRADE]) {
+    assert.ok(page.replace(/\s+/g, ' ').includes(`Error from server (ServiceUnavailable): ${message}`), message)
+  }
 })
 
-test('the README has every command', () => {
+test('the docs have every command', () => {
   const commands = [...read('src/cli/program.ts').matchAll(/program\s*\.command\('(\w+)'/g)].map(
     (match) => match[1] ?? '',
   )
   assert.ok(commands.includes('serve') && commands.includes('explain'))
-  for (const command of commands) assert.match(README, new RegExp(`^\\| \`portcullis ${command}\\b`, 'm'), command)
+  for (const command of commands) assert.match(COMMANDS, new RegExp(`^\\| \`portcullis ${command}\\b`, 'm'), command)
 })
 
 test('links between pages lead somewhere', () => {

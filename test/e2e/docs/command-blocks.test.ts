@@ -1,5 +1,5 @@
-// Every command block of the README and of docs/, in the order in which a reader meets them, on real clusters. A page goes on where the
-// README has ended: with its gateway running, and its KUBECONFIG.
+// Every command block of the README and of docs/, in the order in which a reader meets them, on real clusters: the README, then the pages
+// in the order in which it names them. A page goes on where the README has ended: with its gateway running, and its KUBECONFIG.
 
 import assert from 'node:assert/strict'
 import {
@@ -26,11 +26,13 @@ import { upstreamClusterFor } from '../../harness/upstream-cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8')
 const PAGES = [
   'README.md',
   ...readdirSync(join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
+    .map((name) => `docs/${name}`)
+    .sort((a, b) => README.indexOf(a) - README.indexOf(b)),
 ]
 
 let folder: string
