@@ -227,6 +227,25 @@ describe('bodies that cannot be taken', () => {
     assert.equal((await client.call('POST', REVIEWS, { body: { filler: filler.slice(0, 16_000) } })).code, 201)
   })
 
+  test('the same in YAML that is not JSON, above 1 KiB: JSON is the way', async () => {
+    const message =
+      'Request entity too large: limit is 1024 characters for YAML that is not JSON; send JSON, which may have 16384 bytes'
+    const body = `a:\n  ${'['.repeat(1024)}`
+    const contentType = 'application/yaml'
+    const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+    for (const [method, path] of [
+      ['DELETE', `${UC}/a`],
+      ['DELETE', UC],
+      ['POST', REVIEWS],
+    ] as const) {
+      const response = await client.call(method, path, { body, contentType })
+      assertStatus(response, 413, 'RequestEntityTooLarge', message)
+    }
+    for (const small of [`filler: ${'x'.repeat(1000)}`, `{"filler":"${'x'.repeat(16_000)}"}`]) {
+      assert.equal((await client.call('POST', REVIEWS, { body: small, contentType })).code, 201)
+    }
+  })
+
   test('all mistakes of an object at once', async () => {
     const bad = cluster('a', { servers: [{ endpoint: 'ftp://x' }], secureServing: { serverNames: ['not a name'] } })
     const { json, code } = await client.post(UC, bad)

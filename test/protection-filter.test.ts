@@ -299,12 +299,19 @@ describe('bodies', () => {
     ['broken JSON', '{', [], 400, 'BadRequest'],
     ['CBOR', 'xx', ['content-type', 'application/cbor'], 415, 'UnsupportedMediaType'],
     ['too much', 'x'.repeat(16 * 1024 + 1), [], 413, 'RequestEntityTooLarge'],
+    ['too much YAML', `a:\n  ${'['.repeat(1024)}`, ['content-type', 'application/yaml'], 413, 'RequestEntityTooLarge'],
   ] as const) {
     test(`${what}: ${code}`, async () => {
       const scene = await setUp()
       scene.upstream.add('a')
-      const answer = await scene.send('DELETE', `${PODS}/a`, body, fields)
-      assert.deepEqual([answer.status, json(answer.body)['reason']], [code, reason])
+      for (const [method, path] of [
+        ['DELETE', `${PODS}/a`],
+        ['DELETE', PODS],
+        ['POST', `${PODS}/a/eviction`],
+      ] as const) {
+        const answer = await scene.send(method, path, body, fields)
+        assert.deepEqual([answer.status, json(answer.body)['reason']], [code, reason])
+      }
       assert.deepEqual([scene.gate.asked.length, scene.upstream.writes.length], [0, 0])
     })
   }

@@ -1,15 +1,11 @@
 // What is served at which path, for a caller who is known and allowed.
 
-import type { JsonObject } from '../api/kube/json-object.ts'
-import { isRecord } from '../api/kube/object-shape.ts'
-import { statusError } from '../api/kube/status.ts'
 import type { UserInfo } from '../api/kube/user.ts'
-import { decodeObject } from '../core/objects/strict-decode.ts'
 import type { RoleBindings } from './access/authorize.ts'
 import { shownTo } from './access/redaction.ts'
 import { discoveryAnswer } from './discovery.ts'
 import { type Answer, jsonAnswer, textAnswer } from './http/answer.ts'
-import { bodyFormat } from './http/read-body.ts'
+import { bodyFormat, decodeSmallBody } from './http/read-body.ts'
 import type { ControlRequest } from './http/read-request.ts'
 import { timestamp } from './objects/object-metadata.ts'
 import { isBuiltIn } from './objects/write-object-decode.ts'
@@ -93,19 +89,8 @@ function reviewAnswer(
   if (method !== 'POST' || info.name !== '' || user === 'anonymous') return undefined
   const { apiGroup: group, resource } = info
   if (info.path !== `/apis/${group}/v1/${resource}`) return undefined
-  const body = reviewBody(text, bodyFormat(contentType))
+  const body = decodeSmallBody(text, bodyFormat(contentType))
   const now = timestamp(registry.now())
   const review = answerSelfReview({ group, resource, body, user, bindings, now })
   return review === undefined ? undefined : jsonAnswer(201, review)
-}
-
-function reviewBody(text: string, format: 'json' | 'yaml'): JsonObject {
-  try {
-    const { value } = decodeObject(text, format)
-    if (isRecord(value)) return value
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    throw statusError('BadRequest', `couldn't get version/kind; json parse error: ${error.message}`)
-  }
-  throw statusError('BadRequest', "couldn't get version/kind; json parse error: the body is no object")
 }

@@ -24,7 +24,7 @@ import { impersonate } from './access/impersonate.ts'
 import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges } from './audit/incident-changes.ts'
 import { type Answer, statusAnswer } from './http/answer.ts'
-import { BodyReader, MAX_BODY_BYTES } from './http/read-body.ts'
+import { BodyReader, MAX_BODY_BYTES, MAX_SMALL_BYTES } from './http/read-body.ts'
 import { type ControlRequest, readRequest } from './http/read-request.ts'
 import { answerRequest, type Routed, type RouteParts, routeRequest } from './routes.ts'
 import { type WatchRequest, WatchStream } from './watch-stream.ts'
@@ -79,8 +79,6 @@ const OWN_END =
   'the credential that you use is revoked now; another administrator can delete the RevokedCredential, or: portcullis control revoke --undo'
 /** Longer Audit-IDs of clients are not taken over (apiserver/pkg/audit). */
 const MAX_AUDIT_ID = 128
-/** Of questions about oneself, which everybody with a credential may ask, and of DeleteOptions: they have some hundred bytes. */
-const MAX_SMALL_BYTES = 16 * 1024
 /** Watches that one user may have open: each write is written out for each of them. */
 export const MAX_WATCHES_PER_USER = 500
 

@@ -1,6 +1,9 @@
 // The body of a request, whole, and how it is written.
 
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import { statusError } from '../../api/kube/status.ts'
+import { decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../core/objects/strict-decode.ts'
 
 /** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
 export const MAX_BODY_BYTES: number = 3 * 1024 * 1024
@@ -22,6 +25,33 @@ export class BodyBudget {
   give(bytes: number): void {
     this.#left += bytes
   }
+}
+
+/** Of questions about oneself, which everybody with a credential may ask, and of DeleteOptions: they have some hundred bytes. */
+export const MAX_SMALL_BYTES: number = 16 * 1024
+
+/**
+ * The body of such a request.
+ * @throws {StatusError} 400 when it is no object, 413 for YAML that is not JSON and above MAX_SMALL_YAML_LENGTH
+ */
+export function decodeSmallBody(text: string, format: 'json' | 'yaml'): JsonObject {
+  try {
+    const { value } = decodeObject(text, format, MAX_SMALL_YAML_LENGTH)
+    if (isRecord(value)) return value
+  } catch (error) {
+    if (error instanceof YamlTooLong) throw yamlTooLarge(error.limit)
+    if (!(error instanceof SyntaxError)) throw error
+    throw statusError('BadRequest', `couldn't get version/kind; json parse error: ${error.message}`)
+  }
+  throw statusError('BadRequest', "couldn't get version/kind; json parse error: the body is no object")
+}
+
+function yamlTooLarge(limit: number): Error {
+  const instead = `send JSON, which may have ${MAX_SMALL_BYTES} bytes`
+  return statusError(
+    'RequestEntityTooLarge',
+    `Request entity too large: limit is ${limit} characters for YAML that is not JSON; ${instead}`,
+  )
 }
 
 /** Collects chunks; each is copied, because it is only valid during the call. */

@@ -3,9 +3,9 @@
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { type FieldError, invalid, statusError } from '../../api/kube/status.ts'
-import { decodeObject } from '../../core/objects/strict-decode.ts'
 import type { Query } from '../http/query.ts'
 import { dryRunErrors } from '../http/query-options.ts'
+import { decodeSmallBody } from '../http/read-body.ts'
 import type { PropagationPolicy } from './finalizers.ts'
 
 export interface DeleteOptions {
@@ -50,7 +50,7 @@ function queryOptions(query: Query): Given {
 }
 
 function bodyOptions(body: string, format: 'json' | 'yaml'): Given {
-  const options = decoded(body, format)
+  const options = decodeSmallBody(body, format)
   const kind = options['kind'] ?? 'DeleteOptions'
   if (kind !== 'DeleteOptions') {
     const version = JSON.stringify(options['apiVersion'] ?? 'meta.k8s.io/v1')
@@ -65,17 +65,6 @@ function bodyOptions(body: string, format: 'json' | 'yaml'): Given {
     uid: member(preconditions, 'uid', isText, 'types.UID'),
     resourceVersion: member(preconditions, 'resourceVersion', isText, 'string'),
   }
-}
-
-function decoded(body: string, format: 'json' | 'yaml'): JsonObject {
-  try {
-    const { value } = decodeObject(body, format)
-    if (isRecord(value)) return value
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    throw statusError('BadRequest', `couldn't get version/kind; json parse error: ${error.message}`)
-  }
-  throw statusError('BadRequest', "couldn't get version/kind; json parse error: the body is no object")
 }
 
 function member<T>(

@@ -4,8 +4,11 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { LineCounter } from 'yaml'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { decodeObject, MAX_YAML_LENGTH } from './strict-decode.ts'
+import { MAX_DEPTH } from './json-text.ts'
+import { decodeObject, MAX_SMALL_YAML_LENGTH, MAX_YAML_LENGTH, YamlTooLong } from './strict-decode.ts'
+import { composeFirstDocument } from './yaml-document.ts'
 
 interface Row {
   readonly type: 'json' | 'yaml'
@@ -147,6 +150,30 @@ test('YAML that is not JSON is read up to its limit, JSON beyond it, and the ref
   })
   const json = JSON.stringify({ a: 'x'.repeat(MAX_YAML_LENGTH) })
   assert.equal(decodeObject(json, 'yaml').duplicates.length, 0)
+})
+
+test('a smaller limit of YAML is told apart from text that cannot be read, and holds before anything is read', () => {
+  const broken = `}${' '.repeat(MAX_SMALL_YAML_LENGTH)}`
+  assert.throws(() => decodeObject(broken, 'yaml', MAX_SMALL_YAML_LENGTH), YamlTooLong)
+  const json = `{"a":"${'x'.repeat(MAX_SMALL_YAML_LENGTH)}"}`
+  assert.ok(isRecord(decodeObject(json, 'yaml', MAX_SMALL_YAML_LENGTH).value))
+  assert.deepEqual(decodeObject(`a: ${'x'.repeat(9)}`, 'yaml', 12).value, { a: 'xxxxxxxxx' })
+  assert.throws(() => decodeObject(`a: ${'x'.repeat(10)}`, 'yaml', 12), /has 13 characters, .* is 12: send JSON/)
+})
+
+test('YAML is read no deeper than it may be nested', () => {
+  for (const level of ['[\n', '{\n', '-\n ', '?\n ']) {
+    const lines = new LineCounter()
+    const text = Array.from(
+      { length: 8000 },
+      (_, depth) => level + (level.endsWith(' ') ? ' '.repeat(depth % 600) : ''),
+    )
+    assert.throws(() => composeFirstDocument(text.join(''), lines), /^SyntaxError: yaml: exceeded max depth$/, level)
+    assert.ok(lines.lineStarts.length < 600, `${level}: ${lines.lineStarts.length} lines were read`)
+  }
+  const deep = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
+  assert.ok(Array.isArray(decodeObject(deep(MAX_DEPTH), 'yaml').value))
+  assert.throws(() => decodeObject(deep(MAX_DEPTH + 2), 'yaml'), /exceeded max depth/)
 })
 
 test('aliases of a long text are as bounded as many aliases', () => {

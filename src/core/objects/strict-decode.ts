@@ -10,6 +10,25 @@ import { parseYaml } from './yaml-text.ts'
  */
 export const MAX_YAML_LENGTH: number = 256 * 1024
 
+/**
+ * The same where whoever may only ask about himself, or delete, may send it, as often as he likes: DeleteOptions and reviews have
+ * some hundred characters.
+ */
+export const MAX_SMALL_YAML_LENGTH = 1024
+
+/** YAML that is not JSON, and longer than it may be here. Nothing of it was read. */
+export class YamlTooLong extends SyntaxError {
+  /** Characters. */
+  readonly limit: number
+
+  constructor(length: number, limit: number) {
+    super(
+      `yaml: the text has ${length} characters, the limit of this server is ${limit}: send JSON, which may be longer`,
+    )
+    this.limit = limit
+  }
+}
+
 export interface DecodedObject {
   readonly value: unknown
   /** Paths of the fields that are given twice; the last one holds. At most 100. */
@@ -20,20 +39,19 @@ export interface DecodedObject {
 
 /**
  * The first document of a YAML text; what follows it is not read, as in kube-apiserver.
- * @throws {SyntaxError} when the text is no JSON, or no YAML that JSON could hold, or too long, or nested deeper than 500 levels; with the
+ * @param maxYaml characters of YAML that is not JSON
+ * @throws {YamlTooLong}
+ * @throws {SyntaxError} when the text is no JSON, or no YAML that JSON could hold, or nested deeper than 500 levels; with the
  * message of Go's encoding/json, or one that begins with `yaml: `
  */
-export function decodeObject(text: string, format: 'json' | 'yaml'): DecodedObject {
+export function decodeObject(text: string, format: 'json' | 'yaml', maxYaml: number = MAX_YAML_LENGTH): DecodedObject {
   if (format === 'json') {
     const { value, duplicates } = parseJson(text)
     return { value, duplicates, strictErrors: duplicates.map((path) => `duplicate field ${goQuote(path)}`) }
   }
   const fast = plainJson(text)
   if (fast !== undefined) return fast
-  if (text.length > MAX_YAML_LENGTH) {
-    const limit = `the limit of this server is ${MAX_YAML_LENGTH}: send JSON, which may be longer`
-    throw new SyntaxError(`yaml: the text has ${text.length} characters, ${limit}`)
-  }
+  if (text.length > maxYaml) throw new YamlTooLong(text.length, maxYaml)
   const { value, duplicates, duplicateMessages } = parseYaml(text)
   const strictErrors =
     duplicateMessages.length === 0 ? [] : [`yaml: unmarshal errors:\n  ${duplicateMessages.join('\n  ')}`]

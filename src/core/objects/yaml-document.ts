@@ -1,7 +1,8 @@
 // YAML text -> the nodes of its first document, read no further than to the first error. The library's own parseDocument goes
 // on behind an error and keeps one more for each token, with a stack: a request of 3 MB of `}` cost a minute and a half.
 
-import { Composer, type CST, type LineCounter, type ParsedNode, Parser } from 'yaml'
+import { Composer, type CST, Lexer, type LineCounter, type ParsedNode, Parser } from 'yaml'
+import { MAX_DEPTH } from './json-text.ts'
 
 /**
  * undefined or null when there is nothing in it. What stands behind the first document is not read, as in kube-apiserver.
@@ -12,13 +13,33 @@ export function composeFirstDocument(text: string, lines: LineCounter): ParsedNo
   const errors = new FirstError(lines)
   const composer = createComposer(errors)
   let begun = false
-  for (const token of new Parser(lines.addNewLine).parse(text)) {
+  for (const token of tokensOf(text, lines)) {
     refuseBadToken(token, begun, errors)
     begun ||= token.type === 'document'
     for (const document of composer.next(token)) return document.contents
   }
   for (const document of composer.end(true, text.length)) return document.contents
   return undefined
+}
+
+/** Collections that may be open at a time. Their document and a scalar are open with them. */
+const MAX_OPEN = MAX_DEPTH + 2
+
+/**
+ * As the library's own Parser.parse, but no deeper than whoever reads the nodes goes: a token is only handed out when all
+ * that is in it has been read, and a text of nothing but brackets would be read to its end.
+ */
+function* tokensOf(text: string, lines: LineCounter): Generator<CST.Token, void> {
+  const parser = new Parser(lines.addNewLine)
+  // The library's types hide it; strict-decode.test.ts fails when it is no longer there.
+  const open: unknown = Reflect.get(parser, 'stack')
+  if (!Array.isArray(open)) throw new Error('the YAML library does not tell how deep it is')
+  lines.addNewLine(0)
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme)
+    if (open.length > MAX_OPEN) throw new SyntaxError('yaml: exceeded max depth')
+  }
+  yield* parser.end()
 }
 
 /** Ends the reading of a text: thrown again by whoever caught it, it stays the same error. */

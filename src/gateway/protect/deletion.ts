@@ -81,9 +81,11 @@ export async function readAsked({ exchange, cause }: Deletion): Promise<Asked | 
     return { ...readDeletionRequest(contentType, bytes, query), criterion: undefined, bytes, fields }
   } catch (error) {
     if (!(error instanceof UnreadableBody)) throw error
-    return refuse(error.code === 415 ? 'unsupported-media-type' : 'bad-request', error.message)
+    return refuse(UNREADABLE[error.code], error.message)
   }
 }
+
+const UNREADABLE = { 400: 'bad-request', 413: 'body-too-large', 415: 'unsupported-media-type' } as const
 
 function tooLarge(): Refusal {
   const limit = `Request entity too large: limit is ${MAX_DELETION_BYTES}`

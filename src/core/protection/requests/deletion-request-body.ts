@@ -3,7 +3,7 @@
 import { Buffer } from 'node:buffer'
 import { isRecord } from '../../../api/kube/object-shape.ts'
 import type { HeaderList } from '../../../api/ports/stream.ts'
-import { decodeObject } from '../../objects/strict-decode.ts'
+import { decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../objects/strict-decode.ts'
 import { ProtobufReader } from '../../text/protobuf-reader.ts'
 import { ProtobufWriter } from '../../text/protobuf-writer.ts'
 
@@ -17,9 +17,9 @@ export type JsonRecord = Readonly<Record<string, unknown>>
 
 /** The body is none that kube-apiserver would take; the message is as its. */
 export class UnreadableBody extends Error {
-  readonly code: 400 | 415
+  readonly code: 400 | 413 | 415
 
-  constructor(code: 400 | 415, message: string) {
+  constructor(code: 400 | 413 | 415, message: string) {
     super(message)
     this.code = code
   }
@@ -71,17 +71,22 @@ export function typeOf(format: 'json' | 'yaml' | 'protobuf'): string {
   return format === 'yaml' ? YAML_TYPE : JSON_TYPE
 }
 
-/** @throws {UnreadableBody} 400 */
+/** @throws {UnreadableBody} 400; 413 for YAML that is not JSON and larger than any DeleteOptions or Eviction */
 export function decodeRecord(body: Buffer, format: 'json' | 'yaml'): JsonRecord {
   let value: unknown
   try {
-    value = decodeObject(body.toString('utf8'), format).value
+    value = decodeObject(body.toString('utf8'), format, MAX_SMALL_YAML_LENGTH).value
   } catch (error) {
+    if (error instanceof YamlTooLong) throw new UnreadableBody(413, yamlTooLongMessage(error.limit))
     if (!(error instanceof SyntaxError)) throw error
     throw new UnreadableBody(400, `couldn't get version/kind; json parse error: ${error.message}`)
   }
   if (isRecord(value)) return value
   throw new UnreadableBody(400, "couldn't get version/kind; json parse error: the body is no object")
+}
+
+function yamlTooLongMessage(limit: number): string {
+  return `Request entity too large: limit is ${limit} characters for YAML that is not JSON; send JSON, which may be longer`
 }
 
 /** An object inside another one; null is as absent. @throws {UnreadableBody} 400 when it is something else */
