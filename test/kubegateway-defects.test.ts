@@ -300,20 +300,19 @@ describe('objects', () => {
     context.after(() => upstreams.destroy())
     const quiet = (): void => undefined
     let failures = 0
-    const apply = createUpstreamClustersController({
+    const controller = createUpstreamClustersController({
       clusters,
       upstreams,
       contexts: new TlsContexts({ cert: pair.certPem, key: pair.keyPem }),
       probes: { change: quiet, hurry: quiet, firstRound: () => Promise.resolve(), stop: quiet },
       clock: { now: () => 0, monotonic: () => 0 },
       log: { debug: quiet, info: quiet, warn: quiet, error: () => failures++ },
-      events: { compiled: quiet },
     })
     const version = (revision: string, certificate: string): void => {
       const secureServing = { certData: base64(certificate), keyData: base64(pair.keyPem) }
       const servers = [{ endpoint: `https://127.0.0.1:${revision}` }]
       const object = clusterObject([], { spec: { servers, secureServing } })
-      apply({ clusters: new Map([[HOST, { object, revision }]]), problems: [] })
+      controller.follow(controller.compile({ clusters: new Map([[HOST, { object, revision }]]), problems: [] }))
     }
     const inForce = (): string | undefined => clusters.get(HOST)?.compiled.revision
     version('1', pair.certPem)

@@ -8,7 +8,7 @@ import type { Parts } from './wire.ts'
 /** A thread that does not answer within a second shows as such. */
 export async function describeState(parts: Parts, protection: object | null, draining: boolean): Promise<object> {
   const { clusters, pool, upstreams, limits } = parts
-  const { problems, appliedAtMs } = parts.config()
+  const { problems, appliedAtMs } = parts.changes.inForce
   const reports = await pool.reports()
   const sum = (of: (report: ThreadReport) => number): number =>
     reports.reduce((total, report) => total + (report === undefined ? 0 : of(report)), 0)

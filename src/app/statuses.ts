@@ -36,7 +36,7 @@ export function startStatuses(
 ): Statuses | undefined {
   if (client === undefined) return undefined
   const { replicaName: replica } = config
-  const { clusters, clock, clocks, pool } = parts
+  const { clusters, clock, clocks, pool, changes } = parts
   const identity = `${replica}_${randomUUID()}`
   const lease = holdLease(client, { namespace: NAMESPACE, name: LEADER_LEASE, identity, log })
   const controller = startClusterStatus({
@@ -46,14 +46,14 @@ export function startStatuses(
     clusters,
     rights: (cluster) => parts.rights.get(cluster),
     podProtection: (cluster) => protection.stateOf(cluster),
-    problems: () => parts.config().problems,
+    problems: () => changes.inForce.problems,
     clock,
     clocks,
     random: Math.random,
     log,
     ...(parts.limits !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),
   })
-  const leave = parts.onApplied((generations, changed) => controller.applied(generations, pool.seats.length, changed))
+  const leave = changes.onApplied((generations, changed) => controller.applied(generations, pool.seats.length, changed))
   return {
     async stop() {
       leave()

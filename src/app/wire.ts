@@ -1,8 +1,8 @@
-// Builds the main thread and ties it together: what the source delivers is compiled, put in force in all gateway threads,
-// probed, and shown. What a gateway thread is made of stands in gateway-thread.ts.
+// Builds the main thread and ties it together. What becomes of a change of the objects stands in apply-change.ts, what a gateway
+// thread is made of in threads/gateway-thread.ts.
 
 import { randomInt, randomUUID } from 'node:crypto'
-import type { Clock, Logger, Problem, ResourceSource, SourceChange } from '../api/ports/ports.ts'
+import type { Clock, Logger, ResourceSource } from '../api/ports/ports.ts'
 import type { ProtectionGate } from '../api/ports/protection.ts'
 import { type GlobalLimits, startGlobalLimits } from '../controllers/limits/global-limits.ts'
 import { type EndpointProbes, startEndpointProbes } from '../controllers/probes/endpoint-probes.ts'
@@ -13,7 +13,6 @@ import { type ServingPair, TlsContexts } from '../io/listener/tls-contexts.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
 import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
-import { knownCluster } from '../io/metrics/recorder.ts'
 import { threadSeriesText } from '../io/metrics/thread-series.ts'
 import { readTextFile } from '../io/pki/pki-files.ts'
 import { createRedisLimits } from '../io/redis/limits.ts'
@@ -21,6 +20,7 @@ import { Upstreams } from '../io/upstream/upstreams.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { startThread } from '../io/world/threads.ts'
 import { ClusterTable } from '../state/clusters.ts'
+import { ConfigChanges } from './apply-change.ts'
 import type { Config } from './config/config.ts'
 import { startInlineThread } from './threads/inline-thread.ts'
 import { ThreadPool } from './threads/pool.ts'
@@ -41,21 +41,9 @@ export interface Parts {
   readonly clock: Clock
   /** What replicas share over Redis; undefined = nothing. */
   readonly limits: GlobalLimits | undefined
-  /** What the last change that is in force in all threads brought. */
-  config(): { readonly problems: readonly Problem[]; readonly appliedAtMs: number }
-  apply: Parameters<ResourceSource['start']>[0]
-  /** Calls `listener` now, and whenever all threads have put a change in force, until what it returns is called. */
-  onApplied(listener: AppliedListener): () => void
+  /** What is in force, and who is told of it. */
+  readonly changes: ConfigChanges
 }
-
-/**
- * @param generations metadata.generation in force of each cluster: one map that always says what is in force
- * @param changed clusters that may differ from the time before; absent = any
- */
-export type AppliedListener = (
-  generations: ReadonlyMap<string, number>,
-  changed: ReadonlySet<string> | undefined,
-) => void
 
 export interface Outputs {
   readonly log: Logger
@@ -117,36 +105,9 @@ export function wire(
   const onRefusing = (cluster: string): void => rights.hurry(cluster)
   const outward = { clock, log, access, audit, onBroken, onRefusing, protection }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
-  const generations = new Map<string, number>()
-  const listeners = new Set<AppliedListener>()
-  const applied: { problems: readonly Problem[]; appliedAtMs: number } = { problems: [], appliedAtMs: 0 }
-  const apply = createUpstreamClustersController({
-    clusters,
-    upstreams,
-    contexts: new TlsContexts(serving),
-    probes,
-    clock,
-    log,
-    events: {
-      compiled: ({ changed, removed, source, failures }) => {
-        const { generation } = clusters
-        const problems = [...source.problems, ...failures.values()]
-        const failed = new Set(failures.keys())
-        metrics.clustersChanged(changed.map(knownCluster), removed)
-        const names = changed.map(({ name }) => name)
-        rights.change(changed, removed)
-        for (const name of removed) pool.credentialFault(name, '')
-        limits?.changed([...names, ...removed])
-        pool.publish(names, removed, () => {
-          applied.problems = problems
-          applied.appliedAtMs = clock.now()
-          countConfig(metrics, clusters, generation, problems, applied.appliedAtMs)
-          noteGenerations(generations, source, failed)
-          for (const listener of listeners) listener(generations, source.changed)
-        })
-      },
-    },
-  })
+  const contexts = new TlsContexts(serving)
+  const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, clock, log })
+  const changes = new ConfigChanges({ clusters, controller, rights, limits, pool, metrics, clock })
   const text = metricsText(metrics, pool, clusters, outputs, clock, limits)
   return {
     clusters,
@@ -159,13 +120,7 @@ export function wire(
     metrics: { text, contentType: metrics.contentType },
     clock,
     limits,
-    config: () => applied,
-    apply,
-    onApplied: (listener) => {
-      listeners.add(listener)
-      listener(generations, undefined)
-      return () => void listeners.delete(listener)
-    },
+    changes,
   }
 }
 
@@ -179,32 +134,8 @@ function globalLimits(config: Config, clusters: ClusterTable, clock: Clock, log:
   return startGlobalLimits({ clusters, redis, replica, expectedReplicas, clock, random: Math.random, log })
 }
 
-/** Brings up to date which version of each cluster is in force. Files have none: 0. */
-function noteGenerations(
-  generations: Map<string, number>,
-  { clusters, changed }: SourceChange,
-  failed: ReadonlySet<string>,
-): void {
-  for (const name of changed ?? new Set([...clusters.keys(), ...generations.keys()])) {
-    const resolved = clusters.get(name)
-    if (resolved === undefined) generations.delete(name)
-    else if (!failed.has(name)) generations.set(name, resolved.object.metadata.generation ?? 0)
-  }
-}
-
 const startWorker: StartThread = (data, events) =>
   startThread(new URL('threads/entry.ts', import.meta.url), `gateway-${data.place.thread}`, data, events)
-
-function countConfig(
-  metrics: GatewayMetrics,
-  clusters: ClusterTable,
-  generation: number,
-  problems: readonly Problem[],
-  nowMs: number,
-): void {
-  const errors = problems.filter((problem) => problem.severity === 'error').length
-  metrics.configApplied({ generation, nowMs, clusters: clusters.size, errors, warnings: problems.length - errors })
-}
 
 /** What all threads have counted, and what only the main thread sees. */
 function metricsText(

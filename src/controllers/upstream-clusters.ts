@@ -1,4 +1,5 @@
-// Desired objects -> state in force: compiles what changed and hands it to the gateway threads (follow-snapshots.ts).
+// Desired objects -> cluster table of the main thread: compiles what changed, and puts it there. What comes after that is
+// said in app/apply-change.ts.
 
 import type { Clock, Logger, Problem, SourceChange } from '../api/ports/ports.ts'
 import { compileCluster } from '../core/cluster/compile-cluster.ts'
@@ -8,72 +9,89 @@ import type { Upstreams } from '../io/upstream/upstreams.ts'
 import type { ClusterTable } from '../state/clusters.ts'
 import type { EndpointProbes } from './probes/endpoint-probes.ts'
 
-export interface ConfigEvents {
-  /**
-   * A change has been compiled and is in the cluster table: time to tell the gateway threads.
-   * @param changed clusters that are new or differ from before
-   * @param removed names of those that are gone
-   */
-  compiled(change: CompiledChange): void
-}
-
 export interface CompiledChange {
+  /** Clusters that are new or differ from before. */
   readonly changed: readonly CompiledCluster[]
+  /** Names of those that are gone. */
   readonly removed: readonly string[]
   /** What the source delivered. */
   readonly source: SourceChange
-  /** Clusters whose newest version could not be compiled, and why: their last good one stays in force. */
+  /**
+   * Clusters whose newest version could not be compiled, of this change or one before, and why: their last good one stays in
+   * force.
+   */
   readonly failures: ReadonlyMap<string, Problem>
 }
 
-export interface UpstreamClustersParts {
+export interface UpstreamClustersDeps {
   readonly clusters: ClusterTable
   readonly upstreams: Upstreams
   readonly contexts: TlsContexts
   readonly probes: EndpointProbes
   readonly clock: Clock
   readonly log: Logger
-  readonly events: ConfigEvents
 }
 
-/** Returns what a source calls on every change. */
-export function createUpstreamClustersController(parts: UpstreamClustersParts): (change: SourceChange) => void {
-  const { clusters, upstreams, contexts, probes, clock, log } = parts
+export interface UpstreamClustersController {
+  /** What a source delivered, compiled as far as it differs from what is in the table. Nothing else changes by it. */
+  compile(source: SourceChange): CompiledChange
+  /** Puts it in the cluster table of the main thread: connections, certificates and probes go with it. */
+  follow(change: CompiledChange): void
+}
+
+export function createUpstreamClustersController(deps: UpstreamClustersDeps): UpstreamClustersController {
   const failures = new Map<string, Problem>()
-  return (source) => {
-    const changed: CompiledCluster[] = []
-    const removed: string[] = []
-    for (const name of source.changed ?? namesIn(source, clusters)) {
-      const resolved = source.clusters.get(name)
-      const current = clusters.get(name)?.compiled
-      failures.delete(name)
-      if (resolved === undefined) {
-        if (current !== undefined) removed.push(name)
-        continue
-      }
-      if (current?.revision === resolved.revision) continue
-      try {
-        const next = compileCluster(resolved)
-        // Certificates that OpenSSL does not take are found here, and not in the handshakes of clients.
-        contexts.forCluster(next)
-        changed.push(next)
-      } catch (error) {
-        // What slipped through validation must not take the other clusters along: what was in force stays.
-        log.error('cluster cannot be compiled', { cluster: name, error })
-        failures.set(name, failureOf(name, error))
-      }
-    }
-    clusters.change(changed, removed, clock.monotonic())
-    contexts.change(changed, removed)
-    for (const name of removed) upstreams.remove(name)
-    for (const cluster of changed) {
-      upstreams.update(cluster)
-      const { name, revision } = cluster
-      log.info('cluster applied', { cluster: name, revision, generation: clusters.generation })
-    }
-    probes.change(changed, removed)
-    parts.events.compiled({ changed, removed, source, failures })
+  return {
+    compile: (source) => compileChange(source, failures, deps),
+    follow: (change) => followChange(change, deps),
   }
+}
+
+/** @param failures known from changes before; brought up to date */
+function compileChange(
+  source: SourceChange,
+  failures: Map<string, Problem>,
+  { clusters, contexts, log }: UpstreamClustersDeps,
+): CompiledChange {
+  const changed: CompiledCluster[] = []
+  const removed: string[] = []
+  for (const name of source.changed ?? namesIn(source, clusters)) {
+    const resolved = source.clusters.get(name)
+    const current = clusters.get(name)?.compiled
+    failures.delete(name)
+    if (resolved === undefined) {
+      if (current !== undefined) removed.push(name)
+      continue
+    }
+    if (current?.revision === resolved.revision) continue
+    try {
+      const next = compileCluster(resolved)
+      // Certificates that OpenSSL does not take are found here, and not in the handshakes of clients.
+      contexts.forCluster(next)
+      changed.push(next)
+    } catch (error) {
+      // What slipped through validation must not take the other clusters along: what was in force stays.
+      log.error('cluster cannot be compiled', { cluster: name, error })
+      failures.set(name, failureOf(name, error))
+    }
+  }
+  // A copy: the next change may be compiled before this one is in force.
+  return { changed, removed, source, failures: new Map(failures) }
+}
+
+function followChange(
+  { changed, removed }: CompiledChange,
+  { clusters, upstreams, contexts, probes, clock, log }: UpstreamClustersDeps,
+): void {
+  clusters.change(changed, removed, clock.monotonic())
+  contexts.change(changed, removed)
+  for (const name of removed) upstreams.remove(name)
+  for (const cluster of changed) {
+    upstreams.update(cluster)
+    const { name, revision } = cluster
+    log.info('cluster applied', { cluster: name, revision, generation: clusters.generation })
+  }
+  probes.change(changed, removed)
 }
 
 function failureOf(cluster: string, error: unknown): Problem {

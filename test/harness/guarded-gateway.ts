@@ -104,7 +104,7 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
   pool.start()
   await pool.online()
   clusters.change([compileCluster({ object: cluster, revision: '1' })], [], systemClock.monotonic())
-  pool.publish([cluster.metadata.name], [], silent)
+  await pool.publish([cluster.metadata.name], [])
   const [port = 0] = await pool.listen([{ host: '127.0.0.1', port: 0 }])
   return {
     port,

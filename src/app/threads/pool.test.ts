@@ -128,6 +128,11 @@ async function started(threads = 2, protection?: ProtectionGate): Promise<Scene>
   return scene
 }
 
+/** Whatever waited for a promise that has been settled has gone on. */
+function promisesRun(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
 function withTimers(context: TestContext): void {
   mock.timers.enable({ apis: ['setTimeout'] })
   context.after(() => mock.timers.reset())
@@ -172,16 +177,19 @@ describe('a change', () => {
     fake(1).answers = false
     const inForce: string[] = []
     put('1')
-    pool.publish(['prod'], [], () => inForce.push('1'))
+    void pool.publish(['prod'], []).then(() => inForce.push('1'))
     put('2')
-    pool.publish(['prod'], [], () => inForce.push('2'))
+    void pool.publish(['prod'], []).then(() => inForce.push('2'))
+    await promisesRun()
+    assert.deepEqual(inForce, [])
     fake(1).say({ type: 'applied', generation: 1 })
+    await promisesRun()
     assert.deepEqual(inForce, ['1'])
     let applied = false
     const waiting = pool.applied().then(() => {
       applied = true
     })
-    await Promise.resolve()
+    await promisesRun()
     assert.equal(applied, false)
     fake(1).say({ type: 'applied', generation: 2 })
     await waiting
@@ -193,8 +201,11 @@ describe('a change', () => {
     fake(1).answers = false
     const inForce: string[] = []
     put('1')
-    pool.publish(['prod'], [], () => inForce.push('1'))
+    void pool.publish(['prod'], []).then(() => inForce.push('1'))
+    await promisesRun()
+    assert.deepEqual(inForce, [])
     fake(1).crash()
+    await promisesRun()
     assert.deepEqual(inForce, ['1'])
   })
 })
@@ -203,7 +214,7 @@ describe('a thread that dies', () => {
   it('is followed at once by one that gets everything before it listens', async () => {
     const { pool, fake, fakes, logged, put } = await started()
     put('1')
-    pool.publish(['prod'], [], () => undefined)
+    void pool.publish(['prod'], [])
     const error = new Error('out of luck')
     fake(0).crash(error)
     assert.equal(fakes.length, 3)

@@ -92,16 +92,17 @@ export class ThreadPool implements SeatOwner {
   }
 
   /**
-   * Tells all threads of a change of the table. `inForce` is called once every thread has put it in force: before this
-   * returns, where threads are inside the main thread.
+   * Tells all threads of a change of the table. Resolves once every thread has put it in force, in the order of the calls;
+   * a thread that dies is not waited for. Never rejects.
    */
-  publish(changed: readonly string[], removed: readonly string[], inForce: () => void): void {
+  publish(changed: readonly string[], removed: readonly string[]): Promise<void> {
     const { generation } = this.#parts.clusters
-    this.#progress.published(generation, inForce)
+    const inForce = this.#progress.published(generation)
     for (const seat of this.seats) {
       if (seat.state === 'online' || seat.state === 'listening') this.#tell(seat, changed, removed)
     }
     this.#progress.settle()
+    return inForce
   }
 
   /** In which namespaces pods may have a protector; undefined = in any, as long as nothing else was said. */

@@ -11,7 +11,7 @@ interface Waiter {
 
 interface Publication {
   readonly generation: number
-  readonly inForce: () => void
+  readonly resolve: () => void
 }
 
 export class ThreadProgress {
@@ -24,9 +24,11 @@ export class ThreadProgress {
     this.#seats = seats
   }
 
-  /** `inForce` is called, by `settle`, once this generation is in force. */
-  published(generation: number, inForce: () => void): void {
-    this.#unapplied.push({ generation, inForce })
+  /** Resolves once this generation is in force: in the order of publication, and before whoever waits with `until`. Never rejects. */
+  published(generation: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#unapplied.push({ generation, resolve })
+    })
   }
 
   /** Whether every thread that counts has put this generation in force. */
@@ -54,7 +56,7 @@ export class ThreadProgress {
     const applied = this.#appliedByAll()
     for (let next = this.#unapplied[0]; next !== undefined && next.generation <= applied; next = this.#unapplied[0]) {
       this.#unapplied.shift()
-      next.inForce()
+      next.resolve()
     }
     const waiters = this.#waiters
     this.#waiters = []
