@@ -32,8 +32,21 @@ const COMMANDS = read('docs/commands.md')
 const OPERATING = read('docs/operating.md')
 const ARCHITECTURE = read('docs/architecture.md')
 const LIFE = read('docs/life-of-a-request.md')
+/** Rooms with words of their own. */
+const ROOMS = [
+  'src/http2',
+  'src/core/policy',
+  'src/core/limits',
+  'src/core/protection',
+  'src/io/store',
+  'src/gateway',
+  'src/apiserver',
+  'src/controllers/ledger',
+  'src/controllers/aggregator',
+]
 const PAGES = [
   'README.md',
+  ...ROOMS.map((room) => join(room, 'README.md')),
   'CONTRIBUTING.md',
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
@@ -363,6 +376,21 @@ test('the docs have every command', () => {
   )
   assert.ok(commands.includes('serve') && commands.includes('explain'))
   for (const command of commands) assert.match(COMMANDS, new RegExp(`^\\| \`portcullis ${command}\\b`, 'm'), command)
+})
+
+test('a room with words of its own begins with a README of at most 15 lines', () => {
+  for (const room of ROOMS) {
+    const page = read(join(room, 'README.md'))
+    assert.ok(page.startsWith(`# ${room}: `), room)
+    assert.ok(page.split('\n').length - 1 <= 15, `${room}: ${page.split('\n').length - 1} lines`)
+    for (const part of ['Words', 'May be touched', 'Read first'])
+      assert.ok(page.includes(`- **${part}**`), `${room}: ${part}`)
+    const files = [...page.matchAll(/`((?:[\w-]+\/)*[\w.-]+\.ts)`/g)].map(([, file = '']) => file)
+    assert.ok(files.length > 0, room)
+    const missing = files.filter((file) => !existsSync(join(ROOT, room, file)) && !existsSync(join(ROOT, file)))
+    assert.deepEqual(missing, [], room)
+    assert.ok(ARCHITECTURE.includes(`(../${room}/README.md)`), `docs/architecture.md does not lead to ${room}`)
+  }
 })
 
 test('links between pages lead somewhere', () => {
