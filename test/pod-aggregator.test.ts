@@ -389,6 +389,33 @@ test('one cluster by two UpstreamClusters: a pod is one pod, and what is gone do
   assert.deepEqual(sums(core), [2, 1, 1])
 })
 
+test('one cluster by two UpstreamClusters: a pod whose labels leave the selection and return is counted again', async (t) => {
+  const second = new MemoryObjects()
+  const podSelector = { matchLabels: { app: 'web' } }
+  const { core, worker, reconciled } = start(t, { others: new Map([['second', second]]), aggregation: { podSelector } })
+  core.put(POD_PROTECTORS, protector())
+  const both = [worker, second]
+  const labelled = (app: string): void => {
+    for (const one of both) one.put(PODS, pod('a', { labels: { app } }))
+  }
+  for (const name of ['a', 'b']) for (const one of both) one.put(PODS, pod(name))
+  await summed(core, 2, 2, 2)
+  // One of them hears nothing of it.
+  second.stall()
+  labelled('other')
+  await summed(core, 1, 1, 1)
+  labelled('web')
+  await summed(core, 2, 2, 2)
+  second.resume()
+  await quiet(reconciled)
+  assert.deepEqual(sums(core), [2, 2, 2])
+  // Neither knows it, and then both.
+  labelled('other')
+  await summed(core, 1, 1, 1)
+  labelled('web')
+  await summed(core, 2, 2, 2)
+})
+
 // === admission histories ===
 
 test('deletions of pods that are not there vanish with the update trigger alone', async (t) => {

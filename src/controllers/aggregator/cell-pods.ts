@@ -1,6 +1,6 @@
 // The pods of a cell, over all clusters that it has. Two UpstreamClusters may lead to one cluster, and then both tell of the same pods:
 // a pod is one pod, by its uid, whoever tells of it, and what one of them has seen to be gone does not come back by another that is
-// late.
+// late. It may come back, though: a watch with a selector also says that a pod is gone when its labels have left the selection.
 
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import { compareVersions, joinVersions } from '../../core/protection/history/resource-version.ts'
@@ -20,8 +20,11 @@ const MAX_GONE = 20_000
 
 export class CellPods implements CountedPods {
   readonly #snapshots: ReadonlyMap<string, PodSnapshot>
-  /** uids that some cluster has seen to be gone, oldest first; empty where there is only one. */
-  readonly #gone = new Set<string>()
+  /**
+   * By uid, oldest first: which clusters have seen it to be gone, each with the resourceVersion as of which it was; '' = not known.
+   * Empty where there is only one.
+   */
+  readonly #gone = new Map<string, Map<string, string>>()
 
   /** @param snapshots by the names of the clusters */
   constructor(snapshots: ReadonlyMap<string, PodSnapshot>) {
@@ -45,13 +48,24 @@ export class CellPods implements CountedPods {
   }
 
   get(uid: string): SnapshotPod | undefined {
-    if (this.#gone.has(uid)) return undefined
     let found: SnapshotPod | undefined
     for (const snapshot of this.#snapshots.values()) {
       const pod = snapshot.get(uid)
-      if (pod !== undefined && (found === undefined || isLater(pod, found))) found = pod
+      if (pod === undefined || this.#isGone(pod)) continue
+      if (found === undefined || isLater(pod, found)) found = pod
     }
     return found
+  }
+
+  /** Whether some cluster has seen it to be gone, has not told of it again, and did so later than this version of it. */
+  #isGone({ uid, resourceVersion }: SnapshotPod): boolean {
+    for (const [name, goneAt] of this.#gone.get(uid) ?? []) {
+      if (this.#snapshots.get(name)?.get(uid) !== undefined) continue
+      // The same: it has left the selection of one cluster with this version. A deletion has one of its own.
+      const order = compareVersions(resourceVersion, goneAt)
+      if (order === undefined || order < 0) return true
+    }
+    return false
   }
 
   select(namespace: string, selector: LabelSelector): Iterable<SnapshotPod> {
@@ -65,12 +79,17 @@ export class CellPods implements CountedPods {
     return found
   }
 
-  /** One of the clusters has seen it to be gone. */
-  forget(uid: string): void {
+  /**
+   * One of the clusters has seen it to be gone.
+   * @param version newer than any that the pod had while it was there; '' = that is not known
+   */
+  forget(name: string, uid: string, version: string): void {
     if (this.#snapshots.size < 2) return
+    const seen = this.#gone.get(uid) ?? new Map<string, string>()
+    seen.set(name, version)
     this.#gone.delete(uid)
-    this.#gone.add(uid)
-    for (const oldest of this.#gone) {
+    this.#gone.set(uid, seen)
+    for (const oldest of this.#gone.keys()) {
       if (this.#gone.size <= MAX_GONE) break
       this.#gone.delete(oldest)
     }

@@ -6,9 +6,11 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { CompiledAggregation } from '../../core/cluster/compiled-cluster.ts'
+import { compareVersions } from '../../core/protection/history/resource-version.ts'
+import { podFacts } from '../../core/protection/quota/pod-facts.ts'
 import { selectorText } from '../../core/protection/selectors/compile-selector.ts'
 import { CellStreamTime } from './cell-stream-time.ts'
-import { type PodChange, PodSnapshot, slimPod } from './pod-snapshot.ts'
+import { type PodChange, PodSnapshot, type SnapshotPod, slimPod } from './pod-snapshot.ts'
 
 /** A cluster whose pods are in the cell. */
 export interface CellMember {
@@ -22,12 +24,14 @@ export interface MemberStreamParts {
   readonly cell: string
   readonly clock: Clock
   readonly log: Logger
-  /** Each pod that a list lacks; undefined = nobody wants to know. */
-  readonly onGone: ((uid: string) => void) | undefined
+  /**
+   * Each pod that is no more, or that the selection has lost, before `onReplaced` or `onChanged`; undefined = nobody wants to know.
+   * @param version newer than any that the pod had while it was there; '' = not known yet, and it is called again when it is
+   */
+  readonly onGone: ((member: string, uid: string, version: string) => void) | undefined
   /** All pods were read anew. */
   onReplaced(): void
-  /** @param gone the pod is no more */
-  onChanged(change: PodChange, gone: boolean): void
+  onChanged(change: PodChange): void
   /** The stream has said something, or it is known up to when it has. */
   onAdvanced(): void
 }
@@ -45,6 +49,8 @@ export class MemberStream implements FollowEvents {
   readonly #client: ObjectClient
   readonly #parts: MemberStreamParts
   readonly #following: Following
+  /** uids that the last list lacks, until its version is known. */
+  #listedGone: string[] = []
   #stopped = false
 
   /** @throws {SyntaxError} when the pod selector cannot be read */
@@ -85,7 +91,16 @@ export class MemberStream implements FollowEvents {
 
   onReplace(pods: readonly JsonObject[]): void {
     if (this.#stopped) return
-    this.pods.replace(pods, this.#parts.onGone)
+    const { onGone } = this.#parts
+    this.#listedGone = []
+    this.pods.replace(
+      pods,
+      onGone &&
+        ((uid) => {
+          this.#listedGone.push(uid)
+          onGone(this.name, uid, '')
+        }),
+    )
     this.streamTime.replaced(pods)
     this.#parts.onReplaced()
   }
@@ -94,11 +109,21 @@ export class MemberStream implements FollowEvents {
     if (this.#stopped) return
     const change = this.pods.change(type, pod)
     this.streamTime.observed(pod)
-    this.#parts.onChanged(change, type === 'DELETED')
+    if (type === 'DELETED' && change.before !== undefined) this.#gone(change.before, pod)
+    this.#parts.onChanged(change)
+  }
+
+  /** @param last as the event shows it: with the version of the deletion, or of the change by which it left the selection */
+  #gone({ uid, resourceVersion }: SnapshotPod, last: JsonObject): void {
+    const version = podFacts(last)?.resourceVersion ?? ''
+    const isNewer = (compareVersions(version, resourceVersion) ?? 0) > 0
+    this.#parts.onGone?.(this.name, uid, isNewer ? version : '')
   }
 
   onVersion(version: string): void {
     if (this.#stopped) return
+    for (const uid of this.#listedGone) this.#parts.onGone?.(this.name, uid, version)
+    this.#listedGone = []
     this.heardAtMs = this.#parts.clock.now()
     this.pods.reached(version)
     this.streamTime.reached(version)

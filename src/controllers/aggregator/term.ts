@@ -70,9 +70,12 @@ export class AggregatorTerm {
       cell,
       clock,
       log,
-      onGone: members.length < 2 ? undefined : (uid: string) => this.#pods.forget(uid),
+      onGone:
+        members.length < 2
+          ? undefined
+          : (name: string, uid: string, version: string) => this.#pods.forget(name, uid, version),
       onReplaced: () => this.#onReplaced(),
-      onChanged: (change: PodChange, gone: boolean) => this.#onChanged(change, gone),
+      onChanged: (change: PodChange) => this.#onChanged(change),
       onAdvanced: () => this.#recounts.advanced(),
     }
     this.#members = members.map((member) => new MemberStream(member, streams))
@@ -121,8 +124,7 @@ export class AggregatorTerm {
     })
   }
 
-  #onChanged({ before, after }: PodChange, gone: boolean): void {
-    if (gone && before !== undefined) this.#pods.forget(before.uid)
+  #onChanged({ before, after }: PodChange): void {
     if (before !== undefined && after !== undefined && sameForCounting(before, after)) return
     const { protectors } = this.#parts
     // Who counted it before must hear that it does so no more.
