@@ -1,9 +1,9 @@
 // The command line: names, flags and help of every command. What serve and demo do comes from above (src/main.ts). Modules of a
 // command are loaded when it runs: most of what a gateway needs would otherwise be read for `--version`.
 
-import { Command, Option } from 'commander'
+import { Command, type CommandUnknownOpts, Option } from 'commander'
 import { addControl } from './control/program.ts'
-import { addProtect } from './protect/program.ts'
+import { addProtect, type ControlPlaneCommand } from './protect/program.ts'
 
 /** A setting of the gateway as a flag. */
 export interface FlagSetting {
@@ -78,8 +78,8 @@ export async function runProgram(argv: readonly string[], parts: ProgramParts): 
 }
 
 /** `help protect install`: commander's own help follows one step only. The exit code. */
-function helpOf(program: Command, path: readonly string[], { err }: ProgramParts): number {
-  let command: Command | undefined = program
+function helpOf(program: CommandUnknownOpts, path: readonly string[], { err }: ProgramParts): number {
+  let command: CommandUnknownOpts | undefined = program
   for (const name of path) command = command?.commands.find((one) => one.name() === name)
   if (command === undefined) {
     err(`error: unknown command '${path.join(' ')}'\n(portcullis help shows them all)\n`)
@@ -90,7 +90,7 @@ function helpOf(program: Command, path: readonly string[], { err }: ProgramParts
 }
 
 /** Options of every command that speaks to the API server of the objects. */
-function forControlPlane(command: Command): Command {
+function forControlPlane(command: Command): ControlPlaneCommand {
   return command
     .option('--kubeconfig <file>', 'of the API server that holds the objects; default: as kubectl')
     .option('--context <name>', "context in it; default: the kubeconfig's own")
@@ -106,7 +106,7 @@ function addSwitches(program: Command, { out, err, now }: ProgramParts, done: Do
     .option('--shadow', 'refuse nothing, only count and warn; without it a shadow that is set is ended', false)
     .option('--status', 'wait until every replica and thread has it in force, and list them', false)
     .option('--timeout <duration>', 'how long to wait', '30s')
-    .action((cluster: string, options) =>
+    .action((cluster, options) =>
       done(import('./degrade.ts').then(({ degrade }) => degrade({ ...options, cluster, now, out, err }))),
     )
   forControlPlane(program.command('revoke'))
@@ -118,7 +118,7 @@ function addSwitches(program: Command, { out, err, now }: ProgramParts, done: Do
     .option('--token-file <file>', 'bearer token')
     .option('--reason <text>', 'kept with the revocation')
     .option('--timeout <duration>', 'how long to wait until it is in force everywhere', '30s')
-    .action((cluster: string | undefined, { certificate, ...options }) => {
+    .action((cluster, { certificate, ...options }) => {
       const optional = {
         ...(cluster === undefined ? {} : { cluster }),
         ...(certificate && { certificateFile: certificate }),
@@ -146,7 +146,7 @@ function addImport(program: Command, { out, err }: ProgramParts, done: Done): vo
     .option('--offline', 'ask no cluster for the CA of its client certificates', false)
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
     .option('--force', 'overwrite files that are there', false)
-    .action((file: string, options) =>
+    .action((file, options) =>
       done(
         import('./import/kubeconfig.ts').then(({ importKubeconfig }) =>
           importKubeconfig({ ...options, file, out, err }),
@@ -196,7 +196,7 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
     .option('--address <ip>', 'address of the client')
     .option('--stdin', 'read requests from standard input: JSON lines in, JSON lines out', false)
     .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
-    .action((method: string | undefined, target: string | undefined, options, command: Command) => {
+    .action((method, target, options, command) => {
       if (!options.stdin && (method === undefined || target === undefined)) {
         command.error('error: give METHOD and TARGET, or --stdin', { exitCode: 1 })
       }
@@ -212,10 +212,8 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
       return done(
         import('./explain.ts').then(({ explain }) =>
           explain({
-            ...controlPlaneOf(options),
-            stdin: options.stdin,
+            ...options,
             ...(options.stdin ? {} : { request }),
-            output: options.output,
             input: parts.input,
             out: parts.out,
             err: parts.err,
@@ -224,20 +222,6 @@ function addInspection(program: Command, parts: ProgramParts, done: Done): void 
         ),
       )
     })
-}
-
-/** Where UpstreamClusters are read. */
-function controlPlaneOf(options: Readonly<Record<'configDir' | 'kubeconfig' | 'context', string | undefined>>): {
-  readonly configDir?: string
-  readonly kubeconfig?: string
-  readonly context?: string
-} {
-  const { configDir, kubeconfig: file, context } = options
-  return {
-    ...(configDir !== undefined && { configDir }),
-    ...(file !== undefined && { kubeconfig: file }),
-    ...(context !== undefined && { context }),
-  }
 }
 
 function collect(value: string, all: string[]): string[] {
@@ -256,18 +240,14 @@ function addCredentials(program: Command, parts: ProgramParts, done: Done): void
     .option('--user-key <file>', 'its private key, PEM')
     .option('--token-file <file>', 'bearer token')
     .option('--ca-file <file>', "CA of the gateway's serving certificate, PEM")
-    .action((cluster: string, options) =>
+    .action((cluster, { userCert, userKey, ...options }) =>
       done(
         import('./kubeconfig.ts').then(({ kubeconfig }) =>
           kubeconfig({
+            ...options,
             cluster,
-            ...controlPlaneOf(options),
-            ...(options.server === undefined ? {} : { server: options.server }),
-            ...(options.path === undefined ? {} : { path: options.path }),
-            ...(options.userCert === undefined ? {} : { userCertFile: options.userCert }),
-            ...(options.userKey === undefined ? {} : { userKeyFile: options.userKey }),
-            ...(options.tokenFile === undefined ? {} : { tokenFile: options.tokenFile }),
-            ...(options.caFile === undefined ? {} : { caFile: options.caFile }),
+            ...(userCert === undefined ? {} : { userCertFile: userCert }),
+            ...(userKey === undefined ? {} : { userKeyFile: userKey }),
             out,
             err,
           }),
@@ -281,12 +261,8 @@ function addCredentials(program: Command, parts: ProgramParts, done: Done): void
     .requiredOption('--dir <dir>', 'where the files go')
     .option('--host <host>', 'host name or address of the gateway; may be repeated', collect, [])
     .option('--force', 'overwrite what is there', false)
-    .action((options) =>
-      done(
-        import('./certs.ts').then(({ certsInit }) =>
-          certsInit({ dir: options.dir, hosts: options.host, force: options.force, out, err }),
-        ),
-      ),
+    .action(({ host: hosts, ...options }) =>
+      done(import('./certs.ts').then(({ certsInit }) => certsInit({ ...options, hosts, out, err }))),
     )
   certs
     .command('client')
@@ -298,21 +274,7 @@ function addCredentials(program: Command, parts: ProgramParts, done: Done): void
     .option('--name <name>', 'name of the files; default: the user')
     .option('--days <days>', 'validity', Number)
     .option('--force', 'overwrite what is there', false)
-    .action((options) =>
-      done(
-        import('./certs.ts').then(({ certsClient }) =>
-          certsClient({
-            dir: options.dir,
-            user: options.user,
-            groups: options.group,
-            ...(options.uid === undefined ? {} : { uid: options.uid }),
-            ...(options.name === undefined ? {} : { name: options.name }),
-            ...(options.days === undefined ? {} : { days: options.days }),
-            force: options.force,
-            out,
-            err,
-          }),
-        ),
-      ),
+    .action(({ group: groups, ...options }) =>
+      done(import('./certs.ts').then(({ certsClient }) => certsClient({ ...options, groups, out, err }))),
     )
 }

@@ -20,19 +20,13 @@ export function addControl(program: Command, { out, err, now, done }: ControlPro
     .option('--server <url>', 'how it is reached; default: as admin.kubeconfig in the data directory')
     .option('--token-ttl <duration>', 'a token that is valid for so long, instead of a client certificate')
     .option('--days <days>', 'validity of the client certificate', Number)
-    .action((options) => {
-      const { dataDir, user, group: groups, server, tokenTtl, days } = options
-      const optional = {
-        ...(server === undefined ? {} : { server }),
-        ...(tokenTtl === undefined ? {} : { tokenTtl }),
-        ...(days === undefined ? {} : { days }),
-      }
-      return done(
+    .action(({ group: groups, ...options }) =>
+      done(
         import('./control.ts').then(({ printControlKubeconfig }) =>
-          printControlKubeconfig({ dataDir, user, groups, ...optional, now, out, err }),
+          printControlKubeconfig({ ...options, groups, now, out, err }),
         ),
-      )
-    })
+      ),
+    )
   control
     .command('revoke')
     .description('refuse a user, a certificate or a token from now on, also while the gateway runs')

@@ -1,6 +1,6 @@
 // The flags of `portcullis protect install`, `uninstall` and `credentials`.
 
-import type { Command } from 'commander'
+import type { Command, OptionValues } from 'commander'
 import { CONFIGURATION_NAME } from './install-manifest.ts'
 
 export interface ProtectInstallDeps {
@@ -41,7 +41,7 @@ export function registerProtectInstall(command: Command, { out, err, now, done }
     )
 }
 
-function forWebhook(command: Command): Command {
+function forWebhook(command: Command) {
   return command
     .requiredOption('--cluster <cell>', 'the cell: spec.podProtection.cell, or the name of the UpstreamCluster')
     .option('--url <url>', 'https://HOST:PORT of --protection-listen, as the API servers reach it')
@@ -52,7 +52,7 @@ function forWebhook(command: Command): Command {
     .option('--token-file <file>', 'token of the cell; default: one by the key in --data-dir')
 }
 
-function forWorker(command: Command): Command {
+function forWorker<Flags extends OptionValues>(command: Command<[], Flags>) {
   return command
     .option('--kubeconfig <file>', 'of the worker cluster; default: as kubectl')
     .option('--context <name>', "context in it; default: the kubeconfig's own")

@@ -3,6 +3,9 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { registerProtectInstall } from './install-program.ts'
 
+/** A command that speaks to the API server of the objects, with the flags that say where it is. */
+export type ControlPlaneCommand = Command<[], { kubeconfig?: string; context?: string }>
+
 export interface ProtectParts {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
@@ -10,7 +13,7 @@ export interface ProtectParts {
   /** Takes the exit code. */
   readonly done: (result: Promise<number> | number) => Promise<void>
   /** Options of every command that speaks to the API server of the objects. */
-  readonly forControlPlane: (command: Command) => Command
+  readonly forControlPlane: (command: Command) => ControlPlaneCommand
 }
 
 export function addProtect(program: Command, { out, err, now, done, forControlPlane }: ProtectParts): void {
@@ -20,7 +23,7 @@ export function addProtect(program: Command, { out, err, now, done, forControlPl
     .argument('[name]', 'only this one')
     .option('-n, --namespace <namespace>', 'where they are; default: default')
     .option('-A, --all-namespaces', 'in all namespaces', false)
-    .action((name: string | undefined, options) =>
+    .action((name, options) =>
       done(
         import('./status.ts').then(({ protectStatus }) =>
           protectStatus({ ...options, ...(name !== undefined && { name }), now, out, err }),
@@ -40,7 +43,7 @@ export function addProtect(program: Command, { out, err, now, done, forControlPl
     .option('--stale-after <duration>', '--protection-stale-after of the gateway; default: as it marked the cells')
     .option('--clock-skew <duration>', '--protection-clock-skew of the gateway')
     .option('--max-concurrent-lag <n>', '--protection-max-concurrent-lag of the gateway', wholeNumber)
-    .action((pod: string, options) =>
+    .action((pod, options) =>
       done(import('./why.ts').then(({ protectWhy }) => protectWhy({ ...options, pod, now, out, err }))),
     )
   forControlPlane(protect.command('dry-run'))
@@ -48,7 +51,7 @@ export function addProtect(program: Command, { out, err, now, done, forControlPl
     .argument('<mode>', 'on or off')
     .argument('[clusters...]', 'metadata.name of UpstreamClusters; default: all with spec.podProtection')
     .option('--timeout <duration>', 'how long to wait for each', '30s')
-    .action((mode: string, clusters: string[], options) =>
+    .action((mode, clusters, options) =>
       done(
         import('./dry-run.ts').then(({ protectDryRun }) =>
           protectDryRun({ ...options, mode, clusters, now, out, err }),
