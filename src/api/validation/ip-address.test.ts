@@ -31,6 +31,12 @@ test('one text for one address', () => {
     ['::10.0.0.1:1', undefined],
     ['10.0.0.1::', undefined],
     ['1:2', undefined],
+    // What inet_aton takes, Go does not.
+    ['0x7f.1', undefined],
+    ['127.1', undefined],
+    ['2130706433', undefined],
+    ['::ffff:010.0.0.1', undefined],
+    ['::ffff:0x1.2.3.4', undefined],
     ['example.com', undefined],
   ]
   for (const [text, expected] of rows) assert.equal(canonicalIp(text), expected, text)

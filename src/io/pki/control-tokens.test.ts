@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { test } from 'node:test'
+import fc from 'fast-check'
+import { CompactSign, jwtVerify, SignJWT } from 'jose'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { createTokenVerifier, generateTokenKey, issueControlToken } from './control-tokens.ts'
 
@@ -105,4 +107,85 @@ test('keys and users that will not do', () => {
   }
   assert.throws(() => issueControlToken(KEY, { ...OPTIONS, ttlSeconds: 0 }), UserError)
   assert.throws(() => issueControlToken(KEY, { ...OPTIONS, ttlSeconds: Number.NaN }), UserError)
+})
+
+const JOSE_RULES = {
+  algorithms: ['ES256'],
+  issuer: 'portcullis-control',
+  typ: 'JWT',
+  requiredClaims: ['sub', 'iat', 'exp'],
+  currentDate: new Date(NOW),
+}
+
+test('jose takes the tokens that are issued here, and has its own taken', async () => {
+  const { payload, protectedHeader } = await jwtVerify(
+    issueControlToken(KEY, OPTIONS),
+    createPublicKey(KEY),
+    JOSE_RULES,
+  )
+  const { jti, ...claims } = payload
+  assert.deepEqual(protectedHeader, HEADER)
+  assert.deepEqual(claims, {
+    iss: 'portcullis-control',
+    sub: 'vera',
+    groups: ['a', 'b'],
+    iat: SECONDS,
+    exp: SECONDS + 60,
+  })
+  assert.match(jti ?? '', /^[0-9a-f-]{36}$/)
+  const theirs = await new SignJWT({ groups: ['a'] })
+    .setProtectedHeader(HEADER)
+    .setIssuer('portcullis-control')
+    .setSubject('vera')
+    .setIssuedAt(SECONDS)
+    .setExpirationTime(SECONDS + 60)
+    .setJti('1')
+    .sign(createPrivateKey(KEY))
+  const extra = { 'authentication.kubernetes.io/credential-id': ['JTI=1'] }
+  assert.deepEqual(verifier.verify(theirs, NOW), { name: 'vera', uid: '', groups: ['a'], extra })
+})
+
+test('what is taken here, jose takes: whatever the claims say', async () => {
+  const time = fc.oneof(
+    fc.integer({ min: SECONDS - 90, max: SECONDS + 90 }),
+    fc.constantFrom(String(SECONDS + 60), null),
+  )
+  const claims = fc.record(
+    {
+      iss: fc.constantFrom<unknown>('portcullis-control', 'portcullis-control', 'other', ['portcullis-control'], null),
+      sub: fc.constantFrom<unknown>('vera', 'vera', '', 5),
+      groups: fc.constant([]),
+      iat: time,
+      exp: time,
+    },
+    { requiredKeys: ['groups'] },
+  )
+  const key = createPrivateKey(KEY)
+  const verdicts = new Set<boolean>()
+  await fc.assert(
+    fc.asyncProperty(claims, async (payload) => {
+      const bytes = new TextEncoder().encode(JSON.stringify(payload))
+      const token = await new CompactSign(bytes).setProtectedHeader(HEADER).sign(key)
+      const taken = verifier.verify(token, NOW) !== undefined
+      verdicts.add(taken)
+      if (taken) await jwtVerify(token, createPublicKey(KEY), JOSE_RULES)
+    }),
+    { numRuns: 500 },
+  )
+  assert.deepEqual([...verdicts].sort(), [false, true], 'the property has seen both')
+})
+
+test('stricter than jose: a token can be written in one way only, since revocations go by its hash', async () => {
+  const token = issueControlToken(KEY, OPTIONS)
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  // 64 bytes leave four bits of the last character unused.
+  const others = [
+    `${token.slice(0, -1)}${alphabet[alphabet.indexOf(token.at(-1) ?? '') ^ 1]}`,
+    `${token}==`,
+    `${token} `,
+  ]
+  for (const other of others) {
+    await jwtVerify(other, createPublicKey(KEY), JOSE_RULES)
+    assert.equal(verifier.verify(other, NOW), undefined, JSON.stringify(other))
+  }
 })

@@ -28,6 +28,8 @@ function sealed(raw: Buffer): Buffer {
   return Buffer.concat([Buffer.from('k8s\0'), unknown.finish()])
 }
 
+const sealedHex = (raw: string): Buffer => sealed(Buffer.from(raw, 'hex'))
+
 interface Options {
   readonly gracePeriodSeconds?: number
   readonly uid?: string
@@ -126,6 +128,12 @@ describe('DeleteOptions', () => {
     )
   })
 
+  it('in protocol buffers may have tags and lengths in more bytes than they need, as Go takes them', () => {
+    // dryRun = 5, "All"; the tag in seven bytes, its length in six.
+    const raw = Buffer.concat([Buffer.from('aa808080808000838080808000', 'hex'), Buffer.from('All')])
+    assert.equal(readDeletionRequest(PROTOBUF, sealed(raw), '').dryRun, true)
+  })
+
   it('in protocol buffers keep every field', () => {
     const option = fc.record(
       {
@@ -188,6 +196,10 @@ describe('DeleteOptions', () => {
     ],
     ['CBOR', 'application/cbor', 'x', '', 415, /accepted media types include: application\/json, application\/yaml/],
     ['no protobuf', PROTOBUF, '{}', '', 400, /expected prefix \[107 56 115 0\]/],
+    ['length of more than 32 bits', PROTOBUF, sealedHex('2a858080801068656c6c6f'), '', 400, /goes beyond the end/],
+    ['number of eleven bytes', PROTOBUF, sealedHex(`78${'80'.repeat(10)}01`), '', 400, /longer than ten bytes/],
+    ['field number of more than 29 bits', PROTOBUF, sealedHex('aa8080801003416c6c'), '', 400, /field number/],
+    ['group', PROTOBUF, sealedHex('2b2c'), '', 400, /wire type 3/],
     ['grace', '', '', 'gracePeriodSeconds=x', 400, /^strconv.ParseInt: parsing "x": invalid syntax$/],
   ] as const) {
     it(`malformed, ${what}: ${code}`, () => {
