@@ -20,7 +20,7 @@ import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
 import type { Authenticated } from './exchange/identity.ts'
 import { respond } from './exchange/respond.ts'
 import { selectEndpoint } from './exchange/select-endpoint.ts'
-import { HeldAnswer, type Holder, mayBeHeld } from './held-answer.ts'
+import { type HeldAnswer, type Holder, holdAnswer } from './held-answer.ts'
 
 /** Of a request that nobody has processed: each endpoint, and one more connection to one of them. */
 const MAX_ATTEMPTS = 3
@@ -104,14 +104,14 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       if (status !== 101) exchange.client.headers(clientResponseHeaders(list), false)
       return
     }
-    this.answered(status)
+    const nowMs = this.answered(status)
     if (status === 409 && exchange.onConflict !== undefined) {
       exchange.conflicted()
       return
     }
-    if (!end && this.#isRepeatable && exchange.body?.replayable !== false && mayBeHeld(list, exchange.record)) {
-      this.#held = new HeldAnswer(list, this, exchange.gw.clock.monotonic())
-      return
+    if (!end && this.#isRepeatable && exchange.body?.replayable !== false) {
+      this.#held = holdAnswer(list, exchange.record, this, nowMs)
+      if (this.#held !== undefined) return
     }
     if (this.permit.isWatch) this.#watchAnswered(list, status)
     this.#begin(list, end)

@@ -1,16 +1,17 @@
 // An answer that is held until it is whole, so that its endpoint may die in the middle and another one is asked: the client has
-// seen nothing of it yet. Only small ones are held, and only so many bytes of them in a thread.
+// seen nothing of it yet. Only small ones are held, for a short while, and only so much memory of them in a thread.
 
 import type { RequestRecord } from '../api/ports/request-record.ts'
 import type { HeaderList, Stream } from '../api/ports/stream.ts'
+import { headerListBytes } from '../core/request/header-list.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
 import { ChunkQueue } from '../http2/chunk-queue.ts'
 
-/** Body of an answer that is held. */
+/** An answer that is held: its head, as RFC 9113 section 6.5.2 counts it, and its body. */
 export const MAX_HELD_BYTES: number = 64 * 1024
-/** Such bodies of a thread, together. */
+/** Memory of all of a thread: heads, and the pieces that bodies lie in. */
 export const MAX_ALL_HELD_BYTES: number = 16 * 1024 * 1024
-/** One that does not say its length may be a stream, whose reader waits for what there is of it. */
+/** Whether it says its length or not, it may be a stream, whose reader waits for what there is of it. */
 export const MAX_HELD_MS = 1000
 
 /** Who has an answer held. */
@@ -21,37 +22,82 @@ export interface Holder {
 
 /** Of this thread. */
 let allHeldBytes = 0
-/** Those that do not say their length, by the time at which they are passed on; in the order of that. */
-const hurried = new Map<HeldAnswer, number>()
+/** All that are held, in the order in which they are passed on at the latest: linked, so that holding one allocates nothing else. */
+let oldest: HeldAnswer | undefined
+let newest: HeldAnswer | undefined
 let timer: NodeJS.Timeout | undefined
 
-/** Bytes held by all answers of this thread. */
+/** Memory of all answers that this thread holds. */
 export function heldBytes(): number {
   return allHeldBytes
+}
+
+/**
+ * Holds an answer to a read, from its head on; undefined = it is passed on as it comes. Held is one that says that it is short; or
+ * an object or list as kube-apiserver writes them, which above 4 KiB do not say so, and come in one go all the same. What may run
+ * for long (a log, a proxied request) is not: its backend, not the endpoint, decides when it goes on and whether it ends well.
+ * @param nowMs monotonic
+ */
+export function holdAnswer(
+  head: HeaderList,
+  { isResourceRequest, longRunning }: RequestRecord,
+  holder: Holder,
+  nowMs: number,
+): HeldAnswer | undefined {
+  if (longRunning) return undefined
+  const length = headerValue(head, 'content-length')
+  if (length === undefined) {
+    if (!isResourceRequest || !isObject(headerValue(head, 'content-type') ?? '')) return undefined
+    // Five digits, so that nothing odd is taken for a number.
+  } else if (!/^\d{1,5}$/.test(length)) return undefined
+  const headBytes = headerListBytes(head)
+  if (headBytes + Number(length ?? 0) > MAX_HELD_BYTES || allHeldBytes + headBytes > MAX_ALL_HELD_BYTES)
+    return undefined
+  return new HeldAnswer(head, headBytes, holder, nowMs)
+}
+
+function isObject(contentType: string): boolean {
+  return contentType.startsWith('application/json') || contentType.startsWith('application/vnd.kubernetes.protobuf')
 }
 
 export class HeldAnswer {
   /** As upstream sent it. */
   readonly head: HeaderList
   readonly holder: Holder
+  /** When it is passed on at the latest. */
+  readonly untilMs: number
+  /** Its neighbours among all that are held. */
+  before: HeldAnswer | undefined
+  after: HeldAnswer | undefined = undefined
+  readonly #headBytes: number
   #chunks: ChunkQueue | undefined = undefined
+  #held = true
 
-  /** @param nowMs monotonic */
-  constructor(head: HeaderList, holder: Holder, nowMs: number) {
+  /** Only `holdAnswer` makes one. */
+  constructor(head: HeaderList, headBytes: number, holder: Holder, nowMs: number) {
     this.head = head
     this.holder = holder
-    if (headerValue(head, 'content-length') === undefined) hurry(this, nowMs)
+    this.untilMs = nowMs + MAX_HELD_MS
+    this.#headBytes = headBytes
+    allHeldBytes += headBytes
+    this.before = newest
+    if (newest === undefined) oldest = this
+    else newest.after = this
+    newest = this
+    // One timer for all of them.
+    if (timer === undefined) timer = setTimeout(passOnOldSoon, MAX_HELD_MS, this.untilMs).unref()
   }
 
   /** False: it does not fit, and the answer is to be passed on from here. */
   hold(chunk: Buffer): boolean {
     const { length } = chunk
-    const own = this.#chunks?.bytes ?? 0
-    if (own + length > MAX_HELD_BYTES || allHeldBytes + length > MAX_ALL_HELD_BYTES) return false
     if (length === 0) return true
+    if (this.#headBytes + (this.#chunks?.bytes ?? 0) + length > MAX_HELD_BYTES) return false
     this.#chunks ??= new ChunkQueue()
+    const growth = this.#chunks.growth(length)
+    if (allHeldBytes + growth > MAX_ALL_HELD_BYTES) return false
     this.#chunks.push(chunk)
-    allHeldBytes += length
+    allHeldBytes += growth
     return true
   }
 
@@ -64,18 +110,16 @@ export class HeldAnswer {
   }
 
   discard(): void {
-    hurried.delete(this)
-    if (this.#chunks === undefined) return
-    allHeldBytes -= this.#chunks.bytes
-    this.#chunks.clear()
+    if (!this.#held) return
+    this.#held = false
+    if (this.before === undefined) oldest = this.after
+    else this.before.after = this.after
+    if (this.after === undefined) newest = this.before
+    else this.after.before = this.before
+    allHeldBytes -= this.#headBytes + (this.#chunks?.memory ?? 0)
+    this.#chunks?.clear()
     this.#chunks = undefined
   }
-}
-
-/** One timer for all of them. */
-function hurry(held: HeldAnswer, nowMs: number): void {
-  hurried.set(held, nowMs + MAX_HELD_MS)
-  if (timer === undefined) timer = setTimeout(passOnOldSoon, MAX_HELD_MS, nowMs + MAX_HELD_MS).unref()
 }
 
 /** When all that has come by now was read: a thread that was held up must not take that for slowness of the other side. */
@@ -84,27 +128,14 @@ function passOnOldSoon(nowMs: number): void {
 }
 
 function passOnOld(nowMs: number): void {
-  timer = undefined
-  for (const [{ holder }, untilMs] of hurried) {
-    if (untilMs <= nowMs) holder.heldTooLong()
-    else {
-      timer = setTimeout(passOnOldSoon, untilMs - nowMs, untilMs).unref()
+  for (let held = oldest; held !== undefined; held = oldest) {
+    if (held.untilMs > nowMs) {
+      timer = setTimeout(passOnOldSoon, held.untilMs - nowMs, held.untilMs).unref()
       return
     }
+    held.holder.heldTooLong()
+    // Never twice the same, whatever its holder did.
+    held.discard()
   }
-}
-
-/**
- * Whether an answer to a read is held: one that says that it is short; or an object or list as kube-apiserver writes them, which
- * above 4 KiB do not say so, and come in one go all the same.
- */
-export function mayBeHeld(head: HeaderList, { isResourceRequest, longRunning }: RequestRecord): boolean {
-  const length = headerValue(head, 'content-length')
-  // Five digits, so that nothing odd is taken for a number.
-  if (length !== undefined) return /^\d{1,5}$/.test(length) && Number(length) <= MAX_HELD_BYTES
-  return isResourceRequest && !longRunning && isObject(headerValue(head, 'content-type') ?? '')
-}
-
-function isObject(contentType: string): boolean {
-  return contentType.startsWith('application/json') || contentType.startsWith('application/vnd.kubernetes.protobuf')
+  timer = undefined
 }

@@ -22,7 +22,9 @@ test('gives the bytes back in order, however they were cut', () => {
       for (const step of steps) {
         const text = Array.from({ length: step.push }, () => String.fromCharCode(next++ & 0xff)).join('')
         const chunk = Buffer.from(text, 'latin1')
+        const expected = queue.memory + queue.growth(chunk.length)
         queue.push(chunk)
+        assert.equal(queue.memory, expected)
         chunk.fill(0)
         waiting += text
         if (step.shift > 0) {
@@ -30,6 +32,7 @@ test('gives the bytes back in order, however they were cut', () => {
           waiting = waiting.slice(step.shift)
         }
         assert.equal(queue.bytes, waiting.length)
+        assert.ok(queue.memory >= queue.bytes)
       }
       assert.equal(Buffer.concat([...queue.pieces()]).toString('latin1'), waiting)
     }),

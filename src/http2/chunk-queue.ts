@@ -1,7 +1,7 @@
 // Bytes that wait, in the order in which they came, in memory of the pool: a peer which sends byte by byte costs little more
 // than the bytes, and nothing of what they came in is kept alive.
 
-import { releaseSlab, takeSlab } from './slabs.ts'
+import { releaseSlab, SLAB_BYTES, takeSlab } from './slabs.ts'
 
 /** The first piece of a queue: most that wait at all are small. */
 const FIRST_BYTES = 2048
@@ -18,6 +18,20 @@ export class ChunkQueue {
   readonly #slabs: Buffer[] = []
   #from = 0
   #to = 0
+
+  /** Memory that is taken, whole pieces: a few bytes more than fit in the first take a large one. */
+  get memory(): number {
+    const first = this.#slabs[0]
+    return first === undefined ? 0 : first.length + (this.#slabs.length - 1) * SLAB_BYTES
+  }
+
+  /** Memory that so many bytes more would take. */
+  growth(length: number): number {
+    const last = this.#slabs[this.#slabs.length - 1]
+    if (last === undefined && length > 0 && length <= FIRST_BYTES) return FIRST_BYTES
+    const room = last === undefined ? 0 : last.length - this.#to
+    return length <= room ? 0 : Math.ceil((length - room) / SLAB_BYTES) * SLAB_BYTES
+  }
 
   push(chunk: Buffer): void {
     const { length } = chunk

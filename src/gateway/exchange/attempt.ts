@@ -45,12 +45,13 @@ export abstract class Attempt {
     endpoint.started()
   }
 
-  /** A response head has come; the endpoint works. */
-  protected answered(code: number): void {
+  /** A response head has come; the endpoint works. @returns monotonic milliseconds */
+  protected answered(code: number): number {
     this.exchange.record.code = code
     const nowMs = this.answeredNow()
     this.permit.live.endpoints.onSuccess(this.#endpoint, nowMs)
     if (this.exchange.reservation !== undefined) this.exchange.deletionAnswered(code)
+    return nowMs
   }
 
   /** It is now that the client gets an answer; up to now it was upstream's time. Monotonic milliseconds. */
