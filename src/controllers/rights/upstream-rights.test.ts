@@ -10,7 +10,7 @@ import type { UpstreamEndpoint } from '../../io/upstream/pool.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { type RightsState, startUpstreamRights } from './upstream-rights.ts'
 
-const URL = 'https://127.0.0.1:6443'
+const URLS = ['https://127.0.0.1:6443', 'https://127.0.0.1:6444', 'https://127.0.0.1:6445']
 const QUESTIONS = gatewayRights({ protection: undefined }).length
 /** A refused question for the group of rights leads to one for each of its parts, and one for the name. */
 const QUESTIONS_REFUSED = 13
@@ -27,8 +27,14 @@ const STREAM: Stream = {
   reset: nothing,
 }
 
+/** `unauthorized` and `forbidden` are not even allowed to ask: 401 and 403. */
+type Outcome = 'granted' | 'denied' | 'broken' | 'unauthorized' | 'forbidden'
+const STATUS: Readonly<Partial<Record<Outcome, string>>> = { unauthorized: '401', forbidden: '403' }
+
 class Scene {
-  outcome: 'granted' | 'denied' | 'broken' = 'granted'
+  outcome: Outcome = 'granted'
+  /** Of single endpoints that answer otherwise. */
+  readonly outcomes = new Map<string, Outcome>()
   questions = 0
   readonly changes: RightsState['kind'][] = []
   readonly #clusters = new ClusterTable()
@@ -37,13 +43,13 @@ class Scene {
       apiVersion: 'proxy.kubegateway.io/v1alpha1',
       kind: 'UpstreamCluster',
       metadata: { name: 'prod' },
-      spec: { servers: [{ endpoint: URL }], dispatchPolicies: [] },
+      spec: { servers: URLS.map((endpoint) => ({ endpoint })), dispatchPolicies: [] },
     },
     revision: '1',
   })
   readonly rights = startUpstreamRights({
     clusters: this.#clusters,
-    upstreams: { get: () => this.#upstream() },
+    upstreams: { get: (_cluster, url) => this.#upstream(url) },
     clock: { now: () => Date.now(), monotonic: () => Date.now() },
     random: () => 0.5,
     log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
@@ -58,22 +64,25 @@ class Scene {
   /** As the prober says it. */
   healthy(): void {
     const endpoints = this.#clusters.get('prod')?.endpoints
-    const endpoint = endpoints?.byUrl(URL)
-    assert.ok(endpoints !== undefined && endpoint !== undefined)
-    endpoints.onProbe(endpoint, true, '', this.#compiled.healthCheck, 0)
+    for (const url of URLS) {
+      const endpoint = endpoints?.byUrl(url)
+      assert.ok(endpoints !== undefined && endpoint !== undefined)
+      endpoints.onProbe(endpoint, true, '', this.#compiled.healthCheck, 0)
+    }
     this.rights.hurry('prod')
   }
 
-  #upstream(): UpstreamEndpoint {
+  #upstream(url: string): UpstreamEndpoint {
     const open = (events: StreamEvents): Stream => {
       this.questions++
       queueMicrotask(() => {
-        if (this.outcome === 'broken') {
+        const outcome = this.outcomes.get(url) ?? this.outcome
+        if (outcome === 'broken') {
           events.onReset('connection')
           return
         }
-        events.onHeaders([':status', '201'], false)
-        events.onBody(Buffer.from(JSON.stringify({ status: { allowed: this.outcome === 'granted' } })), true)
+        events.onHeaders([':status', STATUS[outcome] ?? '201'], false)
+        events.onBody(Buffer.from(JSON.stringify({ status: { allowed: outcome === 'granted' } })), true)
       })
       return STREAM
     }
@@ -152,6 +161,79 @@ test('a cluster that does not answer: what was known counts for some questions, 
   scene.healthy()
   await pass(200)
   assert.deepEqual(scene.changes, ['granted', 'unanswered', 'granted'])
+})
+
+for (const outcome of ['unauthorized', 'forbidden'] as const) {
+  test(`one endpoint of several answers ${outcome}: another one is asked, and what that says counts`, async (context) => {
+    const scene = setUp(context)
+    for (const url of URLS.slice(1)) scene.outcomes.set(url, outcome)
+    scene.healthy()
+    await pass(200)
+    assert.deepEqual(scene.changes, ['granted'])
+    await pass(4 * EVERY_MS)
+    assert.deepEqual(scene.changes, ['granted'])
+  })
+}
+
+test('a credential that was accepted is rejected when 401 comes again, by all endpoints or by the one that answers', async (context) => {
+  const scene = setUp(context)
+  scene.healthy()
+  await pass(200)
+  for (const others of ['unauthorized', 'broken'] as const) {
+    for (const url of URLS.slice(1)) scene.outcomes.set(url, others)
+    scene.outcome = 'unauthorized'
+    scene.changes.length = 0
+    const before = scene.questions
+    while (scene.questions === before) await pass(100)
+    await pass(100)
+    assert.deepEqual(scene.changes, [], 'once')
+    await pass(5_000)
+    assert.deepEqual(scene.changes, ['rejected'])
+    scene.outcomes.clear()
+    scene.outcome = 'granted'
+    await pass(20_000)
+    assert.deepEqual(scene.changes, ['rejected', 'granted'])
+  }
+})
+
+test('a credential that was never accepted is rejected at once', async (context) => {
+  const scene = setUp(context)
+  scene.outcome = 'unauthorized'
+  scene.healthy()
+  await pass(200)
+  assert.deepEqual(scene.changes, ['rejected'])
+})
+
+for (const cold of ['denied', 'forbidden', 'unauthorized'] as const) {
+  test(`a cluster that was away and comes back ${cold}: believed when it says so again`, async (context) => {
+    const scene = setUp(context)
+    scene.healthy()
+    await pass(200)
+    scene.outcome = 'broken'
+    await pass(EVERY_MS + 10_000)
+    assert.deepEqual(scene.changes, ['granted', 'unanswered'])
+    scene.outcome = cold
+    scene.healthy()
+    await pass(200)
+    assert.deepEqual(scene.changes, ['granted', 'unanswered'])
+    scene.outcome = 'granted'
+    await pass(10_000)
+    assert.deepEqual(scene.changes, ['granted', 'unanswered', 'granted'])
+  })
+}
+
+test('refusals count as in a row when nobody answers in between', async (context) => {
+  const scene = setUp(context)
+  scene.healthy()
+  await pass(200)
+  scene.outcome = 'denied'
+  await pass(EVERY_MS)
+  scene.outcome = 'broken'
+  await pass(3_000)
+  assert.deepEqual(scene.changes, ['granted'])
+  scene.outcome = 'denied'
+  await pass(20_000)
+  assert.deepEqual(scene.changes, ['granted', 'missing'])
 })
 
 test('requests that are refused hurry the question, but a storm of them no storm', async (context) => {

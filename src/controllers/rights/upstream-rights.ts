@@ -99,7 +99,10 @@ class ClusterRights {
   #again: 'no' | 'soon' | 'now' = 'no'
   /** In a row. */
   #unanswered = 0
+  /** Since it was last granted. */
   #negatives = 0
+  /** This credential once had all of these rights. */
+  #wasGranted = false
   #stopped = false
 
   constructor(compiled: CompiledCluster, parts: UpstreamRightsParts, pace: RightsPace, gate: ProbeGate<ClusterRights>) {
@@ -121,6 +124,7 @@ class ClusterRights {
     this.#rights = rights
     this.#unanswered = 0
     this.#negatives = 0
+    this.#wasGranted = false
     this.#become(UNASKED)
     if (this.#running) this.#again = 'now'
     else this.#enter()
@@ -185,7 +189,11 @@ class ClusterRights {
   #settle(answer: RightsAnswer): void {
     const { everyMs, missingMs, retryMs, hurryMs } = this.#pace
     this.#unanswered = answer.kind === 'unanswered' ? this.#unanswered + 1 : 0
-    this.#negatives = answer.kind === 'missing' || answer.kind === 'rejected' ? this.#negatives + 1 : 0
+    if (answer.kind === 'missing' || answer.kind === 'rejected') this.#negatives++
+    if (answer.kind === 'granted') {
+      this.#negatives = 0
+      this.#wasGranted = true
+    }
     if (!this.#isDoubtful(answer)) this.#become(answer)
     const failures = this.#unanswered + this.#negatives
     const longestMs = answer.kind === 'unanswered' ? everyMs : Math.min(missingMs, everyMs)
@@ -194,10 +202,13 @@ class ClusterRights {
     if (this.#again !== 'no') this.#schedule(hurryMs, true)
   }
 
-  /** One question without an answer is no news; a right that is gone is asked for twice: RBAC caches may be cold. */
+  /**
+   * One question without an answer is no news; a right that is gone, or a credential that is no longer accepted, is asked for twice:
+   * an API server that has just started knows neither RBAC nor service accounts, whether it was missed meanwhile or not.
+   */
   #isDoubtful({ kind }: RightsAnswer): boolean {
     if (kind === 'unanswered') return this.state.kind !== 'unasked' && this.#unanswered < FORGIVEN
-    return kind === 'missing' && this.state.kind === 'granted' && this.#negatives < 2
+    return kind !== 'granted' && this.#wasGranted && this.#negatives < 2
   }
 
   #become(state: RightsState): void {
@@ -222,7 +233,7 @@ class ClusterRights {
     return endpoints?.all.filter((_, i) => endpoints.available(i, nowMs)) ?? []
   }
 
-  /** One endpoint that takes requests after the other. */
+  /** One endpoint that takes requests after the other. That one of them refuses the credential counts only when no other accepts it. */
   async #call(path: string, body: string): Promise<KubeAnswer> {
     const { clusters, upstreams, random } = this.#parts
     const live = clusters.get(this.#name)
@@ -230,12 +241,17 @@ class ClusterRights {
     const available = this.#available()
     const start = Math.floor(random() * available.length)
     let last = 'no endpoint takes requests'
+    let refusal: KubeAnswer | undefined
     for (const { url, authority } of [...available.slice(start), ...available.slice(0, start)].slice(0, MAX_TRIES)) {
       const upstream = upstreams.get(this.#name, url)
       if (upstream === undefined) continue
       try {
         const token = live.compiled.client.bearerToken
         const answer = await kubeCall(upstream, { method: 'POST', path, body, authority, token, timeoutMs: TIMEOUT_MS })
+        if (answer.status === 401 || answer.status === 403) {
+          refusal ??= answer
+          continue
+        }
         // Overloaded or shutting down: another one may answer.
         if (answer.status !== 429 && answer.status < 500) return answer
         last = `${url} answered with ${answer.status}`
@@ -244,6 +260,7 @@ class ClusterRights {
         last = `${url}: ${error.message}`
       }
     }
+    if (refusal !== undefined) return refusal
     throw new KubeCallError(last)
   }
 }
