@@ -73,7 +73,10 @@ test('while it runs: in force when the command ends, on open connections and wat
 
   assert.equal((await revoke('--token-file', bot.file)).code, 0)
   assert.equal(await codeOf(bot), 401)
-  assert.match((await revoke('--token-file', bot.file)).stdout, /^the token was revoked already/)
+  assert.match(
+    (await revoke('--token-file', bot.file)).stdout,
+    /^the token of "bot" \(JTI=[0-9a-f-]{36}\), user "[^"]+" of \S+ was revoked already/,
+  )
   assert.match((await revoke('--user', 'vera')).stdout, /^user "vera" is revoked \(RevokedCredential user-vera\)\n$/)
   assert.equal(await codeOf(other), 401)
 

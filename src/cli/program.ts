@@ -114,8 +114,8 @@ function addSwitches(program: Command, { out, err, now }: ProgramParts, done: Do
     .argument('[cluster]', 'metadata.name of the UpstreamCluster')
     .option('--all', 'in every cluster', false)
     .option('--user <user>', 'user name')
-    .option('--certificate <file>', 'client certificate, PEM')
-    .option('--token-file <file>', 'bearer token')
+    .option('--certificate <file>', 'client certificate (PEM), or a kubeconfig: its current user')
+    .option('--token-file <file>', 'bearer token, or a kubeconfig: its current user')
     .option('--reason <text>', 'kept with the revocation')
     .option('--timeout <duration>', 'how long to wait until it is in force everywhere', '30s')
     .action((cluster, { certificate, ...options }) => {

@@ -24,8 +24,9 @@ export interface RevokeOptions extends ControlPlaneOptions {
   readonly all: boolean
   /** Exactly one of the three. */
   readonly user?: string
-  /** PEM; the first certificate counts. */
+  /** PEM, of which the first certificate counts, or a kubeconfig: the user of its current context. */
   readonly certificateFile?: string
+  /** A token, or a kubeconfig: the user of its current context. */
   readonly tokenFile?: string
   readonly reason?: string
   /** How long to wait until it is in force everywhere. Default 30s. */
@@ -66,10 +67,12 @@ function readSubjects(options: RevokeOptions): { subjects: readonly Subject[]; t
     throw new UserError(mistake, 'give one of --user USER, --certificate FILE and --token-file FILE')
   }
   if (certificateFile !== undefined) {
-    const { name, subjects, fingerprint } = certificateSubject(certificateFile)
-    return { subjects, text: `the certificate of ${name} (SHA-256 ${fingerprint})` }
+    return certificateSubject(certificateFile)
   }
-  if (tokenFile !== undefined) return { subjects: [tokenSubject(tokenFile)], text: 'the token' }
+  if (tokenFile !== undefined) {
+    const { subject, text } = tokenSubject(tokenFile)
+    return { subjects: [subject], text }
+  }
   if (user === undefined || user === '') throw new UserError('the user has no name', 'give --user USER')
   return { subjects: [{ user }], text: `user ${JSON.stringify(user)}` }
 }

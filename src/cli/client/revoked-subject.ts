@@ -1,7 +1,9 @@
-// What is to be revoked, as people have it in files: a certificate or a token, or a kubeconfig with one of them inline.
+// What is to be revoked, as people have it in files: a certificate or a token, or the kubeconfig of one user.
 
+import { isRecord } from '../../api/kube/object-shape.ts'
 import type { Revocation } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { certificateOfUser, currentUserIn, type KubeconfigUser, tokenOfUser } from '../../io/kube/current-user.ts'
 import { isUnrecognisable, readCertificate, revocableTokenHash } from '../../io/pki/credential-hashes.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 
@@ -14,38 +16,81 @@ export interface CertificateSubject {
   readonly subjects: readonly Subject[]
   /** SHA-256 of the whole, for messages. */
   readonly fingerprint: string
+  /** For people: whose it is. */
+  readonly text: string
+}
+
+export interface TokenSubject {
+  readonly subject: Subject
+  /** For people: whose it is, and its id, as far as it says so itself. */
+  readonly text: string
+}
+
+/** A credential, and for people whose it is: `user "vera" of vera.kubeconfig`; '' = the file is the credential. */
+interface Found {
+  readonly text: string
+  readonly owner: string
 }
 
 /** @throws {UserError} */
 export function certificateSubject(file: string): CertificateSubject {
-  const certificate = readCertificate(inlineOf(readTextFile(file), 'client-certificate-data', decoded))
+  const { text, owner } = credentialIn(file, certificateOfUser)
+  const certificate = readCertificate(text)
   if (certificate === undefined) {
     throw new UserError(
-      `${file} holds no PEM certificate`,
+      `${owner || file} holds no PEM certificate`,
       'give the client certificate, such as the client-certificate of a kubeconfig',
     )
   }
-  const subjects = certificate.hashes.map((certificateFingerprint) => ({ certificateFingerprint }))
-  return { name: certificate.subject, subjects, fingerprint: certificate.hashes[0] ?? '' }
+  const { subject: name, hashes } = certificate
+  const subjects = hashes.map((certificateFingerprint) => ({ certificateFingerprint }))
+  const [fingerprint = ''] = hashes
+  const told = `the certificate of ${name} (SHA-256 ${fingerprint})${owner && `, ${owner}`}`
+  return { name, subjects, fingerprint, text: told }
 }
 
 /** @throws {UserError} */
-export function tokenSubject(file: string): Subject {
-  const token = inlineOf(readTextFile(file), 'token', (text) => text).trim()
-  if (token === '') throw new UserError(`${file} is empty`, 'give a file with the bearer token and nothing else')
+export function tokenSubject(file: string): TokenSubject {
+  const { text, owner } = credentialIn(file, tokenOfUser)
+  const token = text.trim()
+  if (token === '')
+    throw new UserError(`${owner || file} is empty`, 'give a file with the bearer token and nothing else')
   if (/\s/.test(token) || isUnrecognisable(token)) {
-    throw new UserError(`${file} holds no bearer token`, 'give a file with the bearer token and nothing else')
+    throw new UserError(`${owner || file} holds no bearer token`, 'give a file with the bearer token and nothing else')
   }
-  return { tokenHash: revocableTokenHash(token) }
+  const { sub, jti } = claimsOf(token)
+  const whose = sub === '' ? '' : ` of ${JSON.stringify(sub)}`
+  const id = jti === '' ? '' : ` (JTI=${jti})`
+  const told = owner === '' ? `${whose}${id}` : whose === '' ? `${id} of ${owner}` : `${whose}${id}, ${owner}`
+  return { subject: { tokenHash: revocableTokenHash(token) }, text: `the token${told}` }
 }
 
-/** The value of a field, where the text is a kubeconfig; else the text. */
-function inlineOf(text: string, field: string, read: (value: string) => string): string {
-  if (!/^kind: *Config *$/m.test(text)) return text
-  const value = new RegExp(`^ *(?:- )?${field}: *["']?([^\\s"']+)["']? *$`, 'm').exec(text)?.[1]
-  return value === undefined ? text : read(value)
+/** Of the user of the current context, where the file is a kubeconfig; else the text. */
+function credentialIn(file: string, read: (user: KubeconfigUser, readFile: (path: string) => string) => string): Found {
+  const text = readTextFile(file)
+  const user = currentUserIn(text, file)
+  return user === undefined ? { text, owner: '' } : { text: read(user, readTextFile), owner: user.owner }
 }
 
-function decoded(base64: string): string {
-  return Buffer.from(base64, 'base64').toString('utf8')
+/** What a JWT says of itself, for messages alone: nobody has verified it. */
+function claimsOf(token: string): { readonly sub: string; readonly jti: string } {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
+    const { sub, jti } = isRecord(claims) ? claims : {}
+    return {
+      sub: textOf(sub).slice(0, MAX_TOLD),
+      jti: textOf(jti)
+        .replace(/[^\x21-\x7e]/g, '')
+        .slice(0, MAX_TOLD),
+    }
+  } catch {
+    return { sub: '', jti: '' }
+  }
+}
+
+/** Characters of a claim that are repeated. */
+const MAX_TOLD = 100
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
 }

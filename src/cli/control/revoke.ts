@@ -18,9 +18,9 @@ import { textTable } from '../client/text-table.ts'
 export interface ControlRevokeOptions extends LocalOptions {
   /** Exactly one of the four, unless `list`. */
   readonly user?: string | undefined
-  /** PEM, or a kubeconfig with one inline. */
+  /** PEM, or a kubeconfig: the user of its current context. */
   readonly certificateFile?: string | undefined
-  /** A token, or a kubeconfig with one inline. */
+  /** A token, or a kubeconfig: the user of its current context. */
   readonly tokenFile?: string | undefined
   /** As the audit log has it. */
   readonly credentialId?: string | undefined
@@ -110,14 +110,15 @@ function readNamed(options: ControlRevokeOptions): Named {
     throw new UserError(given === 0 ? 'nobody is named' : 'more than one is named', ways)
   }
   if (certificateFile !== undefined) {
-    const { name, subjects, fingerprint } = certificateSubject(certificateFile)
+    const { name, subjects, fingerprint, text } = certificateSubject(certificateFile)
     // The last one holds for all ways to write it.
     const spec = { ...subjects.at(-1), subject: `${name} (SHA-256 ${fingerprint})` }
-    return { name: `certificate-${spec.certificateFingerprint}`, spec, text: `the certificate of ${spec.subject}` }
+    return { name: `certificate-${spec.certificateFingerprint}`, spec, text }
   }
   if (tokenFile !== undefined) {
-    const spec = { ...tokenSubject(tokenFile), subject: 'a token' }
-    return { name: `token-${spec.tokenHash}`, spec, text: 'the token' }
+    const { subject, text } = tokenSubject(tokenFile)
+    const spec = { ...subject, subject: 'a token' }
+    return { name: `token-${spec.tokenHash}`, spec, text }
   }
   if (credentialId !== undefined) {
     const spec = { credentialID: credentialId, subject: credentialId }
