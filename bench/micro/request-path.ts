@@ -16,6 +16,7 @@ import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cl
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
 import type { Gateway } from '../../src/gateway/exchange/gateway.ts'
 import { createRequestHandler } from '../../src/gateway/serve.ts'
+import { TOKEN_CACHE } from '../../src/io/metrics/descriptors.ts'
 import { createMetrics } from '../../src/io/metrics/metrics.ts'
 import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
 import { createAccessReviewer } from '../../src/io/reviews/access-review.ts'
@@ -133,7 +134,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
     clock: systemClock,
     log,
     tokens: createTokenReviewer(systemClock.monotonic, (cluster, outcome) =>
-      metrics.tokenCache(cluster, outcome === 'hit'),
+      metrics.recorder.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss'),
     ),
     cancels: new CancelBudgets(),
     access: createAccessReviewer(systemClock.monotonic, noop),

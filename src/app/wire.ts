@@ -11,6 +11,7 @@ import { createUpstreamClustersController } from '../controllers/upstream-cluste
 import { CellClocks } from '../core/protection/clocks/cell-clock.ts'
 import { type ServingPair, TlsContexts } from '../io/listener/tls-contexts.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
+import { FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../io/metrics/descriptors.ts'
 import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
 import { threadSeriesText } from '../io/metrics/thread-series.ts'
@@ -153,15 +154,15 @@ function metricsText(
     for (const { compiled, flows } of clusters.values()) {
       for (const flow of flows.describe(clock.monotonic())) {
         // Counts in shared memory: told by one thread only.
-        metrics.flowControlInFlight(compiled.name, flow.schema, flow.inFlight)
+        metrics.recorder.set(FLOW_INFLIGHT, flow.inFlight, compiled.name, flow.schema)
         if (flow.overflows > 0) overflows.push({ cluster: compiled.name, ...flow })
       }
     }
-    if (outputs.access !== undefined) metrics.logLinesDropped('access', outputs.access.dropped())
-    if (outputs.audit !== undefined) metrics.logLinesDropped('audit', outputs.audit.dropped())
+    if (outputs.access !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.access.dropped(), 'access')
+    if (outputs.audit !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.audit.dropped(), 'audit')
     const { controlAudit } = outputs
     if (controlAudit !== undefined && controlAudit !== outputs.audit) {
-      metrics.logLinesDropped('control-audit', controlAudit.dropped())
+      metrics.recorder.set(LOG_LINES_DROPPED, controlAudit.dropped(), 'control-audit')
     }
   })
   return async () => {

@@ -13,6 +13,18 @@ import { type Listener, type ListenerOptions, listen } from '../../io/listener/l
 import { TlsContexts } from '../../io/listener/tls-contexts.ts'
 import { createAccessLog } from '../../io/logs/access-log.ts'
 import { createAuditLog } from '../../io/logs/audit-log.ts'
+import {
+  ACCESS_REVIEWS,
+  CLIENT_CONNECTIONS,
+  CLIENTS_REFUSED,
+  EJECTIONS,
+  HANDSHAKE_ERRORS,
+  LOG_LINES_DROPPED,
+  RETRIES,
+  TOKEN_CACHE,
+  TOKEN_REVIEWS,
+  UPSTREAM_CONNECTIONS,
+} from '../../io/metrics/descriptors.ts'
 import { knownCluster, MetricsRecorder } from '../../io/metrics/recorder.ts'
 import { createAccessReviewer } from '../../io/reviews/access-review.ts'
 import { createTokenReviewer, type TokenLookup } from '../../io/reviews/token-review.ts'
@@ -168,10 +180,10 @@ export class GatewayThread {
 
   #updateGauges(): void {
     for (const { cluster, endpoint, connections } of this.#gateway.upstreams.describe()) {
-      this.#metrics.upstreamConnections(cluster, endpoint, 'h2', connections)
+      this.#metrics.set(UPSTREAM_CONNECTIONS, connections, cluster, endpoint, 'h2')
     }
-    if (this.#data.accessLog) this.#metrics.logLinesDropped('access', this.#outbox.accessDropped)
-    if (this.#data.auditLog) this.#metrics.logLinesDropped('audit', this.#outbox.auditDropped)
+    if (this.#data.accessLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.accessDropped, 'access')
+    if (this.#data.auditLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.auditDropped, 'audit')
   }
 
   #createGateway(clock: Clock): Gateway {
@@ -186,7 +198,7 @@ export class GatewayThread {
       log: this.#outbox.log,
       tokens: createTokenReviewer(clock.monotonic, (cluster, outcome) => countToken(metrics, cluster, outcome)),
       access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
-        metrics.accessReviewed(cluster, verdict === 'unavailable' ? 'error' : verdict),
+        metrics.add(ACCESS_REVIEWS, 1, cluster, verdict === 'unavailable' ? 'error' : verdict),
       ),
       cancels: new CancelBudgets(),
       protection: this.#protection,
@@ -205,7 +217,7 @@ export class GatewayThread {
     if (live === undefined || endpoint === undefined) return
     const ejections = endpoint.health.ejections
     live.endpoints.onFailure(endpoint, clock.monotonic())
-    if (endpoint.health.ejections > ejections) this.#metrics.endpointEjected(cluster, url)
+    if (endpoint.health.ejections > ejections) this.#metrics.add(EJECTIONS, 1, cluster, url)
     log.warn('connection to endpoint broke', { cluster, endpoint: url, error: error.message })
     this.#outbox.broke(cluster, url)
   }
@@ -225,7 +237,7 @@ export class GatewayThread {
         access?.(record)
         audit?.responseComplete(record)
       },
-      retried: (cluster, cause) => metrics.retried(cluster, cause),
+      retried: (cluster, cause) => metrics.add(RETRIES, 1, cluster, cause),
       gatewayRefused: (cluster) => outbox.refused(cluster),
     }
   }
@@ -251,11 +263,11 @@ function listenerOptions(
     clusterForAddress: (address, port) => clusterForAddress(clusters.index, address, port),
     handler: createRequestHandler(gateway),
     onUpgrade: createUpgradeHandler(gateway),
-    onConnection: (protocol, by) => metrics.clientConnections(protocol, by),
-    onHandshakeError: () => metrics.tlsHandshakeFailed(),
+    onConnection: (protocol, by) => metrics.add(CLIENT_CONNECTIONS, by, protocol),
+    onHandshakeError: () => metrics.add(HANDSHAKE_ERRORS, 1),
     onAbuse: (address, kind) => abuse.warn('HTTP/2 connection ended: its client did too much', { address, kind }),
     onRefused(address) {
-      metrics.clientRefused()
+      metrics.add(CLIENTS_REFUSED, 1)
       refused.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })
     },
   }
@@ -280,7 +292,8 @@ class RareWarnings {
 }
 
 function countToken(metrics: MetricsRecorder, cluster: string, outcome: TokenLookup): void {
-  metrics.tokenCache(cluster, outcome === 'hit')
+  metrics.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss')
   if (outcome === 'hit' || outcome === 'limited') return
-  metrics.tokenReviewed(cluster, outcome === 'authenticated' ? 'allowed' : outcome === 'rejected' ? 'denied' : 'error')
+  const result = outcome === 'authenticated' ? 'allowed' : outcome === 'rejected' ? 'denied' : 'error'
+  metrics.add(TOKEN_REVIEWS, 1, cluster, result)
 }

@@ -1,30 +1,17 @@
-// What happens beside requests: what threads count of it, and what only the main thread knows, which is rare enough
-// for prom-client. Labels are names of the configuration and closed sets.
+// What only the main thread knows and hears of, which is rare enough for prom-client. Labels are names of the
+// configuration and closed sets.
 
 import { Gauge, type Registry } from 'prom-client'
-
-/** What happens in the threads that serve requests. `cluster`, `endpoint`, `schema` are names of the configuration. */
-export interface ThreadEvents {
-  endpointEjected(cluster: string, endpoint: string): void
-  retried(cluster: string, cause: RetryCause): void
-  /**
-   * Open connections of this thread to an endpoint; `kind` is the class: unary, watch, anonymous, upgrade. To be called
-   * before each snapshot: what is not set again is gone.
-   */
-  upstreamConnections(cluster: string, endpoint: string, kind: string, open: number): void
-  /** As `upstreamConnections`. Threads are added up: a count that they share is for one of them to tell. */
-  flowControlInFlight(cluster: string, schema: string, running: number): void
-  tokenReviewed(cluster: string, result: ReviewResult): void
-  tokenCache(cluster: string, hit: boolean): void
-  accessReviewed(cluster: string, result: ReviewResult): void
-  tlsHandshakeFailed(): void
-  /** A connection was closed because its address has too many. */
-  clientRefused(): void
-  /** +1 when a client connects, -1 when it leaves. */
-  clientConnections(protocol: 'h2' | 'http/1.1', by: 1 | -1): void
-  /** Lines that a log of this thread dropped because its reader was too slow; the total so far. */
-  logLinesDropped(log: 'access' | 'audit' | 'control-audit', total: number): void
-}
+import {
+  CONFIG_CLUSTERS,
+  CONFIG_GENERATION,
+  CONFIG_PROBLEMS,
+  CONFIG_SUCCESS_TIME,
+  CONFIG_SUCCESSFUL,
+  CREDENTIAL_VALID,
+  ENDPOINT_HEALTHY,
+} from './descriptors.ts'
+import type { Metric } from './metric.ts'
 
 /** What happens on the main thread. */
 export interface MainEvents {
@@ -47,10 +34,6 @@ export interface ConfigState {
   readonly warnings: number
 }
 
-/** Why a request is sent again: upstream refused it unseen, did not connect, or a read got no answer. */
-export type RetryCause = 'refused' | 'connect' | 'read'
-export type ReviewResult = 'allowed' | 'denied' | 'error'
-
 /** Clusters in force and their endpoints. */
 export type KnownEndpoints = ReadonlyMap<string, ReadonlySet<string>>
 
@@ -61,12 +44,10 @@ export function createMainEvents(registry: Registry): {
   /** A cluster that is gone. */
   forgetCluster(cluster: string): void
 } {
-  const registers = [registry]
-  const gauge = (name: string, help: string, labelNames: string[] = []): Gauge =>
-    new Gauge({ name: `portcullis_${name}`, help, labelNames, registers })
-  const healthy = gauge('endpoint_healthy', '1 when the endpoint takes new requests', ['cluster', 'endpoint'])
-  const help = '1 when the cluster accepts the credential of the gateway and grants every right that it needs'
-  const credential = gauge('upstream_credential_valid', help, ['cluster'])
+  const gauge = ({ name, help, labels }: Metric): Gauge =>
+    new Gauge({ name, help, labelNames: [...labels], registers: [registry] })
+  const healthy = gauge(ENDPOINT_HEALTHY)
+  const credential = gauge(CREDENTIAL_VALID)
   return {
     events: {
       rightsAsked: (cluster, state) => credential.set({ cluster }, state === 'granted' ? 1 : 0),
@@ -82,14 +63,12 @@ export function createMainEvents(registry: Registry): {
   }
 }
 
-function createConfigMetrics(
-  gauge: (name: string, help: string, labelNames?: string[]) => Gauge,
-): MainEvents['configApplied'] {
-  const generation = gauge('config_generation', 'How often the configuration in force has changed')
-  const success = gauge('config_last_reload_successful', '1 when the last reading of the configuration found no error')
-  const since = gauge('config_last_reload_success_timestamp_seconds', 'When a reading last found no error')
-  const problems = gauge('config_problems', 'Mistakes in the configuration, by severity', ['severity'])
-  const clusters = gauge('config_clusters', 'UpstreamClusters in force')
+function createConfigMetrics(gauge: (metric: Metric) => Gauge): MainEvents['configApplied'] {
+  const generation = gauge(CONFIG_GENERATION)
+  const success = gauge(CONFIG_SUCCESSFUL)
+  const since = gauge(CONFIG_SUCCESS_TIME)
+  const problems = gauge(CONFIG_PROBLEMS)
+  const clusters = gauge(CONFIG_CLUSTERS)
   return (state) => {
     generation.set(state.generation)
     clusters.set(state.clusters)

@@ -1,46 +1,47 @@
 // The Prometheus text format.
 
-/** Name, type and help of one metric. */
-export interface Family {
-  readonly name: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly help: string
-}
+import { formatLabel } from '../../core/cluster/metric-labels.ts'
+import type { Metric } from './metric.ts'
 
-export function familyOf(name: string, type: Family['type'], help: string): Family {
-  return { name, type, help }
-}
-
-/** Collects lines per family: the format wants all lines of a metric together. */
+/** Collects lines per metric: the format wants them together. Metrics come in the order of their descriptors. */
 export class Exposition {
-  readonly #families = new Map<Family, string[]>()
+  readonly #lines = new Map<Metric, string[]>()
 
-  /** `labels` with its braces, or ''. `suffix` is `_bucket`, `_sum` or `_count` of a histogram. */
-  add(family: Family, labels: string, value: number, suffix = ''): void {
-    let lines = this.#families.get(family)
-    if (lines === undefined) {
-      lines = [`# HELP ${family.name} ${family.help}`, `# TYPE ${family.name} ${family.type}`]
-      this.#families.set(family, lines)
-    }
-    lines.push(`${family.name}${suffix}${labels} ${value}`)
+  /** `values`: those of its labels, in their order. */
+  addMetric(metric: Metric, value: number, ...values: string[]): void {
+    const labels = metric.labels.map((name, index) => formatLabel(name, values[index] ?? ''))
+    this.add(metric, labels.length === 0 ? '' : `{${labels}}`, value)
   }
 
-  /** `values` at `at`: count, sum, and a count for each bound. */
-  addHistogram(family: Family, labels: string, values: Float64Array, at: number, bounds: Float64Array): void {
-    const count = values[at] ?? 0
-    let below = 0
-    for (const [index, bound] of bounds.entries()) {
-      below += values[at + 2 + index] ?? 0
-      this.add(family, `{${labels},le="${bound}"}`, below, '_bucket')
+  /** `labels` with its braces, or ''. `suffix` is `_bucket`, `_sum` or `_count` of a histogram. */
+  add(metric: Metric, labels: string, value: number, suffix = ''): void {
+    let lines = this.#lines.get(metric)
+    if (lines === undefined) {
+      lines = [`# HELP ${metric.name} ${metric.help}`, `# TYPE ${metric.name} ${metric.type}`]
+      this.#lines.set(metric, lines)
     }
-    this.add(family, `{${labels},le="+Inf"}`, count, '_bucket')
-    this.add(family, `{${labels}}`, values[at + 1] ?? 0, '_sum')
-    this.add(family, `{${labels}}`, count, '_count')
+    lines.push(`${metric.name}${suffix}${labels} ${value}`)
+  }
+
+  /** `values` at `at`: count, sum, and a count for each bound; `labels` without braces. */
+  addHistogram(metric: Metric, labels: string, values: Float64Array, at: number): void {
+    const count = values[at] ?? 0
+    const braced = labels === '' ? '' : `{${labels}}`
+    const before = labels === '' ? '' : `${labels},`
+    let below = 0
+    for (const [index, bound] of metric.bounds.entries()) {
+      below += values[at + 2 + index] ?? 0
+      this.add(metric, `{${before}le="${bound}"}`, below, '_bucket')
+    }
+    this.add(metric, `{${before}le="+Inf"}`, count, '_bucket')
+    this.add(metric, braced, values[at + 1] ?? 0, '_sum')
+    this.add(metric, braced, count, '_count')
   }
 
   text(): string {
     let text = ''
-    for (const lines of this.#families.values()) text += `${lines.join('\n')}\n\n`
+    const inOrder = [...this.#lines].sort(([a], [b]) => a.id - b.id)
+    for (const [, lines] of inOrder) text += `${lines.join('\n')}\n\n`
     return text
   }
 }

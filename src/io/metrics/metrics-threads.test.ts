@@ -6,6 +6,18 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createRecord, type RequestRecord } from '../../api/ports/request-record.ts'
+import {
+  ACCESS_REVIEWS,
+  CLIENT_CONNECTIONS,
+  EJECTIONS,
+  FLOW_INFLIGHT,
+  HANDSHAKE_ERRORS,
+  LOG_LINES_DROPPED,
+  RETRIES,
+  TOKEN_CACHE,
+  TOKEN_REVIEWS,
+  UPSTREAM_CONNECTIONS,
+} from './descriptors.ts'
 import { createMetrics, type GatewayMetrics, ThreadMetrics } from './metrics.ts'
 import { MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
 
@@ -94,13 +106,13 @@ function count(into: MetricsRecorder, seed: number): void {
   })
   into.requestStarted(request)
   if (seed % 9 !== 0) into.observe(request)
-  if (seed % 5 === 0) into.retried(cluster, 'connect')
-  if (seed % 6 === 0) into.tokenReviewed(cluster, 'denied')
-  if (seed % 7 === 0) into.tokenCache(cluster, seed % 2 === 0)
-  if (seed % 8 === 0) into.accessReviewed(cluster, 'allowed')
-  if (seed % 10 === 0) into.endpointEjected('prod', ENDPOINT)
-  if (seed % 11 === 0) into.tlsHandshakeFailed()
-  if (seed % 3 === 0) into.clientConnections('h2', 1)
+  if (seed % 5 === 0) into.add(RETRIES, 1, cluster, 'connect')
+  if (seed % 6 === 0) into.add(TOKEN_REVIEWS, 1, cluster, 'denied')
+  if (seed % 7 === 0) into.add(TOKEN_CACHE, 1, cluster, seed % 2 === 0 ? 'hit' : 'miss')
+  if (seed % 8 === 0) into.add(ACCESS_REVIEWS, 1, cluster, 'allowed')
+  if (seed % 10 === 0) into.add(EJECTIONS, 1, 'prod', ENDPOINT)
+  if (seed % 11 === 0) into.add(HANDSHAKE_ERRORS, 1)
+  if (seed % 3 === 0) into.add(CLIENT_CONNECTIONS, 1, 'h2')
   if (seed % 13 === 0) into.http2Clients.rapidReset++
   if (seed % 4 === 0) into.upstream('stage', ENDPOINT).opened++
 }
@@ -146,14 +158,14 @@ test('when a thread dies its counters stay and its gauges go', async () => {
     thread.observe(record())
     thread.requestStarted(record())
     thread.requestStarted(record({ verb: 'watch', longRunning: true }))
-    thread.clientConnections('h2', 1)
-    thread.tlsHandshakeFailed()
-    thread.retried('prod', 'read')
-    thread.logLinesDropped('access', 5)
+    thread.add(CLIENT_CONNECTIONS, 1, 'h2')
+    thread.add(HANDSHAKE_ERRORS, 1)
+    thread.add(RETRIES, 1, 'prod', 'read')
+    thread.set(LOG_LINES_DROPPED, 5, 'access')
     thread.http2Upstreams.pingTimeouts++
     thread.upstream('prod', ENDPOINT).closedByGoaway++
-    thread.beforeSnapshot(() => thread.upstreamConnections('prod', ENDPOINT, 'h2', 3))
-    thread.beforeSnapshot(() => thread.flowControlInFlight('prod', 'reads', 2))
+    thread.beforeSnapshot(() => thread.set(UPSTREAM_CONNECTIONS, 3, 'prod', ENDPOINT, 'h2'))
+    thread.beforeSnapshot(() => thread.set(FLOW_INFLIGHT, 2, 'prod', 'reads'))
   }
   metrics.threads.latest(1, sent(one))
   metrics.threads.latest(2, sent(two))
@@ -280,7 +292,7 @@ test('gauges that are set before a snapshot disappear when they are not set agai
   const metrics = mainMetrics()
   let schemas = ['reads', 'writes']
   metrics.beforeScrape(() => {
-    for (const schema of schemas) metrics.flowControlInFlight('prod', schema, 0)
+    for (const schema of schemas) metrics.recorder.set(FLOW_INFLIGHT, 0, 'prod', schema)
   })
   const series = (schema: string): string =>
     `portcullis_flow_control_inflight_requests{cluster="prod",schema="${schema}"}`

@@ -2,6 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createRecord, type RequestRecord } from '../../api/ports/request-record.ts'
+import {
+  ACCESS_REVIEWS,
+  CLIENT_CONNECTIONS,
+  EJECTIONS,
+  FLOW_INFLIGHT,
+  HANDSHAKE_ERRORS,
+  LOG_LINES_DROPPED,
+  RETRIES,
+  TOKEN_CACHE,
+  TOKEN_REVIEWS,
+  UPSTREAM_CONNECTIONS,
+} from './descriptors.ts'
 import { createMetrics, type GatewayMetrics } from './metrics.ts'
 
 const ENDPOINT = 'https://10.0.0.1:6443'
@@ -207,7 +219,7 @@ test('a cluster that goes takes its series along', async () => {
     metrics.observe(record(LIST_PODS, { cluster }))
     metrics.endpointHealth(cluster, ENDPOINT, true)
     metrics.endpointHealth(cluster, 'https://gone', false)
-    metrics.tokenCache(cluster, true)
+    metrics.recorder.add(TOKEN_CACHE, 1, cluster, 'hit')
   }
   metrics.clustersChanged([{ name: 'prod', endpoints: [ENDPOINT] }], ['stage'])
   const text = await metrics.text()
@@ -220,20 +232,20 @@ test('a cluster that goes takes its series along', async () => {
 
 test('events beside requests', async () => {
   const metrics = metricsFor('prod')
-  metrics.endpointEjected('prod', ENDPOINT)
-  metrics.retried('prod', 'connect')
-  metrics.retried('prod', 'connect')
-  metrics.tokenReviewed('prod', 'denied')
-  metrics.accessReviewed('prod', 'allowed')
-  metrics.tlsHandshakeFailed()
-  metrics.clientConnections('h2', 1)
-  metrics.clientConnections('h2', 1)
-  metrics.clientConnections('h2', -1)
-  metrics.logLinesDropped('audit', 7)
+  metrics.recorder.add(EJECTIONS, 1, 'prod', ENDPOINT)
+  metrics.recorder.add(RETRIES, 1, 'prod', 'connect')
+  metrics.recorder.add(RETRIES, 1, 'prod', 'connect')
+  metrics.recorder.add(TOKEN_REVIEWS, 1, 'prod', 'denied')
+  metrics.recorder.add(ACCESS_REVIEWS, 1, 'prod', 'allowed')
+  metrics.recorder.add(HANDSHAKE_ERRORS, 1)
+  metrics.recorder.add(CLIENT_CONNECTIONS, 1, 'h2')
+  metrics.recorder.add(CLIENT_CONNECTIONS, 1, 'h2')
+  metrics.recorder.add(CLIENT_CONNECTIONS, -1, 'h2')
+  metrics.recorder.set(LOG_LINES_DROPPED, 7, 'audit')
   metrics.configApplied({ generation: 3, nowMs: 5000, clusters: 2, errors: 0, warnings: 1 })
   metrics.configApplied({ generation: 3, nowMs: 9000, clusters: 2, errors: 4, warnings: 0 })
-  metrics.beforeScrape(() => metrics.flowControlInFlight('prod', 'reads', 12))
-  metrics.beforeScrape(() => metrics.upstreamConnections('prod', ENDPOINT, 'watch', 2))
+  metrics.beforeScrape(() => metrics.recorder.set(FLOW_INFLIGHT, 12, 'prod', 'reads'))
+  metrics.beforeScrape(() => metrics.recorder.set(UPSTREAM_CONNECTIONS, 2, 'prod', ENDPOINT, 'watch'))
   for (const [series, value] of [
     [`endpoint_ejections_total{cluster="prod",endpoint="${ENDPOINT}"}`, 1],
     ['upstream_retries_total{cluster="prod",cause="connect"}', 2],

@@ -1,17 +1,17 @@
-// The metrics of the process, as the main thread shows them: what all threads have counted (metrics-recorder.ts), and
+// The metrics of the process, as the main thread shows them: what all threads have counted (recorder.ts), and
 // in a registry of prom-client what only the main thread knows (event-metrics.ts) and the process itself.
 
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
-import { createMainEvents, type MainEvents, type ThreadEvents } from './event-metrics.ts'
+import { createMainEvents, type MainEvents } from './event-metrics.ts'
 import { Exposition } from './exposition.ts'
 import { type KnownCluster, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
 import type { StoreSnapshot } from './series.ts'
 import { MergedStore } from './series-merge.ts'
 import { exposeCluster, exposeProcess } from './text.ts'
 
-/** Everything that is counted. What is told here, rather than in a thread, is counted by `recorder`. */
-export interface GatewayMetrics extends ThreadEvents, MainEvents {
+/** Everything that is counted. What happens on the main thread is counted by `recorder`, or told here. */
+export interface GatewayMetrics extends MainEvents {
   /** To be called whenever clusters come, change their endpoints, or go; unknown clusters are counted as ''. */
   clustersChanged(changed: readonly KnownCluster[], removed?: readonly string[]): void
   /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
@@ -53,7 +53,6 @@ export function createMetrics(): GatewayMetrics {
   let running: Promise<string> | undefined
   return {
     ...events,
-    ...threadEvents(recorder),
     // A probe may be answered when its endpoint is gone.
     endpointHealth: (cluster, endpoint, healthy) => {
       if (known.get(cluster)?.has(endpoint) === true) events.endpointHealth(cluster, endpoint, healthy)
@@ -89,22 +88,6 @@ export function createMetrics(): GatewayMetrics {
       return running
     },
     contentType: registry.contentType,
-  }
-}
-
-function threadEvents(recorder: MetricsRecorder): ThreadEvents {
-  return {
-    endpointEjected: (cluster, endpoint) => recorder.endpointEjected(cluster, endpoint),
-    retried: (cluster, cause) => recorder.retried(cluster, cause),
-    upstreamConnections: (...gauge) => recorder.upstreamConnections(...gauge),
-    flowControlInFlight: (...gauge) => recorder.flowControlInFlight(...gauge),
-    tokenReviewed: (cluster, result) => recorder.tokenReviewed(cluster, result),
-    tokenCache: (cluster, hit) => recorder.tokenCache(cluster, hit),
-    accessReviewed: (cluster, result) => recorder.accessReviewed(cluster, result),
-    tlsHandshakeFailed: () => recorder.tlsHandshakeFailed(),
-    clientRefused: () => recorder.clientRefused(),
-    clientConnections: (protocol, by) => recorder.clientConnections(protocol, by),
-    logLinesDropped: (log, total) => recorder.logLinesDropped(log, total),
   }
 }
 

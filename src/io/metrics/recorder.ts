@@ -4,30 +4,11 @@
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
-import type { RetryCause, ReviewResult, ThreadEvents } from './event-metrics.ts'
+import { CLIENT_CONNECTIONS, METRICS } from './descriptors.ts'
+import { writeHttp2, writeUpstream } from './field-counters.ts'
+import { IS_SET, type Metric, VALUE } from './metric.ts'
 import { ClusterSeries } from './request-metrics.ts'
-import { CounterTable, SeriesStore, type StoreSnapshot } from './series.ts'
-import {
-  ACCESS_REVIEWS,
-  CLIENTS,
-  CONNECTIONS,
-  EJECTION,
-  FLOW,
-  GAUGE,
-  HANDSHAKES,
-  HTTP2,
-  HTTP2_FIELDS,
-  IS_SET,
-  LOG,
-  POOL,
-  POOL_FIELDS,
-  REFUSED_CLIENTS,
-  RETRIES,
-  RETRY_CAUSES,
-  REVIEW_RESULTS,
-  TOKEN_CACHE,
-  TOKEN_REVIEWS,
-} from './series-kinds.ts'
+import { SeriesStore, type StoreSnapshot } from './series.ts'
 import { createUpstreamCounters, type UpstreamCounters } from './upstream-counters.ts'
 
 /** A cluster and its endpoints: what may appear in labels. */
@@ -47,53 +28,31 @@ export interface MetricsSnapshot {
   readonly clusters: readonly StoreSnapshot[]
 }
 
-/** Tables beside requests, for each cluster. */
-interface ClusterTables {
-  readonly ejections: CounterTable
-  readonly connections: CounterTable
-  readonly flows: CounterTable
-  readonly pools: CounterTable
-}
+/** Metrics that are gone unless they are set again. */
+const TOLD: readonly Metric[] = METRICS.filter((metric) => metric.merge === 'told')
+/** Counters without labels are shown from the start. */
+const UNLABELLED: readonly Metric[] = METRICS.filter(({ type, labels }) => type === 'counter' && labels.length === 0)
 
-interface Counted {
-  readonly series: ClusterSeries
-  readonly tables: ClusterTables
-}
-
-export class MetricsRecorder implements ThreadEvents {
+export class MetricsRecorder {
   /** To be given to all HTTP/2 connections of clients. */
   readonly http2Clients: Http2Counters = createHttp2Counters()
   /** To be given to all HTTP/2 connections to endpoints. */
   readonly http2Upstreams: Http2Counters = createHttp2Counters()
   #nextId = 1
   readonly #process = new SeriesStore('', 0)
-  readonly #processRows: {
-    clients: CounterTable
-    logs: CounterTable
-    http2: CounterTable
-    handshakes: number
-    refused: number
-  }
   /** Requests that name no cluster, or one that is gone. */
-  readonly #unknown: Counted
-  readonly #clusters = new Map<string, Counted>()
+  readonly #unknown: ClusterSeries
+  readonly #clusters = new Map<string, ClusterSeries>()
   // Requests of a thread come in runs for the same cluster.
-  #last: Counted
+  #last: ClusterSeries
   readonly #pools = new Map<string, Map<string, UpstreamCounters>>()
   readonly #updates: (() => void)[] = []
 
   constructor() {
     this.#unknown = this.#create('')
     this.#last = this.#unknown
-    const store = this.#process
-    this.#processRows = {
-      handshakes: store.offsetOf(store.addRow(HANDSHAKES, 0, 0)),
-      refused: store.offsetOf(store.addRow(REFUSED_CLIENTS, 0, 0)),
-      clients: new CounterTable(store, CLIENTS),
-      logs: new CounterTable(store, LOG),
-      http2: new CounterTable(store, HTTP2),
-    }
-    for (const protocol of ['h2', 'http/1.1']) this.#processRows.clients.at(protocol, '')
+    for (const metric of UNLABELLED) this.#process.table(metric).at('', '')
+    for (const protocol of ['h2', 'http/1.1']) this.#process.table(CLIENT_CONNECTIONS).at(protocol, '')
   }
 
   /** Makes room for clusters that are new or have changed, and forgets others, which are counted as '' from now on. */
@@ -113,7 +72,7 @@ export class MetricsRecorder implements ThreadEvents {
 
   /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
   requestStarted(record: RequestRecord): void {
-    if (record.active === undefined) this.#of(record.cluster).series.started(record)
+    if (record.active === undefined) this.#of(record.cluster).started(record)
   }
 
   /** Once per request, at its end; also for requests that `requestStarted` was not called for. */
@@ -122,53 +81,46 @@ export class MetricsRecorder implements ThreadEvents {
       record.active.value--
       record.active = undefined
     }
-    this.#of(record.cluster).series.observe(record)
+    this.#of(record.cluster).observe(record)
   }
 
-  retried(cluster: string, cause: RetryCause): void {
-    this.#count(cluster, RETRIES + RETRY_CAUSES.indexOf(cause))
+  /**
+   * Adds to what was counted with these label values, in the order of the descriptor. A cluster that is not known counts
+   * as ''. Allocates nothing once the values were seen.
+   */
+  add(metric: Metric<[]>, by: number): void
+  add<A extends string>(metric: Metric<[A]>, by: number, a: NoInfer<A>): void
+  add<A extends string, B extends string>(metric: Metric<[A, B]>, by: number, a: NoInfer<A>, b: NoInfer<B>): void
+  add<A extends string, B extends string, C extends string>(
+    metric: Metric<[A, B, C]>,
+    by: number,
+    a: NoInfer<A>,
+    b: NoInfer<B>,
+    c: NoInfer<C>,
+  ): void
+  add(metric: Metric, by: number, a = '', b = '', c = ''): void {
+    const store = this.#storeOf(metric, a)
+    const table = store.table(metric)
+    store.add(metric.perCluster ? table.at(b, c) : table.at(a, b), by)
   }
 
-  tokenReviewed(cluster: string, result: ReviewResult): void {
-    this.#count(cluster, TOKEN_REVIEWS + REVIEW_RESULTS.indexOf(result))
-  }
-
-  tokenCache(cluster: string, hit: boolean): void {
-    this.#count(cluster, TOKEN_CACHE + (hit ? 0 : 1))
-  }
-
-  accessReviewed(cluster: string, result: ReviewResult): void {
-    this.#count(cluster, ACCESS_REVIEWS + REVIEW_RESULTS.indexOf(result))
-  }
-
-  endpointEjected(cluster: string, endpoint: string): void {
-    this.#of(cluster).tables.ejections.count(endpoint, '')
-  }
-
-  clientConnections(protocol: 'h2' | 'http/1.1', by: 1 | -1): void {
-    this.#process.add(this.#processRows.clients.at(protocol, ''), by)
-  }
-
-  tlsHandshakeFailed(): void {
-    this.#process.add(this.#processRows.handshakes, 1)
-  }
-
-  clientRefused(): void {
-    this.#process.add(this.#processRows.refused, 1)
-  }
-
-  logLinesDropped(log: 'access' | 'audit' | 'control-audit', total: number): void {
-    this.#process.set(this.#processRows.logs.at(log, ''), total)
-  }
-
-  upstreamConnections(cluster: string, endpoint: string, kind: string, open: number): void {
-    const { series, tables } = this.#of(cluster)
-    setGauge(series.store, tables.connections.at(endpoint, kind), open)
-  }
-
-  flowControlInFlight(cluster: string, schema: string, running: number): void {
-    const { series, tables } = this.#of(cluster)
-    setGauge(series.store, tables.flows.at(schema, ''), running)
+  /** As `add`: the value from now on, of a metric that is `told` until the next snapshot. */
+  set(metric: Metric<[]>, value: number): void
+  set<A extends string>(metric: Metric<[A]>, value: number, a: NoInfer<A>): void
+  set<A extends string, B extends string>(metric: Metric<[A, B]>, value: number, a: NoInfer<A>, b: NoInfer<B>): void
+  set<A extends string, B extends string, C extends string>(
+    metric: Metric<[A, B, C]>,
+    value: number,
+    a: NoInfer<A>,
+    b: NoInfer<B>,
+    c: NoInfer<C>,
+  ): void
+  set(metric: Metric, value: number, a = '', b = '', c = ''): void {
+    const store = this.#storeOf(metric, a)
+    const table = store.table(metric)
+    const at = metric.perCluster ? table.at(b, c) : table.at(a, b)
+    store.set(at + VALUE, value)
+    if (metric.merge === 'told') store.set(at + IS_SET, 1)
   }
 
   /** The counters of the connections to an endpoint; may be asked for before `clustersChanged` names it. */
@@ -195,68 +147,41 @@ export class MetricsRecorder implements ThreadEvents {
     const clusters = [this.#unknown, ...this.#clusters.values()]
     for (const update of this.#updates) update()
     for (const [cluster, pools] of this.#pools) {
-      const counted = this.#clusters.get(cluster)
-      if (counted !== undefined) writePools(counted, pools)
+      const store = this.#clusters.get(cluster)?.store
+      if (store === undefined) continue
+      for (const [endpoint, counters] of pools) writeUpstream(store, endpoint, counters)
     }
-    this.#writeHttp2('client', this.http2Clients)
-    this.#writeHttp2('upstream', this.http2Upstreams)
-    for (const { series } of clusters) series.writeActive()
-    const stores = clusters.map(({ series }) => series.store.snapshot())
+    writeHttp2(this.#process, 'client', this.http2Clients)
+    writeHttp2(this.#process, 'upstream', this.http2Upstreams)
+    for (const series of clusters) series.writeActive()
+    const stores = clusters.map(({ store }) => store.snapshot())
     // What is not set again until the next snapshot is gone by then.
-    for (const counted of clusters) unsetGauges(counted)
+    for (const { store } of clusters) unset(store)
     return { process: this.#process.snapshot(), clusters: stores }
   }
 
-  #writeHttp2(side: string, counters: Http2Counters): void {
-    const at = this.#processRows.http2.at(side, '')
-    for (const [index, field] of HTTP2_FIELDS.entries()) this.#process.set(at + index, counters[field])
+  #storeOf(metric: Metric, cluster: string): SeriesStore {
+    return metric.perCluster ? this.#of(cluster).store : this.#process
   }
 
-  #count(cluster: string, offset: number): void {
-    const { series } = this.#of(cluster)
-    series.store.add(series.at + offset, 1)
-  }
-
-  #of(cluster: string): Counted {
+  #of(cluster: string): ClusterSeries {
     const last = this.#last
-    if (last.series.store.cluster === cluster) return last
+    if (last.store.cluster === cluster) return last
     const found = this.#clusters.get(cluster) ?? this.#unknown
     this.#last = found
     return found
   }
 
-  #create(name: string): Counted {
-    const series = new ClusterSeries(name, this.#nextId++)
-    const { store } = series
-    return {
-      series,
-      tables: {
-        ejections: new CounterTable(store, EJECTION),
-        connections: new CounterTable(store, CONNECTIONS),
-        flows: new CounterTable(store, FLOW),
-        pools: new CounterTable(store, POOL),
-      },
-    }
+  #create(name: string): ClusterSeries {
+    return new ClusterSeries(name, this.#nextId++)
   }
 }
 
-function setGauge(store: SeriesStore, at: number, value: number): void {
-  store.set(at + GAUGE, value)
-  store.set(at + IS_SET, 1)
-}
-
-function unsetGauges({ series: { store }, tables }: Counted): void {
-  for (const table of [tables.connections, tables.flows]) {
-    for (const at of table.offsets()) {
-      store.set(at + GAUGE, 0)
+function unset(store: SeriesStore): void {
+  for (const metric of TOLD) {
+    for (const at of store.table(metric).offsets()) {
+      store.set(at + VALUE, 0)
       store.set(at + IS_SET, 0)
     }
-  }
-}
-
-function writePools({ series: { store }, tables }: Counted, pools: ReadonlyMap<string, UpstreamCounters>): void {
-  for (const [endpoint, counters] of pools) {
-    const at = tables.pools.at(endpoint, '')
-    for (const [index, field] of POOL_FIELDS.entries()) store.set(at + index, counters[field])
   }
 }

@@ -4,32 +4,14 @@
 
 import type { ActiveCount, RequestRecord } from '../../api/ports/request-record.ts'
 import { isMutating, isWellFormedResource } from '../../core/cluster/metric-labels.ts'
+import { ABORTS, ADDED, ADMITTED, INFLIGHT, REFUSALS, REJECTED, SHADOW, UPSTREAM } from './descriptors.ts'
 import { ResourceSeries } from './resource-series.ts'
-import { CodeCounts, CounterTable, codeOf, observeAt, SeriesStore } from './series.ts'
-import {
-  ABORT,
-  ADDED,
-  ADDED_BUCKETS,
-  ADMITTED,
-  CLUSTER,
-  KINDS,
-  MAX_RESOURCES,
-  MAX_UNPROVEN_RESOURCES,
-  MUTATING,
-  OTHER,
-  PATH,
-  PROVEN,
-  READ_ONLY,
-  REFUSAL,
-  REJECTED,
-  SHADOW,
-  UNPROVEN,
-  UPSTREAM,
-} from './series-kinds.ts'
+import { CodeCounts, type CounterTable, codeOf, observeAt, SeriesStore } from './series.ts'
+import { MAX_RESOURCES, MAX_UNPROVEN_RESOURCES, OTHER, OTHER_CODE, PATH, PROVEN, UNPROVEN } from './series-limits.ts'
 
 /** Resources that are found without walking the maps; a power of two. */
 const RECENT = 128
-const MAX_UPSTREAM_ROWS: number = KINDS[UPSTREAM]?.limit ?? 0
+const ADDED_BOUNDS: Float64Array = ADDED.bounds
 
 type Nested<T> = Map<string, Map<string, Map<string, Map<string, T>>>>
 
@@ -40,8 +22,6 @@ type Nested<T> = Map<string, Map<string, Map<string, Map<string, T>>>>
  */
 export class ClusterSeries {
   readonly store: SeriesStore
-  /** Where the numbers of the row of kind CLUSTER begin. */
-  readonly at: number
   readonly #resources: Nested<ResourceSeries> = new Map()
   readonly #recent: (ResourceSeries | undefined)[] = new Array(RECENT).fill(undefined)
   readonly #all: ResourceSeries[] = []
@@ -49,6 +29,9 @@ export class ClusterSeries {
   readonly #other: ResourceSeries
   readonly #readOnly: ActiveCount = { value: 0 }
   readonly #mutating: ActiveCount = { value: 0 }
+  readonly #inflight: CounterTable
+  /** Where the row of ADDED begins. */
+  readonly #addedAt: number
   readonly #refusals: CounterTable
   readonly #shadow: CounterTable
   readonly #upstream = new Map<string, CodeCounts>()
@@ -62,14 +45,16 @@ export class ClusterSeries {
   constructor(name: string, id: number) {
     const store = new SeriesStore(name, id)
     this.store = store
-    this.at = store.offsetOf(store.addRow(CLUSTER, 0, 0))
+    this.#inflight = store.table(INFLIGHT)
+    for (const kind of ['readOnly', 'mutating']) this.#inflight.at(kind, '')
+    this.#addedAt = store.table(ADDED).at('', '')
     this.#path = new ResourceSeries(store, ['', '', '', ''], PATH)
     this.#other = new ResourceSeries(store, ['other', 'other', 'other', 'other'], OTHER)
-    this.#refusals = new CounterTable(store, REFUSAL)
-    this.#shadow = new CounterTable(store, SHADOW)
-    this.#admitted = new CounterTable(store, ADMITTED)
-    this.#rejected = new CounterTable(store, REJECTED)
-    this.#aborts = new CounterTable(store, ABORT)
+    this.#refusals = store.table(REFUSALS)
+    this.#shadow = store.table(SHADOW)
+    this.#admitted = store.table(ADMITTED)
+    this.#rejected = store.table(REJECTED)
+    this.#aborts = store.table(ABORTS)
   }
 
   started(record: RequestRecord): void {
@@ -92,14 +77,14 @@ export class ClusterSeries {
     for (let i = 0; i < record.shadow.length; i++) this.#shadow.count(record.shadow[i] ?? '', '')
     if (record.attempts === 1 && record.upstreamMs >= 0 && record.ttfbMs >= 0) {
       const added = record.ttfbMs > record.upstreamMs ? (record.ttfbMs - record.upstreamMs) / 1000 : 0
-      observeAt(this.store.values, this.at + ADDED, ADDED_BUCKETS, added)
+      observeAt(this.store.values, this.#addedAt, ADDED_BOUNDS, added)
     }
   }
 
   /** Writes the gauges of running requests, which are kept outside of the store, into it. */
   writeActive(): void {
-    this.store.set(this.at + READ_ONLY, this.#readOnly.value)
-    this.store.set(this.at + MUTATING, this.#mutating.value)
+    this.store.set(this.#inflight.at('readOnly', ''), this.#readOnly.value)
+    this.store.set(this.#inflight.at('mutating', ''), this.#mutating.value)
     this.#path.writeActive()
     this.#other.writeActive()
     for (const series of this.#all) series.writeActive()
@@ -112,7 +97,7 @@ export class ClusterSeries {
   }
 
   #learnUpstream(endpoint: string, code: number): void {
-    if (this.#upstreamRows >= MAX_UPSTREAM_ROWS) {
+    if (this.#upstreamRows >= UPSTREAM.limit) {
       this.#upstreamRest ??= new CodeCounts(this.store, UPSTREAM, this.store.nameIndex('other'))
       this.#upstreamRest.count(OTHER_CODE)
       return
@@ -155,9 +140,6 @@ export class ClusterSeries {
     return series
   }
 }
-
-/** The code of the row that counts what the table of endpoints and codes has no place for. */
-export const OTHER_CODE = -1
 
 /** Where a resource is remembered: names of equal length seldom agree in these letters. */
 function slotOf(record: RequestRecord): number {

@@ -9,18 +9,15 @@ import {
   VERB_GET,
   VERB_LIST,
 } from '../../core/cluster/metric-labels.ts'
+import { DURATION, LONG_RUNNING, REQUESTS, RESOURCE, RESPONSE_SIZES, VERB } from './descriptors.ts'
+import type { Metric } from './metric.ts'
 import { CodeCounts, codeOf, observeAt, type SeriesStore } from './series.ts'
-import {
-  ACTIVE,
-  CODE,
-  DURATION_BUCKETS,
-  DURATIONS,
-  LONG_RUNNING,
-  RESOURCE,
-  SIZE_BUCKETS,
-  SIZES,
-  VERB,
-} from './series-kinds.ts'
+
+/** A row that is made when there is something to count. */
+const NO_ROW = -1
+// Constants, which cost less in `observe` than fields of the descriptors.
+const DURATION_BOUNDS: Float64Array = DURATION.bounds
+const SIZE_BOUNDS: Float64Array = RESPONSE_SIZES.bounds
 
 /** One resource of one cluster: series per verb and scope, made when first seen. */
 export class ResourceSeries {
@@ -73,33 +70,46 @@ export class ResourceSeries {
 class VerbSeries {
   readonly active: ActiveCount = { value: 0 }
   readonly #store: SeriesStore
-  readonly #at: number
+  readonly #row: number
   readonly #codes: CodeCounts
   readonly #hasSizes: boolean
+  // Offsets of the rows that belong to this one.
+  #longRunningAt = NO_ROW
+  #durationsAt = NO_ROW
+  #sizesAt = NO_ROW
 
   constructor(store: SeriesStore, resource: number, index: number) {
     const row = store.addRow(VERB, resource, index)
     const verb = Math.floor(index / METRIC_SCOPES.length)
     this.#store = store
-    this.#at = store.offsetOf(row)
-    this.#codes = new CodeCounts(store, CODE, row)
+    this.#row = row
+    this.#codes = new CodeCounts(store, REQUESTS, row)
     // Sizes of reads only, as kube-apiserver: what a write answers is about as long as what it sent.
     this.#hasSizes = verb === VERB_GET || verb === VERB_LIST
   }
 
   observe(record: RequestRecord): void {
     this.#codes.count(codeOf(record.code))
-    const at = this.#at
-    const values = this.#store.values
     if (record.longRunning) {
-      this.#store.add(at + LONG_RUNNING, 1)
+      if (this.#longRunningAt === NO_ROW) this.#longRunningAt = this.#addRow(LONG_RUNNING)
       return
     }
-    if (record.durationMs >= 0) observeAt(values, at + DURATIONS, DURATION_BUCKETS, record.durationMs / 1000)
-    if (this.#hasSizes) observeAt(values, at + SIZES, SIZE_BUCKETS, record.responseBytes)
+    if (record.durationMs >= 0) {
+      if (this.#durationsAt === NO_ROW) this.#durationsAt = this.#addRow(DURATION)
+      observeAt(this.#store.values, this.#durationsAt, DURATION_BOUNDS, record.durationMs / 1000)
+    }
+    if (this.#hasSizes) {
+      if (this.#sizesAt === NO_ROW) this.#sizesAt = this.#addRow(RESPONSE_SIZES)
+      observeAt(this.#store.values, this.#sizesAt, SIZE_BOUNDS, record.responseBytes)
+    }
   }
 
   writeActive(): void {
-    this.#store.set(this.#at + ACTIVE, this.active.value)
+    if (this.active.value > 0 && this.#longRunningAt === NO_ROW) this.#longRunningAt = this.#addRow(LONG_RUNNING)
+    if (this.#longRunningAt !== NO_ROW) this.#store.set(this.#longRunningAt, this.active.value)
+  }
+
+  #addRow(metric: Metric): number {
+    return this.#store.offsetOf(this.#store.addRow(metric, this.#row, 0))
   }
 }

@@ -1,27 +1,24 @@
 // Rows of several threads added up. Each row of a thread is given a row here when it is first seen, and keeps it: a
 // count that has been shown under one name never moves to another, so that no counter goes back.
 
-import { OTHER_CODE } from './request-metrics.ts'
+import { KINDS, RESOURCE, UPSTREAM } from './descriptors.ts'
+import type { RowKind } from './metric.ts'
 import { ROW_FIELDS, SeriesStore, type StoreSnapshot } from './series.ts'
 import {
-  KINDS,
   MAX_RESOURCES,
   MAX_UNPROVEN_RESOURCES,
   OTHER,
+  OTHER_CODE,
   PROVEN,
-  RESOURCE,
+  RESOURCE_NAMES,
   UNPROVEN,
-  UPSTREAM,
-} from './series-kinds.ts'
+} from './series-limits.ts'
 
 interface Source {
   readonly id: number
   /** Row here, for each row there. */
   readonly rows: number[]
 }
-
-/** Names that a resource row has, from `first` on. */
-export const RESOURCE_NAMES = 4
 
 /** The same store of several threads. The limits on rows are those of one thread, over all of them. */
 export class MergedStore {
@@ -58,15 +55,15 @@ export class MergedStore {
     this.#sources.delete(thread)
   }
 
-  #addTo(sums: Float64Array, thread: number, { rows, values }: StoreSnapshot, countersOnly: boolean): void {
+  #addTo(sums: Float64Array, thread: number, { rows, values }: StoreSnapshot, keptOnly: boolean): void {
     const targets = this.#sources.get(thread)?.rows ?? []
     for (let row = 0; row < targets.length; row++) {
       const at = row * ROW_FIELDS
       const kind = KINDS[rows[at] ?? 0]
-      if (kind === undefined) continue
+      if (kind === undefined || (keptOnly && kind.merge !== 'kept')) continue
       const from = rows[at + 3] ?? 0
       const to = this.#store.offsetOf(targets[row] ?? 0)
-      for (let i = countersOnly ? kind.gauges : 0; i < kind.width; i++) {
+      for (let i = 0; i < kind.width; i++) {
         sums[to + i] = (sums[to + i] ?? 0) + (values[from + i] ?? 0)
       }
     }
@@ -82,7 +79,8 @@ export class MergedStore {
     const { rows: targets } = source
     for (let row = targets.length; row < snapshot.rows.length / ROW_FIELDS; row++) {
       const at = row * ROW_FIELDS
-      const [kind = 0, first = 0, second = 0] = snapshot.rows.subarray(at, at + 3)
+      const [id = 0, first = 0, second = 0] = snapshot.rows.subarray(at, at + 3)
+      const kind = KINDS[id] ?? RESOURCE
       targets.push(
         kind === RESOURCE
           ? this.#resourceRow(snapshot.names.slice(first, first + RESOURCE_NAMES), second)
@@ -91,17 +89,16 @@ export class MergedStore {
     }
   }
 
-  #row(names: readonly string[], targets: readonly number[], kind: number, first: number, second: number): number {
-    const meaning = KINDS[kind]
-    if (meaning?.first !== 'name') return this.#add(kind, meaning?.first === 'row' ? (targets[first] ?? 0) : 0, second)
+  #row(names: readonly string[], targets: readonly number[], kind: RowKind, first: number, second: number): number {
+    if (kind.first !== 'name') return this.#add(kind, kind.first === 'row' ? (targets[first] ?? 0) : 0, second)
     const name = names[first] ?? ''
-    const secondName = meaning.second === 'name' ? (names[second] ?? '') : undefined
-    const key = `${kind} ${name}\n${secondName ?? second}`
+    const secondName = kind.second === 'name' ? (names[second] ?? '') : undefined
+    const key = `${kind.id} ${name}\n${secondName ?? second}`
     const known = this.#rows.get(key)
     if (known !== undefined) return known
-    const size = this.#sizes[kind] ?? 0
-    if (size >= meaning.limit) return this.#add(kind, this.#store.nameIndex('other'), this.#otherSecond(kind))
-    this.#sizes[kind] = size + 1
+    const size = this.#sizes[kind.id] ?? 0
+    if (size >= kind.limit) return this.#add(kind, this.#store.nameIndex('other'), this.#otherSecond(kind))
+    this.#sizes[kind.id] = size + 1
     const row = this.#add(kind, this.#store.nameIndex(name), this.#second(secondName, second))
     this.#rows.set(key, row)
     return row
@@ -111,8 +108,8 @@ export class MergedStore {
     return name === undefined ? number : this.#store.nameIndex(name)
   }
 
-  #otherSecond(kind: number): number {
-    if (KINDS[kind]?.second === 'name') return this.#store.nameIndex('other')
+  #otherSecond(kind: RowKind): number {
+    if (kind.second === 'name') return this.#store.nameIndex('other')
     return kind === UPSTREAM ? OTHER_CODE : 0
   }
 
@@ -139,8 +136,8 @@ export class MergedStore {
   }
 
   /** The row with these numbers, which is made when there is none. */
-  #add(kind: number, first: number, second: number): number {
-    const key = `${kind} ${first} ${second}`
+  #add(kind: RowKind, first: number, second: number): number {
+    const key = `${kind.id} ${first} ${second}`
     const known = this.#rows.get(key)
     if (known !== undefined) return known
     const row = this.#store.addRow(kind, first, second)

@@ -1,7 +1,7 @@
 // Where numbers are counted: rows of one array of doubles, so that counting allocates nothing, and so that a copy of
 // everything, for another thread to add up, is a copy of a few arrays.
 
-import { KINDS } from './series-kinds.ts'
+import type { Metric, RowKind } from './metric.ts'
 
 /** The rows of a store at one moment: plain data that can be sent to another thread. */
 export interface StoreSnapshot {
@@ -27,15 +27,29 @@ export class SeriesStore {
   #rowCount = 0
   readonly #names: string[] = []
   readonly #nameIndex = new Map<string, number>()
+  /** By the id of the metric. */
+  readonly #tables: (CounterTable | undefined)[] = []
 
   constructor(cluster: string, id: number) {
     this.cluster = cluster
     this.#id = id
   }
 
+  /** The rows of one metric. */
+  table(metric: Metric): CounterTable {
+    return this.#tables[metric.id] ?? this.#addTable(metric)
+  }
+
+  #addTable(metric: Metric): CounterTable {
+    // No holes: what is asked for with every event stays an array of pointers.
+    while (this.#tables.length <= metric.id) this.#tables.push(undefined)
+    const table = new CounterTable(this, metric)
+    this.#tables[metric.id] = table
+    return table
+  }
+
   /** A new row of zeros; its number. */
-  addRow(kind: number, first: number, second: number): number {
-    const width = KINDS[kind]?.width ?? 0
+  addRow({ id, width }: RowKind, first: number, second: number): number {
     if (this.#used + width > this.values.length) {
       const grown = new Float64Array(this.values.length * 2)
       grown.set(this.values)
@@ -47,7 +61,7 @@ export class SeriesStore {
       grown.set(this.#rows)
       this.#rows = grown
     }
-    this.#rows[at] = kind
+    this.#rows[at] = id
     this.#rows[at + 1] = first
     this.#rows[at + 2] = second
     this.#rows[at + 3] = this.#used
@@ -108,10 +122,10 @@ export function observeAt(values: Float64Array, at: number, bounds: Float64Array
   }
 }
 
-/** Counters by two names, a limited number of them; the rest is counted together as `other`. */
+/** The rows of one metric by two names, a limited number of them; the rest is counted together as `other`. */
 export class CounterTable {
   readonly #store: SeriesStore
-  readonly #kind: number
+  readonly #metric: Metric
   readonly #rows = new Map<string, Map<string, number>>()
   #size = 0
   #rest = -1
@@ -120,12 +134,12 @@ export class CounterTable {
   #second = ''
   #at = -1
 
-  constructor(store: SeriesStore, kind: number) {
+  constructor(store: SeriesStore, metric: Metric) {
     this.#store = store
-    this.#kind = kind
+    this.#metric = metric
   }
 
-  /** `second` is '' where rows of the kind have one name. */
+  /** `first` and `second` are '' where the metric has no such label. */
   count(first: string, second: string): void {
     this.#store.add(this.at(first, second), 1)
   }
@@ -147,12 +161,12 @@ export class CounterTable {
   }
 
   #add(first: string, second: string): number {
-    const { second: meaning, limit } = KINDS[this.#kind] ?? { second: 'number', limit: 0 }
-    const full = this.#size >= limit
+    const metric = this.#metric
+    const full = this.#size >= metric.limit
     if (full && this.#rest !== -1) return this.#rest
-    const a = this.#store.nameIndex(full ? 'other' : first)
-    const b = meaning === 'number' ? 0 : this.#store.nameIndex(full ? 'other' : second)
-    const at = this.#store.offsetOf(this.#store.addRow(this.#kind, a, b))
+    const a = metric.first === 'none' ? 0 : this.#store.nameIndex(full ? 'other' : first)
+    const b = metric.second === 'number' ? 0 : this.#store.nameIndex(full ? 'other' : second)
+    const at = this.#store.offsetOf(this.#store.addRow(metric, a, b))
     if (full) {
       this.#rest = at
       return at
@@ -171,15 +185,15 @@ const NO_CODE = -2
 /** Counters by code below one row or name. */
 export class CodeCounts {
   readonly #store: SeriesStore
-  readonly #kind: number
+  readonly #metric: Metric
   readonly #first: number
   readonly #at = new Map<number, number>()
   #lastCode = NO_CODE
   #lastAt = 0
 
-  constructor(store: SeriesStore, kind: number, first: number) {
+  constructor(store: SeriesStore, metric: Metric, first: number) {
     this.#store = store
-    this.#kind = kind
+    this.#metric = metric
     this.#first = first
   }
 
@@ -197,7 +211,7 @@ export class CodeCounts {
   }
 
   #add(code: number): number {
-    const at = this.#store.offsetOf(this.#store.addRow(this.#kind, this.#first, code))
+    const at = this.#store.offsetOf(this.#store.addRow(this.#metric, this.#first, code))
     this.#at.set(code, at)
     return at
   }

@@ -1,7 +1,7 @@
 // Metrics about the gateway threads themselves, and about limits that only the main thread sees as a whole.
 
-import { formatLabel } from '../../core/cluster/metric-labels.ts'
-import { Exposition, type Family, familyOf } from './exposition.ts'
+import { THREAD_ANSWERS, THREAD_GENERATION, THREAD_RESTARTS, USER_OVERFLOWS } from './descriptors.ts'
+import { Exposition } from './exposition.ts'
 
 /** One gateway thread as it stands. */
 export interface ThreadState {
@@ -21,38 +21,16 @@ export interface OverflowState {
   readonly overflows: number
 }
 
-const ANSWERS: Family = familyOf(
-  'portcullis_thread_answers',
-  'gauge',
-  '1 when the gateway thread answered this scrape; else its metrics are those of before',
-)
-const GENERATION: Family = familyOf(
-  'portcullis_thread_config_generation',
-  'gauge',
-  'The configuration that the gateway thread has put in force',
-)
-const RESTARTS: Family = familyOf(
-  'portcullis_thread_restarts_total',
-  'counter',
-  'How often a gateway thread died and was replaced',
-)
-const OVERFLOWS: Family = familyOf(
-  'portcullis_flow_control_user_overflows_total',
-  'counter',
-  'Requests under a per-user limit whose user found no place in its table and shared one with others',
-)
-
 /** In the Prometheus text format. */
 export function threadSeriesText(threads: readonly ThreadState[], overflows: readonly OverflowState[]): string {
   const exposition = new Exposition()
   for (const { thread, answers, generation, restarts } of threads) {
-    const label = `{${formatLabel('thread', String(thread))}}`
-    exposition.add(ANSWERS, label, answers ? 1 : 0)
-    exposition.add(GENERATION, label, generation)
-    exposition.add(RESTARTS, label, restarts)
+    exposition.addMetric(THREAD_ANSWERS, answers ? 1 : 0, String(thread))
+    exposition.addMetric(THREAD_GENERATION, generation, String(thread))
+    exposition.addMetric(THREAD_RESTARTS, restarts, String(thread))
   }
   for (const { cluster, schema, overflows: count } of overflows) {
-    exposition.add(OVERFLOWS, `{${formatLabel('cluster', cluster)},${formatLabel('schema', schema)}}`, count)
+    exposition.addMetric(USER_OVERFLOWS, count, cluster, schema)
   }
   return exposition.text()
 }

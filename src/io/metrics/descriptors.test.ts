@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { KINDS, METRICS, WATCHERS } from './descriptors.ts'
+import { Exposition } from './exposition.ts'
+import { IS_SET, type Metric, VALUE } from './metric.ts'
+import { SeriesStore, type StoreSnapshot } from './series.ts'
+import { MergedStore } from './series-merge.ts'
+import { exposeCluster, exposeProcess } from './text.ts'
+
+/** Those with rows that stand alone: what the rows of verbs have is tested with requests. */
+const ALONE: readonly Metric[] = METRICS.filter((metric) => metric.first !== 'row' && metric !== WATCHERS)
+
+async function textOf(snapshot: StoreSnapshot): Promise<string> {
+  const into = new Exposition()
+  const known = new Map([['prod', new Set(['one'])]])
+  if (snapshot.cluster === '') exposeProcess(into, snapshot)
+  else await exposeCluster(into, snapshot, known, () => Promise.resolve())
+  return into.text()
+}
+
+/** As a thread that has counted 3 of it. */
+function counted(metric: Metric, id: number): StoreSnapshot {
+  const store = new SeriesStore(metric.perCluster ? 'prod' : '', id)
+  const at = store.table(metric).at('one', 'two')
+  store.set(at + VALUE, 3)
+  if (metric.merge === 'told') store.set(at + IS_SET, 1)
+  return store.snapshot()
+}
+
+test('the number of a row is the place of its kind in the table, and names are there once', () => {
+  assert.deepEqual(
+    KINDS.map(({ id }) => id),
+    KINDS.map((_, index) => index),
+  )
+  assert.equal(new Set(METRICS.map(({ name }) => name)).size, METRICS.length)
+})
+
+test('a descriptor is all that a metric needs to be in the text, with its labels in their order', async () => {
+  for (const metric of ALONE) {
+    const { name, type, help, labels } = metric
+    const text = await textOf(counted(metric, 1))
+    assert.ok(text.startsWith(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${name}`), text)
+    const series = text.split('\n')[2] ?? ''
+    const shown = [...series.matchAll(/(\w+)="/g)].map(([, label]) => label)
+    assert.deepEqual(shown, type === 'histogram' ? [...labels, 'le'] : labels, series)
+    if (type !== 'histogram') assert.ok(series.endsWith(' 3'), series)
+  }
+})
+
+test('what a thread counted stays when it dies as the descriptor says', async () => {
+  for (const metric of ALONE) {
+    const merged = new MergedStore(metric.perCluster ? 'prod' : '')
+    merged.sum(new Map([1, 2].map((thread) => [thread, counted(metric, thread)])))
+    merged.keep(2, counted(metric, 2))
+    const { values } = merged.sum(new Map([[1, counted(metric, 1)]]))
+    assert.equal(values[VALUE], metric.merge === 'kept' ? 6 : 3, metric.name)
+  }
+})

@@ -1,0 +1,295 @@
+// All metrics of the gateway but those of pod protection: name, labels, help. The rows in which threads count, how the rows of
+// several threads are added up, and the text follow from it; test/docs.test.ts compares docs/operating.md with it.
+// Names are kube-apiserver's where it has one, after `portcullis_`.
+
+import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
+
+/** Why a request is sent again: upstream refused it unseen, did not connect, or a read got no answer. */
+export type RetryCause = 'refused' | 'connect' | 'read'
+export type ReviewResult = 'allowed' | 'denied' | 'error'
+
+const table = new MetricTable()
+/** Kinds of rows, by `id`. */
+export const KINDS: readonly RowKind[] = table.kinds
+export const METRICS: readonly Metric[] = table.metrics
+
+// Buckets of kube-apiserver's apiserver_request_duration_seconds and apiserver_response_sizes.
+const DURATION_BUCKETS = Float64Array.of(
+  ...[0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60],
+)
+const SIZE_BUCKETS = Float64Array.of(1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
+const ADDED_BUCKETS = Float64Array.of(
+  ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
+)
+
+// Requests: counted in request-metrics.ts and resource-series.ts, which keep offsets of their rows.
+const RESOURCE_LABELS = ['cluster', 'group', 'version', 'resource']
+const REQUEST_LABELS = ['cluster', 'verb', 'group', 'version', 'resource', 'subresource', 'scope']
+/** A resource: four names from `first` on (group, version, resource, subresource), `second` is its standing. */
+export const RESOURCE: RowKind = table.labelRows([], 'none')
+/** Requests of one verb and scope to one resource: `first` = row of the resource, `second` = verb and scope. */
+export const VERB: RowKind = table.labelRows(REQUEST_LABELS, 'row')
+const OF_VERB = { of: VERB }
+
+export const INFLIGHT: Metric<[string, 'readOnly' | 'mutating']> = table.gauge(
+  'apiserver_current_inflight_requests',
+  ['cluster', 'request_kind'],
+  'Requests running, long-running ones apart',
+)
+export const ADDED: Metric = table.histogram(
+  'added_latency_seconds',
+  ['cluster'],
+  'What the gateway added to the time until the response head: that time less what upstream took',
+  ADDED_BUCKETS,
+)
+export const REQUESTS: Metric = table.counter(
+  'apiserver_request_total',
+  [...REQUEST_LABELS, 'code'],
+  'Requests, by the code that the client got; 0 = none',
+  OF_VERB,
+)
+export const DURATION: Metric = table.histogram(
+  'apiserver_request_duration_seconds',
+  REQUEST_LABELS,
+  'From the request head to the end of the answer; long-running requests are not in it',
+  DURATION_BUCKETS,
+  OF_VERB,
+)
+export const RESPONSE_SIZES: Metric = table.histogram(
+  'apiserver_response_sizes',
+  REQUEST_LABELS,
+  'Bytes of the bodies of reads',
+  SIZE_BUCKETS,
+  OF_VERB,
+)
+export const LONG_RUNNING: Metric = table.gauge(
+  'apiserver_longrunning_requests',
+  REQUEST_LABELS,
+  'Long-running requests open',
+  OF_VERB,
+)
+/** Has no rows: it is the sum of LONG_RUNNING for the verb watch. */
+export const WATCHERS: Metric = table.gauge('apiserver_registered_watchers', RESOURCE_LABELS, 'Watches open')
+export const REFUSALS: Metric<[string, string, string]> = table.counter(
+  'refusals_total',
+  ['cluster', 'reason', 'rule'],
+  'Requests that the gateway refused, by reason and by the rule or limit',
+)
+export const SHADOW: Metric<[string, string]> = table.counter(
+  'shadow_refusals_total',
+  ['cluster', 'rule'],
+  'Requests that would have been refused, were the rule not in shadow mode',
+)
+export const UPSTREAM: Metric<[string, string, string]> = table.counter(
+  'upstream_requests_total',
+  ['cluster', 'endpoint', 'code'],
+  'Requests answered by an endpoint, by code; 0 = broken off',
+)
+export const ADMITTED: Metric<[string, string]> = table.counter(
+  'flow_control_admitted_total',
+  ['cluster', 'schema'],
+  'Requests that a flow control schema let through',
+)
+export const REJECTED: Metric<[string, string]> = table.counter(
+  'flow_control_rejected_total',
+  ['cluster', 'schema'],
+  'Requests that a flow control schema refused with 429',
+)
+export const ABORTS: Metric<[string, string]> = table.counter(
+  'apiserver_request_aborts_total',
+  ['cluster', 'by'],
+  'Requests broken off before the answer was complete',
+)
+
+// Beside requests, in the threads that serve them: MetricsRecorder.add and .set.
+export const EJECTIONS: Metric<[string, string]> = table.counter(
+  'endpoint_ejections_total',
+  ['cluster', 'endpoint'],
+  'How often an endpoint was taken out because requests to it failed',
+  { knownEndpoints: true },
+)
+export const RETRIES: Metric<[string, RetryCause]> = table.counter(
+  'upstream_retries_total',
+  ['cluster', 'cause'],
+  'Requests sent again to another endpoint, by cause',
+)
+/** The class: unary, watch, anonymous, upgrade. */
+export const UPSTREAM_CONNECTIONS: Metric<[string, string, string]> = table.gauge(
+  'upstream_connections',
+  ['cluster', 'endpoint', 'class'],
+  'Open connections to an endpoint, by class',
+  { merge: 'told', knownEndpoints: true },
+)
+/** A count that threads share is for one of them to tell. */
+export const FLOW_INFLIGHT: Metric<[string, string]> = table.gauge(
+  'flow_control_inflight_requests',
+  ['cluster', 'schema'],
+  'Requests that hold a slot of a flow control schema',
+  { merge: 'told' },
+)
+export const TOKEN_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
+  'token_reviews_total',
+  ['cluster', 'result'],
+  'TokenReviews sent upstream, by result',
+)
+export const TOKEN_CACHE: Metric<[string, 'hit' | 'miss']> = table.counter(
+  'token_cache_lookups_total',
+  ['cluster', 'result'],
+  'Bearer tokens looked up in the cache',
+)
+export const ACCESS_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
+  'access_reviews_total',
+  ['cluster', 'result'],
+  'SubjectAccessReviews sent upstream for impersonation asked by clients, by result',
+)
+export const CLIENT_CONNECTIONS: Metric<['h2' | 'http/1.1']> = table.gauge(
+  'client_connections',
+  ['protocol'],
+  'Open connections of clients',
+)
+export const CLIENTS_REFUSED: Metric<[]> = table.counter(
+  'client_connections_refused_total',
+  [],
+  'Connections closed as they came, because their address has too many',
+)
+export const HANDSHAKE_ERRORS: Metric<[]> = table.counter(
+  'apiserver_tls_handshake_errors_total',
+  [],
+  'TLS handshakes that clients did not complete',
+)
+/** The total so far: lines of a thread that died were dropped nevertheless. */
+export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> = table.gauge(
+  'log_lines_dropped',
+  ['log'],
+  'Lines that a log dropped because its reader was too slow',
+  { merge: 'kept' },
+)
+
+// What plain objects count: which field is which of these stands in field-counters.ts.
+export const UPSTREAM_OPENED: Metric<[string, string]> = table.counter(
+  'upstream_connections_opened_total',
+  ['cluster', 'endpoint'],
+  'Connections made to an endpoint',
+  { knownEndpoints: true },
+)
+export const UPSTREAM_FAILED: Metric<[string, string]> = table.counter(
+  'upstream_connect_errors_total',
+  ['cluster', 'endpoint'],
+  'Connections to an endpoint that could not be made',
+  { knownEndpoints: true },
+)
+export const UPSTREAM_CLOSED: Metric<[string, string, string]> = table.counter(
+  'upstream_connections_closed_total',
+  ['cluster', 'endpoint', 'cause'],
+  'Connections to an endpoint that ended, by cause',
+  // For as many endpoints as the metrics beside it.
+  { knownEndpoints: true, limit: 10 * MAX_TABLE_ROWS },
+)
+export const HTTP2_ABUSE: Metric<[string, string]> = table.counter(
+  'http2_abuse_total',
+  ['side', 'kind'],
+  'HTTP/2 connections and streams ended because of what the peer did, by kind',
+)
+export const HTTP2_OPENED: Metric<[string]> = table.counter(
+  'http2_connections_opened_total',
+  ['side'],
+  'HTTP/2 connections begun',
+)
+export const HTTP2_CLOSED: Metric<[string]> = table.counter(
+  'http2_connections_closed_total',
+  ['side'],
+  'HTTP/2 connections ended',
+)
+export const HTTP2_GOAWAY: Metric<[string, string]> = table.counter(
+  'http2_goaway_total',
+  ['side', 'direction'],
+  'GOAWAY frames, by direction',
+)
+export const HTTP2_REFUSED: Metric<[string]> = table.counter(
+  'http2_streams_refused_total',
+  ['side'],
+  'HTTP/2 streams answered with REFUSED_STREAM',
+)
+export const HTTP2_HEADS_NOT_SENT: Metric<[string]> = table.counter(
+  'http2_heads_not_sent_total',
+  ['side'],
+  'Heads that were larger than the peer takes, and were not sent',
+)
+export const HTTP2_TIMEOUTS: Metric<[string, string]> = table.counter(
+  'http2_timeouts_total',
+  ['side', 'frame'],
+  'HTTP/2 connections ended because a frame of the peer did not come in time, by frame',
+)
+
+// What only the main thread knows: thread-series.ts, global-limit-series.ts, event-metrics.ts.
+export const THREAD_ANSWERS: Metric = table.gauge(
+  'thread_answers',
+  ['thread'],
+  '1 when the gateway thread answered this scrape; else its metrics are those of before',
+)
+export const THREAD_GENERATION: Metric = table.gauge(
+  'thread_config_generation',
+  ['thread'],
+  'The configuration that the gateway thread has put in force',
+)
+export const THREAD_RESTARTS: Metric = table.counter(
+  'thread_restarts_total',
+  ['thread'],
+  'How often a gateway thread died and was replaced',
+)
+export const USER_OVERFLOWS: Metric = table.counter(
+  'flow_control_user_overflows_total',
+  ['cluster', 'schema'],
+  'Requests under a per-user limit whose user found no place in its table and shared one with others',
+)
+export const REDIS_UP: Metric = table.gauge(
+  'global_limit_redis_up',
+  [],
+  '1 when Redis answers; 0 when limits of all replicas are kept by parts',
+)
+export const REPLICAS: Metric = table.gauge(
+  'global_limit_replicas',
+  [],
+  'Replicas alive; with Redis away, those that were when it was last heard',
+)
+export const GLOBAL_LIMIT_STATE: Metric = table.gauge(
+  'global_limit_state',
+  ['cluster', 'schema'],
+  '1 when the limit is shared through Redis, 0 when this replica keeps to its part of it',
+)
+export const GLOBAL_LIMIT_AT_HAND: Metric = table.gauge(
+  'global_limit_at_hand',
+  ['cluster', 'schema'],
+  'Tokens, or slots for requests in flight, that this replica holds of a limit of all replicas',
+)
+export const ENDPOINT_HEALTHY: Metric = table.gauge(
+  'endpoint_healthy',
+  ['cluster', 'endpoint'],
+  '1 when the endpoint takes new requests',
+)
+export const CREDENTIAL_VALID: Metric = table.gauge(
+  'upstream_credential_valid',
+  ['cluster'],
+  '1 when the cluster accepts the credential of the gateway and grants every right that it needs',
+)
+export const CONFIG_GENERATION: Metric = table.gauge(
+  'config_generation',
+  [],
+  'How often the configuration in force has changed',
+)
+export const CONFIG_SUCCESSFUL: Metric = table.gauge(
+  'config_last_reload_successful',
+  [],
+  '1 when the last reading of the configuration found no error',
+)
+export const CONFIG_SUCCESS_TIME: Metric = table.gauge(
+  'config_last_reload_success_timestamp_seconds',
+  [],
+  'When a reading last found no error',
+)
+export const CONFIG_PROBLEMS: Metric = table.gauge(
+  'config_problems',
+  ['severity'],
+  'Mistakes in the configuration, by severity',
+)
+export const CONFIG_CLUSTERS: Metric = table.gauge('config_clusters', [], 'UpstreamClusters in force')

@@ -1,0 +1,144 @@
+// What a descriptor of a metric says, and how its rows of numbers follow from it.
+
+/**
+ * What becomes of the number that a thread has: `kept` is added up and stays when the thread dies; `live` is added up and
+ * goes with the thread; `told` is `live`, and what is not set again before the next snapshot is not shown.
+ */
+export type Merge = 'kept' | 'live' | 'told'
+
+/** How rows of one kind are named and added up: each metric is a kind. */
+export interface RowKind {
+  /** Index into the kinds of the table. */
+  readonly id: number
+  /** Numbers in a row. */
+  readonly width: number
+  readonly merge: Merge
+  /** What `first` of a row is: an index into the names, the row it belongs to, or nothing. */
+  readonly first: 'name' | 'row' | 'none'
+  /** What `second` of a row is: an index into the names, or a number that is the same in every thread. */
+  readonly second: 'name' | 'number'
+  /** Rows of this kind in one store; what comes after is counted together as `other`. */
+  readonly limit: number
+  /** Names of all labels, in their order. */
+  readonly labels: readonly string[]
+}
+
+/** Name, type and help of one metric. */
+export interface Family {
+  readonly name: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+}
+
+/** One metric. `Values`: the types of its label values, in the order of `labels`. */
+export interface Metric<Values extends readonly string[] = readonly string[]> extends Family, RowKind {
+  /** The first label is the cluster: it is counted in the store of each cluster, else in that of the process. */
+  readonly perCluster: boolean
+  /** Labels that each row has of its own: not the cluster, nor those of the row it belongs to. */
+  readonly ownLabels: readonly string[]
+  /** Upper bounds of the buckets; none when it is no histogram. */
+  readonly bounds: Float64Array
+  /** Rows of endpoints that are not in the configuration are not shown. */
+  readonly knownEndpoints: boolean
+  /** Never set: it is what the compiler knows the types of the label values by. */
+  readonly values?: Values
+}
+
+export interface MetricOptions {
+  /** Default: `live` for gauges, `kept` for others. */
+  readonly merge?: Merge
+  /** Default: MAX_TABLE_ROWS. */
+  readonly limit?: number
+  /** Default: false. */
+  readonly knownEndpoints?: boolean
+  /** Its rows belong to rows of this kind and have their labels before their own. Default: they stand alone. */
+  readonly of?: RowKind
+}
+
+type LabelNames<Values extends readonly string[]> = NoInfer<{ readonly [K in keyof Values]: string }>
+
+const PREFIX = 'portcullis_'
+/** Rows of one metric in one store, for names that come from the configuration (rules, schemas, endpoints). */
+export const MAX_TABLE_ROWS = 1000
+const NO_BOUNDS: Float64Array = new Float64Array(0)
+/** A histogram is its count, its sum, and one number for each bucket. */
+const HISTOGRAM_HEAD = 2
+
+// Offsets in a row of a metric that is `told`.
+export const VALUE = 0
+export const IS_SET = 1
+
+/** Takes up descriptors, in the order of their definition. */
+export class MetricTable {
+  readonly kinds: RowKind[] = []
+  readonly metrics: Metric[] = []
+
+  /** Rows without numbers: their labels are those of the rows that belong to them. */
+  labelRows(labels: readonly string[], first: RowKind['first']): RowKind {
+    const limit = Number.POSITIVE_INFINITY
+    const kind: RowKind = { id: this.kinds.length, width: 0, merge: 'kept', first, second: 'number', limit, labels }
+    this.kinds.push(kind)
+    return kind
+  }
+
+  counter<Values extends readonly string[]>(
+    name: string,
+    labels: LabelNames<Values>,
+    help: string,
+    options: MetricOptions = {},
+  ): Metric<Values> {
+    return this.#define({ name: PREFIX + name, type: 'counter', help }, labels, 1, options)
+  }
+
+  gauge<Values extends readonly string[]>(
+    name: string,
+    labels: LabelNames<Values>,
+    help: string,
+    options: MetricOptions = {},
+  ): Metric<Values> {
+    const { merge = 'live' } = options
+    const width = merge === 'told' ? IS_SET + 1 : 1
+    return this.#define({ name: PREFIX + name, type: 'gauge', help }, labels, width, { ...options, merge })
+  }
+
+  histogram<Values extends readonly string[]>(
+    name: string,
+    labels: LabelNames<Values>,
+    help: string,
+    bounds: Float64Array,
+    options: MetricOptions = {},
+  ): Metric<Values> {
+    const family: Family = { name: PREFIX + name, type: 'histogram', help }
+    return this.#define(family, labels, HISTOGRAM_HEAD + bounds.length, options, bounds)
+  }
+
+  #define<Values extends readonly string[]>(
+    family: Family,
+    labels: readonly string[],
+    width: number,
+    options: MetricOptions,
+    bounds = NO_BOUNDS,
+  ): Metric<Values> {
+    const { of, merge = 'kept', limit = MAX_TABLE_ROWS, knownEndpoints = false } = options
+    const perCluster = labels[0] === 'cluster'
+    const ownLabels = labels.slice(of?.labels.length ?? (perCluster ? 1 : 0))
+    const metric: Metric<Values> = {
+      ...family,
+      id: this.kinds.length,
+      width,
+      merge,
+      first: of !== undefined ? 'row' : ownLabels.length > 0 ? 'name' : 'none',
+      // Codes are numbers; a row that belongs to another has no other names.
+      second: of !== undefined || ownLabels[1] === undefined || ownLabels[1] === 'code' ? 'number' : 'name',
+      limit: of === undefined ? limit : Number.POSITIVE_INFINITY,
+      labels,
+      perCluster,
+      ownLabels,
+      bounds,
+      knownEndpoints,
+    }
+    this.kinds.push(metric)
+    this.metrics.push(metric)
+    return metric
+  }
+}
