@@ -1,5 +1,6 @@
 // A stub upstream with pods: reads, lists, deletions and evictions as kube-apiserver answers them, as far as protection sees.
 
+import type { Settings } from 'node:http2'
 import { reply, replyReview, type SeenRequest, type StubUpstream, startStub } from './stub-upstream.ts'
 
 export interface StubPod {
@@ -41,8 +42,9 @@ export const READY: object = {
   ],
 }
 
-export async function startPodUpstream(): Promise<PodUpstream> {
-  const stub = await startStub()
+/** @param settings of HTTP/2, where they are not as usual */
+export async function startPodUpstream(settings: Settings = {}): Promise<PodUpstream> {
+  const stub = await startStub(0, settings)
   const upstream: PodUpstream = {
     stub,
     pods: new Map(),

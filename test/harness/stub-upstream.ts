@@ -7,6 +7,7 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
+  type Settings,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { createCA, issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
@@ -79,7 +80,8 @@ export function reply(request: SeenRequest, status: number, body: string, fields
   stream.end(body)
 }
 
-export async function startStub(port = 0): Promise<StubUpstream> {
+/** @param settings its HTTP/2 SETTINGS, where they are not as usual */
+export async function startStub(port = 0, settings: Settings = {}): Promise<StubUpstream> {
   const { ca, pair } = stubServing()
   const server: Http2SecureServer = createSecureServer({
     cert: pair.certPem,
@@ -88,7 +90,7 @@ export async function startStub(port = 0): Promise<StubUpstream> {
     // Asked for, so that a test can see which one the gateway shows.
     requestCert: true,
     rejectUnauthorized: false,
-    settings: { maxConcurrentStreams: 250, initialWindowSize: 1024 * 1024 },
+    settings: { maxConcurrentStreams: 250, initialWindowSize: 1024 * 1024, ...settings },
     maxHeaderListPairs: 10_000,
     strictSingleValueFields: false,
     maxSendHeaderBlockLength: 8 * 1024 * 1024,

@@ -1,7 +1,13 @@
 // The gateway's own calls to a cluster, on connections of the clients' requests: to one healthy endpoint after the other until
 // one answers.
 
-import { type KubeAnswer, type KubeCall, KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
+import {
+  AnswerTooLargeError,
+  type KubeAnswer,
+  type KubeCall,
+  KubeCallError,
+  kubeCall,
+} from '../../io/upstream/kube-call.ts'
 import type { LiveCluster, OwnCall } from '../../state/clusters.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
 import type { Gateway } from '../exchange/gateway.ts'
@@ -17,6 +23,7 @@ export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token'> {
 
 /**
  * @throws {KubeCallError} when no endpoint answered in time
+ * @throws {AnswerTooLargeError}
  * @throws {CallLimitError} when its turn did not come in time: nobody was asked
  */
 export async function callAsGateway(gw: Gateway, live: LiveCluster, call: CallAsGateway): Promise<KubeAnswer> {
@@ -48,7 +55,8 @@ async function askOneAfterTheOther(
       if (answer.status !== 429 && answer.status < 500) return answer
       last = refusalOf(answer)
     } catch (error) {
-      if (!(error instanceof KubeCallError)) throw error
+      // The others would say the same.
+      if (!(error instanceof KubeCallError) || error instanceof AnswerTooLargeError) throw error
       last = error.message
     }
   }

@@ -2,14 +2,13 @@
 // whether a pod exists, nor have its body parsed, nor spend what others need.
 
 import { type AccessReviewAttributes, impersonationForbiddenMessage } from '../../core/identity/impersonate.ts'
-import { addressSource, userSource } from '../../core/limits/call-source.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
 import type { AccessVerdict } from '../../io/reviews/access-review.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { refuseUnanswered, reviewCall } from '../calls/kube-review.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import type { Authenticated } from '../exchange/identity.ts'
+import { type Authenticated, budgetKey } from '../exchange/identity.ts'
 
 export type Right =
   | { readonly kind: 'allowed' }
@@ -57,10 +56,10 @@ export async function reviewRight(
 function ask(
   { gw, peer }: Exchange,
   live: LiveCluster,
-  { user, kind }: Authenticated,
+  caller: Authenticated,
   attributes: AccessReviewAttributes,
 ): Promise<AccessVerdict> {
-  const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user, attributes }
-  const source = kind === 'anonymous' ? addressSource(peer.remoteAddress) : userSource(user.name)
+  const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user: caller.user, attributes }
+  const source = budgetKey(caller, peer.remoteAddress)
   return gw.access.review(query, reviewCall(gw, live, 'access-review', source))
 }

@@ -3,33 +3,45 @@
 import { isRecord } from '../../api/kube/object-shape.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
 import { podFacts } from '../../core/protection/quota/pod-facts.ts'
-import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
-import type { LiveCluster } from '../../state/clusters.ts'
+import { AnswerTooLargeError, CallLimitError, type KubeAnswer } from '../../io/upstream/kube-call.ts'
 import { callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
-import type { Gateway } from '../exchange/gateway.ts'
+import { budgetKey } from '../exchange/identity.ts'
+import type { Deletion } from './deletion.ts'
 
+/**
+ * Of one pod, or a list of one. etcd takes 1.5 MiB of it (--max-request-bytes), of which JSON may make six times as much: that is
+ * how it writes control characters.
+ */
+export const MAX_POD_BYTES: number = 16 * 1024 * 1024
 /** Of a list: what a page of PAGE_SIZE pods may well take, with room. */
 const MAX_LIST_BYTES = 64 * 1024 * 1024
 const PAGE_SIZE = 250
-const POD_READ = { kind: 'pod-read', source: 'deletions of pods', method: 'GET' } as const
+
+/** Nobody can say; why, for people. */
+export interface Unknown {
+  readonly kind: 'unknown'
+  readonly message: string
+}
+
+/** A limit of the gateway's own is in the way. No failure policy lifts it: a client could bring it about. */
+export interface Limited {
+  readonly kind: 'limited'
+  readonly message: string
+  /** 0 = it does not help to come back. */
+  readonly retryAfterSeconds: number
+}
 
 export type FoundPod =
   | { readonly kind: 'pod'; readonly pod: PodFacts }
   | { readonly kind: 'absent' }
-  /** Nobody can say; why, for people. */
-  | { readonly kind: 'unknown'; readonly message: string }
+  | Unknown
+  | Limited
 
 /** Consistently: not from a cache of the API server. */
-export async function findPod(
-  gw: Gateway,
-  live: LiveCluster,
-  namespace: string,
-  name: string,
-  timeoutMs: number,
-): Promise<FoundPod> {
-  const path = `${podsPath(namespace)}/${encodeURIComponent(name)}`
+export async function findPod(deletion: Deletion, name: string): Promise<FoundPod> {
+  const path = `${podsPath(deletion.info.namespace)}/${encodeURIComponent(name)}`
   try {
-    const answer = await callAsGateway(gw, live, { ...POD_READ, path, timeoutMs })
+    const answer = await readAsGateway(deletion, path, MAX_POD_BYTES)
     if (answer.status === 404) return { kind: 'absent' }
     if (answer.status !== 200) return { kind: 'unknown', message: `the pod cannot be read: ${refusalOf(answer)}` }
     const object: unknown = JSON.parse(answer.body)
@@ -37,7 +49,7 @@ export async function findPod(
     if (pod !== undefined) return { kind: 'pod', pod }
     return { kind: 'unknown', message: 'the pod cannot be read: the answer is no pod' }
   } catch (error) {
-    return { kind: 'unknown', message: `the pod cannot be read: ${reasonOf(error)}` }
+    return unread('the pod cannot be read', error)
   }
 }
 
@@ -50,24 +62,25 @@ export type FoundPods =
     }
   /** What the client asked for cannot be listed: upstream's own answer. */
   | { readonly kind: 'refused'; readonly answer: KubeAnswer }
-  | { readonly kind: 'unknown'; readonly message: string }
+  | Unknown
+  | Limited
 
 /** @param limit 0 = all */
-export async function listPods(
-  gw: Gateway,
-  live: LiveCluster,
-  namespace: string,
-  selectors: { readonly fieldSelector: string; readonly labelSelector: string },
-  limit: number,
-  timeoutMs: number,
-): Promise<FoundPods> {
+export async function listPods(deletion: Deletion, limit: number): Promise<FoundPods> {
+  const { info } = deletion
   const pods: PodFacts[] = []
+  let pageSize = PAGE_SIZE
   let metadata: Readonly<Record<string, unknown>> = {}
+  let whole = false
   try {
-    do {
-      const size = limit === 0 ? PAGE_SIZE : Math.min(PAGE_SIZE, limit - pods.length)
-      const path = `${podsPath(namespace)}?${listQuery(selectors, size, continueOf(metadata))}`
-      const answer = await callAsGateway(gw, live, { ...POD_READ, path, timeoutMs, maxAnswerBytes: MAX_LIST_BYTES })
+    while (!whole) {
+      const size = limit === 0 ? pageSize : Math.min(pageSize, limit - pods.length)
+      const path = `${podsPath(info.namespace)}?${listQuery(info, size, continueOf(metadata))}`
+      const answer = await readPageOf(deletion, path, size)
+      if (answer === 'too-large') {
+        pageSize = Math.floor(size / 2)
+        continue
+      }
       if (answer.status === 400 || answer.status === 422) return { kind: 'refused', answer }
       if (answer.status !== 200) return { kind: 'unknown', message: `the pods cannot be listed: ${refusalOf(answer)}` }
       const page = readPage(answer.body)
@@ -75,11 +88,39 @@ export async function listPods(
         return { kind: 'unknown', message: 'the pods cannot be listed: the answer is no list of pods' }
       for (const pod of page.pods) pods.push(pod)
       metadata = page.metadata
-    } while (continueOf(metadata) !== '' && (limit === 0 || pods.length < limit))
+      whole = continueOf(metadata) === '' || (limit !== 0 && pods.length >= limit)
+    }
     return { kind: 'pods', pods, metadata }
   } catch (error) {
-    return { kind: 'unknown', message: `the pods cannot be listed: ${reasonOf(error)}` }
+    return unread('the pods cannot be listed', error)
   }
+}
+
+/** @returns 'too-large' when a page of fewer pods may be small enough */
+async function readPageOf(deletion: Deletion, path: string, size: number): Promise<KubeAnswer | 'too-large'> {
+  try {
+    return await readAsGateway(deletion, path, MAX_LIST_BYTES)
+  } catch (error) {
+    if (error instanceof AnswerTooLargeError && size > 1) return 'too-large'
+    throw error
+  }
+}
+
+/** In the turn of whoever wants to delete. */
+function readAsGateway(deletion: Deletion, path: string, maxAnswerBytes: number): Promise<KubeAnswer> {
+  const { exchange, live, caller, protection } = deletion
+  const source = budgetKey(caller, exchange.peer.remoteAddress)
+  const { timeoutMs } = protection
+  return callAsGateway(exchange.gw, live, { kind: 'pod-read', source, method: 'GET', path, timeoutMs, maxAnswerBytes })
+}
+
+function unread(what: string, error: unknown): Unknown | Limited {
+  if (error instanceof CallLimitError)
+    return { kind: 'limited', message: error.message, retryAfterSeconds: error.retryAfterSeconds }
+  const message = `${what}: ${reasonOf(error)}`
+  return error instanceof AnswerTooLargeError
+    ? { kind: 'limited', message, retryAfterSeconds: 0 }
+    : { kind: 'unknown', message }
 }
 
 function continueOf(metadata: Readonly<Record<string, unknown>>): string {

@@ -1,7 +1,7 @@
 // The one answer to the deletion of a collection: the list of what was deleted, or why something was not.
 
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { noEndpointMessage, upstreamFailedMessage } from '../../core/policy/traffic-messages.ts'
+import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../../core/policy/traffic-messages.ts'
 import { type Refusal, type RefusalCause, refuse } from '../../core/refusal/refusal.ts'
 import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 import { respond, respondWith } from '../exchange/respond.ts'
@@ -66,6 +66,9 @@ export class CollectionAnswer {
         return
       case 'no-endpoint':
         this.#failure ??= refuse('no-endpoint', noEndpointMessage(cluster))
+        return
+      case 'head-too-large':
+        this.#failure ??= refuse('headers-too-large', headersTooLargeMessage(cluster, outcome.maxBytes))
     }
   }
 

@@ -6,10 +6,16 @@ import type { HeaderList } from '../../api/ports/stream.ts'
 import { isNoDeletion } from '../../core/protection/requests/deletion-answer.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import { UPSTREAM_PSEUDO } from '../../core/request/request-head.ts'
-import { type KubeAnswer, KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
+import {
+  AnswerTooLargeError,
+  HeadTooLargeError,
+  type KubeAnswer,
+  KubeCallError,
+  kubeCall,
+} from '../../io/upstream/kube-call.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
 import { selectEndpoint } from '../exchange/select-endpoint.ts'
-import { podsPath } from './call.ts'
+import { MAX_POD_BYTES, podsPath } from './call.ts'
 import type { Asked, Deletion } from './deletion.ts'
 
 /** kube-apiserver's --request-timeout. */
@@ -46,6 +52,8 @@ export type Outcome =
   /** It may have happened, or not. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'no-endpoint' }
+  /** Larger than upstream takes: nothing was sent. */
+  | { readonly kind: 'head-too-large'; readonly maxBytes: number }
 
 export class CollectionSender {
   readonly #deletion: Deletion
@@ -66,8 +74,7 @@ export class CollectionSender {
   /** What is reserved for the pod is given back when nothing was deleted. */
   async send(item: CollectionItem): Promise<Outcome> {
     const outcome = await this.#send(item)
-    const nothingDeleted = outcome.kind === 'no-endpoint' || isRefused(outcome)
-    if (nothingDeleted && item.reservation !== undefined) this.#deletion.gate.release([item.reservation])
+    if (isNothingDeleted(outcome) && item.reservation !== undefined) this.#deletion.gate.release([item.reservation])
     return outcome
   }
 
@@ -89,6 +96,8 @@ export class CollectionSender {
         return this.#outcomeOf(answer, unchanged)
       } catch (error) {
         if (!(error instanceof KubeCallError)) throw error
+        if (error instanceof HeadTooLargeError) return { kind: 'head-too-large', maxBytes: error.maxBytes }
+        if (error instanceof AnswerTooLargeError) return { kind: 'done', answer: UNTOLD }
         if (!error.unprocessed) return { kind: 'unknown' }
       } finally {
         endpoint.ended()
@@ -114,6 +123,7 @@ export class CollectionSender {
       body,
       contentType: this.#asked.contentType,
       timeoutMs: TIMEOUT_MS,
+      maxAnswerBytes: MAX_POD_BYTES,
     })
   }
 
@@ -131,7 +141,11 @@ export class CollectionSender {
   }
 }
 
-function isRefused(outcome: Outcome): boolean {
+/** Deleted, but what upstream said of it was too much. */
+const UNTOLD: KubeAnswer = { status: 200, body: '' }
+
+function isNothingDeleted(outcome: Outcome): boolean {
+  if (outcome.kind === 'no-endpoint' || outcome.kind === 'head-too-large') return true
   return outcome.kind === 'refused' && isNoDeletion(outcome.answer.status)
 }
 

@@ -20,7 +20,7 @@ import {
   type Protected,
   requestOf,
 } from './deletion.ts'
-import { errorVerdict, follow } from './verdict.ts'
+import { errorVerdict, follow, followUnread } from './verdict.ts'
 
 /** Judged together. */
 const BATCH = 100
@@ -37,7 +37,7 @@ const MAX_ROUNDS = 3
 const PAGING: ReadonlySet<string> = new Set(['continue', 'limit'])
 
 export async function protectCollection(deletion: Deletion, asked: Asked): Promise<Protected | Refusal> {
-  const { exchange, live, info, protection } = deletion
+  const { exchange } = deletion
   const { gw } = exchange
   const options = queryValues(queryOf(exchange.target), PAGING)
   // Pages of a past state say nothing of how the pods are now.
@@ -45,17 +45,14 @@ export async function protectCollection(deletion: Deletion, asked: Asked): Promi
     return refuse('bad-request', 'continue is not supported where deletions of pods are protected: leave it away')
   const limit = limitOf(options.get('limit')?.[0] ?? '')
   if (limit === undefined) return refuse('bad-request', 'limit is not a number')
-  const found = await listPods(gw, live, info.namespace, info, limit, protection.timeoutMs)
+  const found = await listPods(deletion, limit)
   if (exchange.gone) return FORWARD
-  if (found.kind === 'unknown') {
-    gw.log.warn('deletion could not be judged', { cluster: exchange.record.cluster, reason: found.message })
-    const refused = follow(deletion, '', errorVerdict(found.message))
-    if (refused !== undefined) return refused
-  }
   if (found.kind === 'refused') return new CollectionAnswer(deletion).relay(found.answer)
-  if (found.kind === 'unknown') {
-    keepBody(deletion, asked)
-    return FORWARD
+  if (found.kind !== 'pods') {
+    gw.log.warn('deletion could not be judged', { cluster: exchange.record.cluster, reason: found.message })
+    const refused = followUnread(deletion, '', found)
+    if (refused === undefined) keepBody(deletion, asked)
+    return refused ?? FORWARD
   }
   // Nothing to judge: upstream's own answer is the best. Pods that have come meanwhile are not what was asked for.
   if (found.pods.length === 0) {
@@ -128,15 +125,14 @@ async function judgeAgain(
   pod: PodFacts,
   answer: CollectionAnswer,
 ): Promise<CollectionItem | undefined> {
-  const { exchange, live, info, protection } = deletion
-  const found = await findPod(exchange.gw, live, info.namespace, pod.name, protection.timeoutMs)
+  const found = await findPod(deletion, pod.name)
   if (found.kind === 'absent' || (found.kind === 'pod' && found.pod.uid !== pod.uid)) {
     answer.outcome({ kind: 'gone' })
     return undefined
   }
   if (found.kind === 'pod') return (await judge(deletion, asked, [found.pod], answer))[0]
-  const refused = follow(deletion, pod.name, errorVerdict(found.message))
-  const judgedAtMs = exchange.gw.clock.monotonic()
+  const refused = followUnread(deletion, pod.name, found)
+  const judgedAtMs = deletion.exchange.gw.clock.monotonic()
   if (refused === undefined) return { pod, unchanged: false, reservation: undefined, judgedAtMs }
   answer.refused(pod.name, refused)
   return undefined

@@ -11,7 +11,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { Gateway } from '../exchange/gateway.ts'
 import type { Authenticated } from '../exchange/identity.ts'
 import { reviewRight } from './access.ts'
-import { findPod } from './call.ts'
+import { findPod, type Limited, type Unknown } from './call.ts'
 import { protectCollection } from './collection.ts'
 import {
   type Asked,
@@ -24,7 +24,7 @@ import {
   readAsked,
   requestOf,
 } from './deletion.ts'
-import { errorVerdict, follow, NO_GATE } from './verdict.ts'
+import { errorVerdict, follow, followUnread, NO_GATE } from './verdict.ts'
 
 /** How often a deletion is judged whose pod changes again and again. */
 const MAX_ROUNDS = 3
@@ -60,7 +60,7 @@ export async function protect(
   const right = await reviewRight(exchange, live, caller, info)
   if (exchange.gone || exchange.phase === 'over') return FORWARD
   if (right.kind === 'denied') return right.refusal
-  if (right.kind === 'unknown') return unjudged(deletion, undefined, right.message)
+  if (right.kind === 'unknown') return unjudged(deletion, undefined, right)
   const asked = await readAsked(deletion)
   if (isRefusal(asked)) return asked
   if (exchange.gone) return FORWARD
@@ -68,11 +68,10 @@ export async function protect(
 }
 
 async function protectOne(deletion: Deletion, asked: Asked, rounds: number): Promise<Protected | Refusal> {
-  const { exchange, live, permit, info, protection, gate } = deletion
-  const { gw } = exchange
+  const { exchange, permit, info, protection, gate } = deletion
   const { warnings } = permit
-  const found = await findPod(gw, live, info.namespace, info.name, protection.timeoutMs)
-  if (found.kind === 'unknown') return unjudged(deletion, asked, found.message)
+  const found = await findPod(deletion, info.name)
+  if (found.kind === 'unknown' || found.kind === 'limited') return unjudged(deletion, asked, found)
   // A conflict with the version that the client itself set as a condition is for the client.
   const mayJudgeAgain = rounds > 1 && asked.resourceVersion === ''
   const onward: Protected = {
@@ -115,11 +114,15 @@ function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict):
  * Nobody knows what the deletion is about, or whether the caller may delete: the failure policy decides.
  * @param asked undefined = the body was not read: if at all, it goes upstream as it comes
  */
-function unjudged(deletion: Deletion, asked: Asked | undefined, message: string): Protected | Refusal {
+function unjudged(deletion: Deletion, asked: Asked | undefined, found: Unknown | Limited): Protected | Refusal {
   const { exchange, info } = deletion
   const { gw, record } = exchange
-  gw.log.warn('deletion could not be judged', { cluster: record.cluster, reason: message, auditId: record.auditId })
-  const refused = follow(deletion, info.name, errorVerdict(message))
+  gw.log.warn('deletion could not be judged', {
+    cluster: record.cluster,
+    reason: found.message,
+    auditId: record.auditId,
+  })
+  const refused = followUnread(deletion, info.name, found)
   if (refused === undefined && asked !== undefined) keepBody(deletion, asked)
   return refused ?? FORWARD
 }

@@ -10,6 +10,7 @@ import {
 } from '../../api/ports/protection.ts'
 import { unanswered } from '../../core/protection/ledger/verdicts.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import type { Limited, Unknown } from './call.ts'
 import type { Deletion } from './deletion.ts'
 
 /** As the webhook's annotations are named by kube-apiserver. */
@@ -65,6 +66,18 @@ export function follow(deletion: Deletion, name: string, verdict: ProtectionVerd
     record.shadow = permit.shadow
   }
   return undefined
+}
+
+/** What cannot be read for a limit of the gateway's own is not deleted, whatever the failure policy says. */
+function refuseLimited(deletion: Deletion, name: string, { message, retryAfterSeconds }: Limited): Refusal {
+  if (retryAfterSeconds === 0) return refusalOf(deletion, name, errorVerdict(message))
+  return refuse('too-many-reviews', message, { retryAfterSeconds, rule: 'pod-read', object: { kind: 'pods', name } })
+}
+
+/** Nobody knows what is to be deleted. @returns why it is refused; undefined = the failure policy, or shadow, lets it pass */
+export function followUnread(deletion: Deletion, name: string, found: Unknown | Limited): Refusal | undefined {
+  if (found.kind === 'limited' && !deletion.protection.shadow) return refuseLimited(deletion, name, found)
+  return follow(deletion, name, errorVerdict(found.message))
 }
 
 function noteForAudit({ exchange: { record } }: Deletion, verdict: ProtectionVerdict, reason: string): void {

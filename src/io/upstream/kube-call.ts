@@ -51,7 +51,25 @@ export class CallLimitError extends KubeCallError {
   }
 }
 
-/** An answer of the gateway's own calls is never larger; more is cut off as an error. */
+/** The request's head is larger than the server takes: nothing was sent, and no other endpoint of the cluster would take it. */
+export class HeadTooLargeError extends KubeCallError {
+  /** What it takes. */
+  readonly maxBytes: number
+
+  constructor(maxBytes: number) {
+    super(`the header fields are larger than the ${maxBytes} bytes that the server takes`, true)
+    this.maxBytes = maxBytes
+  }
+}
+
+/** It did as it was told, and says more than is taken: so would any other endpoint. */
+export class AnswerTooLargeError extends KubeCallError {
+  constructor(maxBytes: number) {
+    super(`the answer is larger than ${maxBytes} bytes`)
+  }
+}
+
+/** Of the answer to one of the gateway's own calls, unless it says another number; more is cut off as an error. */
 const MAX_ANSWER_BYTES = 3 * 1024 * 1024
 const USER_AGENT = 'portcullis'
 
@@ -75,13 +93,14 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
     head.push('content-type', call.contentType ?? 'application/json', 'content-length', String(payload.length))
   }
   if (call.token !== '') head.push('authorization', `Bearer ${call.token}`)
+  const { maxAnswerBytes = MAX_ANSWER_BYTES } = call
   return new Promise((resolve, reject) => {
     let answered: HeaderList = []
     let size = 0
     const chunks: Buffer[] = []
-    const fail = (message: string, unprocessed = false): void => {
+    const fail = (error: KubeCallError): void => {
       clearTimeout(deadline)
-      reject(new KubeCallError(message, unprocessed))
+      reject(error)
     }
     const done = (): void => {
       clearTimeout(deadline)
@@ -95,9 +114,10 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
       onBody(chunk, end) {
         size += chunk.length
         stream.credit(chunk.length)
-        if (size > (call.maxAnswerBytes ?? MAX_ANSWER_BYTES)) {
+        if (size > maxAnswerBytes) {
           stream.reset('cancel')
-          fail('answer too large')
+          const worked = Number(answered[1]) < 300
+          fail(worked ? new AnswerTooLargeError(maxAnswerBytes) : new KubeCallError('answer too large'))
           return
         }
         chunks.push(Buffer.from(chunk))
@@ -105,8 +125,11 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
       },
       onTrailers: () => done(),
       onDrained: () => undefined,
-      onReset: (reason) =>
-        reason === 'refused' ? fail('connection failed', true) : fail(`connection broke (${reason})`),
+      onReset(reason) {
+        if (reason === 'head-too-large') fail(new HeadTooLargeError(endpoint.maxListBytes('unary')))
+        else if (reason === 'refused') fail(new KubeCallError('connection failed', true))
+        else fail(new KubeCallError(`connection broke (${reason})`))
+      },
     })
     const deadline = setTimeout(() => {
       stream.reset('cancel')
