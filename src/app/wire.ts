@@ -8,6 +8,7 @@ import { type GlobalLimits, startGlobalLimits } from '../controllers/limits/glob
 import { type EndpointProbes, startEndpointProbes } from '../controllers/probes/endpoint-probes.ts'
 import { messageOf, startUpstreamRights, type UpstreamRights } from '../controllers/rights/upstream-rights.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { CellClocks } from '../core/protection/clocks/cell-clock.ts'
 import { type ServingPair, TlsContexts } from '../io/listener/tls-contexts.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
@@ -79,9 +80,9 @@ export function wire(
   const upstreams = new Upstreams((cluster, endpoint) => probes.hurry(cluster, endpoint), metrics.recorder)
   const clocks = new CellClocks(config.protection.settings.clockSkewMs)
   const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
-    answered: ({ protection: cell }, endpoint, date, sentMs, receivedMs) => {
-      if (cell !== undefined) clocks.observe(cell.cell, endpoint, date, sentMs, receivedMs)
-    },
+    // Of clusters without protection, too: when it is switched on, the first count must know the clock.
+    answered: (cluster, endpoint, date, sentMs, receivedMs) =>
+      clocks.observe(cellOf(cluster), endpoint, date, sentMs, receivedMs),
     probed: (cluster, endpoint, healthy) => {
       metrics.endpointHealth(cluster, endpoint, healthy)
       const { kind } = rights.get(cluster)
@@ -109,6 +110,7 @@ export function wire(
   const contexts = new TlsContexts(serving)
   const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, clock, log })
   const changes = new ConfigChanges({ clusters, controller, rights, limits, pool, metrics, clock })
+  changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
   const text = metricsText(metrics, pool, clusters, outputs, clock, limits)
   return {
     clusters,
@@ -123,6 +125,34 @@ export function wire(
     limits,
     changes,
   }
+}
+
+/** Of servers that are no more. Looks at all clusters only where it must: a change costs what it touches. */
+function forgetClocks(clocks: CellClocks, clusters: ClusterTable, changed: ReadonlySet<string> | undefined): void {
+  const touched = [...(changed ?? [])].map((name) => clusters.get(name)?.compiled)
+  if (changed === undefined || touched.some((cluster) => cluster === undefined || cluster.protection !== undefined)) {
+    clocks.keepOnly(serversByCell(clusters))
+    return
+  }
+  for (const cluster of touched) if (cluster !== undefined) clocks.keepServers(cellOf(cluster), serversOf(cluster))
+}
+
+/** A cluster without protection is in the cell that it would be in. */
+function serversByCell(clusters: ClusterTable): ReadonlyMap<string, ReadonlySet<string>> {
+  const servers = new Map<string, ReadonlySet<string>>()
+  for (const { compiled } of clusters.values()) {
+    const cell = cellOf(compiled)
+    servers.set(cell, new Set([...(servers.get(cell) ?? []), ...serversOf(compiled)]))
+  }
+  return servers
+}
+
+function serversOf({ endpoints }: CompiledCluster): ReadonlySet<string> {
+  return new Set(endpoints.map(({ url }) => url))
+}
+
+function cellOf({ name, protection }: CompiledCluster): string {
+  return protection?.cell ?? name
 }
 
 function globalLimits(config: Config, clusters: ClusterTable, clock: Clock, log: Logger): GlobalLimits | undefined {

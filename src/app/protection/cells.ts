@@ -156,7 +156,6 @@ export class ProtectionCells {
   /** To be called when UpstreamClusters have changed. */
   update(): void {
     this.#clusters = clustersByCell(this.#parts.clusters)
-    this.#parts.clocks.keepOnly(this.#servers())
     for (const [id, cell] of this.#cells) {
       if (this.#clusters.has(id)) cell.follow(this.#counted(id))
       else this.#end(id, cell)
@@ -183,13 +182,6 @@ export class ProtectionCells {
   async stop(): Promise<void> {
     for (const [id, cell] of this.#cells) this.#end(id, cell)
     await Promise.all(this.#ending)
-  }
-
-  /** By cell: the endpoints of its clusters. */
-  #servers(): Map<string, Set<string>> {
-    const { clusters } = this.#parts
-    const urls = (name: string): string[] => clusters.get(name)?.compiled.endpoints.map(({ url }) => url) ?? []
-    return new Map([...this.#clusters].map(([cell, names]) => [cell, new Set(names.flatMap(urls))]))
   }
 
   /** The UpstreamClusters by which the pods of a cell are counted. */

@@ -74,14 +74,19 @@ test('one of the clusters once more, by another address: nothing is counted twic
   const servers = worker.apiservers.map(({ url }) => ({ endpoint: url.replace('127.0.0.1', 'localhost') }))
   const spec = { servers, podProtection: { cell: CELL } }
   await world.core.apply(JSON.stringify(upstreamClusterFor(worker, { name: 'again', spec })))
+  const path = '/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters/again'
   await waitFor(
     'it to be counted',
-    async () => /again=[0-9]+/.test(String((await cells())[0]?.aggregation['resourceVersion'])),
+    async () => {
+      const gateways: { podProtection?: { state: string } }[] = (await world.core.request(path)).json().status?.gateways
+      return gateways?.some(({ podProtection }) => podProtection?.state === 'Counting')
+    },
     SLOW,
   )
   await world.untilSummary(NAMESPACE, 'web', [4, 4, 4])
   await createPod(worker, NAMESPACE, 'web-9', { labels: { app: 'web' } })
   await world.untilSummary(NAMESPACE, 'web', [5, 5, 5])
+  assert.match(String((await cells())[0]?.aggregation['resourceVersion']), /again=[0-9]+/)
   assert.equal((await world.deletePod(1, NAMESPACE, 'web-9')).status, 200)
   await world.untilSummary(NAMESPACE, 'web', [4, 4, 4])
 })

@@ -84,3 +84,20 @@ test('what is said of a skew is certain', () => {
   )
   assert.equal(certainSkewMs(undefined), 0)
 })
+
+test('servers of one cell that are no more are forgotten, and other cells are left alone', () => {
+  const clocks = new CellClocks(0)
+  for (const [cell, server] of [
+    ['a', 'https://1'],
+    ['a', 'https://2'],
+    ['b', 'https://3'],
+  ] as const) {
+    clocks.observe(cell, server, new Date(0).toUTCString(), 0, server === 'https://2' ? 2_000 : 0)
+  }
+  const both = clocks.at('a', 0)
+  clocks.keepServers('a', new Set(['https://1']))
+  assert.notDeepEqual(clocks.at('a', 0), both)
+  clocks.keepServers('a', new Set())
+  assert.equal(clocks.at('a', 0), undefined)
+  assert.notEqual(clocks.at('b', 0), undefined)
+})

@@ -37,6 +37,8 @@ const SLOW_MS = 3_000
 /** Below it, nothing is said of a skew: as much may be the answer's way. */
 export const TOLD_SKEW_MS = 1_000
 
+const NO_SERVERS: ReadonlySet<string> = new Set()
+
 export class CellClocks {
   /** By cell, then by server. */
   readonly #cells = new Map<string, Map<string, readonly Measured[]>>()
@@ -66,13 +68,16 @@ export class CellClocks {
     else servers.set(server, good.length > 0 ? good : added(kept, said))
   }
 
-  /** Cells, and servers of cells, that are no more. */
+  /** Forgets all other cells, and all other servers of these. */
   keepOnly(servers: ReadonlyMap<string, ReadonlySet<string>>): void {
-    for (const [cell, known] of this.#cells) {
-      const kept = servers.get(cell)
-      for (const server of known.keys()) if (kept?.has(server) !== true) known.delete(server)
-      if (known.size === 0) this.#cells.delete(cell)
-    }
+    for (const cell of this.#cells.keys()) this.keepServers(cell, servers.get(cell) ?? NO_SERVERS)
+  }
+
+  /** Forgets all other servers of the cell. */
+  keepServers(cell: string, kept: ReadonlySet<string>): void {
+    const known = this.#cells.get(cell)
+    for (const server of known?.keys() ?? []) if (!kept.has(server)) known?.delete(server)
+    if (known?.size === 0) this.#cells.delete(cell)
   }
 
   /** undefined = nothing is known of them. @param monotonicMs now */
