@@ -475,11 +475,20 @@ test('protected pods: what the replicas do for it is the condition, whoever of t
     message: 'events',
   }
   await waitFor('Forbidden', () => reasonOf(objects, 'prod', 'PodsProtected') === 'False Forbidden')
+  // Requests of users pass all the same.
+  assert.equal(reasonOf(objects, 'prod', 'CredentialsValid'), 'False Forbidden')
+  assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')
   assert.equal(
     condition(objects, 'prod', 'PodsProtected')?.message,
     'the user of the gateway may not get events; may not create events; may not patch events: ' +
       'apply deploy/rbac/protection-worker.yaml to the cluster',
   )
+  leader.rights = {
+    kind: 'missing',
+    missing: gatewayRights({ protection: { aggregation: { updateTrigger: undefined } } }),
+    message: 'all',
+  }
+  await waitFor('not Ready', () => reasonOf(objects, 'prod', 'Ready') === 'False CredentialsInvalid')
   leader.rights = { kind: 'granted' }
   put(objects, 'prod', { podProtection: { shadow: true } })
   for (const replica of [leader, counter]) replica.apply('prod')

@@ -110,6 +110,20 @@ test('what is missing is logged once with the file; the user reads it beside the
   assert.deepEqual(valuesOf((await h2Request(session, [])).head, 'warning'), [])
 })
 
+test('what only pod protection lacks is told as such, and not to a user whose request the cluster refuses', async () => {
+  answer(({ resource }) => resource !== 'events')
+  const clientConfig = { bearerToken: base64('gateway-token'), caData: base64(stub.caPem) }
+  gateway.apply([clusterObject([stub], { clientCA, spec: { clientConfig, podProtection: {} } })])
+  const before = told(/lacks rights/).length
+  await waitFor('the answer', async () => (await credential()) === '0')
+  await waitFor('the log', () => told(/lacks rights that pod protection needs/).length === 1)
+  assert.equal(told(/lacks rights/).length, before + 1)
+  stub.answer = (request) => reply(request, 403, '{"kind":"Status","code":403}')
+  const refused = await h2Request(session, [])
+  assert.equal(refused.status, 403)
+  assert.deepEqual(valuesOf(refused.head, 'warning'), [])
+})
+
 test('a role that names the uids and extra keys of Kubernetes one by one is enough', async () => {
   answer(({ resource }) => resource !== '*')
   apply()

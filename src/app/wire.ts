@@ -6,7 +6,7 @@ import type { Clock, Logger, ResourceSource } from '../api/ports/ports.ts'
 import type { ProtectionGate } from '../api/ports/protection.ts'
 import { type GlobalLimits, startGlobalLimits } from '../controllers/limits/global-limits.ts'
 import { type EndpointProbes, startEndpointProbes } from '../controllers/probes/endpoint-probes.ts'
-import { messageOf, startUpstreamRights, type UpstreamRights } from '../controllers/rights/upstream-rights.ts'
+import { requestFault, startUpstreamRights, type UpstreamRights } from '../controllers/rights/upstream-rights.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { CellClocks } from '../core/protection/clocks/cell-clock.ts'
@@ -97,7 +97,7 @@ export function wire(
     log,
     onChange: (cluster, state) => {
       metrics.rightsAsked(cluster, state.kind)
-      pool.credentialFault(cluster, state.kind === 'missing' || state.kind === 'rejected' ? messageOf(state) : '')
+      pool.credentialFault(cluster, requestFault(state))
     },
   })
   const data = { config, serving, accessLog: access !== undefined, auditLog: audit !== undefined }

@@ -4,7 +4,7 @@
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import { gatewayRights, type Right } from '../../core/identity/gateway-rights.ts'
+import { gatewayRights, onlyProtectionRights, type Right } from '../../core/identity/gateway-rights.ts'
 import { contentHash } from '../../io/sources/files/content-hash.ts'
 import { type KubeAnswer, KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
@@ -218,8 +218,7 @@ class ClusterRights {
     const { log, onChange } = this.#parts
     const cluster = this.#name
     const why = messageOf(state)
-    if (state.kind === 'missing')
-      log.warn('the gateway lacks rights in a cluster: its requests are refused', { cluster, why })
+    if (state.kind === 'missing') log.warn(missingText(state.missing), { cluster, why })
     if (state.kind === 'rejected') log.warn('a cluster does not accept the credential of the gateway', { cluster, why })
     if (state.kind === 'unanswered') log.warn('the rights of the gateway in a cluster are not known', { cluster, why })
     if (state.kind === 'granted') log.info('the gateway has all rights that it needs in a cluster', { cluster })
@@ -265,7 +264,19 @@ class ClusterRights {
   }
 }
 
-export function messageOf(state: RightsState): string {
+function missingText(missing: readonly Right[]): string {
+  return onlyProtectionRights(missing)
+    ? 'the gateway lacks rights that pod protection needs in a cluster'
+    : 'the gateway lacks rights in a cluster: its requests are refused'
+}
+
+/** Why requests of users are refused; '' = not for want of rights. */
+export function requestFault(state: RightsState): string {
+  if (state.kind === 'rejected') return state.message
+  return state.kind === 'missing' && !onlyProtectionRights(state.missing) ? state.message : ''
+}
+
+function messageOf(state: RightsState): string {
   return 'message' in state ? state.message : ''
 }
 

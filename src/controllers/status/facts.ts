@@ -2,7 +2,12 @@
 
 import type { Clock, Problem } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import { isProtectionRight, missingRightsMessage, type Right } from '../../core/identity/gateway-rights.ts'
+import {
+  isProtectionRight,
+  missingRightsMessage,
+  onlyProtectionRights,
+  type Right,
+} from '../../core/identity/gateway-rights.ts'
 import { effectiveMode } from '../../core/policy/degrade.ts'
 import { type CellClocks, certainSkewMs } from '../../core/protection/clocks/cell-clock.ts'
 import type {
@@ -144,7 +149,7 @@ const REFUSED = 'answered with 401'
 function credentialFaults(
   compiled: CompiledCluster,
   endpoints: readonly EndpointState[],
-  rights: RightsFact,
+  rights: ClusterRights,
   nowMs: number,
 ): CredentialFault[] {
   const faults = [...certificateFaults(compiled, nowMs)]
@@ -158,7 +163,8 @@ function credentialFaults(
     faults.push({ path: 'spec.clientConfig', reason: 'Refused', message: rights.message })
   }
   if (rights.kind === 'missing') {
-    faults.push({ path: 'spec.clientConfig', reason: 'Forbidden', message: rights.message })
+    const partial = onlyProtectionRights(rights.missing)
+    faults.push({ path: 'spec.clientConfig', reason: 'Forbidden', message: rights.message, partial })
   }
   return faults
 }

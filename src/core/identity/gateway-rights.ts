@@ -74,6 +74,11 @@ export function isProtectionRight({ file }: Right): boolean {
   return file === WORKER_FILE
 }
 
+/** Requests of users pass all the same. */
+export function onlyProtectionRights(missing: readonly Right[]): boolean {
+  return missing.length > 0 && missing.every(isProtectionRight)
+}
+
 /** SelfSubjectAccessReview's spec.resourceAttributes. */
 export function reviewAttributes({ verb, group, resource, namespace }: Right): Readonly<Record<string, string>> {
   const slash = resource.indexOf('/')

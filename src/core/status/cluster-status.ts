@@ -26,7 +26,7 @@ export interface CredentialFault {
   readonly path: string
   readonly reason: 'Expired' | 'NotYetValid' | 'Refused' | 'Forbidden'
   readonly message: string
-  /** Requests pass nevertheless: by other endpoints. Default false. */
+  /** Requests pass nevertheless: by other endpoints, or since only pod protection needs it. Default false. */
   readonly partial?: boolean
 }
 
