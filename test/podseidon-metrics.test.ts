@@ -1,6 +1,8 @@
 // Podseidon's dashboards go on working: every metric of it is here by its name with our prefix, of its type, with its labels.
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { ProtectorMonitor } from '../src/controllers/generator/protector-monitor.ts'
 import { builtInKind } from '../src/core/protection/generator/kinds.ts'
@@ -81,6 +83,49 @@ test("Podseidon's metrics", async () => {
   }
 })
 
+test('docs/protection.md has every metric with its type and labels, and no other', async () => {
+  const text = await everythingOnce()
+  const types = new Map([...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type = '']) => [name, type]))
+  const page = readFileSync(join(import.meta.dirname, '../docs/protection.md'), 'utf8')
+  const table = page.slice(page.indexOf('\n### Metrics\n')).split('\n| alert |')[0] ?? ''
+  const rows = table.split('\n').filter((line) => line.startsWith('| `portcullis_'))
+  const told = new Set<string>()
+  for (const row of rows) {
+    const [, first = '', kinds = '', labels = ''] = row.split('|')
+    const names = namesOf(first, [...types.keys()])
+    for (const name of names) {
+      told.add(name)
+      assert.ok(kinds.includes(types.get(name) ?? '?'), `${name} is a ${types.get(name)}`)
+    }
+    const has = new Set(names.flatMap((name) => labelsOf(text, name)))
+    const written = labels.replace(/with `[^`]*`/g, '').match(/\w+/g) ?? []
+    assert.deepEqual(new Set(written.filter((word) => word !== 'and' && word !== 'or')), has, first)
+  }
+  assert.deepEqual([...told].sort(), [...types.keys()].sort())
+})
+
+/** The metrics that a cell names; `..._x` ends otherwise than the one before it, `*` and WINDOW stand for several. */
+function namesOf(cell: string, all: readonly string[]): string[] {
+  const written = [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? '')
+  return written.flatMap((name) => {
+    const segments = (written[0] ?? '').split('_')
+    const found = [
+      name,
+      ...segments.map((_, less) => name.replace('...', segments.slice(0, -less || undefined).join('_'))),
+    ]
+      .map((pattern) => new RegExp(`^${pattern.replace('*', '\\w+').replace('WINDOW', '(?:30s|5m|15m|1h|1d)')}$`))
+      .map((pattern) => all.filter((each) => pattern.test(each)))
+      .find((names) => names.length > 0)
+    assert.ok(found, `${name} is no metric`)
+    return found
+  })
+}
+
+function labelsOf(text: string, name: string): string[] {
+  const series = new RegExp(`^${name}(?:_count)?\\{([^}]*)\\} `, 'm').exec(text)
+  return [...(series?.[1] ?? '').matchAll(/(\w+)="/g)].map(([, label]) => label ?? '')
+}
+
 /** One of everything that is told. */
 async function everythingOnce(): Promise<string> {
   const metrics = createProtectionMetrics({ byNamespace: true, byUser: true, identity: 'a', monotonic: () => 0 })
@@ -92,6 +137,8 @@ async function everythingOnce(): Promise<string> {
   events.indexed(1)
   events.malformed(1, true)
   events.following(false, 'no answer')
+  events.released(1)
+  metrics.clocks(new Map([['prod', { leastMs: 1, mostMs: 2 }]]))
   const aggregator = metrics.aggregator('prod')
   aggregator.reconciled('shop', 'BadSelector', 1)
   aggregator.enqueued('shop', 'Pod')
