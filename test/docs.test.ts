@@ -9,6 +9,7 @@ import { parseAllDocuments } from 'yaml'
 import type { JsonSchema } from '../src/api/kube/json-schema.ts'
 import { HIGH_WATER_BYTES } from '../src/api/ports/stream.ts'
 import { checkUpstreamCluster } from '../src/api/upstream-cluster/checks.ts'
+import { DEGRADE_MODES } from '../src/api/upstream-cluster/degrade-modes.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../src/api/upstream-cluster/schema.ts'
 import type { UpstreamCluster } from '../src/api/upstream-cluster/upstream-cluster.ts'
 import { CONFIG_FILE, SETTINGS } from '../src/app/config/config.ts'
@@ -356,6 +357,16 @@ function writeNamedFiles(dir: string, text: string): void {
 }
 
 async function* noLines(): AsyncGenerator<string> {}
+
+test('the page of the switch has every mode, from the mildest to the strictest', () => {
+  const header = DEGRADE.split('\n').findIndex((line) => line.startsWith('| `mode` |'))
+  const table = DEGRADE.split('\n').slice(header)
+  const rows = tableRows(table.slice(0, table.indexOf('')).join('\n')).slice(1)
+  assert.deepEqual(
+    rows.map((row) => codeOf(row[0])),
+    DEGRADE_MODES,
+  )
+})
 
 test('the refusal that README and docs show is the one that the switch gives', () => {
   const [switched] = yamlBlocks(DEGRADE).filter((block) => JSON.stringify(block).includes('INC-4711'))

@@ -8,6 +8,7 @@ import { after, beforeEach, describe, test } from 'node:test'
 import { MemoryObjects } from '../../test/harness/memory-objects.ts'
 import { LEASES, UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
 import { statusError } from '../api/kube/status.ts'
+import { DEGRADE_MODES } from '../api/upstream-cluster/degrade-modes.ts'
 import type { GatewayStatus } from '../api/upstream-cluster/status.ts'
 import type { UpstreamClusterSpec } from '../api/upstream-cluster/upstream-cluster.ts'
 import { microTime, replicaLease } from '../core/status/gateways.ts'
@@ -125,7 +126,7 @@ describe('degrade', () => {
     [
       'no such mode',
       { mode: 'Frezze', reason: 'x' },
-      /there is no mode "Frezze"; did you mean Freeze\? modes are Off, ReadOnly, /,
+      new RegExp(`there is no mode "Frezze"; did you mean Freeze\\? modes are ${DEGRADE_MODES.join(', ')}\n`),
     ],
     ['no reason', { mode: 'Freeze' }, /Freeze needs a reason; give --reason TEXT/],
     [

@@ -3,8 +3,9 @@
 import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
 import type { ObjectClient } from '../api/ports/object-client.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../api/upstream-cluster/feature-gates.ts'
-import { type Degrade, type DegradeMode, FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster/upstream-cluster.ts'
+import { type Degrade, FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster/upstream-cluster.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import { nearestName } from '../api/validation/nearest-name.ts'
 import { timeOf } from '../core/status/cluster-status.ts'
@@ -20,7 +21,7 @@ import { waitApplied } from './client/wait-applied.ts'
 
 export interface DegradeOptions extends ControlPlaneOptions {
   readonly cluster: string
-  /** Off, ReadOnly, HeartbeatsOnly or Freeze; default: it stays as it is. */
+  /** A DegradeMode in any case of letters; default: it stays as it is. */
   readonly mode?: string
   /** Needed with every mode but Off. */
   readonly reason?: string
@@ -36,7 +37,6 @@ export interface DegradeOptions extends ControlPlaneOptions {
   readonly now: () => number
 }
 
-const MODES: readonly DegradeMode[] = ['Off', 'ReadOnly', 'HeartbeatsOnly', 'Freeze']
 const MANAGER = 'portcullis-degrade'
 
 /**
@@ -75,14 +75,14 @@ interface Change {
 function readChange({ mode: text, reason = '', ttl, shadow = false, status, now }: DegradeOptions): Change | undefined {
   if (text === undefined) {
     if (reason !== '' || ttl !== undefined || shadow)
-      throw new UserError('--reason, --ttl and --shadow need --mode', `name one: ${MODES.join(', ')}`)
+      throw new UserError('--reason, --ttl and --shadow need --mode', `name one: ${DEGRADE_MODES.join(', ')}`)
     if (!status) throw new UserError('nothing to do', 'give --mode MODE to throw the switch, or --status to look at it')
     return undefined
   }
-  const mode = MODES.find((known) => known.toLowerCase() === text.toLowerCase())
+  const mode = DEGRADE_MODES.find((known) => known.toLowerCase() === text.toLowerCase())
   if (mode === undefined) {
-    const meant = nearestName(text, MODES)
-    const fix = `${meant === '' ? '' : `did you mean ${meant}? `}modes are ${MODES.join(', ')}`
+    const meant = nearestName(text, DEGRADE_MODES)
+    const fix = `${meant === '' ? '' : `did you mean ${meant}? `}modes are ${DEGRADE_MODES.join(', ')}`
     throw new UserError(`there is no mode ${JSON.stringify(text)}`, fix)
   }
   if (mode === 'Off') {

@@ -2,6 +2,7 @@
 // command are loaded when it runs: most of what a gateway needs would otherwise be read for `--version`.
 
 import { Command, type CommandUnknownOpts, Option } from 'commander'
+import { DEGRADE_MODES } from '../api/upstream-cluster/degrade-modes.ts'
 import { addControl } from './control/program.ts'
 import { addProtect, type ControlPlaneCommand } from './protect/program.ts'
 
@@ -100,7 +101,7 @@ function addSwitches(program: Command, { out, err, now }: ProgramParts, done: Do
   forControlPlane(program.command('degrade'))
     .description('the degrade switch of a cluster: throw it, or see where it is in force')
     .argument('<cluster>', 'metadata.name of the UpstreamCluster')
-    .option('--mode <mode>', 'Off, ReadOnly, HeartbeatsOnly or Freeze')
+    .option('--mode <mode>', DEGRADE_MODES.join(', '))
     .option('--reason <text>', 'shown in every refusal; needed with every mode but Off')
     .option('--ttl <duration>', 'the mode ends by itself after this time')
     .option('--shadow', 'refuse nothing, only count and warn; without it a shadow that is set is ended', false)

@@ -25,6 +25,7 @@ import {
 } from './cel.ts'
 import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
+import { DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
 import { ACCESS_RULE_SCHEMA, ENTRY_SCHEMA, RULE_SCHEMA } from './rule-schema.ts'
 import type {
@@ -101,9 +102,9 @@ const accessControl: JsonSchema = object<AccessControl>('Who may use the cluster
 
 const degrade: JsonSchema = object<Degrade>('The degrade switch, for incidents.', {
   mode: oneOf(
-    'ReadOnly refuses writes other than node heartbeats; HeartbeatsOnly lets only what keeps nodes alive pass; Freeze ' +
-      'refuses all but health endpoints. Each lets through all that the stricter one does. Default Off. In YAML write "Off" in quotes: without, it means false.',
-    ['Off', 'ReadOnly', 'HeartbeatsOnly', 'Freeze'],
+    `${DEGRADE_MODES.map((mode) => `${mode}: ${degradeEffect(mode)}`).join('; ')}. Each lets through all that the stricter one ` +
+      'does. Default Off. In YAML write "Off" in quotes: without, it means false.',
+    DEGRADE_MODES,
   ),
   reason: text('Shown in every refusal.', { maxLength: 1024 }),
   expiresAt: text('From this moment on (RFC 3339) the mode is Off. Default: never.', { format: 'date-time' }),

@@ -4,6 +4,7 @@
 
 import type { KubeObject } from '../kube/meta.ts'
 import type { PodProtection } from './cluster-protection.ts'
+import type { DegradeMode } from './degrade-modes.ts'
 
 export const UPSTREAM_CLUSTER_API_VERSION = 'proxy.kubegateway.io/v1alpha1'
 export const UPSTREAM_CLUSTER_KIND = 'UpstreamCluster'
@@ -204,9 +205,6 @@ export interface AccessRule {
   /** CIDRs or addresses of the client. */
   readonly sourceIPs?: readonly string[]
 }
-
-/** Each lets through what the one behind it does, and more. */
-export type DegradeMode = 'Off' | 'ReadOnly' | 'HeartbeatsOnly' | 'Freeze'
 
 export interface Degrade {
   /** Default Off. */

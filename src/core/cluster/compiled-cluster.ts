@@ -1,7 +1,8 @@
 // What the request path reads: an UpstreamCluster compiled once per change into immutable plain data (it can be cloned to a thread).
 
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
-import type { DegradeMode, LogMode, Strategy } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import type { LogMode, Strategy } from '../../api/upstream-cluster/upstream-cluster.ts'
 
 /** One list of a rule, made ready: `-x` semantics resolved at compile time. */
 export interface CompiledList {

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { UserInfo } from '../../api/kube/user.ts'
-import type { Degrade, DegradeMode } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import type { Degrade } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { compileDegrade } from '../cluster/compile-settings.ts'
 import { parseRequestInfo } from '../request/request-info.ts'
 import { checkDegrade, degradeMessage, effectiveMode } from './degrade.ts'
 
 const ALICE: UserInfo = { name: 'alice', uid: '', groups: ['system:authenticated'], extra: {} }
 const NODE: UserInfo = { name: 'system:node:n1', uid: '', groups: ['system:nodes', 'system:authenticated'], extra: {} }
+const USERS = { alice: ALICE, bob: { ...ALICE, name: 'bob' }, kubelet: NODE } as const
 
 function check(degrade: Degrade, method: string, target: string, user = ALICE, nowMs = 0): string {
   const info = parseRequestInfo(method, target)
@@ -16,71 +19,31 @@ function check(degrade: Degrade, method: string, target: string, user = ALICE, n
   return checkDegrade(compileDegrade(degrade, false), info, user, 'agent/1', nowMs)
 }
 
-const LEASE = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
 const AUTHN = '/apis/authentication.k8s.io/v1'
 const AUTHZ = '/apis/authorization.k8s.io/v1'
 
-/** Request, then whether ReadOnly and HeartbeatsOnly let it pass. */
-const ROWS: readonly (readonly [string, string, boolean, boolean])[] = [
-  ['GET', '/api/v1/pods', true, false],
-  ['GET', '/api/v1/pods?watch=1', true, false],
-  ['HEAD', '/api/v1/namespaces/x/pods/p', true, false],
-  ['OPTIONS', '/api/v1/namespaces/x/pods/p', true, false],
-  ['GET', '/api/v1/namespaces/x/pods/p/log?follow=true', true, false],
-  ['GET', '/api/v1/namespaces/x/pods/p/exec', false, false],
-  ['POST', '/api/v1/namespaces/x/pods/p/exec', false, false],
-  ['GET', '/api/v1/namespaces/x/pods/p/attach', false, false],
-  ['GET', '/api/v1/namespaces/x/pods/p/portforward', false, false],
-  ['GET', '/api/v1/namespaces/x/services/s/proxy/a', false, false],
-  ['GET', '/api/v1/nodes/n1/proxy/metrics', false, false],
-  ['GET', '/api/v1/proxy/nodes/n1', false, false],
-  ['POST', '/api/v1/namespaces/x/pods', false, false],
-  ['PUT', '/api/v1/namespaces/x/pods/p', false, false],
-  ['PATCH', '/api/v1/namespaces/x/pods/p', false, false],
-  ['DELETE', '/api/v1/namespaces/x/pods/p', false, false],
-  ['DELETE', '/api/v1/namespaces/x/pods', false, false],
-  ['POST', '/api/v1/namespaces/x/pods/p/eviction', false, false],
-  ['POST', '/api/v1/namespaces/x/serviceaccounts/s/token', false, false],
-  ['GET', '/openapi/v3', true, false],
-  ['HEAD', '/apis', true, false],
-  ['POST', '/metrics', false, false],
-  ['POST', `${AUTHN}/tokenreviews`, true, true],
-  ['POST', `${AUTHN}/selfsubjectreviews`, true, true],
-  ['POST', `${AUTHZ}/subjectaccessreviews`, true, true],
-  ['POST', `${AUTHZ}/selfsubjectaccessreviews`, true, true],
-  ['POST', `${AUTHZ}/selfsubjectrulesreviews`, true, true],
-  ['POST', `${AUTHZ}/namespaces/x/localsubjectaccessreviews`, true, true],
-  ['POST', '/apis/example.com/v1/tokenreviews', false, false],
-  ['DELETE', `${AUTHZ}/subjectaccessreviews/x`, false, false],
-  ['PUT', `${LEASE}/n1`, true, true],
-  ['PATCH', `${LEASE}/n1`, true, true],
-  ['POST', LEASE, true, true],
-  ['GET', `${LEASE}/n1`, true, true],
-  ['GET', `${LEASE}?watch=1`, true, true],
-  ['DELETE', `${LEASE}/n1`, false, false],
-  ['PUT', '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/scheduler', false, false],
-  ['PUT', '/apis/example.com/v1/namespaces/kube-node-lease/leases/n1', false, false],
-  ['PATCH', '/api/v1/nodes/n1/status', true, true],
-  ['PUT', '/api/v1/nodes/n1/status', true, true],
-  ['PATCH', '/api/v1/nodes/n1', false, false],
-  ['PATCH', '/apis/example.com/v1/nodes/n1/status', false, false],
-  ['PATCH', '/api/v1/namespaces/x/pods/p/status', true, true],
-  ['POST', '/api/v1/namespaces/x/events', true, true],
-  ['PATCH', '/apis/events.k8s.io/v1/namespaces/x/events/e', true, true],
-  ['DELETE', '/api/v1/namespaces/x/events', false, false],
-  ['GET', '/api/v1/namespaces/x/events', true, false],
-  ['GET', '/api/v1/nodes/n1', true, false],
-]
+/**
+ * On the way back from an incident what passes already goes on passing: strictest first. That docs/degrade.md has this order is
+ * checked by test/docs.test.ts.
+ */
+const LADDER = DEGRADE_MODES.toReversed()
+
+/** User, request, then the strictest mode that lets it pass; test/degrade.test.ts sends the same to a gateway. */
+const ROWS = JSON.parse(
+  readFileSync(new URL('../../../test/data/degrade-requests.json', import.meta.url), 'utf8'),
+) as readonly [keyof typeof USERS, string, string, DegradeMode][]
 
 test('what each mode lets through', () => {
-  for (const [method, target, readOnly, heartbeats] of ROWS) {
-    const request = `${method} ${target}`
-    assert.equal(check({ mode: 'ReadOnly' }, method, target) === 'pass', readOnly, `ReadOnly ${request}`)
-    assert.equal(check({ mode: 'HeartbeatsOnly' }, method, target) === 'pass', heartbeats, `HeartbeatsOnly ${request}`)
-    assert.equal(check({ mode: 'Freeze' }, method, target), 'refuse', `Freeze ${request}`)
-    assert.equal(check({ mode: 'Off' }, method, target), 'pass', `Off ${request}`)
-    assert.equal(check({}, method, target), 'pass', `default ${request}`)
+  for (const [user, method, target, strictest] of ROWS) {
+    const request = `${user} ${method} ${target}`
+    for (const [rung, mode] of LADDER.entries()) {
+      const expected = rung >= LADDER.indexOf(strictest) ? 'pass' : 'refuse'
+      assert.equal(check({ mode }, method, target, USERS[user]), expected, `${mode} ${request}`)
+    }
+    assert.equal(check({}, method, target, USERS[user]), 'pass', `default ${request}`)
   }
+  const decisive = new Set(ROWS.map(([, , , strictest]) => strictest))
+  for (const mode of LADDER) assert.ok(decisive.has(mode), `no request that ${mode} adds`)
 })
 
 test('a node reads nodes and its CSINode while only heartbeats pass', () => {
@@ -100,13 +63,10 @@ test('a node reads nodes and its CSINode while only heartbeats pass', () => {
   assert.equal(check(heartbeats, 'POST', '/api/v1/nodes', NODE), 'refuse')
 })
 
-/** On the way back from an incident what passes already goes on passing: strictest first. */
-const LADDER: readonly DegradeMode[] = ['Freeze', 'HeartbeatsOnly', 'ReadOnly', 'Off']
-
 test('each mode lets through all that the stricter one does, whatever is asked and by whom', () => {
   const word = fc.constantFrom('pods', 'nodes', 'events', 'leases', 'csinodes', 'secrets', 'n1', 'x', 'tokenreviews')
   const path = fc.oneof(
-    fc.constantFrom(...ROWS.map(([, target]) => target)),
+    fc.constantFrom(...ROWS.map(([, , target]) => target)),
     fc.constantFrom('/', '/readyz', '/healthz/etcd', '/version', '/metrics', '/openapi/v3', '/apis', '/logs/a'),
     fc
       .tuple(
@@ -145,7 +105,7 @@ test('each mode lets through all that the stricter one does, whatever is asked a
   for (const [i, count] of counts.entries()) assert.ok(count > (counts[i - 1] ?? 0), `${LADDER[i]}: ${counts}`)
 })
 
-const MODES: readonly DegradeMode[] = ['ReadOnly', 'HeartbeatsOnly', 'Freeze']
+const MODES = LADDER.filter((mode) => mode !== 'Off')
 
 test('health endpoints pass in every mode; what only begins like one does not', () => {
   for (const mode of MODES) {

@@ -2,7 +2,7 @@
 // past it by a name that was not verified.
 
 import type { UserInfo } from '../../api/kube/user.ts'
-import type { DegradeMode } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { DEGRADE_MODES, type DegradeMode, degradeEffect } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { ruleMatches } from './match-rule.ts'
@@ -26,21 +26,28 @@ export function checkDegrade(
   const mode = effectiveMode(degrade, nowMs)
   if (mode === 'Off') return 'pass'
   for (const rule of degrade.exempt) if (ruleMatches(rule, info, user, userAgent)) return 'exempt'
-  return isHealthCheck(info) || isAllowed(mode, info, user) ? 'pass' : 'refuse'
+  return isAllowed(mode, info, user) ? 'pass' : 'refuse'
 }
 
-/** The modes are a ladder: on the way back each lets through all that the stricter one did, and more. */
+type Rule = (info: RequestInfo, user: UserInfo) => boolean
+
+/** What each mode lets through beyond what the stricter ones do. */
+const ADDED: Readonly<Record<DegradeMode, Rule>> = {
+  Off: () => true,
+  ReadOnly: isRead,
+  HeartbeatsOnly: (info, user) =>
+    info.isResourceRequest && (isHeartbeat(info) || isReview(info) || isNodeReadByNode(info, user)),
+  Freeze: isHealthCheck,
+}
+
+/** The modes are a ladder: on the way back from an incident what passes already goes on passing. */
+const RULES: ReadonlyMap<DegradeMode, readonly Rule[]> = new Map(
+  DEGRADE_MODES.map((mode, i) => [mode, DEGRADE_MODES.slice(i).map((atLeastAsStrict) => ADDED[atLeastAsStrict])]),
+)
+
 function isAllowed(mode: DegradeMode, info: RequestInfo, user: UserInfo): boolean {
-  switch (mode) {
-    case 'Off':
-      return true
-    case 'ReadOnly':
-      return isRead(info) || isAllowed('HeartbeatsOnly', info, user)
-    case 'HeartbeatsOnly':
-      return info.isResourceRequest && (isHeartbeat(info) || isReview(info) || isNodeReadByNode(info, user))
-    case 'Freeze':
-      return false
-  }
+  for (const rule of RULES.get(mode) ?? []) if (rule(info, user)) return true
+  return false
 }
 
 /** Load balancers and probes must see a frozen cluster as what it is: alive. */
@@ -150,12 +157,5 @@ function isNodeReadByNode(info: RequestInfo, user: UserInfo): boolean {
 export function degradeMessage(clusterName: string, degrade: CompiledDegrade, mode: DegradeMode): string {
   const reason = degrade.reason === '' ? 'no reason given' : degrade.reason
   const expiry = degrade.expiresAtMs === 0 ? 'no expiry is set' : `until ${degrade.expiresAt}`
-  return `cluster "${clusterName}" is in degrade mode ${mode} (${EFFECTS[mode]}), ${expiry}: ${reason}`
-}
-
-const EFFECTS: Readonly<Record<DegradeMode, string>> = {
-  Off: 'nothing is refused',
-  ReadOnly: 'writes other than node heartbeats are refused',
-  HeartbeatsOnly: 'only node heartbeats are let through',
-  Freeze: 'everything but health checks is refused',
+  return `cluster "${clusterName}" is in degrade mode ${mode} (${degradeEffect(mode)}), ${expiry}: ${reason}`
 }

@@ -303,7 +303,7 @@ test('kubectl prints the columns and explains the fields', async () => {
     const { code, stdout } = await cluster.kubectl(['explain', 'uc.spec.degrade.mode'])
     return code === 0 && stdout
   })
-  assert.match(explained, /HeartbeatsOnly\s+lets\s+only\s+what\s+keeps\s+nodes\s+alive\s+pass/)
+  assert.match(explained, /HeartbeatsOnly:\s+only\s+node\s+heartbeats\s+are\s+let\s+through/)
   const protectors = await cluster.kubectl(['get', 'ppr'])
   assert.equal(protectors.code, 0, protectors.stderr)
 })
