@@ -230,6 +230,15 @@ describe('redirects', () => {
 })
 
 describe('targets', () => {
+  test('of more than 10000 parameters are for nobody: what hides behind them cannot be told', async () => {
+    for (const hidden of ['watch=1', 'labelSelector=app%3Da']) {
+      const answer = await h2Request(session, [':path', `/api/v1/pods?${'&'.repeat(10_000)}${hidden}`])
+      assert.equal(answer.status, 400)
+      assert.match(String(answer.body), /the query has more than 10000 parameters/)
+    }
+    assert.equal(stub.seen.length, 0)
+  })
+
   const raw = [
     '/api/v1/namespaces/a/../../v1/secrets',
     '/api/v1/namespaces/a/%2e%2e/%2E%2e/secrets',

@@ -3,8 +3,11 @@
 
 import { decodeQueryPart } from './request-target.ts'
 
-/** Go refuses to parse a query of more parameters, and kube-apiserver then sees none (net/url, urlmaxqueryparams). */
-const MAX_PARAMETERS = 10_000
+/**
+ * A kube-apiserver of a newer Go sees none of a query that has more (net/url, urlmaxqueryparams), an older one all of them: what
+ * such a request asks for cannot be told.
+ */
+export const MAX_PARAMETERS = 10_000
 const PERCENT = 0x25
 const PLUS = 0x2b
 
@@ -23,7 +26,7 @@ export class QueryReader {
 
   /** @param query what stands behind the `?`, as received */
   constructor(query: string) {
-    this.#query = isParsable(query) ? query : ''
+    this.#query = query
   }
 
   /** Whether there is another pair. Pairs without a key that can be decoded are skipped, as in Go. */
@@ -56,12 +59,12 @@ export class QueryReader {
   }
 }
 
-/** Whether Go parses the query at all. */
-function isParsable(query: string): boolean {
-  if (query.length < MAX_PARAMETERS) return true
+/** Whether the query, which begins at `from`, has more than MAX_PARAMETERS, as Go counts them: also empty ones. */
+export function hasTooManyParameters(target: string, from: number): boolean {
+  if (target.length - from < MAX_PARAMETERS) return false
   let parameters = 1
-  for (let at = query.indexOf('&'); at >= 0; at = query.indexOf('&', at + 1)) parameters++
-  return parameters <= MAX_PARAMETERS
+  for (let at = target.indexOf('&', from); at >= 0; at = target.indexOf('&', at + 1)) parameters++
+  return parameters > MAX_PARAMETERS
 }
 
 function indexFrom(query: string, text: string, start: number): number {

@@ -2,6 +2,7 @@
 // Runs for every request: one pass over the target, no regular expression, one object.
 
 import { isTrue, nameRequired, readListQuery, selectorProblem } from './list-options.ts'
+import { hasTooManyParameters, MAX_PARAMETERS } from './query-reader.ts'
 import { absoluteFormPath, decodePath } from './request-target.ts'
 
 /** kube-apiserver's RequestInfo. All strings are decoded. */
@@ -46,7 +47,7 @@ const UNUSUAL = /[^\x20-\x24\x26-\x7e]/
 
 /**
  * @param target the raw request target: origin-form, absolute-form or `*`; one character a byte
- * @returns a failure for what Go's HTTP server refuses (400), and for `/api/v1/watch` with nothing behind it (500)
+ * @returns a failure for what Go's HTTP server refuses and a query of more than MAX_PARAMETERS (400), and for `/api/v1/watch` with nothing behind it (500)
  */
 export function parseRequestInfo(method: string, target: string): RequestInfo | RequestInfoFailure {
   const queryAt = target.indexOf('?')
@@ -54,6 +55,8 @@ export function parseRequestInfo(method: string, target: string): RequestInfo | 
   // Nearly always one search settles it; a loop over the characters takes half as long again.
   const plain = !UNUSUAL.test(target) || isPlain(target, pathEnd)
   if (plain === undefined) return { failure: 'control character in the request target', code: 400 }
+  if (queryAt >= 0 && hasTooManyParameters(target, queryAt + 1))
+    return { failure: `the query has more than ${MAX_PARAMETERS} parameters`, code: 400 }
   const pathStart = target.charCodeAt(0) === SLASH ? 0 : rootlessPathStart(method, target, pathEnd)
   if (pathStart < 0) return { failure: 'the request target is not a path', code: 400 }
   const raw = target.slice(pathStart, pathEnd)
