@@ -5,9 +5,15 @@ import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { after, before, beforeEach, test } from 'node:test'
 import { createCA, type KeyPair } from '../src/io/pki/pki.ts'
-import { CANCELLED_REQUESTS } from '../src/state/cancel-budgets.ts'
+import { CANCELLED_REQUESTS } from '../src/state/user-budgets.ts'
 import { connectFrames, type FrameConnection } from './harness/frame-connection.ts'
-import { answerOk, type FrameRequest, type FrameUpstream, startFrameUpstream } from './harness/frame-upstream.ts'
+import {
+  answerHead,
+  answerOk,
+  type FrameRequest,
+  type FrameUpstream,
+  startFrameUpstream,
+} from './harness/frame-upstream.ts'
 import { h2Connect, h2Request, type Response, valuesOf } from './harness/h2-client.ts'
 import * as h2 from './harness/h2-frames.ts'
 import { type InProcessGateway, startInProcess } from './harness/in-process.ts'
@@ -19,8 +25,13 @@ const HOST = 'prod.example.com'
 const STREAMS = 20
 const HELD = '/api/v1/held'
 const CANCELLED = '/api/v1/cancelled'
+/** Its answer begins, and does not end. */
+const BEGUN = '/api/v1/begun'
+const WATCH = '/api/v1/begun?watch=true'
 /** Fewer than end a connection. */
 const A_BURST = 200
+
+const REFUSED = /portcullis_refusals_total\{[^}]*reason="too-many-cancelled"[^}]*\} [1-9]/
 
 const clientCA: KeyPair = createCA({ commonName: 'clients' })
 const alice = clientPair(clientCA, 'alice')
@@ -39,7 +50,10 @@ beforeEach(async (t) => {
   upstream.requests.length = 0
   // Nothing is answered but what is not given up and not held.
   upstream.onRequest = (request) => {
-    if (!request.head.includes(HELD) && !request.head.includes(CANCELLED)) answerOk(request)
+    const { head, connection, stream } = request
+    if (head.includes(BEGUN) || head.includes(WATCH)) {
+      connection.send(answerHead(stream, 200, ['content-type', 'text/plain', 'x-large', 'y'.repeat(200)]))
+    } else if (!head.includes(HELD) && !head.includes(CANCELLED)) answerOk(request)
   }
   const clientConfig = { bearerToken: base64('gateway-token'), caData: base64(upstream.caPem) }
   gateway = await startInProcess([
@@ -143,11 +157,11 @@ test('a user who gives up requests on many connections is refused for a moment, 
   const { perSecond, burst } = CANCELLED_REQUESTS
   assert.equal(
     message,
-    `too many requests of user "mallory" to cluster "${HOST}" were cancelled before they were answered: ${perSecond} a second are allowed, ${burst} at once`,
+    `too many requests of user "mallory" to cluster "${HOST}" were cancelled before their answers were complete: ${perSecond} a second are allowed, ${burst} at once`,
   )
   assert.equal((await ask()).status, 200, 'alice is served')
   assert.ok(cancelled().length <= 3 * burst, `${cancelled().length} requests at upstream`)
-  assert.match(await gateway.metrics(), /portcullis_refusals_total\{[^}]*reason="too-many-cancelled"[^}]*\} [1-9]/)
+  assert.match(await gateway.metrics(), REFUSED)
   const own = h2Connect({ port: gateway.port, serverName: HOST, certificate: mallory })
   await waitFor('mallory to be served again', async () => (await ask(own)).status === 200)
   own.destroy()
@@ -158,3 +172,49 @@ test('without a name it is the address that is refused', async () => {
   assert.match(refused.body.toString(), /too many requests of address 127.0.0.1 to/)
   assert.equal((await ask()).status, 200, 'alice, from the same address, is served')
 })
+
+/** Begins so many requests, and gives each up (or makes the gateway do so) when its head has come. */
+async function cancelAnswered(count: number, path: string, cert: KeyPair, smallHeads: boolean): Promise<void> {
+  const client = await connect(cert)
+  if (smallHeads) client.send(h2.settings([h2.MAX_HEADER_LIST_SIZE, 100]))
+  const block = head(path)
+  let next = 1
+  let heads = 0
+  const begin = (): void => {
+    client.send(h2.headersFrames(next, block))
+    next += 2
+  }
+  client.onFrame = ({ type, stream }) => {
+    if (type !== h2.HEADERS) return
+    heads++
+    if (!smallHeads) client.send(h2.rstStream(stream, h2.CANCEL))
+    if (next < 2 * count) begin()
+  }
+  for (let i = 0; i < 10; i++) begin()
+  await waitFor('all heads', () => heads >= count || client.isClosed)
+  client.destroy()
+}
+
+for (const [name, path, smallHeads] of [
+  ['that were answered', BEGUN, false],
+  ['whose head they do not take', BEGUN, true],
+  ['that are watches', WATCH, false],
+  ['that are watches whose head they do not take', WATCH, true],
+] as const) {
+  test(`who gives up requests ${name} is refused for a moment`, async () => {
+    const cert = clientPair(clientCA, `mallory of ${name}`)
+    const own = h2Connect({ port: gateway.port, serverName: HOST, certificate: cert })
+    await waitFor(
+      'refusals',
+      async () => {
+        await Promise.all(Array.from({ length: 4 }, () => cancelAnswered(A_BURST, path, cert, smallHeads)))
+        // A client whose watches are refused may list.
+        if (path === WATCH) assert.equal((await ask(own)).status, 200)
+        return REFUSED.test(await gateway.metrics())
+      },
+      { timeoutMs: 60_000 },
+    )
+    own.destroy()
+    assert.equal((await ask()).status, 200, 'alice is served')
+  })
+}

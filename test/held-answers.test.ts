@@ -4,10 +4,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { describe, type TestContext, test } from 'node:test'
+import { MINIMUM_RETRIES } from '../src/core/endpoints/retry-budget.ts'
 import { heldBytes, MAX_ALL_HELD_BYTES, MAX_HELD_BYTES } from '../src/gateway/held-answer.ts'
+import { createCA } from '../src/io/pki/pki.ts'
+import { REPEATED_READS } from '../src/state/user-budgets.ts'
 import { h2Connect, h2Open, h2Request, h2Response, valuesOf } from './harness/h2-client.ts'
 import { type InProcessGateway, startInProcess } from './harness/in-process.ts'
-import { base64, clusterObject } from './harness/objects.ts'
+import { base64, clientPair, clusterObject } from './harness/objects.ts'
 import { type SeenHttp1, startHttp1Stub } from './harness/stub-http1.ts'
 import { reply, type SeenRequest, type StubUpstream, startStub } from './harness/stub-upstream.ts'
 import { waitFor } from './harness/wait.ts'
@@ -176,6 +179,59 @@ describe('an endpoint that dies in the middle of a small answer', () => {
         assert.deepEqual([short.status, short.resetCode, valuesOf(short.head, 'etag')], [304, 0, ['"1"']])
       }
     }
+  })
+})
+
+describe('the retries of a cluster', () => {
+  const broken = cutOff([...JSON_TYPE, ...LENGTH], WHOLE.subarray(0, 100), reset)
+
+  test('are not spent where no endpoint is left to ask', async (t) => {
+    const { gateway, session, answer, stubs } = await setUp(t)
+    gateway.apply([clusterObject([stubs[0]])])
+    answer(broken)
+    // Everything breaks, and nobody else can be asked: so often that it would take all there is.
+    for (let asked = 0; asked <= MINIMUM_RETRIES; asked += 100) {
+      const got = await Promise.all(Array.from({ length: 100 }, () => h2Request(session, [])))
+      for (const { status } of got) assert.equal(status, 502)
+    }
+    answer((request) => reply(request, 200, WHOLE.toString()))
+    gateway.apply([clusterObject(stubs)])
+    stubs[1].seen.length = 0
+    await waitFor('the other endpoint', async () => {
+      await h2Request(session, [])
+      return stubs[1].seen.length > 0
+    })
+    answer(firstBroken(broken, (request) => reply(request, 200, WHOLE.toString())))
+    assert.equal((await h2Request(session, [])).status, 200)
+    assert.equal(await metric(gateway, 'portcullis_upstream_retries_total'), 1)
+  })
+
+  test('are not for one user: whose single streams break again and again takes a part of them', async (t) => {
+    const clientCA = createCA({ commonName: 'clients' })
+    const { gateway, answer, stubs, seen } = await setUp(t)
+    gateway.apply([clusterObject(stubs, { clientCA })])
+    const of = (name: string): ClientHttp2Session => {
+      const session = h2Connect({ port: gateway.port, certificate: clientPair(clientCA, name) })
+      t.after(() => session.destroy())
+      return session
+    }
+    const [mallory, alice] = [of('mallory'), of('alice')]
+    let retried = 0
+    answer((request) => {
+      if (request.values('impersonate-user').includes('mallory')) broken(request)
+      else if (retried++ === 0) broken(request)
+      else reply(request, 200, WHOLE.toString())
+    })
+    const before = seen()
+    const asked = 2 * REPEATED_READS.burst
+    for (let i = 0; i < asked; i += 100) {
+      await Promise.all(Array.from({ length: 100 }, () => h2Request(mallory, [])))
+    }
+    const again = await metric(gateway, 'portcullis_upstream_retries_total')
+    assert.equal(seen() - before, asked + again)
+    assert.ok(again >= REPEATED_READS.burst && again < asked, `${again} of ${asked} were sent again`)
+    assert.equal((await h2Request(alice, [])).status, 200, 'a read of alice is sent again')
+    assert.equal(retried, 2)
   })
 })
 

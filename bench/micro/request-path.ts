@@ -23,9 +23,9 @@ import { createAccessReviewer } from '../../src/io/reviews/access-review.ts'
 import { createTokenReviewer } from '../../src/io/reviews/token-review.ts'
 import type { Upstreams } from '../../src/io/upstream/upstreams.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
-import { CancelBudgets } from '../../src/state/cancel-budgets.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import { RunningRequests } from '../../src/state/running.ts'
+import { UserBudgets } from '../../src/state/user-budgets.ts'
 
 const HOST = 'bench.example.com'
 const ENDPOINT = 'https://10.0.0.1:6443'
@@ -136,7 +136,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
     tokens: createTokenReviewer(systemClock.monotonic, (cluster, outcome) =>
       metrics.recorder.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss'),
     ),
-    cancels: new CancelBudgets(),
+    budgets: new UserBudgets(),
     access: createAccessReviewer(systemClock.monotonic, noop),
     events: {
       requestStarted: (record) => metrics.requestStarted(record),

@@ -17,7 +17,7 @@ import type { RequestClass } from '../io/upstream/pool.ts'
 import { nothingSent, type Permit, watchStarted } from './exchange/admit.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
-import type { Authenticated } from './exchange/identity.ts'
+import { type Authenticated, budgetKey } from './exchange/identity.ts'
 import { respond } from './exchange/respond.ts'
 import { selectEndpoint } from './exchange/select-endpoint.ts'
 import { type HeldAnswer, type Holder, holdAnswer } from './held-answer.ts'
@@ -35,7 +35,7 @@ export function forward(exchange: Exchange, permit: Permit, caller: Authenticate
   fields[METHOD_AT] = exchange.record.method
   fields[TARGET_AT] = exchange.target
   fields.push('audit-id', exchange.record.auditId)
-  if (!send(exchange, permit, caller, NOBODY, false)) {
+  if (!send(exchange, permit, caller, NOBODY, undefined)) {
     nothingSent(permit)
     exchange.notDeleted()
     respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
@@ -48,23 +48,28 @@ const TARGET_AT = 3
 const AUTHORITY_AT = 5
 const SCHEME_AT = 7
 
-/** Picks an endpoint that was not tried and sends what is known of the request; false when there is none. */
+/**
+ * Picks an endpoint that was not tried and sends what is known of the request; false when there is none, or no budget for a retry.
+ * @param retry why it is sent again; undefined = it is sent for the first time
+ */
 function send(
   exchange: Exchange,
   permit: Permit,
   caller: Authenticated,
   tried: readonly string[],
-  sameAgain: boolean,
+  retry: ResetReason | undefined,
 ): boolean {
   const { gw, head, record } = exchange
   const nowMs = gw.clock.monotonic()
   let endpoint = selectEndpoint(gw, permit, nowMs, tried)
   // A connection that was closing (GOAWAY) refuses what another connection to the same server takes.
-  if (endpoint === undefined && sameAgain && record.attempts < MAX_ATTEMPTS)
+  if (endpoint === undefined && retry === 'refused' && record.attempts < MAX_ATTEMPTS)
     endpoint = selectEndpoint(gw, permit, nowMs)
   if (endpoint === undefined) return false
   const connections = gw.upstreams.get(permit.cluster.name, endpoint.url)
   if (connections === undefined) return false
+  // Only now: what cannot be sent again costs others no retry.
+  if (retry !== undefined && !takeRetry(exchange, permit, retry, nowMs)) return false
   const attempt = new ForwardAttempt(exchange, permit, caller, endpoint, tried, nowMs)
   exchange.upstream = attempt
   // Who sent a list before may still look at it.
@@ -78,6 +83,16 @@ function send(
   attempt.stream = stream
   if (!noBody) sendBody(exchange, stream)
   return true
+}
+
+/** Of the user's budget, where one stream broke and its connection did not: his own request may be why. And of the cluster's. */
+function takeRetry(exchange: Exchange, permit: Permit, reason: ResetReason, nowMs: number): boolean {
+  const { gw, record, requestor, peer } = exchange
+  if (reason !== 'refused' && reason !== 'connection' && requestor !== undefined) {
+    const who = budgetKey(requestor, peer.remoteAddress)
+    if (!gw.budgets.repeatedReads.spend(record.cluster, who, nowMs)) return false
+  }
+  return tryRetry(permit.live.retryBudget, nowMs)
 }
 
 function sendBody({ body, requestEnded }: Exchange, stream: Stream): void {
@@ -206,11 +221,9 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       this.#headTooLarge()
       return
     }
-    if (this.#mayRetry(reason) && tryRetry(this.permit.live.retryBudget, gw.clock.monotonic())) {
-      if (send(exchange, this.permit, this.caller, this.tried, reason === 'refused')) {
-        gw.events.retried(record.cluster, reason === 'refused' ? 'refused' : 'read')
-        return
-      }
+    if (this.#mayRetry(reason) && send(exchange, this.permit, this.caller, this.tried, reason)) {
+      gw.events.retried(record.cluster, reason === 'refused' ? 'refused' : 'read')
+      return
     }
     if (reason === 'refused') exchange.notDeleted()
     respond(exchange, refuse('upstream-failed', upstreamFailedMessage(record.cluster)))

@@ -131,6 +131,46 @@ describe('client', () => {
     assert.deepEqual(side.take(), [])
   })
 
+  it('asks for that answer at once, a few times a second, when nothing but resets keeps it full', () => {
+    const side = new ClientSide()
+    const { connection } = side
+    side.send(settings(frame.MAX_CONCURRENT_STREAMS, 4))
+    side.take()
+    const resetAll = (streams: readonly Heard[]): void => {
+      for (const { stream } of streams) stream?.reset('cancel')
+    }
+    const pings = (): Buffer[] =>
+      side
+        .take()
+        .filter(({ type }) => type === frame.PING)
+        .map(({ payload }) => payload)
+    const answer = (payload: Buffer | undefined): void => {
+      side.send(frameOf(frame.PING, frame.FLAG_ACK, 0, payload ?? Buffer.alloc(8)))
+    }
+    // There is room beside them.
+    resetAll([side.open(), side.open(), side.open()])
+    assert.deepEqual([connection.takenStreams, pings()], [3, []])
+    const fourth = side.open()
+    const [first, ...more] = pings()
+    assert.deepEqual([first?.length, more], [8, []], 'full, and three of four are resets')
+    fourth.stream?.reset('cancel')
+    assert.deepEqual([connection.takenStreams, pings()], [4, []], 'one PING is under way')
+    answer(first)
+    assert.deepEqual([connection.takenStreams, pings()], [1, []])
+    resetAll([side.open(), side.open(), side.open()])
+    const [second, ...rest] = pings()
+    assert.deepEqual([second?.length, rest], [8, []])
+    answer(second)
+    // A server that does not stop what was reset is not given ever more of it.
+    resetAll(Array.from({ length: 4 - connection.takenStreams }, () => side.open()))
+    assert.deepEqual([connection.takenStreams, pings()], [4, []], 'as often as that, and no more')
+    connection.tick(1)
+    answer(pings()[0])
+    assert.equal(connection.takenStreams, 0)
+    resetAll(Array.from({ length: 4 }, () => side.open()))
+    assert.equal(pings().length, 1, 'in the next second again')
+  })
+
   it('asks a peer for a sign of life that keeps streams taken', () => {
     const side = new ClientSide()
     side.open().stream.reset('cancel')

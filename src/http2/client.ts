@@ -105,6 +105,7 @@ export class ClientConnection extends Connection {
       stream.ending = true
       stream.localEnded = true
     }
+    this.#confirmWhenFull()
     return stream
   }
 
@@ -188,10 +189,18 @@ export class ClientConnection extends Connection {
 
   override onPingAnswered(payload: number): void {
     super.onPingAnswered(payload)
-    if (this.#resets.onPingAnswered(payload)) this.#events.onSlotFree()
+    if (!this.#resets.onPingAnswered(payload)) return
+    this.#confirmWhenFull()
+    this.#events.onSlotFree()
+  }
+
+  #confirmWhenFull(): void {
+    const full = this.#resets.count > 0 && this.takenStreams >= this.maxStreams
+    if (full && !this.over) this.#resets.tickWhenFull(this.sender)
   }
 
   override onStreamGone(): void {
+    this.#confirmWhenFull()
     this.#events.onSlotFree()
   }
 }

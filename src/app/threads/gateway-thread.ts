@@ -30,9 +30,9 @@ import { createAccessReviewer } from '../../io/reviews/access-review.ts'
 import { createTokenReviewer, type TokenLookup } from '../../io/reviews/token-review.ts'
 import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
-import { CancelBudgets } from '../../state/cancel-budgets.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { RunningRequests } from '../../state/running.ts'
+import { UserBudgets } from '../../state/user-budgets.ts'
 import type { Config } from '../config/config.ts'
 import { drainThread } from './drain.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
@@ -200,7 +200,7 @@ export class GatewayThread {
       access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
         metrics.add(ACCESS_REVIEWS, 1, cluster, verdict === 'unavailable' ? 'error' : verdict),
       ),
-      cancels: new CancelBudgets(),
+      budgets: new UserBudgets(),
       protection: this.#protection,
       events: this.#observers(),
       random: Math.random,

@@ -179,11 +179,16 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.end()
   }
 
-  /** What upstream has not answered is reset there, on a connection that others share. (Watches end so, but later.) */
+  /**
+   * What upstream has not answered to its end is reset there, on a connection that others share; also when the client takes no such
+   * head and the connection says so for it. Watches end so, too: those that were answered have a budget of their own.
+   */
   #spendCancelled(): void {
-    const { requestor, gw, peer } = this
-    if (requestor === undefined || this.upstream === undefined || this.phase === 'answering') return
-    gw.cancels.spend(this.record.cluster, budgetKey(requestor, peer.remoteAddress), gw.clock.monotonic())
+    const { requestor, gw, peer, record } = this
+    if (requestor === undefined || this.upstream === undefined) return
+    const { cancelledRequests, cancelledLongRunning } = gw.budgets
+    const budget = this.phase === 'answering' && record.longRunning ? cancelledLongRunning : cancelledRequests
+    budget.spend(record.cluster, budgetKey(requestor, peer.remoteAddress), gw.clock.monotonic())
   }
 
   // === the reservation ===

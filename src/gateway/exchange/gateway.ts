@@ -6,9 +6,9 @@ import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { AccessReviewer } from '../../io/reviews/access-review.ts'
 import type { TokenReviewer } from '../../io/reviews/token-review.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
-import type { CancelBudgets } from '../../state/cancel-budgets.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { RunningRequests } from '../../state/running.ts'
+import type { UserBudgets } from '../../state/user-budgets.ts'
 
 export interface Gateway {
   readonly clusters: ClusterTable
@@ -16,7 +16,7 @@ export interface Gateway {
   readonly running: RunningRequests
   readonly tokens: TokenReviewer
   readonly access: AccessReviewer
-  readonly cancels: CancelBudgets
+  readonly budgets: UserBudgets
   /** Who judges deletions of pods; absent = nobody here can. */
   readonly protection?: ProtectionGate
   readonly clock: Clock

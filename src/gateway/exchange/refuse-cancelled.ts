@@ -3,7 +3,6 @@
 
 import { tooManyCancelledMessage } from '../../core/policy/traffic-messages.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { CANCELLED_REQUESTS } from '../../state/cancel-budgets.ts'
 import type { Exchange } from './exchange.ts'
 import { type Authenticated, budgetKey } from './identity.ts'
 
@@ -12,12 +11,23 @@ const RETRY_AFTER_SECONDS = 1
 /** Asked of whoever sends a request, before anything is done for it. Undefined = it may go on. */
 export function refuseCancelled(exchange: Exchange, requestor: Authenticated): Refusal | undefined {
   const { gw, record, monotonicMs } = exchange
+  const { cancelledRequests, cancelledLongRunning } = gw.budgets
   // So that it costs nothing while nobody gives up any.
-  if (gw.cancels.size === 0) return undefined
+  if (cancelledRequests.users === 0 && cancelledLongRunning.users === 0) return undefined
+  const { cluster, longRunning } = record
   const who = budgetKey(requestor, exchange.peer.remoteAddress)
-  if (!gw.cancels.isSpent(record.cluster, who, monotonicMs)) return undefined
-  const { perSecond, burst } = CANCELLED_REQUESTS
-  return refuse('too-many-cancelled', tooManyCancelledMessage(record.cluster, who, perSecond, burst), {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  })
+  let budget = cancelledRequests
+  if (!budget.isSpent(cluster, who, monotonicMs)) {
+    // Who ends many watches at once goes on with everything else.
+    if (!longRunning) return undefined
+    budget = cancelledLongRunning
+    if (!budget.isSpent(cluster, who, monotonicMs)) return undefined
+  }
+  return refuse(
+    'too-many-cancelled',
+    tooManyCancelledMessage(cluster, who, budget.size, budget === cancelledLongRunning),
+    {
+      retryAfterSeconds: RETRY_AFTER_SECONDS,
+    },
+  )
 }

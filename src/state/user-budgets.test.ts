@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CANCELLED_REQUESTS, CancelBudgets } from './cancel-budgets.ts'
+import { BudgetByUser, CANCELLED_REQUESTS } from './user-budgets.ts'
 
 const { burst, perSecond } = CANCELLED_REQUESTS
 
 test('a user who has given up too many requests waits; the same name in another cluster, and others, do not', () => {
-  const budgets = new CancelBudgets()
+  const budgets = new BudgetByUser(CANCELLED_REQUESTS)
   for (let i = 0; i < burst; i++) {
     assert.equal(budgets.isSpent('a', 'ann', 1_000), false)
     budgets.spend('a', 'ann', 1_000)
@@ -19,20 +19,20 @@ test('a user who has given up too many requests waits; the same name in another 
 })
 
 test('more than is left is no debt, and who has a whole budget again is forgotten', () => {
-  const budgets = new CancelBudgets()
+  const budgets = new BudgetByUser(CANCELLED_REQUESTS)
   for (let i = 0; i < 3 * burst; i++) budgets.spend('a', 'ann', 0)
   assert.equal(budgets.isSpent('a', 'ann', 2_000 / perSecond), false)
-  assert.equal(budgets.size, 1)
+  assert.equal(budgets.users, 1)
   assert.equal(budgets.isSpent('a', 'ann', (burst * 1_000) / perSecond), false)
-  assert.equal(budgets.size, 0)
+  assert.equal(budgets.users, 0)
 })
 
 test('of many users the one who gave up requests longest ago is forgotten', () => {
-  const budgets = new CancelBudgets()
+  const budgets = new BudgetByUser(CANCELLED_REQUESTS)
   for (let i = 0; i < burst; i++) budgets.spend('a', 'ann', 0)
   for (let i = 0; i < 4_094; i++) budgets.spend('a', `user-${i}`, 0)
   budgets.spend('a', 'ann', 0)
   for (let i = 0; i < 4_000; i++) budgets.spend('a', `other-${i}`, 0)
-  assert.equal(budgets.size, 4_096)
+  assert.equal(budgets.users, 4_096)
   assert.equal(budgets.isSpent('a', 'ann', 0), true)
 })
