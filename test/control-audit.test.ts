@@ -93,6 +93,48 @@ test('the degrade switch and revocations are on record with what they were and a
   assert.equal(eventOf(made).annotations['portcullis.io/degrade'], 'Off -> Freeze')
 })
 
+test('every way to undo a measure is on record: in shadow, at its end, by exemption, for another user, by deletion', async () => {
+  assert.equal((await admin.post(UC, cluster('measured', {}))).code, 201)
+  const changes = async (spec: object, metadata: object = {}): Promise<AuditedRequest> => {
+    const answer = await admin.mergePatch(`${UC}/measured`, { metadata, spec })
+    assert.equal(answer.code, 200, answer.text)
+    return eventOf(answer).annotations
+  }
+  const [degrade, revoked] = ['portcullis.io/degrade', 'portcullis.io/revoked']
+  await changes({ degrade: { mode: 'Freeze' }, authentication: { revoked: [{ user: 'mallory' }] } })
+  assert.equal((await changes({ degrade: { shadow: true } }))[degrade], 'Freeze -> Freeze in shadow')
+  assert.equal((await changes({ degrade: { shadow: null } }))[degrade], 'Freeze in shadow -> Freeze')
+  assert.equal((await changes({ degrade: { reason: 'another' } }))[degrade], undefined)
+  const past = '2001-01-01T00:00:00Z'
+  assert.equal((await changes({ degrade: { expiresAt: past } }))[degrade], `Freeze -> Freeze until ${past}`)
+  const rule = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
+  assert.equal(
+    (await changes({ degrade: { expiresAt: null, exempt: [rule] } }))[degrade],
+    `Freeze until ${past} -> Freeze with 1 exempt`,
+  )
+  assert.equal(
+    (await changes({ degrade: { exempt: [{ ...rule, verbs: ['get'] }] } }))[degrade],
+    'Freeze with 1 exempt -> Freeze with 1 exempt',
+  )
+  const swapped = await changes({ authentication: { revoked: [{ user: 'nobody' }] } })
+  assert.equal(swapped[revoked], '1 -> 1 (1 added, 1 removed)')
+  assert.equal((await changes({ authentication: { revoked: [{ user: 'nobody', reason: 'x' }] } }))[revoked], undefined)
+  const gates = (text: string): object => ({ annotations: { 'proxy.kubegateway.io/feature-gates': text } })
+  const gate = 'portcullis.io/deny-all-requests'
+  assert.equal((await changes({}, gates('DenyAllRequests=true')))[gate], 'false -> true')
+  assert.equal((await changes({}, gates('CloseConnectionWhenIdle=true')))[gate], 'true -> false')
+  assert.equal((await admin.post(UC, cluster('unmeasured', {}))).code, 201)
+  const dry = eventOf(await admin.delete(`${UC}?dryRun=All`)).annotations
+  assert.equal(dry['portcullis.io/deleted'], undefined)
+  const frozen = control.registry.store
+    .list('upstreamclusters.proxy.kubegateway.io', { namespace: '' })
+    .filter(({ object }) => {
+      return Object(object['spec']).degrade?.mode === 'Freeze'
+    }).length
+  const all = eventOf(await admin.delete(UC)).annotations
+  assert.match(all['portcullis.io/deleted'], new RegExp(`(^|, )${frozen} Freeze, \\d+ Off, 1 revoked$`))
+})
+
 describe('refused', () => {
   test('by rights: 403 with the user', async () => {
     const { user, responseStatus, annotations } = eventOf(await viewer.get(SECRETS))

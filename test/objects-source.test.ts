@@ -610,6 +610,23 @@ describe('Secrets of other namespaces', () => {
     assert.equal(server.listeners.has('Secret'), false, 'such a namespace is not watched')
   })
 
+  test("of the gateway's own namespace are used, but not its own", async (t) => {
+    const server = new FakeServer()
+    for (const name of ['portcullis-serving-ca', 'portcullis-control-ca', 'prod']) {
+      const metadata = { name, namespace: 'portcullis-system', labels: { 'portcullis.io/usable-by-gateway': 'true' } }
+      server.put({ ...secret('s', 'x'), metadata, data: { token: base64('token') } })
+      const bearerTokenRef = { namespace: 'portcullis-system', name, key: 'token' }
+      const spec = { ...Object(naming(name)['spec']), clientConfig: { insecure: true, bearerTokenRef } }
+      server.put({ ...naming(name), spec })
+    }
+    const source = await started(t, server, { secretNamespaces: ['portcullis-system'] })
+    assert.deepEqual([...source.last.clusters.keys()], ['prod'])
+    assert.deepEqual(
+      messages(source.last).map((text) => /may not be used: it is the gateway's own/.test(text)),
+      [true, true],
+    )
+  })
+
   test('are used once their owner has labelled them', async (t) => {
     const server = new FakeServer()
     server.put(naming('a'))

@@ -4,6 +4,7 @@ import { REVOKED_CREDENTIALS } from '../api/kinds/scheme.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
 import { failure, type Status, StatusError, statusError } from '../api/kube/status.ts'
 import type { UserInfo } from '../api/kube/user.ts'
+import type { StoredObject } from '../api/ports/object-store.ts'
 import type { Logger } from '../api/ports/ports.ts'
 import { resourceName } from '../api/ports/resource-kind.ts'
 import {
@@ -22,7 +23,7 @@ import { type Caller, isRevoked } from './access/authenticate.ts'
 import { type Attributes, type Authorizer, forbidden } from './access/authorize.ts'
 import { impersonate } from './access/impersonate.ts'
 import { ExchangeAudit } from './audit/exchange-audit.ts'
-import { incidentChanges } from './audit/incident-changes.ts'
+import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
 import { type Answer, statusAnswer } from './http/answer.ts'
 import { BodyReader, MAX_BODY_BYTES, MAX_SMALL_BYTES } from './http/read-body.ts'
 import { type ControlRequest, readRequest } from './http/read-request.ts'
@@ -204,12 +205,15 @@ class ControlExchange implements StreamEvents {
 
   #serve(routed: Routed): void {
     const before = this.#audit === undefined ? undefined : this.#cluster(routed)
+    const all = this.#audit === undefined ? [] : this.#deletable(routed)
     const answer = answerRequest(this.#parts, routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
     this.#warnOfOwnEnd(routed)
     if (this.#audit !== undefined && 'body' in answer) {
       const { createdName = '' } = answer
       this.#audit.named(createdName)
-      this.#audit.annotate(incidentChanges(before, this.#cluster(routed, createdName)))
+      const changes = incidentChanges(before, this.#cluster(routed, createdName))
+      const deleted = all.filter((one) => this.#parts.registry.store.get(one) === undefined)
+      this.#audit.annotate({ ...changes, ...incidentDeletions(deleted.map(({ object }) => object)) })
     }
     if ('body' in answer) this.#send(answer)
     else this.#startWatch(answer, routed)
@@ -227,6 +231,12 @@ class ControlExchange implements StreamEvents {
     if (route?.kind.kind !== UPSTREAM_CLUSTER_KIND || known === '') return undefined
     const key = { resource: resourceName(route.kind), namespace: '', name: known }
     return this.#parts.registry.store.get(key)?.object
+  }
+
+  /** The UpstreamClusters among which a request deletes. */
+  #deletable({ route, request }: Routed): readonly StoredObject[] {
+    if (request.info.verb !== 'deletecollection' || route?.kind.kind !== UPSTREAM_CLUSTER_KIND) return []
+    return this.#parts.registry.store.list(resourceName(route.kind), { namespace: '' })
   }
 
   #startWatch(request: WatchRequest, routed: Routed): void {

@@ -1,7 +1,6 @@
 // With --source kubernetes there may be several replicas: what clients and API servers verify them by is the same for all.
 
 import type { Logger } from '../api/ports/ports.ts'
-import { REPLICA_NAMESPACES } from '../core/status/gateways.ts'
 import { createKubeClient } from '../io/kube/client.ts'
 import { controlPaths } from '../io/listener/control-paths.ts'
 import { SERVING_CA_NAME, servingPkiDir } from '../io/listener/serving-certificate.ts'
@@ -9,12 +8,8 @@ import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../io/pki/control-pki.ts'
 import { checkTokenKey, generateTokenKey } from '../io/pki/control-tokens.ts'
 import { shareCA } from '../io/pki/shared-ca.ts'
 import type { SharedCA } from '../io/pki/shared-ca-secret.ts'
+import { OWN_NAMESPACE, OWN_SECRETS } from '../io/secrets/usable-secrets.ts'
 import type { Config } from './config/config.ts'
-
-const [NAMESPACE] = REPLICA_NAMESPACES
-/** Secrets in the namespace of the gateway; deploy/rbac/control-cluster.yaml names them. */
-const SERVING_SECRET = 'portcullis-serving-ca'
-const CONTROL_SECRET = 'portcullis-control-ca'
 
 /** Before anything is made in the data directory. Nothing to do where objects are not in a cluster. @throws {UserError} */
 export async function sharePki(config: Config, log: Logger): Promise<void> {
@@ -36,8 +31,8 @@ export function makesServingCertificate({ tlsCertFile, tlsPrivateKeyFile }: Conf
 function sharedCAs(config: Config): readonly SharedCA[] {
   const { dataDir } = config
   const control: SharedCA = {
-    namespace: NAMESPACE,
-    name: CONTROL_SECRET,
+    namespace: OWN_NAMESPACE,
+    name: OWN_SECRETS.control,
     dir: controlPaths(dataDir).pki,
     commonName: CONTROL_CA_NAME,
     files: { [TOKEN_KEY_FILE]: { make: generateTokenKey, check: checkTokenKey } },
@@ -46,8 +41,8 @@ function sharedCAs(config: Config): readonly SharedCA[] {
   }
   if (!makesServingCertificate(config)) return [control]
   const serving: SharedCA = {
-    namespace: NAMESPACE,
-    name: SERVING_SECRET,
+    namespace: OWN_NAMESPACE,
+    name: OWN_SECRETS.serving,
     dir: servingPkiDir(dataDir),
     commonName: SERVING_CA_NAME,
     otherwise: 'give --tls-cert-file and --tls-private-key-file',

@@ -1,34 +1,94 @@
-// What a write changed that somebody will ask for after an incident: the degrade switch, and who is cut off. A record at level
-// Metadata says only that an object was written.
+// What a write changed that somebody will ask for after an incident: the degrade switch, who is cut off, and whether all is refused;
+// also what undoes it, such as a shadow, an end, or an exemption. A record at level Metadata says only that an object was written.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
+import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 
 type Changes = Readonly<Record<string, string>>
 
 /** Annotations of the audit event. @param before, after the UpstreamCluster; undefined = there was, or is, none */
 export function incidentChanges(before: JsonObject | undefined, after: JsonObject | undefined): Changes {
   const changes: Record<string, string> = {}
-  const modes = [modeOf(before), modeOf(after)]
-  if (modes[0] !== modes[1]) changes['portcullis.io/degrade'] = modes.join(' -> ')
-  const revoked = [revocationsOf(before), revocationsOf(after)]
-  if (revoked[0] !== revoked[1]) changes['portcullis.io/revoked'] = revoked.join(' -> ')
+  const degrades = [degradeOf(before), degradeOf(after)] as const
+  if (degrades[0].content !== degrades[1].content) {
+    changes['portcullis.io/degrade'] = degrades.map(({ text }) => text).join(' -> ')
+  }
+  const revoked = revocationChange(revocationsOf(before), revocationsOf(after))
+  if (revoked !== '') changes['portcullis.io/revoked'] = revoked
+  const gates = [deniesAll(before), deniesAll(after)]
+  if (gates[0] !== gates[1]) changes['portcullis.io/deny-all-requests'] = gates.join(' -> ')
   return changes
 }
 
-function modeOf(object: JsonObject | undefined): string {
-  const mode = fieldOf(object, 'degrade', 'mode')
-  return typeof mode === 'string' ? mode : 'Off'
+/** The annotation of the deletion of a collection: how many clusters of which mode, and with how many revoked. */
+export function incidentDeletions(deleted: readonly JsonObject[]): Changes {
+  if (deleted.length === 0) return {}
+  const modes = new Map<string, number>()
+  let revoked = 0
+  for (const object of deleted) {
+    const { mode } = degradeOf(object)
+    modes.set(mode, (modes.get(mode) ?? 0) + 1)
+    revoked += revocationsOf(object).size
+  }
+  const counts = [...modes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([mode, count]) => `${count} ${mode}`)
+  return { 'portcullis.io/deleted': [...counts, `${revoked} revoked`].join(', ') }
 }
 
-/** How many entries. */
-function revocationsOf(object: JsonObject | undefined): number {
-  const revoked = fieldOf(object, 'authentication', 'revoked')
-  return Array.isArray(revoked) ? revoked.length : 0
+interface Degrade {
+  readonly mode: string
+  /** For people. */
+  readonly text: string
+  /** Equal when nothing differs but the reason. */
+  readonly content: string
 }
 
-function fieldOf(object: JsonObject | undefined, group: string, field: string): unknown {
-  const spec = object?.['spec']
-  const inner = isRecord(spec) ? spec[group] : undefined
-  return isRecord(inner) ? inner[field] : undefined
+function degradeOf(object: JsonObject | undefined): Degrade {
+  const degrade = fieldOf(specOf(object), 'degrade')
+  const { mode = 'Off', shadow, expiresAt, exempt } = isRecord(degrade) ? degrade : {}
+  const exempted = Array.isArray(exempt) ? exempt : []
+  const parts = [
+    String(mode),
+    ...(shadow === true ? ['in shadow'] : []),
+    ...(typeof expiresAt === 'string' ? [`until ${expiresAt}`] : []),
+    ...(exempted.length > 0 ? [`with ${exempted.length} exempt`] : []),
+  ]
+  const content = JSON.stringify([mode, shadow === true, expiresAt, exempted])
+  return { mode: String(mode), text: parts.join(' '), content }
+}
+
+/** Whoever is named. */
+function revocationsOf(object: JsonObject | undefined): ReadonlySet<string> {
+  const revoked = fieldOf(fieldOf(specOf(object), 'authentication'), 'revoked')
+  const entries: readonly unknown[] = Array.isArray(revoked) ? revoked : []
+  return new Set(
+    entries.map((entry) => {
+      const { user, certificateFingerprint, tokenHash } = isRecord(entry) ? entry : {}
+      return JSON.stringify([user, certificateFingerprint, tokenHash])
+    }),
+  )
+}
+
+/** '' = the same ones. */
+function revocationChange(before: ReadonlySet<string>, after: ReadonlySet<string>): string {
+  const added = [...after].filter((one) => !before.has(one)).length
+  const removed = [...before].filter((one) => !after.has(one)).length
+  if (added === 0 && removed === 0) return ''
+  // Where somebody takes another's place the two numbers are equal.
+  const exchange = added > 0 && removed > 0 ? ` (${added} added, ${removed} removed)` : ''
+  return `${before.size} -> ${after.size}${exchange}`
+}
+
+function deniesAll(object: JsonObject | undefined): boolean {
+  const text = fieldOf(fieldOf(object?.['metadata'], 'annotations'), FEATURE_GATES_ANNOTATION)
+  return typeof text === 'string' && parseFeatureGates(text).enabled.has('DenyAllRequests')
+}
+
+function specOf(object: JsonObject | undefined): unknown {
+  return object?.['spec']
+}
+
+function fieldOf(value: unknown, field: string): unknown {
+  return isRecord(value) ? value[field] : undefined
 }

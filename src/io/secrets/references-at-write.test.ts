@@ -90,6 +90,21 @@ test('a Secret of another namespace is refused, there or not, unless it is label
   assert.deepEqual(problems(cluster(labelled)), [])
 })
 
+test("the gateway's own Secrets may not be named: not by their namespace, nor with the label", () => {
+  for (const own of ['portcullis-serving-ca', 'portcullis-control-ca']) {
+    const labelled = secret('portcullis-system', { 'portcullis.io/usable-by-gateway': 'true' })
+    const token = { insecure: true, bearerTokenRef: at('tls.key', 'portcullis-system', own) }
+    for (const found of [labelled, undefined, 'unknown'] as const) {
+      const [problem, ...more] = problems(cluster(token), undefined, () => found)
+      assert.deepEqual(more, [])
+      assert.match(
+        problem ?? '',
+        /^error spec\.clientConfig\.bearerTokenRef Secret \S+ may not be used: it is the gateway's own/,
+      )
+    }
+  }
+})
+
 test('a write that leaves the references alone is not refused for what is in the Secrets', () => {
   const broken = cluster({ ...good, keyRef: at('tls.crt') })
   const frozen = cluster({ ...good, keyRef: at('tls.crt') }, { degrade: { mode: 'Freeze' } })

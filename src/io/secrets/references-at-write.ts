@@ -24,7 +24,7 @@ export function resolveAtWrite(
     const [namespace = '', own = ''] = name.split('/')
     const secret = secretOf(namespace, own)
     const known = secret === undefined || secret === 'unknown' ? undefined : secret
-    if (!isUsable(namespace, known, namespaces)) out.error(path, refusalOf(name, namespaces), refusalFix(name))
+    if (!isUsable(name, known, namespaces)) out.error(path, refusalOf(name, namespaces), refusalFix(name))
     else if (secret === undefined) {
       out.warning(path, `Secret ${name} does not exist yet; until then the last good version is in force`, 'create it')
     } else if (known !== undefined) {

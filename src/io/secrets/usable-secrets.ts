@@ -10,6 +10,11 @@ import { hasLabel, type KnownSecretData, NamedSecrets, type NamedSecretsOptions 
 /** On a Secret, with the value "true": UpstreamClusters may name it, whatever its namespace. */
 export const USABLE_LABEL = 'portcullis.io/usable-by-gateway'
 
+/** With the keys of the CAs that replicas share, and of their tokens: whoever had them could stand for the gateway. */
+export const OWN_NAMESPACE = 'portcullis-system'
+export const OWN_SECRETS = { serving: 'portcullis-serving-ca', control: 'portcullis-control-ca' } as const
+const OWN_NAMES: ReadonlySet<string> = new Set(Object.values(OWN_SECRETS).map((name) => `${OWN_NAMESPACE}/${name}`))
+
 export interface UsableSecretsOptions {
   readonly client: ObjectClient
   readonly log: Logger
@@ -39,6 +44,7 @@ export class UsableSecrets {
 
   /** Of a Secret that may not be used not even whether it is there: that would be told to whoever names it. */
   get(name: string): KnownSecretData {
+    if (OWN_NAMES.has(name)) return { ...REFUSED, message: refusalOf(name, this.#options.namespaces) }
     const namespace = namespaceOf(name)
     const known = this.#groups.get(namespace)?.secrets.get(name)
     if (known === undefined) return UNREAD
@@ -94,9 +100,10 @@ export class UsableSecrets {
   }
 }
 
-/** @param secret undefined = there is none, or nobody may know */
-export function isUsable(namespace: string, secret: JsonObject | undefined, namespaces: readonly string[]): boolean {
-  return namespaces.includes(namespace) || (secret !== undefined && hasLabel(secret, USABLE_LABEL))
+/** @param name `namespace/name` @param secret undefined = there is none, or nobody may know */
+export function isUsable(name: string, secret: JsonObject | undefined, namespaces: readonly string[]): boolean {
+  if (OWN_NAMES.has(name)) return false
+  return namespaces.includes(namespaceOf(name)) || (secret !== undefined && hasLabel(secret, USABLE_LABEL))
 }
 
 const NO_DATA: ReadonlyMap<string, Buffer> = new Map()
@@ -109,6 +116,7 @@ function namespaceOf(name: string): string {
 
 /** @param name `namespace/name`. The same whether there is such a Secret or not */
 export function refusalOf(name: string, namespaces: readonly string[]): string {
+  if (OWN_NAMES.has(name)) return `Secret ${name} may not be used: it is the gateway's own`
   const known = namespaces.length === 0 ? 'none' : namespaces.join(', ')
   return (
     `Secret ${name} may not be used: namespace ${namespaceOf(name)} is none of --secret-namespace (${known}), and no Secret of ` +
@@ -118,6 +126,7 @@ export function refusalOf(name: string, namespaces: readonly string[]): string {
 
 /** @param name `namespace/name` */
 export function refusalFix(name: string): string {
+  if (OWN_NAMES.has(name)) return 'name another Secret'
   const [namespace = '', secret = ''] = name.split('/')
   return (
     `name a Secret of one of these namespaces, start the gateway with --secret-namespace ${namespace}, or let its owner run ` +
