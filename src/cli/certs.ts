@@ -42,7 +42,7 @@ export function certsInit(options: CertsInitOptions): number {
     const { dir, hosts } = options
     if (hosts.length === 0) throw new UserError('no host given', 'name the gateway: --host gateway.example.com')
     for (const host of hosts)
-      if (!isHost(host)) throw new UserError(`not a host name or address: ${host}`, 'mend --host')
+      if (!isHost(host)) throw new UserError(`not a host name or address: ${host}`, 'correct --host')
     refuseOverwrite(dir, [CA_NAME, SERVING_NAME], options.force)
     const ca = createCA({ commonName: 'portcullis CA' })
     const serving = issueCertificate(ca, {
@@ -67,7 +67,7 @@ export function certsClient(options: CertsClientOptions): number {
     if (user === '') throw new UserError('no user given', 'name one: --user alice')
     if (uid === '') throw new UserError('the uid is empty', 'leave --uid out, or give one')
     if (options.days !== undefined && !(options.days >= 1))
-      throw new UserError('the validity is no number of days', 'mend --days')
+      throw new UserError('the validity is not a number of days', 'correct --days')
     const name = options.name ?? fileNameOf(user)
     if (name === CA_NAME || name === SERVING_NAME) {
       throw new UserError(

@@ -64,7 +64,7 @@ export async function runProgram(argv: readonly string[], parts: ProgramParts): 
     .option('--listen <host:port>', 'address of the gateway', '127.0.0.1:8443')
     .option('--admin-listen <host:port>', 'address of its admin listener', '127.0.0.1:9090')
     .option('--control-listen <host:port>', 'address of its own API server', '127.0.0.1:9443')
-    .option('--dir <dir>', 'where its files go, made anew', '.portcullis/demo')
+    .option('--dir <dir>', 'where its files go, created again', '.portcullis/demo')
     .action((options) => done(parts.demo(options)))
   const [first, ...path] = argv
   if (first === 'help' && path.length > 0) return helpOf(program, path, parts)
@@ -111,7 +111,7 @@ function addSwitches(program: Command, { out, err, now }: ProgramParts, done: Do
       done(import('./degrade.ts').then(({ degrade }) => degrade({ ...options, cluster, now, out, err }))),
     )
   forControlPlane(program.command('revoke'))
-    .description('refuse a certificate, a token or a user from now on, and cut off what runs for it')
+    .description('refuse a certificate, a token or a user from now on, and abort its running requests')
     .argument('[cluster]', 'metadata.name of the UpstreamCluster')
     .option('--all', 'in every cluster', false)
     .option('--user <user>', 'user name')
@@ -173,7 +173,7 @@ function addServe(program: Command, settings: readonly FlagSetting[], parts: Pro
 function addInspection(program: Command, parts: ProgramParts, done: Done): void {
   program
     .command('check')
-    .description('find every mistake in a directory of UpstreamCluster files')
+    .description('find every error in a directory of UpstreamCluster files')
     .argument('<dir>')
     .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
     .option('--no-secrets', 'follow no reference to a file or a Secret: for manifests whose keys are elsewhere')

@@ -125,7 +125,7 @@ export const PROTECTION_TABLE: Readonly<
     '<duration>',
     '1s',
     durationBetween(0, HOUR),
-    'from an event of a pod until the pods of its PodProtectors are counted anew',
+    'from an event of a pod until the pods of its PodProtectors are counted again',
   ),
   protectionStaleAfter: setting(
     'protectionStaleAfter',
@@ -168,7 +168,7 @@ export const PROTECTION_TABLE: Readonly<
     '[bool]',
     'false',
     parseSwitch,
-    'whether metrics of judged deletions have a label for the user; all nodes are one',
+    'whether metrics of evaluated deletions have a label for the user; all nodes are one',
   ),
 }
 

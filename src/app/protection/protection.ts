@@ -342,5 +342,5 @@ function readGeneratorKinds(file: string): readonly GeneratorKind[] {
   const { kinds, problems } = parseGeneratorConfig(data)
   if (problems.length === 0) return kinds
   const lines = problems.map(({ where, message, fix }) => `${file}: ${where}: ${message}; ${fix}`)
-  throw new UserError(`${flag} has mistakes:\n${lines.join('\n')}`, 'mend them')
+  throw new UserError(`${flag} has errors:\n${lines.join('\n')}`, 'fix them')
 }

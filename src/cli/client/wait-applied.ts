@@ -60,7 +60,7 @@ export async function waitApplied(parts: WaitParts, cluster: string): Promise<nu
     const gone = look.rows.filter(({ alive, applied }) => !alive && !applied).map(({ replica }) => replica)
     if (gone.length > 0) {
       err(
-        `warning: no Lease is renewed by ${gone.join(', ')}: if it still serves, cut off from this API server, it does not have this\n`,
+        `warning: no Lease is renewed by ${gone.join(', ')}: if it still serves, isolated from this API server, it does not have this\n`,
       )
     }
     if (done) return 0

@@ -71,7 +71,7 @@ function withoutToken(text: string): string {
 }
 
 function unreachable(trouble: string): UserError {
-  const fix = 'nothing was changed; mend it and try again, or see what would be applied: --print'
+  const fix = 'nothing was changed; fix it and try again, or see what would be applied: --print'
   return new UserError(`the webhook gives no answer to the API server of the worker: ${trouble}`, fix)
 }
 

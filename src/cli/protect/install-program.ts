@@ -30,7 +30,7 @@ export function registerProtectInstall(command: Command, { out, err, now, done }
       )
     })
   forWorker(command.command('uninstall'))
-    .description('take the webhook away: deletions that do not pass the gateway are judged no more')
+    .description('remove the webhook: deletions that do not pass the gateway are no longer evaluated')
     .action((options) =>
       done(import('./install.ts').then(({ protectUninstall }) => protectUninstall({ ...options, out, err }))),
     )

@@ -47,7 +47,7 @@ export function addProtect(program: Command, { out, err, now, done, forControlPl
       done(import('./why.ts').then(({ protectWhy }) => protectWhy({ ...options, pod, now, out, err }))),
     )
   forControlPlane(protect.command('dry-run'))
-    .description('on: judge and count, but refuse nothing; off: refuse again. Waits until every replica does so')
+    .description('on: evaluate and count, but refuse nothing; off: refuse again. Waits until every replica does so')
     .argument('<mode>', 'on or off')
     .argument('[clusters...]', 'metadata.name of UpstreamClusters; default: all with spec.podProtection')
     .option('--timeout <duration>', 'how long to wait for each', '30s')

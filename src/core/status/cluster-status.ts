@@ -303,7 +303,7 @@ function agreement({ skew, toleratedMs }: MeasuredClocks, observedGeneration: nu
   if (Math.abs(skewMs) < Math.max(TOLD_SKEW_MS, toleratedMs)) {
     return { status: 'True', reason: 'WithinTolerance', message: 'clocks agree', observedGeneration }
   }
-  const message = `${skewText(skewMs)}; deletions of pods are judged by what was measured: run NTP on both`
+  const message = `${skewText(skewMs)}; deletions of pods are evaluated by what was measured: run NTP on both`
   return { status: 'False', reason: 'ClockSkew', message, observedGeneration }
 }
 
@@ -356,7 +356,11 @@ function podProtection(
   }
   const working = replicas.some(({ podProtection }) => podProtection?.state === (counted ? 'Counting' : 'Judging'))
   if (!working) return pending(inForce, `no replica ${counted ? 'counts the pods of' : 'judges for'} cell ${cell} yet`)
-  if (shadow) return say('False', 'Shadow', 'deletions are judged and counted, nothing is refused')
-  if (counted) return say('True', 'Protecting', `deletions are judged, the pods of cell ${cell} are counted`)
-  return say('True', 'CountedElsewhere', `deletions are judged; the pods of cell ${cell} are counted by somebody else`)
+  if (shadow) return say('False', 'Shadow', 'deletions are evaluated and counted, nothing is refused')
+  if (counted) return say('True', 'Protecting', `deletions are evaluated, the pods of cell ${cell} are counted`)
+  return say(
+    'True',
+    'CountedElsewhere',
+    `deletions are evaluated; the pods of cell ${cell} are counted by somebody else`,
+  )
 }

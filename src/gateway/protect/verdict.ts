@@ -38,7 +38,9 @@ export const NO_GATE: ProtectionGate = {
   covers: () => true,
   review: (requests: readonly ProtectionRequest[]) =>
     Promise.resolve(
-      requests.map((request) => unanswered(request, 'this gateway has no pod protection: nobody can judge')),
+      requests.map((request) =>
+        unanswered(request, 'this gateway has no pod protection: nobody can evaluate the deletion'),
+      ),
     ),
   release: () => undefined,
 }

@@ -143,7 +143,7 @@ function checkContext(config: KubeConfig, where: string): void {
   }
   const cluster = config.clusters.find(({ name }) => name === context.cluster)
   if (cluster === undefined) {
-    throw new UserError(`${source} has no cluster ${JSON.stringify(context.cluster)}`, 'mend the context')
+    throw new UserError(`${source} has no cluster ${JSON.stringify(context.cluster)}`, 'fix the context')
   }
   if (!/^https:\/\/[^/]/.test(cluster.server) || !URL.canParse(cluster.server)) {
     throw new UserError(
@@ -152,6 +152,6 @@ function checkContext(config: KubeConfig, where: string): void {
     )
   }
   if (context.user !== undefined && !config.users.some(({ name }) => name === context.user)) {
-    throw new UserError(`${source} has no user ${JSON.stringify(context.user)}`, 'mend the context')
+    throw new UserError(`${source} has no user ${JSON.stringify(context.user)}`, 'fix the context')
   }
 }

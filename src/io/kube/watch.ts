@@ -184,7 +184,7 @@ class Follower {
   #failed(error: unknown): number {
     const message = error instanceof Error ? error.message : String(error)
     if (error instanceof StatusError && error.code === 410) {
-      this.#log.info('the history of a watch has a gap; everything is read anew', { resource: this.#resource })
+      this.#log.info('the history of a watch has a gap; everything is read again', { resource: this.#resource })
       this.#version = ''
       return 0
     }

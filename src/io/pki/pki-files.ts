@@ -129,6 +129,6 @@ function inFileSystem<T>(failure: string, action: () => T): T {
     return action()
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new UserError(`${failure}: ${reason}`, 'mend or remove the file, or name another directory')
+    throw new UserError(`${failure}: ${reason}`, 'fix or remove the file, or name another directory')
   }
 }

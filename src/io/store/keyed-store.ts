@@ -62,7 +62,7 @@ export function adoptNextKey(keyFile: string): string {
     const reason = error instanceof Error ? error.message : String(error)
     throw new UserError(
       `the new key of the store cannot take the place of ${keyFile}: ${reason}`,
-      `nothing is lost: mend the directory and start again, or move ${nextKeyFile(keyFile)} there yourself`,
+      `nothing is lost: fix the directory and start again, or move ${nextKeyFile(keyFile)} there yourself`,
     )
   }
   return kept

@@ -117,7 +117,7 @@ function parseOne(source: string): ParsedDocument {
     })
     const [error] = document.errors
     if (error !== undefined) {
-      return failed(lines.linePos(error.pos[0]).line, '', `is not valid YAML: ${error.message}`, 'mend the syntax here')
+      return failed(lines.linePos(error.pos[0]).line, '', `is not valid YAML: ${error.message}`, 'fix the syntax here')
     }
     const duplicate = firstDuplicate(document.contents, '')
     if (duplicate !== undefined) {
