@@ -120,7 +120,8 @@ export async function startStub(port = 0, settings: Settings = {}): Promise<Stub
     answerRights: (seen) => replyReview(seen, { allowed: true }),
     tokens: new Map(),
     healthy: true,
-    probe: (request) => reply(request, stub.healthy ? 200 : 500, 'ok'),
+    // As a kube-apiserver: an answer without Audit-Id is one of a proxy.
+    probe: (request) => reply(request, stub.healthy ? 200 : 500, 'ok', ['audit-id', 'probe']),
     breakConnections: () => {
       for (const socket of sockets) socket.resetAndDestroy()
     },

@@ -20,8 +20,11 @@ class Scene {
   /** Probes of each endpoint, in the order in which they came. */
   readonly probed: string[] = []
   /** Told when a connection of a probe fails, as in wire.ts. */
+  /** Fields of good answers beside their date. */
+  fields: readonly string[] = ['audit-id', 'a']
   /** Of answers, in the order in which they came. */
   readonly dates: string[] = []
+  healthy = 0
   readonly #clusters = new ClusterTable()
   #revision = 0
   readonly probes = startEndpointProbes(
@@ -32,7 +35,9 @@ class Scene {
     { debug: nothing, info: nothing, warn: nothing, error: nothing },
     {
       answered: (cluster, endpoint, date) => void this.dates.push(`${cluster.name} ${endpoint} ${date}`),
-      probed: nothing,
+      probed: (_cluster, _endpoint, healthy) => {
+        if (healthy) this.healthy++
+      },
     },
   )
 
@@ -73,7 +78,7 @@ class Scene {
       case 'healthy':
       case 'bad gateway': {
         const status = this.outcome === 'healthy' ? '200' : '502'
-        events.onHeaders([':status', status, 'date', 'Fri, 02 Jan 2026 03:04:05 GMT'], true)
+        events.onHeaders([':status', status, 'date', 'Fri, 02 Jan 2026 03:04:05 GMT', ...this.fields], true)
         return
       }
       case 'refused':
@@ -148,6 +153,27 @@ test('an answer tells what the clock of the endpoint says; no answer tells nothi
     await pass(2 * INTERVAL_MS, 100)
   }
   assert.equal(scene.dates.length, 1)
+})
+
+test('an answer that a proxy may have dated tells nothing of the clock, and is as healthy as any other', async (context) => {
+  const fields: readonly (readonly string[])[] = [
+    [],
+    ['audit-id', 'a', 'via', '1.1 proxy'],
+    ['audit-id', 'a', 'server', 'nginx'],
+    ['audit-id', 'a', 'age', '0'],
+    ['audit-id', 'a', 'date', 'Fri, 02 Jan 2026 03:04:09 GMT'],
+  ]
+  const scene = setUp(context)
+  for (const [i, more] of fields.entries()) {
+    scene.fields = more
+    scene.apply(1)
+    await pass(2 * INTERVAL_MS, 100)
+    assert.deepEqual(scene.dates, [], more.join())
+    assert.ok(scene.healthy > i, more.join())
+  }
+  scene.fields = ['audit-id', 'a']
+  await pass(2 * INTERVAL_MS, 100)
+  assert.ok(scene.dates.length > 0)
 })
 
 describe('an endpoint that is dead', () => {

@@ -5,7 +5,7 @@
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import { headerValue } from '../../core/request/hop-headers.ts'
+import { headerValue, headerValues } from '../../core/request/hop-headers.ts'
 import { KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { ClusterTable, LiveCluster } from '../../state/clusters.ts'
@@ -14,14 +14,12 @@ import { EndpointProber, type ProberParts } from './endpoint-prober.ts'
 import { createProbeGate } from './probe-gate.ts'
 
 export interface ProbeEvents {
-  /** An answer of the API server itself came, whatever it says. @param date its header field `Date` @param sentMs when it was asked for, monotonic */
-  answered(
-    cluster: CompiledCluster,
-    endpoint: string,
-    date: string | undefined,
-    sentMs: number,
-    receivedMs: number,
-  ): void
+  /**
+   * An answer of the API server itself came, whatever it says; not called when a proxy may have dated it.
+   * @param date its header field `Date`
+   * @param sentMs when it was asked for, monotonic
+   */
+  answered(cluster: CompiledCluster, endpoint: string, date: string, sentMs: number, receivedMs: number): void
   probed(cluster: string, endpoint: string, healthy: boolean): void
 }
 
@@ -41,6 +39,8 @@ export interface EndpointProbes {
 const FIRST_ROUND_MS = 3_000
 /** 502, 503 and 504 are said by whoever stands in front of the API server, by a clock of his own. */
 const FIRST_OF_PROXIES = 502
+/** Fields that a kube-apiserver never sends: of proxies, many of which date answers anew, and of caches. */
+const OF_PROXIES = ['via', 'server', 'age']
 
 export function startEndpointProbes(
   clusters: ClusterTable,
@@ -65,9 +65,9 @@ export function startEndpointProbes(
     const endpoint = live?.endpoints.byUrl(prober.url)
     if (live === undefined || endpoint === undefined) return false
     const sentMs = clock.monotonic()
-    const { message, head } = await probe(live, endpoint, upstreams)
-    if (head !== undefined && !prober.stopped) {
-      events.answered(live.compiled, endpoint.url, headerValue(head, 'date'), sentMs, clock.monotonic())
+    const { message, date } = await probe(live, endpoint, upstreams)
+    if (date !== undefined && !prober.stopped) {
+      events.answered(live.compiled, endpoint.url, date, sentMs, clock.monotonic())
     }
     if (!prober.stopped) report(live, endpoint, message)
     return message === ''
@@ -142,17 +142,28 @@ class AllProbes implements EndpointProbes {
   }
 }
 
+/**
+ * A kube-apiserver gives each answer an Audit-Id, health checks and 401 included (apiserver/pkg/endpoints/filters/audit_init.go), and
+ * one Date.
+ */
+function ownDate(head: HeaderList | undefined): string | undefined {
+  if (head === undefined || headerValue(head, 'audit-id') === undefined) return undefined
+  if (OF_PROXIES.some((name) => headerValue(head, name) !== undefined)) return undefined
+  const [date, ...others] = headerValues(head, 'date')
+  return others.length === 0 ? date : undefined
+}
+
 interface Probed {
   /** '' when healthy, else why not. */
   readonly message: string
-  /** undefined = no answer came, or none of an API server. */
-  readonly head: HeaderList | undefined
+  /** By the clock of the API server; undefined = it did not answer, or somebody in front of it may have said it. */
+  readonly date: string | undefined
 }
 
 async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upstreams, 'get'>): Promise<Probed> {
   const cluster = live.compiled
   const upstream = upstreams.get(cluster.name, endpoint.url)
-  const failed = (message: string): Probed => ({ message, head: undefined })
+  const failed = (message: string): Probed => ({ message, date: undefined })
   if (upstream === undefined) return failed('no connection')
   try {
     const answer = await kubeCall(upstream, {
@@ -163,7 +174,7 @@ async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upst
       timeoutMs: cluster.healthCheck.timeoutMs,
     })
     const message = answer.status === 200 ? '' : `answered with ${answer.status}`
-    return { message, head: answer.status < FIRST_OF_PROXIES ? answer.head : undefined }
+    return { message, date: answer.status < FIRST_OF_PROXIES ? ownDate(answer.head) : undefined }
   } catch (error) {
     if (error instanceof KubeCallError) return failed(error.message)
     throw error

@@ -294,10 +294,13 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
   }
 }
 
+const NOT_MEASURED =
+  'no API server has told its time: no health check was answered, or only by proxies (fields Via, Server or Age, or no Audit-Id)'
+
 /** Only of a protected cluster. A skew costs nothing but a sign that something else goes by that clock, too. */
 function agreement({ skew, toleratedMs }: MeasuredClocks, observedGeneration: number): Verdict {
   if (skew === undefined) {
-    return { status: 'Unknown', reason: 'NotMeasured', message: 'no API server has told its time', observedGeneration }
+    return { status: 'Unknown', reason: 'NotMeasured', message: NOT_MEASURED, observedGeneration }
   }
   const skewMs = certainSkewMs(skew)
   if (Math.abs(skewMs) < Math.max(TOLD_SKEW_MS, toleratedMs)) {

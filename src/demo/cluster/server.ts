@@ -1,6 +1,7 @@
 // DEMO ONLY. The HTTP part of an apiserver of the demo: HTTP/2 and HTTP/1.1 on one TLS port, on Node's own server.
 // This is not the gateway and shares no server code with it: it stands for the kube-apiservers behind one.
 
+import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import { createSecureServer, Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
@@ -139,7 +140,7 @@ function send(name: string, answer: Answer, request: Incoming, response: Outgoin
   response.setHeader('cache-control', 'no-cache, private')
   response.setHeader('x-demo-apiserver', name)
   const auditId = request.headers['audit-id']
-  if (typeof auditId === 'string') response.setHeader('audit-id', auditId)
+  response.setHeader('audit-id', typeof auditId === 'string' ? auditId : randomUUID())
   for (const [field, value] of Object.entries(answer.headers ?? {})) response.setHeader(field, value)
   if (stream === undefined) {
     body.end(request.method === 'HEAD' ? '' : answer.body)
