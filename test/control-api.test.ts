@@ -478,6 +478,14 @@ describe('patch', () => {
     assert.equal(forced.json.spec.servers[0].endpoint, 'https://10.0.0.9:6443')
   })
 
+  test('apply of a type that is no text', async () => {
+    for (const type of [{ toString: null }, ['x'], 7]) {
+      const answer = await client.apply(`${UC}/a?fieldManager=one`, { ...cluster('a'), apiVersion: type, kind: type })
+      const told = JSON.stringify(type)
+      assertStatus(answer, 400, 'BadRequest', `invalid object type: /${told}, Kind=${told}`)
+    }
+  })
+
   test('apply needs a manager, and refuses managedFields and unknown fields', async () => {
     assertStatus(
       await client.apply(`${UC}/a`, cluster('a')),

@@ -51,8 +51,8 @@ function appliedObject(kind: ResourceKind, at: ObjectName, { value }: Incoming):
     throw statusError('BadRequest', 'metadata.managedFields must be nil')
   }
   if (given['apiVersion'] !== apiVersionOf(kind) || given['kind'] !== kind.kind) {
-    const version = String(given['apiVersion'] ?? '')
-    const named = `${version.includes('/') ? version : `/${version}`}, Kind=${String(given['kind'] ?? '')}`
+    const version = told(given['apiVersion'])
+    const named = `${version.includes('/') ? version : `/${version}`}, Kind=${told(given['kind'])}`
     throw statusError('BadRequest', `invalid object type: ${named}`)
   }
   const placed = inNamespace(kind, given, at.namespace)
@@ -60,6 +60,12 @@ function appliedObject(kind: ResourceKind, at: ObjectName, { value }: Incoming):
   const named = metaText(placed, 'name') === '' ? withMetadata(placed, { name: at.name }) : placed
   checkName(named, at)
   return named
+}
+
+/** As it was sent: an object with a `toString` of its own cannot be made a string. */
+function told(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function merge(
