@@ -106,6 +106,15 @@ test('what is missing is logged once with the file; the user reads it beside the
   // A refusal of the user's own: it has passed priority and fairness.
   stub.answer = (request) => reply(request, 403, refusal, ['x-kubernetes-pf-flowschema-uid', 'u'])
   assert.deepEqual(valuesOf((await h2Request(session, [])).head, 'warning'), [])
+  // A pod behind proxy says what it wants, and requests like it do not go through priority and fairness; watches do.
+  stub.answer = (request) => reply(request, 403, refusal)
+  for (const [path, warnings] of [
+    ['/api/v1/namespaces/a/pods/p/proxy/', 0],
+    ['/api/v1/namespaces/a/pods/p/log', 0],
+    ['/api/v1/pods?watch=true', 1],
+  ] as const) {
+    assert.equal(valuesOf((await h2Request(session, [':path', path])).head, 'warning').length, warnings, path)
+  }
   stub.answer = (request) => reply(request, 200, '{}')
   assert.deepEqual(valuesOf((await h2Request(session, [])).head, 'warning'), [])
 })

@@ -23,6 +23,8 @@ export interface Turn {
 
 /** What the gateway has under way at a cluster at a time, of one kind of call and in one thread. */
 export const MAX_CALLS_IN_FLIGHT = 64
+/** One place of so many is kept for sources that have nothing under way: few sources that ask much do not take all. */
+const ONE_KEPT_OF = 8
 /** What waits for that, of all sources together. */
 export const MAX_CALLS_WAITING = 1024
 /** When others are in the way, and no rate says when there will be room. */
@@ -31,6 +33,8 @@ const BUSY_RETRY_MS = 1000
 export class CallTurns {
   readonly #maxInFlight: number
   readonly #maxWaiting: number
+  /** Places for sources that have nothing under way. */
+  readonly #kept: number
   readonly #pace: Pace = createPace()
   /** Who waits, the source whose turn is next first. */
   readonly #waiting = new Map<string, Turn[]>()
@@ -40,6 +44,7 @@ export class CallTurns {
 
   constructor(maxInFlight: number = MAX_CALLS_IN_FLIGHT, maxWaiting: number = MAX_CALLS_WAITING) {
     this.#maxInFlight = maxInFlight
+    this.#kept = Math.floor(maxInFlight / ONE_KEPT_OF)
     this.#maxWaiting = maxWaiting
   }
 
@@ -93,8 +98,12 @@ export class CallTurns {
   /** Of the sources that wait, the first that may have another call under way. */
   #next(): string | undefined {
     const free = this.#maxInFlight - this.#inFlightCount
-    // As many as are free, and no more: whatever one source has under way, there is room for others.
-    for (const source of this.#waiting.keys()) if ((this.#inFlight.get(source) ?? 0) < free) return source
+    if (free <= 0) return undefined
+    for (const source of this.#waiting.keys()) {
+      const own = this.#inFlight.get(source) ?? 0
+      // As many as are free, and no more: whatever one source has under way, there is room for others. Of the last few each gets one.
+      if (own === 0 || (own < free && free > this.#kept)) return source
+    }
     return undefined
   }
 
@@ -120,7 +129,8 @@ export class CallTurns {
 
   #lastOfLongest(): Turn | undefined {
     let longest: Turn[] = []
-    for (const turns of this.#waiting.values()) if (turns.length > longest.length) longest = turns
+    // Of sources that have as many, the one that is furthest from its turn: nobody is driven out by those who came behind him.
+    for (const turns of this.#waiting.values()) if (turns.length >= longest.length) longest = turns
     return longest.at(-1)
   }
 

@@ -77,8 +77,18 @@ export abstract class Attempt {
     if (headerValue(head, 'audit-id') === undefined) head.push('audit-id', this.exchange.record.auditId)
     const { warnings } = this.permit
     for (let i = 0; i < warnings.length; i++) head.push('warning', warningValue(warnings[i] ?? ''))
-    if (this.exchange.record.code === 403 && isBeforePriorityLevels(list)) this.#gatewayRefused(head)
+    if (this.exchange.record.code === 403 && this.#showsPriorityLevels && isBeforePriorityLevels(list)) {
+      this.#gatewayRefused(head)
+    }
     return head
+  }
+
+  /**
+   * Priority and fairness leaves out what is long-running but watches (apiserver/pkg/server/filters/priority-and-fairness.go): without
+   * its fields there, a pod behind proxy has answered, or a refusal of the user.
+   */
+  get #showsPriorityLevels(): boolean {
+    return this.permit.isWatch || !this.exchange.longRunning
   }
 
   /** The user reads why, where it is known; the cluster is asked what it is. */
