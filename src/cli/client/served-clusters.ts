@@ -3,9 +3,11 @@
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
 import type { Problem } from '../../api/ports/ports.ts'
 import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
 import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { REDACTED } from '../../api/validation/redacted.ts'
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
@@ -63,7 +65,9 @@ function fromObjects(objects: readonly JsonObject[]): ServedClusters {
   const problems: string[] = []
   for (const object of objects) {
     const { name, resourceVersion = '' } = metadataOf(object)
-    const found = checkUpstreamCluster(object, nodePemChecks).filter(({ severity }) => severity === 'error')
+    const found = checkUpstreamCluster(object, nodePemChecks).filter(
+      ({ severity, path }) => severity === 'error' && !isHidden(object, path),
+    )
     for (const { path, message, fix } of found) {
       problems.push(describeProblem({ file: name, line: 0, path, message, fix, severity: 'error' }))
     }
@@ -74,6 +78,13 @@ function fromObjects(objects: readonly JsonObject[]): ServedClusters {
     if (hasCertificate(cluster)) withCertificate.add(name)
   }
   return { clusters, withCertificate, problems, where: 'the API server', fixOfNone: 'is --kubeconfig the right one?' }
+}
+
+/** A key that the reader may not see is none of the reader's business, and what commands tell does not depend on it. */
+function isHidden(object: JsonObject, path: string): boolean {
+  let value: unknown = object
+  for (const field of path.split('.')) value = isRecord(value) ? value[field] : undefined
+  return value === REDACTED
 }
 
 function hasCertificate({ spec: { secureServing } }: UpstreamCluster): boolean {
