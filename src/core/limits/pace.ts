@@ -18,8 +18,9 @@ export function paceMs(pace: Pace, qps: number, burst: number, nowMs: number): n
   if (qps <= 0) return 0
   const intervalMs = 1000 / qps
   const saved = Math.max(burst, 1) - 1
-  // Never further away than one interval: a lower rate may have been in force when the last place was taken.
-  const place = Math.min(Math.max(pace.dueMs, nowMs - saved * intervalMs), nowMs + intervalMs)
+  // Never further away than one interval, from now on: a lower rate may have been in force when the last place was taken.
+  pace.dueMs = Math.min(pace.dueMs, nowMs + intervalMs)
+  const place = Math.max(pace.dueMs, nowMs - saved * intervalMs)
   if (place > nowMs) return place - nowMs
   pace.dueMs = place + intervalMs
   return 0

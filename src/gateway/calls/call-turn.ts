@@ -16,7 +16,7 @@ const NAMES: Readonly<Record<OwnCall, string>> = {
 const CALL_MS = 2000
 
 /** Calls of a cluster that somebody has to look at again when the next is due. */
-const waking = new WeakSet<CallTurns>()
+const waking = new WeakMap<CallTurns, { readonly atMs: number; readonly timer: NodeJS.Timeout }>()
 
 /**
  * @param source who has it made: an address for those whom nobody has verified, else a user
@@ -55,12 +55,16 @@ export function takeTurn(
   })
 }
 
-/** Nothing else happens when a call becomes due. */
+/** Nothing else happens when a call becomes due. An earlier time, after `qps` was raised, takes the place of a later one. */
 function wakeIn(gw: Gateway, live: LiveCluster, turns: CallTurns, waitMs: number): void {
-  if (waitMs === 0 || waking.has(turns)) return
-  waking.add(turns)
-  setTimeout(() => {
+  if (waitMs === 0) return
+  const atMs = gw.clock.monotonic() + waitMs
+  const before = waking.get(turns)
+  if (before !== undefined && before.atMs <= atMs) return
+  clearTimeout(before?.timer)
+  const timer = setTimeout(() => {
     waking.delete(turns)
     wakeIn(gw, live, turns, turns.advance(live.compiled.client, gw.clock.monotonic()))
   }, waitMs).unref()
+  waking.set(turns, { atMs, timer })
 }
