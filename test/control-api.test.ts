@@ -443,6 +443,11 @@ describe('patch', () => {
       /accepted media types include: application\/json-patch\+json, application\/merge-patch\+json, application\/apply-patch\+yaml$/,
     )
     await created(secret('s', {}, { finalizers: ['a.example.com/x'] }), SECRETS)
+    for (const $patch of [{ toString: null }, 'x']) {
+      const told = typeof $patch === 'string' ? $patch : JSON.stringify($patch)
+      const unknown = await client.call('PATCH', `${SECRETS}/s`, { body: { $patch }, contentType })
+      assertStatus(unknown, 400, 'BadRequest', `unknown patch type: ${told}`)
+    }
     const body = { metadata: { finalizers: ['b.example.com/y'] }, stringData: { k: 'v' } }
     const merged = await client.call('PATCH', `${SECRETS}/s`, { body, contentType })
     assert.deepEqual(merged.json.metadata.finalizers, ['a.example.com/x', 'b.example.com/y'])

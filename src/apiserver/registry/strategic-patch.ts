@@ -30,7 +30,11 @@ function mergedRecord(target: JsonObject, patch: JsonObject, path: string): Json
   const directive = Object.hasOwn(patch, DIRECTIVE) ? patch[DIRECTIVE] : 'merge'
   if (directive === 'delete') return {}
   if (directive === 'replace') return withoutDirectives(patch)
-  if (directive !== 'merge') throw statusError('BadRequest', `unknown patch type: ${String(directive)}`)
+  if (directive !== 'merge') {
+    // An object with a `toString` of its own cannot be made a string.
+    const told = typeof directive === 'string' ? directive : JSON.stringify(directive)
+    throw statusError('BadRequest', `unknown patch type: ${told}`)
+  }
   const members = new Map(Object.entries(retained(target, patch)))
   for (const [key, value] of Object.entries(patch)) {
     if (key.startsWith(DELETE_ITEMS)) {
