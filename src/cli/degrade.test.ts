@@ -277,7 +277,7 @@ describe('--status', () => {
     assert.equal(code, 1)
   })
 
-  test('an object that is invalid is not waited for', async () => {
+  test('an object that is invalid is not waited for until the time is over', async () => {
     replica('gw-a', 'prod', { observedGeneration: 0 })
     const object = objects.find(UPSTREAM_CLUSTERS, 'prod')
     const ready = {

@@ -38,6 +38,11 @@ interface Look {
 
 /** A Lease that is older than so many of its durations is a dead replica's, whatever the clocks. */
 const DEAD_DURATIONS = 2
+/**
+ * Of an object that is invalid only for a Secret the rest may still come into force, the degrade switch above all: so often it is
+ * looked at again.
+ */
+const MAX_INVALID_LOOKS = 8
 
 /**
  * Prints what each replica has in force, once all have it or the time is over.
@@ -47,12 +52,13 @@ export async function waitApplied(parts: WaitParts, cluster: string): Promise<nu
   const { timeoutMs, now, out, err } = parts
   const deadlineMs = now() + timeoutMs
   const alive = new LiveReplicas()
-  for (;;) {
+  for (let invalidLooks = 0; ; ) {
     const look = await lookAt(parts, cluster, alive)
+    if (look.invalid !== '') invalidLooks++
     const waiting = look.rows.filter(({ alive, applied }) => alive && !applied)
     const anybody = look.rows.some(({ alive }) => alive)
     const done = anybody && waiting.length === 0
-    if (!done && look.invalid === '' && now() < deadlineMs) {
+    if (!done && invalidLooks < MAX_INVALID_LOOKS && now() < deadlineMs) {
       await new Promise((resolve) => setTimeout(resolve, parts.pollMs ?? 250))
       continue
     }
