@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { parse } from 'yaml'
+import { controlRevoke } from '../src/cli/control/revoke.ts'
 import { controlPaths } from '../src/io/listener/control-paths.ts'
 import type { KeyPair } from '../src/io/pki/pki.ts'
 import { openKeyedStore } from '../src/io/store/keyed-store.ts'
@@ -106,6 +107,16 @@ function audited(what: string, matches: (event: AuditedRequest) => boolean): Pro
     return lines.map((line): AuditedRequest => JSON.parse(line)).find(matches)
   })
 }
+
+test('twice in the same second: the second time it is told that it was there', async () => {
+  const said: string[] = []
+  const now = Date.now()
+  const options = { dataDir: embedded.dataDir, user: 'twice', list: false, force: false, now: () => now }
+  const output = { out: (text: string) => void said.push(text), err: (text: string) => void said.push(text) }
+  for (const undo of [false, false, true]) assert.equal(await controlRevoke({ ...options, ...output, undo }), 0)
+  assert.match(said[0] ?? '', /is revoked/)
+  assert.match(said[1] ?? '', /was revoked already/)
+})
 
 test('who did it is in the audit log', async () => {
   const of = (wanted: string) => (event: AuditedRequest) =>

@@ -6,7 +6,8 @@ import type { ClusterOptions } from '../material.ts'
 import { cpuSeconds, type Server } from '../processes.ts'
 
 const FEW_POLICIES = 10
-const MANY_POLICIES = 1_000
+/** The most that an UpstreamCluster may have. */
+const MANY_POLICIES = 512
 const MANY_CLUSTERS = 5_000
 const SECONDS = 2
 const QUIET_SAMPLE_SECONDS = 2

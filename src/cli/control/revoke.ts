@@ -70,14 +70,17 @@ async function revoke(
   const problem = REVOKED_CREDENTIALS.check(object, undefined, nodePemChecks)[0]
   if (problem !== undefined) throw new UserError(`${problem.path} ${problem.message}`, problem.fix)
   const there = await objects.create(REVOKED_CREDENTIALS, object)
-  if (keyOf(specOf(there)) !== keyOf(spec)) {
+  if (keyOf(specOf(there.object)) !== keyOf(spec)) {
     throw new UserError(
       `RevokedCredential ${named.name} is about something else`,
       'remove it with kubectl, or write one of another name',
     )
   }
-  const known = specOf(there).revokedAt !== spec.revokedAt
-  const state = known ? 'was revoked already' : objects.running ? 'is revoked' : 'is revoked from the next start on'
+  const state = !there.isNew
+    ? 'was revoked already'
+    : objects.running
+      ? 'is revoked'
+      : 'is revoked from the next start on'
   out(`${named.text} ${state} (RevokedCredential ${named.name})\n`)
   return 0
 }

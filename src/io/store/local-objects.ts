@@ -19,11 +19,18 @@ import { readTextFile } from '../pki/pki-files.ts'
 import { openKeyedStore } from './keyed-store.ts'
 import { lockStore, StoreInUse } from './lock.ts'
 
+export interface Created {
+  /** What is there afterwards: another object, when the name was taken. */
+  readonly object: JsonObject
+  /** False: the name was taken. */
+  readonly isNew: boolean
+}
+
 export interface LocalObjects {
   readonly running: boolean
   list(kind: ResourceKind): Promise<readonly JsonObject[]>
-  /** The object that is there afterwards: another one, when the name was taken. Cluster-scoped kinds only. */
-  create(kind: ResourceKind, object: JsonObject): Promise<JsonObject>
+  /** Cluster-scoped kinds only. */
+  create(kind: ResourceKind, object: JsonObject): Promise<Created>
   /** Whether it was there. */
   remove(kind: ResourceKind, name: string): Promise<boolean>
 }
@@ -64,10 +71,10 @@ export async function withLocalObjects<T>(
       create: async (kind, object) => {
         const key = { resource: resourceName(kind), namespace: '', name: nameOf(object) }
         const known = store.get(key)
-        if (known !== undefined) return known.object
+        if (known !== undefined) return { object: known.object, isNew: false }
         const metadata = { name: key.name, uid: randomUUID(), creationTimestamp: timeOf(options.now()), generation: 1 }
         const [written] = store.write([{ ...key, object: { ...object, metadata }, expected: 0 }])
-        return written?.object ?? object
+        return { object: written?.object ?? object, isNew: true }
       },
       remove: async (kind, name) => {
         const key = { resource: resourceName(kind), namespace: '', name }
@@ -133,10 +140,10 @@ async function withRunning<T>(
       list: async (kind) => (await client.list(kind, '')).items,
       create: async (kind, object) => {
         try {
-          return await client.create(kind, object)
+          return { object: await client.create(kind, object), isNew: true }
         } catch (error) {
           if (!(error instanceof StatusError && error.reason === 'AlreadyExists')) throw error
-          return await client.get(kind, { namespace: '', name: nameOf(object) })
+          return { object: await client.get(kind, { namespace: '', name: nameOf(object) }), isNew: false }
         }
       },
       remove: async (kind, name) => {
