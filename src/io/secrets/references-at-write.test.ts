@@ -90,19 +90,6 @@ test('a Secret of another namespace is refused, there or not, unless it is label
   assert.deepEqual(problems(cluster(labelled)), [])
 })
 
-test('a Secret of another namespace that could not be read in time is a warning: it is looked at again when it is used', () => {
-  const [problem, ...more] = problems(
-    cluster({ insecure: true, bearerTokenRef: at('token', 'team-a') }),
-    undefined,
-    () => 'unknown',
-  )
-  assert.deepEqual(more, [])
-  assert.match(
-    problem ?? '',
-    /^warning spec\.clientConfig\.bearerTokenRef Secret team-a\/prod could not be read in time/,
-  )
-})
-
 test("the gateway's own Secrets may not be named: not by their namespace, nor with the label", () => {
   for (const own of ['portcullis-serving-ca', 'portcullis-control-ca']) {
     const labelled = secret('portcullis-system', { 'portcullis.io/usable-by-gateway': 'true' })

@@ -5,7 +5,7 @@ import type { ResolvedReferences } from '../../api/kinds/upstream-cluster-kind.t
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { ProblemList } from '../../api/validation/field-errors.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
-import { isOwn, isUsable, refusalFix, refusalOf } from './usable-secrets.ts'
+import { isUsable, refusalFix, refusalOf } from './usable-secrets.ts'
 
 /** A Secret; undefined = there is none; `unknown` = it could not be read. */
 export type SecretAtWrite = JsonObject | undefined | 'unknown'
@@ -24,12 +24,8 @@ export function resolveAtWrite(
     const [namespace = '', own = ''] = name.split('/')
     const secret = secretOf(namespace, own)
     const known = secret === undefined || secret === 'unknown' ? undefined : secret
-    if (!isUsable(name, known, namespaces)) {
-      // Whether it has the label is not known: it is looked at again when it is used.
-      if (secret === 'unknown' && !isOwn(name)) {
-        out.warning(path, `Secret ${name} could not be read in time to see whether it may be used`, refusalFix(name))
-      } else out.error(path, refusalOf(name, namespaces), refusalFix(name))
-    } else if (secret === undefined) {
+    if (!isUsable(name, known, namespaces)) out.error(path, refusalOf(name, namespaces), refusalFix(name))
+    else if (secret === undefined) {
       out.warning(path, `Secret ${name} does not exist yet; until then the last good version is in force`, 'create it')
     } else if (known !== undefined) {
       const absence = { message: '', fix: '' }

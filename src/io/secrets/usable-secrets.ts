@@ -100,11 +100,6 @@ export class UsableSecrets {
   }
 }
 
-/** The gateway's own: no object may name it. @param name `namespace/name` */
-export function isOwn(name: string): boolean {
-  return OWN_NAMES.has(name)
-}
-
 /** @param name `namespace/name` @param secret undefined = there is none, or nobody may know */
 export function isUsable(name: string, secret: JsonObject | undefined, namespaces: readonly string[]): boolean {
   if (OWN_NAMES.has(name)) return false
