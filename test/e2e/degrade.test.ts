@@ -206,7 +206,7 @@ describe('degrade', { timeout: 180_000 }, () => {
 
   test('ReadOnly: reads and watches pass, writes are refused', async () => {
     degrade({ mode: 'ReadOnly', reason: REASON, expiresAt: EXPIRES_AT })
-    assertTold(await untilRefused('label', 'node', 'node-0', 'a=b', '--overwrite'), 'ReadOnly')
+    assertTold(await untilRefused('create', 'configmap', 'probe', '--dry-run=server'), 'ReadOnly')
     for (const command of [
       'get pods -A',
       'describe nodes',
@@ -254,7 +254,7 @@ describe('degrade', { timeout: 180_000 }, () => {
     })
     degrade({ mode: 'ReadOnly', reason: REASON, expiresAt: EXPIRES_AT, exempt: CONTROLLERS })
     await untilWorks('get', 'pods')
-    assertTold(await run('label', 'node', 'node-0', 'a=b', '--overwrite'), 'ReadOnly')
+    assertTold(await run('label', 'node', 'node-0', 'refused=yes', '--overwrite'), 'ReadOnly')
     const from = Math.max(...(await nodeStates()).map(({ renewedMs }) => renewedMs))
     const during = await waitFor('heartbeats for longer than the grace period', async () => {
       const states = await nodeStates()
