@@ -101,6 +101,7 @@ export class ReaderShell {
 
   /** Resolves with what the block printed. @throws when a command of it fails, with the end of its output */
   async run(text: string, timeoutMs = 120_000): Promise<string> {
+    if (this.#exit !== undefined) throw new Error(`the shell ended at block ${this.#blocks}, which failed`)
     const file = join(this.#dir, `block-${++this.#blocks}.sh`)
     writeFileSync(file, `${text}\n`)
     const before = this.#output().length

@@ -187,6 +187,8 @@ async function runBlock(block: CommandBlock): Promise<string> {
   }
 }
 
+const READY_SINCE = '{.items[*].status.conditions[?(@.type=="Ready")].lastTransitionTime}'
+
 /** What else has to be so at a block before it runs: a reader of that page has it. */
 const BEFORE: Readonly<Record<string, () => Promise<void>>> = {
   // Who runs the gateway gives it to its users.
@@ -198,6 +200,13 @@ const BEFORE: Readonly<Record<string, () => Promise<void>>> = {
   'team-a': async () => {
     await shell.run('kubectl create namespace team-a')
     await shell.run('kubectl create secret generic prod-gateway -n team-a --from-literal=token=x')
+  },
+  // A reader's pods have been ready for longer than minReadySeconds (15 s) and what clocks may differ.
+  'config/protectors/web.yaml': async () => {
+    await waitFor('twelve pods that have been ready for 25 s', async () => {
+      const times = await kubectlInWorker('get', 'pods', '-n', 'shop', '-l', 'app=web', '-o', `jsonpath=${READY_SINCE}`)
+      return times.split(' ').every((since) => Date.now() - Date.parse(since) > 25_000)
+    })
   },
   'import kubegateway': async () => {
     // The same cluster is the control plane of a KubeGateway: with what a KubeGateway has, and nothing else.
