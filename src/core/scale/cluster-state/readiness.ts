@@ -1,0 +1,109 @@
+// How the nodes of a cluster are, counted as the cluster-autoscaler does (clusterstate.go, updateReadinessStats).
+
+import type { ClusterStateOptions } from './rules.ts'
+
+/** A Node, as far as the autoscaler looks at it. */
+export interface NodeState {
+  readonly name: string
+  /** '' = of no node group. */
+  readonly group: string
+  readonly providerID: string
+  readonly createdMs: number
+  /** Has the taint ToBeDeletedByClusterAutoscaler, or its instance is gone. */
+  readonly deleted: boolean
+  /** Condition Suspended. */
+  readonly suspended: boolean
+  /** Conditions and taints of a node that takes pods. */
+  readonly ready: boolean
+}
+
+/** An instance of the cloud without a Node, first seen then. */
+export interface UnregisteredNode {
+  readonly group: string
+  readonly providerID: string
+  readonly sinceMs: number
+}
+
+/** Numbers of nodes. */
+export interface Readiness {
+  /** Nodes in the API server, in whatever state. */
+  registered: number
+  ready: number
+  /** Not ready, and registered for too long. */
+  unready: number
+  /** Not ready, and registered for less than maxNodeStartupMs. */
+  notStarted: number
+  suspended: number
+  deleted: number
+  /** Instances without a Node. */
+  unregistered: number
+  /** Of these, for longer than maxNodeProvisionMs. They are not among `unregistered`. */
+  longUnregistered: number
+}
+
+export interface ClusterReadiness {
+  readonly total: Readiness
+  /** Groups without any node or instance have no entry. */
+  readonly groups: ReadonlyMap<string, Readiness>
+}
+
+export function readiness(counts: Partial<Readiness> = {}): Readiness {
+  const none = { registered: 0, ready: 0, unready: 0, notStarted: 0, suspended: 0, deleted: 0, unregistered: 0 }
+  return { ...none, longUnregistered: 0, ...counts }
+}
+
+export function countNodes(
+  nodes: readonly NodeState[],
+  unregistered: readonly UnregisteredNode[],
+  { maxNodeStartupMs, maxNodeProvisionMs }: Pick<ClusterStateOptions, 'maxNodeStartupMs' | 'maxNodeProvisionMs'>,
+  nowMs: number,
+): ClusterReadiness {
+  const total = readiness()
+  const groups = new Map<string, Readiness>()
+  const count = (group: string, key: keyof Readiness): void => {
+    total[key]++
+    if (group === '') return
+    const own = groups.get(group) ?? readiness()
+    own[key]++
+    groups.set(group, own)
+  }
+  for (const node of nodes) {
+    count(node.group, 'registered')
+    count(node.group, stateOf(node, maxNodeStartupMs, nowMs))
+  }
+  for (const { group, sinceMs } of unregistered) {
+    count(group, sinceMs + maxNodeProvisionMs < nowMs ? 'longUnregistered' : 'unregistered')
+  }
+  return { total, groups }
+}
+
+function stateOf(node: NodeState, maxNodeStartupMs: number, nowMs: number): keyof Readiness {
+  if (node.deleted) return 'deleted'
+  if (node.suspended) return 'suspended'
+  if (node.ready) return 'ready'
+  return node.createdMs + maxNodeStartupMs > nowMs ? 'notStarted' : 'unready'
+}
+
+type UnreadyBounds = Pick<ClusterStateOptions, 'okTotalUnreadyCount' | 'maxTotalUnreadyPercentage'>
+
+/** Strictly more than the count and strictly more than the percentage: an unhealthy cluster is not scaled. */
+export function isUnhealthy(unready: number, all: number, bounds: UnreadyBounds): boolean {
+  // In integers: 45 % of 20 is 9, whatever a fraction makes of it.
+  return unready > bounds.okTotalUnreadyCount && unready * 100 > bounds.maxTotalUnreadyPercentage * all
+}
+
+export function isClusterHealthy({ unready, registered }: Readiness, options: UnreadyBounds): boolean {
+  return !isUnhealthy(unready, registered, options)
+}
+
+/** @param own undefined = no readiness entry: there is no node yet */
+export function isGroupHealthy(
+  own: Readiness | undefined,
+  { target, minSize }: { readonly target: number; readonly minSize: number },
+  { min }: { readonly min: number },
+  options: UnreadyBounds,
+): boolean {
+  if (own === undefined) return target === 0 || (minSize === 0 && target > 0)
+  const missing = min - own.ready - own.suspended
+  return missing <= 0 || !isUnhealthy(missing, own.ready + own.unready + own.notStarted + own.suspended, options)
+}
