@@ -339,20 +339,20 @@ describe('in-process client', () => {
 
   test('follows: all at once, then every change', async () => {
     const own = createInProcessClient(control.registry)
-    const heard: string[] = []
+    const received: string[] = []
     const following = own.follow(LEASES, '', {
-      onReplace: (objects) => void heard.push(`replace ${objects.length}`),
-      onChange: (type, object) => void heard.push(`${type} ${String((object as Json).metadata.name)}`),
-      onState: (current, message) => void heard.push(`state ${current} ${message}`),
+      onReplace: (objects) => void received.push(`replace ${objects.length}`),
+      onChange: (type, object) => void received.push(`${type} ${String((object as Json).metadata.name)}`),
+      onState: (current, message) => void received.push(`state ${current} ${message}`),
     })
-    await waitFor('the first state', () => heard.length === 2)
+    await waitFor('the first state', () => received.length === 2)
     const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'f', namespace: 'default' } }
     await own.create(LEASES, lease)
     await own.delete(LEASES, { namespace: 'default', name: 'f' })
     await following.stop()
     await own.create(LEASES, lease)
-    assert.deepEqual(heard.slice(1), ['state true ', 'ADDED f', 'DELETED f'])
-    assert.match(heard[0] ?? '', /^replace \d$/)
+    assert.deepEqual(received.slice(1), ['state true ', 'ADDED f', 'DELETED f'])
+    assert.match(received[0] ?? '', /^replace \d$/)
     assert.equal(SECRETS.plural, 'secrets')
   })
 })

@@ -11,7 +11,7 @@ import { StatusError } from '../src/api/kube/status.ts'
 import type { FollowEvents } from '../src/api/ports/object-client.ts'
 import type { Logger } from '../src/api/ports/ports.ts'
 import { createKubeClient, type KubeClient } from '../src/io/kube/client.ts'
-import { holdLease } from '../src/io/kube/leader-lease.ts'
+import { startLeaderElection } from '../src/io/kube/leader-lease.ts'
 import type { FollowTiming } from '../src/io/kube/watch.ts'
 import { startCluster, type TestCluster } from './harness/cluster.ts'
 import { base64 } from './harness/kubeconfig.ts'
@@ -69,7 +69,7 @@ function textOf(object: JsonObject | undefined): string {
 function mirror(t: TestContext, client: KubeClient, namespace: string) {
   const objects = new Map<string, string>()
   const states: { current: boolean; message: string; known: string[] }[] = []
-  const heard: string[] = []
+  const received: string[] = []
   let replaced = 0
   const nameOf = (object: JsonObject): string => String(metadataOf(object)['name'])
   const events: FollowEvents = {
@@ -79,7 +79,7 @@ function mirror(t: TestContext, client: KubeClient, namespace: string) {
       for (const object of list) objects.set(nameOf(object), textOf(object))
     },
     onChange: (type, object) => {
-      heard.push(`${type} ${nameOf(object)}`)
+      received.push(`${type} ${nameOf(object)}`)
       if (type === 'DELETED') objects.delete(nameOf(object))
       else objects.set(nameOf(object), textOf(object))
     },
@@ -90,7 +90,7 @@ function mirror(t: TestContext, client: KubeClient, namespace: string) {
   return {
     objects,
     states,
-    heard,
+    received,
     get replaced() {
       return replaced
     },
@@ -212,9 +212,9 @@ test('a list of many pages, and every change after it', async (t) => {
   const namespace = await namespaceNamed('pages')
   const names = Array.from({ length: 620 }, (_, i) => `s${i}`)
   await Promise.all(names.map((name) => direct.create(SECRETS, secret(name, name, namespace))))
-  const heard = mirror(t, direct, namespace)
-  await waitFor('the list', () => heard.isCurrent())
-  assert.deepEqual([...heard.objects.keys()].sort(), [...names].sort())
+  const received = mirror(t, direct, namespace)
+  await waitFor('the list', () => received.isCurrent())
+  assert.deepEqual([...received.objects.keys()].sort(), [...names].sort())
   await direct.create(SECRETS, secret('new', 'x', namespace))
   await direct.patch(
     SECRETS,
@@ -224,25 +224,25 @@ test('a list of many pages, and every change after it', async (t) => {
     { fieldManager: 'test' },
   )
   await direct.delete(SECRETS, { namespace, name: 's1' })
-  await waitFor('three changes', () => heard.heard.length === 3)
-  assert.deepEqual(heard.heard, ['ADDED new', 'MODIFIED s0', 'DELETED s1'])
-  assert.deepEqual([heard.objects.get('s0'), heard.objects.size, heard.replaced], ['changed', 620, 1])
+  await waitFor('three changes', () => received.received.length === 3)
+  assert.deepEqual(received.received, ['ADDED new', 'MODIFIED s0', 'DELETED s1'])
+  assert.deepEqual([received.objects.get('s0'), received.objects.size, received.replaced], ['changed', 620, 1])
 })
 
 test('a broken connection is taken up where it broke', async (t) => {
   const namespace = await namespaceNamed('blip')
   const client = throughProxy(t, { awayMs: 20_000 })
   await direct.create(SECRETS, secret('a', '1', namespace))
-  const heard = mirror(t, client, namespace)
-  await waitFor('the list', () => heard.isCurrent())
+  const received = mirror(t, client, namespace)
+  await waitFor('the list', () => received.isCurrent())
   proxy.cut()
   await direct.create(SECRETS, secret('b', '2', namespace))
   await direct.delete(SECRETS, { namespace, name: 'a' })
   proxy.mend()
-  await waitFor('both changes', () => heard.heard.length === 2)
-  assert.deepEqual([heard.heard, heard.replaced], [['ADDED b', 'DELETED a'], 1])
+  await waitFor('both changes', () => received.received.length === 2)
+  assert.deepEqual([received.received, received.replaced], [['ADDED b', 'DELETED a'], 1])
   assert.deepEqual(
-    heard.states.map(({ current }) => current),
+    received.states.map(({ current }) => current),
     [true],
   )
 })
@@ -252,52 +252,52 @@ test('away for long: says so, and is current again only when it knows everything
   const client = throughProxy(t, { awayMs: 200 })
   await direct.create(SECRETS, secret('a', '1', namespace))
   await direct.create(SECRETS, secret('kept', '1', namespace))
-  const heard = mirror(t, client, namespace)
-  await waitFor('the list', () => heard.isCurrent())
+  const received = mirror(t, client, namespace)
+  await waitFor('the list', () => received.isCurrent())
   proxy.cut()
-  await waitFor('the news that it is away', () => heard.states.at(-1)?.current === false)
-  assert.match(heard.states.at(-1)?.message ?? '', /^no answer from https:.*: the connection broke$/)
+  await waitFor('the news that it is away', () => received.states.at(-1)?.current === false)
+  assert.match(received.states.at(-1)?.message ?? '', /^no answer from https:.*: the connection broke$/)
   const attempts = proxy.accepted
   await waitFor('more attempts', () => proxy.accepted > attempts + 3)
   await direct.create(SECRETS, secret('b', '2', namespace))
   await direct.delete(SECRETS, { namespace, name: 'a' })
   proxy.mend()
-  await waitFor('the news that it is current', () => heard.isCurrent())
-  assert.deepEqual(heard.states.at(-1)?.known.sort(), ['b', 'kept'])
-  assert.equal(heard.replaced, 2)
+  await waitFor('the news that it is current', () => received.isCurrent())
+  assert.deepEqual(received.states.at(-1)?.known.sort(), ['b', 'kept'])
+  assert.equal(received.replaced, 2)
 })
 
 test('a connection on which nothing passes is found by its silence', async (t) => {
   const namespace = await namespaceNamed('frozen')
   const client = throughProxy(t, { silenceMs: 1_500, awayMs: 20_000 }, 1_500)
-  const heard = mirror(t, client, namespace)
-  await waitFor('the list', () => heard.isCurrent())
+  const received = mirror(t, client, namespace)
+  await waitFor('the list', () => received.isCurrent())
   proxy.freeze()
   await direct.create(SECRETS, secret('b', '2', namespace))
-  await waitFor('the change', () => heard.objects.has('b'))
+  await waitFor('the change', () => received.objects.has('b'))
 })
 
 test('an API server that is killed and started anew is caught up with', async (t) => {
   const namespace = await namespaceNamed('restart')
   const client = throughProxy(t, { awayMs: 200 })
   await direct.create(SECRETS, secret('a', '1', namespace))
-  const heard = mirror(t, client, namespace)
-  await waitFor('the list', () => heard.isCurrent())
+  const received = mirror(t, client, namespace)
+  await waitFor('the list', () => received.isCurrent())
   await cluster.apiservers[0]?.kill()
-  await waitFor('the news that it is away', () => heard.states.at(-1)?.current === false)
+  await waitFor('the news that it is away', () => received.states.at(-1)?.current === false)
   await cluster.apiservers[0]?.restart()
   await direct.create(SECRETS, secret('b', '2', namespace))
-  await waitFor('the change', () => heard.isCurrent() && heard.objects.has('b'))
-  assert.deepEqual([...heard.objects.keys()].sort(), ['a', 'b'])
+  await waitFor('the change', () => received.isCurrent() && received.objects.has('b'))
+  assert.deepEqual([...received.objects.keys()].sort(), ['a', 'b'])
 })
 
 test('of two candidates one leads; the other follows when it stops or is cut off', async (t) => {
   const client = throughProxy(t)
   const times = { leaseDurationMs: 2_000, renewDeadlineMs: 1_200, retryPeriodMs: 100, log }
   const lease = { namespace: 'default', name: 'leader' }
-  const a = holdLease(client, { ...lease, ...times, identity: 'a' })
+  const a = startLeaderElection(client, { ...lease, ...times, identity: 'a' })
   await waitFor('a to lead', () => a.isLeader())
-  const b = holdLease(direct, { ...lease, ...times, identity: 'b' })
+  const b = startLeaderElection(direct, { ...lease, ...times, identity: 'b' })
   let both = false
   const watch = setInterval(() => {
     both ||= a.isLeader() && b.isLeader()

@@ -19,7 +19,7 @@ import { answerSelfReview } from './self-reviews.ts'
 import { versionInfo } from './version-info.ts'
 import type { WatchRequest } from './watch-stream.ts'
 
-export interface RouteParts {
+export interface RouteDeps {
   readonly registry: Registry
   readonly bindings: RoleBindings
   /** Of the program: `0.1.0`. */
@@ -36,7 +36,7 @@ export interface Routed {
 }
 
 /** Refuses what no body can make right, before there is one. @throws {StatusError} 405 */
-export function routeRequest({ registry }: RouteParts, request: ControlRequest, user: UserInfo | 'anonymous'): Routed {
+export function routeRequest({ registry }: RouteDeps, request: ControlRequest, user: UserInfo | 'anonymous'): Routed {
   const route = matchRoute(registry.kinds, request.info.path)
   if (route !== undefined) checkMethod(request, route)
   return { request, user, route }
@@ -47,16 +47,16 @@ export function routeRequest({ registry }: RouteParts, request: ControlRequest, 
  * @throws {StatusError}
  */
 export function answerRequest(
-  parts: RouteParts,
+  deps: RouteDeps,
   { request: given, user, route }: Routed,
   bytes: Buffer,
   warnings: string[],
 ): Answer | WatchRequest {
   const { request, body } = readable(given, bytes, route === undefined || isBuiltIn(route.kind))
   if (route !== undefined)
-    return answerResource(parts.registry, { request, route, body, warnings, show: shownTo(parts.bindings, user) })
+    return answerResource(deps.registry, { request, route, body, warnings, show: shownTo(deps.bindings, user) })
   const reading = request.method === 'GET' || request.method === 'HEAD'
-  const answer = reading ? documentAnswer(parts, request) : reviewAnswer(parts, request, user, body)
+  const answer = reading ? documentAnswer(deps, request) : reviewAnswer(deps, request, user, body)
   return answer ?? textAnswer(404, '404 page not found\n')
 }
 
@@ -69,11 +69,11 @@ function readable(request: ControlRequest, bytes: Buffer, builtIn: boolean): { r
   return { request: { ...request, contentType: 'application/json' }, body: JSON.stringify(decodeProtobuf(bytes)) }
 }
 
-function documentAnswer(parts: RouteParts, { info, accept, ifNoneMatch, query }: ControlRequest): Answer | undefined {
+function documentAnswer(deps: RouteDeps, { info, accept, ifNoneMatch, query }: ControlRequest): Answer | undefined {
   const { path } = info
-  if (path === '/version' || path === '/version/') return jsonAnswer(200, versionInfo(parts.version))
+  if (path === '/version' || path === '/version/') return jsonAnswer(200, versionInfo(deps.version))
   return (
-    healthAnswer(parts.checks, path, query) ??
+    healthAnswer(deps.checks, path, query) ??
     discoveryAnswer(path, accept, ifNoneMatch) ??
     openApiAnswer(path, query.raw, accept, ifNoneMatch)
   )
@@ -81,7 +81,7 @@ function documentAnswer(parts: RouteParts, { info, accept, ifNoneMatch, query }:
 
 /** Questions of a user about itself. */
 function reviewAnswer(
-  { bindings, registry }: RouteParts,
+  { bindings, registry }: RouteDeps,
   { info, method, contentType }: ControlRequest,
   user: UserInfo | 'anonymous',
   text: string,

@@ -27,10 +27,10 @@ import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
 import { type Answer, statusAnswer } from './http/answer.ts'
 import { BodyReader, MAX_BODY_BYTES, MAX_SMALL_BYTES } from './http/read-body.ts'
 import { type ControlRequest, readRequest } from './http/read-request.ts'
-import { answerRequest, type Routed, type RouteParts, routeRequest } from './routes.ts'
+import { answerRequest, type RouteDeps, type Routed, routeRequest } from './routes.ts'
 import { type WatchRequest, WatchStream } from './watch-stream.ts'
 
-export interface ControlParts extends RouteParts {
+export interface ControlDeps extends RouteDeps {
   authenticate(peer: Peer, head: HeaderList): Caller
   readonly authorize: Authorizer
   readonly log: Logger
@@ -57,10 +57,10 @@ interface OpenAnswers {
   readonly exchanges: Set<ControlExchange>
 }
 
-export function createControlHandler(parts: ControlParts): ControlHandler {
+export function createControlHandler(deps: ControlDeps): ControlHandler {
   const open: OpenAnswers = { watches: new Map(), exchanges: new Set() }
   const handler: RequestHandler = (peer, stream, head, end) => {
-    const exchange = new ControlExchange(parts, open, peer, stream)
+    const exchange = new ControlExchange(deps, open, peer, stream)
     exchange.begin(head, end)
     return exchange
   }
@@ -86,7 +86,7 @@ export const MAX_WATCHES_PER_USER = 500
 const EMPTY = Buffer.alloc(0)
 
 class ControlExchange implements StreamEvents {
-  readonly #parts: ControlParts
+  readonly #deps: ControlDeps
   readonly #open: OpenAnswers
   readonly #peer: Peer
   readonly #stream: Stream
@@ -99,16 +99,16 @@ class ControlExchange implements StreamEvents {
   #watch: WatchStream | undefined
   #answered = false
 
-  constructor(parts: ControlParts, open: OpenAnswers, peer: Peer, stream: Stream) {
-    this.#parts = parts
+  constructor(deps: ControlDeps, open: OpenAnswers, peer: Peer, stream: Stream) {
+    this.#deps = deps
     this.#open = open
     this.#peer = peer
     this.#stream = stream
   }
 
   begin(head: HeaderList, end: boolean): void {
-    this.#auditId = auditIdOf(head) ?? this.#parts.uuid()
-    const { audit: write, registry } = this.#parts
+    this.#auditId = auditIdOf(head) ?? this.#deps.uuid()
+    const { audit: write, registry } = this.#deps
     if (write !== undefined) {
       this.#audit = new ExchangeAudit({ write, now: () => registry.now() }, this.#peer, head, this.#auditId)
     }
@@ -119,7 +119,7 @@ class ControlExchange implements StreamEvents {
       this.#isHead = request.method === 'HEAD'
       this.#audit?.asked(request)
       const user = this.#admit(request)
-      this.#routed = routeRequest(this.#parts, request, user)
+      this.#routed = routeRequest(this.#deps, request, user)
       // What comes with a GET means nothing (RFC 9110 section 9.3.1), and is not kept for those who may only ask for health.
       const reads = this.#isHead || request.method === 'GET'
       if (end || reads) this.#serve(this.#routed)
@@ -162,7 +162,7 @@ class ControlExchange implements StreamEvents {
   /** Somebody was revoked: perhaps whoever has this answer, or some of it. */
   endIfRefused(): void {
     const request = this.#routed?.request
-    const caller = request && this.#parts.authenticate(this.#peer, request.head)
+    const caller = request && this.#deps.authenticate(this.#peer, request.head)
     if (caller === undefined || (caller !== 'invalid' && !isRevoked(caller))) return
     this.#audit?.annotate({ 'portcullis.io/ended-by': 'revocation' })
     this.#open.exchanges.delete(this)
@@ -175,9 +175,9 @@ class ControlExchange implements StreamEvents {
   /** Who asks, and whether he may. @throws {StatusError} 401, 403 */
   #admit(request: ControlRequest): UserInfo | 'anonymous' {
     const caller = this.#authenticate(request)
-    const user = impersonate(caller, request.head, this.#parts.authorize)
+    const user = impersonate(caller, request.head, this.#deps.authorize)
     const attributes = attributesOf(request)
-    const allowed = this.#parts.authorize(user, attributes)
+    const allowed = this.#deps.authorize(user, attributes)
     this.#audit?.runsAs(user, allowed)
     if (!allowed) throw new StatusError(forbidden(user, attributes))
     return user
@@ -185,7 +185,7 @@ class ControlExchange implements StreamEvents {
 
   /** @throws {StatusError} 401 */
   #authenticate({ head }: ControlRequest): UserInfo | 'anonymous' {
-    const caller = this.#parts.authenticate(this.#peer, head)
+    const caller = this.#deps.authenticate(this.#peer, head)
     if (caller === 'invalid') {
       // A certificate that the handshake did not verify never will be on this connection.
       if (this.#peer.certificate?.verified === false) this.#peer.drain()
@@ -206,13 +206,13 @@ class ControlExchange implements StreamEvents {
   #serve(routed: Routed): void {
     const before = this.#audit === undefined ? undefined : this.#cluster(routed)
     const all = this.#audit === undefined ? [] : this.#deletable(routed)
-    const answer = answerRequest(this.#parts, routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
+    const answer = answerRequest(this.#deps, routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
     this.#warnOfOwnEnd(routed)
     if (this.#audit !== undefined && 'body' in answer) {
       const { createdName = '' } = answer
       this.#audit.named(createdName)
       const changes = incidentChanges(before, this.#cluster(routed, createdName))
-      const deleted = all.filter((one) => this.#parts.registry.store.get(one) === undefined)
+      const deleted = all.filter((one) => this.#deps.registry.store.get(one) === undefined)
       this.#audit.annotate({ ...changes, ...incidentDeletions(deleted.map(({ object }) => object)) })
     }
     if ('body' in answer) this.#send(answer)
@@ -222,7 +222,7 @@ class ControlExchange implements StreamEvents {
   /** Nobody is to find out by the next command. */
   #warnOfOwnEnd({ route, request }: Routed): void {
     if (route?.kind !== REVOKED_CREDENTIALS) return
-    if (isRevoked(this.#parts.authenticate(this.#peer, request.head))) this.#warnings.push(OWN_END)
+    if (isRevoked(this.#deps.authenticate(this.#peer, request.head))) this.#warnings.push(OWN_END)
   }
 
   /** The UpstreamCluster that a request names, as it is now. */
@@ -230,18 +230,18 @@ class ControlExchange implements StreamEvents {
     const known = name === '' ? (route?.name ?? '') : name
     if (route?.kind.kind !== UPSTREAM_CLUSTER_KIND || known === '') return undefined
     const key = { resource: resourceName(route.kind), namespace: '', name: known }
-    return this.#parts.registry.store.get(key)?.object
+    return this.#deps.registry.store.get(key)?.object
   }
 
   /** The UpstreamClusters among which a request deletes. */
   #deletable({ route, request }: Routed): readonly StoredObject[] {
     if (request.info.verb !== 'deletecollection' || route?.kind.kind !== UPSTREAM_CLUSTER_KIND) return []
-    return this.#parts.registry.store.list(resourceName(route.kind), { namespace: '' })
+    return this.#deps.registry.store.list(resourceName(route.kind), { namespace: '' })
   }
 
   #startWatch(request: WatchRequest, routed: Routed): void {
     const user = routed.user === 'anonymous' ? '' : routed.user.name
-    const { registry, random } = this.#parts
+    const { registry, random } = this.#deps
     let open = 0
     for (const other of this.#open.watches.values()) if (other === user) open++
     if (open >= MAX_WATCHES_PER_USER) {
@@ -257,8 +257,8 @@ class ControlExchange implements StreamEvents {
       this.#audit?.completed(200)
       return
     }
-    const parts = { store: registry.store, now: () => registry.now(), random }
-    const watch = new WatchStream(parts, request, this.#stream, () => {
+    const deps = { store: registry.store, now: () => registry.now(), random }
+    const watch = new WatchStream(deps, request, this.#stream, () => {
       this.#open.watches.delete(watch)
       this.#open.exchanges.delete(this)
       this.#audit?.completed(200)
@@ -275,7 +275,7 @@ class ControlExchange implements StreamEvents {
       step()
     } catch (error) {
       if (!(error instanceof StatusError)) {
-        this.#parts.log.error('request failed inside the API server', { error, auditId: this.#auditId })
+        this.#deps.log.error('request failed inside the API server', { error, auditId: this.#auditId })
       }
       if (this.#answered) {
         this.#watch?.onReset()
@@ -302,7 +302,7 @@ class ControlExchange implements StreamEvents {
   }
 
   #ownHeaders(): HeaderList {
-    const { registry } = this.#parts
+    const { registry } = this.#deps
     const headers: HeaderList = ['date', new Date(registry.now()).toUTCString(), 'audit-id', this.#auditId]
     for (const value of warningValues(this.#warnings)) headers.push('warning', value)
     return headers

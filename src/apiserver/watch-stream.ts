@@ -24,7 +24,7 @@ export interface WatchRequest {
   readonly show: Shown
 }
 
-export interface WatchParts {
+export interface WatchDeps {
   readonly store: ObjectStore
   /** Wall clock, milliseconds. */
   now(): number
@@ -46,7 +46,7 @@ const INITIAL_EVENTS_END = 'k8s.io/initial-events-end'
 const EMPTY = Buffer.alloc(0)
 
 export class WatchStream {
-  readonly #parts: WatchParts
+  readonly #deps: WatchDeps
   readonly #request: WatchRequest
   readonly #stream: Stream
   readonly #onEnd: () => void
@@ -64,8 +64,8 @@ export class WatchStream {
   #endTimer: NodeJS.Timeout | undefined
 
   /** @param onEnd called once, however the watch ends */
-  constructor(parts: WatchParts, request: WatchRequest, stream: Stream, onEnd: () => void) {
-    this.#parts = parts
+  constructor(deps: WatchDeps, request: WatchRequest, stream: Stream, onEnd: () => void) {
+    this.#deps = deps
     this.#request = request
     this.#stream = stream
     this.#onEnd = onEnd
@@ -74,7 +74,7 @@ export class WatchStream {
   /** The head of the answer is out. */
   start(): void {
     const { options } = this.#request
-    const seconds = options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + this.#parts.random())
+    const seconds = options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + this.#deps.random())
     this.#endTimer = setTimeout(() => this.finish(), seconds * 1000)
     if (options.bookmarks) this.#bookmarkTimer = setInterval(() => this.#bookmark(), BOOKMARK_MS)
     this.#endTimer.unref()
@@ -103,7 +103,7 @@ export class WatchStream {
 
   #begin(): void {
     const { kind, namespace, options } = this.#request
-    const { store } = this.#parts
+    const { store } = this.#deps
     const { revision } = store
     let after = options.after ?? revision
     if (after > revision) {
@@ -188,7 +188,7 @@ export class WatchStream {
   #bookmark(): void {
     if (this.#over || this.#waiting.length > 0 || this.#bookmarkWaits) return
     if (this.#stream.queued >= HIGH_WATER_BYTES) return
-    this.#stream.body(this.#bookmarkLine(this.#parts.store.revision, undefined), false)
+    this.#stream.body(this.#bookmarkLine(this.#deps.store.revision, undefined), false)
   }
 
   #bookmarkLine(revision: number, annotations: JsonObject | undefined): Buffer {
@@ -218,7 +218,7 @@ export class WatchStream {
     const object = show(kind, whole)
     switch (encoding.as) {
       case 'table': {
-        const table = tableEventOf(kind, object, includeObject, this.#parts.now(), this.#first)
+        const table = tableEventOf(kind, object, includeObject, this.#deps.now(), this.#first)
         this.#first = false
         return this.#line(type, table)
       }

@@ -3,10 +3,14 @@
 import { effectiveMode } from '../core/policy/degrade.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import type { ThreadReport } from './threads/messages.ts'
-import type { Parts } from './wire.ts'
+import type { WiredGateway } from './wire.ts'
 
 /** A thread that does not answer within a second shows as such. */
-export async function describeState(parts: Parts, protection: object | null, draining: boolean): Promise<object> {
+export async function describeState(
+  parts: WiredGateway,
+  protection: object | null,
+  draining: boolean,
+): Promise<object> {
   const { clusters, pool, upstreams, limits } = parts
   const { problems, appliedAtMs } = parts.changes.inForce
   const reports = await pool.reports()
@@ -18,7 +22,7 @@ export async function describeState(parts: Parts, protection: object | null, dra
     draining,
     running: sum(({ running }) => running),
     tokensRemembered: sum(({ tokensRemembered }) => tokensRemembered),
-    threads: pool.seats.map(({ index, state, applied, restarts, answers }, i) => ({
+    threads: pool.slots.map(({ index, state, applied, restarts, answers }, i) => ({
       thread: index,
       state,
       generation: applied,
@@ -36,7 +40,7 @@ export async function describeState(parts: Parts, protection: object | null, dra
   }
 }
 
-function describeCluster(live: LiveCluster, { clock, rights }: Parts): object {
+function describeCluster(live: LiveCluster, { clock, rights }: WiredGateway): object {
   const { client, serving, ...compiled } = live.compiled
   return {
     ...compiled,

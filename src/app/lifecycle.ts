@@ -17,11 +17,11 @@ import { requireFreePort } from '../io/world/free-port.ts'
 import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
 import { createObjectPlane, type ObjectPlane } from './object-plane.ts'
-import { Protection, type ProtectionParts } from './protection/protection.ts'
+import { Protection, type ProtectionDeps } from './protection/protection.ts'
 import { loadServingPair } from './serving-pair.ts'
 import { sharePki } from './shared-pki.ts'
 import { type Statuses, startStatuses } from './statuses.ts'
-import { type Parts, wire } from './wire.ts'
+import { type WiredGateway, wire } from './wire.ts'
 
 export interface RunningGateway {
   readonly ports: readonly number[]
@@ -48,7 +48,7 @@ const STDOUT = 1
 const IN_FORCE_LOOK_MS = 5
 const STDERR = 2
 /** What takes the place of the usual parts. */
-export interface GivenParts {
+export interface GatewayOverrides {
   /** Where the access log goes instead of stdout; switches it on. */
   readonly access: LineWriter
   readonly log: Logger
@@ -58,7 +58,7 @@ export interface GivenParts {
 }
 
 /** @throws {UserError} with one clear line for what the operator can mend */
-export async function startGateway(config: Config, given: Partial<GivenParts> = {}): Promise<RunningGateway> {
+export async function startGateway(config: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
   const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
   if (given.source === undefined) await sharePki(config, log)
@@ -74,7 +74,7 @@ export async function startGateway(config: Config, given: Partial<GivenParts> = 
   const judge = (): ProtectionGate | undefined => protection?.gate
   const parts = wire(config, serving, { log, access, audit, controlAudit }, plane.source, given.inline ?? false, judge)
   const { clusters, clock, clocks, pool } = parts
-  const onNamespaces: ProtectionParts['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
+  const onNamespaces: ProtectionDeps['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
   protection = new Protection({
     config,
     client: plane.client,
@@ -125,7 +125,7 @@ function openAuditLog(path: string): LineWriter | undefined {
 
 class Lifecycle implements RunningGateway {
   readonly #config: Config
-  readonly #parts: Parts
+  readonly #parts: WiredGateway
   readonly #plane: ObjectPlane
   readonly #protection: Protection
   readonly #processMetrics: ProcessMetrics
@@ -142,7 +142,7 @@ class Lifecycle implements RunningGateway {
 
   constructor(
     config: Config,
-    parts: Parts,
+    parts: WiredGateway,
     plane: ObjectPlane,
     protection: Protection,
     processMetrics: ProcessMetrics,
@@ -237,7 +237,7 @@ class Lifecycle implements RunningGateway {
   }
 
   async crashThread(thread: number): Promise<void> {
-    await this.#parts.pool.seats[thread]?.terminate()
+    await this.#parts.pool.slots[thread]?.terminate()
   }
 
   #readiness(): readonly Check[] {
@@ -254,12 +254,12 @@ class Lifecycle implements RunningGateway {
   }
 
   #anyThreadListens(): boolean {
-    return this.#parts.pool.seats.some(({ state }) => state === 'listening')
+    return this.#parts.pool.slots.some(({ state }) => state === 'listening')
   }
 
   stop(): Promise<void> {
     // The second signal: at once.
-    if (this.#stopping !== undefined) this.#parts.pool.cut()
+    if (this.#stopping !== undefined) this.#parts.pool.abort()
     else this.#stopping = this.#drain()
     return this.#stopping
   }
@@ -269,7 +269,7 @@ class Lifecycle implements RunningGateway {
     const { drainTimeoutMs } = this.#config
     this.#state = 'draining'
     this.#log.info('draining', { timeoutMs: drainTimeoutMs })
-    const deadline = setTimeout(() => pool.cut(), drainTimeoutMs)
+    const deadline = setTimeout(() => pool.abort(), drainTimeoutMs)
     await pool.drain()
     clearTimeout(deadline)
     await this.#end()

@@ -56,18 +56,18 @@ export function userMessage(error: unknown): string {
 /** SIGTERM or SIGINT drains; the second one ends at once. Listens from now on: a signal during the start counts too. */
 export function onStopSignal(): { stopped(running: { stop(): Promise<void> }): Promise<void> } {
   let signals = 0
-  let onSignal = (): void => undefined
-  const heard = (): void => {
+  let stop = (): void => undefined
+  const onSignal = (): void => {
     signals++
-    onSignal()
+    stop()
   }
-  process.on('SIGTERM', heard)
-  process.on('SIGINT', heard)
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
   return {
     stopped: (running) =>
       new Promise((resolve, reject) => {
-        onSignal = () => void running.stop().then(resolve, reject)
-        for (let i = 0; i < Math.min(signals, 2); i++) onSignal()
+        stop = () => void running.stop().then(resolve, reject)
+        for (let i = 0; i < Math.min(signals, 2); i++) stop()
       }),
   }
 }

@@ -5,16 +5,16 @@ import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Logger } from '../api/ports/ports.ts'
 import { startClusterStatus } from '../controllers/status/cluster-status.ts'
 import { REDIS_AWAY } from '../core/status/messages.ts'
-import { holdLease } from '../io/kube/leader-lease.ts'
+import { startLeaderElection } from '../io/kube/leader-lease.ts'
 import type { Config } from './config/config.ts'
 import type { Protection } from './protection/protection.ts'
-import type { Parts } from './wire.ts'
+import type { WiredGateway } from './wire.ts'
 
 export interface Statuses {
   stop(): Promise<void>
 }
 
-function limitsMessage({ limits, clusters }: Parts, cluster: string): string {
+function limitsMessage({ limits, clusters }: WiredGateway, cluster: string): string {
   const schemas = clusters.get(cluster)?.compiled.schemas ?? []
   if (limits === undefined || !schemas.some(({ shared }) => shared !== undefined)) return ''
   const { mode, replicas, message } = limits.status()
@@ -29,7 +29,7 @@ const LEADER_LEASE = 'portcullis-leader'
 /** Objects that are files have no status: `client` is undefined then. */
 export function startStatuses(
   config: Config,
-  parts: Parts,
+  parts: WiredGateway,
   client: ObjectClient | undefined,
   protection: Pick<Protection, 'stateOf'>,
   log: Logger,
@@ -38,7 +38,7 @@ export function startStatuses(
   const { replicaName: replica } = config
   const { clusters, clock, clocks, pool, changes } = parts
   const identity = `${replica}_${randomUUID()}`
-  const lease = holdLease(client, { namespace: NAMESPACE, name: LEADER_LEASE, identity, log })
+  const lease = startLeaderElection(client, { namespace: NAMESPACE, name: LEADER_LEASE, identity, log })
   const controller = startClusterStatus({
     client,
     replica,
@@ -53,7 +53,7 @@ export function startStatuses(
     log,
     ...(parts.limits !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),
   })
-  const leave = changes.onApplied((generations, changed) => controller.applied(generations, pool.seats.length, changed))
+  const leave = changes.onApplied((generations, changed) => controller.applied(generations, pool.slots.length, changed))
   return {
     async stop() {
       leave()

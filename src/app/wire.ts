@@ -26,9 +26,9 @@ import { ConfigChanges } from './apply-change.ts'
 import type { Config } from './config/config.ts'
 import { startInlineThread } from './threads/inline-thread.ts'
 import { ThreadPool } from './threads/pool.ts'
-import type { StartThread } from './threads/seat.ts'
+import type { StartThread } from './threads/worker-slot.ts'
 
-export interface Parts {
+export interface WiredGateway {
   readonly clusters: ClusterTable
   readonly pool: ThreadPool
   readonly probes: EndpointProbes
@@ -69,7 +69,7 @@ export function wire(
   source: ResourceSource,
   inline: boolean,
   protection: () => ProtectionGate | undefined,
-): Parts {
+): WiredGateway {
   const clock: Clock = systemClock
   const { log, access, audit } = outputs
   const metrics = createMetrics()
@@ -197,7 +197,7 @@ function metricsText(
   })
   return async () => {
     const text = await metrics.text()
-    const states = pool.seats.map(({ index, answers, applied, restarts }) => {
+    const states = pool.slots.map(({ index, answers, applied, restarts }) => {
       return { thread: index, answers, generation: applied, restarts }
     })
     return `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}${text}`

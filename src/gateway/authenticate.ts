@@ -11,7 +11,7 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal/refusal.ts'
 import { type BearerToken, readBearerToken } from '../core/request/websocket-token.ts'
 import { certificateHashes, tokenHashes } from '../io/pki/credential-hashes.ts'
 import { verifyClientCertificate } from '../io/pki/x509-chain.ts'
-import type { TokenQuery, TokenVerdict } from '../io/reviews/token-review.ts'
+import type { TokenQuery, TokenReviewResult } from '../io/reviews/token-review.ts'
 import { KnownSecret } from '../io/secrets/known-secret.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import { refuseUnanswered, reviewCall } from './calls/kube-review.ts'
@@ -149,7 +149,7 @@ function fromVerdict(
   live: LiveCluster,
   { cluster, epoch, token }: TokenQuery,
   authorization: string | undefined,
-  verdict: TokenVerdict,
+  verdict: TokenReviewResult,
 ): Authenticated | Refusal {
   switch (verdict.kind) {
     case 'authenticated': {
@@ -178,10 +178,10 @@ function remember(peer: Peer, token: RememberedToken): void {
 }
 
 /** A remembered verdict is one object, and of one token: the identity made of it is remembered with it. */
-const identities = new WeakMap<TokenVerdict, Authenticated | Refusal>()
+const identities = new WeakMap<TokenReviewResult, Authenticated | Refusal>()
 
 function identityOf(
-  verdict: TokenVerdict & { readonly kind: 'authenticated' },
+  verdict: TokenReviewResult & { readonly kind: 'authenticated' },
   token: string,
 ): Authenticated | Refusal {
   const known = identities.get(verdict)

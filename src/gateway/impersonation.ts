@@ -10,7 +10,7 @@ import {
   readImpersonation,
 } from '../core/identity/impersonate.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal/refusal.ts'
-import type { AccessVerdict } from '../io/reviews/access-review.ts'
+import type { AccessReviewResult } from '../io/reviews/access-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import { REVIEW_TIMEOUT_MS, refuseUnanswered, reviewCall } from './calls/kube-review.ts'
 import type { Exchange } from './exchange/exchange.ts'
@@ -72,7 +72,7 @@ function ask(
   requestor: Authenticated,
   attributes: AccessReviewAttributes,
   timeoutMs: number,
-): AccessVerdict | Promise<AccessVerdict> {
+): AccessReviewResult | Promise<AccessReviewResult> {
   if (gone || timeoutMs <= 0) return NO_TIME
   const { user } = requestor
   const source = budgetKey(requestor, peer.remoteAddress)
@@ -80,7 +80,7 @@ function ask(
   return gw.access.review(query, reviewCall(gw, live, 'access-review', source, timeoutMs))
 }
 
-const NO_TIME: AccessVerdict = {
+const NO_TIME: AccessReviewResult = {
   kind: 'unavailable',
   message: `the client has gone, or the access reviews took more than ${REVIEW_TIMEOUT_MS} ms`,
   retryAfterSeconds: 0,

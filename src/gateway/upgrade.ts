@@ -137,6 +137,6 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
   }
 
   cancel(): void {
-    this.splice?.cut()
+    this.splice?.abort()
   }
 }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ClientSide, END, frameOf, GET, Heard, OK, POST, settings, uint32 } from '../../test/harness/http2-sides.ts'
+import { ClientSide, END, frameOf, GET, OK, POST, Received, settings, uint32 } from '../../test/harness/http2-sides.ts'
 import { PING_UNANSWERED } from './deadlines.ts'
 import * as frame from './frames.ts'
 import { CLIENT_LIMITS } from './limits.ts'
@@ -10,23 +10,23 @@ import { CLIENT_LIMITS } from './limits.ts'
 describe('client', () => {
   it('opens a stream and hears the answer', () => {
     const side = new ClientSide()
-    const heard = side.open([...GET, 'accept', 'x'])
+    const received = side.open([...GET, 'accept', 'x'])
     const [request] = side.take()
     assert.deepEqual([request?.type, request?.flags], [frame.HEADERS, END | frame.FLAG_END_HEADERS])
     assert.deepEqual(side.fields(request?.payload ?? Buffer.alloc(0)), [...GET, 'accept', 'x'])
     side.send(side.head(1, [':status', '100']), side.head(1, OK), frameOf(frame.DATA, 0, 1, Buffer.from('ab')))
     side.send(side.head(1, ['x-sum', '1'], END))
-    assert.deepEqual(heard.heads, [[':status', '100'], OK])
-    assert.deepEqual([heard.body, heard.trailers, side.connection.openStreams], ['ab', ['x-sum', '1'], 0])
+    assert.deepEqual(received.heads, [[':status', '100'], OK])
+    assert.deepEqual([received.body, received.trailers, side.connection.openStreams], ['ab', ['x-sum', '1'], 0])
     assert.deepEqual(side.told, ['ready', 'slot'])
   })
 
   it('encodes shared fields once, behind the others', () => {
     const side = new ClientSide()
     const shared = { list: ['impersonate-user', 'ann'], encoded: undefined }
-    side.connection.open(GET, shared, true, new Heard())
+    side.connection.open(GET, shared, true, new Received())
     const bytes = shared.encoded
-    side.connection.open(GET, shared, true, new Heard())
+    side.connection.open(GET, shared, true, new Received())
     assert.equal(shared.encoded, bytes)
     for (const { payload } of side.take()) assert.deepEqual(side.fields(payload), [...GET, ...shared.list])
   })
@@ -54,18 +54,18 @@ describe('client', () => {
     const shared = { list: ['y', 'abc'], encoded: undefined }
     side.send(settings(frame.MAX_HEADER_LIST_SIZE, bytes - 1))
     side.take()
-    const heard = new Heard()
-    assert.equal(side.connection.open([...GET, 'x-a', '1'], shared, true, heard), undefined)
+    const received = new Received()
+    assert.equal(side.connection.open([...GET, 'x-a', '1'], shared, true, received), undefined)
     assert.deepEqual([side.take(), side.connection.openStreams, side.counters.headsNotSent], [[], 0, 1])
     side.send(settings(frame.MAX_HEADER_LIST_SIZE, bytes))
     side.take()
-    assert.ok(side.connection.open([...GET, 'x-a', '1'], shared, true, heard) !== undefined)
+    assert.ok(side.connection.open([...GET, 'x-a', '1'], shared, true, received) !== undefined)
     const [request] = side.take()
     assert.deepEqual(
       [request?.id, side.fields(request?.payload ?? Buffer.alloc(0))],
       [1, [...GET, 'x-a', '1', 'y', 'abc']],
     )
-    assert.deepEqual(side.connection.open([...GET, 'x-ab', '1'], shared, true, heard), undefined)
+    assert.deepEqual(side.connection.open([...GET, 'x-ab', '1'], shared, true, received), undefined)
     assert.equal(side.closed, undefined)
   })
 
@@ -136,7 +136,7 @@ describe('client', () => {
     const { connection } = side
     side.send(settings(frame.MAX_CONCURRENT_STREAMS, 4))
     side.take()
-    const resetAll = (streams: readonly Heard[]): void => {
+    const resetAll = (streams: readonly Received[]): void => {
       for (const { stream } of streams) stream?.reset('cancel')
     }
     const pings = (): Buffer[] =>
@@ -181,9 +181,9 @@ describe('client', () => {
 
   it('an answer to HEAD has a length and no body', () => {
     const side = new ClientSide()
-    const heard = side.open([':method', 'HEAD', ...GET.slice(2)])
+    const received = side.open([':method', 'HEAD', ...GET.slice(2)])
     side.send(side.head(1, [...OK, 'content-length', '5'], END))
-    assert.deepEqual([heard.end, heard.reset, heard.heads.length], [true, undefined, 1])
+    assert.deepEqual([received.end, received.reset, received.heads.length], [true, undefined, 1])
   })
 
   for (const [what, head] of Object.entries({
@@ -194,43 +194,43 @@ describe('client', () => {
   })) {
     it(`an answer with ${what} is malformed`, () => {
       const side = new ClientSide()
-      const heard = side.open()
+      const received = side.open()
       side.take()
       side.send(side.head(1, head))
-      assert.deepEqual([heard.reset, side.errors()], ['protocol', ['1 PROTOCOL_ERROR']])
+      assert.deepEqual([received.reset, side.errors()], ['protocol', ['1 PROTOCOL_ERROR']])
     })
   }
 
   it('says what was not processed: REFUSED_STREAM and above GOAWAY', () => {
     const side = new ClientSide()
-    const heard = [side.open(), side.open(), side.open()]
+    const received = [side.open(), side.open(), side.open()]
     side.send(frameOf(frame.RST_STREAM, 0, 1, uint32(frame.REFUSED_STREAM)))
     side.send(frameOf(frame.GOAWAY, 0, 0, uint32(frame.LARGEST_STREAM_ID, 0)))
     assert.equal(side.connection.usable, false)
     side.send(frameOf(frame.GOAWAY, 0, 0, uint32(3, 0)))
     assert.deepEqual(
-      heard.map(({ reset }) => reset),
+      received.map(({ reset }) => reset),
       ['refused', undefined, 'refused'],
     )
     side.send(side.head(3, OK, END))
-    assert.equal(heard[1]?.end, true)
+    assert.equal(received[1]?.end, true)
     assert.equal(side.closed?.code, frame.NO_ERROR)
   })
 
   it('resets a request that was answered before its end', () => {
     const side = new ClientSide()
-    const heard = side.open(POST, false)
+    const received = side.open(POST, false)
     side.take()
     side.send(side.head(1, OK, END))
-    assert.deepEqual([heard.end, side.errors()], [true, ['1 CANCEL']])
+    assert.deepEqual([received.end, side.errors()], [true, ['1 CANCEL']])
   })
 
   it('bears an upstream that refuses very many streams', () => {
     const side = new ClientSide()
     for (let i = 0; i < 3000; i++) {
-      const heard = side.open()
+      const received = side.open()
       side.send(frameOf(frame.RST_STREAM, 0, 2 * i + 1, uint32(frame.REFUSED_STREAM)))
-      assert.equal(heard.reset, 'refused')
+      assert.equal(received.reset, 'refused')
     }
     assert.equal(side.connection.usable, true)
   })

@@ -54,16 +54,16 @@ describe('flow control', () => {
   it('tells when a full stream has room again', () => {
     const side = new ServerSide()
     side.send(side.head(1, GET, END))
-    const heard = side.request(0)
-    heard.stream.headers(OK, false)
-    for (let i = 0; i < 30; i++) heard.stream.body(Buffer.alloc(16_384), false)
-    assert.ok(heard.stream.queued > 400_000)
+    const received = side.request(0)
+    received.stream.headers(OK, false)
+    for (let i = 0; i < 30; i++) received.stream.body(Buffer.alloc(16_384), false)
+    assert.ok(received.stream.queued > 400_000)
     for (let i = 0; i < 8; i++) {
       side.take()
       side.send(frameOf(frame.WINDOW_UPDATE, 0, 0, uint32(65_535)), frameOf(frame.WINDOW_UPDATE, 0, 1, uint32(65_535)))
     }
-    assert.ok(heard.drained > 1, 'and goes on to say so until nothing waits')
-    assert.equal(heard.stream.queued, 0)
+    assert.ok(received.drained > 1, 'and goes on to say so until nothing waits')
+    assert.equal(received.stream.queued, 0)
   })
 
   it('gives a window back when the bytes were taken, on both levels', () => {

@@ -14,7 +14,7 @@ const { HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WIN
 const { FLAG_ACK, PROTOCOL_ERROR } = frame
 
 /** Who gets which frames. */
-export interface FrameParts {
+export interface FrameHandlers {
   readonly settings: PeerSettings
   readonly headers: HeaderFrames
   readonly data: DataFrames
@@ -34,7 +34,7 @@ export class Receiver implements FrameSink {
    * @param ignored frames of unknown types
    * @param preface what the peer sends first; '' on the client side
    */
-  constructor(host: FrameHost, parts: FrameParts, ignored: Budget, maxFrameBytes: number, preface: string) {
+  constructor(host: FrameHost, parts: FrameHandlers, ignored: Budget, maxFrameBytes: number, preface: string) {
     this.#host = host
     this.#settings = parts.settings
     this.#headers = parts.headers

@@ -5,8 +5,8 @@ import { type ClusterIndex, LiveClusterIndex } from '../core/cluster/cluster-ind
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { createRetryBudget, type RetryBudget } from '../core/endpoints/retry-budget.ts'
 import { CallTurns } from '../core/limits/call-turns.ts'
-import { EndpointSet, type EndpointShare } from './endpoints.ts'
-import { type FlowShare, FlowTable } from './flow-tables.ts'
+import { type EndpointHandle, EndpointSet } from './endpoints.ts'
+import { type FlowHandle, FlowTable } from './flow-tables.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 /** Kinds of calls that the gateway makes itself for a client's request; clientConfig.qps is for each of them. */
@@ -30,10 +30,10 @@ export interface LiveCluster {
 }
 
 /** A cluster for another thread: plain data, and the memory that is shared. */
-export interface ClusterShare {
+export interface ClusterHandle {
   readonly compiled: CompiledCluster
-  readonly endpoints: readonly EndpointShare[]
-  readonly flows: readonly FlowShare[]
+  readonly endpoints: readonly EndpointHandle[]
+  readonly flows: readonly FlowHandle[]
 }
 
 export class ClusterTable {
@@ -84,17 +84,17 @@ export class ClusterTable {
   }
 
   /** Follows a change of the table of another thread, which became of this generation by it. */
-  follow(changed: readonly ClusterShare[], removed: readonly string[], generation: number, monotonicMs: number): void {
+  follow(changed: readonly ClusterHandle[], removed: readonly string[], generation: number, monotonicMs: number): void {
     for (const name of removed) this.#remove(name)
-    for (const share of changed) this.#put(share.compiled, monotonicMs, share)
+    for (const handle of changed) this.#put(handle.compiled, monotonicMs, handle)
     this.#generation = generation
   }
 
   /** What another thread needs to follow this table. */
-  share(name: string): ClusterShare | undefined {
+  handle(name: string): ClusterHandle | undefined {
     const live = this.#live.get(name)
     if (live === undefined) return undefined
-    return { compiled: live.compiled, endpoints: live.endpoints.shares(), flows: live.flows.shares() }
+    return { compiled: live.compiled, endpoints: live.endpoints.handles(), flows: live.flows.handles() }
   }
 
   /** A thread has died: what its requests held is free, and they count nowhere. */
@@ -112,14 +112,14 @@ export class ClusterTable {
     this.#reindex(live.compiled, undefined)
   }
 
-  #put(cluster: CompiledCluster, monotonicMs: number, share: ClusterShare | undefined): void {
+  #put(cluster: CompiledCluster, monotonicMs: number, handle: ClusterHandle | undefined): void {
     const known = this.#live.get(cluster.name)
-    if (share === undefined && known?.compiled.revision === cluster.revision) return
+    if (handle === undefined && known?.compiled.revision === cluster.revision) return
     const before = known?.compiled
     const live = known ?? this.#create(cluster)
     if (identityDiffers(live.compiled, cluster)) live.identityEpoch = this.#nextEpoch++
-    live.endpoints.update(cluster.endpoints, share?.endpoints)
-    live.flows.update(cluster.schemas, monotonicMs, share?.flows)
+    live.endpoints.update(cluster.endpoints, handle?.endpoints)
+    live.flows.update(cluster.schemas, monotonicMs, handle?.flows)
     live.compiled = cluster
     this.#reindex(before, cluster)
   }

@@ -171,7 +171,7 @@ describe('threads', () => {
     main.update(list)
     const threads = [0, 1].map((thread) => {
       const set = new EndpointSet({ thread, threads: 2, seed: SEED })
-      set.update(list, main.shares())
+      set.update(list, main.handles())
       return set
     })
     for (const endpoint of main.all) main.onProbe(endpoint, true, '', CHECK, 0)
@@ -205,7 +205,7 @@ describe('threads', () => {
     const used = policy(0, 1, 2)
     const firsts = [0, 1, 2].map((thread) => {
       const set = new EndpointSet({ thread, threads: 3, seed: SEED })
-      set.update(list, main.shares())
+      set.update(list, main.handles())
       const { endpoints, cursor } = set.candidates(list, used, 0)
       return PICKERS.RoundRobin(endpoints, { random: () => 0, cursor, affinityHash: 0, exclude: -1 })
     })
@@ -217,7 +217,7 @@ describe('threads', () => {
     const thread = new EndpointSet({ thread: 0, threads: 1, seed: SEED })
     const follow = (...list: CompiledEndpoint[]): void => {
       main.update(list)
-      thread.update(list, main.shares())
+      thread.update(list, main.handles())
     }
     follow(compiled('a'), compiled('b'))
     for (const endpoint of main.all) main.onProbe(endpoint, true, '', CHECK, 0)

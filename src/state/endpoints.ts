@@ -42,7 +42,7 @@ export interface EndpointDescription {
 }
 
 /** What threads share of one endpoint. */
-export interface EndpointShare {
+export interface EndpointHandle {
   readonly url: string
   /** Another one for an endpoint that comes again after it was gone. */
   readonly id: number
@@ -55,7 +55,7 @@ export class Endpoint implements EndpointView, HealthOfOne {
   /** `host:port` of the URL, as it was written: what requests to it say in `:authority`. */
   readonly authority: string
   readonly hash: number
-  readonly share: EndpointShare
+  readonly handle: EndpointHandle
   readonly health: SharedHealth
   compiled: CompiledEndpoint
   /** False once the endpoint has left the object; running requests still hold it. */
@@ -64,12 +64,12 @@ export class Endpoint implements EndpointView, HealthOfOne {
   available: boolean = false
   lastProbe: LastProbe | undefined
 
-  constructor(compiled: CompiledEndpoint, share: EndpointShare, thread: number) {
+  constructor(compiled: CompiledEndpoint, handle: EndpointHandle, thread: number) {
     this.url = compiled.url
     this.authority = compiled.url.slice(compiled.url.indexOf('//') + 2)
     this.hash = endpointHash(compiled.url)
-    this.share = share
-    this.health = new SharedHealth(share.memory, thread)
+    this.handle = handle
+    this.health = new SharedHealth(handle.memory, thread)
     this.compiled = compiled
   }
 
@@ -119,13 +119,14 @@ export class EndpointSet {
    * Takes over the servers of a new snapshot. New ones begin unknown: no requests until the first check.
    * @param shares what another thread knows of them; else this set makes it
    */
-  update(endpoints: readonly CompiledEndpoint[], shares?: readonly EndpointShare[]): void {
+  update(endpoints: readonly CompiledEndpoint[], handles?: readonly EndpointHandle[]): void {
     const before = this.#byUrl
     const after = new Map<string, Endpoint>()
     for (const compiled of endpoints) {
       const known = before.get(compiled.url)
-      const share = shares?.find(({ url }) => url === compiled.url) ?? known?.share ?? this.#createShare(compiled.url)
-      const endpoint = known?.share.id === share.id ? known : new Endpoint(compiled, share, this.#place.thread)
+      const handle =
+        handles?.find(({ url }) => url === compiled.url) ?? known?.handle ?? this.#createShare(compiled.url)
+      const endpoint = known?.handle.id === handle.id ? known : new Endpoint(compiled, handle, this.#place.thread)
       endpoint.compiled = compiled
       after.set(compiled.url, endpoint)
     }
@@ -134,13 +135,13 @@ export class EndpointSet {
     this.#byUrl = after
   }
 
-  #createShare(url: string): EndpointShare {
+  #createShare(url: string): EndpointHandle {
     return { url, id: this.#nextId++, memory: createEndpointMemory(this.#place.threads) }
   }
 
   /** For the threads that are to see what this set sees. */
-  shares(): readonly EndpointShare[] {
-    return this.#all.map(({ share }) => share)
+  handles(): readonly EndpointHandle[] {
+    return this.#all.map(({ handle }) => handle)
   }
 
   /** A thread has died: its requests run no more. */

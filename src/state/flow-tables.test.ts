@@ -182,7 +182,7 @@ describe('many users', () => {
     assert.equal(take(flows, each, 'user-3-0', 2, NOW + 180_000), 1)
   })
 
-  it('share what is left when all places are taken, and it is told', () => {
+  it('handle what is left when all places are taken, and it is told', () => {
     const slots = schema({ kind: 'maxRequestsInflight', max: 2, perUser: true })
     const flows = table(slots)
     for (let i = 0; i < 80_000; i++) flows.tryAcquire(slots, `user-${i}`, NOW)
@@ -224,13 +224,13 @@ describe('threads', () => {
     main.update([limit], NOW)
     const threads = [0, 1, 2].map((thread) => {
       const flows = new FlowTable({ thread, threads: 3, seed: SEED })
-      flows.update([limit], NOW, main.shares())
+      flows.update([limit], NOW, main.handles())
       return flows
     })
     return [main, ...threads]
   }
   for (const [what, limit] of kinds) {
-    it(`share ${what}`, () => {
+    it(`handle ${what}`, () => {
       const [main, ...threads] = tables(limit)
       const taken = threads.map((flows) => take(flows, limit, 'u', 40))
       assert.deepEqual(taken, [40, 40, 20])
@@ -245,7 +245,7 @@ describe('threads', () => {
     take(one, before, 'u', 60)
     const after = schema({ qps: 1, burst: 10 })
     main.update([after], NOW)
-    for (const flows of [one, two]) flows.update([after], NOW, main.shares())
+    for (const flows of [one, two]) flows.update([after], NOW, main.handles())
     assert.equal(take(one, after, 'u', 6) + take(two, after, 'u', 9), 10)
   })
 
@@ -254,7 +254,7 @@ describe('threads', () => {
     const [main, one, two] = tables(before)
     const after = schema({ perUser: true })
     main?.update([after], NOW)
-    for (const flows of [one, two]) flows?.update([after], NOW, main?.shares())
+    for (const flows of [one, two]) flows?.update([after], NOW, main?.handles())
     assert.equal(one === undefined ? 0 : take(one, after, 'u', 6), 6)
     assert.equal(two === undefined ? 0 : take(two, after, 'u', 9), 4)
   })
@@ -289,7 +289,7 @@ describe('description', () => {
   })
 })
 
-describe('limits that replicas share', () => {
+describe('limits that replicas handle', () => {
   const shared = { qps: 100, burst: 100, max: 0 }
 
   it('have one account for all threads, which outlives changes', () => {
@@ -300,13 +300,13 @@ describe('limits that replicas share', () => {
     const [flow] = flows.shared()
     assert.ok(flow)
     const thread = new FlowTable({ thread: 0, threads: 1, seed: [1, 2] })
-    thread.update([after], NOW, flows.shares())
+    thread.update([after], NOW, flows.handles())
     assert.equal(take(thread, after, 'a', 3), 0)
     changeTokens(flow.cell, flow.account, 2)
     assert.equal(take(thread, after, 'a', 3), 2)
     const later = schema({ shared: { ...shared, qps: 50 } })
     flows.update([later], NOW)
-    thread.update([later], NOW, flows.shares())
+    thread.update([later], NOW, flows.handles())
     assert.equal(flows.shared()[0]?.account, flow.account)
     changeTokens(flow.cell, flow.account, 1)
     assert.equal(take(thread, later, 'a', 3), 1)
@@ -316,9 +316,9 @@ describe('limits that replicas share', () => {
     const [before, after] = [schema({}), schema({ shared })]
     const flows = table(before)
     const thread = new FlowTable({ thread: 0, threads: 1, seed: [1, 2] })
-    thread.update([before], NOW, flows.shares())
+    thread.update([before], NOW, flows.handles())
     flows.update([after], NOW)
-    thread.update([after], NOW, flows.shares())
+    thread.update([after], NOW, flows.handles())
     const [flow] = flows.shared()
     assert.ok(flow)
     changeTokens(flow.cell, flow.account, 2)
@@ -326,7 +326,7 @@ describe('limits that replicas share', () => {
     // No longer shared: the account does not count.
     const alone = schema({})
     flows.update([alone], NOW)
-    thread.update([alone], NOW, flows.shares())
+    thread.update([alone], NOW, flows.handles())
     assert.deepEqual(flows.shared(), [])
     assert.equal(take(thread, alone, 'a', 3), 3)
   })

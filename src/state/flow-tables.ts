@@ -26,7 +26,7 @@ export interface FlowDescription {
 }
 
 /** What threads share of one schema. */
-export interface FlowShare {
+export interface FlowHandle {
   readonly schema: string
   readonly kind: CompiledSchema['kind']
   /** Another one for a schema that comes again after it was gone, or changes its kind. */
@@ -46,17 +46,17 @@ export interface SharedFlow {
   readonly account: GlobalAccount
 }
 
-interface Entry {
+interface FlowEntry {
   schema: CompiledSchema
-  share: FlowShare
+  handle: FlowHandle
   readonly cell: FlowCell
   users: UserCells | undefined
 }
 
 export class FlowTable {
-  #entries: Entry[] = []
+  #entries: FlowEntry[] = []
   /** By schema object, so that a request that began under an older snapshot still counts in the same cell. */
-  readonly #bySchema = new WeakMap<CompiledSchema, Entry>()
+  readonly #bySchema = new WeakMap<CompiledSchema, FlowEntry>()
   readonly #place: ThreadPlace
   #nextId = 0
 
@@ -99,36 +99,36 @@ export class FlowTable {
    * Puts the schemas of a new snapshot in force. One of the same name and kind keeps fill level and counts.
    * @param shares what another thread has made and resized already; else this table does both
    */
-  update(next: readonly CompiledSchema[], nowMs: number, shares?: readonly FlowShare[]): void {
+  update(next: readonly CompiledSchema[], nowMs: number, handles?: readonly FlowHandle[]): void {
     const before = new Map(this.#entries.map((entry) => [entry.schema.name, entry]))
     this.#entries = next.map((schema) => {
-      const share = shares?.find((one) => one.schema === schema.name)
+      const handle = handles?.find((one) => one.schema === schema.name)
       const entry = before.get(schema.name)
       if (
         entry === undefined ||
         entry.schema.kind !== schema.kind ||
-        (share !== undefined && share.id !== entry.share.id)
+        (handle !== undefined && handle.id !== entry.handle.id)
       )
-        return this.#adopt(schema, share)
-      if (share === undefined) changeLimit(entry, schema, nowMs)
+        return this.#adopt(schema, handle)
+      if (handle === undefined) changeLimit(entry, schema, nowMs)
       entry.schema = schema
-      if (schema.perUser && entry.users === undefined) this.#addUsers(entry, share?.users)
-      if (schema.shared !== undefined) this.#addAccount(entry, share?.account)
+      if (schema.perUser && entry.users === undefined) this.#addUsers(entry, handle?.users)
+      if (schema.shared !== undefined) this.#addAccount(entry, handle?.account)
       this.#bySchema.set(schema, entry)
       return entry
     })
   }
 
   /** For the threads that are to count in the same cells. */
-  shares(): readonly FlowShare[] {
-    return this.#entries.map(({ share }) => share)
+  handles(): readonly FlowHandle[] {
+    return this.#entries.map(({ handle }) => handle)
   }
 
   /** A thread has died: what it held is free. */
   releaseThread(thread: number): void {
-    for (const { share } of this.#entries) {
-      releaseThread(share.memory, thread)
-      if (share.users !== undefined) releaseThread(share.users, thread)
+    for (const { handle } of this.#entries) {
+      releaseThread(handle.memory, thread)
+      if (handle.users !== undefined) releaseThread(handle.users, thread)
     }
   }
 
@@ -140,12 +140,12 @@ export class FlowTable {
   }
 
   describe(nowMs: number): readonly FlowDescription[] {
-    return this.#entries.map((entry) => describeEntry(entry, nowMs))
+    return this.#entries.map((entry) => describeFlow(entry, nowMs))
   }
 
-  #adopt(schema: CompiledSchema, given: FlowShare | undefined): Entry {
+  #adopt(schema: CompiledSchema, given: FlowHandle | undefined): FlowEntry {
     const { thread, threads } = this.#place
-    const share = given ?? {
+    const handle = given ?? {
       schema: schema.name,
       kind: schema.kind,
       id: this.#nextId++,
@@ -153,35 +153,35 @@ export class FlowTable {
       users: undefined,
       account: undefined,
     }
-    const entry: Entry = { schema, share, cell: new FlowCell(share.memory, 0, thread), users: undefined }
-    if (schema.perUser) this.#addUsers(entry, share.users)
-    if (schema.shared !== undefined) this.#addAccount(entry, share.account)
+    const entry: FlowEntry = { schema, handle, cell: new FlowCell(handle.memory, 0, thread), users: undefined }
+    if (schema.perUser) this.#addUsers(entry, handle.users)
+    if (schema.shared !== undefined) this.#addAccount(entry, handle.account)
     this.#bySchema.set(schema, entry)
     return entry
   }
 
-  #addAccount(entry: Entry, given: GlobalAccount | undefined): void {
+  #addAccount(entry: FlowEntry, given: GlobalAccount | undefined): void {
     if (entry.cell.account !== undefined) return
     const account = given ?? createGlobalAccount()
-    entry.share = { ...entry.share, account }
+    entry.handle = { ...entry.handle, account }
     entry.cell.account = account
   }
 
-  #addUsers(entry: Entry, given: FlowMemory | undefined): UserCells {
-    const memory = given ?? entry.share.users ?? createUserMemory(this.#place.threads)
-    entry.share = { ...entry.share, users: memory }
+  #addUsers(entry: FlowEntry, given: FlowMemory | undefined): UserCells {
+    const memory = given ?? entry.handle.users ?? createUserMemory(this.#place.threads)
+    entry.handle = { ...entry.handle, users: memory }
     entry.users = new UserCells(memory, this.#place.thread, this.#place.seed)
     return entry.users
   }
 }
 
-function changeLimit({ schema: previous, cell, users }: Entry, next: CompiledSchema, nowMs: number): void {
+function changeLimit({ schema: previous, cell, users }: FlowEntry, next: CompiledSchema, nowMs: number): void {
   if (previous.qps === next.qps && previous.burst === next.burst) return
   resize(previous, next, cell, nowMs)
   users?.resize(previous, next, nowMs)
 }
 
-function describeEntry({ schema, cell, users }: Entry, nowMs: number): FlowDescription {
+function describeFlow({ schema, cell, users }: FlowEntry, nowMs: number): FlowDescription {
   const all = users?.totals(schema, nowMs)
   const tokens = tokensLeft(schema, cell, nowMs)
   return {

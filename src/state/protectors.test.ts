@@ -43,8 +43,8 @@ test('pods are protected by selector and counted by aggregationSelector', () => 
 
 test('older versions of the same object are no news; another uid is; a list is the truth', () => {
   const table = new ProtectorTable()
-  const heard: string[] = []
-  table.onChange(({ key, protector }, gone) => void heard.push(`${key} ${protector.spec.minAvailable} ${gone}`))
+  const received: string[] = []
+  table.onChange(({ key, protector }, gone) => void received.push(`${key} ${protector.spec.minAvailable} ${gone}`))
   table.put(protectorOf({ version: '10', spec: { minAvailable: 2 } }))
   table.put(protectorOf({ version: '9', spec: { minAvailable: 3 } }))
   table.put(protectorOf({ version: '10', spec: { minAvailable: 3 } }))
@@ -54,7 +54,12 @@ test('older versions of the same object are no news; another uid is; a list is t
   table.replace([protectorOf({ version: '2', uid: 'u2', spec: { minAvailable: 5 } })])
   assert.equal(table.synced, true)
   table.replace([])
-  assert.deepEqual(heard, ['default/web 2 false', 'default/web 4 false', 'default/web 5 false', 'default/web 5 true'])
+  assert.deepEqual(received, [
+    'default/web 2 false',
+    'default/web 4 false',
+    'default/web 5 false',
+    'default/web 5 true',
+  ])
   assert.equal(table.size, 0)
 })
 

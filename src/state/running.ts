@@ -15,9 +15,9 @@ export interface RunningRequest {
   /** Ends it as its protocol ends cleanly: a watch between two events; an upgraded connection is cut. */
   finish(): void
   /** Ends it now. */
-  cut(): void
+  abort(): void
   /** Ends it now, and as its protocol ends cleanly where it stands so at this moment: a watch between two events. */
-  cutCleanly(): void
+  abortCleanly(): void
 }
 
 /**
@@ -56,17 +56,17 @@ export class RunningRequests {
    * What somebody sent to a cluster who is revoked there: ends now, whatever it is. A watch that ends cleanly makes client-go ask again,
    * and read the 401 that says why, where a reset would look like a broken gateway.
    */
-  cutRevoked(cluster: string, revoked: CompiledRevocation): void {
+  abortRevoked(cluster: string, revoked: CompiledRevocation): void {
     const theirs = this.#running.filter((request) => {
       return (
         request.cluster === cluster && request.requestor !== undefined && revokedPart(revoked, request.requestor) !== ''
       )
     })
-    for (const request of theirs) request.cutCleanly()
+    for (const request of theirs) request.abortCleanly()
   }
 
-  cutAll(): void {
-    for (const request of [...this.#running]) request.cut()
+  abortAll(): void {
+    for (const request of [...this.#running]) request.abort()
   }
 
   /** Resolves when nothing runs. */

@@ -36,15 +36,15 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   if (!isRecord(object)) throw malformed('request.object is not an object')
   const before = isRecord(request['oldObject']) ? request['oldObject'] : undefined
   const found = problemsOf(kind, object, before, checks.pem, others)
-  const mistakes = found.filter(({ severity }) => severity === 'error')
-  const doubts = found.filter(({ severity }) => severity === 'warning').map(problemText)
-  if (mistakes.length === 0) return answer(uid, doubts, undefined)
+  const errors = found.filter(({ severity }) => severity === 'error')
+  const warnings = found.filter(({ severity }) => severity === 'warning').map(problemText)
+  if (errors.length === 0) return answer(uid, warnings, undefined)
   // What was stored before the webhook was there can still be labelled, and lose its finalizers.
   if (before !== undefined && sameJson(object['spec'], before['spec'])) {
-    return answer(uid, [...mistakes.map(problemText), ...doubts], undefined)
+    return answer(uid, [...errors.map(problemText), ...warnings], undefined)
   }
-  const causes = mistakes.map((problem) => fieldErrorOf(problem, object))
-  return answer(uid, doubts, invalid(kind.group, kind.kind, nameOf(object), causes).status)
+  const causes = errors.map((problem) => fieldErrorOf(problem, object))
+  return answer(uid, warnings, invalid(kind.group, kind.kind, nameOf(object), causes).status)
 }
 
 interface AdmissionRequest extends JsonObject {

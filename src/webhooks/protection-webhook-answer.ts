@@ -11,7 +11,7 @@ import {
 } from '../api/ports/protection.ts'
 import { REVIEW_VERSION } from '../core/protection/quota/review-subject.ts'
 
-/** NotRelevant: not judged, because the namespace or the pod is excluded, or nothing protects there. */
+/** NotRelevant: not evaluated, because the namespace or the pod is excluded, or nothing protects there. */
 export type WebhookStatus = ProtectionStatus | 'NotRelevant' | 'NotFound' | 'UnknownCell' | 'Unexpected'
 
 export interface WebhookDecision {
@@ -54,7 +54,11 @@ export function failed(message: string, failurePolicy: 'Fail' | 'Ignore', retryA
 }
 
 /** @param marked shadow mode or force-delete: whatever the verdict, it would not have been refused */
-export function judged(verdict: ProtectionVerdict, failurePolicy: 'Fail' | 'Ignore', marked: boolean): WebhookDecision {
+export function evaluated(
+  verdict: ProtectionVerdict,
+  failurePolicy: 'Fail' | 'Ignore',
+  marked: boolean,
+): WebhookDecision {
   const { status, admitted, overridden, message, causes, retryAfterSeconds, protector } = verdict
   const audit = {
     ...(marked && { [AUDIT_DRY_RUN]: '1' }),

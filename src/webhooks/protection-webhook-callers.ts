@@ -37,7 +37,7 @@ export type WebhookAuthenticator = (
   pathToken: string | undefined,
 ) => WebhookCaller
 
-export interface WebhookAuthenticatorParts {
+export interface WebhookAuthenticatorDeps {
   /** PEM; what a client certificate may be signed by. */
   readonly clientCAs: readonly string[]
   readonly tokens: TokenVerifier
@@ -48,9 +48,9 @@ export interface WebhookAuthenticatorParts {
   readonly now: () => number
 }
 
-export function createWebhookAuthenticator(parts: WebhookAuthenticatorParts): WebhookAuthenticator {
-  const { tokens, webhookTokens, now, revoked = () => '' } = parts
-  const authenticate = createAuthenticator(parts)
+export function createWebhookAuthenticator(deps: WebhookAuthenticatorDeps): WebhookAuthenticator {
+  const { tokens, webhookTokens, now, revoked = () => '' } = deps
+  const authenticate = createAuthenticator(deps)
   const isGood = (user: UserInfo, token: string): boolean => revoked(tokenCredential(user, token)) === ''
   return (peer, head, cell, pathToken) => {
     const own: UserInfo = { name: webhookUser(cell), uid: '', groups: [WEBHOOKS_GROUP], extra: {} }

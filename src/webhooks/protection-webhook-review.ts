@@ -9,9 +9,9 @@ import type { CompiledProtection } from '../core/cluster/compiled-cluster.ts'
 import { isGuarded } from '../core/protection/quota/guarded-pods.ts'
 import { podFacts } from '../core/protection/quota/pod-facts.ts'
 import { type EvictionSubject, PROBE_ANSWER, type ReviewSubject } from '../core/protection/quota/review-subject.ts'
-import { allowed, failed, judged, refused, type WebhookDecision } from './protection-webhook-answer.ts'
+import { allowed, evaluated, failed, refused, type WebhookDecision } from './protection-webhook-answer.ts'
 
-export interface WebhookReviewParts {
+export interface WebhookReviewDeps {
   readonly gate: ProtectionGate
   /** undefined = no UpstreamCluster has such a cell. */
   cell(id: string): { readonly protection: CompiledProtection } | undefined
@@ -24,7 +24,7 @@ export interface AskedReview {
   readonly cell: string
   readonly subject: ReviewSubject
   /** The review may be forged: the pod is looked up before anything is recorded. */
-  readonly doubted: boolean
+  readonly unverified: boolean
   /** Of the monotonic clock: what is answered later is of no use to the caller. */
   readonly deadlineMs: number
 }
@@ -33,28 +33,29 @@ export interface AskedReview {
 const UNEXPECTED = 'Unexpected review subject; only pod deletions and evictions are handled by this webhook'
 
 /** Never rejects for what the cell or the ledger do. */
-export async function decideReview(parts: WebhookReviewParts, asked: AskedReview): Promise<WebhookDecision> {
+export async function decideReview(deps: WebhookReviewDeps, asked: AskedReview): Promise<WebhookDecision> {
   const { subject, cell } = asked
   if (subject.type === 'Unknown') return refused('Unexpected', 'InternalError', UNEXPECTED)
   // The kubelet ends pods so. Nothing would be recorded.
   if (subject.type === 'DeletePod' && subject.pod.terminating) return allowed('AlreadyTerminating')
-  const protection = parts.cell(cell)?.protection
+  const protection = deps.cell(cell)?.protection
   if (protection === undefined) return refused('UnknownCell', 'NotFound', unknownCell(cell))
-  if (subject.type === 'EvictPod' && subject.probe) return answerProbe(parts, cell, subject, protection)
+  if (subject.type === 'EvictPod' && subject.probe) return answerProbe(deps, cell, subject, protection)
   const namespace = subject.type === 'DeletePod' ? subject.pod.namespace : subject.namespace
-  if (protection.excludedNamespaces.has(namespace) || !parts.gate.covers(namespace)) return allowed('NotRelevant')
-  const leftMs = Math.min(protection.timeoutMs, asked.deadlineMs - parts.clock.monotonic())
-  return withinTime(judge(parts, asked, protection, leftMs), leftMs, protection)
+  if (protection.excludedNamespaces.has(namespace) || !deps.gate.covers(namespace)) return allowed('NotRelevant')
+  const leftMs = Math.min(protection.timeoutMs, asked.deadlineMs - deps.clock.monotonic())
+  return withinTime(evaluate(deps, asked, protection, leftMs), leftMs, protection)
 }
 
-async function judge(
-  parts: WebhookReviewParts,
-  { cell, subject, doubted }: AskedReview,
+async function evaluate(
+  deps: WebhookReviewDeps,
+  { cell, subject, unverified }: AskedReview,
   protection: CompiledProtection,
   timeoutMs: number,
 ): Promise<WebhookDecision> {
   if (subject.type === 'Unknown') return allowed('NotRelevant')
-  const found = subject.type === 'DeletePod' && !doubted ? subject.pod : await lookUp(parts, cell, subject, protection)
+  const found =
+    subject.type === 'DeletePod' && !unverified ? subject.pod : await lookUp(deps, cell, subject, protection)
   if ('status' in found) return found
   if (!isGuarded(protection, found.labels)) return allowed('NotRelevant')
   const request: ProtectionRequest = {
@@ -68,15 +69,15 @@ async function judge(
     shadow: protection.shadow,
     timeoutMs,
   }
-  const [verdict] = await parts.gate.review([request])
+  const [verdict] = await deps.gate.review([request])
   if (verdict === undefined) throw new Error('the ledger gave no verdict')
   const marked = protection.shadow || found.forceDelete
-  return judged(verdict, marked ? 'Ignore' : protection.failurePolicy, marked)
+  return evaluated(verdict, marked ? 'Ignore' : protection.failurePolicy, marked)
 }
 
 /** The pod, or what is answered because it cannot be had. */
 async function lookUp(
-  parts: WebhookReviewParts,
+  deps: WebhookReviewDeps,
   cell: string,
   subject: Exclude<ReviewSubject, { type: 'Unknown' }>,
   protection: CompiledProtection,
@@ -84,7 +85,7 @@ async function lookUp(
   const { namespace, name } = subject.type === 'DeletePod' ? subject.pod : subject
   let objects: readonly JsonObject[]
   try {
-    objects = await parts.getPods(cell, namespace, name)
+    objects = await deps.getPods(cell, namespace, name)
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     if (error instanceof StatusError && error.code === 404) return refused('NotFound', 'NotFound', message)
@@ -106,12 +107,12 @@ async function lookUp(
 
 /** Always a refusal: nothing else of the answer to a dry run reaches the one who asks. */
 async function answerProbe(
-  parts: WebhookReviewParts,
+  deps: WebhookReviewDeps,
   cell: string,
   subject: EvictionSubject,
   protection: CompiledProtection,
 ): Promise<WebhookDecision> {
-  const found = await lookUp(parts, cell, subject, { ...protection, shadow: false, failurePolicy: 'Fail' })
+  const found = await lookUp(deps, cell, subject, { ...protection, shadow: false, failurePolicy: 'Fail' })
   if ('status' in found && found.refusal?.reason !== 'NotFound') return found
   return refused('NotRelevant', 'NotFound', `${PROBE_ANSWER}cell ${cell} is protected here`)
 }

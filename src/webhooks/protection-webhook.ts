@@ -11,10 +11,10 @@ import { reviewSubject } from '../core/protection/quota/review-subject.ts'
 import { parseDuration } from '../core/text/duration.ts'
 import { failed, reviewAnswer, type WebhookStatus } from './protection-webhook-answer.ts'
 import type { WebhookAuthenticator } from './protection-webhook-callers.ts'
-import { decideReview, type WebhookReviewParts } from './protection-webhook-review.ts'
+import { decideReview, type WebhookReviewDeps } from './protection-webhook-review.ts'
 import { ReviewExchange } from './review-exchange.ts'
 
-export interface ProtectionWebhookParts extends WebhookReviewParts {
+export interface ProtectionWebhookDeps extends WebhookReviewDeps {
   readonly authenticate: WebhookAuthenticator
   readonly log: Logger
   /** For /readyz: whether verdicts can be had. Default: always. */
@@ -43,20 +43,20 @@ const DEFAULT_TIMEOUT_MS = 10_000
 /** So much before the caller gives up, and at most a tenth of its time, an answer has to be on its way. */
 const MARGIN_MS = 500
 
-export function createProtectionWebhook(parts: ProtectionWebhookParts): RequestHandler {
+export function createProtectionWebhook(deps: ProtectionWebhookDeps): RequestHandler {
   const budget = new BodyBudget(MAX_WAITING_BYTES)
   return (peer, stream, head, end) => {
-    const exchange = new ProtectionExchange(parts, stream, head, budget)
+    const exchange = new ProtectionExchange(deps, stream, head, budget)
     exchange.begin(peer, head, end)
     return exchange
   }
 }
 
 class ProtectionExchange extends ReviewExchange {
-  readonly #parts: ProtectionWebhookParts
+  readonly #deps: ProtectionWebhookDeps
   readonly #startMs: number
   #cell = ''
-  #doubted = true
+  #unverified = true
   /** What is told of it; changed by a review that was one. */
   #outcome: Pick<WebhookOutcome, 'cause' | 'status' | 'allowed'> = {
     cause: 'Unknown',
@@ -64,10 +64,10 @@ class ProtectionExchange extends ReviewExchange {
     allowed: false,
   }
 
-  constructor(parts: ProtectionWebhookParts, stream: Stream, head: HeaderList, budget: BodyBudget) {
+  constructor(deps: ProtectionWebhookDeps, stream: Stream, head: HeaderList, budget: BodyBudget) {
     super(stream, head, budget)
-    this.#parts = parts
-    this.#startMs = parts.clock.monotonic()
+    this.#deps = deps
+    this.#startMs = deps.clock.monotonic()
   }
 
   /** Nothing is kept of a body that a stranger sends. */
@@ -78,7 +78,7 @@ class ProtectionExchange extends ReviewExchange {
   #health(): Answer | undefined {
     const asked = this.method === 'GET' || this.method === 'HEAD'
     if (!asked || !HEALTH_PATHS.includes(this.path)) return undefined
-    if (this.path === '/readyz' && this.#parts.ready?.() === false) return textAnswer(503, 'not ready: ledger\n')
+    if (this.path === '/readyz' && this.#deps.ready?.() === false) return textAnswer(503, 'not ready: ledger\n')
     return textAnswer(200, 'ok')
   }
 
@@ -87,14 +87,14 @@ class ProtectionExchange extends ReviewExchange {
     const [cell, token] = segmentsOf(this.path)
     if (cell === undefined) return textAnswer(404, '404 page not found\n')
     if (this.method !== 'POST') return this.notAllowed()
-    const caller = this.#parts.authenticate(peer, head, cell, token)
+    const caller = this.#deps.authenticate(peer, head, cell, token)
     if (caller === 'nobody') return statusAnswer(failure('Unauthorized', 'Unauthorized'))
     if (caller === 'other') {
       const message = `the credential is not one of cell ${JSON.stringify(cell)}`
       return statusAnswer(failure('Forbidden', message))
     }
     this.#cell = cell
-    this.#doubted = caller === 'by-path'
+    this.#unverified = caller === 'by-path'
     return undefined
   }
 
@@ -107,11 +107,11 @@ class ProtectionExchange extends ReviewExchange {
   protected override review(review: unknown): void {
     const subject = reviewSubject(review)
     const deadlineMs = this.#startMs + this.#timeoutMs()
-    const asked = { cell: this.#cell, subject, doubted: this.#doubted, deadlineMs }
-    decideReview(this.#parts, asked)
+    const asked = { cell: this.#cell, subject, unverified: this.#unverified, deadlineMs }
+    decideReview(this.#deps, asked)
       .catch((error: unknown) => {
-        this.#parts.log.error('a review of pod protection failed inside the gateway', { cell: this.#cell, error })
-        const { shadow = false, failurePolicy = 'Fail' } = this.#parts.cell(this.#cell)?.protection ?? {}
+        this.#deps.log.error('a review of pod protection failed inside the gateway', { cell: this.#cell, error })
+        const { shadow = false, failurePolicy = 'Fail' } = this.#deps.cell(this.#cell)?.protection ?? {}
         return failed('the review failed inside the gateway; its log says more', shadow ? 'Ignore' : failurePolicy)
       })
       .then((decision) => {
@@ -119,19 +119,19 @@ class ProtectionExchange extends ReviewExchange {
         this.#outcome = { cause: subject.type, status, allowed: refusal === undefined }
         this.send(jsonAnswer(200, reviewAnswer(subject.uid, decision)))
       })
-      .catch((error: unknown) => this.#parts.log.error('a review of pod protection could not be answered', { error }))
+      .catch((error: unknown) => this.#deps.log.error('a review of pod protection could not be answered', { error }))
   }
 
   protected override failed(error: unknown): void {
-    this.#parts.log.error('an AdmissionReview failed inside the gateway', { cell: this.#cell, error })
+    this.#deps.log.error('an AdmissionReview failed inside the gateway', { cell: this.#cell, error })
   }
 
   protected override sent(code: number): void {
     // Health.
     if (this.#outcome.status === 'HttpError' && code < 400) return
-    const cell = this.#cell !== '' && this.#parts.cell(this.#cell) !== undefined ? this.#cell : ''
-    const durationMs = this.#parts.clock.monotonic() - this.#startMs
-    this.#parts.onReview?.({ ...this.#outcome, cell, code, durationMs })
+    const cell = this.#cell !== '' && this.#deps.cell(this.#cell) !== undefined ? this.#cell : ''
+    const durationMs = this.#deps.clock.monotonic() - this.#startMs
+    this.#deps.onReview?.({ ...this.#outcome, cell, code, durationMs })
   }
 }
 

@@ -14,7 +14,7 @@ import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
 import type { WebhookAuthenticator } from './protection-webhook-callers.ts'
 import { ReviewExchange } from './review-exchange.ts'
 
-export interface WebhookParts {
+export interface WebhookDeps {
   /** Asked for OBJECTS_WEBHOOK, as the protection webhook's is for a cell. */
   readonly authenticate: WebhookAuthenticator
   readonly kinds: readonly ResourceKind[]
@@ -38,10 +38,10 @@ const BODY_TIMEOUT_MS = 10_000
 
 const WHERE_FROM = '`portcullis control webhook` prints the configuration with the path that has a token'
 
-export function createWebhookHandler(parts: WebhookParts): RequestHandler {
+export function createWebhookHandler(deps: WebhookDeps): RequestHandler {
   const budget = new BodyBudget(MAX_WAITING_BYTES)
   return (peer, stream, head, end) => {
-    const exchange = new WebhookExchange(parts, stream, head, budget)
+    const exchange = new WebhookExchange(deps, stream, head, budget)
     exchange.begin(peer, head, end)
     return exchange
   }
@@ -53,11 +53,11 @@ function objectOf(review: unknown): unknown {
 }
 
 class WebhookExchange extends ReviewExchange {
-  readonly #parts: WebhookParts
+  readonly #deps: WebhookDeps
 
-  constructor(parts: WebhookParts, stream: Stream, head: HeaderList, budget: BodyBudget) {
+  constructor(deps: WebhookDeps, stream: Stream, head: HeaderList, budget: BodyBudget) {
     super(stream, head, budget)
-    this.#parts = parts
+    this.#deps = deps
   }
 
   /** Nothing is kept of a body that a stranger sends. */
@@ -76,7 +76,7 @@ class WebhookExchange extends ReviewExchange {
   /** Of who may not ask; undefined = go on. */
   #refusal(peer: Peer, head: HeaderList): Answer | undefined {
     const token = this.path === WEBHOOK_PATH ? undefined : this.path.slice(WEBHOOK_PATH.length + 1)
-    switch (this.#parts.authenticate(peer, head, OBJECTS_WEBHOOK, token)) {
+    switch (this.#deps.authenticate(peer, head, OBJECTS_WEBHOOK, token)) {
       case 'trusted':
       case 'by-path':
         return undefined
@@ -88,7 +88,7 @@ class WebhookExchange extends ReviewExchange {
   }
 
   protected override review(review: unknown): void {
-    const { kinds, kindsFor } = this.#parts
+    const { kinds, kindsFor } = this.#deps
     if (kindsFor === undefined) this.#answer(review, kinds)
     else {
       void kindsFor(objectOf(review)).then((found) => this.attempt(() => this.#answer(review, found)))
@@ -96,12 +96,12 @@ class WebhookExchange extends ReviewExchange {
   }
 
   #answer(review: unknown, scheme: readonly ResourceKind[]): void {
-    const checks: AdmissionChecks = { scheme, pem: this.#parts.pem }
-    this.send(jsonAnswer(200, reviewAdmission(review, checks, this.#parts.clusters())))
+    const checks: AdmissionChecks = { scheme, pem: this.#deps.pem }
+    this.send(jsonAnswer(200, reviewAdmission(review, checks, this.#deps.clusters())))
   }
 
   protected override failed(error: unknown): void {
-    this.#parts.log.error('an AdmissionReview failed inside the gateway', { error })
+    this.#deps.log.error('an AdmissionReview failed inside the gateway', { error })
   }
 
   protected override sent(): void {

@@ -70,7 +70,7 @@ export function settings(...pairs: number[]): Buffer {
 }
 
 /** What one stream told, and the stream. */
-export class Heard implements StreamEvents {
+export class Received implements StreamEvents {
   stream: Stream | undefined
   head: HeaderList = []
   end = false
@@ -164,7 +164,7 @@ abstract class Side<C extends Connection> {
 
 export class ServerSide extends Side<ServerConnection> {
   readonly connection: ServerConnection
-  readonly requests: Heard[] = []
+  readonly requests: Received[] = []
 
   constructor(limits: Partial<ServerLimits> = {}, start = true) {
     super()
@@ -174,12 +174,12 @@ export class ServerSide extends Side<ServerConnection> {
       this.driver,
       PEER,
       (_peer, stream, head, end) => {
-        const heard = new Heard()
-        heard.stream = stream
-        heard.head = head
-        heard.end = end
-        this.requests.push(heard)
-        return heard
+        const received = new Received()
+        received.stream = stream
+        received.head = head
+        received.end = end
+        this.requests.push(received)
+        return received
       },
       0,
     )
@@ -188,10 +188,10 @@ export class ServerSide extends Side<ServerConnection> {
     this.take()
   }
 
-  request(at: number): Heard & { stream: Stream } {
-    const heard = this.requests[at]
-    assert.ok(heard?.stream !== undefined, `request ${at} did not come`)
-    return heard as Heard & { stream: Stream }
+  request(at: number): Received & { stream: Stream } {
+    const received = this.requests[at]
+    assert.ok(received?.stream !== undefined, `request ${at} did not come`)
+    return received as Received & { stream: Stream }
   }
 }
 
@@ -217,9 +217,9 @@ export class ClientSide extends Side<ClientConnection> {
     this.take()
   }
 
-  open(head: HeaderList = GET, end = true): Heard & { stream: Stream } {
-    const heard = new Heard()
-    heard.stream = this.connection.open(head, undefined, end, heard)
-    return heard as Heard & { stream: Stream }
+  open(head: HeaderList = GET, end = true): Received & { stream: Stream } {
+    const received = new Received()
+    received.stream = this.connection.open(head, undefined, end, received)
+    return received as Received & { stream: Stream }
   }
 }

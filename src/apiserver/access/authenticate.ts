@@ -20,7 +20,7 @@ export interface RevokedCaller {
 
 export type Caller = UserInfo | 'anonymous' | 'invalid' | RevokedCaller
 
-export interface AuthenticatorParts {
+export interface AuthenticatorDeps {
   /** PEM; what a client certificate may be signed by. */
   readonly clientCAs: readonly string[]
   readonly tokens: TokenVerifier
@@ -45,11 +45,11 @@ const NEVER = Number.POSITIVE_INFINITY
 const NOTHING_REVOKED: RevocationCheck = () => ''
 
 /** @returns asked for every request: a connection outlives certificates and tokens, and may be older than a revocation */
-export function createAuthenticator(parts: AuthenticatorParts): (peer: Peer, head: HeaderList) => Caller {
-  const bundle = parts.clientCAs.join('\n')
-  const { tokens, revoked = NOTHING_REVOKED } = parts
+export function createAuthenticator(deps: AuthenticatorDeps): (peer: Peer, head: HeaderList) => Caller {
+  const bundle = deps.clientCAs.join('\n')
+  const { tokens, revoked = NOTHING_REVOKED } = deps
   return (peer, head) => {
-    const nowMs = parts.now()
+    const nowMs = deps.now()
     const { caller, hashes } = certificateVerdict(peer, bundle, nowMs)
     if (typeof caller !== 'string') return unlessRevoked(caller, revoked({ user: caller, kind: 'x509', hashes }))
     const bearer = readBearerToken(head)

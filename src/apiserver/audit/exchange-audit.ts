@@ -7,7 +7,7 @@ import type { HeaderList, Peer } from '../../api/ports/stream.ts'
 import { type AuditEvent, type AuditStage, auditLine } from '../../io/logs/audit-event.ts'
 import type { ControlRequest } from '../http/read-request.ts'
 
-export interface ExchangeAuditParts {
+export interface ExchangeAuditDeps {
   /** Takes a line, without its end. */
   write(line: string): void
   /** Wall clock, milliseconds. */
@@ -22,7 +22,7 @@ const MAX_USER_AGENT = 1024
 const CODES_WITH_MESSAGE: readonly number[] = [401, 403, 404, 405, 406, 409, 410, 413, 415, 429, 503, 504]
 
 export class ExchangeAudit {
-  readonly #parts: ExchangeAuditParts
+  readonly #deps: ExchangeAuditDeps
   readonly #auditId: string
   readonly #receivedMs: number
   readonly #remoteAddress: string
@@ -37,10 +37,10 @@ export class ExchangeAudit {
   #annotations: Readonly<Record<string, string>> = {}
   #ended = false
 
-  constructor(parts: ExchangeAuditParts, peer: Peer, head: HeaderList, auditId: string) {
-    this.#parts = parts
+  constructor(deps: ExchangeAuditDeps, peer: Peer, head: HeaderList, auditId: string) {
+    this.#deps = deps
     this.#auditId = auditId
-    this.#receivedMs = parts.now()
+    this.#receivedMs = deps.now()
     this.#remoteAddress = peer.remoteAddress
     for (let i = 0; i + 1 < head.length; i += 2) {
       const value = head[i + 1] ?? ''
@@ -92,7 +92,7 @@ export class ExchangeAudit {
     const info = this.#request?.info
     const user = this.#user
     const caller = this.#caller
-    this.#parts.write(
+    this.#deps.write(
       auditLine({
         auditId: this.#auditId,
         stage,
@@ -106,7 +106,7 @@ export class ExchangeAudit {
           info?.isResourceRequest === true ? { ...info, name: info.name === '' ? this.#name : info.name } : undefined,
         response,
         receivedMs: this.#receivedMs,
-        stageMs: Math.max(this.#receivedMs, this.#parts.now()),
+        stageMs: Math.max(this.#receivedMs, this.#deps.now()),
         annotations: { 'portcullis.io/server': 'control', ...this.#annotations },
       }),
     )

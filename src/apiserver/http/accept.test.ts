@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Endpoint, negotiate, wantsPretty } from './accept.ts'
+import { negotiate, type OfferedForms, wantsPretty } from './accept.ts'
 
 const KUBECTL_GET =
   'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json'
 const KUBECTL_DISCOVERY =
   'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json'
 
-const cases: readonly [accept: string, endpoint: Endpoint, expected: string][] = [
+const cases: readonly [accept: string, endpoint: OfferedForms, expected: string][] = [
   ['', 'any', 'object json'],
   ['*/*', 'any', 'object json'],
   ['application/*', 'any', 'object json'],

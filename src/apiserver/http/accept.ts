@@ -34,9 +34,9 @@ const DISCOVERY_FORMS: ReadonlyMap<string, AnswerForm> = new Map([
 ])
 
 /** What an endpoint has beside its plain document: the forms of objects, aggregated discovery, nothing, or all of these. */
-export type Endpoint = 'objects' | 'discovery' | 'plain' | 'any'
+export type OfferedForms = 'objects' | 'discovery' | 'plain' | 'any'
 
-const FORMS: Readonly<Record<Endpoint, ReadonlyMap<string, AnswerForm>>> = {
+const FORMS: Readonly<Record<OfferedForms, ReadonlyMap<string, AnswerForm>>> = {
   objects: OBJECT_FORMS,
   discovery: DISCOVERY_FORMS,
   plain: new Map(),
@@ -55,7 +55,7 @@ const PRETTY_AGENTS = ['curl', 'Wget', 'Mozilla/5.0']
  * The first clause that can be fulfilled; one with a conversion that is not known is skipped, not refused. An empty
  * field means JSON. undefined = none: 406 Not Acceptable.
  */
-export function negotiate(accept: string, endpoint: Endpoint = 'any'): Negotiated | undefined {
+export function negotiate(accept: string, endpoint: OfferedForms = 'any'): Negotiated | undefined {
   if (accept === '') return { as: 'object', format: 'json', pretty: false }
   const forms = FORMS[endpoint]
   for (const clause of acceptClauses(accept)) {

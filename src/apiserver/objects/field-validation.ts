@@ -20,7 +20,7 @@ function moreThan(count: number): string {
 }
 
 /** The text of the refusal; undefined when there is none. With Warn every error becomes a warning instead. */
-export function judgeStrictErrors(
+export function applyFieldValidation(
   errors: readonly string[],
   validation: FieldValidation,
   warnings: string[],

@@ -9,7 +9,7 @@ import { shapeMetadata } from '../../core/objects/metadata-shape.ts'
 import { type DecodedObject, decodeObject } from '../../core/objects/strict-decode.ts'
 import { shapeObject, validateShape } from '../../core/objects/structural-schema.ts'
 import type { FieldValidation } from '../http/query-options.ts'
-import { judgeStrictErrors, strictErrors } from './field-validation.ts'
+import { applyFieldValidation, strictErrors } from './field-validation.ts'
 import { mergedSecret } from './write-object-secret.ts'
 
 /** A body that was read, and its text for messages. */
@@ -58,7 +58,7 @@ export function objectOfBody(
   const typed = checkType(kind, value, incoming.text)
   const shaped = shape(kind, typed)
   if (isBuiltIn(kind)) refuseWrongTypes(kind, shaped.object)
-  const problem = judgeStrictErrors(strictErrors(incoming.strictErrors, shaped.unknown), validation, warnings)
+  const problem = applyFieldValidation(strictErrors(incoming.strictErrors, shaped.unknown), validation, warnings)
   if (problem !== undefined) throw cannotBeHandled(kind, kind.kind, problem)
   return shaped
 }

@@ -11,8 +11,8 @@ import { metadataOf, metaText, timestamp, withMetadata } from '../objects/object
 import { conflict, notFound } from '../objects/registry-errors.ts'
 import type { Subresource } from '../objects/write-object.ts'
 import { type Incoming, shape } from '../objects/write-object-decode.ts'
+import { keyOf, type RegistryContext, type WriteCall, type Written } from './context.ts'
 import { inNamespace, insertObject } from './create.ts'
-import { keyOf, type RegistryContext, type WriteCall, type Written } from './parts.ts'
 import { checkName, replaceObject, withLiveVersion } from './update.ts'
 
 export function applyObject(

@@ -16,8 +16,8 @@ import {
 import { alreadyExists, unclassified } from '../objects/registry-errors.ts'
 import { newObject, type Others, validate } from '../objects/write-object.ts'
 import { type Incoming, objectOfBody, type Shaped } from '../objects/write-object-decode.ts'
+import { keyOf, type RegistryContext, type WriteCall, type Written } from './context.ts'
 import { isNamespace, namespaceErrors, newNamespace, requireNamespace } from './namespaces.ts'
-import { keyOf, type RegistryContext, type WriteCall, type Written } from './parts.ts'
 
 /** With a random part in it, so many names are tried. */
 const NAME_ATTEMPTS = 8

@@ -5,9 +5,9 @@ import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { type ListResult, listObjects } from '../list/list.ts'
 import type { ListOptions } from '../list/options.ts'
 import { metaText } from '../objects/object-metadata.ts'
+import type { RegistryContext } from './context.ts'
 import { deleteObject } from './deletion.ts'
 import type { DeleteOptions } from './deletion-options.ts'
-import type { RegistryContext } from './parts.ts'
 
 /** @returns the objects as they were */
 export function deleteCollection(

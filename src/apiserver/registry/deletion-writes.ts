@@ -3,9 +3,9 @@
 import type { StoredObject, StoreWrite } from '../../api/ports/object-store.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { finalizersOf } from '../objects/object-metadata.ts'
+import type { RegistryContext } from './context.ts'
 import { markedForDeletion } from './finalizers.ts'
 import { contentsOf, isNamespace, terminating, waitingNamespace } from './namespaces.ts'
-import type { RegistryContext } from './parts.ts'
 
 /** Of an object that nothing holds back; the namespace goes with the last thing that it waited for. */
 export function removalWrites(context: RegistryContext, kind: ResourceKind, stored: StoredObject): StoreWrite[] {

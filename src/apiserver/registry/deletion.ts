@@ -8,11 +8,11 @@ import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { finalizersOf, metaText } from '../objects/object-metadata.ts'
 import { conflict, detailsOf, MODIFIED } from '../objects/registry-errors.ts'
+import type { RegistryContext } from './context.ts'
 import type { DeleteOptions } from './deletion-options.ts'
 import { removalWrites, replacement } from './deletion-writes.ts'
 import { markedForDeletion } from './finalizers.ts'
 import { isNamespace, refuseImmortal } from './namespaces.ts'
-import type { RegistryContext } from './parts.ts'
 import { storedObject } from './update.ts'
 
 export interface Deleted {

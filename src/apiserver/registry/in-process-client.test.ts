@@ -16,16 +16,16 @@ test('objects that cannot be read are said to be so, and asked for again', async
         return { items: [], metadata: { resourceVersion: '1' } }
       },
     }
-    const heard: unknown[] = []
+    const received: unknown[] = []
     const following = createInProcessClient(registry as unknown as Registry).follow(UPSTREAM_CLUSTERS, '', {
-      onReplace: (objects) => void heard.push(objects),
+      onReplace: (objects) => void received.push(objects),
       onChange: () => undefined,
-      onState: (current, message) => void heard.push([current, message]),
+      onState: (current, message) => void received.push([current, message]),
     })
     await Promise.resolve()
-    assert.deepEqual(heard, [[false, 'the disk failed']])
+    assert.deepEqual(received, [[false, 'the disk failed']])
     mock.timers.tick(1000)
-    assert.deepEqual(heard.slice(1), [[], [true, '']])
+    assert.deepEqual(received.slice(1), [[], [true, '']])
     await following.stop()
   } finally {
     mock.timers.reset()
@@ -47,14 +47,14 @@ test('a follower of some labels hears what comes among them and leaves them, and
     },
     list: () => ({ items: [object('a', 'web', 3)], metadata: { resourceVersion: '7' } }),
   }
-  const heard: string[] = []
+  const received: string[] = []
   const following = createInProcessClient(registry as unknown as Registry).follow(
     UPSTREAM_CLUSTERS,
     '',
     {
-      onReplace: (objects) => void heard.push(`all ${objects.map(({ name }) => name)}`),
-      onChange: (type, { name }) => void heard.push(`${type} ${name}`),
-      onVersion: (version) => void heard.push(version),
+      onReplace: (objects) => void received.push(`all ${objects.map(({ name }) => name)}`),
+      onChange: (type, { name }) => void received.push(`${type} ${name}`),
+      onVersion: (version) => void received.push(version),
       onState: () => undefined,
     },
     {
@@ -73,10 +73,10 @@ test('a follower of some labels hears what comes among them and leaves them, and
   event('DELETED', object('a', 'other', 12), object('a', 'other', 11))
   event('DELETED', object('b', 'web', 13), object('b', 'web', 10))
   const changes = ['8', 'ADDED b', '9', 'MODIFIED b', '10', 'DELETED a', '11', '12', 'DELETED b', '13']
-  assert.deepEqual(heard, ['all a', '7', ...changes])
+  assert.deepEqual(received, ['all a', '7', ...changes])
   await following.stop()
   event('ADDED', object('c', 'web', 14))
-  assert.equal(heard.length, 2 + changes.length)
+  assert.equal(received.length, 2 + changes.length)
 })
 
 test('statuses of one turn are written together; not what is checked against other objects, nor anything but statuses', async () => {

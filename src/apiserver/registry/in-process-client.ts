@@ -19,9 +19,9 @@ import { type LabelSelector, labelsMatch, parseLabelSelector } from '../list/lab
 import { EVERYTHING } from '../list/options.ts'
 import { metaText } from '../objects/object-metadata.ts'
 import type { Incoming } from '../objects/write-object-decode.ts'
+import type { WriteCall } from './context.ts'
 import { DELETE_NOW } from './deletion-options.ts'
 import { GroupedWrites } from './grouped-writes.ts'
-import type { WriteCall } from './parts.ts'
 import type { Registry } from './registry.ts'
 
 /** Who it is, in managedFields and to whoever asks. */
@@ -87,7 +87,7 @@ class InProcessClient implements ObjectClient {
   }
 
   follow(kind: ResourceKind, namespace: string, events: FollowEvents, choice: FollowChoice = {}): Following {
-    const { labelSelector = '', transform = asItIs } = choice
+    const { labelSelector = '', transform = identity } = choice
     const labels = readSelector(labelSelector)
     let stop: (() => void) | undefined
     let stopped = false
@@ -138,7 +138,7 @@ function seenAs(labels: LabelSelector, { type, object, previous }: StoreEvent): 
   return before ? 'MODIFIED' : 'ADDED'
 }
 
-function asItIs(object: JsonObject): JsonObject {
+function identity(object: JsonObject): JsonObject {
   return object
 }
 

@@ -10,7 +10,7 @@ import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.t
 import { labelMistakes } from '../../core/objects/qualified-name.ts'
 import { isBeingDeleted, metadataOf, metaText, withFields, withMetadata } from '../objects/object-metadata.ts'
 import { forbidden, notFound } from '../objects/registry-errors.ts'
-import { keyOf, type RegistryContext, type RegistryParts } from './parts.ts'
+import { keyOf, type RegistryContext, type RegistryDeps } from './context.ts'
 
 /** There from the start; `default` and `kube-system` cannot be deleted. */
 export const DEFAULT_NAMESPACES: readonly string[] = ['default', 'kube-system']
@@ -53,7 +53,7 @@ export function namespaceErrors(name: string): FieldError[] {
  * @param name of the object that is to be created in it
  * @throws {StatusError} 404 when the namespace is not there, 403 when it is going away
  */
-export function requireNamespace(context: RegistryParts, kind: ResourceKind, namespace: string, name: string): void {
+export function requireNamespace(context: RegistryDeps, kind: ResourceKind, namespace: string, name: string): void {
   if (!kind.namespaced) return
   const stored = context.store.get(keyOf(NAMESPACES, { namespace: '', name: namespace }))
   if (stored === undefined) throw notFound(NAMESPACES, namespace)

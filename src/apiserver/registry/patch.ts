@@ -8,10 +8,10 @@ import type { ObjectName } from '../../api/ports/object-client.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { goBadValue, goJson } from '../../core/objects/go-values.ts'
 import { jsonPatch, mergePatch } from '../../core/objects/patch.ts'
-import { judgeStrictErrors, strictErrors } from '../objects/field-validation.ts'
+import { applyFieldValidation, strictErrors } from '../objects/field-validation.ts'
 import type { Subresource } from '../objects/write-object.ts'
 import { type Incoming, isBuiltIn, shape } from '../objects/write-object-decode.ts'
-import type { RegistryContext, WriteCall, Written } from './parts.ts'
+import type { RegistryContext, WriteCall, Written } from './context.ts'
 import { strategicPatch } from './strategic-patch.ts'
 import { checkName, replaceObject, storedObject, withLiveVersion } from './update.ts'
 
@@ -46,7 +46,7 @@ export function patchObject(
   checkName(typed, at)
   const shaped = shape(kind, typed, (problem) => badPatch(patched, problem))
   const mistakes = strictErrors(patchErrors(type, incoming), shaped.unknown)
-  const problem = judgeStrictErrors(mistakes, call.options.fieldValidation, call.warnings)
+  const problem = applyFieldValidation(mistakes, call.options.fieldValidation, call.warnings)
   if (problem !== undefined) throw badPatch(patched, problem)
   const object = withLiveVersion(shaped.object, stored)
   return replaceObject(context, kind, stored, { ...shaped, object }, subresource, call)

@@ -11,6 +11,7 @@ import type { ListOptions } from '../list/options.ts'
 import type { Subresource } from '../objects/write-object.ts'
 import type { Incoming } from '../objects/write-object-decode.ts'
 import { applyObject } from './apply.ts'
+import { keyOf, type RegistryContext, type RegistryDeps, type WriteCall, type Written } from './context.ts'
 import { createObject } from './create.ts'
 import { CurrentObjects } from './current.ts'
 import { deleteCollection } from './delete-collection.ts'
@@ -18,7 +19,6 @@ import { type Deleted, deleteObject } from './deletion.ts'
 import type { DeleteOptions } from './deletion-options.ts'
 import { EventSweeper, isEvent } from './events.ts'
 import { DEFAULT_NAMESPACES } from './namespaces.ts'
-import { keyOf, type RegistryContext, type RegistryParts, type WriteCall, type Written } from './parts.ts'
 import { APPLY, patchObject, type RegistryPatchType } from './patch.ts'
 import { storedObject, updateObject } from './update.ts'
 
@@ -29,20 +29,20 @@ export class Registry {
   readonly #events: EventSweeper
 
   /** Creates the namespaces that are always there. */
-  constructor(parts: RegistryParts) {
-    this.store = parts.store
-    this.kinds = parts.kinds
+  constructor(deps: RegistryDeps) {
+    this.store = deps.store
+    this.kinds = deps.kinds
     // Methods of a class are not copied by a spread.
     this.#context = {
-      store: parts.store,
-      kinds: parts.kinds,
-      pem: parts.pem,
-      now: () => parts.now(),
-      uuid: () => parts.uuid(),
-      random: () => parts.random(),
-      current: new CurrentObjects(parts.store),
+      store: deps.store,
+      kinds: deps.kinds,
+      pem: deps.pem,
+      now: () => deps.now(),
+      uuid: () => deps.uuid(),
+      random: () => deps.random(),
+      current: new CurrentObjects(deps.store),
     }
-    this.#events = new EventSweeper(parts.store)
+    this.#events = new EventSweeper(deps.store)
     for (const name of DEFAULT_NAMESPACES) this.#ensureNamespace(name)
   }
 

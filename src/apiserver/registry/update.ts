@@ -19,10 +19,10 @@ import {
 import { conflict, MODIFIED, notFound, unclassified } from '../objects/registry-errors.ts'
 import { type Others, type Subresource, updatedObject, validate } from '../objects/write-object.ts'
 import { type Incoming, isBuiltIn, objectOfBody, type Shaped } from '../objects/write-object-decode.ts'
+import { keyOf, type RegistryContext, type WriteCall, type Written } from './context.ts'
 import { inNamespace } from './create.ts'
 import { removalWrites } from './deletion-writes.ts'
 import { isNamespace, keptNamespace } from './namespaces.ts'
-import { keyOf, type RegistryContext, type WriteCall, type Written } from './parts.ts'
 
 export function updateObject(
   context: RegistryContext,

@@ -1,7 +1,7 @@
 // Addresses that the process listens on: no two may be the same, and the one without a login is best kept on loopback.
 
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
-import { noteProblem } from './setting-problems.ts'
+import { addProblem } from './setting-problems.ts'
 import type { Setting, SettingsReader } from './settings-reader.ts'
 
 interface Listener {
@@ -19,13 +19,13 @@ export interface Listeners {
 
 export function checkListeners({ listen, admin, others }: Listeners, reader: SettingsReader): void {
   const problem = (at: Setting, message: string): void => {
-    noteProblem(reader, at, message, 'give it a port of its own')
+    addProblem(reader, at, message, 'give it a port of its own')
   }
   const seen = new Set<string>()
   for (const address of listen.addresses) {
     const text = formatListenAddress(address)
     if (address.port !== 0 && seen.has(text)) {
-      noteProblem(reader, listen.setting, `${text} is given twice`, 'remove one')
+      addProblem(reader, listen.setting, `${text} is given twice`, 'remove one')
     }
     seen.add(text)
     for (const { setting, address: other } of [...others, admin]) {

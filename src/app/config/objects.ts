@@ -1,7 +1,7 @@
 // The settings of the objects: where UpstreamClusters and their like live, and who may edit them where that is our own API server.
 
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
-import { isWrong, namesOf, noteProblem } from './setting-problems.ts'
+import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import {
   oneOf,
   parseNamespaces,
@@ -151,16 +151,16 @@ export function checkObjects(config: ObjectsConfig, reader: SettingsReader): voi
   const table = OBJECTS_TABLE
   if (source === 'files' && configDir === '' && !isWrong(reader, table.configDir)) {
     const message = 'no directory of UpstreamCluster files is given'
-    noteProblem(reader, table.configDir, message, `give ${namesOf(table.configDir)}`)
+    addProblem(reader, table.configDir, message, `give ${namesOf(table.configDir)}`)
   }
   const meaningless = `has no meaning with --source ${source}`
   if (source !== 'files' && configDir !== '') {
-    noteProblem(reader, table.configDir, meaningless, 'remove it, or write --source files')
+    addProblem(reader, table.configDir, meaningless, 'remove it, or write --source files')
   }
   if (source !== 'embedded' && controlAuditLogPath !== '') {
-    noteProblem(reader, table.controlAuditLogPath, meaningless, 'remove it, or write --source embedded')
+    addProblem(reader, table.controlAuditLogPath, meaningless, 'remove it, or write --source embedded')
   }
   if (source !== 'kubernetes' && kubeconfig !== '') {
-    noteProblem(reader, table.kubeconfig, meaningless, 'remove it, or write --source kubernetes')
+    addProblem(reader, table.kubeconfig, meaningless, 'remove it, or write --source kubernetes')
   }
 }

@@ -5,7 +5,7 @@ import {
   type ProtectionSettings,
 } from '../../core/protection/requests/protection-settings.ts'
 import { parseDuration } from '../../core/text/duration.ts'
-import { noteProblem } from './setting-problems.ts'
+import { addProblem } from './setting-problems.ts'
 import {
   durationBetween,
   integerBetween,
@@ -215,7 +215,7 @@ export function checkProtection(
   const table = PROTECTION_TABLE
   const needs = (at: Setting, value: string, other: Setting, otherValue: string): void => {
     if (value === '' || otherValue !== '') return
-    noteProblem(reader, at, `stands without ${other.flag}`, `give ${other.flag} too, or remove it`)
+    addProblem(reader, at, `stands without ${other.flag}`, `give ${other.flag} too, or remove it`)
   }
   const { kubeconfig, generatorConfigFile, workloadsKubeconfig } = config
   needs(table.protectionContext, config.context, table.protectionKubeconfig, kubeconfig)
@@ -225,12 +225,12 @@ export function checkProtection(
   if (source === 'files' && kubeconfig === '') {
     const fix = `give ${table.protectionKubeconfig.flag}, or another --source`
     const message = 'needs PodProtectors, and with --source files no API server holds them'
-    if (config.listen !== undefined) noteProblem(reader, table.protectionListen, message, fix)
-    if (generatorConfigFile !== '') noteProblem(reader, table.protectionGeneratorConfig, message, fix)
+    if (config.listen !== undefined) addProblem(reader, table.protectionListen, message, fix)
+    if (generatorConfigFile !== '') addProblem(reader, table.protectionGeneratorConfig, message, fix)
   }
   if (source === 'embedded' && kubeconfig === '' && workloadsKubeconfig === '' && generatorConfigFile !== '') {
     const fix = `name the cluster that has them: ${workloads.flag} or ${table.protectionKubeconfig.flag}`
-    noteProblem(reader, table.protectionGeneratorConfig, 'finds no workloads: the embedded API server holds none', fix)
+    addProblem(reader, table.protectionGeneratorConfig, 'finds no workloads: the embedded API server holds none', fix)
   }
   warnOfTimes(config.settings, reader)
 }

@@ -1,7 +1,7 @@
 // The settings of a replica among others: what it is called, and what they share limits by.
 
 import { hostname } from 'node:os'
-import { isWrong, namesOf, noteProblem } from './setting-problems.ts'
+import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import { integerBetween, parseRedisUrl, parseText } from './setting-values.ts'
 import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
 
@@ -56,5 +56,5 @@ export function checkReplicas({ redisUrl, redisPasswordFile }: ReplicasConfig, r
   const table = REPLICAS_TABLE
   if (redisPasswordFile === '' || redisUrl !== '' || isWrong(reader, table.redisUrl)) return
   const message = `stands without ${table.redisUrl.flag}`
-  noteProblem(reader, table.redisPasswordFile, message, `give ${namesOf(table.redisUrl)} too`)
+  addProblem(reader, table.redisPasswordFile, message, `give ${namesOf(table.redisUrl)} too`)
 }

@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'
-import { namesOf, noteProblem } from './setting-problems.ts'
+import { addProblem, namesOf } from './setting-problems.ts'
 import {
   bytesBetween,
   durationBetween,
@@ -161,5 +161,5 @@ export function checkServing({ tlsCertFile, tlsPrivateKeyFile }: ServingConfig, 
   if ((tlsCertFile === '') === (tlsPrivateKeyFile === '')) return
   const { tlsCertFile: cert, tlsPrivateKeyFile: key } = SERVING_TABLE
   const [missing, given] = tlsCertFile === '' ? [cert, key] : [key, cert]
-  noteProblem(reader, given, `stands without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
+  addProblem(reader, given, `stands without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
 }

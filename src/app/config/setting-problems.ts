@@ -2,7 +2,7 @@
 
 import type { Setting, SettingsReader } from './settings-reader.ts'
 
-export function noteProblem(reader: SettingsReader, at: Setting, message: string, fix: string): void {
+export function addProblem(reader: SettingsReader, at: Setting, message: string, fix: string): void {
   reader.problems.push({ where: reader.where(at), message, fix })
 }
 

@@ -5,11 +5,11 @@ import { isDnsLabel } from '../../api/validation/name-syntax.ts'
 import { type ListenAddress, parseListenAddress } from '../../core/cluster/listen-address.ts'
 import { formatDuration, parseDuration } from '../../core/text/duration.ts'
 
-export type Parsed<T> = { readonly value: T } | Mistake
+export type Parsed<T> = { readonly value: T } | InvalidValue
 
-export interface Mistake {
+export interface InvalidValue {
   /** Follows the value: `"x" is not a duration`. */
-  readonly mistake: string
+  readonly error: string
   readonly fix: string
 }
 
@@ -19,7 +19,7 @@ export type ValueParser<T> = (raw: unknown) => Parsed<T>
 export function parseText(raw: unknown): Parsed<string> {
   if (typeof raw === 'number') return { value: String(raw) }
   if (typeof raw === 'string' && raw.trim() !== '') return { value: raw }
-  return { mistake: 'is not a text', fix: 'give a text, for example a path' }
+  return { error: 'is not a text', fix: 'give a text, for example a path' }
 }
 
 /** true, false, on, off, yes, no, 1, 0. A flag without a value is true. */
@@ -28,27 +28,27 @@ export function parseSwitch(raw: unknown): Parsed<boolean> {
   const text = String(raw).toLowerCase()
   if (['true', 'on', 'yes', '1'].includes(text)) return { value: true }
   if (['false', 'off', 'no', '0'].includes(text)) return { value: false }
-  return { mistake: 'is neither true nor false', fix: 'write true or false' }
+  return { error: 'is neither true nor false', fix: 'write true or false' }
 }
 
 /** `host:port`. */
 export function parseAddress(raw: unknown): Parsed<string> {
   const text = String(raw)
   const address = parseListenAddress(text)
-  if ('error' in address) return addressMistake(address.error)
+  if ('error' in address) return invalidAddress(address.error)
   return { value: text }
 }
 
 /** `host:port`, taken apart. */
 export function parseOneAddress(raw: unknown): Parsed<ListenAddress> {
   const address = parseListenAddress(String(raw))
-  return 'error' in address ? addressMistake(address.error) : { value: address }
+  return 'error' in address ? invalidAddress(address.error) : { value: address }
 }
 
 /** One text or several: a list, or a text with commas. */
 export function parseTexts(raw: unknown): Parsed<readonly string[]> {
   const texts = textsOf(raw)
-  return texts.length > 0 ? { value: texts } : { mistake: 'names nothing', fix: 'give at least one name' }
+  return texts.length > 0 ? { value: texts } : { error: 'names nothing', fix: 'give at least one name' }
 }
 
 /** `user:NAME` and `group:NAME`. */
@@ -57,7 +57,7 @@ export function parseSubjects(raw: unknown): Parsed<readonly string[]> {
   const subjects = textsOf(raw)
   const wrong = subjects.find((subject) => !/^(user|group):./.test(subject))
   if (wrong === undefined && subjects.length > 0) return { value: subjects }
-  return { mistake: subjects.length > 1 ? `: "${wrong ?? ''}" names nobody` : 'names nobody', fix }
+  return { error: subjects.length > 1 ? `: "${wrong ?? ''}" names nobody` : 'names nobody', fix }
 }
 
 /** Names of namespaces: a list, or a text with commas. */
@@ -65,8 +65,8 @@ export function parseNamespaces(raw: unknown): Parsed<readonly string[]> {
   const namespaces = textsOf(raw)
   const wrong = namespaces.find((namespace) => !isDnsLabel(namespace))
   if (wrong === undefined && namespaces.length > 0) return { value: namespaces }
-  const mistake = namespaces.length > 1 ? `: "${wrong ?? ''}" is no namespace` : 'is no namespace'
-  return { mistake, fix: 'write the name of a namespace, for example portcullis-system; there are no patterns' }
+  const error = namespaces.length > 1 ? `: "${wrong ?? ''}" is no namespace` : 'is no namespace'
+  return { error, fix: 'write the name of a namespace, for example portcullis-system; there are no patterns' }
 }
 
 /** The message never repeats a password. */
@@ -74,7 +74,7 @@ export function parseRedisUrl(raw: unknown): Parsed<string> {
   const text = String(raw)
   const fix = 'write redis://HOST:PORT or rediss://HOST:PORT (TLS), with the password in --redis-password-file'
   if (!URL.canParse(text) || !/^rediss?:$/.test(new URL(text).protocol))
-    return { mistake: 'is not the URL of a Redis', fix }
+    return { error: 'is not the URL of a Redis', fix }
   return { value: text }
 }
 
@@ -84,16 +84,16 @@ export function parseAddresses(raw: unknown): Parsed<readonly ListenAddress[]> {
   for (const text of textsOf(raw)) {
     const address = parseListenAddress(text)
     if ('error' in address)
-      return addressMistake(textsOf(raw).length > 1 ? `: "${text}" ${address.error}` : address.error)
+      return invalidAddress(textsOf(raw).length > 1 ? `: "${text}" ${address.error}` : address.error)
     addresses.push(address)
   }
-  if (addresses.length === 0) return addressMistake('names no address')
+  if (addresses.length === 0) return invalidAddress('names no address')
   return { value: addresses }
 }
 
-function addressMistake(mistake: string): Mistake {
+function invalidAddress(error: string): InvalidValue {
   return {
-    mistake,
+    error,
     fix: 'write host:port, for example 127.0.0.1:8443 or [::1]:8443, with a port from 0 (any free one) to 65535',
   }
 }
@@ -112,8 +112,8 @@ export function durationBetween(minMs: number, maxMs: number): ValueParser<numbe
   const fix = `write a duration ${range} with its unit, for example 30s, 1m30s or 500ms`
   return (raw) => {
     const ms = parseDuration(String(raw).trim())
-    if (ms === undefined) return { mistake: 'is not a duration', fix }
-    return ms < minMs || ms > maxMs ? { mistake: `is not ${range}`, fix } : { value: ms }
+    if (ms === undefined) return { error: 'is not a duration', fix }
+    return ms < minMs || ms > maxMs ? { error: `is not ${range}`, fix } : { value: ms }
   }
 }
 
@@ -122,9 +122,9 @@ export function integerBetween(min: number, max: number): ValueParser<number> {
   const fix = `write a whole number from ${min} to ${max}`
   return (raw) => {
     const text = String(raw).trim()
-    if (!/^\d{1,15}$/.test(text)) return { mistake: 'is not a whole number', fix }
+    if (!/^\d{1,15}$/.test(text)) return { error: 'is not a whole number', fix }
     const value = Number(text)
-    return value < min || value > max ? { mistake: `is not from ${min} to ${max}`, fix } : { value }
+    return value < min || value > max ? { error: `is not from ${min} to ${max}`, fix } : { value }
   }
 }
 
@@ -144,9 +144,9 @@ export function bytesBetween(min: number, max: number): ValueParser<number> {
   return (raw) => {
     const found = /^(\d{1,15})\s*([A-Za-z]*)$/.exec(String(raw).trim())
     const unit = BYTE_UNITS.get(found?.[2] ?? '')
-    if (found === null || unit === undefined) return { mistake: 'is not a number of bytes', fix }
+    if (found === null || unit === undefined) return { error: 'is not a number of bytes', fix }
     const value = Number(found[1]) * unit
-    return value < min || value > max ? { mistake: `is not from ${min} to ${max} bytes`, fix } : { value }
+    return value < min || value > max ? { error: `is not from ${min} to ${max} bytes`, fix } : { value }
   }
 }
 
@@ -155,6 +155,6 @@ export function oneOf<T extends string>(words: readonly T[]): ValueParser<T> {
   const fix = `write one of ${words.join(', ')}`
   return (raw) => {
     const word = words.find((candidate) => candidate === raw)
-    return word === undefined ? { mistake: 'is not known', fix } : { value: word }
+    return word === undefined ? { error: 'is not known', fix } : { value: word }
   }
 }

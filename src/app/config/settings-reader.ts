@@ -1,8 +1,8 @@
-// Finds the value of each setting: flag, then variable, then file, then default. Collects every mistake on the way.
+// Finds the value of each setting: flag, then variable, then file, then default. Collects every error on the way.
 
 import { isCollection, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
 import { nearestName } from '../../api/validation/nearest-name.ts'
-import type { Mistake, ValueParser } from './setting-values.ts'
+import type { InvalidValue, ValueParser } from './setting-values.ts'
 
 /** One row of the table of settings. */
 export interface Setting<T = unknown> {
@@ -79,7 +79,7 @@ export class SettingsReader {
     const parsed = single ? setting.parse(found.raw) : NOT_SINGLE
     if ('value' in parsed) return parsed.value
     const shown = typeof found.raw === 'string' ? `"${found.raw}"` : JSON.stringify(found.raw)
-    this.problems.push({ where: found.where, message: `${shown} ${parsed.mistake}`, fix: parsed.fix })
+    this.problems.push({ where: found.where, message: `${shown} ${parsed.error}`, fix: parsed.fix })
     return absent
   }
 
@@ -158,7 +158,7 @@ export class SettingsReader {
   }
 }
 
-const NOT_SINGLE: Mistake = { mistake: 'is not a single value', fix: 'give one value' }
+const NOT_SINGLE: InvalidValue = { error: 'is not a single value', fix: 'give one value' }
 
 /** What kubelet sets for Services called portcullis or portcullis-something. */
 const SERVICE_LINK = /_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/

@@ -15,14 +15,14 @@ import { distinctClusters } from '../../core/protection/quota/distinct-clusters.
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
-import { holdLease, type LeaseHold } from '../../io/kube/leader-lease.ts'
+import { type LeaderElection, startLeaderElection } from '../../io/kube/leader-lease.ts'
 import type { ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { contentHash } from '../../io/sources/files/content-hash.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { ProtectorTable } from '../../state/protectors.ts'
 
-export interface ProtectionCellsParts {
+export interface ProtectionCellsDeps {
   /** Where the PodProtectors and the Leases are. */
   readonly core: ObjectClient
   /** No other process writes there: there is nobody to elect a leader with. */
@@ -44,12 +44,12 @@ const LEASE_NAMESPACE = 'default'
 
 /** Leads where others could, or always. */
 export function holdElection(
-  { core, alone, replica, log, metrics }: Pick<ProtectionCellsParts, 'core' | 'alone' | 'replica' | 'log' | 'metrics'>,
+  { core, alone, replica, log, metrics }: Pick<ProtectionCellsDeps, 'core' | 'alone' | 'replica' | 'log' | 'metrics'>,
   name: string,
   onChange: () => void,
-): LeaseHold {
+): LeaderElection {
   if (alone) return { isLeader: () => true, stop: () => Promise.resolve() }
-  return holdLease(core, {
+  return startLeaderElection(core, {
     namespace: LEASE_NAMESPACE,
     name,
     identity: `${replica}_${randomUUID()}`,
@@ -70,19 +70,19 @@ function leaseOf(cell: string): string {
 
 class Cell {
   readonly aggregator: PodAggregator
-  readonly #parts: ProtectionCellsParts
-  readonly #lease: LeaseHold
+  readonly #deps: ProtectionCellsDeps
+  readonly #lease: LeaderElection
   /** By the names of their UpstreamClusters. */
   readonly #clients = new Map<string, KubeClient>()
   readonly #closing = new Set<Promise<void>>()
   /** One UpstreamCluster for each cluster, the first by name that has its pods counted. */
   #names: readonly string[] = []
 
-  constructor(parts: ProtectionCellsParts, cell: string, names: readonly string[]) {
-    const { core, protectors, settings, clock, clocks, log, metrics } = parts
-    this.#parts = parts
+  constructor(deps: ProtectionCellsDeps, cell: string, names: readonly string[]) {
+    const { core, protectors, settings, clock, clocks, log, metrics } = deps
+    this.#deps = deps
     this.#names = names
-    this.#lease = holdElection(parts, leaseOf(cell), () => this.aggregator?.leaderChanged())
+    this.#lease = holdElection(deps, leaseOf(cell), () => this.aggregator?.leaderChanged())
     this.aggregator = startPodAggregator({
       cell,
       core,
@@ -121,13 +121,13 @@ class Cell {
 
   #members(): CellMember[] {
     return this.#names.flatMap((name): CellMember[] => {
-      const aggregation = this.#parts.clusters.get(name)?.compiled.protection?.aggregation
+      const aggregation = this.#deps.clusters.get(name)?.compiled.protection?.aggregation
       return aggregation === undefined ? [] : [{ name, client: this.#clientOf(name), aggregation }]
     })
   }
 
   #clientOf(name: string): KubeClient {
-    const { clusters, log, calls } = this.#parts
+    const { clusters, log, calls } = this.#deps
     const known = this.#clients.get(name)
     if (known !== undefined) return known
     const client = createUpstreamKubeClient({ cluster: () => clusters.get(name), log, calls })
@@ -143,31 +143,31 @@ class Cell {
 }
 
 export class ProtectionCells {
-  readonly #parts: ProtectionCellsParts
+  readonly #deps: ProtectionCellsDeps
   readonly #cells = new Map<string, Cell>()
   /** Names of the UpstreamClusters of each cell, sorted. */
   #clusters: ReadonlyMap<string, readonly string[]> = new Map()
   readonly #ending = new Set<Promise<void>>()
 
-  constructor(parts: ProtectionCellsParts) {
-    this.#parts = parts
+  constructor(deps: ProtectionCellsDeps) {
+    this.#deps = deps
   }
 
   /** To be called when UpstreamClusters have changed. */
   update(): void {
-    this.#clusters = clustersByCell(this.#parts.clusters)
+    this.#clusters = clustersByCell(this.#deps.clusters)
     for (const [id, cell] of this.#cells) {
       if (this.#clusters.has(id)) cell.follow(this.#counted(id))
       else this.#end(id, cell)
     }
     for (const id of this.#clusters.keys()) {
-      if (!this.#cells.has(id)) this.#cells.set(id, new Cell(this.#parts, id, this.#counted(id)))
+      if (!this.#cells.has(id)) this.#cells.set(id, new Cell(this.#deps, id, this.#counted(id)))
     }
   }
 
   /** undefined = no UpstreamCluster has such a cell. */
   protection(cell: string): CompiledProtection | undefined {
-    return this.#parts.clusters.get(this.#clusters.get(cell)?.[0] ?? '')?.compiled.protection
+    return this.#deps.clusters.get(this.#clusters.get(cell)?.[0] ?? '')?.compiled.protection
   }
 
   /** Of its clusters, one for each; none = there is no such cell. */
@@ -186,7 +186,7 @@ export class ProtectionCells {
 
   /** The UpstreamClusters by which the pods of a cell are counted. */
   #counted(cell: string): readonly string[] {
-    const { clusters } = this.#parts
+    const { clusters } = this.#deps
     return distinctClusters(
       (this.#clusters.get(cell) ?? []).flatMap((name) => {
         const compiled = clusters.get(name)?.compiled

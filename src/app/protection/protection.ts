@@ -25,7 +25,7 @@ import type { ProtectionEvents } from '../../core/protection/requests/protection
 import { timeOf } from '../../core/status/cluster-status.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
-import type { LeaseHold } from '../../io/kube/leader-lease.ts'
+import type { LeaderElection } from '../../io/kube/leader-lease.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
@@ -34,7 +34,7 @@ import type { Config } from '../config/config.ts'
 import { holdElection, ProtectionCells } from './cells.ts'
 import { ProtectionPort } from './port.ts'
 
-export interface ProtectionParts {
+export interface ProtectionDeps {
   readonly config: Config
   /** Of the object plane; undefined where objects are files. */
   readonly client: ObjectClient | undefined
@@ -60,14 +60,14 @@ interface Running {
   readonly ledger: ProtectionLedger
   readonly refusals: RefusalEvents
   readonly cells: ProtectionCells
-  readonly lease: LeaseHold
+  readonly lease: LeaderElection
   readonly sweeper: StaleCellSweeper
   readonly generator: ProtectorGenerator
 }
 
 export class Protection {
   readonly metrics: ProtectionMetrics
-  readonly #parts: ProtectionParts
+  readonly #deps: ProtectionDeps
   /** Of --protection-kubeconfig; ours to close. */
   #ownCore: KubeClient | undefined
   /** Of --protection-workloads-kubeconfig. */
@@ -81,15 +81,15 @@ export class Protection {
   #core = { current: false, message: '', sinceMs: 0 }
 
   /** @throws {UserError} when a kubeconfig or the generator's configuration cannot be used */
-  constructor(parts: ProtectionParts) {
-    this.#parts = parts
-    const { metricsByNamespace: byNamespace, metricsByUser: byUser } = parts.config.protection
-    const identity = parts.config.replicaName
-    this.metrics = createProtectionMetrics({ byNamespace, byUser, identity, monotonic: () => parts.clock.monotonic() })
-    const { kubeconfig, context, workloadsKubeconfig, workloadsContext, generatorConfigFile } = parts.config.protection
+  constructor(deps: ProtectionDeps) {
+    this.#deps = deps
+    const { metricsByNamespace: byNamespace, metricsByUser: byUser } = deps.config.protection
+    const identity = deps.config.replicaName
+    this.metrics = createProtectionMetrics({ byNamespace, byUser, identity, monotonic: () => deps.clock.monotonic() })
+    const { kubeconfig, context, workloadsKubeconfig, workloadsContext, generatorConfigFile } = deps.config.protection
     this.#kinds = readGeneratorKinds(generatorConfigFile)
-    this.#ownCore = ownClient(kubeconfig, context, parts)
-    this.#ownWorkloads = ownClient(workloadsKubeconfig, workloadsContext, parts)
+    this.#ownCore = ownClient(kubeconfig, context, deps)
+    this.#ownWorkloads = ownClient(workloadsKubeconfig, workloadsContext, deps)
     this.metrics.beforeScrape(() => {
       if (this.#running === undefined) return
       const { ledger, generator, cells } = this.#running
@@ -112,14 +112,14 @@ export class Protection {
 
   /** Opens the webhook, where there is to be one. @throws {UserError} */
   async start(): Promise<void> {
-    const { listen, generatorConfigFile } = this.#parts.config.protection
+    const { listen, generatorConfigFile } = this.#deps.config.protection
     if (listen !== undefined || generatorConfigFile !== '') this.#begin()
     if (listen !== undefined) await this.#openWebhook(listen)
   }
 
   /** Resolves when the PodProtectors are known, or after three seconds: a core cluster that is away stops no start. */
   async known(): Promise<void> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const deadline = clock.monotonic() + KNOWN_WITHIN_MS
     while (this.#running?.ledger.protectors.synced === false && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
   }
@@ -147,7 +147,7 @@ export class Protection {
 
   /** What this replica does to protect the pods of a cluster; undefined = nothing is asked of it. */
   stateOf(cluster: string): GatewayProtection | undefined {
-    const protection = this.#parts.clusters.get(cluster)?.compiled.protection
+    const protection = this.#deps.clusters.get(cluster)?.compiled.protection
     if (protection === undefined) return undefined
     const { cell, aggregation } = protection
     const say = (state: GatewayProtection['state'], sinceMs: number, message = ''): GatewayProtection => {
@@ -178,7 +178,7 @@ export class Protection {
 
   /** By cell, where they are known. */
   #skews(): ReadonlyMap<string, ClockSkew> {
-    const { clock, clocks } = this.#parts
+    const { clock, clocks } = this.#deps
     const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
     const skews = new Map<string, ClockSkew>()
     for (const { cell } of this.#running?.cells.describe() ?? []) {
@@ -189,14 +189,14 @@ export class Protection {
   }
 
   #isAsked(): boolean {
-    for (const { compiled } of this.#parts.clusters.values()) if (compiled.protection !== undefined) return true
+    for (const { compiled } of this.#deps.clusters.values()) if (compiled.protection !== undefined) return true
     return false
   }
 
   #begin(): void {
     if (this.#running !== undefined) return
-    this.#core = { ...this.#core, sinceMs: this.#parts.clock.now() }
-    const { config, client, clusters, clock, clocks, log, calls, onNamespaces } = this.#parts
+    this.#core = { ...this.#core, sinceMs: this.#deps.clock.now() }
+    const { config, client, clusters, clock, clocks, log, calls, onNamespaces } = this.#deps
     const core = this.#ownCore ?? client
     if (core === undefined) {
       log.warn('pods cannot be protected: with --source files no API server holds PodProtectors', {
@@ -276,7 +276,7 @@ export class Protection {
     const running = this.#running
     const address = parseListenAddress(listen)
     if (running === undefined || 'error' in address) return
-    const { config, clock, log, revoked } = this.#parts
+    const { config, clock, log, revoked } = this.#deps
     const { controlHosts: hosts, dataDir } = config
     const port = new ProtectionPort({ listen: address, hosts, dataDir, revoked, log })
     this.#port = port
@@ -322,7 +322,7 @@ async function podsOfName(
 function ownClient(
   kubeconfigFile: string,
   context: string,
-  { log, calls }: Pick<ProtectionParts, 'log' | 'calls'>,
+  { log, calls }: Pick<ProtectionDeps, 'log' | 'calls'>,
 ): KubeClient | undefined {
   if (kubeconfigFile === '') return undefined
   return createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })

@@ -5,7 +5,7 @@ import type { Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate, ProtectionRequest, Reservation } from '../../api/ports/protection.ts'
 import { unanswered } from '../../core/protection/ledger/verdicts.ts'
 import { NO_GATE } from '../../gateway/protect/verdict.ts'
-import type { ThreadSeat } from './seat.ts'
+import type { WorkerSlot } from './worker-slot.ts'
 
 export class ThreadDeletions {
   readonly #protection: () => ProtectionGate | undefined
@@ -17,16 +17,16 @@ export class ThreadDeletions {
     this.#log = log
   }
 
-  /** Answers the thread that is in the seat now. Never rejects. */
-  async judge(seat: ThreadSeat, id: number, requests: readonly ProtectionRequest[]): Promise<void> {
-    const { threadId } = seat
+  /** Answers the thread that is in the slot now. Never rejects. */
+  async evaluate(slot: WorkerSlot, id: number, requests: readonly ProtectionRequest[]): Promise<void> {
+    const { threadId } = slot
     const gate = this.#gate
     const verdicts = await gate.review(requests).catch((error: unknown) => {
       this.#log.error('deletions cannot be judged', { error })
       return requests.map((request) => unanswered(request, 'an internal error, which the log of the gateway tells'))
     })
-    if (seat.threadId === threadId && seat.state !== 'gone') {
-      seat.post({ type: 'verdicts', id, verdicts })
+    if (slot.threadId === threadId && slot.state !== 'gone') {
+      slot.post({ type: 'verdicts', id, verdicts })
       return
     }
     // The thread has died, and the deletions with it: none was sent.

@@ -82,7 +82,7 @@ export class GatewayThread {
   receive(message: ToThread): void {
     switch (message.type) {
       case 'cluster':
-        this.#follower.stage(message.share)
+        this.#follower.stage(message.handle)
         return
       case 'commit':
         this.#commit(message.generation, message.removed)
@@ -107,8 +107,8 @@ export class GatewayThread {
       case 'drain':
         void this.#drain()
         return
-      case 'cut':
-        this.#cut()
+      case 'abort':
+        this.#abort()
         return
       case 'end':
         this.#end()
@@ -142,8 +142,8 @@ export class GatewayThread {
     this.#post({ type: 'drained' })
   }
 
-  #cut(): void {
-    this.#gateway.running.cutAll()
+  #abort(): void {
+    this.#gateway.running.abortAll()
     for (const listener of this.#listeners) listener.close()
   }
 

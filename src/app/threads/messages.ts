@@ -7,7 +7,7 @@ import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import type { MetricsSnapshot } from '../../io/metrics/recorder.ts'
 import type { EndpointDescription } from '../../io/upstream/upstreams.ts'
-import type { ClusterShare } from '../../state/clusters.ts'
+import type { ClusterHandle } from '../../state/clusters.ts'
 import type { ThreadPlace } from '../../state/thread-place.ts'
 import type { Config } from '../config/config.ts'
 
@@ -24,7 +24,7 @@ export interface ThreadData {
 
 export type ToThread =
   /** A cluster that is new or has changed; in force with the next `commit`. */
-  | { readonly type: 'cluster'; readonly share: ClusterShare }
+  | { readonly type: 'cluster'; readonly handle: ClusterHandle }
   /** Puts what came since the last one in force, and drops clusters. Answered by `applied`. */
   | { readonly type: 'commit'; readonly generation: number; readonly removed: readonly string[] }
   /** Opens the ports; answered by `listening` or `failed`. */
@@ -40,7 +40,7 @@ export type ToThread =
   /** No new connections, running requests finish, watches end spread over the drain time. Answered by `drained`. */
   | { readonly type: 'drain' }
   /** Ends all requests and connections now. */
-  | { readonly type: 'cut' }
+  | { readonly type: 'abort' }
   /** Closes everything; answered by `ended`, the last message. */
   | { readonly type: 'end' }
 

@@ -18,7 +18,7 @@ const PORT = 4711
 
 class FakeThread {
   readonly data: ThreadData
-  readonly heard: ToThread[] = []
+  readonly received: ToThread[] = []
   readonly #events: ThreadEvents<FromThread>
   /** What it does with a message. */
   answers = true
@@ -38,7 +38,7 @@ class FakeThread {
   }
 
   hear(message: ToThread): void {
-    this.heard.push(structuredClone(message))
+    this.received.push(structuredClone(message))
     if (!this.answers) return
     if (message.type === 'commit') this.say({ type: 'applied', generation: message.generation })
     if (message.type === 'listen')
@@ -49,7 +49,7 @@ class FakeThread {
   }
 
   types(): string[] {
-    return this.heard.map(({ type }) => type)
+    return this.received.map(({ type }) => type)
   }
 }
 
@@ -141,7 +141,7 @@ function withTimers(context: TestContext): void {
 describe('start', () => {
   it('the port of the first thread is that of all', async () => {
     const { fake } = await started(3)
-    const addresses = [1, 2].map((n) => fake(n).heard.findLast(({ type }) => type === 'listen'))
+    const addresses = [1, 2].map((n) => fake(n).received.findLast(({ type }) => type === 'listen'))
     for (const message of addresses)
       assert.deepEqual(message, { type: 'listen', addresses: [{ host: '127.0.0.1', port: PORT }] })
   })
@@ -221,7 +221,7 @@ describe('a thread that dies', () => {
     assert.deepEqual(fake(2).data.place.thread, 0)
     fake(2).say({ type: 'online' })
     assert.deepEqual(fake(2).types(), ['cluster', 'commit', 'listen'])
-    assert.equal(pool.seats[0]?.restarts, 1)
+    assert.equal(pool.slots[0]?.restarts, 1)
     const [told] = logged.filter(({ message }) => message.includes('died'))
     assert.equal(told?.fields['stack'], error.stack)
   })
@@ -265,7 +265,7 @@ describe('reports', () => {
       [undefined, 3],
     )
     assert.deepEqual(
-      pool.seats.map(({ answers }) => answers),
+      pool.slots.map(({ answers }) => answers),
       [false, true],
     )
   })
@@ -340,7 +340,7 @@ describe('pod protection for the threads', () => {
     answers[0]?.()
     await Promise.resolve()
     await Promise.resolve()
-    assert.deepEqual(fake(1).heard.at(-1), { type: 'verdicts', id: 7, verdicts })
+    assert.deepEqual(fake(1).received.at(-1), { type: 'verdicts', id: 7, verdicts })
     assert.ok(!fake(0).types().includes('verdicts'))
     fake(1).say({ type: 'release', reservations: [reservation] })
     assert.deepEqual(released, [reservation])
@@ -351,7 +351,7 @@ describe('pod protection for the threads', () => {
     fake(0).say({ type: 'protect', id: 1, requests })
     await Promise.resolve()
     await Promise.resolve()
-    const last = fake(0).heard.at(-1)
+    const last = fake(0).received.at(-1)
     assert.ok(last?.type === 'verdicts')
     assert.deepEqual([last.id, last.verdicts[0]?.status, last.verdicts.length], [1, 'Error', 1])
     fake(0).say({ type: 'release', reservations: [reservation] })
@@ -363,7 +363,7 @@ describe('pod protection for the threads', () => {
     const { fake } = await started(1, { ...gate, review })
     fake(0).say({ type: 'protect', id: 1, requests })
     for (let i = 0; i < 4; i++) await Promise.resolve()
-    const last = fake(0).heard.at(-1)
+    const last = fake(0).received.at(-1)
     assert.ok(last?.type === 'verdicts')
     assert.deepEqual([last.id, last.verdicts[0]?.status], [1, 'Error'])
   })
@@ -384,7 +384,7 @@ describe('pod protection for the threads', () => {
   it('tells all threads where pods are protected, and those that start later', async () => {
     const { pool, fake } = await started(2)
     const told = (n: number): unknown[] =>
-      fake(n).heard.flatMap((message) => (message.type === 'protected-namespaces' ? [message.namespaces] : []))
+      fake(n).received.flatMap((message) => (message.type === 'protected-namespaces' ? [message.namespaces] : []))
     assert.deepEqual(told(0), [])
     pool.protectedNamespaces(new Set(['a', 'b']))
     assert.deepEqual([told(0), told(1)], [[['a', 'b']], [['a', 'b']]])

@@ -13,9 +13,9 @@ import type { ClusterTable } from '../../state/clusters.ts'
 import { ThreadDeletions } from './deletions.ts'
 import type { FromThread, ThreadData, ThreadLines, ThreadReport } from './messages.ts'
 import { ThreadProgress } from './progress.ts'
-import { type SeatOwner, type StartThread, ThreadSeat } from './seat.ts'
+import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
 
-export interface PoolParts {
+export interface PoolDeps {
   readonly threads: number
   readonly start: StartThread
   readonly data: Omit<ThreadData, 'place' | 'linesTaken'>
@@ -38,9 +38,9 @@ export interface PoolParts {
 /** How long a thread may take to answer; what does not answer is left out. */
 const ANSWER_MS = 1_000
 
-export class ThreadPool implements SeatOwner {
-  readonly seats: readonly ThreadSeat[]
-  readonly #parts: PoolParts
+export class ThreadPool implements WorkerSlotOwner {
+  readonly slots: readonly WorkerSlot[]
+  readonly #deps: PoolDeps
   readonly #progress: ThreadProgress
   readonly #deletions: ThreadDeletions
   /** With the ports of the first thread, once it listens. */
@@ -52,27 +52,27 @@ export class ThreadPool implements SeatOwner {
   readonly #credentialFaults = new Map<string, string>()
   readonly #restarts = new Set<NodeJS.Timeout>()
 
-  constructor(parts: PoolParts) {
-    this.#parts = parts
-    const { threads, start, data, seed } = parts
-    this.seats = Array.from({ length: threads }, (_, thread) => {
-      return new ThreadSeat(thread, start, { ...data, place: { thread, threads, seed } }, this)
+  constructor(deps: PoolDeps) {
+    this.#deps = deps
+    const { threads, start, data, seed } = deps
+    this.slots = Array.from({ length: threads }, (_, thread) => {
+      return new WorkerSlot(thread, start, { ...data, place: { thread, threads, seed } }, this)
     })
-    this.#progress = new ThreadProgress(this.seats)
-    this.#deletions = new ThreadDeletions(() => parts.protection?.(), parts.log)
+    this.#progress = new ThreadProgress(this.slots)
+    this.#deletions = new ThreadDeletions(() => deps.protection?.(), deps.log)
   }
 
   /** Begins to start all threads; `online` says when they are there. */
   start(): void {
-    for (const seat of this.seats) {
-      seat.counts = true
-      seat.start()
+    for (const slot of this.slots) {
+      slot.counts = true
+      slot.start()
     }
   }
 
   /** Resolves when every thread takes messages. @throws {UserError} when one cannot start */
   online(): Promise<void> {
-    return this.#until(() => this.seats.every(({ state }) => state !== 'starting'))
+    return this.#until(() => this.slots.every(({ state }) => state !== 'starting'))
   }
 
   /**
@@ -80,13 +80,13 @@ export class ThreadPool implements SeatOwner {
    * thread's. @throws {UserError} when an address cannot be listened on
    */
   async listen(addresses: readonly ListenAddress[]): Promise<readonly number[]> {
-    const [first, ...others] = this.seats
+    const [first, ...others] = this.slots
     first?.post({ type: 'listen', addresses })
     await this.#until(() => first?.state === 'listening')
     const ports = first?.ports ?? []
     this.#addresses = addresses.map(({ host }, i) => ({ host, port: ports[i] ?? 0 }))
-    for (const seat of others) seat.post({ type: 'listen', addresses: this.#addresses })
-    await this.#until(() => this.seats.every(({ state }) => state === 'listening'))
+    for (const slot of others) slot.post({ type: 'listen', addresses: this.#addresses })
+    await this.#until(() => this.slots.every(({ state }) => state === 'listening'))
     this.#state = 'running'
     return ports
   }
@@ -96,10 +96,10 @@ export class ThreadPool implements SeatOwner {
    * a thread that dies is not waited for. Never rejects.
    */
   publish(changed: readonly string[], removed: readonly string[]): Promise<void> {
-    const { generation } = this.#parts.clusters
+    const { generation } = this.#deps.clusters
     const inForce = this.#progress.published(generation)
-    for (const seat of this.seats) {
-      if (seat.state === 'online' || seat.state === 'listening') this.#tell(seat, changed, removed)
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') this.#tell(slot, changed, removed)
     }
     this.#progress.settle()
     return inForce
@@ -108,13 +108,13 @@ export class ThreadPool implements SeatOwner {
   /** In which namespaces pods may have a protector; undefined = in any, as long as nothing else was said. */
   protectedNamespaces(namespaces: ReadonlySet<string> | undefined): void {
     this.#protectedNamespaces = namespaces === undefined ? undefined : [...namespaces]
-    for (const seat of this.seats) {
-      if (seat.state === 'online' || seat.state === 'listening') this.#tellProtected(seat)
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') this.#tellProtected(slot)
     }
   }
 
-  #tellProtected(seat: ThreadSeat): void {
-    seat.post({ type: 'protected-namespaces', namespaces: this.#protectedNamespaces })
+  #tellProtected(slot: WorkerSlot): void {
+    slot.post({ type: 'protected-namespaces', namespaces: this.#protectedNamespaces })
   }
 
   /** What a cluster says against the gateway's own credential; '' = nothing any more. */
@@ -122,68 +122,68 @@ export class ThreadPool implements SeatOwner {
     if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
     if (fault === '') this.#credentialFaults.delete(cluster)
     else this.#credentialFaults.set(cluster, fault)
-    for (const seat of this.seats) {
-      if (seat.state === 'online' || seat.state === 'listening') seat.post({ type: 'credential-fault', cluster, fault })
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'credential-fault', cluster, fault })
     }
   }
 
   /** Resolves when all threads have put in force what was published so far. */
   applied(): Promise<void> {
-    const { generation } = this.#parts.clusters
+    const { generation } = this.#deps.clusters
     return this.#until(() => this.#progress.isInForce(generation))
   }
 
   /** What each thread reports; undefined for one that does not answer in a second. */
   async reports(): Promise<readonly (ThreadReport | undefined)[]> {
-    return await Promise.all(this.seats.map((seat) => seat.ask(ANSWER_MS)))
+    return await Promise.all(this.slots.map((slot) => slot.ask(ANSWER_MS)))
   }
 
   /** Resolves when nothing runs in any thread. */
   drain(): Promise<void> {
     this.#state = 'ending'
     for (const timer of this.#restarts) clearTimeout(timer)
-    for (const seat of this.seats) seat.post({ type: 'drain' })
-    return this.#until(() => this.seats.every((seat) => seat.drained || seat.state === 'gone'))
+    for (const slot of this.slots) slot.post({ type: 'drain' })
+    return this.#until(() => this.slots.every((slot) => slot.drained || slot.state === 'gone'))
   }
 
   /** Ends all requests and connections now. */
-  cut(): void {
-    for (const seat of this.seats) seat.post({ type: 'cut' })
+  abort(): void {
+    for (const slot of this.slots) slot.post({ type: 'abort' })
   }
 
   /** Ends all threads, gently where they answer. */
   async end(): Promise<void> {
     this.#state = 'ending'
     for (const timer of this.#restarts) clearTimeout(timer)
-    for (const seat of this.seats) seat.post({ type: 'end' })
+    for (const slot of this.slots) slot.post({ type: 'end' })
     let deadline: NodeJS.Timeout | undefined
     const tooLate = new Promise<void>((resolve) => {
       deadline = setTimeout(resolve, ANSWER_MS)
     })
-    await Promise.race([this.#until(() => this.seats.every(({ ended, state }) => ended || state === 'gone')), tooLate])
+    await Promise.race([this.#until(() => this.slots.every(({ ended, state }) => ended || state === 'gone')), tooLate])
     clearTimeout(deadline)
-    await Promise.all(this.seats.map((seat) => seat.terminate()))
+    await Promise.all(this.slots.map((slot) => slot.terminate()))
   }
 
-  heard(seat: ThreadSeat, message: FromThread): void {
+  onMessage(slot: WorkerSlot, message: FromThread): void {
     switch (message.type) {
       case 'online':
-        if (this.#protectedNamespaces !== undefined) this.#tellProtected(seat)
-        this.#tell(seat, [...this.#parts.clusters.names()], [])
-        for (const [cluster, fault] of this.#credentialFaults) seat.post({ type: 'credential-fault', cluster, fault })
-        if (this.#state === 'running') seat.post({ type: 'listen', addresses: this.#addresses })
+        if (this.#protectedNamespaces !== undefined) this.#tellProtected(slot)
+        this.#tell(slot, [...this.#deps.clusters.names()], [])
+        for (const [cluster, fault] of this.#credentialFaults) slot.post({ type: 'credential-fault', cluster, fault })
+        if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
         break
       case 'failed':
-        this.#onFailed(seat, message.address, message.message, message.code)
+        this.#onFailed(slot, message.address, message.message, message.code)
         break
       case 'report':
-        this.#parts.metrics.threads.latest(seat.threadId, message.report.metrics)
+        this.#deps.metrics.threads.latest(slot.threadId, message.report.metrics)
         break
       case 'lines':
         this.#write(message.lines)
         break
       case 'protect':
-        void this.#deletions.judge(seat, message.id, message.requests)
+        void this.#deletions.evaluate(slot, message.id, message.requests)
         break
       case 'release':
         this.#deletions.release(message.reservations)
@@ -194,63 +194,63 @@ export class ThreadPool implements SeatOwner {
   }
 
   /** What it held is given back; everybody else goes on, and another one takes the place. */
-  lost(seat: ThreadSeat, error: Error | undefined): void {
-    const { clusters, metrics, log, clock } = this.#parts
-    clusters.releaseThread(seat.index)
-    metrics.threads.died(seat.threadId)
+  onExit(slot: WorkerSlot, error: Error | undefined): void {
+    const { clusters, metrics, log, clock } = this.#deps
+    clusters.releaseThread(slot.index)
+    metrics.threads.died(slot.threadId)
     if (this.#state === 'starting') {
       this.#fail(new UserError(`a gateway thread cannot start: ${reasonOf(error)}`, 'the process log may say more'))
     } else if (this.#state === 'running') {
-      const delayMs = restartDelayMs(seat.history, clock.monotonic())
+      const delayMs = restartDelayMs(slot.history, clock.monotonic())
       const stack = error?.stack ?? reasonOf(error)
-      log.error('gateway thread died; another one takes its place', { thread: seat.index, delayMs, stack })
-      seat.restarts++
-      if (delayMs === 0) seat.start()
-      else this.#startLater(seat, delayMs)
+      log.error('gateway thread died; another one takes its place', { thread: slot.index, delayMs, stack })
+      slot.restarts++
+      if (delayMs === 0) slot.start()
+      else this.#startLater(slot, delayMs)
     }
     this.#progress.settle()
   }
 
-  #startLater(seat: ThreadSeat, delayMs: number): void {
+  #startLater(slot: WorkerSlot, delayMs: number): void {
     const timer = setTimeout(() => {
       this.#restarts.delete(timer)
-      seat.start()
+      slot.start()
     }, delayMs)
     timer.unref()
     this.#restarts.add(timer)
   }
 
-  #tell(seat: ThreadSeat, changed: readonly string[], removed: readonly string[]): void {
-    const { clusters } = this.#parts
+  #tell(slot: WorkerSlot, changed: readonly string[], removed: readonly string[]): void {
+    const { clusters } = this.#deps
     for (const name of changed) {
-      const share = clusters.share(name)
-      if (share !== undefined) seat.post({ type: 'cluster', share })
+      const handle = clusters.handle(name)
+      if (handle !== undefined) slot.post({ type: 'cluster', handle })
     }
-    seat.post({ type: 'commit', generation: clusters.generation, removed })
+    slot.post({ type: 'commit', generation: clusters.generation, removed })
   }
 
-  #onFailed(seat: ThreadSeat, address: ListenAddress, message: string, code: string): void {
+  #onFailed(slot: WorkerSlot, address: ListenAddress, message: string, code: string): void {
     if (this.#state === 'running') {
       // Not its fault, but it cannot be left as it is: the next one tries again, later and later.
-      const { log } = this.#parts
+      const { log } = this.#deps
       log.error('gateway thread cannot listen', {
-        thread: seat.index,
+        thread: slot.index,
         address: formatListenAddress(address),
         error: message,
       })
-      void seat.terminate()
+      void slot.terminate()
       return
     }
     this.#fail(cannotListen(address, message, code, '--listen'))
   }
 
   #write({ log: calls, access, audit, broken, refusing }: ThreadLines): void {
-    const { log, access: accessLog, audit: auditLog } = this.#parts
+    const { log, access: accessLog, audit: auditLog } = this.#deps
     for (const { level, message, fields } of calls) log[level](message, fields)
     for (const line of access) accessLog?.write(line)
     for (const line of audit) auditLog?.write(line)
-    for (const { cluster, endpoint } of broken) this.#parts.onBroken(cluster, endpoint)
-    for (const cluster of refusing) this.#parts.onRefusing?.(cluster)
+    for (const { cluster, endpoint } of broken) this.#deps.onBroken(cluster, endpoint)
+    for (const cluster of refusing) this.#deps.onRefusing?.(cluster)
   }
 
   #fail(error: Error): void {

@@ -1,7 +1,7 @@
 // How far all gateway threads have got: what they were told is in force when the last of them has said so, and whoever waits
 // for more than that hears of it here.
 
-import type { ThreadSeat } from './seat.ts'
+import type { WorkerSlot } from './worker-slot.ts'
 
 interface Waiter {
   readonly done: () => boolean
@@ -15,13 +15,13 @@ interface Publication {
 }
 
 export class ThreadProgress {
-  readonly #seats: readonly ThreadSeat[]
+  readonly #slots: readonly WorkerSlot[]
   #waiters: Waiter[] = []
   /** The oldest first. */
   #unapplied: Publication[] = []
 
-  constructor(seats: readonly ThreadSeat[]) {
-    this.#seats = seats
+  constructor(slots: readonly WorkerSlot[]) {
+    this.#slots = slots
   }
 
   /** Resolves once this generation is in force: in the order of publication, and before whoever waits with `until`. Never rejects. */
@@ -68,7 +68,7 @@ export class ThreadProgress {
 
   #appliedByAll(): number {
     let least = Number.POSITIVE_INFINITY
-    for (const seat of this.#seats) if (seat.counts) least = Math.min(least, seat.applied)
+    for (const slot of this.#slots) if (slot.counts) least = Math.min(least, slot.applied)
     return least
   }
 }

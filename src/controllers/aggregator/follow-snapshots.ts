@@ -5,7 +5,7 @@ import type { Clock } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { TlsContexts } from '../../io/listener/tls-contexts.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
-import type { ClusterShare, ClusterTable } from '../../state/clusters.ts'
+import type { ClusterHandle, ClusterTable } from '../../state/clusters.ts'
 import type { RunningRequests } from '../../state/running.ts'
 
 export interface FollowerParts {
@@ -23,20 +23,20 @@ export interface FollowerParts {
 
 export interface SnapshotFollower {
   /** A cluster that is new or has changed. */
-  stage(share: ClusterShare): void
+  stage(handle: ClusterHandle): void
   /** Puts what was staged in force, and drops `removed`. @returns the clusters that were staged */
   commit(generation: number, removed: readonly string[]): readonly CompiledCluster[]
 }
 
 export function createSnapshotFollower(parts: FollowerParts): SnapshotFollower {
   const { clusters, upstreams, contexts, clock } = parts
-  let staged: ClusterShare[] = []
+  let staged: ClusterHandle[] = []
   return {
-    stage: (share) => void staged.push({ ...share, compiled: ownPart(share.compiled, parts.threads) }),
+    stage: (handle) => void staged.push({ ...handle, compiled: ownPart(handle.compiled, parts.threads) }),
     commit(generation, removed) {
       const changed = staged
       staged = []
-      const compiled = changed.map((share) => share.compiled)
+      const compiled = changed.map((handle) => handle.compiled)
       const names = [...removed, ...compiled.map(({ name }) => name)]
       const before = endpointsOf(clusters, names)
       clusters.follow(changed, removed, generation, clock.monotonic())
@@ -69,7 +69,7 @@ function endpointsOf(clusters: ClusterTable, names: readonly string[]): Set<stri
 /** Not only after a revocation: a change of the cluster is rare, and this is a look at what runs. */
 function endRevoked({ running }: FollowerParts, changed: readonly CompiledCluster[]): void {
   for (const { name, authentication } of changed) {
-    if (authentication.revoked !== undefined) running.cutRevoked(name, authentication.revoked)
+    if (authentication.revoked !== undefined) running.abortRevoked(name, authentication.revoked)
   }
 }
 

@@ -242,10 +242,10 @@ export class Exchange implements StreamEvents, RunningRequest {
     const watch = this.permit?.isWatch === true
     if (watch && this.frames !== undefined) {
       if (this.frames.atBoundary) this.endWatch()
-      else if (this.frames.format === 'opaque') this.cut()
+      else if (this.frames.format === 'opaque') this.abort()
       else this.finishAtBoundary = true
     } else if (watch && this.phase === 'sending') this.finishAtBoundary = true
-    else this.cut()
+    else this.abort()
   }
 
   endWatch(): void {
@@ -254,12 +254,12 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.end()
   }
 
-  cutCleanly(): void {
+  abortCleanly(): void {
     if (this.phase !== 'over' && this.permit?.isWatch === true && this.frames?.atBoundary === true) this.endWatch()
-    else this.cut()
+    else this.abort()
   }
 
-  cut(): void {
+  abort(): void {
     if (this.phase === 'over') return
     this.upstream?.cancel()
     if (this.phase !== 'upgrading' && this.phase !== 'upgraded') {

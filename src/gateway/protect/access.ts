@@ -4,7 +4,7 @@
 import { type AccessReviewAttributes, impersonationForbiddenMessage } from '../../core/identity/impersonate.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
-import type { AccessVerdict } from '../../io/reviews/access-review.ts'
+import type { AccessReviewResult } from '../../io/reviews/access-review.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { refuseUnanswered, reviewCall } from '../calls/kube-review.ts'
 import type { Exchange } from '../exchange/exchange.ts'
@@ -58,7 +58,7 @@ function ask(
   live: LiveCluster,
   caller: Authenticated,
   attributes: AccessReviewAttributes,
-): Promise<AccessVerdict> {
+): Promise<AccessReviewResult> {
   const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user: caller.user, attributes }
   const source = budgetKey(caller, peer.remoteAddress)
   return gw.access.review(query, reviewCall(gw, live, 'access-review', source))

@@ -147,8 +147,8 @@ async function deleteAll(
   const { exchange, live, gate } = deletion
   const { requestor } = exchange
   // Cut while it was judged.
-  const cut = (): boolean => exchange.phase === 'over'
-  const ended = (): boolean => cut() || exchange.gone || answer.failed
+  const aborted = (): boolean => exchange.phase === 'over'
+  const ended = (): boolean => aborted() || exchange.gone || answer.failed
   const sender = new CollectionSender(deletion, asked)
   for (let from = 0; from < pods.length && !ended(); from += BATCH) {
     const items = await judge(deletion, asked, pods.slice(from, from + BATCH), answer)
@@ -157,7 +157,7 @@ async function deleteAll(
       release(gate, items)
       return revoked
     }
-    if (from === 0 && !cut()) exchange.gw.running.add(exchange)
+    if (from === 0 && !aborted()) exchange.gw.running.add(exchange)
     let next = 0
     const work = async (): Promise<void> => {
       while (!ended()) {
@@ -170,7 +170,7 @@ async function deleteAll(
     // What was never sent.
     release(gate, items.slice(next))
   }
-  if (cut()) return 'answered'
+  if (aborted()) return 'answered'
   return answer.send()
 }
 

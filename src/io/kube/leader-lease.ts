@@ -30,7 +30,7 @@ export interface LeaseOptions {
   readonly random?: () => number
 }
 
-export interface LeaseHold {
+export interface LeaderElection {
   /** Whether no other candidate can be leader now, as far as clocks run equally fast. */
   isLeader(): boolean
   /** Gives the Lease back, so that another takes it at once. */
@@ -47,7 +47,7 @@ interface LeaseRecord {
 
 const JITTER = 0.2
 
-export function holdLease(client: ObjectClient, options: LeaseOptions): LeaseHold {
+export function startLeaderElection(client: ObjectClient, options: LeaseOptions): LeaderElection {
   const candidate = new Candidate(client, options)
   const running = candidate.run()
   return {

@@ -34,7 +34,7 @@ export async function listAll(pages: ResourcePages, options: ListOptions = {}): 
 async function listPaged(
   pages: ResourcePages,
   limit: string,
-  { signal, transform = asItIs, onPage }: ListOptions,
+  { signal, transform = identity, onPage }: ListOptions,
 ): Promise<ObjectList> {
   const items: JsonObject[] = []
   let query: Record<string, string> = { limit }
@@ -54,7 +54,7 @@ async function listPaged(
   }
 }
 
-export function asItIs(object: JsonObject): JsonObject {
+export function identity(object: JsonObject): JsonObject {
   return object
 }
 

@@ -31,11 +31,11 @@ interface Step {
 
 function script(t: TestContext, steps: Step[], lists: (JsonObject[] | Error)[]) {
   const asked: Record<string, string>[] = []
-  const heard: string[] = []
+  const received: string[] = []
   const pages: ResourcePages = {
     page: async () => {
       const items = lists.length > 1 ? lists.shift() : lists[0]
-      heard.push('list')
+      received.push('list')
       if (items instanceof Error) throw items
       return { kind: 'ThingList', apiVersion: 'v1', items, metadata: { resourceVersion: '10' } }
     },
@@ -54,20 +54,20 @@ function script(t: TestContext, steps: Step[], lists: (JsonObject[] | Error)[]) 
   }
   const nameOf = (one: JsonObject): string => String(Object(one['metadata']).name)
   const events: FollowEvents = {
-    onReplace: (objects: readonly JsonObject[]) => heard.push(`all ${objects.map(nameOf).join(',')}`),
-    onChange: (type: string, one: JsonObject) => heard.push(`${type} ${nameOf(one)}`),
-    onState: (current: boolean, message: string) => heard.push(`${current} ${message}`.trim()),
+    onReplace: (objects: readonly JsonObject[]) => received.push(`all ${objects.map(nameOf).join(',')}`),
+    onChange: (type: string, one: JsonObject) => received.push(`${type} ${nameOf(one)}`),
+    onState: (current: boolean, message: string) => received.push(`${current} ${message}`.trim()),
   }
   const timing = { firstDelayMs: 2, longestDelayMs: 8, awayMs: 10_000, watchSeconds: 100, random: () => 0 }
   const follow = (more: Partial<FollowOptions> = {}): void => {
     const following = followResource(pages, events, { log, resource: 'things', ...timing, ...more })
     t.after(() => following.stop())
   }
-  return { asked, heard, events, follow }
+  return { asked, received, events, follow }
 }
 
 test('a watch goes on from the last event or bookmark', async (t) => {
-  const { asked, heard, follow } = script(
+  const { asked, received, follow } = script(
     t,
     [
       { chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))], how: 'end' },
@@ -77,7 +77,7 @@ test('a watch goes on from the last event or bookmark', async (t) => {
   )
   follow()
   await waitFor('three watches', () => asked.length === 3)
-  assert.deepEqual(heard, ['list', 'all a', 'true', 'ADDED b', 'MODIFIED b'])
+  assert.deepEqual(received, ['list', 'all a', 'true', 'ADDED b', 'MODIFIED b'])
   assert.deepEqual(
     asked.map(({ resourceVersion }) => resourceVersion),
     ['10', '40', '41'],
@@ -90,40 +90,40 @@ test('the version is told after a list, an event and a bookmark, when the listen
     { chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))] },
     { chunks: [line('ERROR', GONE)] },
   ]
-  const { asked, heard, events, follow } = script(t, steps, [[object('a', 9)]])
-  events.onVersion = (version) => heard.push(version)
+  const { asked, received, events, follow } = script(t, steps, [[object('a', 9)]])
+  events.onVersion = (version) => received.push(version)
   follow({ transform: ({ metadata }) => ({ metadata: { name: `slim ${Object(metadata).name}` } }) })
   await waitFor('three watches', () => asked.length === 3)
   const whole = ['list', 'all slim a', '10']
-  assert.deepEqual(heard, [...whole, 'true', 'ADDED slim b', '12', '40', ...whole])
+  assert.deepEqual(received, [...whole, 'true', 'ADDED slim b', '12', '40', ...whole])
 })
 
 test('a gap in the history leads to a list, whether it is told as an event or as an answer', async (t) => {
-  const { asked, heard, follow } = script(
+  const { asked, received, follow } = script(
     t,
     [{ chunks: [line('ERROR', GONE)] }, { refuse: statusError('Expired', 'too old') }],
     [[object('a', 9)], [object('b', 11)], [object('c', 12)]],
   )
   follow()
   await waitFor('three watches', () => asked.length === 3)
-  assert.deepEqual(heard, ['list', 'all a', 'true', 'list', 'all b', 'list', 'all c'])
+  assert.deepEqual(received, ['list', 'all a', 'true', 'list', 'all b', 'list', 'all c'])
 })
 
 test('watches that end at once, or send what is no watch, are not asked for in a tight loop, and count as away', async (t) => {
   const nonsense = [Buffer.from('<html>\n'), line('ADDED', { metadata: {} }), Buffer.from('{"type":1}\n')]
   const steps: Step[] = nonsense.map((chunk) => ({ chunks: [chunk] }))
-  const { heard, follow, asked } = script(t, [{}, ...steps, {}, {}], [[object('a', 9)]])
+  const { received, follow, asked } = script(t, [{}, ...steps, {}, {}], [[object('a', 9)]])
   follow({ awayMs: 5 })
-  await waitFor('the watch that stays', () => asked.length >= 7 && heard.at(-1) === 'true')
-  assert.ok(heard.length < 40)
+  await waitFor('the watch that stays', () => asked.length >= 7 && received.at(-1) === 'true')
+  assert.ok(received.length < 40)
 })
 
 test('a refusal is told at once, and everything is read again when it is over', async (t) => {
   const denied = statusError('Forbidden', 'things is forbidden')
-  const { heard, follow } = script(t, [], [denied, denied, [object('a', 9)]])
+  const { received, follow } = script(t, [], [denied, denied, [object('a', 9)]])
   follow()
-  await waitFor('the list', () => heard.at(-1) === 'true')
-  assert.deepEqual(heard, ['list', 'false things is forbidden', 'list', 'list', 'all a', 'true'])
+  await waitFor('the list', () => received.at(-1) === 'true')
+  assert.deepEqual(received, ['list', 'false things is forbidden', 'list', 'list', 'all a', 'true'])
 })
 
 test('a listener that throws does not end the following', async (t) => {
@@ -204,8 +204,12 @@ test('lines: however they are cut', () => {
 })
 
 test('a refusal is told once, and what was wrong before it is not told any more', async (t) => {
-  const { heard, follow } = script(t, [], [new Error('no connection'), statusError('Forbidden', 'pods is forbidden')])
+  const { received, follow } = script(
+    t,
+    [],
+    [new Error('no connection'), statusError('Forbidden', 'pods is forbidden')],
+  )
   follow({ awayMs: 20 })
-  await waitFor('many lists', () => heard.filter((one) => one === 'list').length > 20)
-  assert.deepEqual([...new Set(heard.filter((one) => one !== 'list'))], ['false pods is forbidden'])
+  await waitFor('many lists', () => received.filter((one) => one === 'list').length > 20)
+  assert.deepEqual([...new Set(received.filter((one) => one !== 'list'))], ['false pods is forbidden'])
 })

@@ -8,7 +8,7 @@ import { StatusError } from '../../api/kube/status.ts'
 import type { FollowEvents, Following } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { statusOf } from './client-errors.ts'
-import { asItIs, listAll, type ResourcePages } from './list.ts'
+import { identity, listAll, type ResourcePages } from './list.ts'
 import { type WatchEvent, WatchLines } from './watch-lines.ts'
 
 export interface FollowTiming {
@@ -70,7 +70,7 @@ class Follower {
     this.#events = events
     this.#log = log
     this.#resource = resource
-    this.#transform = transform ?? asItIs
+    this.#transform = transform ?? identity
     this.#timing = {
       firstDelayMs: timing.firstDelayMs ?? 200,
       longestDelayMs: timing.longestDelayMs ?? 10_000,

@@ -23,7 +23,7 @@ function counted(metric: Metric, id: number): StoreSnapshot {
   const store = new SeriesStore(metric.perCluster ? 'prod' : '', id)
   const at = store.table(metric).at('one', 'two')
   store.set(at + VALUE, 3)
-  if (metric.merge === 'told') store.set(at + IS_SET, 1)
+  if (metric.merge === 'perSnapshot') store.set(at + IS_SET, 1)
   return store.snapshot()
 }
 

@@ -118,14 +118,14 @@ export const UPSTREAM_CONNECTIONS: Metric<[string, string, string]> = table.gaug
   'upstream_connections',
   ['cluster', 'endpoint', 'class'],
   'Open connections to an endpoint, by class',
-  { merge: 'told', knownEndpoints: true },
+  { merge: 'perSnapshot', knownEndpoints: true },
 )
 /** A count that threads share is for one of them to tell. */
 export const FLOW_INFLIGHT: Metric<[string, string]> = table.gauge(
   'flow_control_inflight_requests',
   ['cluster', 'schema'],
   'Requests that hold a slot of a flow control schema',
-  { merge: 'told' },
+  { merge: 'perSnapshot' },
 )
 export const TOKEN_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
   'token_reviews_total',

@@ -2,9 +2,9 @@
 
 /**
  * What becomes of the number that a thread has: `kept` is added up and stays when the thread dies; `live` is added up and
- * goes with the thread; `told` is `live`, and what is not set again before the next snapshot is not shown.
+ * goes with the thread; `perSnapshot` is `live`, and what is not set again before the next snapshot is not shown.
  */
-export type Merge = 'kept' | 'live' | 'told'
+export type Merge = 'kept' | 'live' | 'perSnapshot'
 
 /** How rows of one kind are named and added up: each metric is a kind. */
 export interface RowKind {
@@ -64,7 +64,7 @@ const NO_BOUNDS: Float64Array = new Float64Array(0)
 /** A histogram is its count, its sum, and one number for each bucket. */
 const HISTOGRAM_HEAD = 2
 
-// Offsets in a row of a metric that is `told`.
+// Offsets in a row of a metric that is `perSnapshot`.
 export const VALUE = 0
 export const IS_SET = 1
 
@@ -97,7 +97,7 @@ export class MetricTable {
     options: MetricOptions = {},
   ): Metric<Values> {
     const { merge = 'live' } = options
-    const width = merge === 'told' ? IS_SET + 1 : 1
+    const width = merge === 'perSnapshot' ? IS_SET + 1 : 1
     return this.#define({ name: PREFIX + name, type: 'gauge', help }, labels, width, { ...options, merge })
   }
 

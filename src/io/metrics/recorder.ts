@@ -29,7 +29,7 @@ export interface MetricsSnapshot {
 }
 
 /** Metrics that are gone unless they are set again. */
-const TOLD: readonly Metric[] = METRICS.filter((metric) => metric.merge === 'told')
+const PER_SNAPSHOT: readonly Metric[] = METRICS.filter((metric) => metric.merge === 'perSnapshot')
 /** Counters without labels are shown from the start. */
 const UNLABELLED: readonly Metric[] = METRICS.filter(({ type, labels }) => type === 'counter' && labels.length === 0)
 
@@ -104,7 +104,7 @@ export class MetricsRecorder {
     store.add(metric.perCluster ? table.at(b, c) : table.at(a, b), by)
   }
 
-  /** As `add`: the value from now on, of a metric that is `told` until the next snapshot. */
+  /** As `add`: the value from now on, of a metric that is `perSnapshot` until the next snapshot. */
   set(metric: Metric<[]>, value: number): void
   set<A extends string>(metric: Metric<[A]>, value: number, a: NoInfer<A>): void
   set<A extends string, B extends string>(metric: Metric<[A, B]>, value: number, a: NoInfer<A>, b: NoInfer<B>): void
@@ -120,7 +120,7 @@ export class MetricsRecorder {
     const table = store.table(metric)
     const at = metric.perCluster ? table.at(b, c) : table.at(a, b)
     store.set(at + VALUE, value)
-    if (metric.merge === 'told') store.set(at + IS_SET, 1)
+    if (metric.merge === 'perSnapshot') store.set(at + IS_SET, 1)
   }
 
   /** The counters of the connections to an endpoint; may be asked for before `clustersChanged` names it. */
@@ -178,7 +178,7 @@ export class MetricsRecorder {
 }
 
 function unset(store: SeriesStore): void {
-  for (const metric of TOLD) {
+  for (const metric of PER_SNAPSHOT) {
     for (const at of store.table(metric).offsets()) {
       store.set(at + VALUE, 0)
       store.set(at + IS_SET, 0)

@@ -71,7 +71,7 @@ class StoreText {
 
   #metric(metric: Metric, first: number, second: number, at: number): void {
     const { names, values } = this.#snapshot
-    if (metric.merge === 'told' && (values[at + IS_SET] ?? 0) === 0) return
+    if (metric.merge === 'perSnapshot' && (values[at + IS_SET] ?? 0) === 0) return
     if (metric.knownEndpoints && !this.#endpoints.has(names[first] ?? '')) return
     const labels = this.#labelsOf(metric, first, second)
     if (metric.type === 'histogram') this.#into.addHistogram(metric, labels, values, at)

@@ -116,7 +116,7 @@ export function readControlAdmin(dir: string): { readonly kubeconfig: string; re
   return { kubeconfig, certificate: readKeyPair(dir, ADMIN_NAME)?.certPem ?? '' }
 }
 
-export interface KubeconfigParts {
+export interface KubeconfigOptions {
   /** `https://HOST:PORT`. */
   readonly server: string
   readonly caPem: string
@@ -126,7 +126,7 @@ export interface KubeconfigParts {
 }
 
 /** A kubeconfig with everything inline; keep it private. */
-export function controlKubeconfig({ server, caPem, user, credential }: KubeconfigParts): string {
+export function controlKubeconfig({ server, caPem, user, credential }: KubeconfigOptions): string {
   const name = 'portcullis'
   const secret =
     typeof credential === 'string'

@@ -69,7 +69,7 @@ function faultOf(ca: KeyPair): string {
     return 'tls.key is no private key'
   }
   if (!certificate.ca) return 'tls.crt is no CA certificate'
-  if (hasEnded(ca)) return `it ended on ${certificate.validTo}`
+  if (hasExpired(ca)) return `it ended on ${certificate.validTo}`
   // issueCertificate() can sign with no other.
   if (key.asymmetricKeyType !== 'rsa') return 'tls.key is no RSA key'
   return certificate.checkPrivateKey(key) ? '' : 'tls.key does not belong to tls.crt'
@@ -85,7 +85,7 @@ export function fileFault(text: string, { check }: SharedFile): string {
   }
 }
 
-export function hasEnded({ certPem }: KeyPair): boolean {
+export function hasExpired({ certPem }: KeyPair): boolean {
   return new X509Certificate(certPem).validToDate.getTime() <= Date.now()
 }
 

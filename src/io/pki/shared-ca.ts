@@ -21,7 +21,7 @@ import {
   replaceFile,
   writeKeyPair,
 } from './pki-files.ts'
-import { fileFault, hasEnded, parseShared, type Shared, type SharedCA, type SharedFile } from './shared-ca-secret.ts'
+import { fileFault, hasExpired, parseShared, type Shared, type SharedCA, type SharedFile } from './shared-ca-secret.ts'
 
 /** The copy of a replica. */
 interface LocalCA {
@@ -108,7 +108,7 @@ async function create(client: ObjectClient, shared: SharedCA, local: LocalCA, lo
   const { namespace, name, commonName } = shared
   // Somebody may trust it: a new one beside it would cut them off.
   if (local.damage !== undefined) throw local.damage
-  const ca = local.pair === undefined || hasEnded(local.pair) ? createCA({ commonName }) : local.pair
+  const ca = local.pair === undefined || hasExpired(local.pair) ? createCA({ commonName }) : local.pair
   const texts = Object.entries(shared.files ?? {}).map(([file, kind]): [string, string] => {
     return [file, knownFile(join(shared.dir, file), kind) ?? kind.make()]
   })

@@ -8,7 +8,7 @@ import { LEASE_MS, type LeaseAnswer } from '../../core/limits/global-slots.ts'
 import { pooledBurst } from '../../core/limits/global-tokens.ts'
 import { connectRedis, type RedisOptions, redisAddress } from './client.ts'
 import { limitName, RedisKeys } from './keys.ts'
-import { BEAT_SCRIPT, BUCKET_SCRIPT, LEASE_SCRIPT } from './scripts.ts'
+import { BUCKET_SCRIPT, HEARTBEAT_SCRIPT, LEASE_SCRIPT } from './scripts.ts'
 
 export interface RedisLimitsOptions extends RedisOptions {
   /** Keeps the gateways of several installations apart in one Redis. Default `portcullis`. */
@@ -67,7 +67,7 @@ const LEAST_KEPT_SECONDS = 60
 /** The commands that scripts add to the client. */
 interface Scripts {
   portcullisLease(key: string, ...values: (string | number)[]): Promise<[number, number, number]>
-  portcullisBeat(key: string, replica: string, aliveMs: number): Promise<string[]>
+  portcullisHeartbeat(key: string, replica: string, aliveMs: number): Promise<string[]>
 }
 
 /** @throws {UserError} for a bad URL. A Redis that is not there is no error: `ready` says so */
@@ -89,7 +89,7 @@ class RedisLimitStore implements RedisLimits {
     this.address = address
     this.#keys = new RedisKeys(prefix)
     redis.defineCommand('portcullisLease', { numberOfKeys: 1, lua: LEASE_SCRIPT })
-    redis.defineCommand('portcullisBeat', { numberOfKeys: 1, lua: BEAT_SCRIPT })
+    redis.defineCommand('portcullisHeartbeat', { numberOfKeys: 1, lua: HEARTBEAT_SCRIPT })
     redis.on('error', (error: Error) => {
       this.#error = error.message
     })
@@ -109,7 +109,7 @@ class RedisLimitStore implements RedisLimits {
   }
 
   async beat(replica: string): Promise<{ members: readonly Member[]; redisMs: number }> {
-    const answer = await this.#note(this.#redis.portcullisBeat(this.#keys.replicas, replica, ALIVE_MS))
+    const answer = await this.#note(this.#redis.portcullisHeartbeat(this.#keys.replicas, replica, ALIVE_MS))
     this.#error = ''
     const members: Member[] = []
     for (let i = 1; i + 1 < answer.length; i += 2) {

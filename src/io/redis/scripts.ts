@@ -67,7 +67,7 @@ return {slots, others, lacking}
  * Who is alive: KEYS[1], who says so, and for how many milliseconds it holds. Answers the time, and everybody with when
  * it last said so.
  */
-export const BEAT_SCRIPT: string = `
+export const HEARTBEAT_SCRIPT: string = `
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 redis.call('zremrangebyscore', KEYS[1], '-inf', now - ARGV[2])

@@ -6,7 +6,7 @@ import type { UserInfo } from '../../api/kube/user.ts'
 import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
 import { type ReviewCall, unanswered } from './token-review.ts'
 
-export type AccessVerdict =
+export type AccessReviewResult =
   | { readonly kind: 'allowed' }
   | { readonly kind: 'denied'; readonly reason: string }
   /** `retryAfterSeconds`: above 0 where the gateway itself asked no more. */
@@ -20,7 +20,7 @@ export interface AccessQuery {
 }
 
 export interface AccessReviewer {
-  review(query: AccessQuery, call: ReviewCall): Promise<AccessVerdict>
+  review(query: AccessQuery, call: ReviewCall): Promise<AccessReviewResult>
 }
 
 /** Short: a right that was taken away must not work on for minutes. */
@@ -30,7 +30,7 @@ const DENIED_TTL_MS = 10_000
 const MAX_REMEMBERED = 8192
 
 interface Remembered {
-  readonly verdict: AccessVerdict
+  readonly verdict: AccessReviewResult
   /** Monotonic milliseconds. */
   readonly untilMs: number
 }
@@ -38,13 +38,13 @@ interface Remembered {
 /** @param onReviewed what upstream answered, for metrics */
 export function createAccessReviewer(
   monotonic: () => number,
-  onReviewed: (cluster: string, verdict: AccessVerdict['kind']) => void,
+  onReviewed: (cluster: string, verdict: AccessReviewResult['kind']) => void,
 ): AccessReviewer {
   const allowed = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   const denied = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
-  const running = new Map<string, Promise<AccessVerdict>>()
+  const running = new Map<string, Promise<AccessReviewResult>>()
 
-  const ask = async (key: string, query: AccessQuery, call: ReviewCall): Promise<AccessVerdict> => {
+  const ask = async (key: string, query: AccessQuery, call: ReviewCall): Promise<AccessReviewResult> => {
     const verdict = await askUpstream(query, call)
     if (verdict.kind === 'unavailable') {
       if (verdict.retryAfterSeconds === 0) onReviewed(query.cluster, 'unavailable')
@@ -75,7 +75,7 @@ export function createAccessReviewer(
   }
 }
 
-async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<AccessVerdict> {
+async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<AccessReviewResult> {
   const { user, attributes } = query
   const review = {
     kind: 'SubjectAccessReview',

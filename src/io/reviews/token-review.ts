@@ -8,7 +8,7 @@ import { CallLimitError } from '../upstream/kube-call.ts'
 /** Who does the call; one that throws means "no answer", never "no". */
 export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
 
-export type TokenVerdict =
+export type TokenReviewResult =
   /** `untilMs`: monotonic milliseconds until which the answer counts without another question. */
   | { readonly kind: 'authenticated'; readonly user: UserInfo; readonly untilMs: number }
   | { readonly kind: 'rejected' }
@@ -23,7 +23,7 @@ export interface Unanswered {
 }
 
 /** Where the answer about a token came from. */
-export type TokenLookup = 'hit' | 'limited' | TokenVerdict['kind']
+export type TokenLookup = 'hit' | 'limited' | TokenReviewResult['kind']
 
 export interface TokenQuery {
   readonly cluster: string
@@ -36,14 +36,14 @@ export interface TokenQuery {
 }
 
 export interface TokenReviewer {
-  review(query: TokenQuery, call: ReviewCall): TokenVerdict | Promise<TokenVerdict>
+  review(query: TokenQuery, call: ReviewCall): TokenReviewResult | Promise<TokenReviewResult>
   /** Counts an answer that the caller remembered itself. */
   reused(cluster: string): void
   size(): number
 }
 
 interface Remembered {
-  readonly verdict: TokenVerdict
+  readonly verdict: TokenReviewResult
   readonly untilMs: number
 }
 
@@ -60,7 +60,7 @@ export function createTokenReviewer(
   const secret = createSecretKey(randomBytes(32))
   const accepted = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   const rejected = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
-  const running = new Map<string, Promise<TokenVerdict>>()
+  const running = new Map<string, Promise<TokenReviewResult>>()
 
   const keyOf = (query: TokenQuery): string => {
     const { cluster, epoch, token, audiences } = query
@@ -70,11 +70,11 @@ export function createTokenReviewer(
     return createHmac('sha256', secret).update(text).digest('base64')
   }
 
-  const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenVerdict> => {
+  const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenReviewResult> => {
     const answer = await askUpstream(query, call)
     const ttl = answer.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
     const untilMs = monotonic() + ttl
-    const verdict: TokenVerdict = answer.kind === 'authenticated' ? { ...answer, untilMs } : answer
+    const verdict: TokenReviewResult = answer.kind === 'authenticated' ? { ...answer, untilMs } : answer
     const [now, before] = verdict.kind === 'authenticated' ? [accepted, rejected] : [rejected, accepted]
     if (verdict.kind !== 'unavailable') {
       before.delete(key)
@@ -103,7 +103,7 @@ export function createTokenReviewer(
   }
 }
 
-async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenVerdict> {
+async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenReviewResult> {
   const review = {
     kind: 'TokenReview',
     apiVersion: 'authentication.k8s.io/v1',
@@ -131,7 +131,7 @@ export function unanswered(cause: unknown): Unanswered {
 }
 
 /** Only `authenticated === true` with a user name is an identity (CVE-2023-48312 class). */
-function readVerdict(answer: unknown, audiences: readonly string[]): TokenVerdict {
+function readVerdict(answer: unknown, audiences: readonly string[]): TokenReviewResult {
   const status = field(answer, 'status')
   if (field(status, 'authenticated') !== true) return { kind: 'rejected' }
   // An audience-unaware server returns none: its yes does not count for us.

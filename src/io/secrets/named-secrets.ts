@@ -24,7 +24,7 @@ export interface KnownSecretData {
   readonly labelled: boolean
 }
 
-interface Entry {
+interface SecretEntry {
   readonly namespace: string
   readonly name: string
   known: KnownSecretData
@@ -74,7 +74,7 @@ export class NamedSecrets {
   readonly #namespace: string
   readonly #watched: boolean
   readonly #label: string
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, SecretEntry>()
   readonly #queue: string[] = []
   readonly #stopping = new AbortController()
   #readers = 0
@@ -294,7 +294,7 @@ export class NamedSecrets {
   }
 
   /** What is known stays; what was never known is said to be unreadable, and tried again. */
-  #unreadable(name: string, entry: Entry, error: unknown): void {
+  #unreadable(name: string, entry: SecretEntry, error: unknown): void {
     const message = error instanceof Error ? error.message : String(error)
     const retryMs = Math.min(this.#refreshMs, FIRST_RETRY_MS * 2 ** Math.min(entry.failures++, 20))
     sleep(retryMs, undefined, { signal: this.#stopping.signal }).then(

@@ -42,7 +42,7 @@ export function copyDatabase(db: DatabaseSync, target: string): void {
   createPrivateFile(temporary)
   try {
     db.prepare('VACUUM INTO ?').run(temporary)
-    startAnew(temporary)
+    resetHistory(temporary)
     syncFile(temporary)
     renameSync(temporary, target)
     syncDirectory(dirname(target))
@@ -54,7 +54,7 @@ export function copyDatabase(db: DatabaseSync, target: string): void {
   }
 }
 
-function startAnew(file: string): void {
+function resetHistory(file: string): void {
   const copy = new DatabaseSync(file)
   try {
     copy.exec(`BEGIN; DELETE FROM events; DELETE FROM bodies WHERE revision NOT IN (SELECT revision FROM objects);

@@ -149,7 +149,7 @@ class Pair {
   readonly #key = Buffer.alloc(32, 7)
   #store: SqliteStore
   #now = 1_000_000
-  #watches: { readonly heard: StoreEvent[]; readonly expected: () => StoreEvent[]; readonly stop: () => void }[] = []
+  #watches: { readonly received: StoreEvent[]; readonly expected: () => StoreEvent[]; readonly stop: () => void }[] = []
 
   constructor(file: string) {
     this.#file = file
@@ -183,7 +183,7 @@ class Pair {
         break
     }
     assert.equal(this.#store.revision, this.model.revision)
-    for (const { heard, expected } of this.#watches) assert.deepEqual(heard, expected())
+    for (const { received, expected } of this.#watches) assert.deepEqual(received, expected())
   }
 
   close(): void {
@@ -205,15 +205,15 @@ class Pair {
 
   /** As one after the other, but nobody hears of any before the end. */
   #together(groups: readonly (readonly Change[])[]): void {
-    const heardBefore = this.#watches.map(({ heard }) => heard.length)
+    const countsBefore = this.#watches.map(({ received }) => received.length)
     const expected: (readonly StoredObject[] | undefined)[] = []
     const results = this.#store.together(
       groups.map((changes) => () => {
         const writes = this.#writesOf(changes)
         expected.push(this.model.write(writes, this.#now))
         const written = this.#store.write(writes)
-        const heard = this.#watches.map(({ heard: events }) => events.length)
-        assert.deepEqual(heard, heardBefore)
+        const received = this.#watches.map(({ received: events }) => events.length)
+        assert.deepEqual(received, countsBefore)
         // What it has written can be read.
         for (const { resource, namespace, name } of writes) {
           const known = this.model.now.get(idOf({ resource, namespace, name }))
@@ -263,14 +263,15 @@ class Pair {
 
   #watch({ resource, namespace, back }: Extract<Step, { do: 'watch' }>['range']): void {
     const from = Math.max(0, this.model.revision - (back ?? 0))
-    const heard: StoreEvent[] = []
-    const listen = (): (() => void) => this.#store.watch(resource, namespace, from, (event) => heard.push(plain(event)))
+    const received: StoreEvent[] = []
+    const listen = (): (() => void) =>
+      this.#store.watch(resource, namespace, from, (event) => received.push(plain(event)))
     if (from < this.model.oldest) {
       assert.throws(listen, (error) => error instanceof StoreCompacted && error.oldest === this.model.oldest)
       return
     }
     const expected = (): StoreEvent[] => this.model.after(resource, namespace, from).map(plain)
-    this.#watches.push({ heard, expected, stop: listen() })
+    this.#watches.push({ received, expected, stop: listen() })
   }
 }
 

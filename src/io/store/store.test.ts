@@ -47,8 +47,8 @@ test('a new store is at revision 1, and each write takes the next one', () => {
 test('a conflict anywhere in a transaction leaves everything as it was', () => {
   using store = closing(memoryStore())
   store.write([put('a', 0, 1)])
-  const heard: StoreEvent[] = []
-  store.watch(RESOURCE, '', store.revision, (event) => heard.push(event))
+  const received: StoreEvent[] = []
+  store.watch(RESOURCE, '', store.revision, (event) => received.push(event))
   for (const [wrong, actual] of [
     [put('a', 0), 2],
     [put('a', 1), 2],
@@ -71,7 +71,7 @@ test('a conflict anywhere in a transaction leaves everything as it was', () => {
   assert.throws(() => store.write([put('c', 0), remove('new', 0)]), TypeError)
   assert.equal(store.revision, 2)
   assert.deepEqual(names(store), ['/a'])
-  assert.equal(heard.length, 0)
+  assert.equal(received.length, 0)
   // What a transaction that failed had read must not be taken for what was written in its place.
   store.write([put('d', 0, 'd')])
   assert.deepEqual(store.get({ resource: RESOURCE, namespace: '', name: 'd' })?.object['spec'], 'd')
@@ -79,10 +79,10 @@ test('a conflict anywhere in a transaction leaves everything as it was', () => {
 
 test('one transaction may write an object several times', () => {
   using store = closing(memoryStore())
-  const heard: string[] = []
-  store.watch(RESOURCE, '', 1, ({ type, revision }) => heard.push(`${type} ${revision}`))
+  const received: string[] = []
+  store.watch(RESOURCE, '', 1, ({ type, revision }) => received.push(`${type} ${revision}`))
   store.write([put('a', 0, 1), put('a', 2, 2), remove('a', 3), put('a', 0, 3)])
-  assert.deepEqual(heard, ['ADDED 2', 'MODIFIED 3', 'DELETED 4', 'ADDED 5'])
+  assert.deepEqual(received, ['ADDED 2', 'MODIFIED 3', 'DELETED 4', 'ADDED 5'])
   assert.equal(store.get({ resource: RESOURCE, namespace: '', name: 'a' })?.revision, 5)
 })
 
@@ -134,23 +134,23 @@ test('history is kept by number or by age, whichever is more, and never beyond i
   let now = 1_000_000
   using store = closing(memoryStore({ historyRevisions: 3, historyMs: 60_000, now: () => now }))
   for (let i = 0; i < 10; i++) store.write([put(`a${i}`, 0)])
-  assert.equal(heardAfter(store, 1).length, 10)
+  assert.equal(eventsAfter(store, 1).length, 10)
   now += 60_000
   store.write([put('b', 0)])
   assert.throws(
-    () => heardAfter(store, 7),
+    () => eventsAfter(store, 7),
     (error) => error instanceof StoreCompacted && error.oldest === 8,
   )
   assert.throws(() => store.list(RESOURCE, { namespace: '', revision: 7 }), StoreCompacted)
   assert.throws(() => store.count(RESOURCE, { namespace: '', revision: 7 }), StoreCompacted)
-  assert.deepEqual(heardAfter(store, 8), ['ADDED 9', 'ADDED 10', 'ADDED 11', 'ADDED 12'])
+  assert.deepEqual(eventsAfter(store, 8), ['ADDED 9', 'ADDED 10', 'ADDED 11', 'ADDED 12'])
   assert.equal(store.list(RESOURCE, { namespace: '', revision: 8 }).length, 7)
 
   using small = closing(memoryStore({ historyBytes: 10_000, now: () => now }))
   small.write([put('a', 0, 'x'.repeat(1_000))])
   for (let revision = 2; revision < 40; revision++) small.write([put('a', revision, 'x'.repeat(1_000))])
-  assert.throws(() => heardAfter(small, 20), StoreCompacted)
-  assert.equal(heardAfter(small, 35).length, 5)
+  assert.throws(() => eventsAfter(small, 20), StoreCompacted)
+  assert.equal(eventsAfter(small, 35).length, 5)
 })
 
 test('what a caller does with its object, or with ours, changes nothing', () => {
@@ -194,23 +194,23 @@ test('a full store refuses a write as a whole, says why, and takes smaller ones'
 
 test('together: each write stands for itself, all is heard of at the end, and nobody begins to watch within', () => {
   using store = closing(memoryStore())
-  const heard: string[] = []
-  store.watch(RESOURCE, '', 1, ({ type, name, revision }) => heard.push(`${type} ${name} ${revision}`))
+  const received: string[] = []
+  store.watch(RESOURCE, '', 1, ({ type, name, revision }) => received.push(`${type} ${name} ${revision}`))
   const results = store.together<unknown>([
     () => store.write([put('a', 0)])[0]?.revision,
     () => store.write([put('b', 0), put('a', 9)]),
     () => store.write([put('a', 2, 'second')])[0]?.revision,
     () => store.watch(RESOURCE, '', 1, () => undefined),
     () => store.together([() => store.write([put('nested', 0)])]),
-    () => heard.length,
+    () => received.length,
   ])
   assert.deepEqual(
     results.map((result) => ('value' in result ? result.value : result.error instanceof Error && result.error.name)),
     [2, 'StoreConflict', 3, 'TypeError', 'TypeError', 0],
   )
-  assert.deepEqual(heard, ['ADDED a 2', 'MODIFIED a 3'])
+  assert.deepEqual(received, ['ADDED a 2', 'MODIFIED a 3'])
   assert.equal(store.revision, 3)
-  assert.deepEqual(heardAfter(store, 1), ['ADDED 2', 'MODIFIED 3'])
+  assert.deepEqual(eventsAfter(store, 1), ['ADDED 2', 'MODIFIED 3'])
   assert.deepEqual(store.together([]), [])
   // What was undone had a revision that another write gets now.
   store.write([put('c', 0, 'c')])
@@ -219,8 +219,8 @@ test('together: each write stands for itself, all is heard of at the end, and no
 
 test('together: one for which there is no room does not take the others with it', () => {
   using store = closing(memoryStore({ maxBytes: 1_000_000 }))
-  const heard: string[] = []
-  store.watch(RESOURCE, '', 1, ({ type, name, revision }) => heard.push(`${type} ${name} ${revision}`))
+  const received: string[] = []
+  store.watch(RESOURCE, '', 1, ({ type, name, revision }) => received.push(`${type} ${name} ${revision}`))
   const results = store.together<unknown>([
     () => store.write([put('a', 0)])[0]?.revision,
     () => store.write([put('big', 0, 'x'.repeat(2_000_000))]),
@@ -230,7 +230,7 @@ test('together: one for which there is no room does not take the others with it'
     results.map((result) => ('value' in result ? result.value : result.error instanceof StatusError && 'full')),
     [2, 'full', 3],
   )
-  assert.deepEqual(heard, ['ADDED a 2', 'ADDED b 3'])
+  assert.deepEqual(received, ['ADDED a 2', 'ADDED b 3'])
   assert.deepEqual([store.revision, names(store)], [3, ['/a', '/b']])
 })
 
@@ -240,8 +240,8 @@ test('together: when the disk fails all have failed, nothing was written, and no
   try {
     const broken = openSqliteStore({ file, key: undefined })
     broken.write([put('kept', 0)])
-    const heard = new Set<string>()
-    broken.watch(RESOURCE, '', 2, ({ name }) => heard.add(name))
+    const received = new Set<string>()
+    broken.watch(RESOURCE, '', 2, ({ name }) => received.add(name))
     const results = broken.together<unknown>([
       () => broken.write([put('a', 0)]),
       // Stands for a disk that goes away.
@@ -258,7 +258,7 @@ test('together: when the disk fails all have failed, nothing was written, and no
       broken.together([() => 1]).map((result) => 'error' in result),
       [true],
     )
-    assert.equal(heard.size, 0)
+    assert.equal(received.size, 0)
     using store = closing(openSqliteStore({ file, key: undefined }))
     assert.deepEqual(names(store), ['/kept'])
     assert.equal(store.revision, 2)
@@ -267,10 +267,10 @@ test('together: when the disk fails all have failed, nothing was written, and no
   }
 })
 
-function heardAfter(store: SqliteStore, after: number): string[] {
-  const heard: string[] = []
-  store.watch(RESOURCE, '', after, ({ type, revision }) => heard.push(`${type} ${revision}`))()
-  return heard
+function eventsAfter(store: SqliteStore, after: number): string[] {
+  const received: string[] = []
+  store.watch(RESOURCE, '', after, ({ type, revision }) => received.push(`${type} ${revision}`))()
+  return received
 }
 
 function closing(store: SqliteStore): SqliteStore & Disposable {

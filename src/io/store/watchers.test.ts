@@ -65,11 +65,11 @@ test('events carry the state before; a deletion the last state with its own revi
 test('what has happened comes first, then what happens, without a gap', () => {
   const store = memoryStore()
   for (let i = 0; i < 5; i++) store.write([put(`a${i}`)])
-  const heard: string[] = []
-  store.watch('pods', '', 3, (event) => heard.push(shown(event)))
-  assert.deepEqual(heard, ['ADDED a2 4', 'ADDED a3 5', 'ADDED a4 6'])
+  const received: string[] = []
+  store.watch('pods', '', 3, (event) => received.push(shown(event)))
+  assert.deepEqual(received, ['ADDED a2 4', 'ADDED a3 5', 'ADDED a4 6'])
   store.write([put('b')])
-  assert.equal(heard.at(-1), 'ADDED b 7')
+  assert.equal(received.at(-1), 'ADDED b 7')
   for (let i = 0; i < 5; i++) store.write([put(`c${i}`)])
   assert.throws(() => store.watch('pods', '', 2, () => {}), StoreCompacted)
   store.close()
@@ -84,10 +84,10 @@ test('a watcher that throws hurts neither the write nor the others, and hears th
     calls += 1
     throw LOUD
   })
-  const heard: string[] = []
-  store.watch('pods', '', 1, (event) => heard.push(shown(event)))
+  const received: string[] = []
+  store.watch('pods', '', 1, (event) => received.push(shown(event)))
   assert.equal(store.write([put('b')])[0]?.revision, 3)
-  assert.deepEqual(heard, ['ADDED a 2', 'ADDED b 3'])
+  assert.deepEqual(received, ['ADDED a 2', 'ADDED b 3'])
   assert.equal(calls, 2)
   assert.deepEqual(errors, [LOUD, LOUD])
   store.close()
@@ -132,9 +132,9 @@ test('a watcher that writes, or is written to, while it catches up misses nothin
   store.write([put('b')])
   const other: string[] = []
   store.watch('pods', '', 1, (event) => other.push(shown(event)))
-  const heard: string[] = []
+  const received: string[] = []
   store.watch('pods', '', 1, (event) => {
-    heard.push(shown(event))
+    received.push(shown(event))
     // More than the history keeps: none of it may go while it is read.
     if (event.name === 'a') for (let i = 0; i < 20; i++) store.write([put(`c${i}`)])
     if (event.name === 'c19') store.write([put('last')])
@@ -145,7 +145,7 @@ test('a watcher that writes, or is written to, while it catches up misses nothin
     ...Array.from({ length: 20 }, (_, i) => `ADDED c${i} ${i + 4}`),
     'ADDED last 24',
   ]
-  assert.deepEqual(heard, expected)
+  assert.deepEqual(received, expected)
   assert.deepEqual(other, expected)
   store.close()
 })

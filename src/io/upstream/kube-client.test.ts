@@ -202,14 +202,14 @@ test('a watch moves to another endpoint when its own is no longer healthy or lis
   const both = servers.map(({ url }) => ({ endpoint: url }))
   apply(TOKEN, both)
   probe(first, true)
-  const heard: string[] = []
+  const received: string[] = []
   const following = client.follow(
     PODS,
     '',
     {
-      onReplace: (objects) => void heard.push(`all ${objects.length}`),
+      onReplace: (objects) => void received.push(`all ${objects.length}`),
       onChange: quiet,
-      onVersion: (version) => void heard.push(version),
+      onVersion: (version) => void received.push(version),
       onState: quiet,
     },
     { labelSelector: 'app=web', transform: ({ metadata }) => ({ metadata }) },
@@ -232,6 +232,6 @@ test('a watch moves to another endpoint when its own is no longer healthy or lis
     'the watch of another',
     () => second.seen.at(-1)?.authorization === 'Bearer other' && second.watches.size === 1,
   )
-  assert.deepEqual([lists(), heard], [1, ['all 1', '7']])
+  assert.deepEqual([lists(), received], [1, ['all 1', '7']])
   assert.match(second.seen.at(-1)?.path ?? '', /labelSelector=app%3Dweb.*resourceVersion=7/)
 })

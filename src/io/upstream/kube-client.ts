@@ -24,14 +24,14 @@ export interface UpstreamEndpointView {
   readonly health: { readonly state: 'unknown' | 'healthy' | 'unhealthy' }
 }
 
-export interface UpstreamKubeClientParts extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
+export interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
   /** The cluster as it is now; undefined = there is none. */
   cluster(): UpstreamView | undefined
   readonly log: Logger
 }
 
 /** Its calls reject with a plain Error as long as the cluster has no endpoint that may take requests. */
-export function createUpstreamKubeClient({ cluster, ...options }: UpstreamKubeClientParts): KubeClient {
+export function createUpstreamKubeClient({ cluster, ...options }: UpstreamKubeClientOptions): KubeClient {
   return clientOf(new UpstreamAccess(cluster), options)
 }
 

@@ -82,10 +82,10 @@ export function createUpstreamEndpoint(
   events: UpstreamEvents,
   counters: Http2GroupCounters,
 ): UpstreamEndpoint {
-  return new Endpoint(endpoint, client, events, counters)
+  return new PooledEndpoint(endpoint, client, events, counters)
 }
 
-class Endpoint implements UpstreamEndpoint, Tickable {
+class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #endpoint: CompiledEndpoint
   readonly #client: CompiledClient
   readonly #events: UpstreamEvents

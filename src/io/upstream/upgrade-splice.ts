@@ -23,7 +23,7 @@ export interface SpliceEvents {
 
 export interface Splice {
   /** Ends both connections at once. */
-  cut(): void
+  abort(): void
 }
 
 /** How long a non-101 answer may take to be passed on (apimachinery/pkg/util/proxy/upgradeaware.go). */
@@ -168,7 +168,7 @@ class Splicing implements Splice {
     this.#events.onClosed(this.#fromClient, this.#toClient)
   }
 
-  cut(): void {
+  abort(): void {
     this.#upstream?.destroy()
     this.#client.destroy()
   }

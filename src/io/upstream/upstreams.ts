@@ -6,7 +6,7 @@ import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts
 import { createUpstreamCounters, type UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { createUpstreamEndpoint, type EndpointConnections, type UpstreamEndpoint } from './pool.ts'
 
-interface Entry {
+interface ClusterEndpoints {
   readonly client: CompiledClient
   readonly endpoint: UpstreamEndpoint
 }
@@ -27,7 +27,7 @@ export interface UpstreamCounting {
 
 export class Upstreams {
   /** cluster name -> endpoint URL -> connections */
-  readonly #clusters = new Map<string, Map<string, Entry>>()
+  readonly #clusters = new Map<string, Map<string, ClusterEndpoints>>()
   readonly #onBroken: (cluster: string, endpoint: string, error: Error) => void
   readonly #counting: UpstreamCounting
 
@@ -46,8 +46,8 @@ export class Upstreams {
 
   /** Makes the connections of one cluster fit; others are not touched. */
   update(cluster: CompiledCluster): void {
-    const before = this.#clusters.get(cluster.name) ?? new Map<string, Entry>()
-    const after = new Map<string, Entry>()
+    const before = this.#clusters.get(cluster.name) ?? new Map<string, ClusterEndpoints>()
+    const after = new Map<string, ClusterEndpoints>()
     for (const endpoint of cluster.endpoints) {
       const known = before.get(endpoint.url)
       after.set(
@@ -64,7 +64,7 @@ export class Upstreams {
     this.#clusters.delete(cluster)
   }
 
-  #create(cluster: CompiledCluster, endpoint: CompiledEndpoint): Entry {
+  #create(cluster: CompiledCluster, endpoint: CompiledEndpoint): ClusterEndpoints {
     const onBroken = (error: Error): void => this.#onBroken(cluster.name, endpoint.url, error)
     const counters = {
       http2: this.#counting.http2Upstreams,

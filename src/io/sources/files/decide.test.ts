@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { findConflicts } from '../../../api/upstream-cluster/cluster-conflicts.ts'
 import type { UpstreamCluster } from '../../../api/upstream-cluster/upstream-cluster.ts'
 import { type Decision, decide } from './decide.ts'
-import type { Reading } from './load.ts'
+import type { DirectoryReading } from './load.ts'
 import type { FoundCluster, LoadedCluster } from './objects.ts'
 
 interface Entry {
@@ -31,7 +31,7 @@ function found({ file, name, host, version = 0 }: Entry, index: number): FoundCl
   }
 }
 
-function reading(entries: readonly Entry[], brokenFiles: readonly string[] = []): Reading {
+function reading(entries: readonly Entry[], brokenFiles: readonly string[] = []): DirectoryReading {
   const clusters = entries.map(found)
   return { clusters, problems: [], brokenFiles: new Set(brokenFiles), signature: '', directories: new Set() }
 }

@@ -5,7 +5,7 @@
 
 import type { Problem } from '../../../api/ports/ports.ts'
 import { settleClaims } from '../objects/settle-claims.ts'
-import type { Reading } from './load.ts'
+import type { DirectoryReading } from './load.ts'
 import { type FoundCluster, type LoadedCluster, located } from './objects.ts'
 
 export interface Decision {
@@ -19,7 +19,7 @@ export interface Decision {
 }
 
 export function decide(
-  reading: Reading,
+  reading: DirectoryReading,
   inForce: ReadonlyMap<string, LoadedCluster>,
   mayVanish: (cluster: string) => boolean,
 ): Decision {

@@ -12,7 +12,7 @@ import { ClusterLoader, type FoundCluster, sortObjects } from './objects.ts'
 import { FileParser, type SourceObject } from './parse.ts'
 import { SecretFiles } from './secret-files.ts'
 
-export interface Reading {
+export interface DirectoryReading {
   /** By file name, then line. */
   readonly clusters: readonly FoundCluster[]
   readonly problems: readonly Problem[]
@@ -40,7 +40,7 @@ export class DirectoryReader {
   }
 
   /** @throws {UserError} when the directory itself cannot be read */
-  async read(): Promise<Reading> {
+  async read(): Promise<DirectoryReading> {
     const signature = await this.signature()
     const names = await this.#names()
     const problems: Problem[] = []
@@ -48,8 +48,8 @@ export class DirectoryReader {
     const objects: SourceObject[] = []
     for (const file of names) {
       const text = await readText(join(this.#dir, file))
-      if ('mistake' in text) {
-        problems.push({ file, line: 0, path: '', ...text.mistake })
+      if ('problem' in text) {
+        problems.push({ file, line: 0, path: '', ...text.problem })
         brokenFiles.add(file)
         continue
       }
@@ -119,21 +119,21 @@ const NO_CLUSTER: Problem = {
   severity: 'warning',
 }
 
-type Text = { readonly text: string } | { readonly mistake: Pick<Problem, 'message' | 'fix' | 'severity'> }
+type Text = { readonly text: string } | { readonly problem: Pick<Problem, 'message' | 'fix' | 'severity'> }
 
 async function readText(path: string): Promise<Text> {
-  const mistake = (message: string, fix: string, severity: Problem['severity'] = 'error'): Text => {
-    return { mistake: { message, fix, severity } }
+  const problem = (message: string, fix: string, severity: Problem['severity'] = 'error'): Text => {
+    return { problem: { message, fix, severity } }
   }
   try {
     const facts = await stat(path)
     if (facts.isDirectory()) return { text: '\n' }
-    if (!facts.isFile()) return mistake('is no regular file', 'remove it')
-    if (facts.size > MAX_FILE_BYTES) return mistake('is larger than 3 MiB', 'split the file')
+    if (!facts.isFile()) return problem('is no regular file', 'remove it')
+    if (facts.size > MAX_FILE_BYTES) return problem('is larger than 3 MiB', 'split the file')
     const bytes = await readFile(path)
     if (bytes.length === 0) {
       // A writer that truncated the file and was cut short leaves this behind; nobody means "no clusters" by it.
-      return mistake(
+      return problem(
         'is empty; what it defined before stays in force',
         'delete the file to remove its clusters',
         'warning',
@@ -141,8 +141,8 @@ async function readText(path: string): Promise<Text> {
     }
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch (error) {
-    if (error instanceof TypeError) return mistake('is not UTF-8 text', 'save the file as UTF-8')
-    return mistake(`cannot be read: ${messageOf(error)}`, 'make it readable for the gateway, or remove it')
+    if (error instanceof TypeError) return problem('is not UTF-8 text', 'save the file as UTF-8')
+    return problem(`cannot be read: ${messageOf(error)}`, 'make it readable for the gateway, or remove it')
   }
 }
 

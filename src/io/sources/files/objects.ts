@@ -8,7 +8,7 @@ import { type FieldProblem, ProblemList, reportable, shown } from '../../../api/
 import { nearestName } from '../../../api/validation/nearest-name.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import { asWritten, type Resolved, readSecret, secretName } from '../../secrets/secret-references.ts'
-import { type ClusterVerdict, judgeCluster, secretsOf } from '../objects/cluster-verdict.ts'
+import { type CheckedCluster, checkCluster, secretsOf } from '../objects/check-cluster.ts'
 import type { SourceObject } from './parse.ts'
 import { resolveReferences, type SecretFiles } from './secret-files.ts'
 
@@ -27,13 +27,17 @@ export interface FoundCluster {
   readonly loaded: LoadedCluster | undefined
 }
 
-export interface Sorted {
+export interface SortedObjects {
   readonly secrets: ReadonlyMap<string, ReadonlyMap<string, Buffer>>
   readonly clusters: readonly SourceObject[]
 }
 
 /** By kind; other kinds are left alone, with a warning. */
-export function sortObjects(objects: readonly SourceObject[], problems: Problem[], brokenFiles: Set<string>): Sorted {
+export function sortObjects(
+  objects: readonly SourceObject[],
+  problems: Problem[],
+  brokenFiles: Set<string>,
+): SortedObjects {
   const secrets = new Map<string, ReadonlyMap<string, Buffer>>()
   const clusters: SourceObject[] = []
   for (const source of objects) {
@@ -73,7 +77,7 @@ export class ClusterLoader {
   readonly #pem: PemChecks
   readonly #checks: ClusterCheckOptions
   readonly #followsReferences: boolean
-  readonly #checked = new WeakMap<object, ClusterVerdict>()
+  readonly #checked = new WeakMap<object, CheckedCluster>()
 
   constructor(pem: PemChecks, checks: ClusterCheckOptions, followsReferences: boolean) {
     this.#followsReferences = followsReferences
@@ -84,7 +88,7 @@ export class ClusterLoader {
   /** Undefined when the object does not even say its name. */
   async load(
     source: SourceObject,
-    secrets: Sorted['secrets'],
+    secrets: SortedObjects['secrets'],
     files: SecretFiles,
     problems: Problem[],
   ): Promise<FoundCluster | undefined> {
@@ -100,10 +104,10 @@ export class ClusterLoader {
     return { name, source, loaded: { ...checked.good, file: source.file, line: source.line } }
   }
 
-  #check(value: unknown, resolved: Resolved): ClusterVerdict {
+  #check(value: unknown, resolved: Resolved): CheckedCluster {
     const known = isRecord(value) ? this.#checked.get(value) : undefined
     if (known?.secrets === secretsOf(resolved)) return known
-    const checked = judgeCluster(resolved, this.#pem, this.#checks)
+    const checked = checkCluster(resolved, this.#pem, this.#checks)
     if (isRecord(value)) this.#checked.set(value, checked)
     return checked
   }

@@ -1,4 +1,4 @@
-// Text of a configuration file -> objects with their lines. Documents are cut apart before they are parsed, so that a mistake
+// Text of a configuration file -> objects with their lines. Documents are cut apart before they are parsed, so that a found
 // in one cannot swallow the next, and a document that did not change is not parsed again (YAML is slow).
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
@@ -29,11 +29,11 @@ interface ParsedDocument {
   readonly root: unknown
   readonly lines: LineCounter
   /** Line within the document, path, message, fix. */
-  readonly mistakes: readonly Mistake[]
+  readonly problems: readonly DocumentProblem[]
   readonly broken: boolean
 }
 
-interface Mistake {
+interface DocumentProblem {
   readonly line: number
   readonly path: string
   readonly message: string
@@ -55,7 +55,7 @@ export class FileParser {
     for (const { source, firstLine } of splitDocuments(text)) {
       const parsed = this.#document(source)
       if (parsed.broken) broken = true
-      for (const mistake of parsed.mistakes) problems.push({ ...mistake, file, line: mistake.line + firstLine })
+      for (const found of parsed.problems) problems.push({ ...found, file, line: found.line + firstLine })
       if (parsed.broken || parsed.value === null) continue
       for (const object of objectsIn(file, firstLine, parsed)) objects.push(object)
     }
@@ -100,7 +100,7 @@ function parseOne(source: string): ParsedDocument {
     value: null,
     root: null,
     lines,
-    mistakes: [{ line, path, message, fix, severity: 'error' }],
+    problems: [{ line, path, message, fix, severity: 'error' }],
     broken: true,
   })
   try {
@@ -125,10 +125,10 @@ function parseOne(source: string): ParsedDocument {
       return failed(line, duplicate.path, 'is given twice in the same map', 'keep one of the two')
     }
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIAS_COUNT })
-    const mistakes = document.warnings.map(({ pos, message }): Mistake => {
+    const problems = document.warnings.map(({ pos, message }): DocumentProblem => {
       return { line: lines.linePos(pos[0]).line, path: '', message, fix: 'remove the tag', severity: 'warning' }
     })
-    return { value, root: document.contents, lines, mistakes, broken: false }
+    return { value, root: document.contents, lines, problems, broken: false }
   } catch (error) {
     // Unknown and excessive aliases, and nesting deeper than the stack.
     const message = error instanceof Error ? error.message : String(error)

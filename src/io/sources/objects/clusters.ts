@@ -9,8 +9,8 @@ import { claimsOf } from '../../../api/upstream-cluster/cluster-conflicts.ts'
 import type { FieldProblem } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import { referencesOf, type SecretReferenceAt } from '../../secrets/secret-references.ts'
+import { type CheckedCluster, checkCluster, secretsOf } from './check-cluster.ts'
 import { ClusterClaims } from './claims.ts'
-import { type ClusterVerdict, judgeCluster, secretsOf } from './cluster-verdict.ts'
 import { type GoodSecrets, goodSecretsOf, withGoodSecrets } from './good-secrets.ts'
 import { ClusterReferences, type SecretLookup } from './references.ts'
 import { settleClaims } from './settle-claims.ts'
@@ -28,13 +28,13 @@ export interface Settlement {
   readonly reported: ReadonlyMap<string, readonly Problem[]>
 }
 
-interface Entry {
+interface ClusterEntry {
   readonly name: string
   object: JsonObject
   /** Of what the verdict depends on in the object. */
   state: string
   references: readonly SecretReferenceAt[]
-  verdict: ClusterVerdict | undefined
+  verdict: CheckedCluster | undefined
   /** The version that ought to be in force; undefined when there are errors. */
   good: ResolvedCluster | undefined
   /** The last one, and what its Secrets held. */
@@ -53,7 +53,7 @@ export class ClusterObjects {
   readonly #references: ClusterReferences
   readonly #pem: PemChecks
   readonly #checks: ClusterCheckOptions
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, ClusterEntry>()
   readonly #inForce = new Map<string, ResolvedCluster>()
   /** Of the good version of each cluster and of the one in force. */
   readonly #claims = new ClusterClaims()
@@ -193,7 +193,7 @@ export class ClusterObjects {
     return { changed, reported: spoken }
   }
 
-  #check(entry: Entry): void {
+  #check(entry: ClusterEntry): void {
     const { name, references } = entry
     const unread = this.#references.unread(references)
     if (unread !== undefined) {
@@ -209,7 +209,7 @@ export class ClusterObjects {
     this.#waiting.delete(name)
     const resolved = this.#references.resolve(entry.object, references)
     const verdict =
-      entry.verdict?.secrets === secretsOf(resolved) ? entry.verdict : judgeCluster(resolved, this.#pem, this.#checks)
+      entry.verdict?.secrets === secretsOf(resolved) ? entry.verdict : checkCluster(resolved, this.#pem, this.#checks)
     entry.verdict = verdict
     const unresolved = resolved.problems.some(({ severity }) => severity === 'error')
     const good = unresolved ? undefined : verdict.good
@@ -225,19 +225,19 @@ export class ClusterObjects {
   }
 
   /** As the object is now, with the bytes of when it was last good; undefined when not only its Secrets are bad. */
-  #withLastSecrets(entry: Entry): ResolvedCluster | undefined {
+  #withLastSecrets(entry: ClusterEntry): ResolvedCluster | undefined {
     const { lastGood, object, references, state } = entry
     if (lastGood === undefined) return undefined
     const { secrets } = lastGood
     const resolved = withGoodSecrets(object, references, secrets)
     if (resolved === undefined) return undefined
     if (lastGood.state === state) return lastGood.version
-    const { good } = judgeCluster(resolved, this.#pem, this.#checks)
+    const { good } = checkCluster(resolved, this.#pem, this.#checks)
     if (good !== undefined) entry.lastGood = { state, secrets, version: good }
     return good
   }
 
-  #newEntry(name: string, object: JsonObject): Entry {
+  #newEntry(name: string, object: JsonObject): ClusterEntry {
     const nothing = { references: [], problems: [] }
     return {
       name,
@@ -251,7 +251,7 @@ export class ClusterObjects {
     }
   }
 
-  #reclaim(entry: Entry): void {
+  #reclaim(entry: ClusterEntry): void {
     const last = this.#inForce.get(entry.name)
     const versions = new Set([entry.good, last].filter((version) => version !== undefined))
     const keys = [...versions].flatMap(({ object }) => claimsOf(object).map(({ key }) => key))
@@ -277,7 +277,7 @@ function stateOf(object: JsonObject): string {
 }
 
 /** Who came first: by creationTimestamp (seconds), then by name. */
-function byAge(a: Entry, b: Entry): number {
+function byAge(a: ClusterEntry, b: ClusterEntry): number {
   return compare(createdAt(a.object), createdAt(b.object)) || compare(a.name, b.name)
 }
 

@@ -8,7 +8,7 @@ import type { PemChecks } from '../../api/validation/pem-checks.ts'
 import type { WriteOptions } from '../http/query-options.ts'
 import type { CurrentObjects } from './current.ts'
 
-export interface RegistryParts {
+export interface RegistryDeps {
   readonly store: ObjectStore
   readonly kinds: readonly ResourceKind[]
   readonly pem: PemChecks
@@ -21,7 +21,7 @@ export interface RegistryParts {
 }
 
 /** What the parts of the registry share. */
-export interface RegistryContext extends RegistryParts {
+export interface RegistryContext extends RegistryDeps {
   readonly current: CurrentObjects
 }
 

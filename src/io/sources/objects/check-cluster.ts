@@ -13,7 +13,7 @@ import type { FieldProblem } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import type { Resolved } from '../../secrets/secret-references.ts'
 
-export interface ClusterVerdict {
+export interface CheckedCluster {
   /** Equal for two resolutions of one object exactly when they led to the same bytes. */
   readonly secrets: string
   /** Of the object with what its references led to; not those of following them. */
@@ -27,7 +27,7 @@ export function secretsOf({ origins, bytes }: Resolved): string {
 }
 
 /** Slow: reads keys and certificates. Never throws. */
-export function judgeCluster(resolved: Resolved, pem: PemChecks, options?: ClusterCheckOptions): ClusterVerdict {
+export function checkCluster(resolved: Resolved, pem: PemChecks, options?: ClusterCheckOptions): CheckedCluster {
   const { object, origins } = resolved
   const problems = checkUpstreamCluster(object, pem, options).map((problem) => {
     return { ...problem, path: origins.get(problem.path) ?? problem.path }

@@ -9,27 +9,27 @@ import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.
 export type StartThread = (data: ThreadData, events: ThreadEvents<FromThread>) => Thread<ToThread>
 
 /** `starting` until the thread takes messages, `online` until its ports are open, then `listening`; `gone` when it runs no more. */
-export type SeatState = 'starting' | 'online' | 'listening' | 'gone'
+export type WorkerSlotState = 'starting' | 'online' | 'listening' | 'gone'
 
-/** Who looks after all seats. */
-export interface SeatOwner {
-  /** A message, after the seat has taken note of it. */
-  heard(seat: ThreadSeat, message: FromThread): void
+/** Who looks after all slots. */
+export interface WorkerSlotOwner {
+  /** A message, after the slot has taken note of it. */
+  onMessage(slot: WorkerSlot, message: FromThread): void
   /** The thread runs no more; `error` is why, as far as it is known. */
-  lost(seat: ThreadSeat, error: Error | undefined): void
+  onExit(slot: WorkerSlot, error: Error | undefined): void
 }
 
-export class ThreadSeat {
+export class WorkerSlot {
   readonly index: number
   readonly history: RestartHistory = createRestartHistory()
   readonly #start: StartThread
   readonly #data: Omit<ThreadData, 'linesTaken'>
-  readonly #owner: SeatOwner
+  readonly #owner: WorkerSlotOwner
   readonly #asked = new Map<number, (report: ThreadReport) => void>()
   #thread: Thread<ToThread> | undefined
   #linesTaken = new Int32Array(new SharedArrayBuffer(4))
   #nextAsk = 1
-  state: SeatState = 'gone'
+  state: WorkerSlotState = 'gone'
   /** Whether requests depend on it: not while a successor of a dead thread gets ready. */
   counts = false
   drained = false
@@ -41,7 +41,7 @@ export class ThreadSeat {
   answers = false
   ports: readonly number[] = []
 
-  constructor(index: number, start: StartThread, data: Omit<ThreadData, 'linesTaken'>, owner: SeatOwner) {
+  constructor(index: number, start: StartThread, data: Omit<ThreadData, 'linesTaken'>, owner: WorkerSlotOwner) {
     this.index = index
     this.#start = start
     this.#data = data
@@ -63,7 +63,7 @@ export class ThreadSeat {
     this.#linesTaken = new Int32Array(new SharedArrayBuffer(4))
     this.#thread = undefined
     const events: ThreadEvents<FromThread> = {
-      onMessage: (message) => this.#heard(message),
+      onMessage: (message) => this.#onMessage(message),
       onError: (cause) => {
         error ??= cause
       },
@@ -81,7 +81,7 @@ export class ThreadSeat {
     this.state = 'gone'
     this.counts = false
     this.#asked.clear()
-    this.#owner.lost(this, error)
+    this.#owner.onExit(this, error)
   }
 
   post(message: ToThread): void {
@@ -112,7 +112,7 @@ export class ThreadSeat {
     })
   }
 
-  #heard(message: FromThread): void {
+  #onMessage(message: FromThread): void {
     switch (message.type) {
       case 'online':
         this.state = 'online'
@@ -136,7 +136,7 @@ export class ThreadSeat {
         break
       default:
     }
-    this.#owner.heard(this, message)
+    this.#owner.onMessage(this, message)
     if (message.type === 'report') this.#asked.get(message.id)?.(message.report)
   }
 }
