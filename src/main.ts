@@ -2,8 +2,8 @@
 
 import process from 'node:process'
 import { createInterface } from 'node:readline'
-import { UserError } from './api/validation/field-errors.ts'
 import { VERSION } from './app/version.ts'
+import { reportUserErrors } from './cli/command/output.ts'
 import { runProgram } from './cli/program.ts'
 
 // The reader of a pipe may leave early (`| head`): that is no error.
@@ -17,21 +17,17 @@ async function* stdinLines(): AsyncGenerator<string> {
   yield* createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY })
 }
 
-/** What the operator can mend is one line; a bug of ours keeps its stack. */
-function report(error: unknown): number {
-  if (!(error instanceof UserError)) throw error
-  process.stderr.write(`error: ${error.message}; ${error.fix}\n`)
-  return 1
-}
+const err = (text: string): void => void process.stderr.write(text)
 
-process.exitCode = await runProgram(process.argv.slice(2), {
-  version: VERSION,
-  settings: async () => (await import('./app/config/config.ts')).SETTINGS,
-  out: (text) => void process.stdout.write(text),
-  err: (text) => void process.stderr.write(text),
-  input: stdinLines(),
-  env: process.env,
-  now: Date.now,
-  serve: async (flags) => (await import('./app/serve-command.ts')).serveCommand(flags),
-  demo: async (options) => (await import('./demo/command.ts')).demoCommand(options),
-}).catch(report)
+process.exitCode = await reportUserErrors(err, () =>
+  runProgram(process.argv.slice(2), {
+    version: VERSION,
+    settings: async () => (await import('./app/config/config.ts')).SETTINGS,
+    out: (text) => void process.stdout.write(text),
+    err,
+    input: stdinLines(),
+    now: Date.now,
+    serve: async (flags) => (await import('./app/serve-command.ts')).serveCommand(flags),
+    demo: async (options) => (await import('./demo/command.ts')).demoCommand(options),
+  }),
+)

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { test } from 'node:test'
+import type { CommandUnknownOpts } from 'commander'
 import { parseAllDocuments } from 'yaml'
 import type { JsonSchema } from '../src/api/kube/json-schema.ts'
 import { HIGH_WATER_BYTES } from '../src/api/ports/stream.ts'
@@ -15,6 +16,7 @@ import type { UpstreamCluster } from '../src/api/upstream-cluster/upstream-clust
 import { CONFIG_FILE, SETTINGS } from '../src/app/config/config.ts'
 import { check } from '../src/cli/check.ts'
 import { explain } from '../src/cli/explain.ts'
+import { createProgram } from '../src/cli/program.ts'
 import { compileDegrade } from '../src/core/cluster/compile-settings.ts'
 import { degradeMessage } from '../src/core/policy/degrade.ts'
 import { REFUSAL_TABLE } from '../src/core/refusal/refusal.ts'
@@ -377,12 +379,42 @@ test('the refusal that README and docs show is the one that the switch gives', (
   }
 })
 
-test('the docs have every command', () => {
-  const commands = [...read('src/cli/program.ts').matchAll(/program\s*\.command\('(\w+)'/g)].map(
-    (match) => match[1] ?? '',
+/** Each command that can be run, as `protect install`, with its flags. */
+function allCommands(command: CommandUnknownOpts, path: readonly string[] = []): [string, CommandUnknownOpts][] {
+  if (command.commands.length === 0) return [[path.join(' '), command]]
+  return command.commands.flatMap((one) => allCommands(one, [...path, one.name()]))
+}
+
+test('commands has every command, and no command or flag that is not there', () => {
+  const nothing = (): never => assert.fail('no command runs')
+  const commands = new Map(
+    allCommands(
+      createProgram(SETTINGS, {
+        version: '',
+        settings: nothing,
+        out: nothing,
+        err: nothing,
+        input: noLines(),
+        now: nothing,
+        serve: nothing,
+        demo: nothing,
+        done: nothing,
+      }),
+    ),
   )
-  assert.ok(commands.includes('serve') && commands.includes('explain'))
-  for (const command of commands) assert.match(COMMANDS, new RegExp(`^\\| \`portcullis ${command}\\b`, 'm'), command)
+  assert.ok(commands.has('serve') && commands.has('protect dry-run'), 'the commands are found')
+  const described = new Set<string>()
+  for (const [cell = ''] of tableRows(COMMANDS)) {
+    const [, first, second] = /^`portcullis ([a-z]+)(?: ([a-z-]+))?/.exec(cell) ?? []
+    if (first === undefined) continue
+    const name = [`${first} ${second}`, first].find((one) => commands.has(one))
+    assert.ok(name !== undefined, `docs/commands.md: there is no command ${cell}`)
+    described.add(name)
+    const flags = new Set(commands.get(name)?.options.flatMap(({ short, long }) => [short, long]))
+    for (const [flag] of cell.matchAll(/(?<![\w-])--?[a-z][\w-]*/gi))
+      assert.ok(flags.has(flag), `${name}: no flag ${flag}`)
+  }
+  assert.deepEqual(described, new Set(commands.keys()))
 })
 
 test('a room with words of its own begins with a README of at most 15 lines', () => {

@@ -5,18 +5,17 @@ import { UserError } from '../api/validation/field-errors.ts'
 import { canonicalIp } from '../api/validation/ip-address.ts'
 import { createCA, issueCertificate } from '../io/pki/pki.ts'
 import { existingPairFiles, readKeyPair, writeKeyPair } from '../io/pki/pki-files.ts'
+import { type Output, reportUserErrors } from './command/output.ts'
 
-export interface CertsInitOptions {
+export interface CertsInitOptions extends Output {
   dir: string
   /** Host names and addresses of the gateway; at least one. */
   hosts: readonly string[]
   /** Overwrite. Default false. */
   force?: boolean
-  out: (text: string) => void
-  err: (text: string) => void
 }
 
-export interface CertsClientOptions {
+export interface CertsClientOptions extends Output {
   /** Where `init` put ca.crt and ca.key. */
   dir: string
   /** The user's name: the common name. */
@@ -29,8 +28,6 @@ export interface CertsClientOptions {
   /** Validity. Default 365. */
   days?: number
   force?: boolean
-  out: (text: string) => void
-  err: (text: string) => void
 }
 
 const CA_NAME = 'ca'
@@ -38,7 +35,7 @@ const SERVING_NAME = 'tls'
 
 /** Writes ca.crt, ca.key, tls.crt and tls.key to `dir`. Returns the exit code. */
 export function certsInit(options: CertsInitOptions): number {
-  return reporting(options.err, () => {
+  return reportUserErrors(options.err, () => {
     const { dir, hosts } = options
     if (hosts.length === 0) throw new UserError('no host given', 'name the gateway: --host gateway.example.com')
     for (const host of hosts)
@@ -57,12 +54,13 @@ export function certsInit(options: CertsInitOptions): number {
       `${dir}/ca.crt, ca.key    the CA: clients trust it, clusters name it as clientCA; keep its key safe\n` +
         `${dir}/tls.crt, tls.key  the serving certificate for ${hosts.join(', ')}\n`,
     )
+    return 0
   })
 }
 
 /** Writes NAME.crt and NAME.key to `dir`, signed by the CA there. Returns the exit code. */
 export function certsClient(options: CertsClientOptions): number {
-  return reporting(options.err, () => {
+  return reportUserErrors(options.err, () => {
     const { dir, user, groups, uid } = options
     if (user === '') throw new UserError('no user given', 'name one: --user alice')
     if (uid === '') throw new UserError('the uid is empty', 'leave --uid out, or give one')
@@ -89,6 +87,7 @@ export function certsClient(options: CertsClientOptions): number {
     writeKeyPair(dir, name, pair)
     const membership = groups.length === 0 ? 'no groups' : `groups ${groups.join(', ')}`
     options.out(`${dir}/${name}.crt, ${name}.key  user ${user}, ${membership}\n`)
+    return 0
   })
 }
 
@@ -111,15 +110,4 @@ function fileNameOf(user: string): string {
 
 function isHost(text: string): boolean {
   return canonicalIp(text) !== undefined || /^(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(text)
-}
-
-function reporting(err: (text: string) => void, action: () => void): number {
-  try {
-    action()
-    return 0
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    err(`error: ${error.message}; ${error.fix}\n`)
-    return 1
-  }
 }

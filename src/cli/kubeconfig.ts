@@ -9,6 +9,7 @@ import { base64 } from '../core/text/base64.ts'
 import { readTextFile } from '../io/pki/pki-files.ts'
 import { exposedFiles } from '../io/secrets/exposed-secrets.ts'
 import { readServedClusters, type ServedClusters, type ServedClustersOptions } from './client/served-clusters.ts'
+import { reportUserErrors } from './command/output.ts'
 
 export interface KubeconfigOptions extends ServedClustersOptions {
   /** metadata.name of the UpstreamCluster. */
@@ -27,8 +28,8 @@ export interface KubeconfigOptions extends ServedClustersOptions {
 const DEFAULT_PORT = 8443
 
 /** Prints the kubeconfig. Resolves with the exit code. */
-export async function kubeconfig(options: KubeconfigOptions): Promise<number> {
-  try {
+export function kubeconfig(options: KubeconfigOptions): Promise<number> {
+  return reportUserErrors(options.err, async () => {
     const found = await findCluster(options)
     if (found === undefined) return 1
     const { cluster } = found
@@ -43,11 +44,7 @@ export async function kubeconfig(options: KubeconfigOptions): Promise<number> {
     for (const warning of warnings(options, found.served)) options.err(`warning: ${warning}\n`)
     options.out(stringify(document, { lineWidth: 0 }))
     return 0
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    options.err(`error: ${error.message}; ${error.fix}\n`)
-    return 1
-  }
+  })
 }
 
 interface Found {

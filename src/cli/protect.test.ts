@@ -521,7 +521,6 @@ describe('the command line', () => {
         settings: async () => [],
         ...io,
         input: (async function* () {})(),
-        env: {},
         now,
         serve: () => Promise.resolve(0),
         demo: () => Promise.resolve(0),

@@ -10,8 +10,9 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import { nearestName } from '../../api/validation/nearest-name.ts'
 import { createKubeClient } from '../../io/kube/client.ts'
 import { contextsWith } from '../../io/kube/contexts.ts'
+import type { Output } from '../command/output.ts'
 
-export interface ControlPlaneOptions {
+export interface ControlPlaneOptions extends Output {
   /** Default: as kubectl finds it. */
   readonly kubeconfig?: string
   /** Default: the kubeconfig's current one. */
@@ -22,8 +23,6 @@ export interface ControlPlaneOptions {
   readonly needs?: string
   /** Whose API server is meant, for the message when another one answers. Default: the gateway's. */
   readonly owner?: string
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
 }
 
 /** Metadata as far as commands need it. */

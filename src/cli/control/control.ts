@@ -14,11 +14,7 @@ import type { KeyPair } from '../../io/pki/pki.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import { backupStore } from '../../io/store/backup.ts'
 import { keyId, readExistingKey } from '../../io/store/key.ts'
-
-interface Output {
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-}
+import { type Output, reportUserErrors } from '../command/output.ts'
 
 export interface ControlKubeconfigOptions extends Output {
   /** `--data-dir` of the gateway. */
@@ -36,7 +32,7 @@ export interface ControlKubeconfigOptions extends Output {
 
 /** Prints a kubeconfig; the exit code. */
 export function printControlKubeconfig(options: ControlKubeconfigOptions): number {
-  return withUserErrors(options, () => {
+  return reportUserErrors(options.err, () => {
     const { pki, caCertificate } = controlPaths(options.dataDir)
     const { user, groups } = options
     const server = options.server ?? (readControlServer(pki) || 'https://localhost:9443')
@@ -48,6 +44,7 @@ export function printControlKubeconfig(options: ControlKubeconfigOptions): numbe
       options.err(
         `note: ${user} is in no group; give --group, or name the user to the gateway: --control-admin user:${user}\n`,
       )
+    return 0
   })
 }
 
@@ -63,22 +60,12 @@ function token(dir: string, { user, groups, now }: ControlKubeconfigOptions, ttl
 
 /** Copies the store of a gateway that may be running; the exit code. */
 export function backupControlStore(options: Output & { readonly dataDir: string; readonly file: string }): number {
-  return withUserErrors(options, () => {
+  return reportUserErrors(options.err, () => {
     const { store, storeKey } = controlPaths(options.dataDir)
     backupStore(store, options.file)
     const key = readExistingKey(storeKey)
     const which = key === undefined ? storeKey : `${storeKey}, now ${keyId(key)}`
     options.out(`${options.file} is complete; keep the key of what is encrypted in it (${which}) elsewhere\n`)
-  })
-}
-
-function withUserErrors({ err }: Output, run: () => void): number {
-  try {
-    run()
     return 0
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    err(`error: ${error.message}; ${error.fix}\n`)
-    return 1
-  }
+  })
 }

@@ -1,15 +1,10 @@
 // The command line of `portcullis control`.
 
 import type { Command } from 'commander'
+import { collect } from '../command/flags.ts'
+import type { CommandContext } from '../command/output.ts'
 
-export interface ControlProgramParts {
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly now: () => number
-  done(result: Promise<number> | number): Promise<void>
-}
-
-export function addControl(program: Command, { out, err, now, done }: ControlProgramParts): void {
+export function addControl(program: Command, { out, err, now, done }: CommandContext): void {
   const control = program.command('control').description("the gateway's own API server (--source embedded)")
   control
     .command('kubeconfig')
@@ -20,12 +15,8 @@ export function addControl(program: Command, { out, err, now, done }: ControlPro
     .option('--server <url>', 'how it is reached; default: as admin.kubeconfig in the data directory')
     .option('--token-ttl <duration>', 'a token that is valid for so long, instead of a client certificate')
     .option('--days <days>', 'validity of the client certificate', Number)
-    .action(({ group: groups, ...options }) =>
-      done(
-        import('./control.ts').then(({ printControlKubeconfig }) =>
-          printControlKubeconfig({ ...options, groups, now, out, err }),
-        ),
-      ),
+    .action(async ({ group: groups, ...options }) =>
+      done((await import('./control.ts')).printControlKubeconfig({ ...options, groups, now, out, err })),
     )
   control
     .command('revoke')
@@ -40,12 +31,8 @@ export function addControl(program: Command, { out, err, now, done }: ControlPro
     .option('--list', 'show who is revoked', false)
     .option('--force', "also the data directory's own administrator", false)
     .option('--store-key-file <file>', 'as of the gateway; needed when it does not run')
-    .action(({ certificate, ...options }) =>
-      done(
-        import('./revoke.ts').then(({ controlRevoke }) =>
-          controlRevoke({ ...options, certificateFile: certificate, now, out, err }),
-        ),
-      ),
+    .action(async ({ certificate, ...options }) =>
+      done((await import('./revoke.ts')).controlRevoke({ ...options, certificateFile: certificate, now, out, err })),
     )
   control
     .command('webhook')
@@ -56,16 +43,14 @@ export function addControl(program: Command, { out, err, now, done }: ControlPro
     .option('--url <url>', 'https://HOST:PORT of --control-listen, as the API server reaches it')
     .option('--service <namespace/name>', 'Service in the cluster, in place of --url')
     .option('--port <port>', 'of the Service', Number, 9443)
-    .action((options) =>
-      done(import('./webhook.ts').then(({ printControlWebhook }) => printControlWebhook({ ...options, out, err }))),
-    )
+    .action(async (options) => done((await import('./webhook.ts')).printControlWebhook({ ...options, out, err })))
   control
     .command('backup')
     .description('copy its store, also while the gateway runs')
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .argument('<file>', 'the copy; must not exist')
-    .action((file, { dataDir }) =>
-      done(import('./control.ts').then(({ backupControlStore }) => backupControlStore({ dataDir, file, out, err }))),
+    .action(async (file, { dataDir }) =>
+      done((await import('./control.ts')).backupControlStore({ dataDir, file, out, err })),
     )
   control
     .command('rotate-key')
@@ -73,9 +58,5 @@ export function addControl(program: Command, { out, err, now, done }: ControlPro
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .option('--store-key-file <file>', 'as of the gateway')
     .option('--new-key-file <file>', 'the new key; default: one that is made, in the place of the old one')
-    .action((options) => done(import('./rotate-key.ts').then(({ rotateKey }) => rotateKey({ ...options, out, err }))))
-}
-
-function collect(value: string, all: string[]): string[] {
-  return [...all, value]
+    .action(async (options) => done((await import('./rotate-key.ts')).rotateKey({ ...options, out, err })))
 }

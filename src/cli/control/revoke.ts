@@ -14,8 +14,9 @@ import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import { type LocalObjects, type LocalOptions, withLocalObjects } from '../../io/store/local-objects.ts'
 import { certificateSubject, tokenSubject } from '../client/revoked-subject.ts'
 import { textTable } from '../client/text-table.ts'
+import { type Output, reportUserErrors } from '../command/output.ts'
 
-export interface ControlRevokeOptions extends LocalOptions {
+export interface ControlRevokeOptions extends LocalOptions, Output {
   /** Exactly one of the four, unless `list`. */
   readonly user?: string | undefined
   /** PEM, or a kubeconfig: the user of its current context. */
@@ -30,8 +31,6 @@ export interface ControlRevokeOptions extends LocalOptions {
   readonly list: boolean
   /** Also the administrator of this data directory. */
   readonly force: boolean
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
 }
 
 interface Named {
@@ -43,20 +42,16 @@ interface Named {
 }
 
 /** Resolves with the exit code. When it does, the revocation is in force, and on disk. */
-export async function controlRevoke(options: ControlRevokeOptions): Promise<number> {
+export function controlRevoke(options: ControlRevokeOptions): Promise<number> {
   const { out, err, list, undo } = options
-  try {
+  return reportUserErrors(err, async () => {
     if (list)
       return await withLocalObjects(options, async (objects) => printList(await objects.list(REVOKED_CREDENTIALS), out))
     const named = readNamed(options)
     if (undo) return await withLocalObjects(options, (objects) => takeBack(objects, named, options))
     if (!options.force) checkOwn(options, named)
     return await withLocalObjects(options, (objects) => revoke(objects, named, options))
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    err(`error: ${error.message}; ${error.fix}\n`)
-    return 1
-  }
+  })
 }
 
 async function revoke(

@@ -10,8 +10,9 @@ import { controlPaths } from '../../io/listener/control-paths.ts'
 import { readControlTokenKey } from '../../io/pki/control-pki.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
+import { type Output, reportUserErrors } from '../command/output.ts'
 
-export interface ControlWebhookOptions {
+export interface ControlWebhookOptions extends Output {
   /** --data-dir of the gateway. */
   readonly dataDir: string
   /** https://HOST:PORT of --control-listen. */
@@ -20,8 +21,6 @@ export interface ControlWebhookOptions {
   readonly service?: string
   /** Of the Service. */
   readonly port: number
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
 }
 
 /** As webhooks/webhook.ts has it: siblings do not import each other. */
@@ -29,18 +28,14 @@ const PATH = '/admission'
 
 /** Prints it; the exit code. */
 export function printControlWebhook(options: ControlWebhookOptions): number {
-  try {
+  return reportUserErrors(options.err, () => {
     const { pki, caCertificate } = controlPaths(options.dataDir)
     const token = createWebhookTokens(readControlTokenKey(pki)).tokenOf(PATH)
     const caBundle = Buffer.from(readTextFile(caCertificate)).toString('base64')
     const clientConfig = { ...whereOf(options, `${PATH}/${token}`), caBundle }
     options.out(stringify(webhookConfiguration(clientConfig), { lineWidth: 0, aliasDuplicateObjects: false }))
     return 0
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    options.err(`error: ${error.message}; ${error.fix}\n`)
-    return 1
-  }
+  })
 }
 
 /** @param clientConfig of admissionregistration.k8s.io/v1, for all webhooks of the configuration */

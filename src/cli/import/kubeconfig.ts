@@ -12,6 +12,7 @@ import { readTextFile } from '../../io/pki/pki-files.ts'
 import { USABLE_LABEL } from '../../io/secrets/usable-secrets.ts'
 import { readFileNamedBy } from '../../io/sources/files/manifest-files.ts'
 import { SILENT } from '../client/control-plane.ts'
+import { reportUserErrors } from '../command/output.ts'
 import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './output.ts'
 
 const SYSTEM = 'portcullis-system'
@@ -29,8 +30,8 @@ export interface ImportKubeconfigOptions extends ImportOutput {
 type Loose = Readonly<Record<string, unknown>>
 
 /** Returns the exit code: 1 when the file cannot be read, or what comes of a context would be refused. */
-export async function importKubeconfig(options: ImportKubeconfigOptions): Promise<number> {
-  try {
+export function importKubeconfig(options: ImportKubeconfigOptions): Promise<number> {
+  return reportUserErrors(options.err, async () => {
     const { file, namespace = 'portcullis-system', offline = false } = options
     const ask = options.clientCA ?? ((context) => readClientCA({ kubeconfigFile: file, context }, SILENT))
     const config = readKubeconfig(file)
@@ -43,11 +44,7 @@ export async function importKubeconfig(options: ImportKubeconfigOptions): Promis
       return await one.result(offline ? undefined : ask)
     })
     return printImport(await Promise.all(imported), options)
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    options.err(`error: ${error.message}; ${error.fix}\n`)
-    return 1
-  }
+  })
 }
 
 function readKubeconfig(file: string): Loose {

@@ -2,14 +2,13 @@
 
 import { stringify } from 'yaml'
 import { writeManifests } from '../../io/sources/files/manifest-files.ts'
+import type { Output } from '../command/output.ts'
 
-export interface ImportOutput {
+export interface ImportOutput extends Output {
   /** Default: everything to `out`. */
   readonly dir?: string
   /** Overwrite files that are there. Default false. */
   readonly force?: boolean
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
 }
 
 /** One UpstreamCluster and what belongs to it. */

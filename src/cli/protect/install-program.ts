@@ -1,19 +1,13 @@
 // The flags of `portcullis protect install`, `uninstall` and `credentials`.
 
 import type { Command, OptionValues } from 'commander'
+import { collect } from '../command/flags.ts'
+import type { CommandContext } from '../command/output.ts'
 import { CONFIGURATION_NAME } from './install-manifest.ts'
-
-export interface ProtectInstallDeps {
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly now: () => number
-  /** Takes the exit code. */
-  readonly done: (result: Promise<number> | number) => Promise<void>
-}
 
 const DEFAULT_PORT = 9444
 
-export function registerProtectInstall(command: Command, { out, err, now, done }: ProtectInstallDeps): void {
+export function registerProtectInstall(command: Command, { out, err, now, done }: CommandContext): void {
   forWorker(forWebhook(command.command('install')))
     .description('make the API servers of a worker cluster ask the protection webhook')
     .option('--no-token', 'no token in the path: the API servers present a credential (protect credentials)')
@@ -21,24 +15,16 @@ export function registerProtectInstall(command: Command, { out, err, now, done }
     .option('--shadow', 'a webhook that is away stops nothing (failurePolicy Ignore)', false)
     .option('--print', 'print the manifest, and change nothing', false)
     .option('--timeout <duration>', 'how long to wait for the webhook to answer', '30s')
-    .action((options) => {
+    .action(async (options) => {
       const excludeNamespace = options.excludeNamespace.length > 0 ? options.excludeNamespace : ['kube-system']
-      return done(
-        import('./install.ts').then(({ protectInstall }) =>
-          protectInstall({ ...options, excludeNamespace, now, out, err }),
-        ),
-      )
+      return done((await import('./install.ts')).protectInstall({ ...options, excludeNamespace, now, out, err }))
     })
   forWorker(command.command('uninstall'))
     .description('remove the webhook: deletions that do not pass the gateway are no longer evaluated')
-    .action((options) =>
-      done(import('./install.ts').then(({ protectUninstall }) => protectUninstall({ ...options, out, err }))),
-    )
+    .action(async (options) => done((await import('./install.ts')).protectUninstall({ ...options, out, err })))
   forWebhook(command.command('credentials'))
     .description('print the kubeconfig by which the API servers of a worker cluster prove themselves to the webhook')
-    .action((options) =>
-      done(import('./install.ts').then(({ protectCredentials }) => protectCredentials({ ...options, out, err }))),
-    )
+    .action(async (options) => done((await import('./install.ts')).protectCredentials({ ...options, out, err })))
 }
 
 function forWebhook(command: Command) {
@@ -57,8 +43,4 @@ function forWorker<Flags extends OptionValues>(command: Command<[], Flags>) {
     .option('--kubeconfig <file>', 'of the worker cluster; default: as kubectl')
     .option('--context <name>', "context in it; default: the kubeconfig's own")
     .option('--name <name>', 'of the ValidatingWebhookConfiguration', CONFIGURATION_NAME)
-}
-
-function collect(value: string, all: string[]): string[] {
-  return [...all, value]
 }

@@ -12,6 +12,7 @@ import { readControlTokenKey } from '../../io/pki/control-pki.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
 import { type ControlPlaneOptions, readPositiveDuration, withControlPlane } from '../client/control-plane.ts'
+import { type Output, reportUserErrors } from '../command/output.ts'
 import { putConfiguration, withRights } from './install-apply.ts'
 import {
   checkCell,
@@ -51,11 +52,6 @@ export interface ProtectInstallOptions extends ControlPlaneOptions, WebhookTarge
   readonly timeout: string
   readonly now: () => number
   readonly pollMs?: number
-}
-
-interface Output {
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
 }
 
 const NEEDS = 'get, create, update and delete of validatingwebhookconfigurations'
@@ -118,14 +114,10 @@ export function protectCredentials(options: ProtectCredentialsOptions): number {
 
 /** YAML of an object that is made without asking anybody. */
 function printing({ out, err }: Output, make: () => object): number {
-  try {
+  return reportUserErrors(err, () => {
     out(stringify(make(), { lineWidth: 0 }))
     return 0
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    err(`error: ${error.message}; ${error.fix}\n`)
-    return 1
-  }
+  })
 }
 
 function configurationOf(options: ProtectInstallOptions): JsonObject {

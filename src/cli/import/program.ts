@@ -1,0 +1,25 @@
+// The flags of `portcullis import`.
+
+import type { Command } from 'commander'
+import { forControlPlane } from '../command/flags.ts'
+import type { CommandContext } from '../command/output.ts'
+
+export function addImport(program: Command, { out, err, done }: CommandContext): void {
+  const command = program.command('import').description('make UpstreamClusters of what there is')
+  forControlPlane(command.command('kubegateway'))
+    .description('the UpstreamClusters of a KubeGateway control plane, with a remark on everything that differs')
+    .option('--dir <dir>', 'write a file for each there; default: to standard output')
+    .option('--force', 'overwrite files that are there', false)
+    .action(async (options) => done((await import('./kubegateway.ts')).importKubeGateway({ ...options, out, err })))
+  command
+    .command('kubeconfig')
+    .description('an UpstreamCluster and a Secret for each context')
+    .argument('<file>', 'kubeconfig')
+    .option('--namespace <namespace>', 'of the Secrets', 'portcullis-system')
+    .option('--offline', 'ask no cluster for the CA of its client certificates', false)
+    .option('--dir <dir>', 'write a file for each there; default: to standard output')
+    .option('--force', 'overwrite files that are there', false)
+    .action(async (file, options) =>
+      done((await import('./kubeconfig.ts')).importKubeconfig({ ...options, file, out, err })),
+    )
+}
