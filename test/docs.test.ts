@@ -17,10 +17,10 @@ import { CONFIG_FILE, SETTINGS } from '../src/app/config/config.ts'
 import { check } from '../src/cli/check.ts'
 import { explain } from '../src/cli/explain.ts'
 import { createProgram } from '../src/cli/program.ts'
+import { FILTER_ORDER } from '../src/core/admission/order.ts'
 import { compileDegrade } from '../src/core/cluster/compile-settings.ts'
 import { degradeMessage } from '../src/core/policy/degrade.ts'
 import { REFUSAL_TABLE } from '../src/core/refusal/refusal.ts'
-import { FILTERS } from '../src/gateway/filters/order.ts'
 import * as budget from '../src/http2/budget.ts'
 import { CLIENT_LIMITS, SERVER_LIMITS } from '../src/http2/limits.ts'
 import { METRICS } from '../src/io/metrics/descriptors.ts'
@@ -58,7 +58,7 @@ const PAGES = [
 ]
 
 /** What the spine calls that is no step of a request. */
-const NOT_STEPS = new Set(['refuse', 'isRefusal', 'isWatch', 'headerValue'])
+const NOT_STEPS = new Set(['refuse', 'policyOf', 'isRefusal', 'isWatch', 'headerValue'])
 /** Headings of life-of-a-request.md for what happens around the spine. */
 const AROUND_THE_SPINE = ['Before the spine', 'observe']
 
@@ -108,10 +108,7 @@ test('life of a request has one heading for each step of the spine, and no other
 })
 
 test('life of a request has the filters in their order', () => {
-  assert.deepEqual(
-    headings(LIFE, 3),
-    FILTERS.map(({ name }) => name),
-  )
+  assert.deepEqual(headings(LIFE, 3), FILTER_ORDER)
 })
 
 test('operating has every setting with its variable and default', () => {

@@ -1,8 +1,8 @@
 // `portcullis explain`: what the gateway would do with one request, or with every line of an access log.
 
 import { buildClusterIndex, type ClusterIndex } from '../core/cluster/cluster-index.ts'
-import { parseExplainLine } from '../core/policy/explain-input.ts'
-import { type ExplainInput, type ExplainOutput, explainRequest } from '../core/policy/explain-request.ts'
+import { parseExplainLine } from '../core/explain/explain-input.ts'
+import { type ExplainInput, type ExplainOutput, explainRequest } from '../core/explain/explain-request.ts'
 import { readServedClusters, type ServedClustersOptions } from './client/served-clusters.ts'
 
 export interface ExplainOptions extends ServedClustersOptions {

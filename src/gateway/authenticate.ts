@@ -3,11 +3,12 @@
 
 import { ANONYMOUS } from '../api/kube/user.ts'
 import type { Peer } from '../api/ports/stream.ts'
+import { refuseRevokedPart, refuseUnauthorized } from '../core/admission/steps.ts'
 import type { CompiledCluster, CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
 import { CERTIFICATE_REVOKED, hasAny, TOKEN_REVOKED } from '../core/cluster/revocation.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../core/identity/user-from-cert.ts'
 import { addressSource } from '../core/limits/call-source.ts'
-import { isRefusal, type Refusal, refuse } from '../core/refusal/refusal.ts'
+import { isRefusal, type Refusal } from '../core/refusal/refusal.ts'
 import { type BearerToken, readBearerToken } from '../core/request/websocket-token.ts'
 import { certificateHashes, tokenHashes } from '../io/pki/credential-hashes.ts'
 import { verifyClientCertificate } from '../io/pki/x509-chain.ts'
@@ -16,7 +17,7 @@ import { KnownSecret } from '../io/secrets/known-secret.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import { refuseUnanswered, reviewCall } from './calls/kube-review.ts'
 import type { Exchange } from './exchange/exchange.ts'
-import { type Authenticated, authenticated, refuseRevokedPart } from './exchange/identity.ts'
+import { type Authenticated, authenticated } from './exchange/identity.ts'
 
 /** What the certificate of a connection is worth to one cluster. */
 interface RememberedCertificate {
@@ -44,7 +45,6 @@ interface RememberedToken {
 const TOKEN_MEMO = ':token'
 /** Characters, several times what any issuer makes: a question that may have to wait must not hold a megabyte. */
 const MAX_TOKEN_LENGTH = 64 * 1024
-const UNAUTHORIZED = 'Unauthorized'
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
@@ -65,11 +65,11 @@ export function authenticate(
     const remembered = fromMemory(exchange, live, cluster)
     if (remembered !== undefined) return remembered
     const bearer = readBearerToken(exchange.list)
-    if (bearer.kind === 'invalid') return refuse('unauthorized', UNAUTHORIZED)
+    if (bearer.kind === 'invalid') return refuseUnauthorized()
     if (bearer.kind === 'token') return fromToken(exchange, live, cluster, bearer)
   }
   if (byCertificate !== undefined) return byCertificate
-  if (!cluster.authentication.anonymous) return refuse('unauthorized', UNAUTHORIZED)
+  if (!cluster.authentication.anonymous) return refuseUnauthorized()
   return anonymousIn(cluster)
 }
 
@@ -91,7 +91,7 @@ function checkCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): 
   const refused = (notAfterMs: number): RememberedCertificate => ({
     clientCA,
     notAfterMs,
-    outcome: refuse('unauthorized', UNAUTHORIZED),
+    outcome: refuseUnauthorized(),
     hashes: [],
   })
   const leaf = peer.certificate?.chain[0]
@@ -125,7 +125,7 @@ function fromToken(
   { token, from }: BearerToken & { readonly kind: 'token' },
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
   const { audiences, successTtlMs, failureTtlMs, revoked } = cluster.authentication
-  if (token.length > MAX_TOKEN_LENGTH) return refuse('unauthorized', UNAUTHORIZED)
+  if (token.length > MAX_TOKEN_LENGTH) return refuseUnauthorized()
   const refusal = revoked === undefined || revoked.tokens.size === 0 ? undefined : refuseToken(revoked, token)
   if (refusal !== undefined) return refusal
   const epoch = live.identityEpoch
@@ -167,7 +167,7 @@ function fromVerdict(
       return identity
     }
     case 'rejected':
-      return refuse('unauthorized', UNAUTHORIZED)
+      return refuseUnauthorized()
     case 'unavailable':
       return refuseUnanswered(gw, live, 'token-review', 'the token could not be verified', verdict)
   }

@@ -8,13 +8,14 @@ import {
   type Stream,
   type StreamEvents,
 } from '../api/ports/stream.ts'
+import { nothingSent, watchStarted } from '../core/admission/held.ts'
 import { tryRetry } from '../core/endpoints/retry-budget.ts'
 import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/policy/traffic-messages.ts'
 import { refuse } from '../core/refusal/refusal.ts'
 import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
 import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
 import type { RequestClass } from '../io/upstream/pool.ts'
-import { nothingSent, type Permit, watchStarted } from './exchange/admit.ts'
+import type { Permit } from './exchange/admit.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
 import { type Authenticated, budgetKey } from './exchange/identity.ts'

@@ -5,20 +5,19 @@
 import type { RequestRecord } from '../api/ports/request-record.ts'
 import type { HeaderList, Peer, RequestHandler, Stream, StreamEvents } from '../api/ports/stream.ts'
 import type { ClientUpgrade, UpgradeHandler } from '../api/ports/upgrade.ts'
+import { policyOf, readRequestInfo, refuseLongTarget, refuseRevoked, selectPolicy } from '../core/admission/steps.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { onRequest as countForRetries } from '../core/endpoints/retry-budget.ts'
-import { matchPolicy } from '../core/policy/match-policy.ts'
-import { noPolicyMessage, targetTooLongMessage } from '../core/policy/policy-messages.ts'
 import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal/refusal.ts'
 import { isLongRunning, isWatch } from '../core/request/long-running.ts'
-import { MAX_TARGET_LENGTH, parseRequestInfo, type RequestInfo } from '../core/request/request-info.ts'
+import type { RequestInfo } from '../core/request/request-info.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import { authenticate } from './authenticate.ts'
 import { admit, type Permit } from './exchange/admit.ts'
 import { Exchange } from './exchange/exchange.ts'
 import type { Gateway } from './exchange/gateway.ts'
-import { type Authenticated, refuseRevoked } from './exchange/identity.ts'
+import type { Authenticated } from './exchange/identity.ts'
 import { refuseCancelled } from './exchange/refuse-cancelled.ts'
 import { respond } from './exchange/respond.ts'
 import { forward } from './forward.ts'
@@ -60,10 +59,10 @@ function begin(
 function serve(exchange: Exchange): Refusal | undefined {
   const { gw, peer, head, record } = exchange
   if (head.problem !== '') return refuse('bad-request', head.problem)
-  const { length } = head.target
-  if (length > MAX_TARGET_LENGTH) {
+  const tooLong = refuseLongTarget(head.target)
+  if (tooLong !== undefined) {
     record.target = head.target.slice(0, LONG_TARGET_LOGGED)
-    return refuse('target-too-long', targetTooLongMessage(length))
+    return tooLong
   }
 
   const live = lookup(exchange)
@@ -73,8 +72,8 @@ function serve(exchange: Exchange): Refusal | undefined {
   record.clusterLogMode = cluster.logMode
   if (cluster.closeWhenIdle) peer.drain()
 
-  const info = parseRequestInfo(record.method, exchange.target)
-  if ('failure' in info) return refuse(info.code === 400 ? 'bad-request' : 'request-info', info.failure)
+  const info = readRequestInfo(record.method, exchange.target)
+  if (isRefusal(info)) return info
   describe(record, info)
   gw.events.requestStarted(record)
 
@@ -118,15 +117,14 @@ function serveCaller(
   caller: Authenticated | Refusal,
 ): Refusal | undefined {
   if (isRefusal(caller)) return caller
-  const { peer, record, monotonicMs } = exchange
+  const { peer, record } = exchange
   identify(record, requestor, caller)
   exchange.requestor = requestor
   const { user } = caller
 
-  const matched = matchPolicy(cluster.policies, info, user, record.userAgent)
-  const policy = matched === undefined ? undefined : cluster.policies[matched.policy]
-  if (matched === undefined || policy === undefined)
-    return refuse('no-policy', noPolicyMessage(user, info, cluster.name))
+  const matched = selectPolicy(cluster, info, user, record.userAgent)
+  if (isRefusal(matched)) return matched
+  const policy = policyOf(cluster, matched)
   record.policy = matched.policy
   record.rule = matched.rule
   record.policyLogMode = policy.logMode
@@ -135,6 +133,7 @@ function serveCaller(
   const permit = admit({
     live,
     cluster,
+    limits: live.flows,
     policy,
     rule: matched.rule,
     info,
@@ -142,8 +141,8 @@ function serveCaller(
     userAgent: record.userAgent,
     remoteAddress: peer.remoteAddress,
     isWatch: isWatch(info),
-    nowMs: exchange.nowMs,
-    monotonicMs,
+    moment: exchange,
+    passed: 0,
     held: undefined,
     warnings: NONE,
     shadow: NONE,
@@ -153,7 +152,7 @@ function serveCaller(
   record.shadow = permit.shadow
 
   const { protection } = cluster
-  if (protection !== undefined && needsProtection(exchange.gw, protection, info)) {
+  if (protection !== undefined && needsProtection(exchange.gw, cluster, info)) {
     const judged = protect(exchange, permit, caller, protection)
     return serveJudged(exchange, live, permit, info, requestor, caller, judged)
   }

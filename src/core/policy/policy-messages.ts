@@ -5,8 +5,10 @@ import type { UserInfo } from '../../api/kube/user.ts'
 import { MAX_TARGET_LENGTH, type RequestInfo } from '../request/request-info.ts'
 import type { AccessRefusal } from './access-list.ts'
 
-/** `asked`: the host name, or the path prefix. */
+/** `asked`: the host name, or the path prefix; '' = neither. */
 export function unknownClusterMessage(asked: string): string {
+  if (asked === '')
+    return 'no host is given and no cluster is the default: name a host, or a target under /clusters/<name>/'
   return `no cluster is served under "${asked}"`
 }
 

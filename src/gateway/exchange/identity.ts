@@ -2,11 +2,11 @@
 
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { HeaderList, SharedFields } from '../../api/ports/stream.ts'
-import type { CompiledClient, CompiledRevocation } from '../../core/cluster/compiled-cluster.ts'
-import { revokedPart } from '../../core/cluster/revocation.ts'
+import { refuseUnauthorized } from '../../core/admission/steps.ts'
+import type { CompiledClient } from '../../core/cluster/compiled-cluster.ts'
 import { identityHeaders, identityProblem } from '../../core/identity/impersonate.ts'
 import { addressSource, userSource } from '../../core/limits/call-source.ts'
-import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import type { Refusal } from '../../core/refusal/refusal.ts'
 
 /** A user that is known, and can be told to upstream exactly. */
 export class Authenticated {
@@ -45,7 +45,7 @@ export function authenticated(
   kind: Authenticated['kind'],
   hashes: readonly string[] = NO_HASHES,
 ): Authenticated | Refusal {
-  return identityProblem(user) === '' ? new Authenticated(user, kind, hashes) : refuse('unauthorized', 'Unauthorized')
+  return identityProblem(user) === '' ? new Authenticated(user, kind, hashes) : refuseUnauthorized()
 }
 
 const NO_HASHES: readonly string[] = []
@@ -53,19 +53,4 @@ const NO_HASHES: readonly string[] = []
 /** Whose budgets somebody draws on: the user's; of an anonymous one, those of the address. */
 export function budgetKey({ kind, user }: Authenticated, remoteAddress: string): string {
   return kind === 'anonymous' ? addressSource(remoteAddress) : userSource(user.name)
-}
-
-/**
- * Asked of whoever sends a request, after all that was remembered or waited for: what is revoked in the meantime counts.
- * @param revoked of the cluster as it is now
- */
-export function refuseRevoked(revoked: CompiledRevocation | undefined, requestor: Authenticated): Refusal | undefined {
-  if (revoked === undefined) return undefined
-  const part = revokedPart(revoked, requestor)
-  return part === '' ? undefined : refuseRevokedPart(part)
-}
-
-/** Why is told to the operator, in the object, and not to whoever has the credential now. */
-export function refuseRevokedPart(part: string): Refusal {
-  return refuse('revoked', `Unauthorized: ${part}`, { rule: 'spec.authentication.revoked' })
 }

@@ -3,10 +3,10 @@
 // does it (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), what is done stays done.
 
 import type { PodFacts, ProtectionGate } from '../../api/ports/protection.ts'
+import { refuseRevoked } from '../../core/admission/steps.ts'
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { queryOf, queryValues } from '../../core/protection/requests/deletion-request-query.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { refuseRevoked } from '../exchange/identity.ts'
 import { findPod, listPods } from './call.ts'
 import { CollectionAnswer } from './collection-answer.ts'
 import { type CollectionItem, CollectionSender } from './collection-sender.ts'

@@ -2,7 +2,8 @@
 // exactly the pod that was judged. The way of one of them, top to bottom; whole collections in protect-collection.ts.
 
 import type { ProtectionVerdict } from '../../api/ports/protection.ts'
-import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
+import { protectionOf } from '../../core/admission/pod-deletion.ts'
+import type { CompiledCluster, CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
@@ -29,18 +30,10 @@ import { errorVerdict, follow, followUnread, NO_GATE } from './verdict.ts'
 /** How often a deletion is judged whose pod changes again and again. */
 const MAX_ROUNDS = 3
 
-/** Whether the request is one that the ledger has to be asked about. Cheap: asked of every request to a protected cluster. */
-export function needsProtection(gw: Gateway, protection: CompiledProtection, info: RequestInfo): boolean {
-  const { resource, apiGroup, namespace } = info
-  // Across namespaces there is no deletion of pods.
-  if (resource !== 'pods' || !info.isResourceRequest || apiGroup !== '' || namespace === '') return false
-  if (!isDeletion(info)) return false
-  return !protection.excludedNamespaces.has(namespace) && (gw.protection?.covers(namespace) ?? true)
-}
-
-function isDeletion({ verb, subresource, name }: RequestInfo): boolean {
-  if (verb === 'delete' || verb === 'deletecollection') return subresource === ''
-  return verb === 'create' && subresource === 'eviction' && name !== ''
+/** Whether the request is one that the ledger has to be asked about. */
+export function needsProtection(gw: Gateway, cluster: CompiledCluster, info: RequestInfo): boolean {
+  if (protectionOf(cluster, info) === undefined) return false
+  return gw.protection?.covers(info.namespace) ?? true
 }
 
 /** Nothing has been sent upstream yet. Whatever is reserved here belongs to the exchange, which gives it back if need be. */

@@ -1,63 +1,64 @@
 // The flow control schema of the policy: token bucket, requests in flight, open watches. Takes what permit gives back.
 
-import type { CompiledSchema } from '../../core/cluster/compiled-cluster.ts'
-import { refund, retryAfterSeconds } from '../../core/limits/flow-control.ts'
-import { refusedByAll } from '../../core/limits/global-fill.ts'
+import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
+import { refund, retryAfterSeconds } from '../limits/flow-control.ts'
+import { refusedByAll } from '../limits/global-fill.ts'
 import {
   comeBackText,
   tooManyInFlightMessage,
   tooManyRequestsMessage,
   tooManyWatchesMessage,
-} from '../../core/policy/traffic-messages.ts'
-import { type Refusal, type RefusalCause, type RefusalReason, refuse } from '../../core/refusal/refusal.ts'
-import type { AdmissionRequest, Filter } from './filter.ts'
+} from '../policy/traffic-messages.ts'
+import { type Refusal, type RefusalCause, type RefusalReason, refuse } from '../refusal/refusal.ts'
+import type { Admission, Filter } from './filter.ts'
 
 const WATCH_RETRY_SECONDS = 1
 const SHARED_RETRY_SECONDS = 1
 const IN_FLIGHT_RETRY_SECONDS = 1
 
-export const flowControl: Filter = {
-  name: 'flow-control',
+export const flowControl: Filter<Admission> = {
   shadow: ({ cluster, policy }) => cluster.schemas[policy.schema]?.shadow ?? false,
   check,
 }
 
-function check(request: AdmissionRequest): Refusal | undefined {
-  const { cluster, live, policy, user, monotonicMs } = request
+function check(admission: Admission): Refusal | undefined {
+  const { cluster, limits, policy, user, isWatch } = admission
+  const { monotonicMs } = admission.moment
   const schema = cluster.schemas[policy.schema]
   if (schema === undefined || (schema.kind === 'exempt' && schema.maxWatches === 0)) return undefined
-  const cell = live.flows.tryAcquire(schema, user.name, monotonicMs)
-  if (cell === undefined) return refuseOver(request, schema)
+  const cell = limits.tryAcquire(schema, user.name, monotonicMs)
+  if (cell === undefined) return refuseOver(admission, schema)
   const inFlight = schema.kind === 'maxRequestsInflight'
-  const watch = request.isWatch && schema.maxWatches > 0
-  const counted = watch ? live.flows.tryOpenWatch(schema, cell, user.name, monotonicMs) : cell
+  const watch = isWatch && schema.maxWatches > 0
+  const counted = watch ? limits.tryOpenWatch(schema, cell, user.name, monotonicMs) : cell
   if (counted === undefined) {
     refund(schema, cell)
     const message = tooManyWatchesMessage(cluster.name, schema)
-    return refuseFor('too-many-watches', message, request, schema, WATCH_RETRY_SECONDS)
+    return refuseFor('too-many-watches', message, admission, schema, WATCH_RETRY_SECONDS)
   }
   const token = schema.kind === 'tokenBucket'
-  if (inFlight || token || watch) request.held = { schema, cell: counted, inFlight, token, watch }
+  if (inFlight || token || watch) admission.held = { schema, cell: counted, inFlight, token, watch }
   return undefined
 }
 
-function refuseOver(request: AdmissionRequest, schema: CompiledSchema): Refusal {
-  const { cluster, live, user, monotonicMs } = request
-  const cell = live.flows.cellFor(schema, user.name, monotonicMs)
+function refuseOver(admission: Admission, schema: CompiledSchema): Refusal {
+  const { cluster, limits, user } = admission
+  const { monotonicMs } = admission.moment
+  const cell = limits.cellFor(schema, user.name, monotonicMs)
   const byAll = refusedByAll(schema, cell)
   if (schema.kind === 'tokenBucket') {
     // When replicas leave the next token to this one is not known here.
     const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, cell, monotonicMs)
-    return refuseFor('rate-limited', tooManyRequestsMessage(cluster.name, schema, byAll), request, schema, seconds)
+    return refuseFor('rate-limited', tooManyRequestsMessage(cluster.name, schema, byAll), admission, schema, seconds)
   }
   const message = tooManyInFlightMessage(cluster.name, schema, byAll)
-  return refuseFor('too-many-in-flight', message, request, schema, IN_FLIGHT_RETRY_SECONDS)
+  return refuseFor('too-many-in-flight', message, admission, schema, IN_FLIGHT_RETRY_SECONDS)
 }
 
 function refuseFor(
   reason: RefusalReason,
   message: string,
-  { policy, info }: AdmissionRequest,
+  { policy, info }: Admission,
   schema: CompiledSchema,
   seconds: number,
 ): Refusal {

@@ -1,12 +1,11 @@
 // spec.accessControl: who may use the cluster at all.
 
-import { checkAccess } from '../../core/policy/access-list.ts'
-import { accessDeniedMessage } from '../../core/policy/policy-messages.ts'
-import { refuse } from '../../core/refusal/refusal.ts'
-import type { Filter } from './filter.ts'
+import { checkAccess } from '../policy/access-list.ts'
+import { accessDeniedMessage } from '../policy/policy-messages.ts'
+import { refuse } from '../refusal/refusal.ts'
+import type { Admission, Filter } from './filter.ts'
 
-export const accessList: Filter = {
-  name: 'access-list',
+export const accessList: Filter<Admission> = {
   shadow: ({ cluster }) => cluster.access?.shadow ?? false,
   check({ cluster, user, userAgent, remoteAddress }) {
     if (cluster.access === undefined) return undefined

@@ -1,11 +1,10 @@
 // The policy's own action: `Deny` refuses what it matches.
 
-import { policyDeniedMessage } from '../../core/policy/policy-messages.ts'
-import { refuse } from '../../core/refusal/refusal.ts'
-import type { Filter } from './filter.ts'
+import { policyDeniedMessage } from '../policy/policy-messages.ts'
+import { refuse } from '../refusal/refusal.ts'
+import type { Admission, Filter } from './filter.ts'
 
-export const dispatchAction: Filter = {
-  name: 'dispatch-action',
+export const dispatchAction: Filter<Admission> = {
   shadow: ({ policy }) => policy.shadow,
   check({ policy, rule: matched, user, info, cluster }) {
     if (!policy.deny) return undefined

@@ -1,13 +1,12 @@
 // spec.degrade: the switch for incidents.
 
-import { checkDegrade, degradeMessage, effectiveMode } from '../../core/policy/degrade.ts'
-import { type RefusalCause, refuse } from '../../core/refusal/refusal.ts'
-import type { Filter } from './filter.ts'
+import { checkDegrade, degradeMessage, effectiveMode } from '../policy/degrade.ts'
+import { type RefusalCause, refuse } from '../refusal/refusal.ts'
+import type { Admission, Filter } from './filter.ts'
 
-export const degrade: Filter = {
-  name: 'degrade',
+export const degrade: Filter<Admission> = {
   shadow: ({ cluster }) => cluster.degrade.shadow,
-  check({ cluster, info, user, userAgent, nowMs }) {
+  check({ cluster, info, user, userAgent, moment: { nowMs } }) {
     const { degrade: setting, name } = cluster
     if (setting.mode === 'Off') return undefined
     if (checkDegrade(setting, info, user, userAgent, nowMs) !== 'refuse') return undefined

@@ -1,0 +1,43 @@
+// What flow control took for a request, and how it is given back.
+
+import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
+import type { FlowCell } from '../limits/flow-cell.ts'
+import { refund, release } from '../limits/flow-control.ts'
+import { closeWatch } from '../limits/in-flight.ts'
+
+export interface Held {
+  readonly schema: CompiledSchema
+  readonly cell: FlowCell
+  /** An in-flight slot is held. */
+  inFlight: boolean
+  /** A token was taken: given back only when the request could be sent nowhere. */
+  token: boolean
+  watch: boolean
+}
+
+interface Holder {
+  readonly held: Held | undefined
+}
+
+/** A watch has its answer: it holds no in-flight slot from here on (apiserver/pkg/server/filters/maxinflight.go). */
+export function watchStarted({ held }: Holder): void {
+  if (held?.inFlight !== true) return
+  held.inFlight = false
+  release(held.schema, held.cell)
+}
+
+/** The request could be sent to no endpoint: it costs no token. */
+export function nothingSent({ held }: Holder): void {
+  if (held?.token !== true) return
+  held.token = false
+  refund(held.schema, held.cell)
+}
+
+/** The request is over. */
+export function giveBack(holder: Holder): void {
+  watchStarted(holder)
+  const { held } = holder
+  if (held?.watch !== true) return
+  held.watch = false
+  closeWatch(held.schema, held.cell)
+}

@@ -1,0 +1,19 @@
+// Which requests delete pods that PodProtectors may speak for. Cheap: asked of every request to a protected cluster.
+
+import type { CompiledCluster, CompiledProtection } from '../cluster/compiled-cluster.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+
+/** A deletion, the deletion of a collection, or an eviction, where pods are protected; undefined = nobody need be asked. */
+export function protectionOf({ protection }: CompiledCluster, info: RequestInfo): CompiledProtection | undefined {
+  if (protection === undefined || !isPodDeletion(info) || protection.excludedNamespaces.has(info.namespace))
+    return undefined
+  return protection
+}
+
+/** Across namespaces there is no deletion of pods. */
+function isPodDeletion(info: RequestInfo): boolean {
+  const { resource, apiGroup, namespace, verb, subresource, name } = info
+  if (resource !== 'pods' || !info.isResourceRequest || apiGroup !== '' || namespace === '') return false
+  if (verb === 'delete' || verb === 'deletecollection') return subresource === ''
+  return verb === 'create' && subresource === 'eviction' && name !== ''
+}

@@ -1,0 +1,210 @@
+// What the gateway would do with a request, without doing it: the same steps and the same filters, as far as configuration
+// decides. Health of endpoints and fill levels of limits are not known here.
+
+import { ANONYMOUS_USER } from '../../api/kube/user.ts'
+import { canonicalIp } from '../../api/validation/ip-address.ts'
+import type { Admission } from '../admission/filter.ts'
+import { PURE_FILTERS } from '../admission/order.ts'
+import { Pipeline } from '../admission/pipeline.ts'
+import { protectionOf } from '../admission/pod-deletion.ts'
+import {
+  policyOf,
+  readRequestInfo,
+  refuseLongTarget,
+  refuseRevoked,
+  refuseUnauthorized,
+  selectPolicy,
+} from '../admission/steps.ts'
+import { type ClusterIndex, normalizeHost } from '../cluster/cluster-index.ts'
+import type { CompiledCluster, CompiledPolicy } from '../cluster/compiled-cluster.ts'
+import { type LookupKey, lookupCluster } from '../cluster/lookup-cluster.ts'
+import type { Revocable } from '../cluster/revocation.ts'
+import { assumeUser } from '../identity/assume-user.ts'
+import { freshLimits } from '../limits/limits.ts'
+import { unknownClusterMessage } from '../policy/policy-messages.ts'
+import { noEndpointMessage } from '../policy/traffic-messages.ts'
+import { isRefusal, REFUSAL_TABLE, type Refusal, refuse } from '../refusal/refusal.ts'
+import { isWatch } from '../request/long-running.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+
+export interface ExplainInput {
+  /** As in Host; its address and port also stand for where the connection arrived. */
+  host?: string
+  method: string
+  /** The raw request target. */
+  target: string
+  /** Absent or '': anonymous. */
+  user?: string
+  /** Default: those that Kubernetes gives the user by its kind. */
+  groups?: readonly string[]
+  userAgent?: string
+  /** The client's address, for access lists. */
+  remoteAddress?: string
+}
+
+export interface ExplainedRequestInfo {
+  isResourceRequest: boolean
+  verb: string
+  apiPrefix: string
+  apiGroup: string
+  apiVersion: string
+  namespace: string
+  resource: string
+  subresource: string
+  name: string
+  path: string
+  fieldSelector: string
+  labelSelector: string
+}
+
+export interface ExplainOutput {
+  /** Null when the target cannot be parsed. */
+  requestInfo: ExplainedRequestInfo | null
+  cluster: string | null
+  /** Index into spec.dispatchPolicies. */
+  policy: number | null
+  /** Index into the policy's rules. */
+  rule: number | null
+  /** Name of the flow control schema. */
+  flowControl: string | null
+  /** URLs that may serve: of the policy's subset, enabled, with a weight. */
+  endpoints: string[]
+  decision: 'forward' | 'refuse'
+  /** Of the refusal; 200 when forwarded. */
+  code: number
+  /** metav1.Status.reason of the refusal; '' when forwarded. */
+  reason: string
+  /** Of the refusal; when forwarded, what filters in shadow mode would have said, and who else is asked. */
+  message: string
+}
+
+/** `nowMs`: milliseconds since the epoch, for the expiry of a degrade mode. */
+export function explainRequest(index: ClusterIndex, input: ExplainInput, nowMs: number): ExplainOutput {
+  const output = emptyOutput()
+  const tooLong = refuseLongTarget(input.target)
+  if (tooLong !== undefined) return refused(output, tooLong)
+  const found = lookupCluster(index, lookupKey(input))
+  const info = readRequestInfo(input.method, 'unknown' in found ? input.target : found.target)
+  if (!isRefusal(info)) output.requestInfo = describe(info)
+  if ('unknown' in found) return refused(output, refuse('unknown-cluster', unknownClusterMessage(found.unknown)))
+  const { cluster } = found
+  output.cluster = cluster.name
+  if (isRefusal(info)) return refused(output, info)
+
+  const user = assumeUser(input.user ?? '', input.groups)
+  const isAnonymous = user.name === ANONYMOUS_USER
+  if (isAnonymous && !cluster.authentication.anonymous) return refused(output, refuseUnauthorized())
+  // Which credential it would be is not known here: only names count.
+  const requester: Revocable = { user, kind: isAnonymous ? 'anonymous' : 'token', hashes: [] }
+  const revoked = refuseRevoked(cluster.authentication.revoked, requester)
+  if (revoked !== undefined) return refused(output, revoked)
+  const userAgent = input.userAgent ?? ''
+  const matched = selectPolicy(cluster, info, user, userAgent)
+  if (isRefusal(matched)) return refused(output, matched)
+  const policy = policyOf(cluster, matched)
+  const { rule } = matched
+  output.policy = matched.policy
+  output.rule = rule
+  output.flowControl = cluster.schemas[policy.schema]?.name ?? null
+  output.endpoints = servingEndpoints(cluster, policy)
+  return admit(output, {
+    cluster,
+    limits: freshLimits(),
+    policy,
+    rule,
+    info,
+    user,
+    userAgent,
+    remoteAddress: input.remoteAddress ?? '',
+    isWatch: isWatch(info),
+    moment: { nowMs, monotonicMs: 0 },
+    passed: 0,
+    held: undefined,
+    warnings: [],
+    shadow: [],
+    alsoAsked: [],
+  })
+}
+
+interface ExplainedAdmission extends Admission {
+  /** Who decides, too, and is not known here. */
+  readonly alsoAsked: string[]
+}
+
+const FILTERS = new Pipeline<ExplainedAdmission>(PURE_FILTERS)
+
+/** The filters, then the choice of an endpoint. */
+function admit(output: ExplainOutput, admission: ExplainedAdmission): ExplainOutput {
+  const permit = FILTERS.run(admission)
+  if (isRefusal(permit)) return refused(output, permit)
+  const { cluster, warnings } = admission
+  if (output.endpoints.length === 0) return refused(output, refuse('no-endpoint', noEndpointMessage(cluster.name)))
+  output.decision = 'forward'
+  output.code = 200
+  output.message = [...warnings, ...protectionNote(admission)].join('; ')
+  return output
+}
+
+/** The answer is that of PodProtectors, which are not known here. */
+function protectionNote({ cluster, info }: Admission): string[] {
+  const protection = protectionOf(cluster, info)
+  if (protection === undefined) return []
+  const { cell, shadow } = protection
+  return [`PodProtectors are asked (cell ${cell}${shadow ? ', shadow mode: they refuse nothing' : ''})`]
+}
+
+function servingEndpoints(cluster: CompiledCluster, policy: CompiledPolicy): string[] {
+  const urls: string[] = []
+  for (const at of policy.endpoints) {
+    const endpoint = cluster.endpoints[at]
+    if (endpoint !== undefined && !endpoint.disabled && endpoint.weight > 0) urls.push(endpoint.url)
+  }
+  return urls
+}
+
+/** There is no connection: an address or a port in the host says where it would have arrived. */
+function lookupKey({ host = '', target }: ExplainInput): LookupKey {
+  const localAddress = canonicalIp(normalizeHost(host)) ?? ''
+  const port = /(?:^\[[^\]]*\]|^[^:]*):(\d{1,5})$/.exec(host)?.[1]
+  return { authority: host, target, localAddress, localPort: port === undefined ? 0 : Number(port) }
+}
+
+function emptyOutput(): ExplainOutput {
+  return {
+    requestInfo: null,
+    cluster: null,
+    policy: null,
+    rule: null,
+    flowControl: null,
+    endpoints: [],
+    decision: 'refuse',
+    code: 0,
+    reason: '',
+    message: '',
+  }
+}
+
+function refused(output: ExplainOutput, { refused: reason, message }: Refusal): ExplainOutput {
+  const row = REFUSAL_TABLE[reason]
+  output.code = row.code
+  output.reason = row.statusReason
+  output.message = message
+  return output
+}
+
+function describe(info: RequestInfo): ExplainedRequestInfo {
+  return {
+    isResourceRequest: info.isResourceRequest,
+    verb: info.verb,
+    apiPrefix: info.apiPrefix,
+    apiGroup: info.apiGroup,
+    apiVersion: info.apiVersion,
+    namespace: info.namespace,
+    resource: info.resource,
+    subresource: info.subresource,
+    name: info.name,
+    path: info.path,
+    fieldSelector: info.fieldSelector,
+    labelSelector: info.labelSelector,
+  }
+}

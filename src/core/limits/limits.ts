@@ -1,0 +1,36 @@
+// The limits of a cluster as admission sees them, and those of a cluster that has no traffic.
+
+import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
+import { createFlowMemory, FlowCell } from './flow-cell.ts'
+import { tryAcquire } from './flow-control.ts'
+import { tryOpenWatch } from './in-flight.ts'
+
+export interface Limits {
+  /**
+   * Takes a request's share of `schema`, an object of the snapshot that the request has; undefined = refused. What was
+   * taken is given back to the cell that comes out.
+   * @param nowMs monotonic milliseconds
+   */
+  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCell | undefined
+  /**
+   * Counts a watch that opens, in the cell that its request was admitted by; undefined = the cap is reached. The cell that
+   * comes out may be another one.
+   */
+  tryOpenWatch(schema: CompiledSchema, admittedBy: FlowCell, userName: string, nowMs: number): FlowCell | undefined
+  /** The cell that counts requests of `userName` against `schema`. */
+  cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCell
+}
+
+/** For one request, which is the first: full buckets, nothing in flight. Limits that replicas share are as on one replica. */
+export function freshLimits(): Limits {
+  let cell: FlowCell | undefined
+  const cellFor = (): FlowCell => {
+    cell ??= new FlowCell(createFlowMemory(1), 0, 0)
+    return cell
+  }
+  return {
+    cellFor,
+    tryAcquire: (schema, _userName, nowMs) => (tryAcquire(schema, cellFor(), nowMs) ? cellFor() : undefined),
+    tryOpenWatch: (schema, admittedBy) => (tryOpenWatch(schema, admittedBy) ? admittedBy : undefined),
+  }
+}
