@@ -244,7 +244,7 @@ test('the trigger pod is made, heals, and lets unknown deletions vanish', async 
   assert.ok(lines.every((line) => !line.includes('update trigger')))
 })
 
-test('an idle cell sends bookmarks, by which time passes all the same', async (t) => {
+test('an idle cell sends bookmarks, by which time passes all the same (long)', async (t) => {
   const aggregator = aggregate(t)
   await protect('idle')
   await summed('idle', 0, 0, 0)

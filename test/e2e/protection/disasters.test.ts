@@ -193,7 +193,7 @@ describe('the control plane goes wild', { concurrency: false }, () => {
     })
   })
 
-  test('the CRD of the owners is deleted: custom resources, their workloads and the pods go after it', async () => {
+  test('the CRD of the owners is deleted: custom resources, their workloads and the pods go after it (long)', async () => {
     await everywhere(async (worker) => {
       await worker.apply(OWNER_CRD)
       await waitFor('the kind to be served', async () => (await worker.request(OWNERS)).status === 200, SLOW)

@@ -291,7 +291,7 @@ describe('a replica fails', { concurrency: false }, () => {
     assert.equal(await alive('halted'), 7)
   })
 
-  test('whoever counts is killed in a burst: nothing too much goes, and what died with it is freed', async (t) => {
+  test('whoever counts is killed in a burst: nothing too much goes, and what died with it is freed (long)', async (t) => {
     await start({ name: 'burst', pods: 50, minAvailable: 30 })
     await diesReserving('burst', 'pod-49')
     const leader = await leading()

@@ -177,7 +177,7 @@ describe('the watch of one cell stalls', { concurrency: false }, () => {
     )
   })
 
-  test('100 deletions in the minute that it lasts: as many go as may', async () => {
+  test('100 deletions in the minute that it lasts: as many go as may (long)', async () => {
     await stalled('minute', false, async () => {
       const since = performance.now()
       const answers: Gone[] = []

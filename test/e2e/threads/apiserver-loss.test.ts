@@ -4,12 +4,12 @@ import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startCluster, type TestCluster } from '../harness/cluster.ts'
-import { startGateway, type TestGateway } from '../harness/gateway.ts'
-import { h2Connect, h2Open, h2Request } from '../harness/h2-client.ts'
-import { answeredBy, killInTurns, READS_PER_SECOND, SteadyReads } from '../harness/steady-reads.ts'
-import { hostOf, upstreamClusterFor } from '../harness/upstream-cluster.ts'
-import { waitFor } from '../harness/wait.ts'
+import { startCluster, type TestCluster } from '../../harness/cluster.ts'
+import { startGateway, type TestGateway } from '../../harness/gateway.ts'
+import { h2Connect, h2Open, h2Request } from '../../harness/h2-client.ts'
+import { answeredBy, killInTurns, READS_PER_SECOND, SteadyReads } from '../../harness/steady-reads.ts'
+import { hostOf, upstreamClusterFor } from '../../harness/upstream-cluster.ts'
+import { waitFor } from '../../harness/wait.ts'
 
 const WATCHES = 20
 const KILLS = 3

@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { after, before, test } from 'node:test'
-import { followProtectionGuide, type RunLine, setMinReadySeconds, succeed } from '../../harness/demo-guide.ts'
-import { type RunningProcess, startProcess } from '../../harness/process.ts'
+import { followProtectionGuide, type RunLine, setMinReadySeconds, succeed } from '../harness/demo-guide.ts'
+import { type RunningProcess, startProcess } from '../harness/process.ts'
 
-const MAIN = join(import.meta.dirname, '../../../src/main.ts')
+const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const ANY_PORT = '127.0.0.1:0'
 const CLUSTERS = ['prod', 'staging']
 let folder: string

@@ -1,0 +1,105 @@
+// `node test/run.ts SUITE...` runs suites of tests, one after the other, each to its end whatever became of those before it. Then:
+// how long each took, its slowest files, what has failed, and as the last line how many tests passed and failed.
+
+import { spawnSync } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import process from 'node:process'
+import { run } from 'node:test'
+import { spec } from 'node:test/reporters'
+import { COMMANDS, type NodeSuite, SUITES } from './suites.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+/** Ends the title of a test that takes too long for every change: `npm run test:long` runs it, `npm test` does not. */
+const LONG = /\(long\)$/
+const IN_SOURCE = /\(long\)'/
+const SLOWEST = 3
+
+interface Result {
+  readonly name: string
+  readonly seconds: number
+  readonly passed: number
+  /** One line for each. */
+  readonly failures: readonly string[]
+  readonly slowest: readonly string[]
+}
+
+const out = (line: string): void => void process.stdout.write(`${line}\n`)
+
+const names = process.argv.slice(2)
+const unknown = names.filter((name) => SUITES[name] === undefined && COMMANDS[name] === undefined)
+if (names.length === 0 || unknown.length > 0) {
+  const known = [...Object.keys(SUITES), ...Object.keys(COMMANDS)].join(' ')
+  out(`usage: node test/run.ts SUITE...; suites: ${known}`)
+  process.exit(2)
+}
+process.chdir(ROOT)
+const results: Result[] = []
+for (const name of names) results.push(await runSuite(name))
+report(results)
+process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
+
+async function runSuite(name: string): Promise<Result> {
+  out(`\n── ${name}`)
+  const started = performance.now()
+  const suite = SUITES[name]
+  const result = suite === undefined ? runCommand(name, COMMANDS[name] ?? []) : await runFiles(name, suite)
+  return { name, seconds: (performance.now() - started) / 1000, ...result }
+}
+
+/** Counts as one test. */
+function runCommand(name: string, [program = '', ...args]: readonly string[]): Omit<Result, 'name' | 'seconds'> {
+  const { status, error } = spawnSync(program, args, { stdio: 'inherit' })
+  const isGood = status === 0
+  if (error !== undefined) out(error.message)
+  return { passed: isGood ? 1 : 0, failures: isGood ? [] : [`${name}: ${[program, ...args].join(' ')}`], slowest: [] }
+}
+
+async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'name' | 'seconds'>> {
+  const found = globSync([...suite.files]).sort()
+  // Hooks of a file run even when none of its tests does.
+  const files = suite.titles === 'long' ? found.filter((file) => IN_SOURCE.test(readFileSync(file, 'utf8'))) : found
+  const failures: string[] = []
+  const times: { readonly file: string; readonly seconds: number }[] = []
+  let passed = 0
+  const stream = run({
+    files,
+    concurrency: suite.concurrency,
+    timeout: suite.timeoutMinutes * 60_000,
+    execArgv: [...(suite.nodeFlags ?? [])],
+    env: { ...process.env, ...suite.env },
+    ...(suite.titles === 'long' && { testNamePatterns: LONG }),
+    ...(suite.titles === 'short' && { testSkipPatterns: LONG }),
+  })
+  stream.on('test:fail', ({ name: title, file = '', line = 0, details: { error } }) => {
+    // What holds a test that failed fails, too.
+    if ('failureType' in error && error.failureType === 'subtestsFailed') return
+    failures.push(`${relative(ROOT, file)}:${line}: ${title}`)
+  })
+  stream.on('test:summary', ({ file, counts, duration_ms, success }) => {
+    if (file !== undefined) times.push({ file: relative(ROOT, file), seconds: duration_ms / 1000 })
+    else {
+      passed = counts.passed
+      if (!success && failures.length === 0) failures.push(`${name}: failed as a whole`)
+    }
+  })
+  for await (const text of stream.compose(new spec())) process.stdout.write(text)
+  times.sort((a, b) => b.seconds - a.seconds)
+  return {
+    passed,
+    failures,
+    slowest: times.slice(0, SLOWEST).map((time) => `${time.file} ${time.seconds.toFixed(0)} s`),
+  }
+}
+
+function report(all: readonly Result[]): void {
+  out('')
+  for (const { name, seconds, passed, failures, slowest } of all) {
+    const counts = `${String(passed).padStart(5)} passed ${String(failures.length).padStart(3)} failed`
+    out(`${name.padEnd(12)} ${seconds.toFixed(0).padStart(5)} s ${counts}  ${slowest.join(', ')}`)
+  }
+  const failures = all.flatMap((result) => result.failures)
+  if (failures.length > 0) out(`\nfailed:\n${failures.map((line) => `  ${line}`).join('\n')}`)
+  const total = all.reduce((sum, { passed }) => sum + passed, 0)
+  out(`\n${total} passed, ${failures.length} failed`)
+}

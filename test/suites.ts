@@ -1,0 +1,55 @@
+// The suites of tests: which files, with how many at once, and how many threads their gateways have.
+
+export interface NodeSuite {
+  /** Globs, from the root of the repository. */
+  readonly files: readonly string[]
+  /** Files at once, each a process. */
+  readonly concurrency: number
+  /** For one file. */
+  readonly timeoutMinutes: number
+  /** short: without tests whose title ends in "(long)"; long: only those, and only files that have some. Default: all. */
+  readonly titles?: 'short' | 'long'
+  readonly env?: Readonly<Record<string, string>>
+  readonly nodeFlags?: readonly string[]
+}
+
+const ONE_THREAD = { PORTCULLIS_TEST_THREADS: '1' }
+const TWO_THREADS = { PORTCULLIS_TEST_THREADS: '2' }
+/** On real clusters, each file with its own. */
+const REAL = { concurrency: 1, timeoutMinutes: 15, titles: 'short' } as const
+
+export const SUITES: Readonly<Record<string, NodeSuite>> = {
+  unit: {
+    files: ['src/**/*.test.ts', 'test/*.test.ts', 'test/fuzz/*.test.ts', 'test/conformance/*.test.ts'],
+    concurrency: 2,
+    timeoutMinutes: 10,
+    nodeFlags: ['--import', './test/harness/property-seed.ts'],
+  },
+  control: { ...REAL, files: ['test/e2e/control/*.test.ts'], env: TWO_THREADS },
+  protection: { ...REAL, files: ['test/e2e/protection/*.test.ts'], env: TWO_THREADS },
+  docs: { ...REAL, files: ['test/e2e/docs/*.test.ts'] },
+  /** What every thread has a part in: limits, health of endpoints, changes of the configuration, revocation, metrics. */
+  one: { ...REAL, files: ['test/e2e/threads/*.test.ts'], env: ONE_THREAD },
+  two: { ...REAL, files: ['test/e2e/*.test.ts', 'test/e2e/threads/*.test.ts'], env: TWO_THREADS },
+  long: {
+    ...REAL,
+    files: ['test/e2e/**/*.test.ts'],
+    titles: 'long',
+    env: TWO_THREADS,
+  },
+  'long:files': {
+    concurrency: 1,
+    timeoutMinutes: 60,
+    files: ['test/long/*.test.ts'],
+    env: TWO_THREADS,
+  },
+  /** With `one`, every file with every number of threads. */
+  'long:one': { ...REAL, files: ['test/e2e/*.test.ts'], env: ONE_THREAD },
+}
+
+/** Programs that judge themselves. */
+export const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  check: ['npm', 'run', '-s', 'check'],
+  crash: ['node', 'test/crash/run.ts', '--rounds', '200'],
+  soak: ['node', 'test/soak/run.ts', '--minutes', '3'],
+}
