@@ -1,0 +1,183 @@
+// Which pods a ReplicaSet deletes when it has too many (getPodsToDelete, pkg/controller/replicaset/replica_set.go), as far as that is
+// determined. The controller sorts by a comparison that is no order, so pods that are equal, or beat one another in a circle, come
+// out in any sequence. What holds whatever the sort does: the strongly connected components of "a may come before b" stand in a
+// row, and each pod of one comes before each pod of the next.
+
+import {
+  type Candidate,
+  type Comparison,
+  comparePods,
+  isExact,
+  type RankConditions,
+  type Rule,
+} from './compare-pods.ts'
+import type { ScalePod } from './scale-pod.ts'
+
+export interface PodVerdict {
+  readonly pod: ScalePod
+  readonly decision: Decision
+}
+
+export interface Decision {
+  /** Everything, Nothing: all pods go, or none does, and the controller compares none. */
+  readonly rule: Rule | Undetermined | 'Everything' | 'Nothing'
+  /** The one next to it on the other side of the line; of undetermined pods one that may go in its stead. */
+  readonly against: ScalePod | undefined
+}
+
+/** Why it is open which pods of a component go. */
+export type Undetermined =
+  /** No rule tells them apart. */
+  | 'Tie'
+  /** Which is first changes before the controller may look: an age crosses a power of two. */
+  | 'AgeBoundary'
+  /** Other ReplicaSets of the same owner shrink at the same time, which changes how many pods share a node. */
+  | 'SiblingDeletions'
+  /** Each beats another one. */
+  | 'Cycle'
+  /** A ReplicaSet deletes 500 at a time and compares the rest again. */
+  | 'LaterBatch'
+
+export interface DeletionRank {
+  /** In the order of the controller. */
+  readonly certain: readonly PodVerdict[]
+  readonly possible: {
+    /** So many of `pods` go. 0 = none is undetermined. */
+    readonly count: number
+    readonly pods: readonly PodVerdict[]
+  }
+  readonly safe: readonly PodVerdict[]
+}
+
+/** BurstReplicas. */
+export const MAX_DELETIONS_AT_ONCE = 500
+
+/**
+ * Cost: the square of the largest number of pods that are equal by rules 1 to 5.
+ * @param candidates active pods of one ReplicaSet
+ * @param count how many of them are too many
+ */
+export function rankDeletions(
+  candidates: readonly Candidate[],
+  count: number,
+  conditions: RankConditions,
+): DeletionRank {
+  const pods = candidates.map(({ pod }) => pod)
+  const none = { count: 0, pods: [] }
+  if (count <= 0) return { certain: [], possible: none, safe: all(pods, 'Nothing') }
+  if (count >= pods.length) return { certain: all(pods, 'Everything'), possible: none, safe: [] }
+  const atOnce = Math.min(count, MAX_DELETIONS_AT_ONCE)
+  const certain: Candidate[] = []
+  let open: readonly Candidate[] = []
+  const safe: Candidate[] = []
+  for (const component of components(candidates, conditions)) {
+    if (certain.length + component.length <= atOnce && open.length === 0) certain.push(...component)
+    else if (certain.length < atOnce && open.length === 0) open = component
+    else safe.push(...component)
+  }
+  if (count > atOnce) return laterBatches(certain, [...open, ...safe], count, conditions)
+  const last = open[0] ?? certain.at(-1)
+  const next = open[0] ?? safe[0]
+  return {
+    certain: certain.map((one) => verdict(one, next, conditions)),
+    possible: open.length === 0 ? none : { count: count - certain.length, pods: openVerdicts(open, conditions) },
+    safe: safe.map((one) => verdict(one, last, conditions)),
+  }
+}
+
+/** Of the second batch on, ranks and ages are others. */
+function laterBatches(
+  certain: readonly Candidate[],
+  others: readonly Candidate[],
+  count: number,
+  conditions: RankConditions,
+): DeletionRank {
+  const pods = others.map(({ pod }): PodVerdict => ({ pod, decision: { rule: 'LaterBatch', against: undefined } }))
+  return {
+    certain: certain.map((one) => verdict(one, others[0], conditions)),
+    possible: { count: count - certain.length, pods },
+    safe: [],
+  }
+}
+
+/** Components in the order in which the controller deletes them; pods that it cannot tell apart share one. */
+export function components(candidates: readonly Candidate[], conditions: RankConditions): Candidate[][] {
+  const depth = candidates.every(isExact) ? ALL_KEYS : ALL_KEYS - 1
+  const byKeys = (a: Candidate, b: Candidate): number => {
+    for (let key = 0; key < depth; key++) {
+      const difference = (a.keys[key] ?? 0) - (b.keys[key] ?? 0)
+      if (difference !== 0) return difference
+    }
+    return 0
+  }
+  const sorted = [...candidates].sort(byKeys)
+  const found: Candidate[][] = []
+  let start = 0
+  for (let end = 1; end <= sorted.length; end++) {
+    const here = sorted[start]
+    const next = sorted[end]
+    if (here !== undefined && next !== undefined && byKeys(here, next) === 0) continue
+    found.push(...componentsOfGroup(sorted.slice(start, end), conditions))
+    start = end
+  }
+  return found
+}
+
+const ALL_KEYS = 5
+
+/**
+ * Two points for each pod that comes before, one for each that may: by points, components stand next to each other, and one ends
+ * where the points are as many as the pods up to there have among themselves (Landau's theorem on tournaments, with draws).
+ */
+function componentsOfGroup(group: readonly Candidate[], conditions: RankConditions): Candidate[][] {
+  const scored = group.map((one) => ({ one, points: 0 }))
+  for (const [i, a] of scored.entries()) {
+    for (let j = i + 1; j < scored.length; j++) {
+      const b = scored[j]
+      if (b === undefined) continue
+      const { first } = comparePods(a.one, b.one, conditions)
+      if (first !== 'a') a.points += first === 'b' ? 2 : 1
+      if (first !== 'b') b.points += first === 'a' ? 2 : 1
+    }
+  }
+  scored.sort((a, b) => a.points - b.points)
+  const found: Candidate[][] = []
+  let component: Candidate[] = []
+  let points = 0
+  for (const [index, { one, points: own }] of scored.entries()) {
+    component.push(one)
+    points += own
+    if (points !== index * (index + 1)) continue
+    found.push(component)
+    component = []
+  }
+  return found
+}
+
+function verdict(one: Candidate, other: Candidate | undefined, conditions: RankConditions): PodVerdict {
+  if (other === undefined) return { pod: one.pod, decision: { rule: 'Everything', against: undefined } }
+  const { rule = 'Tie' } = comparePods(one, other, conditions)
+  return { pod: one.pod, decision: { rule, against: other.pod } }
+}
+
+/** Each with one that may go in its stead, and why that is open. */
+function openVerdicts(open: readonly Candidate[], conditions: RankConditions): PodVerdict[] {
+  return open.map((one) => {
+    for (const other of open) {
+      const comparison = other === one ? undefined : comparePods(one, other, conditions)
+      if (comparison?.first !== 'either') continue
+      return { pod: one.pod, decision: { rule: whyOpen(comparison), against: other.pod } }
+    }
+    const winner = open.find((other) => other !== one && comparePods(other, one, conditions).first === 'a')
+    return { pod: one.pod, decision: { rule: 'Cycle', against: winner?.pod } }
+  })
+}
+
+function whyOpen({ rule }: Comparison): Undetermined {
+  if (rule === 'DoubledUp') return 'SiblingDeletions'
+  return rule === undefined ? 'Tie' : 'AgeBoundary'
+}
+
+function all(pods: readonly ScalePod[], rule: 'Everything' | 'Nothing'): PodVerdict[] {
+  return pods.map((pod) => ({ pod, decision: { rule, against: undefined } }))
+}
