@@ -1,0 +1,139 @@
+// What a scale-up guard does about a node group of Cluster API: back it off, mark the machines that failed, lower the target by them. Each
+// rule by which it does not act is a value of its own: what is not understood is left alone.
+
+import type { ScaleUpGuardPolicy } from './guard-policy.ts'
+import { dueInMs, type MachineFailure, type MachineState, machineFailure } from './machine-failure.ts'
+
+/** A MachineDeployment, a MachineSet without one, or a MachinePool. */
+export interface MachineGroup {
+  /** As the autoscaler names it: `MachineDeployment/NAMESPACE/NAME`. */
+  readonly id: string
+  /** `spec.replicas`. */
+  readonly replicas: number
+  /** The autoscaler's annotation; what is lowered never goes below it. */
+  readonly minSize: number
+  /** It, or its Cluster, has `spec.paused` or the annotation. */
+  readonly paused: boolean
+  /** More than one MachineSet has replicas: which machines go would not be ours to say (kubernetes/autoscaler#5465). */
+  readonly rollingOut: boolean
+  /** Undefined for a MachinePool, which has none. */
+  readonly machines: readonly MachineState[] | undefined
+  /** Of a MachinePool: nodes that it has. */
+  readonly nodes: number
+}
+
+/** What the guard knew of a group when it looked last. */
+export interface GroupMemory {
+  readonly replicas: number
+  /** UIDs of machines whose failure is known already. */
+  readonly failed: ReadonlySet<string>
+  /** Of a MachinePool: for each replica without a node since when it has been missing, the oldest first. */
+  readonly missingSinceMs: readonly number[]
+}
+
+/** Why the target is left alone. */
+export type Inaction =
+  | 'none-failed'
+  | 'correction-is-off'
+  | 'paused'
+  | 'rolling-out'
+  | 'target-changed'
+  | 'at-minimum'
+  /** As many machines as failed go already. */
+  | 'already-lowered'
+
+export interface GroupEvaluation {
+  readonly failures: readonly MachineFailure[]
+  /** Some of them have failed since the last look: the group is backed off for them, once. */
+  readonly isNew: boolean
+  /** Machines to mark with `cluster.x-k8s.io/delete-machine`, and the target to write; undefined = leave it. */
+  readonly correction: { readonly machines: readonly MachineState[]; readonly replicas: number } | undefined
+  readonly inaction: Inaction | undefined
+  /** Milliseconds until another look is due without any change; undefined = none is. */
+  readonly againInMs: number | undefined
+  readonly memory: GroupMemory
+}
+
+export function evaluateGroup(
+  group: MachineGroup,
+  memory: GroupMemory | undefined,
+  policy: ScaleUpGuardPolicy,
+  nowMs: number,
+): GroupEvaluation {
+  const { machines, replicas, minSize, id } = group
+  const missingSinceMs = machines === undefined ? missingReplicas(group, memory, nowMs) : []
+  const failures =
+    machines === undefined
+      ? missingSinceMs
+          .filter((sinceMs) => nowMs - sinceMs >= policy.noNodeMs)
+          .map((sinceMs) => missingNode(sinceMs, nowMs))
+      : machines.flatMap((machine) => machineFailure(machine, policy, nowMs) ?? [])
+  const failed = new Set(machines === undefined ? (failures.length > 0 ? [id] : []) : failures.map(uidOf))
+  const inaction = inactionOf(group, memory, failures.length, policy)
+  const count = Math.min(surplusFailures(group, failures.length), replicas - minSize)
+  const marked = failures.slice(0, count).flatMap(({ machine }) => machine ?? [])
+  return {
+    failures,
+    isNew: [...failed].some((uid) => memory?.failed.has(uid) !== true),
+    correction: inaction === undefined ? { machines: marked, replicas: replicas - count } : undefined,
+    inaction,
+    againInMs: inaction === 'target-changed' ? SETTLE_MS : againInMs(machines, missingSinceMs, policy, nowMs),
+    memory: { replicas, failed, missingSinceMs },
+  }
+}
+
+/** After a write of the target by somebody else, and after our own: another writer may have read it before. */
+export const SETTLE_MS = 2000
+
+function missingNode(sinceMs: number, nowMs: number): MachineFailure {
+  const message = `no node after ${Math.floor((nowMs - sinceMs) / 1000)} s`
+  return { machine: undefined, reason: 'NoNode', message }
+}
+
+function uidOf({ machine }: MachineFailure): string {
+  return machine?.uid ?? ''
+}
+
+/** Each replica has a time limit of its own: an order every few minutes does not make the others wait longer. */
+function missingReplicas({ replicas, nodes }: MachineGroup, memory: GroupMemory | undefined, nowMs: number): number[] {
+  const missing = Math.max(0, replicas - nodes)
+  const known = memory?.missingSinceMs ?? []
+  const kept = known.slice(Math.max(0, known.length - missing))
+  return [...kept, ...Array.from({ length: missing - kept.length }, () => nowMs)]
+}
+
+/** Failures that a target below the number of machines does not take away already. */
+function surplusFailures({ machines, replicas }: MachineGroup, failures: number): number {
+  if (machines === undefined) return failures
+  const present = machines.filter(({ deleting }) => !deleting).length
+  return failures - Math.max(0, present - replicas)
+}
+
+function inactionOf(
+  group: MachineGroup,
+  memory: GroupMemory | undefined,
+  failures: number,
+  { correctTarget }: ScaleUpGuardPolicy,
+): Inaction | undefined {
+  if (failures === 0) return 'none-failed'
+  if (!correctTarget) return 'correction-is-off'
+  if (group.paused) return 'paused'
+  if (group.rollingOut) return 'rolling-out'
+  // Somebody else has just written it: the machines that we see are not yet those of this target.
+  if (memory !== undefined && memory.replicas !== group.replicas) return 'target-changed'
+  if (surplusFailures(group, failures) <= 0) return 'already-lowered'
+  return group.replicas <= group.minSize ? 'at-minimum' : undefined
+}
+
+function againInMs(
+  machines: readonly MachineState[] | undefined,
+  missingSinceMs: readonly number[],
+  policy: ScaleUpGuardPolicy,
+  nowMs: number,
+): number | undefined {
+  const due =
+    machines === undefined
+      ? missingSinceMs.map((sinceMs) => sinceMs + policy.noNodeMs - nowMs).filter((ms) => ms > 0)
+      : machines.flatMap((machine) => dueInMs(machine, policy, nowMs) ?? [])
+  return due.length === 0 ? undefined : Math.min(...due)
+}

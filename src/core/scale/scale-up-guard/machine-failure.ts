@@ -1,0 +1,61 @@
+// Whether a Machine of Cluster API has failed, found at once from its condition and, where nobody says anything, from silence.
+
+import type { ScaleUpGuardPolicy } from './guard-policy.ts'
+
+/** A Machine, as far as the guard looks at it. */
+export interface MachineState {
+  readonly name: string
+  readonly uid: string
+  readonly createdMs: number
+  /** Has a deletionTimestamp. */
+  readonly deleting: boolean
+  readonly controlPlane: boolean
+  readonly hasProviderID: boolean
+  /** Has `status.nodeRef`: it is a node, however ill. */
+  readonly hasNode: boolean
+  /** Condition InfrastructureReady, if it is False. */
+  readonly notReady: { readonly reason: string; readonly message: string; readonly sinceMs: number } | undefined
+}
+
+export interface MachineFailure {
+  /** Undefined for a replica of a MachinePool. */
+  readonly machine: MachineState | undefined
+  /** Of the condition, or `NoProviderID` or `NoNode`. */
+  readonly reason: string
+  readonly message: string
+}
+
+/** @returns undefined = it has not failed, or the guard has no say in it */
+export function machineFailure(
+  machine: MachineState,
+  policy: ScaleUpGuardPolicy,
+  nowMs: number,
+): MachineFailure | undefined {
+  const { deleting, hasNode, controlPlane, notReady, hasProviderID, createdMs } = machine
+  if (deleting || hasNode || controlPlane) return undefined
+  if (
+    notReady !== undefined &&
+    policy.conditionReasons.has(notReady.reason) &&
+    nowMs - notReady.sinceMs >= policy.minDurationMs
+  ) {
+    return { machine, reason: notReady.reason, message: notReady.message }
+  }
+  const ageMs = nowMs - createdMs
+  if (!hasProviderID && ageMs >= policy.noProviderIDMs) {
+    return { machine, reason: 'NoProviderID', message: `no instance after ${Math.floor(ageMs / 1000)} s` }
+  }
+  if (ageMs < policy.noNodeMs) return undefined
+  return { machine, reason: 'NoNode', message: `no node after ${Math.floor(ageMs / 1000)} s` }
+}
+
+/** Milliseconds from now until it counts as failed if nothing changes; undefined = it has failed already, or will not. */
+export function dueInMs(machine: MachineState, policy: ScaleUpGuardPolicy, nowMs: number): number | undefined {
+  const { deleting, hasNode, controlPlane, notReady, hasProviderID, createdMs } = machine
+  if (deleting || hasNode || controlPlane) return undefined
+  let dueMs = createdMs + policy.noNodeMs
+  if (!hasProviderID) dueMs = Math.min(dueMs, createdMs + policy.noProviderIDMs)
+  if (notReady !== undefined && policy.conditionReasons.has(notReady.reason)) {
+    dueMs = Math.min(dueMs, notReady.sinceMs + policy.minDurationMs)
+  }
+  return dueMs > nowMs ? dueMs - nowMs : undefined
+}
