@@ -2,6 +2,7 @@
 // object with its status, 201 (kubernetes/pkg/registry/authentication and .../authorization).
 
 import type { JsonObject } from '../api/kube/json-object.ts'
+import { recordOf, textOf } from '../api/kube/object-shape.ts'
 import { invalid } from '../api/kube/status.ts'
 import type { UserInfo } from '../api/kube/user.ts'
 import { apiVersionOf } from '../api/ports/resource-kind.ts'
@@ -117,12 +118,4 @@ function viewRules(): JsonObject[] {
     rules.push({ verbs: READING_VERBS, apiGroups: [group], resources })
   }
   return rules
-}
-
-function recordOf(value: unknown): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {}
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

@@ -3,7 +3,7 @@
 // when it reads an object, so that a webhook which is away lets nothing bad into force.
 
 import { type JsonObject, nameOf } from '../api/kube/json-object.ts'
-import { isRecord } from '../api/kube/object-shape.ts'
+import { isRecord, recordOf } from '../api/kube/object-shape.ts'
 import { invalid, type Status, statusError } from '../api/kube/status.ts'
 import { apiVersionOf, type ResourceKind } from '../api/ports/resource-kind.ts'
 import { fieldErrorOf, problemText } from '../api/validation/field-causes.ts'
@@ -68,7 +68,7 @@ function malformed(what: string): Error {
 }
 
 function kindOf(request: JsonObject, scheme: readonly ResourceKind[]): ResourceKind | undefined {
-  const resource = isRecord(request['resource']) ? request['resource'] : {}
+  const resource = recordOf(request['resource'])
   const { group, version, resource: plural } = resource
   return scheme.find((kind) => kind.group === group && kind.version === version && kind.plural === plural)
 }

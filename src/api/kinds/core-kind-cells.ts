@@ -2,7 +2,7 @@
 // (k8s.io/kubernetes/pkg/printers/internalversion/printers.go).
 
 import type { JsonObject } from '../kube/json-object.ts'
-import { isRecord } from '../kube/object-shape.ts'
+import { recordOf, textOf } from '../kube/object-shape.ts'
 import type { PrinterColumn } from '../ports/resource-kind.ts'
 import { EVENTS } from './event-kind.ts'
 import { SECRETS } from './secret-kind.ts'
@@ -10,14 +10,14 @@ import { SECRETS } from './secret-kind.ts'
 type Cell = (object: JsonObject) => unknown
 
 const CELLS: ReadonlyMap<PrinterColumn, Cell> = new Map([
-  ...cellsOf(SECRETS.columns, { Data: (secret) => Object.keys(recordAt(secret, 'data')).length }),
+  ...cellsOf(SECRETS.columns, { Data: (secret) => Object.keys(recordOf(secret['data'])).length }),
   ...cellsOf(EVENTS.columns, {
     'Last Seen': lastSeen,
     Object: involved,
     Source: source,
-    Message: (event) => textAt(event, 'message').trim(),
+    Message: (event) => textOf(event['message']).trim(),
     'First Seen': firstSeen,
-    Count: (event) => numberAt(recordAt(event, 'series'), 'count') ?? numberAt(event, 'count') ?? 1,
+    Count: (event) => numberAt(recordOf(event['series']), 'count') ?? numberAt(event, 'count') ?? 1,
   }),
 ])
 
@@ -41,31 +41,21 @@ function firstSeen(event: JsonObject): unknown {
 }
 
 function lastSeen(event: JsonObject): unknown {
-  return recordAt(event, 'series')['lastObservedTime'] ?? event['lastTimestamp'] ?? firstSeen(event)
+  return recordOf(event['series'])['lastObservedTime'] ?? event['lastTimestamp'] ?? firstSeen(event)
 }
 
 function involved(event: JsonObject): string {
-  const target = recordAt(event, 'involvedObject')
-  const kind = textAt(target, 'kind').toLowerCase()
-  const name = textAt(target, 'name')
+  const target = recordOf(event['involvedObject'])
+  const kind = textOf(target['kind']).toLowerCase()
+  const name = textOf(target['name'])
   return name === '' ? kind : `${kind}/${name}`
 }
 
 function source(event: JsonObject): string {
-  const { component, host } = recordAt(event, 'source')
+  const { component, host } = recordOf(event['source'])
   const program = String(component || event['reportingComponent'] || '')
   const instance = String(host || event['reportingInstance'] || '')
   return instance === '' ? program : `${program}, ${instance}`
-}
-
-function recordAt(object: JsonObject, key: string): JsonObject {
-  const value = object[key]
-  return isRecord(value) ? value : {}
-}
-
-function textAt(object: JsonObject, key: string): string {
-  const value = object[key]
-  return typeof value === 'string' ? value : ''
 }
 
 function numberAt(object: JsonObject, key: string): number | undefined {

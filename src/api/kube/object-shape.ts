@@ -14,6 +14,16 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** What is not a record is an empty one. */
+export function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isRecord(value) ? value : {}
+}
+
+/** What is not a text is ''. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
 /**
  * A copy as an API server would store it: known fields that are null are gone, and so are choices that are empty; defaults
  * that the schema names are filled in. Unknown fields stay, for validation to find.

@@ -1,6 +1,6 @@
 // What is to be revoked, as people have it in files: a certificate or a token, or the kubeconfig of one user.
 
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import type { Revocation } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { certificateOfUser, currentUserIn, type KubeconfigUser, tokenOfUser } from '../../io/kube/current-user.ts'
@@ -90,7 +90,3 @@ function claimsOf(token: string): { readonly sub: string; readonly jti: string }
 
 /** Characters of a claim that are repeated. */
 const MAX_TOLD = 100
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}

@@ -2,7 +2,7 @@
 
 import { REVOKED_CREDENTIALS } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import { apiVersionOf } from '../../api/ports/resource-kind.ts'
 import type { RevokedCredentialSpec } from '../../api/revoked-credential/revoked-credential.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -149,7 +149,7 @@ function checkOwn({ dataDir }: ControlRevokeOptions, { spec, text }: Named): voi
 }
 
 function specOf({ spec }: JsonObject): RevokedCredentialSpec {
-  return isRecord(spec) ? spec : {}
+  return recordOf(spec)
 }
 
 function keyOf({ user, certificateFingerprint, tokenHash, credentialID }: RevokedCredentialSpec): string {

@@ -1,7 +1,7 @@
 // `portcullis import kubeconfig`: an UpstreamCluster, and a Secret with what is secret, for each context of a kubeconfig.
 
 import { parse } from 'yaml'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
 import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { isDnsName, parseEndpoint } from '../../api/validation/name-syntax.ts'
@@ -72,7 +72,7 @@ function named(list: unknown, key: string): ReadonlyMap<string, Loose> {
   const found = new Map<string, Loose>()
   for (const item of Array.isArray(list) ? list : []) {
     if (!isRecord(item) || typeof item['name'] !== 'string' || found.has(item['name'])) continue
-    found.set(item['name'], isRecord(item[key]) ? item[key] : {})
+    found.set(item['name'], recordOf(item[key]))
   }
   return found
 }

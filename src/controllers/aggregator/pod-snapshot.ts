@@ -2,7 +2,7 @@
 // as soon as it is read.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
 import { podFacts, readyOwners } from '../../core/protection/quota/pod-facts.ts'
@@ -144,9 +144,9 @@ const KEPT_ANNOTATIONS_PREFIX = 'podseidon.kubewharf.io/'
  * @param annotation one more that is kept; '' = none
  */
 export function slimPod(pod: JsonObject, annotation = ''): JsonObject {
-  const metadata = isRecord(pod['metadata']) ? pod['metadata'] : {}
-  const status = isRecord(pod['status']) ? pod['status'] : {}
-  const annotations = isRecord(metadata['annotations']) ? metadata['annotations'] : {}
+  const metadata = recordOf(pod['metadata'])
+  const status = recordOf(pod['status'])
+  const annotations = recordOf(metadata['annotations'])
   const kept = Object.entries(annotations).filter(
     ([key]) => key === annotation || key.startsWith(KEPT_ANNOTATIONS_PREFIX),
   )

@@ -1,7 +1,7 @@
 // What the generator knows of workloads and PodProtectors: no more than it takes to tell whether something has to be done.
 
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import { NamesByKey } from '../../core/cluster/names-by-key.ts'
 import type { GeneratorDecision } from '../../core/protection/generator/decision.ts'
 import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
@@ -9,7 +9,6 @@ import { claimedSource } from '../../core/protection/generator/names.ts'
 import {
   decideFor,
   factsOf,
-  namespaceOf,
   type SourceFacts,
   type SourceRef,
   sourceKey,
@@ -166,7 +165,7 @@ function strayKey(protectorKey: string): string {
 /** Histories are long, and change with every deletion. */
 function withoutStatus(object: JsonObject): JsonObject {
   const { status: _, ...rest } = object
-  const { managedFields: __, ...metadata } = isRecord(object['metadata']) ? object['metadata'] : {}
+  const { managedFields: __, ...metadata } = recordOf(object['metadata'])
   return { ...rest, metadata }
 }
 

@@ -2,12 +2,12 @@
 // workload, but never because a workload is not to be found. The leader does it; everybody else follows, to be ready.
 
 import { POD_PROTECTORS } from '../../api/kinds/pod-protector-kind.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
 import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { GeneratorEvents } from '../../core/protection/generator/events.ts'
 import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
-import { namespaceOf, type SourceRef, sourceKey } from '../../core/protection/generator/state.ts'
+import { type SourceRef, sourceKey } from '../../core/protection/generator/state.ts'
 import type { HistoryLimits } from '../../core/protection/history/limits.ts'
 import { errorName } from '../error-name.ts'
 import { StatusQueue, type Turn } from '../status/queue.ts'

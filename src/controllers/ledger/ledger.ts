@@ -3,8 +3,7 @@
 // meet in the objects.
 
 import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { nameOf, namespaceOf } from '../../api/kube/json-object.ts'
 import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type {
@@ -249,9 +248,4 @@ function releaseOf(cell: string, uid: string, { uid: protectorUid, startTime }: 
 
 function nothingKnown(request: ProtectionRequest, why: string): Reviewed {
   return { verdict: failed(request, why), protectors: [] }
-}
-
-function namespaceOf({ metadata }: JsonObject): string {
-  const namespace = isRecord(metadata) ? metadata['namespace'] : undefined
-  return typeof namespace === 'string' ? namespace : ''
 }

@@ -1,7 +1,7 @@
 // Asks a cluster, as the gateway's own user, whether that has each right that it needs (SelfSubjectAccessReview). A review of all
 // rules at once (SelfSubjectRulesReview) would be one call, but is incomplete where an authorizer is a webhook.
 
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import { missingRightsMessage, type Right, reviewAttributes } from '../../core/identity/gateway-rights.ts'
 import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 
@@ -83,7 +83,7 @@ async function ownName(call: RightsCall): Promise<string> {
     const review = { kind: 'SelfSubjectReview', apiVersion: 'authentication.k8s.io/v1' }
     const userInfo = statusOf((await call(IDENTITY_PATH, JSON.stringify(review))).body)?.['userInfo']
     const name = isRecord(userInfo) ? userInfo['username'] : ''
-    return typeof name === 'string' ? name : ''
+    return textOf(name)
   } catch {
     return ''
   }

@@ -1,6 +1,6 @@
 // What goes wrong between us and an API server, in words for people.
 
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import { type Status, StatusError } from '../../api/kube/status.ts'
 
 /** Reasons that client-go gives to answers without a Status (apimachinery/pkg/api/errors NewGenericServerResponse). */
@@ -63,9 +63,9 @@ export function statusOf(value: unknown): Status | undefined {
     apiVersion: 'v1',
     metadata: {},
     status: 'Failure',
-    message: typeof message === 'string' ? message : '',
+    message: textOf(message),
     // Another server's reasons are texts like ours; they are only compared.
-    reason: (typeof reason === 'string' ? reason : '') as NonNullable<Status['reason']>,
+    reason: textOf(reason) as NonNullable<Status['reason']>,
     ...(isRecord(details) && { details }),
     ...(typeof code === 'number' && { code }),
   }
@@ -102,7 +102,7 @@ const FAULTS: Readonly<Record<string, string>> = {
 export function faultOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error instanceof AggregateError && error.errors.length > 0) return faultOf(error.errors[0])
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  const code = 'code' in error ? textOf(error.code) : ''
   const known = FAULTS[code]
   if (known !== undefined) return known
   if (error.name === 'TimeoutError' || error.name === 'AbortError') return 'no answer in time'

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import { systemClock } from '../world/clock.ts'
 import { faultOf, statusErrorOf } from './client-errors.ts'
@@ -238,7 +238,7 @@ export class KubeHttp {
   async #refusal(call: Call, answer: Answer): Promise<StatusError> {
     const retryAfter = answer.response.headers['retry-after']
     const text = await this.#text(call, answer)
-    return statusErrorOf(answer.response.statusCode, text, typeof retryAfter === 'string' ? retryAfter : '')
+    return statusErrorOf(answer.response.statusCode, text, textOf(retryAfter))
   }
 
   async #text(call: Call, { response, access }: Answer): Promise<string> {

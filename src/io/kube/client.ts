@@ -1,7 +1,7 @@
 // ObjectClient (src/api/ports/object-client.ts) of a Kubernetes cluster.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { statusError } from '../../api/kube/status.ts'
 import type {
   FollowChoice,
@@ -60,12 +60,12 @@ export function clientOf(
     get: async (kind, at) => http.call({ method: 'GET', path: objectPath(kind, at) }),
     list: (kind, namespace, labelSelector = '') => listAll(pagesOf(http, kind, namespace, labelSelector)),
     create: async (kind, object) => {
-      const { namespace } = nameOf(object)
+      const { namespace } = objectName(object)
       const path = `${collectionPath(kind, namespace, true)}?fieldManager=${FIELD_MANAGER}`
       return http.call({ method: 'POST', path, body: object })
     },
     update: async (kind, object, subresource) => {
-      const path = `${objectPath(kind, nameOf(object), subresource)}?fieldManager=${FIELD_MANAGER}`
+      const path = `${objectPath(kind, objectName(object), subresource)}?fieldManager=${FIELD_MANAGER}`
       return http.call({ method: 'PUT', path, body: object })
     },
     patch: async (kind, at, type, body, options) => {
@@ -83,8 +83,8 @@ export function clientOf(
     currentVersion: async (kind) => {
       // Without a resourceVersion the read is a consistent one.
       const list = await http.call({ method: 'GET', path: `${collectionPath(kind, '', false)}?limit=1` })
-      const { resourceVersion } = isRecord(list['metadata']) ? list['metadata'] : {}
-      return typeof resourceVersion === 'string' ? resourceVersion : ''
+      const { resourceVersion } = recordOf(list['metadata'])
+      return textOf(resourceVersion)
     },
   }
 }
@@ -128,8 +128,6 @@ function patchQuery(type: PatchType, { fieldManager, force = false }: PatchOptio
   return query
 }
 
-function nameOf(object: JsonObject): ObjectName {
-  const { metadata } = object
-  const { name, namespace } = isRecord(metadata) ? metadata : {}
-  return { name: typeof name === 'string' ? name : '', namespace: typeof namespace === 'string' ? namespace : '' }
+function objectName(object: JsonObject): ObjectName {
+  return { name: nameOf(object), namespace: namespaceOf(object) }
 }

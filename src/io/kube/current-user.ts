@@ -3,7 +3,7 @@
 
 import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 
 type User = Readonly<Record<string, unknown>>
@@ -82,8 +82,4 @@ function entriesOf(
     const value = entry[field]
     return [{ name: entry['name'], value: isRecord(value) ? value : {} }]
   })
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
@@ -135,7 +135,7 @@ async function established(options: InstallCrdsOptions, name: string): Promise<v
 }
 
 function conditionsOf(crd: JsonObject): ReadonlyMap<unknown, JsonObject> {
-  const status = isRecord(crd['status']) ? crd['status'] : {}
+  const status = recordOf(crd['status'])
   const list: readonly unknown[] = Array.isArray(status['conditions']) ? status['conditions'] : []
   return new Map(list.filter(isRecord).map((condition) => [condition['type'], condition]))
 }
@@ -159,8 +159,8 @@ function missingFields(crd: JsonObject, found: JsonObject): readonly string[] {
     if (other === undefined) missing.push(name)
     else {
       collectMissing(schemaOf(version), schemaOf(other), '', name, missing)
-      const subresources = isRecord(other['subresources']) ? other['subresources'] : {}
-      const wanted = isRecord(version['subresources']) ? version['subresources'] : {}
+      const subresources = recordOf(other['subresources'])
+      const wanted = recordOf(version['subresources'])
       for (const key of Object.keys(wanted)) if (!Object.hasOwn(subresources, key)) missing.push(`${name} /${key}`)
     }
   }
@@ -169,12 +169,12 @@ function missingFields(crd: JsonObject, found: JsonObject): readonly string[] {
 
 function collectMissing(ours: unknown, theirs: unknown, path: string, version: string, missing: string[]): void {
   if (!isRecord(ours)) return
-  const other = isRecord(theirs) ? theirs : {}
+  const other = recordOf(theirs)
   // What keeps all fields misses none.
   if (other['x-kubernetes-preserve-unknown-fields'] === true) return
   if (isRecord(ours['items'])) collectMissing(ours['items'], other['items'], `${path}[]`, version, missing)
-  const known = isRecord(other['properties']) ? other['properties'] : {}
-  const wanted = isRecord(ours['properties']) ? ours['properties'] : {}
+  const known = recordOf(other['properties'])
+  const wanted = recordOf(ours['properties'])
   for (const [key, schema] of Object.entries(wanted)) {
     const at = path === '' ? key : `${path}.${key}`
     // Every CRD has these, said or not.
@@ -186,7 +186,7 @@ function collectMissing(ours: unknown, theirs: unknown, path: string, version: s
 
 function rowOf(crd: JsonObject): ResourceKind {
   const { group, names, scope } = specOf(crd)
-  const { plural, kind } = isRecord(names) ? names : {}
+  const { plural, kind } = recordOf(names)
   const [version] = versionsOf(crd)
   return {
     ...CRDS,
@@ -199,7 +199,7 @@ function rowOf(crd: JsonObject): ResourceKind {
 }
 
 function specOf(crd: JsonObject): JsonObject {
-  return isRecord(crd['spec']) ? crd['spec'] : {}
+  return recordOf(crd['spec'])
 }
 
 function versionsOf(crd: JsonObject): readonly JsonObject[] {

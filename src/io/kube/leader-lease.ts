@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LEASES } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -164,7 +164,7 @@ class Candidate {
       const head = { apiVersion: apiVersionOf(LEASES), kind: LEASES.kind, metadata: { name, namespace } }
       await this.#client.create(LEASES, { ...head, spec: record })
     } else {
-      const spec = isRecord(before['spec']) ? before['spec'] : {}
+      const spec = recordOf(before['spec'])
       await this.#client.update(LEASES, { ...before, spec: { ...spec, ...record } })
     }
     this.#seen = record
@@ -223,14 +223,13 @@ class Candidate {
 }
 
 function readRecord(lease: JsonObject): LeaseRecord {
-  const spec = isRecord(lease['spec']) ? lease['spec'] : {}
-  const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+  const spec = recordOf(lease['spec'])
   const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
   return {
-    holderIdentity: text(spec['holderIdentity']),
+    holderIdentity: textOf(spec['holderIdentity']),
     leaseDurationSeconds: count(spec['leaseDurationSeconds']),
-    acquireTime: text(spec['acquireTime']),
-    renewTime: text(spec['renewTime']),
+    acquireTime: textOf(spec['acquireTime']),
+    renewTime: textOf(spec['renewTime']),
     leaseTransitions: count(spec['leaseTransitions']),
   }
 }

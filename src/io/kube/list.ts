@@ -1,7 +1,7 @@
 // Everything in a collection of an API server, read in pages.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectList } from '../../api/ports/object-client.ts'
 
@@ -40,7 +40,7 @@ async function listPaged(
   let query: Record<string, string> = { limit }
   for (;;) {
     const page = await pages.page(query, signal)
-    const metadata = isRecord(page['metadata']) ? page['metadata'] : {}
+    const metadata = recordOf(page['metadata'])
     const { resourceVersion, continue: next } = metadata
     const list: readonly unknown[] = Array.isArray(page['items']) ? page['items'] : []
     const common = itemHead(page)
@@ -48,7 +48,7 @@ async function listPaged(
     onPage?.(read, items.length === 0)
     for (const item of read) items.push(item)
     if (typeof next !== 'string' || next === '') {
-      return { items, resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '' }
+      return { items, resourceVersion: textOf(resourceVersion) }
     }
     query = { limit, continue: next }
   }

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { FollowEvents, Following } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
@@ -165,7 +165,7 @@ class Follower {
   #take({ type, object }: WatchEvent): void {
     if (this.#stopping.signal.aborted) return
     if (type === 'ERROR') throw watchError(object)
-    const metadata = isRecord(object['metadata']) ? object['metadata'] : {}
+    const metadata = recordOf(object['metadata'])
     const { resourceVersion } = metadata
     if (typeof resourceVersion !== 'string' || resourceVersion === '') {
       throw new Error(`the watch sent ${JSON.stringify(type.slice(0, 20))} without a resourceVersion`)

@@ -2,7 +2,7 @@
 // (kubernetes/pkg/controlplane/controller/clusterauthenticationtrust).
 
 import { CONFIG_MAPS } from '../../api/kinds/foreign-kinds.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { createKubeClient } from '../kube/client.ts'
 import type { KubeConfigOptions } from '../kube/config.ts'
@@ -20,7 +20,7 @@ export async function readClientCA(options: KubeConfigOptions, log: Logger): Pro
   try {
     const { data } = await client.get(CONFIG_MAPS, AT)
     const pem = isRecord(data) ? data['client-ca-file'] : undefined
-    return typeof pem === 'string' ? pem : ''
+    return textOf(pem)
   } finally {
     await client.close()
   }

@@ -2,7 +2,7 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import type { KeyPair } from './pki.ts'
 
@@ -36,7 +36,7 @@ export interface Shared {
 
 /** @throws {UserError} when it holds nothing that replicas can share */
 export function parseShared(secret: JsonObject, shared: SharedCA): Shared {
-  const data = isRecord(secret['data']) ? secret['data'] : {}
+  const data = recordOf(secret['data'])
   const text = (key: string): string => {
     const value = data[key]
     if (typeof value === 'string' && value !== '') return Buffer.from(value, 'base64').toString('utf8')

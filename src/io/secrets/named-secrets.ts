@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SECRETS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
@@ -313,19 +313,18 @@ export class NamedSecrets {
 }
 
 function keyOf({ metadata }: JsonObject): string {
-  const { namespace, name } = isRecord(metadata) ? metadata : {}
+  const { namespace, name } = recordOf(metadata)
   return secretName(namespace, name)
 }
 
 /** With the value "true". */
 export function hasLabel({ metadata }: JsonObject, label: string): boolean {
-  const labels = isRecord(metadata) ? metadata['labels'] : undefined
+  const { labels } = recordOf(metadata)
   return isRecord(labels) && Object.hasOwn(labels, label) && labels[label] === 'true'
 }
 
 function versionOf({ metadata }: JsonObject): string {
-  const version = isRecord(metadata) ? metadata['resourceVersion'] : undefined
-  return typeof version === 'string' ? version : ''
+  return textOf(recordOf(metadata)['resourceVersion'])
 }
 
 /** Decimal numbers without leading zeros (apimachinery/pkg/util/resourceversion); '' is older than everything. */

@@ -2,7 +2,7 @@
 // one that it has differs.
 
 import { type JsonObject, mapOf, nameOf } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
 import {
   type LabelSelector,
   POD_PROTECTOR_API_VERSION,
@@ -99,7 +99,7 @@ export function repairedProtector(
   source: string,
   derived: DerivedSpec,
 ): JsonObject | undefined {
-  const before = isRecord(protector['spec']) ? protector['spec'] : {}
+  const before = recordOf(protector['spec'])
   const config = before['admissionHistoryConfig']
   const spec = { ...derived, ...(isRecord(config) && { admissionHistoryConfig: config }) }
   const metadata = protector['metadata'] as JsonObject

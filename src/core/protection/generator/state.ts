@@ -1,7 +1,6 @@
 // A workload and its protectors as the decision table wants to see them.
 
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
 import { cellsToRemove } from '../ledger/remove-cells.ts'
 import { decide, type GeneratorDecision, type ProtectorState } from './decision.ts'
 import { type Requirement, repairedProtector, requirementOf } from './derive-protector.ts'
@@ -67,9 +66,4 @@ function stateOf(object: JsonObject, drifted: boolean): ProtectorState {
 /** `namespace/name` of the protector that it is to have. */
 export function wantedKey({ kind, namespace, name }: SourceRef): string {
   return `${namespace}/${protectorName(kind, name)}`
-}
-
-export function namespaceOf({ metadata }: JsonObject): string {
-  const namespace = isRecord(metadata) ? metadata['namespace'] : undefined
-  return typeof namespace === 'string' ? namespace : ''
 }

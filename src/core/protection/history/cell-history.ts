@@ -1,6 +1,6 @@
 // The cells of a status: read so that the ledger can compute with them, and written again with their sums.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
 import type {
   AdmissionBucket,
   Aggregation,
@@ -132,7 +132,7 @@ function readCounts(aggregation: unknown, nowMicros: number): CellCounts | undef
     scheduled: countOf(aggregation['scheduledReplicas']) ?? 0,
     running: countOf(aggregation['runningReplicas']) ?? 0,
     lastEvent: timeOf(aggregation['lastEventTime'], nowMicros),
-    version: typeof aggregation['resourceVersion'] === 'string' ? aggregation['resourceVersion'] : '',
+    version: textOf(aggregation['resourceVersion']),
     skewMs: skewOf(aggregation['clockSkewMillis']),
   }
 }

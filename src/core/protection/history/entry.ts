@@ -1,7 +1,7 @@
 // Buckets of an admission history as the ledger computes with them. A status may have been written by anybody: what cannot
 // be read is put right so that the deletion still counts, and what is written again is valid.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
 import type { AdmissionBucket } from '../../../api/pod-protector/pod-protector.ts'
 import { formatMicros, parseMicros } from './micro-time.ts'
 
@@ -89,8 +89,4 @@ export function countOf(value: unknown): number | undefined {
 export function timeOf(value: unknown, nowMicros: number): number | undefined {
   const micros = typeof value === 'string' ? parseMicros(value) : Number.NaN
   return Number.isNaN(micros) || micros > nowMicros + FUTURE_MICROS ? undefined : micros
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

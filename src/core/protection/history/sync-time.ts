@@ -3,7 +3,7 @@
 // several machines are mixed; sync time by resourceVersion does.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { recordOf } from '../../../api/kube/object-shape.ts'
 import { UPDATE_TRIGGER_ANNOTATION } from '../../../api/ports/protection.ts'
 import { parseMicros } from './micro-time.ts'
 
@@ -50,8 +50,4 @@ function latest(times: readonly number[], nowMicros: number): number | undefined
 /** NaN when it is no time: greater than nothing. */
 function timeOf(value: unknown): number {
   return typeof value === 'string' ? parseMicros(value) : Number.NaN
-}
-
-function recordOf(value: unknown): JsonObject {
-  return isRecord(value) ? value : {}
 }

@@ -2,7 +2,7 @@
 // deleted by one review for each pod, in which the request has no name.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
 import { statusError } from '../../../api/kube/status.ts'
 import type { HealthCriterion, PodFacts } from '../../../api/ports/protection.ts'
 import { healthCriterion, podFacts } from './pod-facts.ts'
@@ -55,11 +55,11 @@ export function reviewSubject(body: unknown): ReviewSubject {
   if (body['apiVersion'] !== REVIEW_VERSION) throw malformed(`apiVersion must be ${REVIEW_VERSION}`)
   const { request } = body
   if (!isRecord(request)) throw malformed('request is missing')
-  const uid = textAt(request, 'uid')
+  const uid = textOf(request['uid'])
   if (uid === '') throw malformed('request.uid is missing')
-  if (textAt(request, 'operation') === '') throw malformed('request.operation is missing')
-  const asked = { uid, user: textAt(recordAt(request, 'userInfo'), 'username'), dryRun: isDryRun(request) }
-  switch (`${textAt(request, 'operation')} ${resourceOf(request)}`) {
+  if (textOf(request['operation']) === '') throw malformed('request.operation is missing')
+  const asked = { uid, user: textOf(recordOf(request['userInfo'])['username']), dryRun: isDryRun(request) }
+  switch (`${textOf(request['operation'])} ${resourceOf(request)}`) {
     case 'DELETE pods.v1.':
       return { ...asked, type: 'DeletePod', pod: deletedPod(request) }
     case 'CREATE pods.v1./eviction':
@@ -71,9 +71,9 @@ export function reviewSubject(body: unknown): ReviewSubject {
 
 /** `pods.v1.`, `pods.v1./eviction`: what the rule of the webhook matched (matchPolicy Equivalent), not what was called. */
 function resourceOf(request: JsonObject): string {
-  const resource = recordAt(request, 'resource')
-  const subresource = textAt(request, 'subResource')
-  const name = `${textAt(resource, 'resource')}.${textAt(resource, 'version')}.${textAt(resource, 'group')}`
+  const resource = recordOf(request['resource'])
+  const subresource = textOf(request['subResource'])
+  const name = `${textOf(resource['resource'])}.${textOf(resource['version'])}.${textOf(resource['group'])}`
   return subresource === '' ? name : `${name}/${subresource}`
 }
 
@@ -82,8 +82,8 @@ function deletedPod(request: JsonObject): PodFacts {
   if (!isRecord(oldObject)) throw malformed('request.oldObject is missing: it is the pod that is to be deleted')
   const pod = podFacts(oldObject)
   if (pod === undefined) throw malformed('request.oldObject is no pod with a name and a uid')
-  const namespace = textAt(request, 'namespace')
-  const name = textAt(request, 'name')
+  const namespace = textOf(request['namespace'])
+  const name = textOf(request['name'])
   if (namespace !== '' && namespace !== pod.namespace) throw malformed('request.oldObject is of another namespace')
   if (name !== '' && name !== pod.name) throw malformed('request.oldObject has another name than request.name')
   return pod
@@ -92,35 +92,25 @@ function deletedPod(request: JsonObject): PodFacts {
 function eviction(request: JsonObject): Omit<EvictionSubject, keyof Asked | 'type'> {
   const { object } = request
   if (!isRecord(object) || object['kind'] !== 'Eviction') throw malformed('request.object is no Eviction')
-  const metadata = recordAt(object, 'metadata')
-  const namespace = textAt(request, 'namespace') || textAt(metadata, 'namespace')
-  const name = textAt(request, 'name') || textAt(metadata, 'name')
+  const metadata = recordOf(object['metadata'])
+  const namespace = textOf(request['namespace']) || textOf(metadata['namespace'])
+  const name = textOf(request['name']) || textOf(metadata['name'])
   if (namespace === '' || name === '') throw malformed('request says no namespace and name of a pod')
-  const conditions = recordAt(recordAt(object, 'deleteOptions'), 'preconditions')
+  const conditions = recordOf(recordOf(object['deleteOptions'])['preconditions'])
   return {
     namespace,
     name,
     criterion: healthCriterion(metadata['annotations']),
-    onlyUid: textAt(conditions, 'uid'),
-    onlyVersion: textAt(conditions, 'resourceVersion'),
-    probe: isDryRun(request) && Object.hasOwn(recordAt(metadata, 'labels'), PROBE_LABEL),
+    onlyUid: textOf(conditions['uid']),
+    onlyVersion: textOf(conditions['resourceVersion']),
+    probe: isDryRun(request) && Object.hasOwn(recordOf(metadata['labels']), PROBE_LABEL),
   }
 }
 
 /** Of the query or DeleteOptions of a deletion, of CreateOptions or Eviction.deleteOptions of an eviction. */
 function isDryRun(request: JsonObject): boolean {
-  const lists = [recordAt(request, 'options'), recordAt(recordAt(request, 'object'), 'deleteOptions')]
+  const lists = [recordOf(request['options']), recordOf(recordOf(request['object'])['deleteOptions'])]
   return request['dryRun'] === true || lists.some(({ dryRun }) => Array.isArray(dryRun) && dryRun.length > 0)
-}
-
-function recordAt(object: JsonObject, key: string): JsonObject {
-  const value = object[key]
-  return isRecord(value) ? value : {}
-}
-
-function textAt(object: JsonObject, key: string): string {
-  const value = object[key]
-  return typeof value === 'string' ? value : ''
 }
 
 function malformed(what: string): Error {

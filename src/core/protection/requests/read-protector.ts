@@ -2,7 +2,7 @@
 // that protect rather too much. One bad field never costs the others.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord, type Loose, looseView } from '../../../api/kube/object-shape.ts'
+import { isRecord, type Loose, looseView, recordOf } from '../../../api/kube/object-shape.ts'
 import type {
   AdmissionHistoryConfig,
   CellStatus,
@@ -55,7 +55,7 @@ function readSpec(
   view: Loose<PodProtectorSpec>,
   before: PodProtectorSpec | undefined,
 ): { readonly spec: PodProtectorSpec; readonly faults: readonly string[] } {
-  const fields = isRecord(raw) ? raw : {}
+  const fields = recordOf(raw)
   const faults: string[] = []
   const fault = (path: keyof typeof INSTEAD, why: string): void => {
     faults.push(`spec.${path} ${why}: ${before === undefined ? INSTEAD[path] : 'what it was before stays in force'}`)
@@ -102,7 +102,7 @@ const INSTEAD = {
 function readStatus(status: Readonly<Record<string, unknown>>): PodProtectorStatus {
   const { cells, summary } = status as { cells?: unknown; summary?: unknown }
   const known = Array.isArray(cells) ? (cells as unknown[]).filter(isCell) : []
-  return { cells: known, summary: { ...NO_SUMMARY, ...(isRecord(summary) ? summary : {}) } }
+  return { cells: known, summary: { ...NO_SUMMARY, ...recordOf(summary) } }
 }
 
 const NO_SUMMARY: StatusSummary = { totalReplicas: 0, aggregatedAvailableReplicas: 0, estimatedAvailableReplicas: 0 }

@@ -1,7 +1,7 @@
 // Label selectors as objects carry them, made ready to be asked: metav1.LabelSelectorAsSelector with the checks of
 // labels.NewRequirement (apimachinery/pkg/apis/meta/v1/helpers.go, pkg/labels/selector.go).
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import { shown } from '../../../api/validation/field-errors.ts'
 import { isLabelKey, isLabelValue } from '../../../api/validation/name-syntax.ts'
@@ -89,7 +89,7 @@ function readRequirements(selector: unknown): readonly CompiledRequirement[] {
 }
 
 function readRequirement(item: unknown, where: string): CompiledRequirement {
-  const { key, operator, values: given } = isRecord(item) ? item : {}
+  const { key, operator, values: given } = recordOf(item)
   if (typeof key !== 'string' || !isLabelKey(key)) throw new SyntaxError(`${where}: ${shown(key)} is no label`)
   const list = given ?? []
   if (!Array.isArray(list)) throw new SyntaxError(`${where}: values is no list`)

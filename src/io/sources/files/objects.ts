@@ -1,6 +1,6 @@
 // The objects of a configuration directory: Secrets to refer to, UpstreamClusters to check, and others to leave alone.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
 import type { Problem, ResolvedCluster } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
 import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from '../../../api/upstream-cluster/upstream-cluster.ts'
@@ -49,7 +49,7 @@ export function sortObjects(
     } else if (value['kind'] === UPSTREAM_CLUSTER_KIND) {
       clusters.push(source)
     } else if (value['kind'] === 'Secret' && value['apiVersion'] === 'v1') {
-      const metadata = isRecord(value['metadata']) ? value['metadata'] : {}
+      const metadata = recordOf(value['metadata'])
       const name = secretName(metadata['namespace'], metadata['name'])
       const data = readSecret(value, out)
       if (secrets.has(name)) out.error('metadata.name', `Secret ${name} is defined twice`, 'keep one of the two')

@@ -2,7 +2,7 @@
 // can have, the claim of whoever has it, else of the oldest object. A change costs what it touches, whatever the rest.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { recordOf } from '../../../api/kube/object-shape.ts'
 import type { Problem, ResolvedCluster } from '../../../api/ports/ports.ts'
 import { type ClusterCheckOptions, droppedFields } from '../../../api/upstream-cluster/checks.ts'
 import { claimsOf } from '../../../api/upstream-cluster/cluster-conflicts.ts'
@@ -290,5 +290,5 @@ function compare(a: string, b: string): number {
 }
 
 function metadataOf({ metadata }: JsonObject): Readonly<Record<string, unknown>> {
-  return isRecord(metadata) ? metadata : {}
+  return recordOf(metadata)
 }
