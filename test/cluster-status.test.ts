@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { afterEach, test } from 'node:test'
 import { EVENTS, LEASES, NAMESPACES, SCHEME, UPSTREAM_CLUSTERS } from '../src/api/kinds/scheme.ts'
 import type { ObjectClient } from '../src/api/ports/object-client.ts'
-import type { Clock, Logger, Problem } from '../src/api/ports/ports.ts'
+import type { Clock, Logger, SourceError } from '../src/api/ports/ports.ts'
 import type { Condition, GatewayProtection, UpstreamClusterStatus } from '../src/api/upstream-cluster/status.ts'
 import type { UpstreamCluster, UpstreamClusterSpec } from '../src/api/upstream-cluster/upstream-cluster.ts'
 import { createInProcessClient } from '../src/apiserver/registry/in-process-client.ts'
@@ -54,7 +54,7 @@ class Replica {
   readonly generations = new Map<string, number>()
   readonly clock: Clock
   leads: boolean
-  problems: readonly Problem[] = []
+  problems: readonly SourceError[] = []
   /** What every cluster says of the rights of the gateway. */
   rights: ClusterRights = { kind: 'granted' }
   /** What it says of shared limits; undefined = it has no Redis. */
@@ -116,7 +116,7 @@ class Replica {
     live.endpoints.onProbe(endpoint, message === '', message, check, this.clock.monotonic())
   }
 
-  deliver(problems: readonly Problem[]): void {
+  deliver(problems: readonly SourceError[]): void {
     this.problems = problems
     this.#statuses.applied(this.generations, 2)
   }
@@ -148,8 +148,17 @@ function statusWrites(objects: MemoryObjects, name: string): number {
     .length
 }
 
-const mistake = (cluster: string, message: string): Problem => {
-  return { file: '', line: 0, path: 'spec.servers', message, fix: 'mend it', severity: 'error', cluster }
+const mistake = (cluster: string, message: string): SourceError => {
+  return {
+    reason: 'FieldValueInvalid',
+    file: '',
+    line: 0,
+    path: 'spec.servers',
+    message,
+    fix: 'mend it',
+    severity: 'error',
+    cluster,
+  }
 }
 
 function reasonsOfEvents(objects: MemoryObjects): string[] {

@@ -6,6 +6,7 @@ import { recordOf, textOf } from '../api/kube/object-shape.ts'
 import { invalid } from '../api/kube/status.ts'
 import type { UserInfo } from '../api/kube/user.ts'
 import { apiVersionOf } from '../api/ports/resource-kind.ts'
+import { invalidValue } from '../core/objects/field-error.ts'
 import {
   type Attributes,
   createAuthorizer,
@@ -66,11 +67,11 @@ function accessOf({ body, user, bindings }: SelfReviewRequest): JsonObject {
   const path = spec['nonResourceAttributes'] ?? undefined
   if ((resource === undefined) === (path === undefined)) {
     throw invalid('authorization.k8s.io', 'SelfSubjectAccessReview', '', [
-      {
-        reason: 'FieldValueInvalid',
-        field: 'spec.resourceAttributes',
-        message: `Invalid value: ${JSON.stringify(resource ?? null)}: exactly one of nonResourceAttributes or resourceAttributes must be specified`,
-      },
+      invalidValue(
+        'spec.resourceAttributes',
+        resource ?? null,
+        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
+      ),
     ])
   }
   const allowed = createAuthorizer(bindings)(user, path === undefined ? resourceQuestion(resource) : pathQuestion(path))

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { Problem, ResolvedCluster, SourceChange } from '../api/ports/ports.ts'
+import type { ResolvedCluster, SourceChange, SourceError } from '../api/ports/ports.ts'
 import type { CompiledChange } from '../controllers/upstream-clusters.ts'
 import { compileCluster } from '../core/cluster/compile-cluster.ts'
 import { ConfigChanges } from './apply-change.ts'
@@ -18,8 +18,17 @@ function deliver(...clusters: readonly ResolvedCluster[]): SourceChange {
   return { clusters: new Map(clusters.map((each) => [each.object.metadata.name, each])), problems: [] }
 }
 
-function problemOf(cluster: string): Problem {
-  return { file: '', line: 0, path: 'spec', message: 'broken', fix: '', severity: 'error', cluster }
+function problemOf(cluster: string): SourceError {
+  return {
+    reason: 'FieldValueInvalid',
+    file: '',
+    line: 0,
+    path: 'spec',
+    message: 'broken',
+    fix: '',
+    severity: 'error',
+    cluster,
+  }
 }
 
 function promisesRun(): Promise<void> {

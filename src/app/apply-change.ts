@@ -1,7 +1,7 @@
 // A change of the objects on its way through the main thread, in one straight line: compile, publish to the gateway threads,
 // wait, in force, tell. A change may come while threads still take up the one before it: they come into force in their order.
 
-import type { Clock, Problem, SourceChange } from '../api/ports/ports.ts'
+import type { Clock, SourceChange, SourceError } from '../api/ports/ports.ts'
 import type { GlobalLimits } from '../controllers/limits/global-limits.ts'
 import type { UpstreamRights } from '../controllers/rights/upstream-rights.ts'
 import type { CompiledChange, UpstreamClustersController } from '../controllers/upstream-clusters.ts'
@@ -23,7 +23,7 @@ export interface ConfigChangesDeps {
 
 /** What the last change that is in force in all threads brought. */
 export interface ConfigInForce {
-  readonly problems: readonly Problem[]
+  readonly problems: readonly SourceError[]
   /** Milliseconds since the epoch; 0 = no change is in force yet. */
   readonly appliedAtMs: number
 }
@@ -93,7 +93,7 @@ export class ConfigChanges {
   }
 
   /** Brings up to date which version of each cluster is in force. Files have none: 0. */
-  #recordGenerations({ clusters, changed }: SourceChange, failures: ReadonlyMap<string, Problem>): void {
+  #recordGenerations({ clusters, changed }: SourceChange, failures: ReadonlyMap<string, SourceError>): void {
     const generations = this.#generations
     for (const name of changed ?? new Set([...clusters.keys(), ...generations.keys()])) {
       const resolved = clusters.get(name)

@@ -1,6 +1,6 @@
-// `portcullis check`: every mistake in a directory of UpstreamCluster files, with file, line, path and fix.
+// `portcullis check`: every error in a directory of UpstreamCluster files, with file, line, path and fix.
 
-import type { Problem } from '../api/ports/ports.ts'
+import type { SourceError } from '../api/ports/ports.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import { nodePemChecks } from '../io/pki/pem-checks.ts'
 import { loadDirectory } from '../io/sources/files/source.ts'
@@ -22,11 +22,11 @@ export async function check({ dir, output, secrets = true, out }: CheckOptions):
   return valid ? 0 : 1
 }
 
-/** Problems with their fields in the documented order; what is wrong with the directory itself names it. */
-async function load(
-  dir: string,
-  secrets: boolean,
-): Promise<{ names: readonly string[]; problems: readonly Problem[] }> {
+/** What `--output json` shows of an error, in the documented order. */
+type Listed = Pick<SourceError, 'file' | 'line' | 'path' | 'message' | 'fix' | 'severity'>
+
+/** What is wrong with the directory itself names it. */
+async function load(dir: string, secrets: boolean): Promise<{ names: readonly string[]; problems: readonly Listed[] }> {
   try {
     const { clusters, problems } = await loadDirectory(dir, nodePemChecks, {}, secrets)
     const listed = problems.map(({ file, line, path, message, fix, severity }) => {
@@ -40,13 +40,13 @@ async function load(
   }
 }
 
-function describe({ file, line, path, message, fix, severity }: Problem): string {
+function describe({ file, line, path, message, fix, severity }: Listed): string {
   const place = line > 0 ? `${file}:${line}` : file
   const where = path === '' ? place : `${place}: ${path}`
   return `${where}: ${severity === 'warning' ? 'warning: ' : ''}${message}\n  fix: ${fix}\n`
 }
 
-function summary(valid: boolean, names: readonly string[], problems: readonly Problem[]): string {
+function summary(valid: boolean, names: readonly string[], problems: readonly Listed[]): string {
   const errors = problems.filter((problem) => problem.severity === 'error').length
   const counts = `${count(errors, 'error')}, ${count(problems.length - errors, 'warning')}`
   const good = names.length === 0 ? 'no UpstreamCluster' : `UpstreamCluster ${names.join(', ')}`

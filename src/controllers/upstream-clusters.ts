@@ -1,7 +1,7 @@
 // Desired objects -> cluster table of the main thread: compiles what changed, and puts it there. What comes after that is
 // said in app/apply-change.ts.
 
-import type { Clock, Logger, Problem, SourceChange } from '../api/ports/ports.ts'
+import type { Clock, Logger, SourceChange, SourceError } from '../api/ports/ports.ts'
 import { compileCluster } from '../core/cluster/compile-cluster.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import type { TlsContexts } from '../io/listener/tls-contexts.ts'
@@ -20,7 +20,7 @@ export interface CompiledChange {
    * Clusters whose newest version could not be compiled, of this change or one before, and why: their last good one stays in
    * force.
    */
-  readonly failures: ReadonlyMap<string, Problem>
+  readonly failures: ReadonlyMap<string, SourceError>
 }
 
 export interface UpstreamClustersDeps {
@@ -40,7 +40,7 @@ export interface UpstreamClustersController {
 }
 
 export function createUpstreamClustersController(deps: UpstreamClustersDeps): UpstreamClustersController {
-  const failures = new Map<string, Problem>()
+  const failures = new Map<string, SourceError>()
   return {
     compile: (source) => compileChange(source, failures, deps),
     follow: (change) => followChange(change, deps),
@@ -50,7 +50,7 @@ export function createUpstreamClustersController(deps: UpstreamClustersDeps): Up
 /** @param failures known from changes before; brought up to date */
 function compileChange(
   source: SourceChange,
-  failures: Map<string, Problem>,
+  failures: Map<string, SourceError>,
   { clusters, contexts, log }: UpstreamClustersDeps,
 ): CompiledChange {
   const changed: CompiledCluster[] = []
@@ -94,10 +94,10 @@ function followChange(
   probes.change(changed, removed)
 }
 
-function failureOf(cluster: string, error: unknown): Problem {
+function failureOf(cluster: string, error: unknown): SourceError {
   const message = `cannot be put in force: ${error instanceof Error ? error.message : String(error)}`
   const fix = 'the log of the gateway says more; correct the object'
-  return { file: '', line: 0, path: 'spec', message, fix, severity: 'error', cluster }
+  return { reason: 'FieldValueInvalid', file: '', line: 0, path: 'spec', message, fix, severity: 'error', cluster }
 }
 
 /** Where the source does not say what has changed: anything may have. */

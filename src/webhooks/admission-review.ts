@@ -2,12 +2,12 @@
 // rules that neither the schema nor CEL can express, and conflicts between clusters. The gateway checks everything again
 // when it reads an object, so that a webhook which is away lets nothing bad into force.
 
+import type { FieldError } from '../api/kube/field-error.ts'
 import { type JsonObject, nameOf } from '../api/kube/json-object.ts'
 import { isRecord, recordOf } from '../api/kube/object-shape.ts'
 import { invalid, type Status, statusError } from '../api/kube/status.ts'
 import { apiVersionOf, type ResourceKind } from '../api/ports/resource-kind.ts'
-import { fieldErrorOf, problemText } from '../api/validation/field-causes.ts'
-import type { FieldProblem } from '../api/validation/field-errors.ts'
+import { asCause, errorText } from '../api/validation/field-causes.ts'
 import type { PemChecks } from '../api/validation/pem-checks.ts'
 import { sameJson } from '../core/text/same-json.ts'
 
@@ -37,13 +37,13 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   const before = isRecord(request['oldObject']) ? request['oldObject'] : undefined
   const found = problemsOf(kind, object, before, checks.pem, others)
   const errors = found.filter(({ severity }) => severity === 'error')
-  const warnings = found.filter(({ severity }) => severity === 'warning').map(problemText)
+  const warnings = found.filter(({ severity }) => severity === 'warning').map(errorText)
   if (errors.length === 0) return answer(uid, warnings, undefined)
   // What was stored before the webhook was there can still be labelled, and lose its finalizers.
   if (before !== undefined && sameJson(object['spec'], before['spec'])) {
-    return answer(uid, [...errors.map(problemText), ...warnings], undefined)
+    return answer(uid, [...errors.map(errorText), ...warnings], undefined)
   }
-  const causes = errors.map((problem) => fieldErrorOf(problem, object))
+  const causes = errors.map((problem) => asCause(problem, object))
   return answer(uid, warnings, invalid(kind.group, kind.kind, nameOf(object), causes).status)
 }
 
@@ -80,7 +80,7 @@ function problemsOf(
   before: JsonObject | undefined,
   pem: PemChecks,
   others: readonly JsonObject[],
-): readonly FieldProblem[] {
+): readonly FieldError[] {
   // The API server sends both; without them only the rules of the spec would be reported.
   const whole = { apiVersion: apiVersionOf(kind), kind: kind.kind, ...object }
   const problems = kind.check(whole, before, pem)

@@ -4,7 +4,7 @@ import type { JsonObject } from '../kube/json-object.ts'
 import { type JsonSchema, kubeObject, object, text, time, wholeNumber } from '../kube/json-schema.ts'
 import { isRecord } from '../kube/object-shape.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
-import { ProblemList } from '../validation/field-errors.ts'
+import { FieldErrors } from '../validation/field-errors.ts'
 
 interface ObjectReference {
   readonly kind?: string
@@ -102,7 +102,7 @@ function wide(name: string, description: string, jsonPath: string): ResourceKind
 
 /** legacyValidateEvent (pkg/apis/core/validation/events.go). */
 function checkEvent(event: JsonObject): ReturnType<ResourceKind['check']> {
-  const out = new ProblemList()
+  const out = new FieldErrors()
   const metadata = isRecord(event['metadata']) ? event['metadata'] : {}
   const involved = isRecord(event['involvedObject']) ? event['involvedObject'] : {}
   const namespace = metadata['namespace'] ?? ''
@@ -110,20 +110,20 @@ function checkEvent(event: JsonObject): ReturnType<ResourceKind['check']> {
   const isNew = typeof event['eventTime'] === 'string'
   const fits = its === '' ? ['', 'default', ...(isNew ? ['kube-system'] : [])].includes(String(namespace)) : true
   if (!fits || (its !== '' && !isNew && its !== namespace)) {
-    out.error('involvedObject.namespace', 'does not match event.namespace', '')
+    out.invalid('involvedObject.namespace', 'does not match event.namespace', '')
   }
-  if (!isNew) return out.problems
+  if (!isNew) return out.found
   for (const [field, limit] of REQUIRED_WITH_TIME) {
     const value = event[field] ?? ''
-    if (value === '') out.error(field, 'is required', '')
+    if (value === '') out.required(field, 'is required', '')
     else if (typeof value === 'string' && value.length > limit) {
-      out.error(field, `can have at most ${limit} characters`, '')
+      out.invalid(field, `can have at most ${limit} characters`, '')
     }
   }
   if (typeof event['message'] === 'string' && event['message'].length > MAX_MESSAGE) {
-    out.error('message', `can have at most ${MAX_MESSAGE} characters`, '')
+    out.invalid('message', `can have at most ${MAX_MESSAGE} characters`, '')
   }
-  return out.problems
+  return out.found
 }
 
 const MAX_MESSAGE = 1024

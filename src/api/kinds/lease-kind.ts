@@ -3,7 +3,7 @@
 import { kubeObject, object, oneOf, text, time, wholeNumber } from '../kube/json-schema.ts'
 import { isRecord } from '../kube/object-shape.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
-import { ProblemList } from '../validation/field-errors.ts'
+import { FieldErrors } from '../validation/field-errors.ts'
 
 interface LeaseSpec {
   readonly holderIdentity?: string
@@ -46,19 +46,19 @@ export const LEASES: ResourceKind = {
   ],
   selectableFields: [],
   check(object) {
-    const out = new ProblemList()
+    const out = new FieldErrors()
     const given = isRecord(object['spec']) ? object['spec'] : {}
     // pkg/apis/coordination/validation
     const { leaseDurationSeconds, leaseTransitions, preferredHolder, strategy } = given
     if (typeof leaseDurationSeconds === 'number' && leaseDurationSeconds <= 0) {
-      out.error('spec.leaseDurationSeconds', 'must be greater than 0', '')
+      out.invalid('spec.leaseDurationSeconds', 'must be greater than 0', '')
     }
     if (typeof leaseTransitions === 'number' && leaseTransitions < 0) {
-      out.error('spec.leaseTransitions', 'must be greater than or equal to 0', '')
+      out.invalid('spec.leaseTransitions', 'must be greater than or equal to 0', '')
     }
     if (typeof preferredHolder === 'string' && preferredHolder !== '' && (strategy ?? '') === '') {
-      out.error('spec.preferredHolder', 'may only be specified if `strategy` is defined', '')
+      out.forbidden('spec.preferredHolder', 'may only be specified if `strategy` is defined', '')
     }
-    return out.problems
+    return out.found
   },
 }

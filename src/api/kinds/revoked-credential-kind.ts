@@ -6,7 +6,7 @@ import { ANONYMOUS_USER } from '../kube/user.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import type { RevokedCredentialSpec } from '../revoked-credential/revoked-credential.ts'
 import { checkRevocation } from '../upstream-cluster/revocation-checks.ts'
-import { ProblemList } from '../validation/field-errors.ts'
+import { FieldErrors } from '../validation/field-errors.ts'
 
 const CREDENTIAL_ID = /^(?:X509SHA256=[0-9a-f]{64}|JTI=[\x21-\x7e]{1,200})$/
 
@@ -52,25 +52,25 @@ export const REVOKED_CREDENTIALS: ResourceKind = {
   ],
   selectableFields: [],
   check(object) {
-    const out = new ProblemList()
+    const out = new FieldErrors()
     checkSpec(isRecord(object['spec']) ? object['spec'] : {}, out)
-    return out.problems
+    return out.found
   },
 }
 
-function checkSpec(given: Loose<RevokedCredentialSpec>, out: ProblemList): void {
+function checkSpec(given: Loose<RevokedCredentialSpec>, out: FieldErrors): void {
   const { credentialID, user } = given
   if (credentialID === undefined) checkRevocation(given, 'spec', out)
   else if ([given.user, given.certificateFingerprint, given.tokenHash].some((other) => other !== undefined)) {
-    out.error('spec.credentialID', 'stands beside another way to name a credential', 'give each its own object')
+    out.forbidden('spec.credentialID', 'stands beside another way to name a credential', 'give each its own object')
   } else if (typeof credentialID !== 'string' || !CREDENTIAL_ID.test(credentialID)) {
-    out.error(
+    out.invalid(
       'spec.credentialID',
       'is no credential-id',
       'write X509SHA256= and 64 hex digits, or JTI= and the id of a token',
     )
   }
-  if (user === '') out.error('spec.user', 'is empty', 'name a user')
+  if (user === '') out.invalid('spec.user', 'is empty', 'name a user')
   if (user === ANONYMOUS_USER)
-    out.error('spec.user', 'has no credential', 'anonymous requests may ask for health alone')
+    out.invalid('spec.user', 'has no credential', 'anonymous requests may ask for health alone')
 }

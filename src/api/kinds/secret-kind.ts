@@ -4,7 +4,7 @@ import type { JsonObject } from '../kube/json-object.ts'
 import { base64, flag, kubeObject, map, text } from '../kube/json-schema.ts'
 import { isRecord } from '../kube/object-shape.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
-import { ProblemList, reportable } from '../validation/field-errors.ts'
+import { FieldErrors, reportable } from '../validation/field-errors.ts'
 import type { PemChecks } from '../validation/pem-checks.ts'
 
 /** Bytes of all values together (core.MaxSecretSize). */
@@ -21,7 +21,7 @@ const KEYS_OF_TYPE: ReadonlyMap<unknown, readonly (readonly string[])[]> = new M
   ['kubernetes.io/dockerconfigjson', [['.dockerconfigjson']]],
 ])
 
-// Where kube-apiserver has a text for a mistake, it stands alone: no fix.
+// Where kube-apiserver has a text for an error, it stands alone: no fix.
 export const SECRETS: ResourceKind = {
   group: '',
   version: 'v1',
@@ -59,36 +59,36 @@ function checkSecret(
   before: JsonObject | undefined,
   pem: PemChecks,
 ): ReturnType<ResourceKind['check']> {
-  const out = new ProblemList()
+  const out = new FieldErrors()
   const data = isRecord(object['data']) ? object['data'] : {}
   let bytes = 0
   for (const [key, value] of Object.entries(data)) {
     if (!KEY.test(key) || key === '.' || key.startsWith('..')) {
-      out.error(`data[${key}]`, 'a valid config key must consist of alphanumeric characters, -, _ or .', KEY_FIX)
+      out.invalid(`data[${key}]`, 'a valid config key must consist of alphanumeric characters, -, _ or .', KEY_FIX)
     }
     bytes += typeof value === 'string' ? Buffer.byteLength(value, 'base64') : 0
   }
-  if (bytes > MAX_BYTES) out.error('data', `Too long: may not be more than ${MAX_BYTES} bytes`, '')
+  if (bytes > MAX_BYTES) out.tooLong('data', `Too long: may not be more than ${MAX_BYTES} bytes`)
   for (const names of KEYS_OF_TYPE.get(object['type']) ?? []) {
     if (names.some((name) => Object.hasOwn(data, name))) continue
-    out.error(`data[${names[0]}]`, 'is required', '')
+    out.required(`data[${names[0]}]`, 'is required', '')
   }
   if (before !== undefined) checkChange(object, before, out)
   if (object['type'] === 'kubernetes.io/tls') checkPair(data, pem, out)
-  return reportable(out.problems)
+  return reportable(out.found)
 }
 
 /** ValidateSecretUpdate. */
-function checkChange(object: JsonObject, before: JsonObject, out: ProblemList): void {
+function checkChange(object: JsonObject, before: JsonObject, out: FieldErrors): void {
   if ((object['type'] ?? 'Opaque') !== (before['type'] ?? 'Opaque')) {
-    out.error('type', 'field is immutable', '')
+    out.invalid('type', 'field is immutable', '')
   }
   if (before['immutable'] !== true) return
   if (object['immutable'] !== true) {
-    out.error('immutable', 'field is immutable when `immutable` is set', '')
+    out.forbidden('immutable', 'field is immutable when `immutable` is set', '')
   }
   if (!sameData(object['data'], before['data'])) {
-    out.error('data', 'field is immutable when `immutable` is set', '')
+    out.forbidden('data', 'field is immutable when `immutable` is set', '')
   }
 }
 
@@ -102,7 +102,7 @@ function sameData(a: unknown, b: unknown): boolean {
 }
 
 /** A pair that does not fit is stored, with a warning, as a kube-apiserver does. */
-function checkPair(data: Readonly<Record<string, unknown>>, pem: PemChecks, out: ProblemList): void {
+function checkPair(data: Readonly<Record<string, unknown>>, pem: PemChecks, out: FieldErrors): void {
   const cert = textOf(data['tls.crt'])
   const key = textOf(data['tls.key'])
   if (cert === undefined || key === undefined) return

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import type { FieldError, FieldErrorReason } from '../kube/field-error.ts'
 import type { JsonObject } from '../kube/json-object.ts'
-import { fieldErrorOf } from '../validation/field-causes.ts'
+import { asCause } from '../validation/field-causes.ts'
 import { UPSTREAM_CLUSTERS, upstreamClusterKind } from './upstream-cluster-kind.ts'
 
 const RULES = [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'], nonResourceURLs: ['*'] }]
@@ -105,7 +106,7 @@ test('a revocation names exactly one thing, in the right form', () => {
   )
 })
 
-test('a claim that another cluster has is a mistake that names the holder', () => {
+test('a claim that another cluster has is an error that names the holder', () => {
   const prod = cluster('prod', {
     secureServing: { serverNames: ['api.example.com'] },
     addresses: { ips: ['10.0.0.9'], ports: [8443] },
@@ -135,31 +136,47 @@ test('a claim that another cluster has is a mistake that names the holder', () =
   assert.deepEqual(UPSTREAM_CLUSTERS.conflicts?.(prod, broken), [])
 })
 
-test('problems become the causes that kube-apiserver would give', () => {
+test('errors become the causes that kube-apiserver would give', () => {
   const object = cluster('a', {
     servers: [{ endpoint: 'https://user:secret@10.0.0.1' }],
     clientConfig: { keyData: 'not base64 but secret' },
   })
-  const causes = UPSTREAM_CLUSTERS.check(object, undefined, nodePemChecks).map((problem) =>
-    fieldErrorOf(problem, object),
-  )
+  const causes = UPSTREAM_CLUSTERS.check(object, undefined, nodePemChecks).map((problem) => asCause(problem, object))
   assert.ok(causes.length >= 3)
   assert.ok(!JSON.stringify(causes).includes('secret'), JSON.stringify(causes))
-  const problem = (path: string, message: string, fix = ''): ReturnType<typeof fieldErrorOf> =>
-    fieldErrorOf({ path, message, fix, severity: 'error' }, object)
-  assert.deepEqual(problem('spec.x', 'is required', 'add x'), {
+  const cause = (
+    path: string,
+    message: string,
+    fix = '',
+    reason: FieldErrorReason = 'FieldValueInvalid',
+  ): Omit<FieldError, 'fix' | 'severity'> => {
+    const { fix: _, severity: __, ...shown } = asCause({ reason, path, message, fix, severity: 'error' }, object)
+    return shown
+  }
+  assert.deepEqual(cause('spec.x', 'is required', 'add x', 'FieldValueRequired'), {
     reason: 'FieldValueRequired',
     message: 'Required value: add x',
-    field: 'spec.x',
+    path: 'spec.x',
   })
-  assert.deepEqual(problem('metadata.name', 'is odd', 'choose another'), {
+  assert.deepEqual(cause('metadata.name', 'is odd', 'choose another'), {
     reason: 'FieldValueInvalid',
     message: 'Invalid value: "a": is odd; choose another',
-    field: 'metadata.name',
+    path: 'metadata.name',
   })
-  assert.deepEqual(problem('data[tls.crt]', 'is required').message, 'Required value')
-  assert.deepEqual(problem('spec.servers', 'is odd').message, 'Invalid value: "array": is odd')
-  assert.deepEqual(problem('metadata.__proto__.x', 'is odd').message, 'Invalid value: null: is odd')
+  assert.deepEqual(cause('data[tls.crt]', 'is required', '', 'FieldValueRequired').message, 'Required value')
+  const kinds: readonly (readonly [FieldErrorReason, string])[] = [
+    ['FieldValueDuplicate', 'Duplicate value: "a": is odd'],
+    ['FieldValueForbidden', 'Forbidden: is odd'],
+    ['FieldValueNotSupported', 'Unsupported value: "a": is odd'],
+    ['FieldValueTooLong', 'is odd'],
+  ]
+  // Whatever the message says: the reason is read nowhere else.
+  for (const [reason, message] of kinds) {
+    assert.deepEqual(cause('metadata.name', 'is odd', '', reason), { reason, message, path: 'metadata.name' })
+    assert.equal(cause('metadata.name', 'is required', '', reason).reason, reason)
+  }
+  assert.deepEqual(cause('spec.servers', 'is odd').message, 'Invalid value: "array": is odd')
+  assert.deepEqual(cause('metadata.__proto__.x', 'is odd').message, 'Invalid value: null: is odd')
 })
 
 test('an address that shows the certificate of the cluster is told when it begins to, and not again', () => {

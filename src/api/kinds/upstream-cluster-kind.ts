@@ -1,5 +1,6 @@
 // UpstreamCluster's row of the scheme.
 
+import type { FieldError } from '../kube/field-error.ts'
 import type { JsonObject } from '../kube/json-object.ts'
 import { kubeObject } from '../kube/json-schema.ts'
 import { isRecord } from '../kube/object-shape.ts'
@@ -9,7 +10,7 @@ import { claimKeysOf, conflictsWith } from '../upstream-cluster/conflicts.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../upstream-cluster/schema.ts'
 import { UPSTREAM_CLUSTER_STATUS_SCHEMA } from '../upstream-cluster/status-schema.ts'
 import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from '../upstream-cluster/upstream-cluster.ts'
-import type { FieldProblem } from '../validation/field-errors.ts'
+import { FieldErrors } from '../validation/field-errors.ts'
 import type { PemChecks } from '../validation/pem-checks.ts'
 
 const COLUMNS: readonly PrinterColumn[] = [
@@ -30,7 +31,7 @@ function condition(name: string, description: string, field: string, type: strin
 export interface ResolvedReferences {
   /** The object with the bytes in the places of the references that could be followed. */
   readonly object: unknown
-  readonly problems: readonly FieldProblem[]
+  readonly problems: readonly FieldError[]
   /** Paths of inline fields that came from references, and the paths of those. */
   readonly origins: ReadonlyMap<string, string>
 }
@@ -86,19 +87,19 @@ function checkWritten(
   before: JsonObject | undefined,
   pem: PemChecks,
   { globalLimits = true, resolve }: ClusterKindOptions,
-): readonly FieldProblem[] {
+): readonly FieldError[] {
   const options = { globalLimits, fileReferences: false }
   const shown = certificateShown(object, before)
   if (resolve === undefined) return [...checkUpstreamCluster(object, pem, options), ...shown]
   const { object: resolved, problems, origins } = resolve(object)
   // What a Secret holds is no error of a write that leaves the references alone: the degrade switch works all the same.
   const isSame = before !== undefined && credentialsOf(before) === credentialsOf(object)
-  const softened = (problem: FieldProblem): FieldProblem => (isSame ? { ...problem, severity: 'warning' } : problem)
+  const softened = (problem: FieldError): FieldError => (isSame ? { ...problem, severity: 'warning' } : problem)
   const checked = checkUpstreamCluster(resolved, pem, options)
-  const isError = ({ path, severity }: FieldProblem): boolean => origins.has(path) && severity === 'error'
+  const isError = ({ path, severity }: FieldError): boolean => origins.has(path) && severity === 'error'
   // But what was no error with the same Secrets before is one of this write: servers to which the token would go in clear.
   const known = isSame && checked.some(isError) ? checkUpstreamCluster(resolve(before).object, pem, options) : []
-  const wasThere = ({ path, message }: FieldProblem): boolean =>
+  const wasThere = ({ path, message }: FieldError): boolean =>
     known.some((one) => one.path === path && one.message === message)
   const moved = checked.map((problem) => {
     const path = origins.get(problem.path)
@@ -112,18 +113,18 @@ function checkWritten(
  * A client that connects to a bare address says no name, so that the address alone decides which certificate it is shown, before
  * there is a path to look at. Told once, to whoever claims the address or gives the cluster a certificate.
  */
-function certificateShown(object: JsonObject, before: JsonObject | undefined): readonly FieldProblem[] {
-  const problems: FieldProblem[] = []
-  if (!hasCertificate(object)) return problems
+function certificateShown(object: JsonObject, before: JsonObject | undefined): readonly FieldError[] {
+  const out = new FieldErrors()
+  if (!hasCertificate(object)) return out.found
   const known = new Set(before === undefined || !hasCertificate(before) ? [] : addressesOf(before))
   for (const [index, ip] of addressesOf(object).entries()) {
     if (known.has(ip)) continue
     const message =
       "is shown with this cluster's certificate from now on, to clients of https://IP/clusters/NAME as well"
     const fix = 'give those the CA of that certificate, or another address of the gateway'
-    problems.push({ path: `spec.addresses.ips[${index}]`, message, fix, severity: 'warning' })
+    out.warning(`spec.addresses.ips[${index}]`, message, fix)
   }
-  return problems
+  return out.found
 }
 
 function hasCertificate({ spec }: JsonObject): boolean {

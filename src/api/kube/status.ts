@@ -1,5 +1,7 @@
 // metav1.Status, as a kube-apiserver answers with it, and the errors that become one
-// (k8s.io/apimachinery/pkg/apis/meta/v1/types.go, pkg/api/errors/errors.go, pkg/util/validation/field/errors.go).
+// (k8s.io/apimachinery/pkg/apis/meta/v1/types.go, pkg/api/errors/errors.go).
+
+import type { FieldError } from './field-error.ts'
 
 /** Reasons that Portcullis' own API server gives. */
 export type StatusReason =
@@ -111,23 +113,6 @@ export function isMissing(error: unknown, name: string): boolean {
   return error instanceof StatusError && error.reason === 'NotFound' && error.status.details?.name === name
 }
 
-/** A mistake in a field, as kube-apiserver lists it among the causes of a 422. */
-export interface FieldError {
-  readonly reason:
-    | 'FieldValueRequired'
-    | 'FieldValueInvalid'
-    | 'FieldValueNotSupported'
-    | 'FieldValueDuplicate'
-    | 'FieldValueForbidden'
-    | 'FieldValueTooLong'
-    | 'FieldValueTooMany'
-    | 'FieldValueTypeInvalid'
-  /** Without the field: `Required value: detail`. */
-  readonly message: string
-  /** `spec.servers[0].endpoint`. */
-  readonly field: string
-}
-
 /** Errors that one answer lists: an object may have as many as it has members, each with its path and value. */
 const MOST_CAUSES = 250
 
@@ -137,7 +122,7 @@ const MOST_CAUSES = 250
  */
 export function invalid(group: string, kind: string, name: string, all: readonly FieldError[]): StatusError {
   const errors = all.slice(0, MOST_CAUSES)
-  const texts = errors.map(({ field, message }) => `${field}: ${message}`)
+  const texts = errors.map(({ path, message }) => `${path}: ${message}`)
   if (all.length > errors.length) texts.push(`and at least ${all.length - errors.length} more errors`)
   const list = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
   const qualified = group === '' ? kind : `${kind}.${group}`
@@ -145,6 +130,11 @@ export function invalid(group: string, kind: string, name: string, all: readonly
     ...(name !== '' && { name }),
     ...(group !== '' && { group }),
     kind,
-    causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
+    causes: errors.map(causeOf),
   })
+}
+
+/** The cause that an answer lists for an error in the words of kube-apiserver. */
+export function causeOf({ reason, message, path }: FieldError): StatusCause {
+  return { reason, message, field: path }
 }

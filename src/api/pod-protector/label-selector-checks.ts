@@ -1,19 +1,19 @@
-// Mistakes in a metav1.LabelSelector, wherever one stands: what LabelSelectorAsSelector would not read.
+// Errors in a metav1.LabelSelector, wherever one stands: what LabelSelectorAsSelector would not read.
 // k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go
 
 import type { Loose } from '../kube/object-shape.ts'
-import { type ProblemList, shown } from '../validation/field-errors.ts'
+import { type FieldErrors, shown } from '../validation/field-errors.ts'
 import { isLabelKey, isLabelValue } from '../validation/name-syntax.ts'
 import { contradiction } from './label-selector-sets.ts'
 import type { LabelSelector } from './pod-protector.ts'
 
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist']
 
-/** `path` is that of the selector. A value that is named twice is no mistake. @returns whether it can be read */
-export function checkLabelSelector(selector: Loose<LabelSelector>, path: string, out: ProblemList): boolean {
-  const before = out.problems.length
+/** `path` is that of the selector. A value that is named twice is no error. @returns whether it can be read */
+export function checkLabelSelector(selector: Loose<LabelSelector>, path: string, out: FieldErrors): boolean {
+  const before = out.found.length
   checkRequirements(selector, path, out)
-  if (out.problems.length > before) return false
+  if (out.found.length > before) return false
   const key = contradiction(selector)
   if (key !== undefined) {
     const message = `selects nothing: its requirements of ${key} exclude each other`
@@ -22,7 +22,7 @@ export function checkLabelSelector(selector: Loose<LabelSelector>, path: string,
   return true
 }
 
-function checkRequirements(selector: Loose<LabelSelector>, path: string, out: ProblemList): void {
+function checkRequirements(selector: Loose<LabelSelector>, path: string, out: FieldErrors): void {
   for (const [key, value = ''] of Object.entries(selector.matchLabels ?? {})) {
     checkKey(key, `${path}.matchLabels[${key}]`, out)
     checkValue(value, `${path}.matchLabels[${key}]`, out)
@@ -33,13 +33,13 @@ function checkRequirements(selector: Loose<LabelSelector>, path: string, out: Pr
     const { key, operator, values = [] } = requirement
     if (key !== undefined) checkKey(key, `${at}.key`, out)
     if (operator !== undefined && !OPERATORS.includes(operator)) {
-      out.error(`${at}.operator`, `${shown(operator)} is not known`, `write one of ${OPERATORS.join(', ')}`)
+      out.invalid(`${at}.operator`, `${shown(operator)} is not known`, `write one of ${OPERATORS.join(', ')}`)
     }
     const needsValues = operator === 'In' || operator === 'NotIn'
     if (needsValues && values.length === 0) {
-      out.error(`${at}.values`, `is required by operator ${operator}`, 'add at least one value')
+      out.required(`${at}.values`, `is required by operator ${operator}`, 'add at least one value')
     } else if ((operator === 'Exists' || operator === 'DoesNotExist') && values.length > 0) {
-      out.error(`${at}.values`, `means nothing beside operator ${operator}`, 'remove it, or use In')
+      out.invalid(`${at}.values`, `means nothing beside operator ${operator}`, 'remove it, or use In')
     }
     for (const [place, value = ''] of values.entries()) checkValue(value, `${at}.values[${place}]`, out)
   }
@@ -50,17 +50,17 @@ export function isEmptySelector({ matchLabels = {}, matchExpressions = [] }: Loo
   return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0
 }
 
-function checkKey(key: string, path: string, out: ProblemList): void {
+function checkKey(key: string, path: string, out: FieldErrors): void {
   if (isLabelKey(key)) return
-  out.error(
+  out.invalid(
     path,
     `${shown(key)} is no label`,
     'write a name of at most 63 characters, after a DNS name and / if need be',
   )
 }
 
-function checkValue(value: string, path: string, out: ProblemList): void {
+function checkValue(value: string, path: string, out: FieldErrors): void {
   if (isLabelValue(value)) return
   const fix = 'use at most 63 letters, digits, -, _ and ., beginning and ending with a letter or digit'
-  out.error(path, `${shown(value)} is no value of a label`, fix)
+  out.invalid(path, `${shown(value)} is no value of a label`, fix)
 }

@@ -45,7 +45,7 @@ function byKey(selector: Loose<LabelSelector>): ReadonlyMap<string, LabelSet> {
   return new Map([...byKey].map(([key, sets]) => [key, intersection(sets)]))
 }
 
-/** What is incomplete or unknown is left out: it is a mistake by itself. */
+/** What is incomplete or unknown is left out: it is an error by itself. */
 function requirementsOf(selector: Loose<LabelSelector>): readonly Requirement[] {
   const found: Requirement[] = []
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) {

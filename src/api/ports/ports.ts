@@ -1,19 +1,14 @@
 // What the pure and the middle layers need from the world, as interfaces; src/io/ implements them.
 
+import type { FieldError } from '../kube/field-error.ts'
 import type { UpstreamCluster } from '../upstream-cluster/upstream-cluster.ts'
 
-/** A mistake in a configuration, or a doubt about one. */
-export interface Problem {
+/** An error in a configuration, or a warning about one, with its place. */
+export interface SourceError extends FieldError {
   /** File, relative to the configuration directory; '' when the object has none. */
   readonly file: string
   /** 1-based; 0 = unknown. */
   readonly line: number
-  /** `spec.servers[0].endpoint`; '' = the whole file or object. */
-  readonly path: string
-  readonly message: string
-  /** What to do about it. */
-  readonly fix: string
-  readonly severity: 'error' | 'warning'
   /** metadata.name of the UpstreamCluster that it is about, where the source knows; default: none. */
   readonly cluster?: string
 }
@@ -32,10 +27,10 @@ export interface ResourceSource {
   stop(): Promise<void>
 }
 
-/** The whole desired state and the mistakes found in it. A broken cluster appears in its last good version, or not at all. */
+/** The whole desired state and the errors found in it. A broken cluster appears in its last good version, or not at all. */
 export interface SourceChange {
   readonly clusters: ReadonlyMap<string, ResolvedCluster>
-  readonly problems: readonly Problem[]
+  readonly problems: readonly SourceError[]
   /** Names of clusters that are new, differ from the delivery before, or are gone; absent = any may be. */
   readonly changed?: ReadonlySet<string>
 }

@@ -1,8 +1,8 @@
 // What Portcullis knows of a kind of object: one row of the scheme (scheme.ts) for each.
 
+import type { FieldError } from '../kube/field-error.ts'
 import type { JsonObject } from '../kube/json-object.ts'
 import type { JsonSchema } from '../kube/json-schema.ts'
-import type { FieldProblem } from '../validation/field-errors.ts'
 import type { PemChecks } from '../validation/pem-checks.ts'
 
 /** additionalPrinterColumns of a CRD (apiextensions.k8s.io/v1 CustomResourceColumnDefinition). */
@@ -41,14 +41,14 @@ export interface ResourceKind {
   /** Paths of fields that hold certificates, beside which somebody may have left a private key. Default: none. */
   readonly certificateFields?: readonly (readonly string[])[]
   /**
-   * The rules that no schema can express, of an object that fits the schema: every mistake and doubt at once. Never throws.
+   * The rules that no schema can express, of an object that fits the schema: every error and doubt at once. Never throws.
    * @param before the object that is replaced; undefined for a new one
    */
-  check(object: JsonObject, before: JsonObject | undefined, pem: PemChecks): readonly FieldProblem[]
+  check(object: JsonObject, before: JsonObject | undefined, pem: PemChecks): readonly FieldError[]
   /** What only one object of the kind may have; malformed parts claim nothing. */
   claims?(object: JsonObject): readonly string[]
-  /** Mistakes that only two objects together make; `others` are those, beside this one, that have a claim of its own. */
-  conflicts?(object: JsonObject, others: readonly JsonObject[]): readonly FieldProblem[]
+  /** Errors that only two objects together make; `others` are those, beside this one, that have a claim of its own. */
+  conflicts?(object: JsonObject, others: readonly JsonObject[]): readonly FieldError[]
 }
 
 /** `upstreamclusters.proxy.kubegateway.io`, `secrets`: how messages, the store and access rules name a resource. */

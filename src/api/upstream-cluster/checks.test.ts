@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import { createCA, issueCertificate } from '../../io/pki/pki.ts'
-import type { FieldProblem } from '../validation/field-errors.ts'
+import type { FieldError } from '../kube/field-error.ts'
 import { checkUpstreamCluster, normalizeUpstreamCluster } from './checks.ts'
 
 interface TableCase {
@@ -42,7 +42,7 @@ function withMaterial(value: unknown): unknown {
   )
 }
 
-function check(object: unknown): readonly FieldProblem[] {
+function check(object: unknown): readonly FieldError[] {
   return checkUpstreamCluster(withMaterial(object), nodePemChecks)
 }
 
@@ -140,7 +140,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
     [],
   ],
   [
-    'every mistake at once',
+    'every error at once',
     cluster({
       servers: [{ endpoint: 'https://a' }, { endpoint: 'ftp://b', weight: 1001 }],
       clientConfig: { qps: -1 },

@@ -1,9 +1,10 @@
 // Everything that can be wrong with an UpstreamCluster by itself, all of it at once. Start reading at checkUpstreamCluster.
-// What KubeGateway accepts is accepted, but for mistakes that can only do harm; test/data/upstreamcluster-objects.json is
+// What KubeGateway accepts is accepted, but for errors that can only do harm; test/data/upstreamcluster-objects.json is
 // the table.
 
+import type { FieldError } from '../kube/field-error.ts'
 import { isRecord, type Loose, looseView, normalize } from '../kube/object-shape.ts'
-import { type FieldProblem, ProblemList, reportable, shown, withoutPassword } from '../validation/field-errors.ts'
+import { FieldErrors, reportable, shown, withoutPassword } from '../validation/field-errors.ts'
 import { canonicalIp } from '../validation/ip-address.ts'
 import { isTimestamp, parseEndpoint } from '../validation/name-syntax.ts'
 import { nearestName } from '../validation/nearest-name.ts'
@@ -35,28 +36,28 @@ export function checkUpstreamCluster(
   object: unknown,
   pem: PemChecks,
   options: ClusterCheckOptions = {},
-): readonly FieldProblem[] {
-  const out = new ProblemList()
+): readonly FieldError[] {
+  const out = new FieldErrors()
   if (!isRecord(object)) {
-    out.error('', 'is no object', `write a map with apiVersion, kind ${UPSTREAM_CLUSTER_KIND}, metadata and spec`)
-    return out.problems
+    out.invalid('', 'is no object', `write a map with apiVersion, kind ${UPSTREAM_CLUSTER_KIND}, metadata and spec`)
+    return out.found
   }
   checkObjectHead(object, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND, out)
   checkFeatureGates(object, out)
   const spec = normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, object['spec'] ?? {})
   const shape = checkSpecShape(spec, 'spec')
-  const problems = [...out.problems, ...shape.problems]
+  const problems = [...out.found, ...shape.problems]
   // The schema has vouched for what is left in the view.
   const view = looseView(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as Loose<UpstreamClusterSpec> | undefined
   if (view === undefined) return reportable(problems, shape.more)
-  const rules = new ProblemList()
+  const rules = new FieldErrors()
   checkSpec(view, pem, options, rules)
   const followsShape = consequencesOf(shape)
-  return reportable([...problems, ...rules.problems.filter(({ path }) => !followsShape(path))], shape.more)
+  return reportable([...problems, ...rules.found.filter(({ path }) => !followsShape(path))], shape.more)
 }
 
 /**
- * Whether a mistake is only what another one leads to: what has a wrong type looks absent to the rules. There may be as many
+ * Whether an error is only what another one leads to: what has a wrong type looks absent to the rules. There may be as many
  * of both as an object has entries.
  */
 function consequencesOf({ paths, mistyped }: ShapeErrors): (path: string) => boolean {
@@ -110,7 +111,7 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
  * Fields of the manifest that nobody knows, and that the API server has dropped: the answer to the write has said so once, and
  * kubectl's own record of what it applied is where they can still be seen. Takes any JSON value and never throws.
  */
-export function droppedFields(object: unknown): readonly FieldProblem[] {
+export function droppedFields(object: unknown): readonly FieldError[] {
   const metadata = isRecord(object) ? object['metadata'] : undefined
   const annotations = isRecord(metadata) ? metadata['annotations'] : undefined
   const text = isRecord(annotations) ? annotations[LAST_APPLIED] : undefined
@@ -132,22 +133,22 @@ function parsed(text: string): unknown {
   }
 }
 
-function checkFeatureGates(object: Readonly<Record<string, unknown>>, out: ProblemList): void {
+function checkFeatureGates(object: Readonly<Record<string, unknown>>, out: FieldErrors): void {
   const metadata = object['metadata']
   const annotations = isRecord(metadata) ? metadata['annotations'] : undefined
   const text = isRecord(annotations) ? annotations[FEATURE_GATES_ANNOTATION] : undefined
   if (typeof text !== 'string') return
-  const { mistakes } = parseFeatureGates(text)
-  if (mistakes.length === 0) return
+  const { errors } = parseFeatureGates(text)
+  if (errors.length === 0) return
   const fix = 'write a list such as DenyAllRequests=true,CloseConnectionWhenIdle=false'
-  out.error(`metadata.annotations[${FEATURE_GATES_ANNOTATION}]`, mistakes.join('; '), fix)
+  out.invalid(`metadata.annotations[${FEATURE_GATES_ANNOTATION}]`, errors.join('; '), fix)
 }
 
 function checkSpec(
   spec: Loose<UpstreamClusterSpec>,
   pem: PemChecks,
   options: ClusterCheckOptions,
-  out: ProblemList,
+  out: FieldErrors,
 ): void {
   const scheme = checkServers(spec, out)
   const material = { pem, fileReferences: options.fileReferences ?? true }
@@ -159,32 +160,36 @@ function checkSpec(
   for (const [index, ip] of (spec.addresses?.ips ?? []).entries()) {
     if (ip === undefined || (!ip.includes('%') && canonicalIp(ip) !== undefined)) continue
     const fix = 'write an IPv4 or IPv6 address without brackets; host names go to spec.secureServing.serverNames'
-    out.error(`spec.addresses.ips[${index}]`, `${shown(ip)} is no IP address`, fix)
+    out.invalid(`spec.addresses.ips[${index}]`, `${shown(ip)} is no IP address`, fix)
   }
   const probe = spec.healthCheck?.path
   if (probe !== undefined && !/^\/[\x21-\x22\x24-\x7e]*$/.test(probe)) {
-    out.error('spec.healthCheck.path', `${shown(probe)} is no path`, 'write a path that begins with /, such as /readyz')
+    out.invalid(
+      'spec.healthCheck.path',
+      `${shown(probe)} is no path`,
+      'write a path that begins with /, such as /readyz',
+    )
   }
   checkAccessRules(spec.accessControl?.allow ?? [], 'spec.accessControl.allow', out)
   checkAccessRules(spec.accessControl?.deny ?? [], 'spec.accessControl.deny', out)
   checkRules(spec.degrade?.exempt ?? [], 'spec.degrade.exempt', out)
   const expiresAt = spec.degrade?.expiresAt
   if (expiresAt !== undefined && !isTimestamp(expiresAt)) {
-    out.error(
+    out.invalid(
       'spec.degrade.expiresAt',
       `${shown(expiresAt)} is no time`,
       'write RFC 3339, such as 2030-01-31T18:00:00Z',
     )
   }
   for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
-    if (audience === '') out.error(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
+    if (audience === '') out.invalid(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
   }
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
   if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
 }
 
 /** @returns https as soon as one server is asked over TLS */
-function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: ProblemList): ServerScheme {
+function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: FieldErrors): ServerScheme {
   const addresses = new Set<string>()
   let scheme: ServerScheme = ''
   let https = false
@@ -192,11 +197,11 @@ function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: Problem
     if (server?.endpoint === undefined) continue
     const path = `spec.servers[${index}].endpoint`
     const endpoint = parseEndpoint(server.endpoint)
-    if ('mistake' in endpoint) {
+    if ('error' in endpoint) {
       // A password has no place here, least of all in a message.
-      out.error(
+      out.invalid(
         path,
-        `${shown(withoutPassword(server.endpoint))} ${endpoint.mistake}`,
+        `${shown(withoutPassword(server.endpoint))} ${endpoint.error}`,
         'write https://host:port or http://host:port',
       )
       continue
@@ -204,7 +209,7 @@ function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: Problem
     if (scheme === '') scheme = endpoint.scheme
     if (endpoint.scheme === 'https') https = true
     if (endpoint.scheme !== scheme) {
-      out.error(path, `is ${endpoint.scheme}, the servers before are ${scheme}`, 'use one scheme for all servers')
+      out.invalid(path, `is ${endpoint.scheme}, the servers before are ${scheme}`, 'use one scheme for all servers')
     } else if (addresses.has(endpoint.address)) {
       out.warning(path, 'is named twice', 'remove one of the two; use weight to send a server more')
     }
@@ -219,7 +224,7 @@ interface Referents {
   readonly schemas: ReadonlySet<string>
 }
 
-function checkPolicies({ servers, flowControl, dispatchPolicies }: Loose<UpstreamClusterSpec>, out: ProblemList): void {
+function checkPolicies({ servers, flowControl, dispatchPolicies }: Loose<UpstreamClusterSpec>, out: FieldErrors): void {
   const endpoints = new Set((servers ?? []).map((server) => server?.endpoint ?? ''))
   const schemas = new Set((flowControl?.flowControlSchemas ?? []).map((schema) => schema?.name ?? ''))
   for (const [index, policy] of (dispatchPolicies ?? []).entries()) {
@@ -231,29 +236,29 @@ function checkPolicy(
   policy: Loose<DispatchPolicy>,
   { endpoints, schemas }: Referents,
   path: string,
-  out: ProblemList,
+  out: FieldErrors,
 ): void {
   checkRules(policy.rules ?? [], `${path}.rules`, out)
-  // What servers or limits are named is unknown when that part is broken: no mistakes that follow from another.
+  // What servers or limits are named is unknown when that part is broken: no errors that follow from another.
   if (endpoints.size > 0) {
     for (const [index, endpoint] of (policy.upstreamSubset ?? []).entries()) {
       if (endpoint === undefined || endpoints.has(endpoint)) continue
       const message = `${shown(endpoint)} is not in spec.servers`
       const fix = choose(endpoint, endpoints, 'add it to spec.servers', out)
-      out.error(`${path}.upstreamSubset[${index}]`, message, fix)
+      out.invalid(`${path}.upstreamSubset[${index}]`, message, fix)
     }
   }
   const { flowControlSchemaName = '' } = policy
   if (flowControlSchemaName === '' || schemas.has(flowControlSchemaName)) return
   const message = `${shown(flowControlSchemaName)} is not in spec.flowControl.flowControlSchemas`
   const fix = choose(flowControlSchemaName, schemas, 'add a schema of that name', out)
-  out.error(`${path}.flowControlSchemaName`, message, fix)
+  out.invalid(`${path}.flowControlSchemaName`, message, fix)
 }
 
 /** Each name is compared with many that are known: worth it for a slip, and not for thousands. */
 const MOST_SUGGESTIONS = 20
 
-function choose(name: string, known: ReadonlySet<string>, otherwise: string, { problems }: ProblemList): string {
-  const near = problems.length < MOST_SUGGESTIONS ? nearestName(name, known) : ''
+function choose(name: string, known: ReadonlySet<string>, otherwise: string, { found }: FieldErrors): string {
+  const near = found.length < MOST_SUGGESTIONS ? nearestName(name, known) : ''
   return near === '' ? otherwise : `did you mean ${near}?`
 }

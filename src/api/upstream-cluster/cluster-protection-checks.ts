@@ -3,24 +3,24 @@
 import type { Loose } from '../kube/object-shape.ts'
 import { checkLabelSelector, isEmptySelector } from '../pod-protector/label-selector-checks.ts'
 import type { LabelSelector } from '../pod-protector/pod-protector.ts'
-import { type ProblemList, shown } from '../validation/field-errors.ts'
+import { type FieldErrors, shown } from '../validation/field-errors.ts'
 import { isDnsLabel, isLabelKey, isObjectName } from '../validation/name-syntax.ts'
 import type { CellAggregation, PodProtection } from './cluster-protection.ts'
 
 const NAME_FIX = 'use lower-case letters, digits, - and ., beginning and ending with a letter or digit'
 const NAMESPACE_FIX = 'write one as Kubernetes has it: at most 63 lower-case letters, digits and -; no patterns'
 
-export function checkPodProtection(protection: Loose<PodProtection>, path: string, out: ProblemList): void {
+export function checkPodProtection(protection: Loose<PodProtection>, path: string, out: FieldErrors): void {
   const { cell, excludedNamespaces = [], objectSelector, aggregation } = protection
   // It is the last part of the webhook's path, and of a Lease's name.
   if (cell !== undefined && !isObjectName(cell)) {
-    out.error(`${path}.cell`, `${shown(cell)} is no name of a cell`, NAME_FIX)
+    out.invalid(`${path}.cell`, `${shown(cell)} is no name of a cell`, NAME_FIX)
   }
   const seen = new Set<string>()
   for (const [index, namespace] of excludedNamespaces.entries()) {
     if (namespace === undefined) continue
     const at = `${path}.excludedNamespaces[${index}]`
-    if (!isDnsLabel(namespace)) out.error(at, `${shown(namespace)} is no namespace`, NAMESPACE_FIX)
+    if (!isDnsLabel(namespace)) out.invalid(at, `${shown(namespace)} is no namespace`, NAMESPACE_FIX)
     else if (seen.has(namespace)) out.warning(at, 'is named twice', 'remove one of the two')
     seen.add(namespace)
   }
@@ -28,23 +28,23 @@ export function checkPodProtection(protection: Loose<PodProtection>, path: strin
   if (aggregation !== undefined) checkAggregation(aggregation, `${path}.aggregation`, out)
 }
 
-function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out: ProblemList): void {
+function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out: FieldErrors): void {
   const { syncTime, syncTimeAnnotation: key = '', podLabelSelector, updateTrigger, disabled = false } = aggregation
   const at = `${path}.syncTimeAnnotation`
   if (syncTime === 'Annotation' && key === '') {
-    out.error(at, 'is required beside syncTime Annotation', 'name the annotation of pods that holds a time')
+    out.required(at, 'is required beside syncTime Annotation', 'name the annotation of pods that holds a time')
   } else if (key !== '' && !isLabelKey(key.toLowerCase())) {
-    out.error(at, `${shown(key)} is no annotation`, 'write a name, after a DNS name and / if need be')
+    out.invalid(at, `${shown(key)} is no annotation`, 'write a name, after a DNS name and / if need be')
   } else if (key !== '' && syncTime !== 'Annotation') {
     out.warning(at, 'has no effect without syncTime Annotation', 'set syncTime: Annotation, or remove it')
   }
   if (podLabelSelector !== undefined) checkSelector(podLabelSelector, `${path}.podLabelSelector`, out)
   const { namespace, name } = updateTrigger ?? {}
   if (namespace !== undefined && !isDnsLabel(namespace)) {
-    out.error(`${path}.updateTrigger.namespace`, `${shown(namespace)} is no namespace`, NAMESPACE_FIX)
+    out.invalid(`${path}.updateTrigger.namespace`, `${shown(namespace)} is no namespace`, NAMESPACE_FIX)
   }
   if (name !== undefined && !isObjectName(name)) {
-    out.error(`${path}.updateTrigger.name`, `${shown(name)} is no name of a pod`, NAME_FIX)
+    out.invalid(`${path}.updateTrigger.name`, `${shown(name)} is no name of a pod`, NAME_FIX)
   }
   if (disabled && updateTrigger !== undefined) {
     const message = 'has no effect beside disabled: true'
@@ -52,7 +52,7 @@ function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out
   }
 }
 
-function checkSelector(selector: Loose<LabelSelector>, path: string, out: ProblemList): void {
+function checkSelector(selector: Loose<LabelSelector>, path: string, out: FieldErrors): void {
   checkLabelSelector(selector, path, out)
   if (isEmptySelector(selector)) out.warning(path, 'is empty: it selects all pods', 'remove it, or name labels')
 }

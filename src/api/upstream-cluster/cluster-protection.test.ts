@@ -1,17 +1,17 @@
-// spec.podProtection: what is accepted, and every mistake with its place and fix. Beside it what label selectors leave out.
+// spec.podProtection: what is accepted, and every error with its place and fix. Beside it what label selectors leave out.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import type { FieldError } from '../kube/field-error.ts'
 import { checkLabelSelector } from '../pod-protector/label-selector-checks.ts'
 import { contradiction, leavesOut } from '../pod-protector/label-selector-sets.ts'
 import type { LabelSelector, LabelSelectorRequirement } from '../pod-protector/pod-protector.ts'
-import type { FieldProblem } from '../validation/field-errors.ts'
-import { ProblemList } from '../validation/field-errors.ts'
+import { FieldErrors } from '../validation/field-errors.ts'
 import { checkUpstreamCluster } from './checks.ts'
 
-function check(podProtection: unknown): readonly FieldProblem[] {
+function check(podProtection: unknown): readonly FieldError[] {
   const object = {
     apiVersion: 'proxy.kubegateway.io/v1alpha1',
     kind: 'UpstreamCluster',
@@ -56,7 +56,7 @@ describe('accepted', () => {
   for (const [name, protection] of good) test(name, () => assert.deepEqual(check(protection), []))
 })
 
-describe('mistakes', () => {
+describe('errors', () => {
   const bad: readonly (readonly [unknown, string, RegExp])[] = [
     [{ cell: '' }, 'error cell', /"" is no name of a cell/],
     [{ cell: '.' }, 'error cell', /is no name of a cell/],
@@ -177,17 +177,17 @@ describe('selectors', () => {
   test('one that selects nothing is found, and no other', () => {
     const property = fc.property(selector, (one) => {
       assert.equal(contradiction(one) !== undefined, !pods.some((labels) => matches(one, labels)))
-      assert.ok(checkLabelSelector(one, 's', new ProblemList()))
+      assert.ok(checkLabelSelector(one, 's', new FieldErrors()))
     })
     fc.assert(property, { numRuns: 2000 })
   })
 
-  test('a label called __proto__ is a mistake like any other', () => {
-    const out = new ProblemList()
+  test('a label called __proto__ is an error like any other', () => {
+    const out = new FieldErrors()
     const polluted = JSON.parse('{"matchLabels":{"__proto__":"x"}}') as LabelSelector
     assert.equal(checkLabelSelector(polluted, 's', out), false)
     assert.deepEqual(
-      out.problems.map(({ path }) => path),
+      out.found.map(({ path }) => path),
       ['s.matchLabels[__proto__]'],
     )
     assert.deepEqual(leavesOut(polluted, polluted), [])

@@ -1,8 +1,9 @@
 // Conflicts of one UpstreamCluster with all others, as its row of the scheme gives them: for a write that is to be refused.
 
+import type { FieldError } from '../kube/field-error.ts'
 import { type JsonObject, nameOf } from '../kube/json-object.ts'
 import { isRecord } from '../kube/object-shape.ts'
-import { type FieldProblem, ProblemList, reportable } from '../validation/field-errors.ts'
+import { FieldErrors, reportable } from '../validation/field-errors.ts'
 import { type Claim, claimsOf } from './cluster-conflicts.ts'
 import type { UpstreamCluster } from './upstream-cluster.ts'
 
@@ -10,8 +11,8 @@ import type { UpstreamCluster } from './upstream-cluster.ts'
 const known = new WeakMap<JsonObject, readonly Claim[]>()
 
 /** Every claim of `object` that another cluster has too. What is malformed, in any of them, claims nothing. */
-export function conflictsWith(object: JsonObject, others: readonly JsonObject[]): readonly FieldProblem[] {
-  const out = new ProblemList()
+export function conflictsWith(object: JsonObject, others: readonly JsonObject[]): readonly FieldError[] {
+  const out = new FieldErrors()
   const wanted = new Map(claimsOfObject(object).map((claim) => [claim.key, claim]))
   const reported = new Set<string>()
   for (const other of others) {
@@ -21,10 +22,10 @@ export function conflictsWith(object: JsonObject, others: readonly JsonObject[])
       reported.add(key)
       const holder = JSON.stringify(nameOf(other))
       const message = `${claim.what} belongs to UpstreamCluster ${holder} (its ${path})`
-      out.error(claim.path, message, 'choose another, or take it from that cluster first')
+      out.invalid(claim.path, message, 'choose another, or take it from that cluster first')
     }
   }
-  return reportable(out.problems)
+  return reportable(out.found)
 }
 
 /** The keys of everything that it claims. */

@@ -1,7 +1,7 @@
 // Keys, certificates, CA bundles and tokens: inline or by reference, readable, and fitting together.
 
 import type { Loose } from '../kube/object-shape.ts'
-import { childPath, type ProblemList, shown } from '../validation/field-errors.ts'
+import { childPath, type FieldErrors, shown } from '../validation/field-errors.ts'
 import { canonicalIp } from '../validation/ip-address.ts'
 import { isServerName } from '../validation/name-syntax.ts'
 import type { PemChecks } from '../validation/pem-checks.ts'
@@ -40,7 +40,7 @@ export function checkClientConfig(
   scheme: ServerScheme,
   path: string,
   { pem, fileReferences }: MaterialChecks,
-  out: ProblemList,
+  out: FieldErrors,
 ): void {
   const secrets = new SecretFields(path, fileReferences, out)
   const token = secrets.read('bearerToken', config.bearerToken, CLIENT_SECRETS.bearerToken, config.bearerTokenRef)
@@ -53,10 +53,14 @@ export function checkClientConfig(
   checkBundle(ca, `${path}.caData`, pem, out)
   if (scheme === 'https') {
     if (!hasToken && key.kind === 'absent' && cert.kind === 'absent') {
-      out.error(path, 'names no credentials for the servers', 'add bearerToken, or certData and keyData')
+      out.invalid(path, 'names no credentials for the servers', 'add bearerToken, or certData and keyData')
     }
     if (ca.kind === 'absent' && config.insecure !== true) {
-      out.error(`${path}.caData`, 'is required for https servers', 'add the CA of the servers, or set insecure: true')
+      out.required(
+        `${path}.caData`,
+        'is required for https servers',
+        'add the CA of the servers, or set insecure: true',
+      )
     }
   }
   if (scheme === 'http') checkInClear(token, [cert, key], out)
@@ -68,15 +72,15 @@ export function checkClientConfig(
   checkRate(config, path, out)
   const { serverName = '' } = config
   if (serverName !== '' && (serverName.startsWith('*') || !isServerName(serverName))) {
-    out.error(`${path}.serverName`, 'is no DNS name', "write a name that the servers' certificates carry")
+    out.invalid(`${path}.serverName`, 'is no DNS name', "write a name that the servers' certificates carry")
   }
 }
 
 /** What is read on the way is nobody's secret any more. */
-function checkInClear(token: Material, pair: readonly Material[], out: ProblemList): void {
+function checkInClear(token: Material, pair: readonly Material[], out: FieldErrors): void {
   if (token.kind !== 'absent') {
     const fix = 'use https:// servers, or remove the token'
-    out.error(token.at, 'would be sent in clear: the servers are http://', fix)
+    out.invalid(token.at, 'would be sent in clear: the servers are http://', fix)
   }
   for (const one of pair) {
     if (one.kind === 'absent') continue
@@ -89,7 +93,7 @@ export function checkSecureServing(
   serving: Loose<SecureServing>,
   path: string,
   { pem, fileReferences }: MaterialChecks,
-  out: ProblemList,
+  out: FieldErrors,
 ): void {
   const secrets = new SecretFields(path, fileReferences, out)
   const key = secrets.read('keyData', serving.keyData, SERVING_SECRETS.keyData, serving.keyRef)
@@ -107,14 +111,14 @@ export function checkSecureServing(
     if (isServerName(name)) continue
     const fix = name === '*' ? 'use spec.default: true' : 'write a DNS name; * only as the whole first label; addresses'
     const message = `${JSON.stringify(name.slice(0, 100))} is no host name`
-    out.error(`${path}.serverNames[${index}]`, message, name === '*' ? fix : `${fix} go to spec.addresses.ips`)
+    out.invalid(`${path}.serverNames[${index}]`, message, name === '*' ? fix : `${fix} go to spec.addresses.ips`)
   }
 }
 
 /** As KubeGateway: a limit needs a burst that is not below it. */
-function checkRate({ qps = 0, burst = 0 }: Loose<ClientConfig>, path: string, out: ProblemList): void {
+function checkRate({ qps = 0, burst = 0 }: Loose<ClientConfig>, path: string, out: FieldErrors): void {
   if (qps > 0 && burst >= 0 && burst < qps) {
-    out.error(`${path}.burst`, `${burst} is below qps, ${qps}`, `write at least ${qps}, or remove qps`)
+    out.invalid(`${path}.burst`, `${burst} is below qps, ${qps}`, `write at least ${qps}, or remove qps`)
   }
 }
 
@@ -122,9 +126,9 @@ function checkRate({ qps = 0, burst = 0 }: Loose<ClientConfig>, path: string, ou
 class SecretFields {
   readonly #path: string
   readonly #fileReferences: boolean
-  readonly #out: ProblemList
+  readonly #out: FieldErrors
 
-  constructor(path: string, fileReferences: boolean, out: ProblemList) {
+  constructor(path: string, fileReferences: boolean, out: FieldErrors) {
     this.#path = path
     this.#fileReferences = fileReferences
     this.#out = out
@@ -139,7 +143,7 @@ class SecretFields {
     const inline = data ?? ''
     if (reference !== undefined) {
       const at = childPath(this.#path, referenceField)
-      if (inline !== '') this.#out.error(at, `stands beside ${field}`, 'remove one of the two')
+      if (inline !== '') this.#out.forbidden(at, `stands beside ${field}`, 'remove one of the two')
       return { kind: this.#checkReference(reference, at) ? 'reference' : 'broken', at }
     }
     if (inline === '') return { kind: 'absent' }
@@ -147,35 +151,35 @@ class SecretFields {
     const decoded = decodeBase64(inline)
     if (decoded?.trim() === REDACTED_TEXT) {
       const fix = `read the object with a role that sees keys, or use ${referenceField}`
-      this.#out.error(at, 'is the mark of a value that was hidden', fix)
+      this.#out.invalid(at, 'is the mark of a value that was hidden', fix)
       return { kind: 'broken', at }
     }
     if (decoded !== undefined) return { kind: 'inline', at, text: decoded }
     const isPem = inline.includes('-----BEGIN')
     const fix = isPem ? `encode the PEM with base64, or use ${referenceField}` : 'encode with base64'
-    this.#out.error(at, 'is not base64', fix)
+    this.#out.invalid(at, 'is not base64', fix)
     return { kind: 'broken', at }
   }
 
   #checkReference({ file = '', name = '', namespace = '', key = '' }: Loose<SecretReference>, path: string): boolean {
     if ((file === '') === (name === '')) {
       const message = file === '' ? 'names nothing' : 'names both a file and a Secret'
-      this.#out.error(path, message, 'give exactly one of file and name')
+      this.#out.invalid(path, message, 'give exactly one of file and name')
       return false
     }
     if (file !== '' && !this.#fileReferences) {
       const fix = 'name a Secret: name, namespace and key'
-      this.#out.error(`${path}.file`, 'is only for objects that come from files (--source files)', fix)
+      this.#out.invalid(`${path}.file`, 'is only for objects that come from files (--source files)', fix)
       return false
     }
     if (name !== '' && key === '') {
       const fix = "name the key in the Secret's data, such as tls.key"
-      this.#out.error(`${path}.key`, 'is required beside name', fix)
+      this.#out.required(`${path}.key`, 'is required beside name', fix)
       return false
     }
     if (file !== '' && (key !== '' || namespace !== '')) {
       const extra = key !== '' ? 'key' : 'namespace'
-      this.#out.error(`${path}.${extra}`, 'means nothing beside file', 'remove it')
+      this.#out.invalid(`${path}.${extra}`, 'means nothing beside file', 'remove it')
       return false
     }
     return true
@@ -189,12 +193,12 @@ function decodeBase64(data: string): string | undefined {
   return Buffer.from(compact, 'base64').toString('utf8')
 }
 
-function checkToken(token: Material, path: string, out: ProblemList): void {
+function checkToken(token: Material, path: string, out: FieldErrors): void {
   if (token.kind !== 'inline') return
   const text = token.text.trim()
-  if (text === '') out.error(path, 'is an empty token', 'write the token, base64')
+  if (text === '') out.invalid(path, 'is an empty token', 'write the token, base64')
   else if (!/^[\x21-\x7e]+$/.test(text)) {
-    out.error(path, 'holds characters that no header can carry', 'write the token alone, base64')
+    out.invalid(path, 'holds characters that no header can carry', 'write the token alone, base64')
   }
 }
 
@@ -204,7 +208,7 @@ interface Pair {
 }
 
 /** @param instead what is in force where one of the two is alone; '' = nothing could be */
-function checkPair({ key, cert }: Pair, path: string, instead: string, pem: PemChecks, out: ProblemList): void {
+function checkPair({ key, cert }: Pair, path: string, instead: string, pem: PemChecks, out: FieldErrors): void {
   if (key.kind === 'absent' && cert.kind !== 'absent') {
     lone(cert, `${path}.keyData`, 'certData', 'the private key of the certificate', instead, out)
     return
@@ -215,11 +219,11 @@ function checkPair({ key, cert }: Pair, path: string, instead: string, pem: PemC
   }
   const keyError = key.kind === 'inline' ? pem.privateKeyError(key.text) : ''
   const certError = cert.kind === 'inline' ? pem.certificatesError(cert.text) : ''
-  if (keyError !== '') out.error(`${path}.keyData`, keyError, 'write an unencrypted private key: PEM, base64')
-  if (certError !== '') out.error(`${path}.certData`, certError, 'write the certificate and its chain: PEM, base64')
+  if (keyError !== '') out.invalid(`${path}.keyData`, keyError, 'write an unencrypted private key: PEM, base64')
+  if (certError !== '') out.invalid(`${path}.certData`, certError, 'write the certificate and its chain: PEM, base64')
   if (key.kind !== 'inline' || cert.kind !== 'inline' || keyError !== '' || certError !== '') return
   if (pem.keyMatches(cert.text, key.text)) return
-  out.error(
+  out.invalid(
     `${path}.keyData`,
     'is not the key of the certificate in certData',
     'use the key and certificate of one pair',
@@ -232,13 +236,13 @@ function lone(
   beside: string,
   what: string,
   instead: string,
-  out: ProblemList,
+  out: FieldErrors,
 ): void {
-  if (instead === '') out.error(missing, `is required beside ${beside}`, `add ${what}`)
+  if (instead === '') out.required(missing, `is required beside ${beside}`, `add ${what}`)
   else out.warning(at, `has no effect alone: ${instead}`, `add ${what}, or remove it`)
 }
 
-function checkBundle(bundle: Material, path: string, pem: PemChecks, out: ProblemList): void {
+function checkBundle(bundle: Material, path: string, pem: PemChecks, out: FieldErrors): void {
   const error = bundle.kind === 'inline' ? pem.certificatesError(bundle.text) : ''
-  if (error !== '') out.error(path, error, 'write CA certificates: PEM, base64')
+  if (error !== '') out.invalid(path, error, 'write CA certificates: PEM, base64')
 }

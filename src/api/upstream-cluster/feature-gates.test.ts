@@ -14,16 +14,16 @@ const CASES: readonly (readonly [string, string[], number])[] = [
   ['=true', [], 1],
 ]
 
-for (const [text, enabled, mistakes] of CASES) {
+for (const [text, enabled, errors] of CASES) {
   test(JSON.stringify(text), () => {
     const gates = parseFeatureGates(text)
     assert.deepEqual([...gates.enabled], enabled)
-    assert.equal(gates.mistakes.length, mistakes)
+    assert.equal(gates.errors.length, errors)
   })
 }
 
 test('a gate that is nearly right is pointed out', () => {
-  assert.deepEqual(parseFeatureGates('denyallrequests=true').mistakes, [
+  assert.deepEqual(parseFeatureGates('denyallrequests=true').errors, [
     'unknown feature gate "denyallrequests", did you mean DenyAllRequests?',
   ])
 })

@@ -9,11 +9,11 @@ export interface FeatureGates {
   /** Gates switched on. */
   readonly enabled: ReadonlySet<string>
   /** What is wrong with the text, one sentence each; such parts switch nothing. */
-  readonly mistakes: readonly string[]
+  readonly errors: readonly string[]
 }
 
 /** They stand in one message. */
-const MOST_MISTAKES = 10
+const MOST_ERRORS = 10
 
 // Go's strconv.ParseBool.
 const TRUE = new Set(['1', 't', 'T', 'true', 'TRUE', 'True'])
@@ -22,10 +22,10 @@ const FALSE = new Set(['0', 'f', 'F', 'false', 'FALSE', 'False'])
 /** Of a gate that is named twice the last value counts. */
 export function parseFeatureGates(text: string): FeatureGates {
   const enabled = new Set<string>()
-  const mistakes: string[] = []
+  const errors: string[] = []
   let found = 0
-  const mistake = (what: () => string): void => {
-    if (found++ < MOST_MISTAKES) mistakes.push(what())
+  const error = (what: () => string): void => {
+    if (found++ < MOST_ERRORS) errors.push(what())
   }
   for (const part of text.split(',')) {
     if (part.trim() === '') continue
@@ -33,14 +33,14 @@ export function parseFeatureGates(text: string): FeatureGates {
     const gate = (equals < 0 ? part : part.slice(0, equals)).trim()
     const value = equals < 0 ? '' : part.slice(equals + 1).trim()
     if (!isKnown(gate)) {
-      mistake(() => unknownGate(gate))
-    } else if (equals < 0) mistake(() => `feature gate ${gate} has no value`)
+      error(() => unknownGate(gate))
+    } else if (equals < 0) error(() => `feature gate ${gate} has no value`)
     else if (TRUE.has(value)) enabled.add(gate)
     else if (FALSE.has(value)) enabled.delete(gate)
-    else mistake(() => `feature gate ${gate} is neither true nor false`)
+    else error(() => `feature gate ${gate} is neither true nor false`)
   }
-  if (found > MOST_MISTAKES) mistakes.push(`and ${found - MOST_MISTAKES} more errors`)
-  return { enabled, mistakes }
+  if (found > MOST_ERRORS) errors.push(`and ${found - MOST_ERRORS} more errors`)
+  return { enabled, errors }
 }
 
 function unknownGate(gate: string): string {

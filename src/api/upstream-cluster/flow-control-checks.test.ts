@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ProblemList } from '../validation/field-errors.ts'
+import { FieldErrors } from '../validation/field-errors.ts'
 import { checkFlowControlSchemas } from './flow-control-checks.ts'
 import type { FlowControlSchema } from './upstream-cluster.ts'
 
@@ -10,9 +10,9 @@ const LIMIT = { qps: 5, burst: 10 }
 const SHARED: FlowControlSchema = { name: 'a', strategy: 'globalCount', tokenBucket: LIMIT, globalTokenBucket: LIMIT }
 
 function problems(schema: FlowControlSchema, globalLimits: boolean): readonly string[] {
-  const out = new ProblemList()
+  const out = new FieldErrors()
   checkFlowControlSchemas([schema], 's', out, globalLimits)
-  return out.problems.map(({ severity, path, message, fix }) => `${severity} ${path} ${message}; ${fix}`)
+  return out.found.map(({ severity, path, message, fix }) => `${severity} ${path} ${message}; ${fix}`)
 }
 
 test('with Redis both kinds and both strategies are taken', () => {

@@ -2,7 +2,7 @@
 // can share one.
 
 import type { Loose } from '../kube/object-shape.ts'
-import { childPath, type ProblemList, shown } from '../validation/field-errors.ts'
+import { childPath, type FieldErrors, shown } from '../validation/field-errors.ts'
 import type { FlowControlSchema, TokenBucket } from './upstream-cluster.ts'
 
 const KINDS = ['exempt', 'maxRequestsInflight', 'tokenBucket'] as const
@@ -16,7 +16,7 @@ type Schema = Loose<FlowControlSchema>
 export function checkFlowControlSchemas(
   schemas: readonly (Schema | undefined)[],
   path: string,
-  out: ProblemList,
+  out: FieldErrors,
   globalLimits = true,
 ): void {
   const names = new Set<string>()
@@ -25,7 +25,11 @@ export function checkFlowControlSchemas(
     const at = `${path}[${index}]`
     const { name = '' } = schema
     if (name !== '' && names.has(name)) {
-      out.error(`${at}.name`, `${shown(name)} is already the name of another schema`, 'give each schema its own name')
+      out.duplicate(
+        `${at}.name`,
+        `${shown(name)} is already the name of another schema`,
+        'give each schema its own name',
+      )
     }
     names.add(name)
     checkKind(schema, at, out)
@@ -41,13 +45,13 @@ function isShared({ strategy }: Schema): boolean {
 }
 
 /** What is asked of all replicas together. */
-function checkSharing(schema: Schema, path: string, globalLimits: boolean, out: ProblemList): void {
+function checkSharing(schema: Schema, path: string, globalLimits: boolean, out: FieldErrors): void {
   const blocks = LIMITS.map((limit) => GLOBAL_OF[limit]).filter((block) => schema[block] !== undefined)
   const [first] = blocks
   if (first === undefined) return
   if (schema.perUser === true) {
     const message = `cannot stand beside ${first}: replicas share no limit of each user`
-    out.error(`${path}.perUser`, message, 'remove it, or set strategy to local')
+    out.invalid(`${path}.perUser`, message, 'remove it, or set strategy to local')
   }
   if (globalLimits) return
   for (const block of blocks) {
@@ -56,29 +60,29 @@ function checkSharing(schema: Schema, path: string, globalLimits: boolean, out: 
   }
 }
 
-function checkKind(schema: Schema, path: string, out: ProblemList): void {
+function checkKind(schema: Schema, path: string, out: FieldErrors): void {
   const given = KINDS.filter((kind) => schema[kind] !== undefined)
   for (const extra of given.slice(1)) {
-    out.error(childPath(path, extra), `stands beside ${given[0]}`, `keep one of ${KINDS.join(', ')}`)
+    out.forbidden(childPath(path, extra), `stands beside ${given[0]}`, `keep one of ${KINDS.join(', ')}`)
   }
   if (given.length > 0) return
   const shared = LIMITS.filter((limit) => schema[GLOBAL_OF[limit]] !== undefined)
   for (const limit of shared) {
     const fix = `add ${limit}: what each replica may do at most, as much as ${GLOBAL_OF[limit]} where one may do it all`
-    out.error(childPath(path, limit), `is required beside ${GLOBAL_OF[limit]}`, fix)
+    out.required(childPath(path, limit), `is required beside ${GLOBAL_OF[limit]}`, fix)
   }
   if (shared.length > 0) return
-  out.error(path, 'sets no limit', `add one of ${KINDS.join(', ')} (exempt: {} is no limit)`)
+  out.invalid(path, 'sets no limit', `add one of ${KINDS.join(', ')} (exempt: {} is no limit)`)
 }
 
-function checkBucket(bucket: Loose<TokenBucket> | undefined, path: string, out: ProblemList): void {
+function checkBucket(bucket: Loose<TokenBucket> | undefined, path: string, out: FieldErrors): void {
   const { qps, burst } = bucket ?? {}
   // Values out of range are the schema's to report.
   if (qps === undefined || burst === undefined || qps < 1 || burst < 1 || burst >= qps) return
-  out.error(`${path}.burst`, `${burst} is below qps, ${qps}`, `write at least ${qps}`)
+  out.invalid(`${path}.burst`, `${burst} is below qps, ${qps}`, `write at least ${qps}`)
 }
 
-function checkGlobal(schema: Schema, path: string, out: ProblemList): void {
+function checkGlobal(schema: Schema, path: string, out: FieldErrors): void {
   const isGlobal = isShared(schema)
   const kinds = KINDS.filter((kind) => schema[kind] !== undefined)
   for (const limit of LIMITS) {
@@ -88,7 +92,7 @@ function checkGlobal(schema: Schema, path: string, out: ProblemList): void {
       out.warning(at, 'has no effect without a global strategy', 'set strategy to globalCount, or remove it')
     }
     if (schema[block] !== undefined && kinds.length > 0 && schema[limit] === undefined) {
-      out.error(childPath(path, limit), `is required beside ${block}`, `add ${limit}, or remove ${block}`)
+      out.required(childPath(path, limit), `is required beside ${block}`, `add ${limit}, or remove ${block}`)
     }
     if (schema[block] === undefined && isGlobal && kinds.length === 1 && schema[limit] !== undefined) {
       const message = `is missing, so strategy ${schema.strategy} has no effect: in force is ${limit}, in every replica`
@@ -105,7 +109,7 @@ function checkGlobal(schema: Schema, path: string, out: ProblemList): void {
   notBelow(shared.max, local.max, `${path}.globalMaxRequestsInflight.max`, out)
 }
 
-function notBelow(shared: number | undefined, local: number | undefined, path: string, out: ProblemList): void {
+function notBelow(shared: number | undefined, local: number | undefined, path: string, out: FieldErrors): void {
   if (shared === undefined || local === undefined || shared < 0 || shared >= local) return
-  out.error(path, `${shared} is below the local limit, ${local}`, `write at least ${local}`)
+  out.invalid(path, `${shared} is below the local limit, ${local}`, `write at least ${local}`)
 }

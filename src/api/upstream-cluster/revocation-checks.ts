@@ -1,7 +1,7 @@
 // Who is refused (spec.authentication.revoked): an entry that names nobody would look like a revocation and be none.
 
 import type { Loose } from '../kube/object-shape.ts'
-import { type ProblemList, shown } from '../validation/field-errors.ts'
+import { type FieldErrors, shown } from '../validation/field-errors.ts'
 import { isTimestamp } from '../validation/name-syntax.ts'
 import type { Revocation } from './upstream-cluster.ts'
 
@@ -12,7 +12,7 @@ const SHA256 = /^[0-9a-f]{64}$/
 export function checkRevocations(
   revoked: readonly (Loose<Revocation> | undefined)[],
   path: string,
-  out: ProblemList,
+  out: FieldErrors,
 ): void {
   for (const [index, revocation] of revoked.entries()) {
     if (revocation !== undefined) checkRevocation(revocation, `${path}[${index}]`, out)
@@ -20,21 +20,21 @@ export function checkRevocations(
 }
 
 /** Of one entry, which may have other fields as well. */
-export function checkRevocation(revocation: Loose<Revocation>, path: string, out: ProblemList): void {
+export function checkRevocation(revocation: Loose<Revocation>, path: string, out: FieldErrors): void {
   const given = WAYS.filter((way) => revocation[way] !== undefined)
-  if (given.length === 0) out.error(path, 'names nobody', `give one of ${WAYS.join(', ')}`)
+  if (given.length === 0) out.invalid(path, 'names nobody', `give one of ${WAYS.join(', ')}`)
   for (const extra of given.slice(1)) {
-    out.error(`${path}.${extra}`, `stands beside ${given[0]}`, 'give each its own entry')
+    out.forbidden(`${path}.${extra}`, `stands beside ${given[0]}`, 'give each its own entry')
   }
   for (const [field, what] of Object.entries(HASHES)) {
     const hash = revocation[field as keyof typeof HASHES]
     if (hash === undefined || SHA256.test(hash)) continue
     // Somebody may have put the token itself here.
     const message = field === 'tokenHash' ? 'is no SHA-256' : `${shown(hash)} is no SHA-256`
-    out.error(`${path}.${field}`, message, `write the SHA-256 of ${what}: 64 lower-case hex digits, no colons`)
+    out.invalid(`${path}.${field}`, message, `write the SHA-256 of ${what}: 64 lower-case hex digits, no colons`)
   }
   const { revokedAt } = revocation
   if (revokedAt !== undefined && !isTimestamp(revokedAt)) {
-    out.error(`${path}.revokedAt`, `${shown(revokedAt)} is no time`, 'write RFC 3339, such as 2030-01-31T18:00:00Z')
+    out.invalid(`${path}.revokedAt`, `${shown(revokedAt)} is no time`, 'write RFC 3339, such as 2030-01-31T18:00:00Z')
   }
 }

@@ -1,8 +1,8 @@
-// Doubts and mistakes in rules: of dispatch policies, degrade exemptions and access lists. KubeGateway accepts any text in
+// Doubts and errors in rules: of dispatch policies, degrade exemptions and access lists. KubeGateway accepts any text in
 // a rule; what can never match is warned about here, and what matches by accident is refused.
 
 import type { Loose } from '../kube/object-shape.ts'
-import { childPath, type ProblemList, shown } from '../validation/field-errors.ts'
+import { childPath, type FieldErrors, shown } from '../validation/field-errors.ts'
 import { isCidr } from '../validation/name-syntax.ts'
 import type { AccessRule, DispatchRule } from './upstream-cluster.ts'
 
@@ -12,11 +12,11 @@ type Entries = readonly (string | undefined)[]
 const EXACT_LISTS = ['verbs', 'apiGroups', 'resourceNames', 'userGroups'] as const
 const GLOB_LISTS = ['users', 'namespaces', 'userAgents', 'nonResourceURLs'] as const
 
-export function checkRules(rules: readonly (Loose<DispatchRule> | undefined)[], path: string, out: ProblemList): void {
+export function checkRules(rules: readonly (Loose<DispatchRule> | undefined)[], path: string, out: FieldErrors): void {
   for (const [index, rule] of rules.entries()) if (rule !== undefined) checkRule(rule, `${path}[${index}]`, out)
 }
 
-function checkRule(rule: Loose<DispatchRule>, path: string, out: ProblemList): void {
+function checkRule(rule: Loose<DispatchRule>, path: string, out: FieldErrors): void {
   for (const field of EXACT_LISTS) checkExactList(rule[field] ?? [], childPath(path, field), out)
   for (const field of GLOB_LISTS) checkList(rule[field] ?? [], childPath(path, field), out)
   checkList(rule.resources ?? [], childPath(path, 'resources'), out)
@@ -37,7 +37,7 @@ function checkRule(rule: Loose<DispatchRule>, path: string, out: ProblemList): v
 }
 
 /** Absent verbs, and resources without groups or the other way round, make a rule that never matches. */
-function checkEmptyLists(rule: Loose<DispatchRule>, path: string, out: ProblemList): void {
+function checkEmptyLists(rule: Loose<DispatchRule>, path: string, out: FieldErrors): void {
   const isEmpty = (field: 'verbs' | 'apiGroups' | 'resources' | 'nonResourceURLs'): boolean =>
     (rule[field] ?? []).length === 0
   const warn = (field: string, what: string): void =>
@@ -52,7 +52,7 @@ function checkEmptyLists(rule: Loose<DispatchRule>, path: string, out: ProblemLi
 export function checkAccessRules(
   rules: readonly (Loose<AccessRule> | undefined)[],
   path: string,
-  out: ProblemList,
+  out: FieldErrors,
 ): void {
   for (const [index, rule] of rules.entries()) {
     if (rule === undefined) continue
@@ -64,14 +64,14 @@ export function checkAccessRules(
     for (const [i, source] of sourceIPs.entries()) {
       if (source === undefined || isCidr(source)) continue
       const fix = 'write an address or a block, such as 10.0.0.0/8 or fd00::/8'
-      out.error(`${at}.sourceIPs[${i}]`, `${shown(source)} is neither an IP address nor a block of them`, fix)
+      out.invalid(`${at}.sourceIPs[${i}]`, `${shown(source)} is neither an IP address nor a block of them`, fix)
     }
     if (users.length + userGroups.length + userAgents.length + sourceIPs.length > 0) continue
     out.warning(at, 'names nothing, so it matches every client', 'add users, userGroups, userAgents or sourceIPs')
   }
 }
 
-function checkExactList(entries: Entries, path: string, out: ProblemList): void {
+function checkExactList(entries: Entries, path: string, out: FieldErrors): void {
   checkList(entries, path, out)
   for (const [index, entry = ''] of entries.entries()) {
     if (!entry.includes('*') || isAllStars(entry.replace(/^-/, ''))) continue
@@ -80,10 +80,10 @@ function checkExactList(entries: Entries, path: string, out: ProblemList): void 
   }
 }
 
-function checkList(entries: Entries, path: string, out: ProblemList): void {
+function checkList(entries: Entries, path: string, out: FieldErrors): void {
   for (const [index, entry = ''] of entries.entries()) {
     if (!entry.startsWith('-') || !isAllStars(entry.slice(1))) continue
-    out.error(
+    out.invalid(
       `${path}[${index}]`,
       `${shown(entry)} means nothing at all`,
       'leave the rule out, or name what is excluded',

@@ -1,37 +1,42 @@
-// Mistakes as kube-apiserver lists them in a 422 (k8s.io/apimachinery/pkg/util/validation/field/errors.go): the reason tells
-// programs what kind of mistake it is, the message holds the value where it may be shown.
+// Errors as kube-apiserver lists them in a 422 (k8s.io/apimachinery/pkg/util/validation/field/errors.go): the message begins with
+// what kind of error it is, and holds the value where it may be shown.
 
+import type { FieldError } from '../kube/field-error.ts'
 import type { JsonObject } from '../kube/json-object.ts'
-import type { FieldError } from '../kube/status.ts'
-import { type FieldProblem, pathSegments, withoutPassword } from './field-errors.ts'
+import { pathSegments, withoutPassword } from './field-errors.ts'
 
 const LONGEST_VALUE = 200
 /** Bytes of keys and tokens, which no message may hold. */
 const SECRET = /(?:^|\.)(?:[A-Za-z]*Data|bearerToken|tokenHash|data|stringData)(?:$|[.[])/
 
-/** @param object in which the mistake was found */
-export function fieldErrorOf(problem: FieldProblem, object: JsonObject): FieldError {
-  const { path, message, fix } = problem
+/** @param object in which the error was found */
+export function asCause(error: FieldError, object: JsonObject): FieldError {
+  const { reason, path, message, fix } = error
   const field = path === '' ? '<nil>' : path
   const said = fix === '' ? message : `${message}; ${fix}`
-  if (/^is required\b/.test(message)) {
-    const more = message === 'is required' ? fix : said
-    return { reason: 'FieldValueRequired', message: more === '' ? 'Required value' : `Required value: ${more}`, field }
+  const cause = (text: string): FieldError => ({ ...error, path: field, message: text, fix: '' })
+  switch (reason) {
+    case 'FieldValueRequired': {
+      const detail = message === 'is required' ? fix : said
+      return cause(detail === '' ? 'Required value' : `Required value: ${detail}`)
+    }
+    case 'FieldValueTooLong':
+    case 'FieldValueTooMany':
+      return cause(said)
+    case 'FieldValueForbidden':
+      return cause(`Forbidden: ${said}`)
+    case 'FieldValueDuplicate':
+      return cause(`Duplicate value: ${shownAt(object, path)}: ${said}`)
+    case 'FieldValueNotSupported':
+      return cause(`Unsupported value: ${shownAt(object, path)}: ${said}`)
+    case 'FieldValueInvalid':
+    case 'FieldValueTypeInvalid':
+      return cause(`Invalid value: ${shownAt(object, path)}: ${said}`)
   }
-  if (/^Too long: /.test(message)) return { reason: 'FieldValueTooLong', message, field }
-  if (/^(?:unknown field|stands beside|may only be specified|field is immutable when)/.test(message)) {
-    return { reason: 'FieldValueForbidden', message: `Forbidden: ${said}`, field }
-  }
-  const value = valueAt(object, path)
-  if (value === undefined) return { reason: 'FieldValueInvalid', message: `Invalid value: null: ${said}`, field }
-  if (/is already the name|is named twice/.test(message)) {
-    return { reason: 'FieldValueDuplicate', message: `Duplicate value: ${shownAt(path, value)}: ${said}`, field }
-  }
-  return { reason: 'FieldValueInvalid', message: `Invalid value: ${shownAt(path, value)}: ${said}`, field }
 }
 
 /** The text of a warning header, or of a line for people: `spec.x: message; fix`. */
-export function problemText({ path, message, fix }: FieldProblem): string {
+export function errorText({ path, message, fix }: FieldError): string {
   const said = fix === '' ? message : `${message}; ${fix}`
   return path === '' ? said : `${path}: ${said}`
 }
@@ -45,8 +50,10 @@ function valueAt(object: JsonObject, path: string): unknown {
   return value
 }
 
-/** As kube-apiserver shows it: texts quoted and cut short, of lists and maps (which may hold secrets) only what they are. */
-function shownAt(path: string, value: unknown): string {
+/** The value at a path as kube-apiserver shows it: texts quoted and cut short, of lists and maps (which may hold secrets) only what they are. */
+function shownAt(object: JsonObject, path: string): string {
+  const value = valueAt(object, path)
+  if (value === undefined) return 'null'
   if (SECRET.test(path)) return '"<hidden>"'
   if (Array.isArray(value)) return '"array"'
   if (typeof value === 'object' && value !== null) return '"object"'

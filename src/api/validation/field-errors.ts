@@ -1,18 +1,9 @@
-// How mistakes are reported: a field problem names its path as Kubernetes does (`spec.servers[0].endpoint`), what is wrong,
-// and what to do about it. All mistakes of an object are reported at once.
+// How the checks of this layer collect and show errors: each names its path as Kubernetes does (`spec.servers[0].endpoint`), what
+// is wrong, and what to do about it. All errors of an object are reported at once.
 
-/** A mistake in an object, or a doubt about one. */
-export interface FieldProblem {
-  /** `spec.servers[0].endpoint`; '' = the whole object. */
-  readonly path: string
-  readonly message: string
-  /** What to do about it. */
-  readonly fix: string
-  /** An object with an error is not loaded; one with warnings is. */
-  readonly severity: 'error' | 'warning'
-}
+import type { FieldError, FieldErrorReason } from '../kube/field-error.ts'
 
-/** Thrown for what an operator can mend: shown as one line, never with a stack. */
+/** Thrown for what an operator can fix: shown as one line, never with a stack. */
 export class UserError extends Error {
   readonly fix: string
 
@@ -23,40 +14,62 @@ export class UserError extends Error {
   }
 }
 
-/** Collects problems under growing paths. */
-export class ProblemList {
-  readonly problems: FieldProblem[] = []
+/** Collects errors and warnings. A message goes on after the path: `is required`. */
+export class FieldErrors {
+  readonly found: FieldError[] = []
 
-  error(path: string, message: string, fix: string): void {
-    this.problems.push({ path, message, fix, severity: 'error' })
+  required(path: string, message: string, fix: string): void {
+    this.#add('FieldValueRequired', path, message, fix)
+  }
+
+  invalid(path: string, message: string, fix: string): void {
+    this.#add('FieldValueInvalid', path, message, fix)
+  }
+
+  duplicate(path: string, message: string, fix: string): void {
+    this.#add('FieldValueDuplicate', path, message, fix)
+  }
+
+  forbidden(path: string, message: string, fix: string): void {
+    this.#add('FieldValueForbidden', path, message, fix)
+  }
+
+  /** @param message is kube-apiserver's: `Too long: may not be more than 63 bytes` */
+  tooLong(path: string, message: string): void {
+    this.#add('FieldValueTooLong', path, message, '')
   }
 
   warning(path: string, message: string, fix: string): void {
-    this.problems.push({ path, message, fix, severity: 'warning' })
+    this.found.push({ reason: 'FieldValueInvalid', path, message, fix, severity: 'warning' })
+  }
+
+  #add(reason: FieldErrorReason, path: string, message: string, fix: string): void {
+    this.found.push({ reason, path, message, fix, severity: 'error' })
   }
 }
 
-/** Errors, and warnings, that are told of one object: nobody reads more, and a log, a status and an answer have to hold them. */
+/** Errors, and warnings, that are reported of one object: nobody reads more, and a log, a status and an answer have to hold them. */
 export const MOST_REPORTED = 100
 
-/** How many problems there are of each severity. */
-export type ProblemCounts = Record<FieldProblem['severity'], number>
+/** How many there are of each severity. */
+export type SeverityCounts = Record<FieldError['severity'], number>
 
 /**
- * The first problems of each severity, in their order, and behind them how many more there are.
- * @param others that were found beside `problems`, and counted only
+ * The first of each severity, in their order, and behind them how many more there are.
+ * @param others that were found beside `errors`, and counted only
  */
 export function reportable(
-  problems: readonly FieldProblem[],
-  others: Readonly<ProblemCounts> = { error: 0, warning: 0 },
-): readonly FieldProblem[] {
+  errors: readonly FieldError[],
+  others: Readonly<SeverityCounts> = { error: 0, warning: 0 },
+): readonly FieldError[] {
   const seen = { error: 0, warning: 0 }
-  const reported = problems.filter(({ severity }) => seen[severity]++ < MOST_REPORTED)
+  const reported = errors.filter(({ severity }) => seen[severity]++ < MOST_REPORTED)
   for (const severity of ['warning', 'error'] as const) {
     const more = Math.max(0, seen[severity] - MOST_REPORTED) + others[severity]
     if (more === 0) continue
     const message = more === 1 ? `1 more ${severity} is not listed` : `${more} more ${severity}s are not listed`
-    reported.push({ path: '', message, fix: 'correct those that are listed, then look again', severity })
+    const fix = 'correct those that are listed, then look again'
+    reported.push({ reason: 'FieldValueInvalid', path: '', message, fix, severity })
   }
   return reported
 }

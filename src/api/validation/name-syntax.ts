@@ -51,14 +51,14 @@ export interface Endpoint {
 const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#@[\]]*))(?::([^/?#@]*))?(.*)$/s
 
 /** The endpoint, or what is wrong with it. */
-export function parseEndpoint(url: string): Endpoint | { readonly mistake: string } {
+export function parseEndpoint(url: string): Endpoint | { readonly error: string } {
   const [, scheme, ipv6, name = '', portText, rest = ''] = ENDPOINT.exec(url) ?? []
-  if (scheme !== 'http' && scheme !== 'https') return { mistake: 'is no URL that begins with https:// or http://' }
+  if (scheme !== 'http' && scheme !== 'https') return { error: 'is no URL that begins with https:// or http://' }
   const host = ipv6 === undefined ? hostOf(name) : ipv6Of(ipv6)
-  if (host === undefined) return { mistake: `has no valid host` }
+  if (host === undefined) return { error: `has no valid host` }
   const port = portText === undefined ? (scheme === 'http' ? 80 : 443) : portOf(portText)
-  if (port === undefined) return { mistake: 'has no valid port' }
-  if (rest !== '' && rest !== '/') return { mistake: 'has more than scheme, host and port' }
+  if (port === undefined) return { error: 'has no valid port' }
+  if (rest !== '' && rest !== '/') return { error: 'has more than scheme, host and port' }
   return { scheme, address: `${host}:${port}` }
 }
 

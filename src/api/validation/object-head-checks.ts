@@ -1,7 +1,7 @@
 // What every Kubernetes object carries: apiVersion, kind, metadata. For cluster-scoped objects with names like host names.
 
 import { isRecord } from '../kube/object-shape.ts'
-import { childPath, MOST_REPORTED, type ProblemList, shown } from './field-errors.ts'
+import { childPath, type FieldErrors, MOST_REPORTED, shown } from './field-errors.ts'
 import { isObjectName } from './name-syntax.ts'
 import { unknownNameFix } from './schema-errors.ts'
 
@@ -27,35 +27,35 @@ const METADATA_FIELDS = [
 
 type Fields = Readonly<Record<string, unknown>>
 
-export function checkObjectHead(object: Fields, apiVersion: string, kind: string, out: ProblemList): void {
+export function checkObjectHead(object: Fields, apiVersion: string, kind: string, out: FieldErrors): void {
   checkKnown(object, OBJECT_FIELDS, '', out)
   if (object['apiVersion'] !== apiVersion) {
-    out.error('apiVersion', `is ${shown(object['apiVersion'] ?? null)}`, `write ${apiVersion}`)
+    out.invalid('apiVersion', `is ${shown(object['apiVersion'] ?? null)}`, `write ${apiVersion}`)
   }
-  if (object['kind'] !== kind) out.error('kind', `is ${shown(object['kind'] ?? null)}`, `write ${kind}`)
+  if (object['kind'] !== kind) out.invalid('kind', `is ${shown(object['kind'] ?? null)}`, `write ${kind}`)
   const { metadata } = object
   if (!isRecord(metadata)) {
-    out.error('metadata.name', 'is required', 'add metadata with a name')
+    out.required('metadata.name', 'is required', 'add metadata with a name')
     return
   }
   checkKnown(metadata, METADATA_FIELDS, 'metadata', out)
   checkName(metadata['name'] ?? '', out)
   if ((metadata['namespace'] ?? '') !== '') {
-    out.error('metadata.namespace', `is not allowed: ${kind} is cluster-scoped`, 'remove it')
+    out.invalid('metadata.namespace', `is not allowed: ${kind} is cluster-scoped`, 'remove it')
   }
   checkStrings(metadata['labels'], 'metadata.labels', out)
   checkStrings(metadata['annotations'], 'metadata.annotations', out)
 }
 
-function checkName(name: unknown, out: ProblemList): void {
-  if (name === '') out.error('metadata.name', 'is required', 'add a name; it is also a host name of the cluster')
+function checkName(name: unknown, out: FieldErrors): void {
+  if (name === '') out.required('metadata.name', 'is required', 'add a name; it is also a host name of the cluster')
   else if (typeof name !== 'string' || !isObjectName(name)) {
     const fix = 'use lower-case letters, digits, - and ., beginning and ending with a letter or digit'
-    out.error('metadata.name', `${shown(name)} is no DNS-1123 subdomain`, fix)
+    out.invalid('metadata.name', `${shown(name)} is no DNS-1123 subdomain`, fix)
   }
 }
 
-function checkKnown(object: Fields, known: readonly string[], path: string, out: ProblemList): void {
+function checkKnown(object: Fields, known: readonly string[], path: string, out: FieldErrors): void {
   let unknown = 0
   for (const key of Object.keys(object)) {
     if (known.includes(key)) continue
@@ -65,13 +65,13 @@ function checkKnown(object: Fields, known: readonly string[], path: string, out:
   }
 }
 
-function checkStrings(map: unknown, path: string, out: ProblemList): void {
+function checkStrings(map: unknown, path: string, out: FieldErrors): void {
   if (map === undefined || map === null) return
   if (!isRecord(map)) {
-    out.error(path, 'is not a map', 'write a map of texts')
+    out.invalid(path, 'is not a map', 'write a map of texts')
     return
   }
   for (const [key, value] of Object.entries(map)) {
-    if (typeof value !== 'string') out.error(`${path}[${key}]`, 'is not a text', 'put the value in quotes')
+    if (typeof value !== 'string') out.invalid(`${path}[${key}]`, 'is not a text', 'put the value in quotes')
   }
 }

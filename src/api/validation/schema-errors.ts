@@ -1,16 +1,17 @@
 // Checks a value against a schema with ajv, and says what is wrong in the words and with the paths of Kubernetes.
 
 import { Ajv, type DefinedError, type ValidateFunction } from 'ajv'
+import type { FieldError, FieldErrorReason } from '../kube/field-error.ts'
 import { type JsonSchema, MAX_INT32 } from '../kube/json-schema.ts'
 import { propertyOf } from '../kube/object-shape.ts'
-import { childPath, type FieldProblem, MOST_REPORTED, type ProblemCounts, shown } from './field-errors.ts'
+import { childPath, MOST_REPORTED, type SeverityCounts, shown } from './field-errors.ts'
 import { nearestName } from './nearest-name.ts'
 
 export interface ShapeErrors {
   /** At most one for each path, and no more than are reported; unknown fields included, as warnings. */
-  readonly problems: readonly FieldProblem[]
+  readonly problems: readonly FieldError[]
   /** Those beyond. */
-  readonly more: Readonly<ProblemCounts>
+  readonly more: Readonly<SeverityCounts>
   /** Of all of them, reported or not. */
   readonly paths: ReadonlySet<string>
   /** Paths at which something of a wrong type stands: what it should have said is unknown. */
@@ -27,7 +28,7 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
   const ajv = new Ajv({ allErrors: true, verbose: true, formats: FORMATS })
   const validate: ValidateFunction = ajv.compile(strict(schema))
   return (value, path) => {
-    const problems: FieldProblem[] = []
+    const problems: FieldError[] = []
     const paths = new Set<string>()
     const mistyped = new Set<string>()
     const more = { error: 0, warning: 0 }
@@ -42,11 +43,24 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
       const severity = error.keyword === 'additionalProperties' ? 'warning' : 'error'
       // Describing takes longer than finding.
       if (found[severity]++ >= MOST_REPORTED) more[severity]++
-      else problems.push({ ...describe(place.schema, error), path: place.path, severity })
+      else
+        problems.push({
+          reason: REASONS.get(error.keyword) ?? 'FieldValueInvalid',
+          ...describe(place.schema, error),
+          path: place.path,
+          severity,
+        })
     }
     return { problems, more, paths, mistyped }
   }
 }
+
+/** Of what has none: FieldValueInvalid. */
+const REASONS: ReadonlyMap<string, FieldErrorReason> = new Map([
+  ['required', 'FieldValueRequired'],
+  ['additionalProperties', 'FieldValueForbidden'],
+  ['uniqueItems', 'FieldValueDuplicate'],
+])
 
 /** As ajv is to see it. A CRD may not say additionalProperties: false: the API server prunes, or rejects when asked. */
 function strict(schema: JsonSchema): object {
@@ -65,8 +79,8 @@ function strict(schema: JsonSchema): object {
 }
 
 /** @param schema of the place that the error is about, or for a member that is missing or unknown, of its parent */
-function describe(schema: JsonSchema, error: DefinedError): Pick<FieldProblem, 'message' | 'fix'> {
-  const problem = (message: string, fix: string): Pick<FieldProblem, 'message' | 'fix'> => ({ message, fix })
+function describe(schema: JsonSchema, error: DefinedError): Pick<FieldError, 'message' | 'fix'> {
+  const problem = (message: string, fix: string): Pick<FieldError, 'message' | 'fix'> => ({ message, fix })
   switch (error.keyword) {
     case 'required': {
       const name = error.params.missingProperty

@@ -1,6 +1,8 @@
 // CreateOptions, UpdateOptions and PatchOptions, from the query (apimachinery/pkg/apis/meta/v1/validation/validation.go).
 
-import { type FieldError, invalid } from '../../api/kube/status.ts'
+import type { FieldError } from '../../api/kube/field-error.ts'
+import { invalid } from '../../api/kube/status.ts'
+import { forbidden, invalidValue, notSupported, required, tooLong } from '../../core/objects/field-error.ts'
 import type { Query } from './query.ts'
 
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
@@ -32,18 +34,10 @@ export function readWriteOptions(
   const force = query.bool('force')
   const errors: FieldError[] = []
   if (kind === 'PatchOptions' && isApply && manager === '') {
-    errors.push({
-      reason: 'FieldValueRequired',
-      message: 'Required value: is required for apply patch',
-      field: 'fieldManager',
-    })
+    errors.push(required('fieldManager', 'is required for apply patch'))
   }
   if (kind === 'PatchOptions' && !isApply && force !== undefined) {
-    errors.push({
-      reason: 'FieldValueForbidden',
-      message: 'Forbidden: may not be specified for non-apply patch',
-      field: 'force',
-    })
+    errors.push(forbidden('force', 'may not be specified for non-apply patch'))
   }
   errors.push(...managerErrors(manager), ...dryRunErrors(query.all('dryRun')), ...validationErrors(validation))
   if (errors.length > 0) throw invalid(META_GROUP, kind, '', errors)
@@ -57,31 +51,22 @@ export function readWriteOptions(
 
 /** Of DeleteOptions, too. */
 export function dryRunErrors(dryRun: readonly string[]): readonly FieldError[] {
-  if (dryRun.every((value) => value === 'All')) return []
-  const message = `Unsupported value: ${JSON.stringify(dryRun)}: supported values: "All"`
-  return [{ reason: 'FieldValueNotSupported', message, field: 'dryRun' }]
+  return dryRun.every((value) => value === 'All') ? [] : [notSupported('dryRun', dryRun, ['All'])]
 }
 
 function managerErrors(manager: string): readonly FieldError[] {
   const errors: FieldError[] = []
-  if (Buffer.byteLength(manager) > MAX_MANAGER) {
-    const message = `Too long: may not be more than ${MAX_MANAGER} bytes`
-    errors.push({ reason: 'FieldValueTooLong', message, field: 'fieldManager' })
-  }
+  if (Buffer.byteLength(manager) > MAX_MANAGER) errors.push(tooLong('fieldManager', MAX_MANAGER))
   const at = manager.search(UNPRINTABLE)
   if (at >= 0) {
     const code = (manager.codePointAt(at) ?? 0).toString(16).toUpperCase().padStart(4, '0')
-    const message = `Invalid value: ${JSON.stringify(manager)}: invalid character U+${code} (at position ${at})`
-    errors.push({ reason: 'FieldValueInvalid', message, field: 'fieldManager' })
+    errors.push(invalidValue('fieldManager', manager, `invalid character U+${code} (at position ${at})`))
   }
   return errors
 }
 
 function validationErrors(validation: string): readonly FieldError[] {
-  if (VALIDATIONS.includes(validation)) return []
-  const supported = VALIDATIONS.map((value) => JSON.stringify(value)).join(', ')
-  const message = `Unsupported value: ${JSON.stringify(validation)}: supported values: ${supported}`
-  return [{ reason: 'FieldValueNotSupported', message, field: 'fieldValidation' }]
+  return VALIDATIONS.includes(validation) ? [] : [notSupported('fieldValidation', validation, VALIDATIONS)]
 }
 
 /** The program's name, what cannot be printed left out (endpoints/handlers/create.go, prefixFromUserAgent). */

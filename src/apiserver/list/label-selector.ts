@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { labelValueMistakes, qualifiedNameMistakes } from '../../core/objects/qualified-name.ts'
+import { labelValueErrors, qualifiedNameErrors } from '../../core/objects/qualified-name.ts'
 import { isInt64, isLabelSelector } from '../../core/text/label-selector.ts'
 import { metadataOf } from '../objects/object-metadata.ts'
 
@@ -160,7 +160,7 @@ function notParsed(what: string): SyntaxError {
 /** Which key or value is at fault, of a selector that is well-formed but for those. */
 function badPart(requirements: LabelSelector): string {
   for (const { key, values, operator } of requirements) {
-    const [mistake] = qualifiedNameMistakes(key)
+    const [mistake] = qualifiedNameErrors(key)
     if (mistake !== undefined) return `<nil>: Invalid value: ${JSON.stringify(key)}: ${mistake}`
     for (const value of values) {
       if (operator === '>' || operator === '<') {
@@ -168,7 +168,7 @@ function badPart(requirements: LabelSelector): string {
           return `values[0]: Invalid value: ${JSON.stringify(value)}: for 'Gt', 'Lt' operators, the value must be an integer`
         }
       } else if (value !== '' && !isLabelSelector(`a=${value}`)) {
-        const [wrong] = labelValueMistakes(value)
+        const [wrong] = labelValueErrors(value)
         return `values[0][${key}]: Invalid value: ${JSON.stringify(value)}: ${wrong}`
       }
     }

@@ -1,9 +1,11 @@
 // ListOptions of a list, watch or deletecollection
 // (apimachinery/pkg/apis/meta/internalversion: validation.go, defaults.go; endpoints/handlers/get.go).
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { type FieldError, invalid, statusError } from '../../api/kube/status.ts'
+import { invalid, statusError } from '../../api/kube/status.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { forbidden, notSupported } from '../../core/objects/field-error.ts'
 import type { Query } from '../http/query.ts'
 import { unclassified } from '../objects/registry-errors.ts'
 import { type FieldSelector, fieldsMatch, parseFieldSelector } from './field-selector.ts'
@@ -71,7 +73,7 @@ export function readListOptions(query: Query, kind: ResourceKind): ListOptions {
       errors.push(forbidden('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'))
     }
     if (resourceVersionMatch !== EXACT && resourceVersionMatch !== NOT_OLDER) {
-      errors.push(unknownMatch(resourceVersionMatch, '"Exact", "NotOlderThan", ""'))
+      errors.push(unknownMatch(resourceVersionMatch, [EXACT, NOT_OLDER, '']))
     }
     if (resourceVersionMatch === EXACT && resourceVersion === '0') {
       errors.push(
@@ -105,7 +107,7 @@ export function readWatchOptions(query: Query, kind: ResourceKind): WatchOptions
       const detail = 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'
       errors.push(forbidden('resourceVersionMatch', detail))
     }
-    if (match !== NOT_OLDER) errors.push(unknownMatch(match, '"NotOlderThan"'))
+    if (match !== NOT_OLDER) errors.push(unknownMatch(match, [NOT_OLDER]))
     if (query.text('continue') !== '') {
       errors.push(forbidden('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'))
     }
@@ -156,11 +158,6 @@ function optionsInvalid(errors: readonly FieldError[]): Error {
   return invalid('meta.k8s.io', 'ListOptions', '', errors)
 }
 
-function forbidden(field: string, detail: string): FieldError {
-  return { reason: 'FieldValueForbidden', message: `Forbidden: ${detail}`, field }
-}
-
-function unknownMatch(match: string, supported: string): FieldError {
-  const message = `Unsupported value: ${JSON.stringify(match)}: supported values: ${supported}`
-  return { reason: 'FieldValueNotSupported', message, field: 'resourceVersionMatch' }
+function unknownMatch(match: string, supported: readonly string[]): FieldError {
+  return notSupported('resourceVersionMatch', match, supported)
 }

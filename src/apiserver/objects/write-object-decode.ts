@@ -1,9 +1,10 @@
 // The body of a write -> an object of the kind: its type, its shape, and what kube-apiserver says when they are wrong
 // (endpoints/handlers/create.go and rest.go; apiextensions-apiserver customresource_handler.go, schemaCoercingDecoder).
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { type FieldError, statusError } from '../../api/kube/status.ts'
+import { statusError } from '../../api/kube/status.ts'
 import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
 import { shapeMetadata } from '../../core/objects/metadata-shape.ts'
 import { type DecodedObject, decodeObject } from '../../core/objects/strict-decode.ts'
@@ -22,7 +23,7 @@ export interface Shaped {
   readonly object: JsonObject
   /** What fieldValidation is about. */
   readonly unknown: readonly string[]
-  /** Mistakes in metadata. */
+  /** Errors in metadata. */
   readonly errors: readonly FieldError[]
 }
 
@@ -90,13 +91,13 @@ export function cannotBeHandled(kind: ResourceKind, given: string, problem: stri
   return statusError('BadRequest', message)
 }
 
-/** What is of a wrong type cannot even be decoded, of kinds that are compiled in; of others it is a mistake among others. */
+/** What is of a wrong type cannot even be decoded, of kinds that are compiled in; of others it is an error among others. */
 function refuseWrongTypes(kind: ResourceKind, object: JsonObject): void {
-  for (const { reason, field, message } of validateShape(kind.schema, object)) {
+  for (const { reason, path, message } of validateShape(kind.schema, object)) {
     const [, given] = /: "(int64|number|string|boolean|array|object|null)"$/.exec(message) ?? []
     if (reason !== 'FieldValueTypeInvalid' || given === undefined) continue
     const type = given === 'int64' ? 'number' : given === 'boolean' ? 'bool' : given
-    throw cannotBeHandled(kind, kind.kind, `json: cannot unmarshal ${type} into Go struct field ${kind.kind}.${field}`)
+    throw cannotBeHandled(kind, kind.kind, `json: cannot unmarshal ${type} into Go struct field ${kind.kind}.${path}`)
   }
 }
 

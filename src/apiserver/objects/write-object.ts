@@ -1,12 +1,13 @@
 // What happens to an object on its way into the store: the server's fields of metadata, what a caller may not change, and
 // validation (apiserver/pkg/registry/rest: create.go, update.go; apiextensions customresource/strategy.go).
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { type FieldError, invalid } from '../../api/kube/status.ts'
+import { invalid } from '../../api/kube/status.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { fieldErrorOf } from '../../api/validation/field-causes.ts'
-import type { FieldProblem } from '../../api/validation/field-errors.ts'
+import { asCause, errorText } from '../../api/validation/field-causes.ts'
 import type { PemChecks } from '../../api/validation/pem-checks.ts'
+import { forbidden, invalidValue } from '../../core/objects/field-error.ts'
 import { goQuote } from '../../core/objects/go-values.ts'
 import { validateShape } from '../../core/objects/structural-schema.ts'
 import {
@@ -27,7 +28,7 @@ export type Subresource = '' | 'status'
 export interface Draft {
   readonly kind: ResourceKind
   readonly object: JsonObject
-  /** Mistakes that were found while the object was brought into shape. */
+  /** Errors that were found while the object was brought into shape. */
   readonly errors: readonly FieldError[]
   readonly before: JsonObject | undefined
   readonly subresource: Subresource
@@ -103,7 +104,7 @@ export function validate(draft: Draft, pem: PemChecks, others: Others, warnings:
     // Lists: there may be more than a call takes arguments.
     errors = [...draft.errors, ...finalizerErrors(object, before), ...schemaErrors(kind, object)]
     if (subresource === '') errors = [...errors, ...ruleErrors(draft, errors, pem, others, warnings)]
-    else errors = errors.filter(({ field }) => concernsStatus(field))
+    else errors = errors.filter(({ path }) => concernsStatus(path))
   }
   if (errors.length === 0) return
   const named = typeof object['kind'] === 'string' ? object['kind'] : kind.kind
@@ -126,8 +127,7 @@ function concernsStatus(field: string): boolean {
 function typeErrors(kind: ResourceKind, object: JsonObject): FieldError[] {
   const given = object['kind']
   if (given === kind.kind) return []
-  const message = `Invalid value: ${JSON.stringify(given ?? '')}: must be ${kind.kind}`
-  return [{ reason: 'FieldValueInvalid', message, field: 'kind' }]
+  return [invalidValue('kind', given ?? '', `must be ${kind.kind}`)]
 }
 
 /** The rules of the kind, where the shape did not complain already: what has a wrong type looks absent to a rule. */
@@ -142,20 +142,15 @@ function ruleErrors(
   const problems = [...kind.check(object, before, pem), ...conflicts]
   const errors: FieldError[] = []
   for (const problem of problems) {
-    if (problem.severity === 'warning') warnings.push(warningOf(problem))
-    else if (!found.some(({ field }) => covers(field, problem.path))) errors.push(fieldErrorOf(problem, object))
+    if (problem.severity === 'warning') warnings.push(errorText(problem))
+    else if (!found.some(({ path }) => covers(path, problem.path))) errors.push(asCause(problem, object))
   }
   return errors
 }
 
-/** Whether a mistake at `field` is the same one as a mistake at `path`, or makes it. */
+/** Whether an error at `field` is the same one as an error at `path`, or makes it. */
 function covers(field: string, path: string): boolean {
   return field === path || field.startsWith(`${path}.`) || path.startsWith(`${field}.`) || path.startsWith(`${field}[`)
-}
-
-function warningOf({ path, message, fix }: FieldProblem): string {
-  const text = fix === '' ? message : `${message}; ${fix}`
-  return path === '' ? text : `${path}: ${text}`
 }
 
 /** Once an object is being deleted, nobody may hold it back any longer (validation.ValidateNoNewFinalizers). */
@@ -165,6 +160,6 @@ function finalizerErrors(object: JsonObject, before: JsonObject | undefined): Fi
   const added = finalizersOf(object).filter((name) => !old.includes(name))
   if (added.length === 0) return []
   const list = added.map(goQuote).join(', ')
-  const message = `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{${list}}`
-  return [{ reason: 'FieldValueForbidden', message, field: 'metadata.finalizers' }]
+  const detail = `no new finalizers can be added if the object is being deleted, found new finalizers []string{${list}}`
+  return [forbidden('metadata.finalizers', detail)]
 }

@@ -35,7 +35,7 @@ export function applyObject(
   warnOfDuplicates(incoming, call)
   const shaped = shape(kind, result)
   if (stored === undefined) {
-    // A version says nothing of what is not there, but it is no mistake either.
+    // A version says nothing of what is not there, but it is no error either.
     const fresh = { ...shaped, object: withMetadata(shaped.object, { resourceVersion: undefined }) }
     return insertObject(context, kind, at.namespace, fresh, call, true)
   }

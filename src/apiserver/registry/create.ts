@@ -4,6 +4,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { invalid, StatusError, statusError } from '../../api/kube/status.ts'
 import { StoreConflict } from '../../api/ports/object-store.ts'
 import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
+import { required } from '../../core/objects/field-error.ts'
 import { trackUpdate } from '../../core/objects/managed-fields.ts'
 import {
   generateName,
@@ -124,6 +125,5 @@ function refuseVersion(object: JsonObject): void {
 }
 
 function noName(kind: ResourceKind): StatusError {
-  const message = 'Required value: name or generateName is required'
-  return invalid(kind.group, kind.kind, '', [{ reason: 'FieldValueRequired', message, field: 'metadata.name' }])
+  return invalid(kind.group, kind.kind, '', [required('metadata.name', 'name or generateName is required')])
 }

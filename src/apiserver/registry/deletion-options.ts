@@ -1,8 +1,10 @@
 // DeleteOptions: in the body, or, without one, in the query (endpoints/handlers/delete.go).
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { type FieldError, invalid, statusError } from '../../api/kube/status.ts'
+import { invalid, statusError } from '../../api/kube/status.ts'
+import { invalidValue, notSupported } from '../../core/objects/field-error.ts'
 import type { Query } from '../http/query.ts'
 import { dryRunErrors } from '../http/query-options.ts'
 import { decodeSmallBody } from '../http/read-body.ts'
@@ -99,13 +101,10 @@ function optionsOf({ dryRun, orphanDependents, propagationPolicy, uid, resourceV
   const errors: FieldError[] = []
   if (orphanDependents !== undefined && propagationPolicy !== undefined) {
     const detail = 'orphanDependents and deletionPropagation cannot be both set'
-    const message = `Invalid value: ${JSON.stringify(propagationPolicy)}: ${detail}`
-    errors.push({ reason: 'FieldValueInvalid', message, field: 'propagationPolicy' })
+    errors.push(invalidValue('propagationPolicy', propagationPolicy, detail))
   }
   if (propagationPolicy !== undefined && !isPolicy(propagationPolicy)) {
-    const supported = [...POLICIES, 'nil'].map((policy) => JSON.stringify(policy)).join(', ')
-    const message = `Unsupported value: ${JSON.stringify(propagationPolicy)}: supported values: ${supported}`
-    errors.push({ reason: 'FieldValueNotSupported', message, field: 'propagationPolicy' })
+    errors.push(notSupported('propagationPolicy', propagationPolicy, [...POLICIES, 'nil']))
   }
   errors.push(...dryRunErrors(dryRun))
   if (errors.length > 0) throw invalid('meta.k8s.io', 'DeleteOptions', '', errors)

@@ -2,12 +2,14 @@
 // (apiserver/pkg/admission/plugin/namespace/lifecycle; pkg/registry/core/namespace/strategy.go).
 
 import { NAMESPACES } from '../../api/kinds/scheme.ts'
+import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { type FieldError, StatusError } from '../../api/kube/status.ts'
+import { StatusError } from '../../api/kube/status.ts'
 import type { StoredObject } from '../../api/ports/object-store.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
-import { labelMistakes } from '../../core/objects/qualified-name.ts'
+import { invalidValue } from '../../core/objects/field-error.ts'
+import { labelErrors } from '../../core/objects/qualified-name.ts'
 import { isBeingDeleted, metadataOf, metaText, withFields, withMetadata } from '../objects/object-metadata.ts'
 import { forbidden, notFound } from '../objects/registry-errors.ts'
 import { keyOf, type RegistryContext, type RegistryDeps } from './context.ts'
@@ -42,11 +44,7 @@ export function keptNamespace(object: JsonObject, before: JsonObject): JsonObjec
 
 /** Names of namespaces are part of host names: labels, not subdomains. */
 export function namespaceErrors(name: string): FieldError[] {
-  return labelMistakes(name).map((mistake) => ({
-    reason: 'FieldValueInvalid',
-    message: `Invalid value: ${JSON.stringify(name)}: ${mistake}`,
-    field: 'metadata.name',
-  }))
+  return labelErrors(name).map((error) => invalidValue('metadata.name', name, error))
 }
 
 /**

@@ -6,7 +6,8 @@ import { isRecord } from '../../api/kube/object-shape.ts'
 import { invalid, statusError } from '../../api/kube/status.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { goBadValue, goJson } from '../../core/objects/go-values.ts'
+import { invalidValue } from '../../core/objects/field-error.ts'
+import { goJson } from '../../core/objects/go-values.ts'
 import { jsonPatch, mergePatch } from '../../core/objects/patch.ts'
 import { applyFieldValidation, strictErrors } from '../objects/field-validation.ts'
 import type { Subresource } from '../objects/write-object.ts'
@@ -45,8 +46,8 @@ export function patchObject(
   const typed = checkKept(kind, patched, at.name)
   checkName(typed, at)
   const shaped = shape(kind, typed, (problem) => badPatch(patched, problem))
-  const mistakes = strictErrors(patchErrors(type, incoming), shaped.unknown)
-  const problem = applyFieldValidation(mistakes, call.options.fieldValidation, call.warnings)
+  const errors = strictErrors(patchErrors(type, incoming), shaped.unknown)
+  const problem = applyFieldValidation(errors, call.options.fieldValidation, call.warnings)
   if (problem !== undefined) throw badPatch(patched, problem)
   const object = withLiveVersion(shaped.object, stored)
   return replaceObject(context, kind, stored, { ...shaped, object }, subresource, call)
@@ -57,7 +58,7 @@ function patchedObject(object: JsonObject, type: RegistryPatchType, patch: unkno
   return type === STRATEGIC ? strategicPatch(object, patch) : mergePatch(object, patch)
 }
 
-/** Mistakes of the patch itself. */
+/** Errors of the patch itself. */
 function patchErrors(type: RegistryPatchType, { value, strictErrors: errors }: Incoming): readonly string[] {
   if (type !== JSON_PATCH || !Array.isArray(value)) return errors
   const unknown = value.flatMap((operation: unknown, at) =>
@@ -78,14 +79,14 @@ function checkKept(kind: ResourceKind, patched: JsonObject, name: string): JsonO
   }
   const version = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`
   if (patched['apiVersion'] !== version) {
-    const message = `Invalid value: ${goBadValue(patched['apiVersion'])}: must be ${version}`
-    throw invalid(kind.group, kind.kind, name, [{ reason: 'FieldValueInvalid', message, field: 'apiVersion' }])
+    throw invalid(kind.group, kind.kind, name, [
+      invalidValue('apiVersion', patched['apiVersion'], `must be ${version}`),
+    ])
   }
   return patched
 }
 
 /** 422 that shows the whole object, as kube-apiserver has it. */
 function badPatch(patched: JsonObject, problem: string): Error {
-  const message = `Invalid value: ${goBadValue(goJson(patched))}: ${problem}`
-  return invalid('', '', '', [{ reason: 'FieldValueInvalid', message, field: 'patch' }])
+  return invalid('', '', '', [invalidValue('patch', goJson(patched), problem)])
 }

@@ -1,11 +1,13 @@
 // PUT, and what every patch ends in: an object takes the place of the one that is there
 // (apiserver/pkg/endpoints/handlers/update.go, registry/generic/registry/store.go Update).
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { type FieldError, invalid, statusError } from '../../api/kube/status.ts'
+import { invalid, statusError } from '../../api/kube/status.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
 import { StoreConflict, type StoredObject } from '../../api/ports/object-store.ts'
 import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
+import { invalidValue } from '../../core/objects/field-error.ts'
 import { trackUpdate } from '../../core/objects/managed-fields.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import {
@@ -130,9 +132,8 @@ function checkVersion(kind: ResourceKind, stored: StoredObject, given: JsonObjec
   const unconditional = isBuiltIn(kind) && kind.group === ''
   if (version === '' || version === '0') {
     if (unconditional) return
-    const message = 'Invalid value: 0: must be specified for an update'
     throw invalid(kind.group, kind.plural, stored.name, [
-      { reason: 'FieldValueInvalid', message, field: 'metadata.resourceVersion' },
+      invalidValue('metadata.resourceVersion', 0, 'must be specified for an update'),
     ])
   }
   if (!/^[0-9]+$/.test(version)) {
@@ -144,8 +145,7 @@ function checkVersion(kind: ResourceKind, stored: StoredObject, given: JsonObjec
 function uidErrors(given: JsonObject, before: JsonObject): FieldError[] {
   const uid = metaText(given, 'uid')
   if (uid === '' || uid === metaText(before, 'uid')) return []
-  const message = `Invalid value: ${JSON.stringify(uid)}: field is immutable`
-  return [{ reason: 'FieldValueInvalid', message, field: 'metadata.uid' }]
+  return [invalidValue('metadata.uid', uid, 'field is immutable')]
 }
 
 /** The version of what is there, for patches, which need not know it. */

@@ -8,7 +8,7 @@ import { checkProtection, PROTECTION_TABLE, type ProtectionConfig, readProtectio
 import { checkReplicas, REPLICAS_TABLE, type ReplicasConfig, readReplicas } from './replicas.ts'
 import { checkServing, readServing, SERVING_TABLE, type ServingConfig } from './serving.ts'
 import { parseText } from './setting-values.ts'
-import { type ConfigProblem, type Setting, type SettingsInput, SettingsReader, setting } from './settings-reader.ts'
+import { type Setting, type SettingError, type SettingsInput, SettingsReader, setting } from './settings-reader.ts'
 
 /** What `serve` runs with. Frozen. */
 export interface Config extends ObjectsConfig, ReplicasConfig, ServingConfig {
@@ -19,9 +19,9 @@ export interface Config extends ObjectsConfig, ReplicasConfig, ServingConfig {
 
 /** All mistakes; `message` is one line for each. */
 export class ConfigError extends Error {
-  readonly problems: readonly ConfigProblem[]
+  readonly problems: readonly SettingError[]
 
-  constructor(problems: readonly ConfigProblem[]) {
+  constructor(problems: readonly SettingError[]) {
     super(problems.map((problem) => `${problem.where}: ${problem.message}; ${problem.fix}`).join('\n'))
     this.name = 'ConfigError'
     this.problems = problems

@@ -1,17 +1,15 @@
 // How the text of a setting becomes its value. A parser gives the value, or says what is wrong and what to write
 // instead; it accepts what a flag or variable (text) and what a YAML file (text, number, boolean, list) can hold.
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import { isDnsLabel } from '../../api/validation/name-syntax.ts'
 import { type ListenAddress, parseListenAddress } from '../../core/cluster/listen-address.ts'
 import { formatDuration, parseDuration } from '../../core/text/duration.ts'
 
 export type Parsed<T> = { readonly value: T } | InvalidValue
 
-export interface InvalidValue {
-  /** Follows the value: `"x" is not a duration`. */
-  readonly error: string
-  readonly fix: string
-}
+/** The message follows the value: `"x" is not a duration`. */
+export type InvalidValue = Pick<FieldError, 'message' | 'fix'>
 
 export type ValueParser<T> = (raw: unknown) => Parsed<T>
 
@@ -19,7 +17,7 @@ export type ValueParser<T> = (raw: unknown) => Parsed<T>
 export function parseText(raw: unknown): Parsed<string> {
   if (typeof raw === 'number') return { value: String(raw) }
   if (typeof raw === 'string' && raw.trim() !== '') return { value: raw }
-  return { error: 'is not a text', fix: 'give a text, for example a path' }
+  return { message: 'is not a text', fix: 'give a text, for example a path' }
 }
 
 /** true, false, on, off, yes, no, 1, 0. A flag without a value is true. */
@@ -28,7 +26,7 @@ export function parseSwitch(raw: unknown): Parsed<boolean> {
   const text = String(raw).toLowerCase()
   if (['true', 'on', 'yes', '1'].includes(text)) return { value: true }
   if (['false', 'off', 'no', '0'].includes(text)) return { value: false }
-  return { error: 'is neither true nor false', fix: 'write true or false' }
+  return { message: 'is neither true nor false', fix: 'write true or false' }
 }
 
 /** `host:port`. */
@@ -48,7 +46,7 @@ export function parseOneAddress(raw: unknown): Parsed<ListenAddress> {
 /** One text or several: a list, or a text with commas. */
 export function parseTexts(raw: unknown): Parsed<readonly string[]> {
   const texts = textsOf(raw)
-  return texts.length > 0 ? { value: texts } : { error: 'names nothing', fix: 'give at least one name' }
+  return texts.length > 0 ? { value: texts } : { message: 'names nothing', fix: 'give at least one name' }
 }
 
 /** `user:NAME` and `group:NAME`. */
@@ -57,7 +55,7 @@ export function parseSubjects(raw: unknown): Parsed<readonly string[]> {
   const subjects = textsOf(raw)
   const wrong = subjects.find((subject) => !/^(user|group):./.test(subject))
   if (wrong === undefined && subjects.length > 0) return { value: subjects }
-  return { error: subjects.length > 1 ? `: "${wrong ?? ''}" names nobody` : 'names nobody', fix }
+  return { message: subjects.length > 1 ? `: "${wrong ?? ''}" names nobody` : 'names nobody', fix }
 }
 
 /** Names of namespaces: a list, or a text with commas. */
@@ -65,8 +63,8 @@ export function parseNamespaces(raw: unknown): Parsed<readonly string[]> {
   const namespaces = textsOf(raw)
   const wrong = namespaces.find((namespace) => !isDnsLabel(namespace))
   if (wrong === undefined && namespaces.length > 0) return { value: namespaces }
-  const error = namespaces.length > 1 ? `: "${wrong ?? ''}" is no namespace` : 'is no namespace'
-  return { error, fix: 'write the name of a namespace, for example portcullis-system; there are no patterns' }
+  const message = namespaces.length > 1 ? `: "${wrong ?? ''}" is no namespace` : 'is no namespace'
+  return { message, fix: 'write the name of a namespace, for example portcullis-system; there are no patterns' }
 }
 
 /** The message never repeats a password. */
@@ -74,7 +72,7 @@ export function parseRedisUrl(raw: unknown): Parsed<string> {
   const text = String(raw)
   const fix = 'write redis://HOST:PORT or rediss://HOST:PORT (TLS), with the password in --redis-password-file'
   if (!URL.canParse(text) || !/^rediss?:$/.test(new URL(text).protocol))
-    return { error: 'is not the URL of a Redis', fix }
+    return { message: 'is not the URL of a Redis', fix }
   return { value: text }
 }
 
@@ -91,9 +89,9 @@ export function parseAddresses(raw: unknown): Parsed<readonly ListenAddress[]> {
   return { value: addresses }
 }
 
-function invalidAddress(error: string): InvalidValue {
+function invalidAddress(message: string): InvalidValue {
   return {
-    error,
+    message,
     fix: 'write host:port, for example 127.0.0.1:8443 or [::1]:8443, with a port from 0 (any free one) to 65535',
   }
 }
@@ -112,8 +110,8 @@ export function durationBetween(minMs: number, maxMs: number): ValueParser<numbe
   const fix = `write a duration ${range} with its unit, for example 30s, 1m30s or 500ms`
   return (raw) => {
     const ms = parseDuration(String(raw).trim())
-    if (ms === undefined) return { error: 'is not a duration', fix }
-    return ms < minMs || ms > maxMs ? { error: `is not ${range}`, fix } : { value: ms }
+    if (ms === undefined) return { message: 'is not a duration', fix }
+    return ms < minMs || ms > maxMs ? { message: `is not ${range}`, fix } : { value: ms }
   }
 }
 
@@ -122,9 +120,9 @@ export function integerBetween(min: number, max: number): ValueParser<number> {
   const fix = `write a whole number from ${min} to ${max}`
   return (raw) => {
     const text = String(raw).trim()
-    if (!/^\d{1,15}$/.test(text)) return { error: 'is not a whole number', fix }
+    if (!/^\d{1,15}$/.test(text)) return { message: 'is not a whole number', fix }
     const value = Number(text)
-    return value < min || value > max ? { error: `is not from ${min} to ${max}`, fix } : { value }
+    return value < min || value > max ? { message: `is not from ${min} to ${max}`, fix } : { value }
   }
 }
 
@@ -144,9 +142,9 @@ export function bytesBetween(min: number, max: number): ValueParser<number> {
   return (raw) => {
     const found = /^(\d{1,15})\s*([A-Za-z]*)$/.exec(String(raw).trim())
     const unit = BYTE_UNITS.get(found?.[2] ?? '')
-    if (found === null || unit === undefined) return { error: 'is not a number of bytes', fix }
+    if (found === null || unit === undefined) return { message: 'is not a number of bytes', fix }
     const value = Number(found[1]) * unit
-    return value < min || value > max ? { error: `is not from ${min} to ${max} bytes`, fix } : { value }
+    return value < min || value > max ? { message: `is not from ${min} to ${max} bytes`, fix } : { value }
   }
 }
 
@@ -155,6 +153,6 @@ export function oneOf<T extends string>(words: readonly T[]): ValueParser<T> {
   const fix = `write one of ${words.join(', ')}`
   return (raw) => {
     const word = words.find((candidate) => candidate === raw)
-    return word === undefined ? { error: 'is not known', fix } : { value: word }
+    return word === undefined ? { message: 'is not known', fix } : { value: word }
   }
 }

@@ -43,11 +43,10 @@ export interface SettingsInput {
   readonly readFile: (path: string) => string
 }
 
-export interface ConfigProblem {
+/** An error in a setting, with its place. */
+export interface SettingError extends InvalidValue {
   /** `--listen`, `PORTCULLIS_LISTEN` or `gateway.yaml:3 listen`. */
   readonly where: string
-  readonly message: string
-  readonly fix: string
 }
 
 interface Found {
@@ -56,7 +55,7 @@ interface Found {
 }
 
 export class SettingsReader {
-  readonly problems: ConfigProblem[] = []
+  readonly problems: SettingError[] = []
   readonly warnings: string[] = []
   readonly #input: SettingsInput
   readonly #settings: readonly Setting[]
@@ -79,7 +78,7 @@ export class SettingsReader {
     const parsed = single ? setting.parse(found.raw) : NOT_SINGLE
     if ('value' in parsed) return parsed.value
     const shown = typeof found.raw === 'string' ? `"${found.raw}"` : JSON.stringify(found.raw)
-    this.problems.push({ where: found.where, message: `${shown} ${parsed.error}`, fix: parsed.fix })
+    this.problems.push({ where: found.where, message: `${shown} ${parsed.message}`, fix: parsed.fix })
     return absent
   }
 
@@ -158,7 +157,7 @@ export class SettingsReader {
   }
 }
 
-const NOT_SINGLE: InvalidValue = { error: 'is not a single value', fix: 'give one value' }
+const NOT_SINGLE: InvalidValue = { message: 'is not a single value', fix: 'give one value' }
 
 /** What kubelet sets for Services called portcullis or portcullis-something. */
 const SERVICE_LINK = /_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/

@@ -341,6 +341,6 @@ function readGeneratorKinds(file: string): readonly GeneratorKind[] {
   }
   const { kinds, problems } = parseGeneratorConfig(data)
   if (problems.length === 0) return kinds
-  const lines = problems.map(({ where, message, fix }) => `${file}: ${where}: ${message}; ${fix}`)
+  const lines = problems.map(({ path, message, fix }) => `${file}: ${path}: ${message}; ${fix}`)
   throw new UserError(`${flag} has errors:\n${lines.join('\n')}`, 'fix them')
 }

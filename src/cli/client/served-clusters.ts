@@ -4,7 +4,7 @@
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import type { Problem } from '../../api/ports/ports.ts'
+import type { SourceError } from '../../api/ports/ports.ts'
 import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
 import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { REDACTED } from '../../api/validation/redacted.ts'
@@ -68,9 +68,7 @@ function fromObjects(objects: readonly JsonObject[]): ServedClusters {
     const found = checkUpstreamCluster(object, nodePemChecks).filter(
       ({ severity, path }) => severity === 'error' && !isHidden(object, path),
     )
-    for (const { path, message, fix } of found) {
-      problems.push(describeProblem({ file: name, line: 0, path, message, fix, severity: 'error' }))
-    }
+    for (const error of found) problems.push(describeProblem({ ...error, file: name, line: 0 }))
     if (found.length > 0) continue
     // Checked just now.
     const cluster = object as unknown as UpstreamCluster
@@ -91,7 +89,7 @@ function hasCertificate({ spec: { secureServing } }: UpstreamCluster): boolean {
   return (secureServing?.certData ?? '') !== '' || secureServing?.certRef !== undefined
 }
 
-function describeProblem({ file, line, path, message, fix, severity }: Problem): string {
+function describeProblem({ file, line, path, message, fix, severity }: SourceError): string {
   const place = line > 0 ? `${file}:${line}` : file
   const where = [place, path].filter((part) => part !== '').join(': ')
   return `${severity}: ${where === '' ? '' : `${where}: `}${message}${fix === '' ? '' : ` (${fix})`}`

@@ -6,7 +6,7 @@ import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
-import type { Clock, Logger, Problem } from '../../api/ports/ports.ts'
+import type { Clock, Logger, SourceError } from '../../api/ports/ports.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import type { StatusFacts } from '../../core/status/cluster-status.ts'
@@ -32,7 +32,7 @@ export interface ClusterStatusParts {
   /** What a cluster says of the rights of the gateway. */
   rights(cluster: string): ClusterRights
   /** Of the last change that was delivered; another array when it is another one. */
-  problems(): readonly Problem[]
+  problems(): readonly SourceError[]
   readonly clock: Clock
   /** Of the protected cells. Default: nothing is told of clocks. */
   readonly clocks?: CellClocks

@@ -1,6 +1,6 @@
 // What there is to say about one UpstreamCluster, gathered from the live state of the main thread.
 
-import type { Clock, Problem } from '../../api/ports/ports.ts'
+import type { Clock, SourceError } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import {
   isProtectionRight,
@@ -49,7 +49,7 @@ export function gatherFacts(
   name: string,
   generation: number,
   inForce: number,
-  problems: readonly Problem[],
+  problems: readonly SourceError[],
 ): StatusFacts {
   const { clusters, clock, rights } = parts
   const live = inForce === 0 ? undefined : clusters.get(name)

@@ -1,23 +1,23 @@
 // The problems of a delivery, by the cluster that they are about.
 
-import type { Problem } from '../../api/ports/ports.ts'
+import type { SourceError } from '../../api/ports/ports.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 
-const NONE: readonly Problem[] = []
+const NONE: readonly SourceError[] = []
 
 export class ProblemIndex {
-  #read: readonly Problem[] = NONE
-  #byCluster: ReadonlyMap<string, readonly Problem[]> = new Map()
+  #read: readonly SourceError[] = NONE
+  #byCluster: ReadonlyMap<string, readonly SourceError[]> = new Map()
 
-  of(cluster: string): readonly Problem[] {
+  of(cluster: string): readonly SourceError[] {
     return this.#byCluster.get(cluster) ?? NONE
   }
 
   /** Takes over a delivery: another array is another one. Returns the clusters of which it says something else. */
-  read(problems: readonly Problem[]): readonly string[] {
+  read(problems: readonly SourceError[]): readonly string[] {
     if (problems === this.#read) return []
     const before = this.#byCluster
-    const after = new Map<string, Problem[]>()
+    const after = new Map<string, SourceError[]>()
     for (const problem of problems) {
       if (problem.cluster === undefined || problem.cluster === '') continue
       const those = after.get(problem.cluster)

@@ -1,6 +1,6 @@
-// Mistakes in fields as kube-apiserver words them (k8s.io/apimachinery/pkg/util/validation/field/errors.go).
+// Errors in fields as kube-apiserver words them (k8s.io/apimachinery/pkg/util/validation/field/errors.go).
 
-import type { FieldError } from '../../api/kube/status.ts'
+import type { FieldError, FieldErrorReason } from '../../api/kube/field-error.ts'
 import { goBadValue, goQuote } from './go-values.ts'
 
 /** Errors after which no more are looked for in one list or map: an answer lists fewer, and an object may have a million. */
@@ -16,50 +16,50 @@ export function errorsOfEach<T>(items: Iterable<T>, errorsOf: (item: T) => reado
   return found
 }
 
-export function required(field: string, detail = ''): FieldError {
-  return { reason: 'FieldValueRequired', message: withDetail('Required value', detail), field }
+export function required(path: string, detail = ''): FieldError {
+  return fieldError('FieldValueRequired', path, withDetail('Required value', detail))
 }
 
-export function invalidValue(field: string, value: unknown, detail: string): FieldError {
-  return invalidShown(field, goBadValue(value), detail)
+export function invalidValue(path: string, value: unknown, detail: string): FieldError {
+  return invalidShown(path, goBadValue(value), detail)
 }
 
 /** @param shown the value as it is to stand in the message */
-export function invalidShown(field: string, shown: string, detail: string): FieldError {
-  return { reason: 'FieldValueInvalid', message: withDetail(`Invalid value: ${shown}`, detail), field }
+export function invalidShown(path: string, shown: string, detail: string): FieldError {
+  return fieldError('FieldValueInvalid', path, withDetail(`Invalid value: ${shown}`, detail))
 }
 
 /** @param value what the message shows: for a wrong type its name, for a wrong format the text */
-export function invalidType(field: string, value: string, detail: string): FieldError {
-  return { reason: 'FieldValueTypeInvalid', message: `Invalid value: ${goQuote(value)}: ${detail}`, field }
+export function invalidType(path: string, value: string, detail: string): FieldError {
+  return fieldError('FieldValueTypeInvalid', path, `Invalid value: ${goQuote(value)}: ${detail}`)
 }
 
-export function notSupported(field: string, value: unknown, supported: readonly string[]): FieldError {
+export function notSupported(path: string, value: unknown, supported: readonly string[]): FieldError {
   const detail = supported.length === 0 ? '' : `supported values: ${supported.map(goQuote).join(', ')}`
-  return {
-    reason: 'FieldValueNotSupported',
-    message: withDetail(`Unsupported value: ${goBadValue(value)}`, detail),
-    field,
-  }
+  return fieldError('FieldValueNotSupported', path, withDetail(`Unsupported value: ${goBadValue(value)}`, detail))
 }
 
-export function duplicate(field: string, value: unknown): FieldError {
-  return { reason: 'FieldValueDuplicate', message: `Duplicate value: ${goBadValue(value)}`, field }
+export function duplicate(path: string, value: unknown): FieldError {
+  return fieldError('FieldValueDuplicate', path, `Duplicate value: ${goBadValue(value)}`)
 }
 
-export function forbidden(field: string, detail: string): FieldError {
-  return { reason: 'FieldValueForbidden', message: withDetail('Forbidden', detail), field }
+export function forbidden(path: string, detail: string): FieldError {
+  return fieldError('FieldValueForbidden', path, withDetail('Forbidden', detail))
 }
 
 /** Of bytes, or of characters: kube-apiserver says bytes either way. */
-export function tooLong(field: string, maximum: number): FieldError {
+export function tooLong(path: string, maximum: number): FieldError {
   const unit = maximum === 1 ? 'byte' : 'bytes'
-  return { reason: 'FieldValueTooLong', message: `Too long: may not be more than ${maximum} ${unit}`, field }
+  return fieldError('FieldValueTooLong', path, `Too long: may not be more than ${maximum} ${unit}`)
 }
 
-export function tooMany(field: string, count: number, maximum: number): FieldError {
+export function tooMany(path: string, count: number, maximum: number): FieldError {
   const unit = maximum === 1 ? 'item' : 'items'
-  return { reason: 'FieldValueTooMany', message: `Too many: ${count}: must have at most ${maximum} ${unit}`, field }
+  return fieldError('FieldValueTooMany', path, `Too many: ${count}: must have at most ${maximum} ${unit}`)
+}
+
+function fieldError(reason: FieldErrorReason, path: string, message: string): FieldError {
+  return { reason, path, message, fix: '', severity: 'error' }
 }
 
 function withDetail(text: string, detail: string): string {

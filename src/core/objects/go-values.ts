@@ -17,7 +17,7 @@ export function goNumber(value: number): string {
   return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2')
 }
 
-/** json.Marshal: keys sorted by their bytes, and what HTML could mistake is escaped. */
+/** json.Marshal: keys sorted by their bytes, and what HTML could misread is escaped. */
 export function goJson(value: unknown): string {
   return sortedJson(value).replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

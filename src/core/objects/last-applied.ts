@@ -8,7 +8,7 @@ import type { Atom } from './atom.ts'
 import { goJson } from './go-values.ts'
 import { withoutManagedFields } from './managed-entries.ts'
 import { compareValues } from './typed-compare.ts'
-import { fieldsOf, typeMistakes } from './typed-fields.ts'
+import { fieldsOf, typeErrors } from './typed-fields.ts'
 
 const ANNOTATION = 'kubectl.kubernetes.io/last-applied-configuration'
 const MAX_ANNOTATIONS_BYTES = 256 * 1024
@@ -20,7 +20,7 @@ export const KUBECTL = 'kubectl'
 export function appliedByClient(atom: Atom, live: JsonObject, apiVersion: string): ReadonlySet<string> {
   const applied = lastApplied(live)
   if (applied === undefined || applied['apiVersion'] !== apiVersion) return new Set()
-  if (typeMistakes(atom, applied).length > 0) return new Set()
+  if (typeErrors(atom, applied).length > 0) return new Set()
   const { modified, added, removed } = compareValues(atom, applied, withoutManagedFields(live))
   return new Set(fieldsOf(atom, applied).difference(modified).difference(added).difference(removed).paths())
 }

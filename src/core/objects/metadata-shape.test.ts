@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import type { FieldError } from '../../api/kube/status.ts'
+import { causeOf, type StatusCause } from '../../api/kube/status.ts'
 import { shapeMetadata } from './metadata-shape.ts'
 
 interface Row {
@@ -14,7 +14,7 @@ interface Row {
   readonly code: number
   readonly metadata?: JsonObject
   readonly message?: string
-  readonly causes?: readonly FieldError[]
+  readonly causes?: readonly StatusCause[]
   readonly strict?: string
 }
 
@@ -42,11 +42,11 @@ for (const row of DATA.metadata) {
     else assert.equal(malformed, undefined)
     if (row.code === 422) {
       const causes = (row.causes ?? []).filter(({ message }) => !isForCaller(message))
-      assert.deepEqual(errors, causes)
+      assert.deepEqual(errors.map(causeOf), causes)
     }
     if (row.code === 201) {
       assert.deepEqual(
-        errors.filter(({ field }) => field !== 'metadata.generation'),
+        errors.filter(({ path }) => path !== 'metadata.generation'),
         [],
       )
       assert.deepEqual(withoutOthers(metadata), withoutOthers(row.metadata))
@@ -92,7 +92,7 @@ test('times are kept to the second in UTC, and what is empty is left out', () =>
 test('annotations are 256 KiB at most, all together', () => {
   const half = 'x'.repeat(128 * 1024 - 1)
   assert.deepEqual(shapeMetadata({ annotations: { a: half, b: half } }).errors, [])
-  assert.deepEqual(shapeMetadata({ annotations: { a: half, b: `${half}x` } }).errors, [
+  assert.deepEqual(shapeMetadata({ annotations: { a: half, b: `${half}x` } }).errors.map(causeOf), [
     {
       reason: 'FieldValueTooLong',
       message: 'Too long: may not be more than 262144 bytes',

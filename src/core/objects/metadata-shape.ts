@@ -2,12 +2,12 @@
 // labels, annotations, names, finalizers and owner references
 // (k8s.io/apimachinery/pkg/apis/meta/v1/types.go, pkg/api/validation/objectmeta.go).
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import type { FieldError } from '../../api/kube/status.ts'
 import { isTimestamp } from '../../api/validation/name-syntax.ts'
 import { invalidValue } from './field-error.ts'
-import { metadataMistakes } from './metadata-mistakes.ts'
+import { metadataErrors } from './metadata-errors.ts'
 
 export interface ShapedMetadata {
   readonly metadata: JsonObject
@@ -86,7 +86,7 @@ export function shapeMetadata(value: unknown): ShapedMetadata {
   return {
     metadata,
     unknown: reader.unknown,
-    errors: [...reader.errors, ...metadataMistakes(metadata)],
+    errors: [...reader.errors, ...metadataErrors(metadata)],
     malformed: reader.malformed,
   }
 }

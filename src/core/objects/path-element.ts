@@ -10,13 +10,10 @@ export function memberElement(name: string): string {
 }
 
 /** The item's element, or why it has none. */
-export function itemElement(
-  list: ListAtom,
-  item: unknown,
-): { readonly element: string } | { readonly mistake: string } {
+export function itemElement(list: ListAtom, item: unknown): { readonly element: string } | { readonly error: string } {
   if (list.keys.length === 0) return setElement(item)
-  if (item === null) return { mistake: 'associative list with keys may not have a null element' }
-  if (!isRecord(item)) return { mistake: 'associative list with keys may not have non-map elements' }
+  if (item === null) return { error: 'associative list with keys may not have a null element' }
+  if (!isRecord(item)) return { error: 'associative list with keys may not have non-map elements' }
   const keys = new Map<string, unknown>()
   for (const name of list.keys) {
     const value = Object.hasOwn(item, name) ? item[name] : list.keyDefault(name)
@@ -25,15 +22,15 @@ export function itemElement(
   if (keys.size === 0) {
     const names = `[${list.keys.map((name) => JSON.stringify(name)).join(' ')}]`
     const why = `associative list with keys has an element that omits all key fields ${names}`
-    return { mistake: `${why} (and doesn't have default values for any key fields)` }
+    return { error: `${why} (and doesn't have default values for any key fields)` }
   }
   return { element: `k:${sortedJson(Object.fromEntries(keys))}` }
 }
 
-function setElement(item: unknown): { readonly element: string } | { readonly mistake: string } {
-  if (isRecord(item)) return { mistake: "associative list without keys has an element that's a map type" }
-  if (Array.isArray(item)) return { mistake: 'not supported: associative list with lists as elements' }
-  if (item === null) return { mistake: "associative list without keys has an element that's an explicit null" }
+function setElement(item: unknown): { readonly element: string } | { readonly error: string } {
+  if (isRecord(item)) return { error: "associative list without keys has an element that's a map type" }
+  if (Array.isArray(item)) return { error: 'not supported: associative list with lists as elements' }
+  if (item === null) return { error: "associative list without keys has an element that's an explicit null" }
   return { element: `v:${sortedJson(item)}` }
 }
 

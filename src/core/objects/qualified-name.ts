@@ -1,4 +1,4 @@
-// The syntax of names, label keys and label values, and what kube-apiserver says of others: every mistake, '' of none
+// The syntax of names, label keys and label values, and what kube-apiserver says of others: every error, '' of none
 // (k8s.io/apimachinery/pkg/api/validate/content).
 
 const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
@@ -12,62 +12,59 @@ const KEY_PATTERN = new RegExp(`^${KEY}$`)
 const MAX_SUBDOMAIN = 253
 const MAX_NAME = 63
 
-const KEY_MISTAKE =
+const KEY_ERROR =
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character " +
   `(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${KEY}')`
 
 /** A DNS-1123 subdomain: names of most objects. */
-export function subdomainMistakes(text: string, unit: 'characters' | 'bytes' = 'characters'): string[] {
-  const mistakes = tooLongIf(byteLength(text) > MAX_SUBDOMAIN, MAX_SUBDOMAIN, unit)
+export function subdomainErrors(text: string, unit: 'characters' | 'bytes' = 'characters'): string[] {
+  const errors = tooLongIf(byteLength(text) > MAX_SUBDOMAIN, MAX_SUBDOMAIN, unit)
   if (!matches(SUBDOMAIN_PATTERN, text)) {
-    mistakes.push(
+    errors.push(
       "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end " +
         `with an alphanumeric character (e.g. 'example.com', regex used for validation is '${SUBDOMAIN}')`,
     )
   }
-  return mistakes
+  return errors
 }
 
 /** A DNS-1123 label: names of namespaces. */
-export function labelMistakes(text: string): string[] {
-  const mistakes = tooLongIf(byteLength(text) > MAX_NAME, MAX_NAME, 'characters')
-  if (matches(LABEL_PATTERN, text)) return mistakes
+export function labelErrors(text: string): string[] {
+  const errors = tooLongIf(byteLength(text) > MAX_NAME, MAX_NAME, 'characters')
+  if (matches(LABEL_PATTERN, text)) return errors
   const message = matches(SUBDOMAIN_PATTERN, text)
     ? 'must not contain dots'
     : "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an " +
       `alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${LABEL}')`
-  return [...mistakes, message]
+  return [...errors, message]
 }
 
 /** A label's key, a finalizer; in lower case an annotation's key: `name` or `sub.domain/name`. */
-export function qualifiedNameMistakes(text: string): string[] {
+export function qualifiedNameErrors(text: string): string[] {
   const parts = text.split('/')
   if (parts.length > 2) {
-    return [
-      `a valid label key ${KEY_MISTAKE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
-    ]
+    return [`a valid label key ${KEY_ERROR} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`]
   }
   const name = parts.at(-1) ?? ''
   const prefix = parts.length === 2 ? parts[0] : undefined
-  const mistakes: string[] = []
-  if (prefix === '') mistakes.push('prefix part must be non-empty')
-  else if (prefix !== undefined)
-    mistakes.push(...subdomainMistakes(prefix, 'bytes').map((mistake) => `prefix part ${mistake}`))
-  if (name === '') mistakes.push('name part must be non-empty')
-  else mistakes.push(...tooLongIf(byteLength(name) > MAX_NAME, MAX_NAME).map((mistake) => `name part ${mistake}`))
-  if (!matches(KEY_PATTERN, name)) mistakes.push(`name part ${KEY_MISTAKE}`)
-  return mistakes
+  const errors: string[] = []
+  if (prefix === '') errors.push('prefix part must be non-empty')
+  else if (prefix !== undefined) errors.push(...subdomainErrors(prefix, 'bytes').map((error) => `prefix part ${error}`))
+  if (name === '') errors.push('name part must be non-empty')
+  else errors.push(...tooLongIf(byteLength(name) > MAX_NAME, MAX_NAME).map((error) => `name part ${error}`))
+  if (!matches(KEY_PATTERN, name)) errors.push(`name part ${KEY_ERROR}`)
+  return errors
 }
 
-export function labelValueMistakes(text: string): string[] {
-  const mistakes = tooLongIf(byteLength(text) > MAX_NAME, MAX_NAME)
+export function labelValueErrors(text: string): string[] {
+  const errors = tooLongIf(byteLength(text) > MAX_NAME, MAX_NAME)
   if (text !== '' && !matches(KEY_PATTERN, text)) {
-    mistakes.push(
+    errors.push(
       "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end " +
         `with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(${KEY})?')`,
     )
   }
-  return mistakes
+  return errors
 }
 
 /** What a generateName must be: a name whose end may be a dash. */

@@ -92,8 +92,8 @@ class Server {
       const metadata = { ...(live['metadata'] as JsonObject), managedFields }
       kept = { ...main, metadata, ...(object['status'] !== undefined && { status: object['status'] }) }
     }
-    const mistakes = validateShape(schema, kept)
-    if (mistakes.length > 0) throw invalid('test.example.com', 'Widget', this.#name, mistakes)
+    const errors = validateShape(schema, kept)
+    if (errors.length > 0) throw invalid('test.example.com', 'Widget', this.#name, errors)
     this.object = kept
   }
 }

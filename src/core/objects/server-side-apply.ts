@@ -30,7 +30,7 @@ import {
   withoutUntracked,
 } from './ownership.ts'
 import { withDefaults } from './structural-schema.ts'
-import { fieldsOf, typeMistakes } from './typed-fields.ts'
+import { fieldsOf, typeErrors } from './typed-fields.ts'
 import { mergeValues } from './typed-merge.ts'
 import { removeFields, withNamedFields } from './typed-remove.ts'
 
@@ -59,8 +59,8 @@ export function applyConfiguration(
   const { applied, schema } = change
   const atom = objectAtom(schema)
   if (managedFieldsOf(applied) !== undefined) throw statusError('BadRequest', 'metadata.managedFields must be nil')
-  const mistakes = typeMistakes(atom, applied)
-  if (mistakes.length > 0) throw notApplicable(change, mistakes)
+  const errors = typeErrors(atom, applied)
+  if (errors.length > 0) throw notApplicable(change, errors)
   const live = withoutManagedFields(change.live ?? { apiVersion: applied['apiVersion'], kind: applied['kind'] })
   const entries = entriesBefore(change, live)
   let outcome = applyOnce(change, atom, live, entries)
@@ -95,11 +95,11 @@ export function applyConflict(conflicts: readonly FieldConflict[]): StatusError 
   return statusError('Conflict', `Apply failed with ${conflicts.length} conflicts: ${lines.join('\n')}`, { causes })
 }
 
-function notApplicable({ applied, apiVersion, live }: ApplyChange, mistakes: readonly string[]): StatusError {
+function notApplicable({ applied, apiVersion, live }: ApplyChange, errors: readonly string[]): StatusError {
   const metadata = isRecord(applied['metadata']) ? applied['metadata'] : {}
   const { name = '', namespace = '' } = { ...(isRecord(live?.['metadata']) && live['metadata']), ...metadata }
   const what = `${String(namespace)}/${String(name)}; ${apiVersion}, Kind=${String(applied['kind'])}`
-  const all = mistakes.length === 1 ? mistakes[0] : `errors:\n  ${mistakes.join('\n  ')}`
+  const all = errors.length === 1 ? errors[0] : `errors:\n  ${errors.join('\n  ')}`
   const message = `failed to create typed patch object (${what}): ${all}`
   return new StatusError({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, code: 500 })
 }

@@ -28,7 +28,7 @@ for (const row of DATA.texts) {
   test(`as kube-apiserver: ${row.type} ${JSON.stringify(row.text)}`, () => {
     const outcome = decoded(row)
     if (typeof outcome === 'string') {
-      // The parsers of YAML word their mistakes differently; the other messages are the same.
+      // The parsers of YAML word their errors differently; the other messages are the same.
       assert.equal(row.code, 400, `${outcome} was fine for kube-apiserver`)
       if (row.type === 'json' || /anchor|unsupported value/.test(outcome)) {
         assert.ok(row.message?.includes(outcome), `${outcome} should be in ${row.message}`)

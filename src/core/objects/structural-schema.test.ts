@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { JsonSchema } from '../../api/kube/json-schema.ts'
-import type { FieldError } from '../../api/kube/status.ts'
+import { causeOf, type StatusCause } from '../../api/kube/status.ts'
 import { shapeObject, validateShape } from './structural-schema.ts'
 
 interface Row {
   readonly given: JsonObject
   readonly object?: JsonObject
-  readonly causes?: readonly FieldError[]
+  readonly causes?: readonly StatusCause[]
   /** What strict decoding said. */
   readonly strict?: string
 }
@@ -40,7 +40,7 @@ for (const row of DATA.objects) {
     // Create drops status where there is a status subresource.
     const { status: _, ...main } = object
     const errors = validateShape(schema, main)
-    assert.deepEqual(errors.map(shownError).sort(), (row.causes ?? []).map(shownError).sort())
+    assert.deepEqual(errors.map(causeOf).map(shownError).sort(), (row.causes ?? []).map(shownError).sort())
     if (row.object !== undefined) assert.deepEqual(main, row.object)
     assert.deepEqual(
       unknown.map((path) => `unknown field "${path}"`),
@@ -49,7 +49,7 @@ for (const row of DATA.objects) {
   })
 }
 
-function shownError({ reason, message, field }: FieldError): string {
+function shownError({ reason, message, field }: StatusCause): string {
   return `${reason} ${field}: ${message}`
 }
 

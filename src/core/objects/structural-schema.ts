@@ -2,13 +2,13 @@
 // them: unknown fields are pruned, nulls dropped, defaults filled in
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting}). Validation: validateShape.
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { JsonSchema } from '../../api/kube/json-schema.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import type { FieldError } from '../../api/kube/status.ts'
 import { compareText } from './go-values.ts'
 import { additionalSchema, memberSchema, ownProperty, type SchemaView, viewOf } from './schema-view.ts'
-import { duplicateItems, mistakesOf } from './shape-mistakes.ts'
+import { duplicateItems, errorsOf } from './shape-errors.ts'
 
 export interface ShapedObject {
   readonly object: JsonObject
@@ -40,7 +40,7 @@ export function withDefaults(schema: JsonSchema, object: JsonObject): JsonObject
  */
 export function validateShape(schema: JsonSchema, object: JsonObject): readonly FieldError[] {
   const view = viewOf(schema)
-  return [...mistakesOf(view, object, ''), ...duplicateItems(view, object, '')]
+  return [...errorsOf(view, object, ''), ...duplicateItems(view, object, '')]
 }
 
 const META_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata'])

@@ -55,26 +55,26 @@ export function elementOf(list: ListAtom, item: unknown): string {
   return 'element' in named ? named.element : 'v:null'
 }
 
-/** `.spec.text: expected string, got ...`, one for each mistake. */
-export function typeMistakes(atom: Atom, value: unknown, path = ''): string[] {
+/** `.spec.text: expected string, got ...`, one for each error. */
+export function typeErrors(atom: Atom, value: unknown, path = ''): string[] {
   const { map, list, scalar } = deduced(atom, value)
-  const mistake = (text: string): string[] => [path === '' ? text : `${path}: ${text}`]
+  const error = (text: string): string[] => [path === '' ? text : `${path}: ${text}`]
   if (value === null) return []
   switch (kindOfAtom({ ...(map && { map }), ...(list && { list }), ...(scalar && { scalar }) })) {
     case 'map':
-      if (!isRecord(value)) return mistake(`expected map, got &{${goPlain(value)}}`)
-      return map === undefined ? [] : memberMistakes(map, value, path)
+      if (!isRecord(value)) return error(`expected map, got &{${goPlain(value)}}`)
+      return map === undefined ? [] : memberErrors(map, value, path)
     case 'list':
-      if (!Array.isArray(value)) return mistake(`expected list, got &{${goPlain(value)}}`)
-      return list === undefined ? [] : itemMistakes(list, value, path)
+      if (!Array.isArray(value)) return error(`expected list, got &{${goPlain(value)}}`)
+      return list === undefined ? [] : itemErrors(list, value, path)
     case 'scalar': {
-      const text = scalar === undefined ? undefined : scalarMistake(scalar, value)
-      return text === undefined ? [] : mistake(text)
+      const text = scalar === undefined ? undefined : scalarError(scalar, value)
+      return text === undefined ? [] : error(text)
     }
   }
 }
 
-function scalarMistake(scalar: NonNullable<Atom['scalar']>, value: unknown): string | undefined {
+function scalarError(scalar: NonNullable<Atom['scalar']>, value: unknown): string | undefined {
   switch (scalar) {
     case 'numeric':
       return typeof value === 'number' ? undefined : `expected numeric (int or float), got ${goTypeName(value)}`
@@ -88,31 +88,31 @@ function scalarMistake(scalar: NonNullable<Atom['scalar']>, value: unknown): str
   }
 }
 
-function memberMistakes(map: MapAtom, value: Readonly<Record<string, unknown>>, path: string): string[] {
+function memberErrors(map: MapAtom, value: Readonly<Record<string, unknown>>, path: string): string[] {
   return Object.keys(value)
     .sort(compareText)
     .flatMap((key) => {
       const atom = memberAtom(map, key)
       const at = `${path}.${key}`
-      return atom === undefined ? [`${at}: field not declared in schema`] : typeMistakes(atom, value[key], at)
+      return atom === undefined ? [`${at}: field not declared in schema`] : typeErrors(atom, value[key], at)
     })
 }
 
-function itemMistakes(list: ListAtom, items: readonly unknown[], path: string): string[] {
-  const mistakes: string[] = []
+function itemErrors(list: ListAtom, items: readonly unknown[], path: string): string[] {
+  const errors: string[] = []
   const seen = new Set<string>()
   for (const [at, item] of items.entries()) {
     if (list.atomic) {
-      for (const mistake of typeMistakes(list.items, item, `${path}[${at}]`)) mistakes.push(mistake)
+      for (const error of typeErrors(list.items, item, `${path}[${at}]`)) errors.push(error)
       continue
     }
     const named = itemElement(list, item)
     // Without an element nothing below can be named.
-    if ('mistake' in named) return [...mistakes, `${path}: element ${at}: ${named.mistake}`]
+    if ('error' in named) return [...errors, `${path}: element ${at}: ${named.error}`]
     const { element } = named
-    if (seen.has(element)) mistakes.push(`${path}: duplicate entries for key ${shownElement(element)}`)
+    if (seen.has(element)) errors.push(`${path}: duplicate entries for key ${shownElement(element)}`)
     seen.add(element)
-    for (const mistake of typeMistakes(list.items, item, path + shownElement(element))) mistakes.push(mistake)
+    for (const error of typeErrors(list.items, item, path + shownElement(element))) errors.push(error)
   }
-  return mistakes
+  return errors
 }

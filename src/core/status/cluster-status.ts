@@ -2,7 +2,7 @@
 // apimachinery/pkg/apis/meta/v1/types.go), out of what a gateway sees. No condition claims more than has been looked at:
 // `observedGeneration` falls behind until then, which is what `kubectl wait` goes by.
 
-import type { Problem } from '../../api/ports/ports.ts'
+import type { SourceError } from '../../api/ports/ports.ts'
 import type { Condition, GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
 import { effectiveMode } from '../policy/degrade.ts'
@@ -43,7 +43,7 @@ export interface StatusFacts {
   /** metadata.generation of the object as it is. */
   readonly generation: number
   /** What is wrong with it, or doubtful. */
-  readonly problems: readonly Problem[]
+  readonly problems: readonly SourceError[]
   /** metadata.generation of the version that all threads have in force; 0 = none. */
   readonly inForce: number
   /** Of the version in force; undefined = none is. */
@@ -147,7 +147,7 @@ function isExamined(facts: StatusFacts): boolean {
   return facts.inForce >= facts.generation || errorsOf(facts).length > 0
 }
 
-function errorsOf({ problems }: StatusFacts): readonly Problem[] {
+function errorsOf({ problems }: StatusFacts): readonly SourceError[] {
   return problems.filter(({ severity }) => severity === 'error')
 }
 

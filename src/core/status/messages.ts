@@ -1,6 +1,6 @@
 // Sentences in a status: all that is to be said, within what a field may hold.
 
-import type { Problem } from '../../api/ports/ports.ts'
+import type { SourceError } from '../../api/ports/ports.ts'
 
 /** metav1.Condition allows 32768; nobody reads more than this. */
 const MAX_LENGTH = 8_000
@@ -9,7 +9,7 @@ const MAX_LENGTH = 8_000
 export const REDIS_AWAY = 'Redis is away'
 
 /** `spec.servers[0].endpoint: not a URL; write https://host:port`. */
-export function problemMessage({ path, message, fix }: Problem): string {
+export function problemMessage({ path, message, fix }: SourceError): string {
   return `${path === '' ? '' : `${path}: `}${message}${fix === '' ? '' : `; ${fix}`}`
 }
 

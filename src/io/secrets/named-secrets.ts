@@ -9,7 +9,7 @@ import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import { ProblemList } from '../../api/validation/field-errors.ts'
+import { FieldErrors } from '../../api/validation/field-errors.ts'
 import { readSecret, secretName } from './secret-references.ts'
 
 /** What is known of a Secret. */
@@ -250,7 +250,7 @@ export class NamedSecrets {
     if (same) return undefined
     if (gone) entry.known = ABSENT
     else {
-      const data = readSecret(object, new ProblemList())
+      const data = readSecret(object, new FieldErrors())
       entry.known = { state: 'present', message: '', data, labelled: hasLabel(object, this.#label) }
     }
     return name

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
-import { ProblemList, UserError } from '../../api/validation/field-errors.ts'
+import { FieldErrors, UserError } from '../../api/validation/field-errors.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
 
 /**
@@ -14,7 +14,7 @@ export async function readNamedSecrets(
   object: JsonObject,
   get: (at: ObjectName) => Promise<JsonObject>,
 ): Promise<JsonObject> {
-  const out = new ProblemList()
+  const out = new FieldErrors()
   const bytes = new Map<SecretReferenceAt, Buffer>()
   for (const reference of referencesOf(object)) {
     // The serving side plays no part in calls of the gateway's own.
@@ -24,7 +24,7 @@ export async function readNamedSecrets(
     const found = secretBytes(reference, data, { message: '', fix: '' }, out)
     if (found !== undefined) bytes.set(reference, found)
   }
-  const [problem] = out.problems
+  const [problem] = out.found
   if (problem !== undefined) throw new UserError(`${problem.path} ${problem.message}`, problem.fix)
   return withBytes(object, bytes, []).object as JsonObject
 }

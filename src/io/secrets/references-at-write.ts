@@ -3,7 +3,7 @@
 
 import type { ResolvedReferences } from '../../api/kinds/upstream-cluster-kind.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { ProblemList } from '../../api/validation/field-errors.ts'
+import { FieldErrors } from '../../api/validation/field-errors.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
 import { isUsable, refusalFix, refusalOf } from './usable-secrets.ts'
 
@@ -16,7 +16,7 @@ export function resolveAtWrite(
   secretOf: (namespace: string, name: string) => SecretAtWrite,
   namespaces: readonly string[],
 ): ResolvedReferences {
-  const out = new ProblemList()
+  const out = new FieldErrors()
   const found = new Map<SecretReferenceAt, Buffer>()
   for (const reference of referencesOf(object)) {
     const { secret: name, path } = reference
@@ -24,17 +24,17 @@ export function resolveAtWrite(
     const [namespace = '', own = ''] = name.split('/')
     const secret = secretOf(namespace, own)
     const known = secret === undefined || secret === 'unknown' ? undefined : secret
-    if (!isUsable(name, known, namespaces)) out.error(path, refusalOf(name, namespaces), refusalFix(name))
+    if (!isUsable(name, known, namespaces)) out.invalid(path, refusalOf(name, namespaces), refusalFix(name))
     else if (secret === undefined) {
       out.warning(path, `Secret ${name} does not exist yet; until then the last good version is in force`, 'create it')
     } else if (known !== undefined) {
       const absence = { message: '', fix: '' }
-      const bytes = secretBytes(reference, readSecret(known, new ProblemList()), absence, out)
+      const bytes = secretBytes(reference, readSecret(known, new FieldErrors()), absence, out)
       if (bytes !== undefined) found.set(reference, bytes)
     }
   }
-  const { object: resolved, origins } = withBytes(object, found, out.problems)
-  return { object: resolved, origins, problems: out.problems }
+  const { object: resolved, origins } = withBytes(object, found, out.found)
+  return { object: resolved, origins, problems: out.found }
 }
 
 /** `namespace`, `name` of every Secret that the object names. */

@@ -1,9 +1,10 @@
 // `{file}` and `{name, namespace, key}` beside the inline secret fields of an UpstreamCluster: where they stand, and the
 // object with the bytes in their places. Who follows them: secret-files.ts and objects-source-secrets.ts.
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { CLIENT_SECRETS, SERVING_SECRETS } from '../../api/upstream-cluster/credential-checks.ts'
-import { childPath, type FieldProblem, type ProblemList, shown } from '../../api/validation/field-errors.ts'
+import { childPath, type FieldErrors, shown } from '../../api/validation/field-errors.ts'
 
 const DEFAULT_NAMESPACE = 'default'
 const SECTIONS: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
@@ -30,7 +31,7 @@ export interface SecretReferenceAt {
 export interface Resolved {
   /** The object with every reference that could be followed replaced by inline bytes. */
   readonly object: unknown
-  readonly problems: readonly FieldProblem[]
+  readonly problems: readonly FieldError[]
   /** Paths of inline fields that came from references, and the paths of those. */
   readonly origins: ReadonlyMap<string, string>
   /** The bytes that they led to, base64, in the same order. */
@@ -81,7 +82,7 @@ export function asWritten(object: unknown): Resolved {
 export function withBytes(
   object: unknown,
   bytes: ReadonlyMap<SecretReferenceAt, Buffer>,
-  problems: readonly FieldProblem[],
+  problems: readonly FieldError[],
 ): Resolved {
   const origins = new Map<string, string>()
   const found: string[] = []
@@ -110,20 +111,20 @@ export function secretBytes(
   { secret, key, path }: SecretReferenceAt,
   data: ReadonlyMap<string, Buffer> | undefined,
   absence: { readonly message: string; readonly fix: string },
-  out: ProblemList,
+  out: FieldErrors,
 ): Buffer | undefined {
   const bytes = data?.get(key)
   if (bytes !== undefined && bytes.length > 0) return bytes
-  if (data === undefined) out.error(path, absence.message, absence.fix)
+  if (data === undefined) out.invalid(path, absence.message, absence.fix)
   else if (bytes === undefined) {
     const known = [...data.keys()].join(', ')
-    out.error(childPath(path, 'key'), `Secret ${secret} has no key ${shown(key)}`, `its keys are: ${known || 'none'}`)
-  } else out.error(childPath(path, 'key'), `key ${shown(key)} of Secret ${secret} is empty`, 'fill it')
+    out.invalid(childPath(path, 'key'), `Secret ${secret} has no key ${shown(key)}`, `its keys are: ${known || 'none'}`)
+  } else out.invalid(childPath(path, 'key'), `key ${shown(key)} of Secret ${secret} is empty`, 'fill it')
   return undefined
 }
 
 /** The data of a v1 Secret; `stringData` outranks `data`, as in an API server. */
-export function readSecret(object: Readonly<Record<string, unknown>>, out: ProblemList): ReadonlyMap<string, Buffer> {
+export function readSecret(object: Readonly<Record<string, unknown>>, out: FieldErrors): ReadonlyMap<string, Buffer> {
   const keys = new Map<string, Buffer>()
   for (const [field, encoding] of [
     ['data', 'base64'],
@@ -131,14 +132,14 @@ export function readSecret(object: Readonly<Record<string, unknown>>, out: Probl
   ] as const) {
     const data = object[field] ?? {}
     if (!isRecord(data)) {
-      out.error(field, 'is not a map', 'write a map of texts')
+      out.invalid(field, 'is not a map', 'write a map of texts')
       continue
     }
     for (const [key, text] of Object.entries(data)) {
       const path = `${field}[${key}]`
-      if (typeof text !== 'string') out.error(path, 'is not a text', 'put the value in quotes')
+      if (typeof text !== 'string') out.invalid(path, 'is not a text', 'put the value in quotes')
       else if (encoding === 'base64' && !/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(text)) {
-        out.error(path, 'is not base64', 'encode with base64, or use stringData')
+        out.invalid(path, 'is not base64', 'encode with base64, or use stringData')
       } else keys.set(key, Buffer.from(text, encoding))
     }
   }

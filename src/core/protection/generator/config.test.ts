@@ -73,15 +73,15 @@ test('each mistake has a place and a fix, and costs no other kind', () => {
   ]
   for (const [entry, where, fix] of rows) {
     const { kinds, problems } = parseGeneratorConfig({ kinds: [entry, { kind: 'StatefulSet' }] })
-    assert.deepEqual([kinds.map(({ resource }) => resource.kind), problems[0]?.where], [['StatefulSet'], where])
+    assert.deepEqual([kinds.map(({ resource }) => resource.kind), problems[0]?.path], [['StatefulSet'], where])
     assert.match(problems[0]?.fix ?? '', fix)
   }
   const twice = parseGeneratorConfig({ kinds: [{ kind: 'Deployment' }, { kind: 'Deployment' }] })
-  assert.deepEqual([twice.kinds.length, twice.problems[0]?.where], [1, 'kinds[1]'])
+  assert.deepEqual([twice.kinds.length, twice.problems[0]?.path], [1, 'kinds[1]'])
   // Each would take away the finalizer that the other one sets.
   const fight = parseGeneratorConfig({ kinds: [{ kind: 'Deployment' }, { kind: 'Deployment', prefix: 'second' }] })
   assert.deepEqual(
-    [fight.kinds.length, fight.problems[0]?.where, fight.problems[0]?.message],
+    [fight.kinds.length, fight.problems[0]?.path, fight.problems[0]?.message],
     [1, 'kinds[1]', 'Deployment is in the list already'],
   )
   assert.match(fight.problems[0]?.fix ?? '', /matchExpressions/)

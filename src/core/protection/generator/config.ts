@@ -6,10 +6,11 @@
 //       protectNonZero: true
 //     - { group: argoproj.io, version: v1alpha1, kind: Rollout, plural: rollouts, rounding: Kubernetes }
 
+import type { FieldError } from '../../../api/kube/field-error.ts'
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { isRecord } from '../../../api/kube/object-shape.ts'
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
-import { shown } from '../../../api/validation/field-errors.ts'
+import { FieldErrors, shown } from '../../../api/validation/field-errors.ts'
 import { isObjectName } from '../../../api/validation/name-syntax.ts'
 import { nearestName } from '../../../api/validation/nearest-name.ts'
 import { minAvailableOf, type Rounding } from '../quota/min-available.ts'
@@ -17,17 +18,10 @@ import { compileSelector } from '../selectors/compile-selector.ts'
 import { parseFieldPath } from './field-path.ts'
 import { builtInKind, customKind, type GeneratorKind, type GeneratorKindOptions } from './kinds.ts'
 
-export interface GeneratorProblem {
-  /** `kinds[0].fields.replicas`. */
-  readonly where: string
-  readonly message: string
-  readonly fix: string
-}
-
 export interface GeneratorConfig {
   /** Of a mistaken one nothing; none = nothing is generated. */
   readonly kinds: readonly GeneratorKind[]
-  readonly problems: readonly GeneratorProblem[]
+  readonly problems: readonly FieldError[]
 }
 
 const KIND_FIELDS = [
@@ -51,8 +45,9 @@ const KIND = /^[A-Z][A-Za-z0-9]*$/
 
 /** Takes any JSON value; never throws. null and undefined are an empty configuration. */
 export function parseGeneratorConfig(data: unknown): GeneratorConfig {
-  const problems: GeneratorProblem[] = []
-  const note: Note = (where, message, fix) => void problems.push({ where, message, fix })
+  const out = new FieldErrors()
+  const problems = out.found
+  const note: Note = (path, message, fix) => out.invalid(path, message, fix)
   if (data === undefined || data === null) return { kinds: [], problems }
   if (!isRecord(data)) {
     note('', `${shown(data)} is no configuration of the generator`, 'write a map with the list `kinds`')

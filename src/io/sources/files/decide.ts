@@ -3,7 +3,8 @@
 // - two that claim the same name, host, address or port: who has it keeps it, else the first by file and line;
 // - what is gone is removed when the caller says that it has been gone for long enough.
 
-import type { Problem } from '../../../api/ports/ports.ts'
+import type { FieldError } from '../../../api/kube/field-error.ts'
+import type { SourceError } from '../../../api/ports/ports.ts'
 import { settleClaims } from '../objects/settle-claims.ts'
 import type { DirectoryReading } from './load.ts'
 import { type FoundCluster, type LoadedCluster, located } from './objects.ts'
@@ -11,8 +12,8 @@ import { type FoundCluster, type LoadedCluster, located } from './objects.ts'
 export interface Decision {
   readonly clusters: ReadonlyMap<string, LoadedCluster>
   /** By file and line. */
-  readonly problems: readonly Problem[]
-  /** In force in a version that the files no longer have, because of mistakes. */
+  readonly problems: readonly SourceError[]
+  /** In force in a version that the files no longer have, because of errors. */
   readonly kept: ReadonlySet<string>
   /** Gone from the files, and still in force only because `mayVanish` said no. */
   readonly vanishing: ReadonlySet<string>
@@ -56,7 +57,7 @@ export function decide(
 function chooseOwners(
   found: readonly FoundCluster[],
   inForce: ReadonlyMap<string, LoadedCluster>,
-  problems: Problem[],
+  problems: SourceError[],
 ): ReadonlyMap<string, FoundCluster> {
   const owners = new Map<string, FoundCluster>()
   for (const one of found) {
@@ -69,8 +70,7 @@ function chooseOwners(
     if (owner === undefined || owner === one) continue
     const { file, line } = owner.source
     const message = `UpstreamCluster ${JSON.stringify(one.name)} is defined in ${file}:${line} too`
-    const fix = 'rename or remove one of the two'
-    problems.push(located(one.source, { path: 'metadata.name', message, fix, severity: 'error' }))
+    problems.push(located(one.source, duplicate('metadata.name', message, 'rename or remove one of the two')))
   }
   return owners
 }
@@ -80,7 +80,7 @@ interface Circumstances {
   readonly inForce: ReadonlyMap<string, LoadedCluster>
   readonly vanishing: ReadonlySet<string>
   readonly kept: Set<string>
-  readonly problems: Problem[]
+  readonly problems: SourceError[]
 }
 
 /** As settleClaims; what is lost is reported where it is claimed. */
@@ -89,14 +89,16 @@ function settleConflicts(clusters: Map<string, LoadedCluster>, circumstances: Ci
   settleClaims(clusters, inForce, ({ loser, holder, claim }, held, fallsBack) => {
     if (fallsBack) kept.add(loser)
     const source = owners.get(loser)?.source
-    // What is about to be removed gives way in a moment: no mistake.
+    // What is about to be removed gives way in a moment: no error.
     if (source === undefined || vanishing.has(holder)) return
     const { file = '', line = 0 } = held ?? {}
     const message = `UpstreamCluster ${JSON.stringify(loser)} claims ${claim.what}, which ${JSON.stringify(holder)} (${file}:${line}) has`
-    problems.push(
-      located(source, { path: claim.path, message, fix: 'remove it from one of the two', severity: 'error' }),
-    )
+    problems.push(located(source, duplicate(claim.path, message, 'remove it from one of the two')))
   })
+}
+
+function duplicate(path: string, message: string, fix: string): FieldError {
+  return { reason: 'FieldValueDuplicate', path, message, fix, severity: 'error' }
 }
 
 function compare(a: string, b: string): number {

@@ -1,9 +1,10 @@
-// One reading of a configuration directory: which UpstreamClusters are in it, which of them are good, and every mistake.
-// Knows nothing of earlier readings; what stays in force despite mistakes is decided in files-decide.ts.
+// One reading of a configuration directory: which UpstreamClusters are in it, which of them are good, and every error.
+// Knows nothing of earlier readings; what stays in force despite errors is decided in files-decide.ts.
 
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Problem } from '../../../api/ports/ports.ts'
+import type { FieldError } from '../../../api/kube/field-error.ts'
+import type { SourceError } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
 import { UPSTREAM_CLUSTER_KIND } from '../../../api/upstream-cluster/upstream-cluster.ts'
 import { UserError } from '../../../api/validation/field-errors.ts'
@@ -15,7 +16,7 @@ import { SecretFiles } from './secret-files.ts'
 export interface DirectoryReading {
   /** By file name, then line. */
   readonly clusters: readonly FoundCluster[]
-  readonly problems: readonly Problem[]
+  readonly problems: readonly SourceError[]
   /** Files that may define more than could be understood. */
   readonly brokenFiles: ReadonlySet<string>
   /** Equal for two readings exactly when, as far as the file system tells, nothing changed in between. */
@@ -43,13 +44,13 @@ export class DirectoryReader {
   async read(): Promise<DirectoryReading> {
     const signature = await this.signature()
     const names = await this.#names()
-    const problems: Problem[] = []
+    const problems: SourceError[] = []
     const brokenFiles = new Set<string>()
     const objects: SourceObject[] = []
     for (const file of names) {
       const text = await readText(join(this.#dir, file))
-      if ('problem' in text) {
-        problems.push({ file, line: 0, path: '', ...text.problem })
+      if ('error' in text) {
+        problems.push({ file, line: 0, path: '', ...text.error })
         brokenFiles.add(file)
         continue
       }
@@ -110,7 +111,8 @@ export class DirectoryReader {
   }
 }
 
-const NO_CLUSTER: Problem = {
+const NO_CLUSTER: SourceError = {
+  reason: 'FieldValueInvalid',
   file: '',
   line: 0,
   path: '',
@@ -119,21 +121,21 @@ const NO_CLUSTER: Problem = {
   severity: 'warning',
 }
 
-type Text = { readonly text: string } | { readonly problem: Pick<Problem, 'message' | 'fix' | 'severity'> }
+type Text = { readonly text: string } | { readonly error: Omit<FieldError, 'path'> }
 
 async function readText(path: string): Promise<Text> {
-  const problem = (message: string, fix: string, severity: Problem['severity'] = 'error'): Text => {
-    return { problem: { message, fix, severity } }
+  const failed = (message: string, fix: string, severity: SourceError['severity'] = 'error'): Text => {
+    return { error: { reason: 'FieldValueInvalid', message, fix, severity } }
   }
   try {
     const facts = await stat(path)
     if (facts.isDirectory()) return { text: '\n' }
-    if (!facts.isFile()) return problem('is no regular file', 'remove it')
-    if (facts.size > MAX_FILE_BYTES) return problem('is larger than 3 MiB', 'split the file')
+    if (!facts.isFile()) return failed('is no regular file', 'remove it')
+    if (facts.size > MAX_FILE_BYTES) return failed('is larger than 3 MiB', 'split the file')
     const bytes = await readFile(path)
     if (bytes.length === 0) {
       // A writer that truncated the file and was cut short leaves this behind; nobody means "no clusters" by it.
-      return problem(
+      return failed(
         'is empty; what it defined before stays in force',
         'delete the file to remove its clusters',
         'warning',
@@ -141,8 +143,8 @@ async function readText(path: string): Promise<Text> {
     }
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch (error) {
-    if (error instanceof TypeError) return problem('is not UTF-8 text', 'save the file as UTF-8')
-    return problem(`cannot be read: ${messageOf(error)}`, 'make it readable for the gateway, or remove it')
+    if (error instanceof TypeError) return failed('is not UTF-8 text', 'save the file as UTF-8')
+    return failed(`cannot be read: ${messageOf(error)}`, 'make it readable for the gateway, or remove it')
   }
 }
 

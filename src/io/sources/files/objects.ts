@@ -1,10 +1,11 @@
 // The objects of a configuration directory: Secrets to refer to, UpstreamClusters to check, and others to leave alone.
 
+import type { FieldError } from '../../../api/kube/field-error.ts'
 import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
-import type { Problem, ResolvedCluster } from '../../../api/ports/ports.ts'
+import type { ResolvedCluster, SourceError } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
 import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from '../../../api/upstream-cluster/upstream-cluster.ts'
-import { type FieldProblem, ProblemList, reportable, shown } from '../../../api/validation/field-errors.ts'
+import { FieldErrors, reportable, shown } from '../../../api/validation/field-errors.ts'
 import { nearestName } from '../../../api/validation/nearest-name.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import { asWritten, type Resolved, readSecret, secretName } from '../../secrets/secret-references.ts'
@@ -35,16 +36,16 @@ export interface SortedObjects {
 /** By kind; other kinds are left alone, with a warning. */
 export function sortObjects(
   objects: readonly SourceObject[],
-  problems: Problem[],
+  problems: SourceError[],
   brokenFiles: Set<string>,
 ): SortedObjects {
   const secrets = new Map<string, ReadonlyMap<string, Buffer>>()
   const clusters: SourceObject[] = []
   for (const source of objects) {
     const { value } = source
-    const out = new ProblemList()
+    const out = new FieldErrors()
     if (!isRecord(value)) {
-      out.error('', 'is no object', `write a map with apiVersion, kind, metadata and spec`)
+      out.invalid('', 'is no object', `write a map with apiVersion, kind, metadata and spec`)
       brokenFiles.add(source.file)
     } else if (value['kind'] === UPSTREAM_CLUSTER_KIND) {
       clusters.push(source)
@@ -52,20 +53,20 @@ export function sortObjects(
       const metadata = recordOf(value['metadata'])
       const name = secretName(metadata['namespace'], metadata['name'])
       const data = readSecret(value, out)
-      if (secrets.has(name)) out.error('metadata.name', `Secret ${name} is defined twice`, 'keep one of the two')
+      if (secrets.has(name)) out.invalid('metadata.name', `Secret ${name} is defined twice`, 'keep one of the two')
       else secrets.set(name, data)
     } else if (!isForeign(value, out)) brokenFiles.add(source.file)
-    for (const problem of reportable(out.problems)) problems.push(located(source, problem))
+    for (const problem of reportable(out.found)) problems.push(located(source, problem))
   }
   return { secrets, clusters }
 }
 
 /** Whether the object is none of ours for certain: not one of ours with its kind misspelt or missing. */
-function isForeign({ apiVersion, kind }: Readonly<Record<string, unknown>>, out: ProblemList): boolean {
+function isForeign({ apiVersion, kind }: Readonly<Record<string, unknown>>, out: FieldErrors): boolean {
   const near = typeof kind === 'string' ? nearestName(kind, [UPSTREAM_CLUSTER_KIND, 'Secret']) : ''
   const fix = near !== '' ? `did you mean ${near}?` : `the directory is for ${UPSTREAM_CLUSTER_KIND} and Secret`
   if (kind === undefined || (apiVersion === UPSTREAM_CLUSTER_API_VERSION && near !== '')) {
-    out.error('kind', `is ${shown(kind)}`, fix)
+    out.invalid('kind', `is ${shown(kind)}`, fix)
     return false
   }
   out.warning('kind', `${shown(kind)} of ${shown(apiVersion)} is ignored`, fix)
@@ -90,7 +91,7 @@ export class ClusterLoader {
     source: SourceObject,
     secrets: SortedObjects['secrets'],
     files: SecretFiles,
-    problems: Problem[],
+    problems: SourceError[],
   ): Promise<FoundCluster | undefined> {
     const resolved = this.#followsReferences
       ? await resolveReferences(source.value, secrets, files)
@@ -114,6 +115,6 @@ export class ClusterLoader {
 }
 
 /** A field problem with its file and line. */
-export function located(source: SourceObject, problem: FieldProblem): Problem {
+export function located(source: SourceObject, problem: FieldError): SourceError {
   return { file: source.file, line: source.lineOf(problem.path), ...problem }
 }

@@ -1,9 +1,9 @@
-// Text of a configuration file -> objects with their lines. Documents are cut apart before they are parsed, so that a found
+// Text of a configuration file -> objects with their lines. Documents are cut apart before they are parsed, so that an error
 // in one cannot swallow the next, and a document that did not change is not parsed again (YAML is slow).
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { isRecord } from '../../../api/kube/object-shape.ts'
-import type { Problem } from '../../../api/ports/ports.ts'
+import type { SourceError } from '../../../api/ports/ports.ts'
 import { childPath, pathSegments } from '../../../api/validation/field-errors.ts'
 
 /** One object of a file; the items of a List are objects of their own. */
@@ -18,7 +18,7 @@ export interface SourceObject {
 
 export interface ParsedFile {
   readonly objects: readonly SourceObject[]
-  readonly problems: readonly Problem[]
+  readonly problems: readonly SourceError[]
   /** Whether a part of the file could not be understood at all, so that it may have held anything. */
   readonly broken: boolean
 }
@@ -28,17 +28,9 @@ interface ParsedDocument {
   readonly value: unknown
   readonly root: unknown
   readonly lines: LineCounter
-  /** Line within the document, path, message, fix. */
-  readonly problems: readonly DocumentProblem[]
+  /** With lines within the document. */
+  readonly errors: readonly Omit<SourceError, 'file'>[]
   readonly broken: boolean
-}
-
-interface DocumentProblem {
-  readonly line: number
-  readonly path: string
-  readonly message: string
-  readonly fix: string
-  readonly severity: Problem['severity']
 }
 
 /** Aliases that a document may expand, counted with what they expand to: enough for people, not for a bomb. */
@@ -50,12 +42,12 @@ export class FileParser {
 
   parse(file: string, text: string): ParsedFile {
     const objects: SourceObject[] = []
-    const problems: Problem[] = []
+    const problems: SourceError[] = []
     let broken = false
     for (const { source, firstLine } of splitDocuments(text)) {
       const parsed = this.#document(source)
       if (parsed.broken) broken = true
-      for (const found of parsed.problems) problems.push({ ...found, file, line: found.line + firstLine })
+      for (const error of parsed.errors) problems.push({ ...error, file, line: error.line + firstLine })
       if (parsed.broken || parsed.value === null) continue
       for (const object of objectsIn(file, firstLine, parsed)) objects.push(object)
     }
@@ -100,7 +92,7 @@ function parseOne(source: string): ParsedDocument {
     value: null,
     root: null,
     lines,
-    problems: [{ line, path, message, fix, severity: 'error' }],
+    errors: [{ reason: 'FieldValueInvalid', line, path, message, fix, severity: 'error' }],
     broken: true,
   })
   try {
@@ -125,10 +117,15 @@ function parseOne(source: string): ParsedDocument {
       return failed(line, duplicate.path, 'is given twice in the same map', 'keep one of the two')
     }
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIAS_COUNT })
-    const problems = document.warnings.map(({ pos, message }): DocumentProblem => {
-      return { line: lines.linePos(pos[0]).line, path: '', message, fix: 'remove the tag', severity: 'warning' }
-    })
-    return { value, root: document.contents, lines, problems, broken: false }
+    const errors = document.warnings.map(({ pos, message }) => ({
+      reason: 'FieldValueInvalid' as const,
+      line: lines.linePos(pos[0]).line,
+      path: '',
+      message,
+      fix: 'remove the tag',
+      severity: 'warning' as const,
+    }))
+    return { value, root: document.contents, lines, errors, broken: false }
   } catch (error) {
     // Unknown and excessive aliases, and nesting deeper than the stack.
     const message = error instanceof Error ? error.message : String(error)

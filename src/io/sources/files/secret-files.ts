@@ -2,7 +2,7 @@
 
 import { readFile, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { childPath, ProblemList, shown } from '../../../api/validation/field-errors.ts'
+import { childPath, FieldErrors, shown } from '../../../api/validation/field-errors.ts'
 import {
   type Resolved,
   referencesOf,
@@ -54,26 +54,26 @@ async function readSecretFile(path: string): Promise<Buffer | string> {
 
 /** Leaves alone what is malformed or stands beside inline bytes: that is for `checkUpstreamCluster` to report. */
 export async function resolveReferences(object: unknown, secrets: Secrets, files: SecretFiles): Promise<Resolved> {
-  const out = new ProblemList()
+  const out = new FieldErrors()
   const found = new Map<SecretReferenceAt, Buffer>()
   for (const reference of referencesOf(object)) {
     const bytes = await follow(reference, secrets, files, out)
     if (bytes !== undefined) found.set(reference, bytes)
   }
-  return withBytes(object, found, out.problems)
+  return withBytes(object, found, out.found)
 }
 
 async function follow(
   reference: SecretReferenceAt,
   secrets: Secrets,
   files: SecretFiles,
-  out: ProblemList,
+  out: FieldErrors,
 ): Promise<Buffer | undefined> {
   const { file, secret, path } = reference
   if (file !== '') {
     const bytes = await files.read(file)
     if (typeof bytes !== 'string') return bytes
-    out.error(
+    out.invalid(
       childPath(path, 'file'),
       `${shown(file)} ${bytes}`,
       'name a readable file, relative to the directory; `check --no-secrets` looks at the rest',

@@ -1,9 +1,9 @@
-// UpstreamClusters from a directory of YAML and JSON files, watched. A mistake never takes down what is in force: the last
-// good version stays until the mistake is mended (the rules are in files-decide.ts). Changes are seen through fs.watch, and
+// UpstreamClusters from a directory of YAML and JSON files, watched. An error never takes down what is in force: the last
+// good version stays until the error is fixed (the rules are in files-decide.ts). Changes are seen through fs.watch, and
 // by a slow poll where that fails (network file systems, exhausted watch limits, links to elsewhere).
 
 import { type FSWatcher, statSync, watch } from 'node:fs'
-import type { Logger, Problem, ResourceSource, SourceChange } from '../../../api/ports/ports.ts'
+import type { Logger, ResourceSource, SourceChange, SourceError } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
 import { UserError } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
@@ -43,7 +43,7 @@ export async function loadDirectory(
   pem: PemChecks,
   checks: ClusterCheckOptions = {},
   followsReferences = true,
-): Promise<{ clusters: Map<string, LoadedCluster>; problems: readonly Problem[] }> {
+): Promise<{ clusters: Map<string, LoadedCluster>; problems: readonly SourceError[] }> {
   const reading = await new DirectoryReader(dir, pem, checks, followsReferences).read()
   const { clusters, problems } = decide(reading, new Map(), () => true)
   return { clusters: new Map(clusters), problems }
@@ -59,7 +59,7 @@ class FilesSource implements ResourceSource {
   readonly #missingSince = new Map<string, number>()
   #onChange: (change: SourceChange) => void = () => undefined
   #inForce: ReadonlyMap<string, LoadedCluster> = new Map()
-  #problems: readonly Problem[] = []
+  #problems: readonly SourceError[] = []
   #delivered = ''
   #signature = ''
   #debounce: NodeJS.Timeout | undefined
@@ -149,7 +149,15 @@ class FilesSource implements ResourceSource {
   #keepAll(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error)
     const fix = error instanceof UserError ? error.fix : 'see the log'
-    const problem: Problem = { file: '', line: 0, path: '', message, fix, severity: 'error' }
+    const problem: SourceError = {
+      reason: 'FieldValueInvalid',
+      file: '',
+      line: 0,
+      path: '',
+      message,
+      fix,
+      severity: 'error',
+    }
     this.#signature = ''
     const kept = new Set(this.#inForce.keys())
     this.#deliver({ clusters: this.#inForce, problems: [problem], kept, vanishing: new Set() })
@@ -172,7 +180,7 @@ class FilesSource implements ResourceSource {
 
   /** Each problem once, for as long as it lasts. */
   #logProblems(
-    problems: readonly Problem[],
+    problems: readonly SourceError[],
     clusters: ReadonlyMap<string, LoadedCluster>,
     kept: ReadonlySet<string>,
   ): void {
@@ -224,6 +232,6 @@ class FilesSource implements ResourceSource {
 }
 
 /** A problem moves with the text before it, and stays the same one. */
-function keyOf({ file, path, message }: Problem): string {
+function keyOf({ file, path, message }: SourceError): string {
   return JSON.stringify([file, path, message])
 }

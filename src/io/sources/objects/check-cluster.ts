@@ -1,6 +1,7 @@
 // What the checks say about one UpstreamCluster with the secrets it refers to, wherever it came from.
 
 import { createHash } from 'node:crypto'
+import type { FieldError } from '../../../api/kube/field-error.ts'
 import { isRecord } from '../../../api/kube/object-shape.ts'
 import type { ResolvedCluster } from '../../../api/ports/ports.ts'
 import {
@@ -9,7 +10,6 @@ import {
   normalizeUpstreamCluster,
 } from '../../../api/upstream-cluster/checks.ts'
 import type { UpstreamCluster } from '../../../api/upstream-cluster/upstream-cluster.ts'
-import type { FieldProblem } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import type { Resolved } from '../../secrets/secret-references.ts'
 
@@ -17,7 +17,7 @@ export interface CheckedCluster {
   /** Equal for two resolutions of one object exactly when they led to the same bytes. */
   readonly secrets: string
   /** Of the object with what its references led to; not those of following them. */
-  readonly problems: readonly FieldProblem[]
+  readonly problems: readonly FieldError[]
   /** Undefined when there are errors. */
   readonly good: ResolvedCluster | undefined
 }

@@ -1,12 +1,12 @@
 // UpstreamClusters of an API server, and which version of each is in force: the last good one, and of what only one cluster
 // can have, the claim of whoever has it, else of the oldest object. A change costs what it touches, whatever the rest.
 
+import type { FieldError } from '../../../api/kube/field-error.ts'
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { recordOf } from '../../../api/kube/object-shape.ts'
-import type { Problem, ResolvedCluster } from '../../../api/ports/ports.ts'
+import type { ResolvedCluster, SourceError } from '../../../api/ports/ports.ts'
 import { type ClusterCheckOptions, droppedFields } from '../../../api/upstream-cluster/checks.ts'
 import { claimsOf } from '../../../api/upstream-cluster/cluster-conflicts.ts'
-import type { FieldProblem } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import { referencesOf, type SecretReferenceAt } from '../../secrets/secret-references.ts'
 import { type CheckedCluster, checkCluster, secretsOf } from './check-cluster.ts'
@@ -25,7 +25,7 @@ export interface Settlement {
   /** In force in another version than before, new, or gone. */
   readonly changed: ReadonlySet<string>
   /** Clusters about which there is something else to say than before, with what was said then. */
-  readonly reported: ReadonlyMap<string, readonly Problem[]>
+  readonly reported: ReadonlyMap<string, readonly SourceError[]>
 }
 
 interface ClusterEntry {
@@ -39,8 +39,8 @@ interface ClusterEntry {
   good: ResolvedCluster | undefined
   /** The last one, and what its Secrets held. */
   lastGood: LastGood | undefined
-  problems: readonly Problem[]
-  conflicts: Problem[]
+  problems: readonly SourceError[]
+  conflicts: SourceError[]
 }
 
 interface LastGood {
@@ -62,7 +62,7 @@ export class ClusterObjects {
   /** Clusters whose Secrets have not been read yet. */
   readonly #waiting = new Set<string>()
   /** Those about which there is something to say. */
-  readonly #reports = new Map<string, readonly Problem[]>()
+  readonly #reports = new Map<string, readonly SourceError[]>()
 
   constructor({ secrets, pem, checks = {} }: ClusterObjectsOptions) {
     this.#references = new ClusterReferences(secrets)
@@ -84,11 +84,11 @@ export class ClusterObjects {
   }
 
   /** By cluster. */
-  get problems(): readonly Problem[] {
+  get problems(): readonly SourceError[] {
     return [...this.#reports.values()].flat()
   }
 
-  problemsOf(name: string): readonly Problem[] {
+  problemsOf(name: string): readonly SourceError[] {
     return this.#reports.get(name) ?? []
   }
 
@@ -162,7 +162,8 @@ export class ClusterObjects {
       const entry = this.#entries.get(loser)
       if (entry === undefined) return
       const message = `UpstreamCluster ${JSON.stringify(loser)} claims ${claim.what}, which ${JSON.stringify(holder)} has`
-      const problem: FieldProblem = {
+      const problem: FieldError = {
+        reason: 'FieldValueDuplicate',
         path: claim.path,
         message,
         fix: 'remove it from one of the two',
@@ -175,7 +176,7 @@ export class ClusterObjects {
 
   #putInForce(names: ReadonlySet<string>, wanted: ReadonlyMap<string, ResolvedCluster>): Settlement {
     const changed = new Set<string>()
-    const spoken = new Map<string, readonly Problem[]>()
+    const spoken = new Map<string, readonly SourceError[]>()
     for (const name of names) {
       const version = wanted.get(name)
       if (version !== this.#inForce.get(name)) changed.add(name)
@@ -200,7 +201,7 @@ export class ClusterObjects {
       // The version before stays; this is only seen where an answer takes long.
       const message = `${WAITS}${unread.secret}, which could not be read yet`
       const fix = 'nothing, unless it stays so: then see whether the gateway may read Secrets there (deploy/rbac)'
-      const problem: FieldProblem = { path: unread.path, message, fix, severity: 'warning' }
+      const problem: FieldError = { reason: 'FieldValueInvalid', path: unread.path, message, fix, severity: 'warning' }
       this.#waiting.add(name)
       entry.problems = [reported(name, problem)]
       this.#claims.touch(name)
@@ -262,11 +263,11 @@ export class ClusterObjects {
 const WAITS = 'waits for Secret '
 
 /** What a moment ends, and what is no news in a log: every object with a new Secret waits for an answer at first. */
-export function isWaiting({ message }: Problem): boolean {
+export function isWaiting({ message }: SourceError): boolean {
   return message.startsWith(WAITS)
 }
 
-function reported(cluster: string, problem: FieldProblem): Problem {
+function reported(cluster: string, problem: FieldError): SourceError {
   return { file: '', line: 0, ...problem, cluster }
 }
 

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
 import { nameOf } from '../../../api/kube/json-object.ts'
 import type { Following, ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Logger, Problem, ResourceSource, SourceChange } from '../../../api/ports/ports.ts'
+import type { Logger, ResourceSource, SourceChange, SourceError } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
 import { UserError } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
@@ -16,7 +16,7 @@ export interface ObjectsSourceOptions {
   readonly client: ObjectClient
   readonly pem: PemChecks
   readonly log: Logger
-  /** What this gateway can do; file references are always mistakes. */
+  /** What this gateway can do; file references are always errors. */
   readonly checks?: ClusterCheckOptions
   /** Whose Secrets may be named without a label of their own (usable-secrets.ts). */
   readonly secretNamespaces: readonly string[]
@@ -195,15 +195,15 @@ class ObjectsSource implements ResourceSource {
     }
   }
 
-  #faultProblem(): readonly Problem[] {
+  #faultProblem(): readonly SourceError[] {
     if (this.#fault === '') return []
     const message = `UpstreamClusters cannot be watched, and what was in force stays in force: ${this.#fault}`
     const fix = 'changes are taken over when the API server answers again'
-    return [{ file: '', line: 0, path: '', message, fix, severity: 'warning' }]
+    return [{ reason: 'FieldValueInvalid', file: '', line: 0, path: '', message, fix, severity: 'warning' }]
   }
 
   /** Each problem once, for as long as it lasts. */
-  #logProblems(cluster: string, reported: readonly Problem[]): void {
+  #logProblems(cluster: string, reported: readonly SourceError[]): void {
     const before = reported.filter((problem) => !isWaiting(problem))
     const now = this.#clusters.problemsOf(cluster).filter((problem) => !isWaiting(problem))
     const isInForce = this.#clusters.inForce.has(cluster)

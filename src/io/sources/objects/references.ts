@@ -1,7 +1,7 @@
 // Which UpstreamClusters name which Secrets, and what these references lead to.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { ProblemList } from '../../../api/validation/field-errors.ts'
+import { FieldErrors } from '../../../api/validation/field-errors.ts'
 import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
 import type { KnownSecretData } from '../../secrets/named-secrets.ts'
 import { type Resolved, type SecretReferenceAt, secretBytes, withBytes } from '../../secrets/secret-references.ts'
@@ -48,7 +48,7 @@ export class ClusterReferences {
   }
 
   resolve(object: JsonObject, references: readonly SecretReferenceAt[]): Resolved {
-    const out = new ProblemList()
+    const out = new FieldErrors()
     const found = new Map<SecretReferenceAt, Buffer>()
     for (const reference of references) {
       const { secret } = reference
@@ -58,7 +58,7 @@ export class ClusterReferences {
       const bytes = secretBytes(reference, state === 'present' ? data : undefined, absence, out)
       if (bytes !== undefined) found.set(reference, bytes)
     }
-    return withBytes(object, found, out.problems)
+    return withBytes(object, found, out.found)
   }
 }
 

@@ -1,8 +1,8 @@
 // Where an object does not fit its schema, in the words of kube-apiserver (k8s.io/kube-openapi/pkg/validation/validate, whose
 // results apiextensions-apiserver/pkg/apiserver/validation/validation.go turns into field errors).
 
+import type { FieldError } from '../../api/kube/field-error.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import type { FieldError } from '../../api/kube/status.ts'
 import {
   duplicate,
   errorsOfEach,
@@ -14,19 +14,19 @@ import {
   tooMany,
 } from './field-error.ts'
 import { goJson } from './go-values.ts'
-import { numberMistakes, textMistakes } from './scalar-mistakes.ts'
+import { numberErrors, textErrors } from './scalar-errors.ts'
 import { additionalSchema, memberSchema, ownProperty, type SchemaView } from './schema-view.ts'
 
 /** @param path `spec.servers[0]`; '' = the object itself */
-export function mistakesOf(schema: SchemaView, value: unknown, path: string): FieldError[] {
+export function errorsOf(schema: SchemaView, value: unknown, path: string): FieldError[] {
   // Lists, not arguments of a call: there may be as many as the object has members.
   return [
-    ...typeMistakes(schema, value, path),
-    ...(typeof value === 'string' ? textMistakes(schema, value, path) : []),
-    ...(typeof value === 'number' ? numberMistakes(schema, value, path) : []),
-    ...(Array.isArray(value) ? listMistakes(schema, value, path) : []),
-    ...enumMistakes(schema, value, path),
-    ...(isRecord(value) ? objectMistakes(schema, value, path) : []),
+    ...typeErrors(schema, value, path),
+    ...(typeof value === 'string' ? textErrors(schema, value, path) : []),
+    ...(typeof value === 'number' ? numberErrors(schema, value, path) : []),
+    ...(Array.isArray(value) ? listErrors(schema, value, path) : []),
+    ...enumErrors(schema, value, path),
+    ...(isRecord(value) ? objectErrors(schema, value, path) : []),
   ]
 }
 
@@ -49,7 +49,7 @@ function childOf(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`
 }
 
-function typeMistakes(schema: SchemaView, value: unknown, path: string): FieldError[] {
+function typeErrors(schema: SchemaView, value: unknown, path: string): FieldError[] {
   const wanted =
     schema['x-kubernetes-int-or-string'] === true ? ['integer', 'string'] : schema.type ? [schema.type] : []
   if (wanted.length === 0 || (value === null && schema.nullable === true)) return []
@@ -78,18 +78,18 @@ function inBody(path: string): string {
   return `${path} in body`
 }
 
-function listMistakes(schema: SchemaView, value: readonly unknown[], path: string): FieldError[] {
+function listErrors(schema: SchemaView, value: readonly unknown[], path: string): FieldError[] {
   const { items, minItems, maxItems } = schema
-  const mistakes =
-    items === undefined ? [] : errorsOfEach(value.entries(), ([at, item]) => mistakesOf(items, item, `${path}[${at}]`))
+  const errors =
+    items === undefined ? [] : errorsOfEach(value.entries(), ([at, item]) => errorsOf(items, item, `${path}[${at}]`))
   if (minItems !== undefined && value.length < minItems) {
-    mistakes.push(invalidValue(path, value.length, `${inBody(path)} should have at least ${minItems} items`))
+    errors.push(invalidValue(path, value.length, `${inBody(path)} should have at least ${minItems} items`))
   }
-  if (maxItems !== undefined && value.length > maxItems) mistakes.push(tooMany(path, value.length, maxItems))
-  return mistakes
+  if (maxItems !== undefined && value.length > maxItems) errors.push(tooMany(path, value.length, maxItems))
+  return errors
 }
 
-function enumMistakes({ enum: values }: SchemaView, value: unknown, path: string): FieldError[] {
+function enumErrors({ enum: values }: SchemaView, value: unknown, path: string): FieldError[] {
   if (values === undefined || values.length === 0) return []
   const json = goJson(value)
   if (values.some((allowed) => goJson(allowed) === json)) return []
@@ -97,31 +97,31 @@ function enumMistakes({ enum: values }: SchemaView, value: unknown, path: string
   return [notSupported(path, value, supported)]
 }
 
-function objectMistakes(schema: SchemaView, value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
-  const mistakes: FieldError[] = []
+function objectErrors(schema: SchemaView, value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+  const errors: FieldError[] = []
   const keys = Object.keys(value)
   const { minProperties, maxProperties } = schema
   if (minProperties !== undefined && keys.length < minProperties) {
-    mistakes.push(invalidValue(path, keys.length, `${inBody(path)} should have at least ${minProperties} properties`))
+    errors.push(invalidValue(path, keys.length, `${inBody(path)} should have at least ${minProperties} properties`))
   }
   if (maxProperties !== undefined && keys.length > maxProperties) {
-    mistakes.push(tooMany(path, keys.length, maxProperties))
+    errors.push(tooMany(path, keys.length, maxProperties))
   }
   const additional = additionalSchema(schema)
   for (const key of keys) {
-    if (mistakes.length >= MOST_ERRORS) break
+    if (errors.length >= MOST_ERRORS) break
     if (additional !== undefined && ownProperty(schema, key) === undefined) {
-      for (const mistake of mistakesOf(additional, value[key], `${path}.${key}`)) mistakes.push(mistake)
+      for (const error of errorsOf(additional, value[key], `${path}.${key}`)) errors.push(error)
     }
   }
   for (const [key, known] of Object.entries(schema.properties ?? {})) {
     if (!Object.hasOwn(value, key)) continue
-    for (const mistake of mistakesOf(known, value[key], childOf(path, key))) mistakes.push(mistake)
+    for (const error of errorsOf(known, value[key], childOf(path, key))) errors.push(error)
   }
   for (const key of schema.required ?? []) {
-    if (!Object.hasOwn(value, key)) mistakes.push(required(childOf(path, key)))
+    if (!Object.hasOwn(value, key)) errors.push(required(childOf(path, key)))
   }
-  return mistakes
+  return errors
 }
 
 function ownDuplicates(schema: SchemaView, items: readonly unknown[], path: string): FieldError[] {

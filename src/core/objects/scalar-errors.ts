@@ -1,6 +1,6 @@
 // Text and numbers against their schema, in the words of kube-apiserver (k8s.io/kube-openapi/pkg/validation).
 
-import type { FieldError } from '../../api/kube/status.ts'
+import type { FieldError } from '../../api/kube/field-error.ts'
 import { isTimestamp } from '../../api/validation/name-syntax.ts'
 import { invalidType, invalidValue, tooLong } from './field-error.ts'
 import { goNumber } from './go-values.ts'
@@ -10,16 +10,16 @@ import type { SchemaView } from './schema-view.ts'
 const PATTERNS = new Map<string, RegExp>()
 
 /** The first that applies of length and pattern, and the format. */
-export function textMistakes(schema: SchemaView, text: string, path: string): FieldError[] {
-  const mistakes = lengthMistakes(schema, text, path)
+export function textErrors(schema: SchemaView, text: string, path: string): FieldError[] {
+  const errors = lengthErrors(schema, text, path)
   const { format } = schema
   if ((format === 'byte' && !isBase64(text)) || (format === 'date-time' && !isDateTime(text))) {
-    mistakes.push(invalidType(path, text, `${path} in body must be of type ${format}: ${JSON.stringify(text)}`))
+    errors.push(invalidType(path, text, `${path} in body must be of type ${format}: ${JSON.stringify(text)}`))
   }
-  return mistakes
+  return errors
 }
 
-function lengthMistakes({ minLength, maxLength, pattern }: SchemaView, text: string, path: string): FieldError[] {
+function lengthErrors({ minLength, maxLength, pattern }: SchemaView, text: string, path: string): FieldError[] {
   const length = minLength === undefined && maxLength === undefined ? 0 : runes(text)
   if (maxLength !== undefined && length > maxLength) return [tooLong(path, maxLength)]
   if (minLength !== undefined && length < minLength) {
@@ -63,11 +63,11 @@ function isDateTime(text: string): boolean {
   return isTimestamp(text.toUpperCase())
 }
 
-export function numberMistakes(schema: SchemaView, value: number, path: string): FieldError[] {
+export function numberErrors(schema: SchemaView, value: number, path: string): FieldError[] {
   const { minimum, maximum, multipleOf } = schema
-  const mistakes: FieldError[] = []
+  const errors: FieldError[] = []
   const wrong = (rule: string): void => {
-    mistakes.push(invalidValue(path, value, `${path} in body should be ${rule}`))
+    errors.push(invalidValue(path, value, `${path} in body should be ${rule}`))
   }
   if (multipleOf !== undefined && !Number.isInteger(value / multipleOf)) wrong(`a multiple of ${goNumber(multipleOf)}`)
   if (minimum !== undefined) {
@@ -78,5 +78,5 @@ export function numberMistakes(schema: SchemaView, value: number, path: string):
     if (schema.exclusiveMaximum === true && value >= maximum) wrong(`less than ${goNumber(maximum)}`)
     else if (value > maximum) wrong(`less than or equal to ${goNumber(maximum)}`)
   }
-  return mistakes
+  return errors
 }
