@@ -1,0 +1,45 @@
+// What is known of a cluster-autoscaler and its node groups, in whatever form it was written.
+
+export interface AutoscalerStatus {
+  /** `Running` or `Initializing`; '' = not told. */
+  readonly state: string
+  /** Milliseconds since the epoch; 0 = not told. */
+  readonly writtenAtMs: number
+  readonly health: string
+  readonly scaleUp: string
+  readonly scaleDown: string
+  readonly groups: readonly NodeGroupStatus[]
+}
+
+export interface NodeGroupStatus {
+  readonly name: string
+  /** `Healthy` or `Unhealthy`. */
+  readonly health: string
+  /** `InProgress`, `NoActivity`, `Backoff`, `Unhealthy`. */
+  readonly scaleUp: string
+  /** `CandidatesPresent` or `NoCandidates`. */
+  readonly scaleDown: string
+  readonly minSize: number
+  readonly maxSize: number
+  readonly target: number
+  readonly registered: number
+  readonly ready: number
+  readonly unready: number
+  /** Instances without a Node, for longer than `--max-node-provision-time`. */
+  readonly longUnregistered: number
+  /** Of `Backoff`. */
+  readonly errorCode: string
+  readonly errorMessage: string
+  /** When `scaleUp` changed last, milliseconds since the epoch; 0 = not told. */
+  readonly scaleUpSinceMs: number
+}
+
+const GO_TIME = /^(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(\.\d{1,9})? ?(Z|[+-]\d{2}:?\d{2})/
+
+/** `2006-01-02 15:04:05.999999999 -0700 MST` and RFC 3339. @returns 0 = it is neither */
+export function goTime(text: string): number {
+  const [, date = '', time = '', fraction = '', zone = ''] = GO_TIME.exec(text) ?? []
+  const offset = /^[+-]\d{4}$/.test(zone) ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone
+  const ms = Date.parse(`${date}T${time}${fraction.slice(0, 4)}${offset}`)
+  return Number.isFinite(ms) ? ms : 0
+}
