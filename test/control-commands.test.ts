@@ -219,7 +219,7 @@ test('rotate-key: refused while it runs, and then everything is there under the 
   assert.deepEqual([refused.code, refused.stdout], [1, ''])
   assert.match(
     refused.stderr,
-    /^error: the store .* is in use: its key cannot be changed under a gateway that runs; stop the gateway, .*\n$/,
+    /^error: the store .* is in use: its key cannot be changed while the gateway runs; stop the gateway, .*\n$/,
   )
   assert.equal(readFileSync(keyFile, 'utf8'), old)
   await stopped(async () => {

@@ -288,7 +288,7 @@ test('what is broken stays in its last good version, and says so once', async (t
   assert.deepEqual([hosts((await mended).clusters), (await mended).problems.length], [['a z'], 1])
   assert.deepEqual(
     lines.filter((line) => line.startsWith('broken')),
-    ['broken configuration; the cluster is not served', 'broken configuration; what was in force stays in force'],
+    ['invalid configuration; the cluster is not served', 'invalid configuration; what was in force stays in force'],
   )
 })
 
@@ -406,7 +406,7 @@ test('where Secrets may not be listed, those named are read one by one, again an
   server.put(cluster('a', { secret: 's' }))
   const { next, last, lines } = await started(t, server, { refreshMs: 50 })
   assert.equal(last.clusters.get('a')?.object.spec.secureServing?.keyData, base64('key 1'))
-  assert.ok(lines.includes('Secrets cannot be watched; a change of one is seen later'))
+  assert.ok(lines.includes('Secrets cannot be watched; changes are seen later'))
   const changed = next()
   server.put(secret('s', '2'))
   assert.equal((await changed).clusters.get('a')?.object.spec.secureServing?.keyData, base64('key 2'))
@@ -431,7 +431,7 @@ test('the first refusals of an API server that comes back are not final: Secrets
   const changed = next()
   server.put(secret('s', '2'))
   assert.equal((await changed).clusters.get('a')?.object.spec.secureServing?.keyData, base64('key 2'))
-  assert.ok(!lines.includes('Secrets cannot be watched; a change of one is seen later'))
+  assert.ok(!lines.includes('Secrets cannot be watched; changes are seen later'))
 })
 
 test('a file cannot be named, and what an object has under __proto__ harms nobody', async (t) => {

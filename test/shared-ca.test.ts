@@ -182,12 +182,12 @@ function secretOf({ certPem, keyPem }: KeyPair): Record<string, string> {
 
 const BAD_SECRETS: readonly (readonly [string, Readonly<Record<string, string>>, RegExp])[] = [
   ['nothing', {}, /has no tls.crt/],
-  ['no certificate', { ...secretOf(SHARED), 'tls.crt': 'x' }, /tls.crt is no certificate/],
-  ['a certificate that is no CA', secretOf(LEAF), /tls.crt is no CA certificate/],
+  ['no certificate', { ...secretOf(SHARED), 'tls.crt': 'x' }, /tls.crt is not a certificate/],
+  ['a certificate that is no CA', secretOf(LEAF), /tls.crt is not a CA certificate/],
   ['a CA that has ended', secretOf(ENDED), /it ended on/],
   ['the key of another CA', secretOf({ ...SHARED, keyPem: OTHER.keyPem }), /tls.key does not belong to tls.crt/],
-  ['no key', { ...secretOf(SHARED), 'tls.key': 'x' }, /tls.key is no private key/],
-  ['an EC key', { ...secretOf(SHARED), 'tls.key': EC_KEY }, /tls.key is no RSA key/],
+  ['no key', { ...secretOf(SHARED), 'tls.key': 'x' }, /tls.key is not a private key/],
+  ['an EC key', { ...secretOf(SHARED), 'tls.key': EC_KEY }, /tls.key is not an RSA key/],
   ['no key of tokens', { ...secretOf(SHARED), 'token.key': 'x' }, /token.key: this is no key/],
 ]
 for (const [what, data, expected] of BAD_SECRETS) {
@@ -226,10 +226,10 @@ test('a copy that is damaged is replaced by a good Secret, with what it had issu
     writeKeyPair(pki, 'admin', foreign)
     writeFileSync(join(pki, damaged), 'damaged')
     objects = new MemoryObjects()
-    await assert.rejects(shareCA(objects, caIn(dir), log), /are no certificate and its key/)
+    await assert.rejects(shareCA(objects, caIn(dir), log), /are not a certificate and its key/)
     assert.equal(objects.find(SECRETS, 'ca', NAMESPACE), undefined, 'no other CA is made in its place')
     objects.away = true
-    await assert.rejects(shareCA(objects, caIn(dir), log), /are no certificate and its key/)
+    await assert.rejects(shareCA(objects, caIn(dir), log), /are not a certificate and its key/)
     objects.away = false
     assert.equal(read(dir, damaged), 'damaged')
     putSecret(secretOf(SHARED))

@@ -238,7 +238,7 @@ test('into a key file of its own: the old one stays, and says nothing any more',
   assert.throws(() => read(place), isUserError(/the key given is not the one/))
   assert.deepEqual(read({ ...place, keyFile: newKeyFile }), before)
   const same = { ...place, keyFile: newKeyFile, newKeyFile }
-  assert.throws(() => rotateStoreKey(same), isUserError(/the new key is the one of now/))
+  assert.throws(() => rotateStoreKey(same), isUserError(/the new key is the current one/))
   assert.deepEqual(read({ ...place, keyFile: newKeyFile }), before)
 })
 

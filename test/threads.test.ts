@@ -339,7 +339,7 @@ describe('a thread that dies', () => {
     // Each time in a row they come back later.
     await waitFor('the failure', async () => {
       await Promise.all([0, 1].map((thread) => gateway.crashThread(thread)))
-      return (await readyz()).includes('[-]threads failed: no gateway thread runs')
+      return (await readyz()).includes('[-]threads failed: no gateway thread is running')
     })
     await waitFor('the way back', async () => (await readyz()).includes('readyz check passed'), { timeoutMs: 90_000 })
   })

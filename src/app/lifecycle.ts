@@ -243,10 +243,14 @@ class Lifecycle implements RunningGateway {
   #readiness(): readonly Check[] {
     const checks = [
       { name: 'configuration', ok: this.#synced, message: 'not read yet' },
-      { name: 'health-checks', ok: this.#probed, message: 'the first round has not ended' },
+      { name: 'health-checks', ok: this.#probed, message: 'the first round of health checks has not finished' },
       { name: 'listeners', ok: this.#ports.length > 0, message: 'not open yet' },
       // A thread that died is replaced, after a pause when it dies again: with all of them gone nobody accepts a connection.
-      { name: 'threads', ok: this.#ports.length === 0 || this.#anyThreadListens(), message: 'no gateway thread runs' },
+      {
+        name: 'threads',
+        ok: this.#ports.length === 0 || this.#anyThreadListens(),
+        message: 'no gateway thread is running',
+      },
       { name: 'shutdown', ok: !this.#draining, message: 'shutting down' },
     ]
     for (const { name, ok } of checks) if (!ok) this.#processMetrics.checkFailed(name)

@@ -53,7 +53,7 @@ interface AdmissionRequest extends JsonObject {
 }
 
 function requestOf(body: unknown): AdmissionRequest {
-  if (!isRecord(body) || body['kind'] !== 'AdmissionReview') throw malformed('the body is no AdmissionReview')
+  if (!isRecord(body) || body['kind'] !== 'AdmissionReview') throw malformed('the body is not an AdmissionReview')
   if (body['apiVersion'] !== REVIEW_VERSION) throw malformed(`apiVersion must be ${REVIEW_VERSION}`)
   const { request } = body
   if (!isRecord(request)) throw malformed('request is missing')

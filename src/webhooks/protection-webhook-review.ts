@@ -138,7 +138,7 @@ async function withinTime(
 ): Promise<WebhookDecision> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<WebhookDecision>((resolve) => {
-    const message = `pod deletion could not be judged within ${Math.max(0, Math.round(leftMs))} ms`
+    const message = `pod deletion could not be evaluated within ${Math.max(0, Math.round(leftMs))} ms`
     timer = setTimeout(() => resolve(failed(message, policyOf(protection))), Math.max(0, leftMs))
   })
   try {
@@ -155,5 +155,5 @@ function policyOf({ shadow, failurePolicy }: CompiledProtection): 'Fail' | 'Igno
 
 function unknownCell(cell: string): string {
   const what = `cell ${JSON.stringify(cell)} is not known here: no UpstreamCluster has it in spec.podProtection.cell`
-  return `${what}; mend the path of the webhook, or take it away: portcullis protect uninstall`
+  return `${what}; fix the path of the webhook, or remove the webhook: portcullis protect uninstall`
 }

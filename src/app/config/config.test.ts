@@ -97,7 +97,7 @@ test('what belongs to one source is refused with another', () => {
   const mistakes: [Record<string, unknown>, string][] = [
     [{ source: 'embedded', configDir: 'd' }, '--config-dir: has no meaning with --source embedded'],
     [{ kubeconfig: 'k' }, '--kubeconfig: has no meaning with --source embedded'],
-    [{ redisPasswordFile: 'p' }, '--redis-password-file: stands without --redis-url'],
+    [{ redisPasswordFile: 'p' }, '--redis-password-file: is given without --redis-url'],
     [{ redisUrl: 'localhost:6379' }, '--redis-url: "localhost:6379" is not the URL of a Redis'],
     [{ controlAdmin: ['alice'] }, '--control-admin: ["alice"] names nobody'],
     [{ controlListen: '0.0.0.0:8443' }, '--control-listen: 0.0.0.0:8443 is also in --listen as 0.0.0.0:8443'],
@@ -218,9 +218,11 @@ test('bounds are inclusive, beyond is refused', () => {
 
 test('settings that contradict each other', () => {
   const ok = { configDir: 'd' }
-  assert.deepEqual(problemsOf({ ...ok, tlsCertFile: 'a' }), ['--tls-cert-file: stands without --tls-private-key-file'])
+  assert.deepEqual(problemsOf({ ...ok, tlsCertFile: 'a' }), [
+    '--tls-cert-file: is given without --tls-private-key-file',
+  ])
   assert.deepEqual(problemsOf(ok, { PORTCULLIS_TLS_PRIVATE_KEY_FILE: 'k' }), [
-    'PORTCULLIS_TLS_PRIVATE_KEY_FILE: stands without --tls-cert-file',
+    'PORTCULLIS_TLS_PRIVATE_KEY_FILE: is given without --tls-cert-file',
   ])
   assert.deepEqual(problemsOf({ ...ok, listen: ['1.2.3.4:1', '1.2.3.4:1'] }), ['--listen: 1.2.3.4:1 is given twice'])
   assert.deepEqual(problemsOf({ ...ok, listen: ['h:0', 'h:0'] }), [])
@@ -323,14 +325,14 @@ test('pod protection: what is given is taken', () => {
 
 test('pod protection: mistakes', () => {
   const mistakes: [Record<string, unknown>, string][] = [
-    [{ protectionContext: 'c' }, '--protection-context: stands without --protection-kubeconfig'],
+    [{ protectionContext: 'c' }, '--protection-context: is given without --protection-kubeconfig'],
     [
       { protectionGeneratorConfig: 'g', protectionKubeconfig: 'k', protectionWorkloadsContext: 'c' },
-      '--protection-workloads-context: stands without --protection-workloads-kubeconfig',
+      '--protection-workloads-context: is given without --protection-workloads-kubeconfig',
     ],
     [
       { protectionWorkloadsKubeconfig: 'w' },
-      '--protection-workloads-kubeconfig: stands without --protection-generator-config',
+      '--protection-workloads-kubeconfig: is given without --protection-generator-config',
     ],
     [
       { configDir: 'd', protectionListen: 'h:1' },

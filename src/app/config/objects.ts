@@ -69,7 +69,7 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
     '<subject>',
     '',
     parseSubjects,
-    'who may edit objects, beside group:portcullis:admins: user:NAME or group:NAME; may be repeated',
+    'who may edit objects, in addition to group:portcullis:admins: user:NAME or group:NAME; may be repeated',
     true,
   ),
   controlViewers: setting(
@@ -77,7 +77,7 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
     '<subject>',
     '',
     parseSubjects,
-    'who may read objects (no Secrets), beside group:portcullis:viewers; may be repeated',
+    'who may read objects (no Secrets), in addition to group:portcullis:viewers; may be repeated',
     true,
   ),
   controlAuditLogPath: setting(
@@ -92,14 +92,14 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
     '<file>',
     '',
     parseText,
-    'key of what is encrypted in the store, 32 bytes; default: one that is made in --data-dir',
+    'key that encrypts Secrets in the store, 32 bytes; default: one created in --data-dir',
   ),
   kubeconfig: setting(
     'kubeconfig',
     '<file>',
     '',
     parseText,
-    'cluster that holds the objects, for --source kubernetes; default: the one that this runs in',
+    'cluster that holds the objects, for --source kubernetes; default: the one the gateway runs in',
   ),
   context: setting('context', '<name>', '', parseText, 'context in --kubeconfig; default: its current one'),
   installCrds: setting(
@@ -107,7 +107,7 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
     '[bool]',
     'true',
     parseSwitch,
-    'whether --source kubernetes creates and updates the CustomResourceDefinitions; else they must be there',
+    'whether --source kubernetes creates and updates the CustomResourceDefinitions; otherwise they must exist',
   ),
   secretNamespaces: setting(
     'secretNamespace',

@@ -111,50 +111,50 @@ export const PROTECTION_TABLE: Readonly<
     '<n>',
     '0',
     integerBetween(0, 1_000_000),
-    'deletions of one PodProtector that may be let through before they are seen to happen; 0 is no limit',
+    'deletions under one PodProtector that may be allowed before they are seen to happen; 0: no limit',
   ),
   protectionCompactThreshold: setting(
     'protectionCompactThreshold',
     '<n>',
     '100',
     integerBetween(1, 5_000),
-    'deletions that a PodProtector remembers one by one; older ones are joined',
+    'deletions that a PodProtector remembers one by one; older ones are merged',
   ),
   protectionAggregationRate: setting(
     'protectionAggregationRate',
     '<duration>',
     '1s',
     durationBetween(0, HOUR),
-    'from an event of a pod until the pods of its PodProtectors are counted again',
+    'delay from a pod event until the pods of its PodProtectors are counted again',
   ),
   protectionStaleAfter: setting(
     'protectionStaleAfter',
     '<duration>',
     '0s',
     zeroOr(durationBetween(LEAST_STALE_AFTER, 24 * HOUR)),
-    'pods of a cluster that was silent for so long count as gone; 0s: they count for ever',
+    'how long a cluster may be silent before its pods count as gone; 0s: for ever',
   ),
   protectionReservationTimeout: setting(
     'protectionReservationTimeout',
     '<duration>',
     '2m',
     durationBetween(SECOND, HOUR),
-    'how long a deletion that was let through and did not happen counts; timeoutSeconds and --request-timeout of the ' +
-      'kube-apiservers (1m) have to fit in',
+    'how long an allowed deletion that did not happen counts; timeoutSeconds and --request-timeout of the ' +
+      'kube-apiservers (1m) must not be longer',
   ),
   protectionClockSkew: setting(
     'protectionClockSkew',
     '<duration>',
     '2s',
     durationBetween(0, 10 * MINUTE),
-    'by how much more than was measured the clocks of clusters and of the gateway may differ',
+    'how far the clocks of clusters and of the gateway may differ beyond what was measured',
   ),
   protectionBatchInterval: setting(
     'protectionBatchInterval',
     '<duration>',
     '75ms',
     durationBetween(0, 10 * SECOND),
-    'least time between two writes to one PodProtector; deletions that come meanwhile are one batch',
+    'minimum time between two writes to one PodProtector; deletions in between form one batch',
   ),
   protectionMetricsByNamespace: setting(
     'protectionMetricsByNamespace',
@@ -168,7 +168,7 @@ export const PROTECTION_TABLE: Readonly<
     '[bool]',
     'false',
     parseSwitch,
-    'whether metrics of evaluated deletions have a label for the user; all nodes are one',
+    'whether metrics of evaluated deletions have a label for the user; all nodes count as one user',
   ),
 }
 
@@ -215,7 +215,7 @@ export function checkProtection(
   const table = PROTECTION_TABLE
   const needs = (at: Setting, value: string, other: Setting, otherValue: string): void => {
     if (value === '' || otherValue !== '') return
-    addProblem(reader, at, `stands without ${other.flag}`, `give ${other.flag} too, or remove it`)
+    addProblem(reader, at, `is given without ${other.flag}`, `give ${other.flag} too, or remove it`)
   }
   const { kubeconfig, generatorConfigFile, workloadsKubeconfig } = config
   needs(table.protectionContext, config.context, table.protectionKubeconfig, kubeconfig)
@@ -243,10 +243,10 @@ function warnOfTimes(settings: ProtectionSettings, reader: SettingsReader): void
   if (staleAfterMs > 0 && (aggregationRateMs > staleAfterMs / 3 || clockSkewMs > staleAfterMs / 3)) {
     warn(
       stale,
-      'is less than three times --protection-aggregation-rate or --protection-clock-skew; clusters may count as silent that are not',
+      'is less than three times --protection-aggregation-rate or --protection-clock-skew; clusters that are not silent may count as silent',
     )
   }
   if (reservationTimeoutMs < REQUEST_TIMEOUT) {
-    warn(timeout, "is less than kube-apiserver's own 1m; a slow deletion may happen when it no longer counts")
+    warn(timeout, "is less than kube-apiserver's own 1m; a slow deletion may happen after it has stopped counting")
   }
 }

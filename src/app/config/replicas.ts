@@ -31,13 +31,19 @@ export const REPLICAS_TABLE: { readonly [Name in keyof ReplicasConfig]: Setting<
     parseRedisUrl,
     'redis:// or rediss:// URL of the Redis that replicas share global limits by; default: none',
   ),
-  redisPasswordFile: setting('redisPasswordFile', '<file>', '', parseText, 'password of --redis-url, alone in a file'),
+  redisPasswordFile: setting(
+    'redisPasswordFile',
+    '<file>',
+    '',
+    parseText,
+    'file that holds only the password of --redis-url',
+  ),
   expectedReplicas: setting(
     'expectedReplicas',
     '<n>',
     '1',
     integerBetween(1, 1_000),
-    'how many replicas share global limits, for as long as Redis could not be asked',
+    'how many replicas share global limits, until Redis has answered once',
   ),
 }
 
@@ -55,6 +61,6 @@ export function readReplicas(reader: SettingsReader): ReplicasConfig {
 export function checkReplicas({ redisUrl, redisPasswordFile }: ReplicasConfig, reader: SettingsReader): void {
   const table = REPLICAS_TABLE
   if (redisPasswordFile === '' || redisUrl !== '' || isWrong(reader, table.redisUrl)) return
-  const message = `stands without ${table.redisUrl.flag}`
+  const message = `is given without ${table.redisUrl.flag}`
   addProblem(reader, table.redisPasswordFile, message, `give ${namesOf(table.redisUrl)} too`)
 }

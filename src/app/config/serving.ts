@@ -117,7 +117,7 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     '<duration>',
     '2m',
     durationBetween(1_000, 24 * HOUR),
-    'how long a connection on which no request runs stays open; before its first request 30s at most',
+    'how long an idle connection stays open; before its first request 30s at most',
   ),
   maxConnectionsPerAddress: setting(
     'maxConnectionsPerAddress',
@@ -161,5 +161,5 @@ export function checkServing({ tlsCertFile, tlsPrivateKeyFile }: ServingConfig, 
   if ((tlsCertFile === '') === (tlsPrivateKeyFile === '')) return
   const { tlsCertFile: cert, tlsPrivateKeyFile: key } = SERVING_TABLE
   const [missing, given] = tlsCertFile === '' ? [cert, key] : [key, cert]
-  addProblem(reader, given, `stands without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
+  addProblem(reader, given, `is given without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
 }

@@ -17,7 +17,7 @@ export type ValueParser<T> = (raw: unknown) => Parsed<T>
 export function parseText(raw: unknown): Parsed<string> {
   if (typeof raw === 'number') return { value: String(raw) }
   if (typeof raw === 'string' && raw.trim() !== '') return { value: raw }
-  return { message: 'is not a text', fix: 'give a text, for example a path' }
+  return { message: 'is not a string', fix: 'give a string, for example a path' }
 }
 
 /** true, false, on, off, yes, no, 1, 0. A flag without a value is true. */
@@ -63,7 +63,8 @@ export function parseNamespaces(raw: unknown): Parsed<readonly string[]> {
   const namespaces = textsOf(raw)
   const wrong = namespaces.find((namespace) => !isDnsLabel(namespace))
   if (wrong === undefined && namespaces.length > 0) return { value: namespaces }
-  const message = namespaces.length > 1 ? `: "${wrong ?? ''}" is no namespace` : 'is no namespace'
+  const message =
+    namespaces.length > 1 ? `: "${wrong ?? ''}" is not the name of a namespace` : 'is not the name of a namespace'
   return { message, fix: 'write the name of a namespace, for example portcullis-system; there are no patterns' }
 }
 

@@ -22,7 +22,7 @@ export class ThreadDeletions {
     const { threadId } = slot
     const gate = this.#gate
     const verdicts = await gate.review(requests).catch((error: unknown) => {
-      this.#log.error('deletions cannot be judged', { error })
+      this.#log.error('deletions cannot be evaluated', { error })
       return requests.map((request) => unanswered(request, 'an internal error, which the log of the gateway tells'))
     })
     if (slot.threadId === threadId && slot.state !== 'gone') {

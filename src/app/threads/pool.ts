@@ -265,5 +265,5 @@ export class ThreadPool implements WorkerSlotOwner {
 }
 
 function reasonOf(error: Error | undefined): string {
-  return error?.message ?? 'it ended without a word'
+  return error?.message ?? 'it exited without an error'
 }

@@ -198,7 +198,7 @@ describe('a kubeconfig', () => {
   })
 
   for (const [what, text, expected] of [
-    ['no YAML', 'a: [', /is no YAML: /],
+    ['no YAML', 'a: [', /is not YAML: /],
     ['another kind', '{"kind":"Pod"}', /is no kubeconfig; it begins with/],
     ['a list', '[]', /is no kubeconfig/],
     ['nothing', '', /is no kubeconfig/],

@@ -54,7 +54,7 @@ function readKubeconfig(file: string): Loose {
     value = parse(text)
   } catch (error) {
     const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-    throw new UserError(`${file} is no YAML: ${reason}`, 'give a kubeconfig')
+    throw new UserError(`${file} is not YAML: ${reason}`, 'give a kubeconfig')
   }
   if (!isRecord(value) || (value['kind'] ?? 'Config') !== 'Config') {
     throw new UserError(`${file} is no kubeconfig`, 'it begins with apiVersion: v1, kind: Config')

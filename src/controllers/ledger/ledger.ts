@@ -167,7 +167,7 @@ class Ledger implements ProtectionLedger {
       )
     } catch (error) {
       // A bug: it costs these deletions, and nothing else.
-      log.error('deletions cannot be judged', { error })
+      log.error('deletions cannot be evaluated', { error })
       return requests.map((request) => nothingKnown(request, 'an internal error, which the log of the gateway tells'))
     }
   }

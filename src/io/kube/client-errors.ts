@@ -1,9 +1,9 @@
-// What goes wrong between us and an API server, in words for people.
+// Errors of calls to an API server, as messages for people.
 
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import { type Status, StatusError } from '../../api/kube/status.ts'
 
-/** Reasons that client-go gives to answers without a Status (apimachinery/pkg/api/errors NewGenericServerResponse). */
+/** Reasons that client-go gives responses without a Status (apimachinery/pkg/api/errors NewGenericServerResponse). */
 const REASONS: Readonly<Record<number, Status['reason']>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -23,7 +23,7 @@ const REASONS: Readonly<Record<number, Status['reason']>> = {
 }
 const MAX_TEXT = 300
 
-/** The error of an answer that is none of success; `retryAfter` is the header, '' = none. */
+/** The error for a response that is not a success; `retryAfter` is the header, '' = none. */
 export function statusErrorOf(code: number, body: string, retryAfter: string): StatusError {
   const status = readStatus(body)
   const seconds = /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) : undefined
@@ -64,7 +64,7 @@ export function statusOf(value: unknown): Status | undefined {
     metadata: {},
     status: 'Failure',
     message: textOf(message),
-    // Another server's reasons are texts like ours; they are only compared.
+    // Other servers have reasons of their own; they are only compared.
     reason: textOf(reason) as NonNullable<Status['reason']>,
     ...(isRecord(details) && { details }),
     ...(typeof code === 'number' && { code }),
@@ -84,7 +84,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'no route to the host',
   ENETUNREACH: 'no route to the network',
   ENOTFOUND: 'the host name is unknown',
-  EAI_AGAIN: 'the host name cannot be looked up now',
+  EAI_AGAIN: 'the host name cannot be resolved now',
   UND_ERR_SOCKET: 'the connection broke',
   UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
   UND_ERR_HEADERS_TIMEOUT: 'no answer in time',

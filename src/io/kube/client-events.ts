@@ -1,4 +1,4 @@
-// What clients of API servers tell of their calls, for metrics.
+// What clients of API servers report about their calls, for metrics.
 
 export interface KubeCallTarget {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -8,15 +8,15 @@ export interface KubeCallTarget {
 
 /** Called synchronously: they return at once and never throw. */
 export interface KubeCallEvents {
-  /** One attempt has the head of an answer, or will have none. @param code '<error>' = none, as client-go says it */
+  /** An attempt has a response head, or has failed. @param code '<error>' = failed, as in client-go */
   answered(target: KubeCallTarget, code: string): void
-  /** A call has its whole answer, a watch the head of one. @param answerBytes undefined = of a watch */
+  /** A call has its whole response, a watch its response head. @param answerBytes undefined = a watch */
   ended(target: KubeCallTarget, durationMs: number, requestBytes: number, answerBytes: number | undefined): void
-  /** It is sent again, because the server said when. */
+  /** The call is sent again because the server sent Retry-After. */
   resent(target: KubeCallTarget, code: number): void
 }
 
-/** For who needs no metrics. */
+/** For callers that need no metrics. */
 export const NO_KUBE_CALL_EVENTS: KubeCallEvents = {
   answered: () => undefined,
   ended: () => undefined,

@@ -1,6 +1,6 @@
-// HTTP to one API server, by undici over connections of our own. client-node's own way opens a new agent, and with it a new
-// TLS connection, for every request, reads certificates from disk each time, and gives no hold on deadlines.
-// HTTP/1.1: a watch has a connection to itself, so that TCP keep-alive tells of a dead path without PINGs.
+// HTTP to one API server, with undici over connections of our own. client-node itself opens a new agent, and with it a new
+// TLS connection, for every request, reads certificates from disk each time, and gives no control over deadlines.
+// HTTP/1.1: a watch has a connection to itself, so that TCP keep-alive detects a dead path without PINGs.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
@@ -12,15 +12,15 @@ import { faultOf, statusErrorOf } from './client-errors.ts'
 import { type KubeCallEvents, type KubeCallTarget, NO_KUBE_CALL_EVENTS } from './client-events.ts'
 import type { KubeAccess } from './config-access.ts'
 
-/** Where requests go and who we are there; asked anew for each request and each attempt. */
+/** Where requests go and who we are there; called for each attempt of each request. */
 export interface KubeAccessSource {
   /** For messages that name no particular request. */
   readonly server: string
   /** @throws (rejects) an Error for people when there is no server or no credential */
   access(): Promise<KubeAccess>
-  /** After a 401: true when other credentials may be had now. */
+  /** After a 401: true when there may be new credentials now. */
   renew(): boolean
-  /** Whether a watch that goes this way may go on; asked every second. Default: always. */
+  /** Whether a watch to this server may go on; called every second. Default: always. */
   stillGood?(access: KubeAccess): boolean
 }
 
@@ -33,12 +33,12 @@ export interface KubeHttpRequest {
   readonly contentType?: string
 }
 
-/** A whole answer has come within this time, or the call has failed; kube-apiserver itself gives up after 60 s. */
+/** A call fails without its whole response after this time; kube-apiserver itself gives up after 60 s. */
 const CALL_TIMEOUT_MS = 30_000
 const CONNECT_TIMEOUT_MS = 10_000
-/** The head of a watch comes at once. A kept connection that is dead takes this long to be found. */
+/** The response head of a watch comes at once. It takes this long to find that a kept connection is dead. */
 const WATCH_HEAD_TIMEOUT_MS = 10_000
-/** The kernel asks after this long without a byte, then every second; ten in vain end the connection (libuv). */
+/** The kernel probes after this long without a byte, then every second; ten probes without an answer end the connection (libuv). */
 const KEEP_ALIVE_MS = 15_000
 /** Below kube-apiserver's 90 s: a request never meets a connection that is being closed. */
 const IDLE_MS = 30_000
@@ -47,7 +47,7 @@ const MAX_CONNECTIONS = 32
 const MAX_RESENDS = 3
 const LONGEST_RETRY_AFTER_S = 10
 const USER_AGENT = 'portcullis'
-/** How often it is asked whether a watch may go on. */
+/** How often to check whether a watch may go on. */
 const LOOK_MS = 1_000
 
 interface Answer {
@@ -138,7 +138,7 @@ export class KubeHttp {
     } catch {
       value = undefined
     }
-    if (!isRecord(value)) throw new Error(`${answer.access.server} answered with something that is no JSON object`)
+    if (!isRecord(value)) throw new Error(`${answer.access.server} answered with something that is not a JSON object`)
     return value
   }
 
@@ -151,7 +151,7 @@ export class KubeHttp {
         if (response.statusCode !== 401 || !this.#source.renew()) return { response, access }
         await response.body.dump()
       } catch (error) {
-        // A kept connection that the server closed meanwhile says nothing about the server.
+        // That the server closed an idle connection says nothing about the server.
         if (call.method !== 'GET' || brokenBefore || !isBroken(error)) throw noAnswer(access, error)
         brokenBefore = true
       }
@@ -208,7 +208,7 @@ export class KubeHttp {
     })
   }
 
-  /** Another one when the certificates changed; requests that run on the old one end there. */
+  /** A new one when the certificates change; running requests finish on the old one. */
   #agentFor(access: KubeAccess): Dispatcher {
     const { tls, proxyUrl } = access
     const key = JSON.stringify([tls, proxyUrl])
@@ -262,11 +262,11 @@ export class KubeHttp {
     }
   }
 
-  /** A watch lasts for minutes; what it was opened with may be of yesterday by then. */
+  /** A watch lasts for minutes; the credentials that it was opened with may be out of date by then. */
   #lookAfter({ body }: Dispatcher.ResponseData, access: KubeAccess): NodeJS.Timeout | undefined {
     if (this.#source.stillGood === undefined) return undefined
     const look = setInterval(() => {
-      if (this.#source.stillGood?.(access) === false) body.destroy(new Error('another server is to be asked'))
+      if (this.#source.stillGood?.(access) === false) body.destroy(new Error('moving to another server'))
     }, LOOK_MS)
     look.unref()
     return look
@@ -282,7 +282,7 @@ function isBroken(error: unknown): boolean {
   return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
 }
 
-/** As client-go: 429 and 5xx are sent again, whatever the verb, when the server says when. */
+/** As client-go: after 429 and 5xx with Retry-After a request is sent again, whatever the verb. */
 function retryAfterOf(error: unknown): number | undefined {
   if (!(error instanceof StatusError) || (error.code !== 429 && error.code < 500)) return undefined
   const seconds = error.status.details?.retryAfterSeconds

@@ -28,7 +28,7 @@ export interface KubeClientOptions {
   readonly log: Logger
   /** For tests. */
   readonly timing?: Partial<FollowTiming>
-  /** Milliseconds in which a call that is no watch must have ended. Default 30 s. */
+  /** Timeout in milliseconds of calls other than watches. Default 30 s. */
   readonly timeoutMs?: number
   readonly calls?: KubeCallEvents
 }
@@ -36,7 +36,7 @@ export interface KubeClientOptions {
 export interface KubeClient extends ObjectClient {
   /** URL of the API server, for messages. */
   readonly server: string
-  /** Ends all connections; followers are to be stopped before. */
+  /** Closes all connections; stop followers first. */
   close(): Promise<void>
 }
 
@@ -48,7 +48,7 @@ export function createKubeClient({ kubeconfigFile, context, ...options }: KubeCl
   return clientOf(credentials, options)
 }
 
-/** A client whose server and credentials come from `source`, for each request anew. */
+/** A client that asks `source` for server and credentials before each request. */
 export function clientOf(
   source: KubeAccessSource,
   { log, timing, timeoutMs, calls }: Omit<KubeClientOptions, 'kubeconfigFile' | 'context'>,
@@ -81,7 +81,7 @@ export function clientOf(
       return followResource(pagesOf(http, kind, namespace, labelSelector), events, options)
     },
     currentVersion: async (kind) => {
-      // Without a resourceVersion the read is a consistent one.
+      // Without a resourceVersion the read is consistent.
       const list = await http.call({ method: 'GET', path: `${collectionPath(kind, '', false)}?limit=1` })
       const { resourceVersion } = recordOf(list['metadata'])
       return textOf(resourceVersion)
@@ -100,7 +100,7 @@ function pagesOf(http: KubeHttp, kind: ResourceKind, namespace: string, labelSel
   }
 }
 
-/** @param needed for a namespaced kind, one namespace must be meant */
+/** @param needed whether a namespaced kind must have a namespace */
 function collectionPath(kind: ResourceKind, namespace: string, needed: boolean): string {
   const { group, version, plural, namespaced } = kind
   const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
@@ -113,7 +113,7 @@ function objectPath(kind: ResourceKind, { namespace, name }: ObjectName, subreso
   return subresource === undefined ? path : `${path}/${subresource}`
 }
 
-/** Of a path; a name that would lead elsewhere names nothing. */
+/** A segment of a path; a name that would change the path is not found. */
 function segment(kind: ResourceKind, name: string): string {
   if (name === '' || name === '.' || name === '..') {
     throw statusError('NotFound', `${resourceName(kind)} ${JSON.stringify(name)} not found`)

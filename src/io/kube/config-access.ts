@@ -23,12 +23,12 @@ export interface KubeAccess {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** How long credentials are used before client-node is asked again: it reads files, and a plugin's answer has an expiry. */
+/** How long credentials are used before client-node is asked again: it reads files, and a plugin's credential may expire. */
 const KEEP_MS = 10_000
 /** A plugin that hangs must not hang every request for ever. */
 const PLUGIN_TIMEOUT_MS = 30_000
 
-/** Credentials that stay fresh: rotated files, tokens that expire, a kubeconfig that was written anew. */
+/** Credentials that stay current: rotated files, tokens that expire, a kubeconfig that was replaced. */
 export class KubeCredentials {
   readonly server: string
   readonly #options: KubeConfigOptions
@@ -51,14 +51,14 @@ export class KubeCredentials {
     this.#readAt = now
     const reading = readAccess(this.#config)
     this.#reading = reading
-    // What failed is not kept; whoever asked gets the error.
+    // A failure is not cached; the caller gets the error.
     reading.catch(() => {
       if (this.#reading === reading) this.#reading = undefined
     })
     return reading
   }
 
-  /** After a 401: forgets everything and reads it anew. False when that was done a moment ago: it would not help. */
+  /** After a 401: drops what is cached. False when that was done a moment ago: it would not help. */
   renew(): boolean {
     const now = performance.now()
     if (now - this.#renewedAt < KEEP_MS) return false
@@ -66,7 +66,7 @@ export class KubeCredentials {
     try {
       this.#config = loadKubeConfig(this.#options)
     } catch {
-      // Being written at this moment: the one from before may do.
+      // It is being written at this moment: the previous one may still work.
     }
     this.#reading = undefined
     return true
@@ -114,11 +114,11 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Never the text that a plugin printed on stdout: that is the credential. */
+/** Never what a plugin printed on stdout: that is the credential. */
 function credentialFault(error: unknown): string {
   if (error instanceof SyntaxError || error instanceof TypeError) return 'the plugin printed no ExecCredential'
   if (!(error instanceof Error)) return 'the plugin failed'
   if ('code' in error && error.code === 'ENOENT' && 'path' in error) return `${String(error.path)} does not exist`
   const [line = ''] = error.message.trim().split('\n')
-  return line === '' ? 'the plugin failed without a word' : line.slice(0, 200)
+  return line === '' ? 'the plugin failed and printed nothing' : line.slice(0, 200)
 }

@@ -37,7 +37,7 @@ test('files beside the kubeconfig are read; a token file may end with a line bre
   assert.equal(proxyUrl, '')
 })
 
-test('after a refusal everything is read anew, and not again at once', async () => {
+test('after a 401 everything is read again, but not twice in a row', async () => {
   const file = write('changing.yaml', config('{token: old}'))
   const credentials = new KubeCredentials({ kubeconfigFile: file })
   assert.equal((await credentials.access()).headers['authorization'], 'Bearer old')
@@ -52,9 +52,13 @@ test('what cannot be used is one clear error that repeats nothing of what is in 
   const cases: [string, string | undefined, RegExp][] = [
     [join(dir, 'none.yaml'), undefined, /none\.yaml does not exist; name a kubeconfig/],
     [write('empty.yaml', ''), undefined, /is empty;/],
-    [write('yaml.yaml', 'users: [{token: sesame'), undefined, /is no YAML;/],
+    [write('yaml.yaml', 'users: [{token: sesame'), undefined, /is not YAML;/],
     [write('shape.yaml', 'users: [{user: {token: sesame}}]'), undefined, /is not valid: users\[0\].name is missing;/],
-    [write('http.yaml', config('{token: sesame}', 'http://k.test')), undefined, /"http:\/\/k\.test" is no https URL;/],
+    [
+      write('http.yaml', config('{token: sesame}', 'http://k.test')),
+      undefined,
+      /"http:\/\/k\.test" is not an https URL;/,
+    ],
     [write('good.yaml', config('{token: sesame}')), 'two', /has no context "two"; its contexts are: one, lost$/],
     [join(dir, 'good.yaml'), 'lost', /has no cluster "gone";/],
   ]

@@ -1,5 +1,5 @@
-// A kubeconfig, or what a pod is given. Reading it is @kubernetes/client-node's; this file mends what it leaves open:
-// `tokenFile`, plugins beside the kubeconfig, KUBERNETES_EXEC_INFO, and error messages that must not repeat what is in the file.
+// A kubeconfig, or a pod's service account. @kubernetes/client-node reads it; this file adds what that leaves out:
+// `tokenFile`, plugins next to the kubeconfig, KUBERNETES_EXEC_INFO, and error messages that do not repeat the file's content.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -13,7 +13,7 @@ import { UserError } from '../../api/validation/field-errors.ts'
 
 const require = createRequire(import.meta.url)
 
-/** Loaded when it is needed: it takes a second, and a gateway whose objects live elsewhere needs none of it. */
+/** Loaded on demand: it takes a second, and a gateway whose objects live elsewhere does not need it. */
 function newKubeConfig(): KubeConfig {
   const { KubeConfig: Loaded } = require('@kubernetes/client-node') as typeof ClientNode
   return new Loaded()
@@ -46,7 +46,7 @@ export function loadKubeConfig({ kubeconfigFile, context = '' }: KubeConfigOptio
 
 function defaultFiles(): string[] {
   const named = (process.env['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '')
-  // kubectl passes over the ones of a list that do not exist.
+  // kubectl skips files of the list that do not exist.
   if (named.length > 0) return named.length === 1 ? named : named.filter((file) => existsSync(file))
   const home = join(homedir(), '.kube', 'config')
   return existsSync(home) ? [home] : []
@@ -74,7 +74,7 @@ function loadFile(config: KubeConfig, file: string): void {
   try {
     config.loadFromString(text)
   } catch (error) {
-    // What a YAML parser says repeats the line, and with it a token; `clusters[0].name is missing` does not.
+    // A YAML parser's message repeats the line, and with it a token; `clusters[0].name is missing` does not.
     const message = error instanceof Error && / is missing$/.test(error.message) ? `: ${error.message}` : ''
     throw new UserError(`kubeconfig ${file} is not valid${message}`, 'write it with: kubectl config')
   }
@@ -88,7 +88,7 @@ function rawUsers(text: string, file: string): ReadonlyMap<string, Readonly<Reco
   try {
     document = parse(text, { logLevel: 'error' })
   } catch {
-    throw new UserError(`kubeconfig ${file} is no YAML`, 'write it with: kubectl config')
+    throw new UserError(`kubeconfig ${file} is not YAML`, 'write it with: kubectl config')
   }
   if (!isRecord(document)) throw new UserError(`kubeconfig ${file} is empty`, 'write it with: kubectl config')
   const list: readonly unknown[] = Array.isArray(document['users']) ? document['users'] : []
@@ -100,13 +100,13 @@ function rawUsers(text: string, file: string): ReadonlyMap<string, Readonly<Reco
   return users
 }
 
-/** What client-node does not read: `tokenFile`, and for plugins what client-go tells them and where it looks for them. */
+/** What client-node does not read: `tokenFile`, and for plugins what client-go passes to them and where it looks for them. */
 function completeUser(user: User, raw: Readonly<Record<string, unknown>> | undefined, dir: string): void {
   const { tokenFile, exec } = raw ?? {}
   if (typeof tokenFile === 'string' && tokenFile !== '') {
     const changed = { authProvider: { name: 'tokenFile', config: { tokenFile: resolve(dir, tokenFile) } } }
     Object.assign(user, changed)
-    // client-go: the file outranks an inline token.
+    // client-go: the file takes precedence over an inline token.
     Object.assign(user, { token: undefined })
   }
   if (!isRecord(exec) || typeof exec['command'] !== 'string') return
@@ -122,7 +122,7 @@ function completeUser(user: User, raw: Readonly<Record<string, unknown>> | undef
   })
 }
 
-/** As kubectl merges: what an earlier file says stays. */
+/** As kubectl merges: earlier files win. */
 function mergeMissing(config: KubeConfig, next: KubeConfig): void {
   const missing = <T extends { readonly name: string }>(have: readonly T[], more: readonly T[]): T[] =>
     more.filter(({ name }) => !have.some((one) => one.name === name))
@@ -147,7 +147,7 @@ function checkContext(config: KubeConfig, where: string): void {
   }
   if (!/^https:\/\/[^/]/.test(cluster.server) || !URL.canParse(cluster.server)) {
     throw new UserError(
-      `${source}: server ${JSON.stringify(cluster.server)} is no https URL`,
+      `${source}: server ${JSON.stringify(cluster.server)} is not an https URL`,
       'credentials are not sent in the clear: write https://HOST:PORT',
     )
   }

@@ -1,4 +1,4 @@
-// Which contexts of a kubeconfig lead to an API server that has a kind of object: asked of a few, at once, and not for long.
+// Which contexts of a kubeconfig lead to an API server that has a kind of object: tries a few, in parallel, for a short time.
 
 import type { Logger } from '../../api/ports/ports.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
@@ -10,12 +10,12 @@ const MAX_CONTEXTS = 16
 const TIMEOUT_MS = 2_000
 
 export interface KubeContexts {
-  /** That the options lead to; '' = none. */
+  /** The context that the options select; '' = none. */
   readonly current: string
   readonly contexts: readonly { readonly name: string; readonly server: string }[]
 }
 
-/** Contexts whose credentials cost nothing to use: no plugin is run, which might ask somebody to log in. */
+/** Contexts whose credentials need no plugin, which might ask somebody to log in. */
 export function otherContexts(options: KubeConfigOptions): KubeContexts {
   const config = loadKubeConfig(options)
   const current = config.currentContext ?? ''
@@ -28,7 +28,7 @@ export function otherContexts(options: KubeConfigOptions): KubeContexts {
   return { current, contexts }
 }
 
-/** Names of contexts, beside the current one, whose API server shows objects of `kind` to their users. Never throws. */
+/** Names of contexts, other than the current one, whose user may list objects of `kind`. Never throws. */
 export async function contextsWith(kind: ResourceKind, options: KubeConfigOptions, log: Logger): Promise<string[]> {
   const { kubeconfigFile } = options
   try {

@@ -1,4 +1,4 @@
-// The user of a kubeconfig's current context and the credentials written down for it. Nothing is run: what a plugin would answer is not
+// The user of a kubeconfig's current context and its credentials in the file. No plugin is run: what it would print is not
 // in the file.
 
 import { dirname, resolve } from 'node:path'
@@ -8,7 +8,7 @@ import { UserError } from '../../api/validation/field-errors.ts'
 
 type User = Readonly<Record<string, unknown>>
 
-/** Of a file that the kubeconfig names. */
+/** Reads a file that the kubeconfig names. */
 type ReadFile = (path: string) => string
 
 export interface KubeconfigUser {
@@ -20,8 +20,8 @@ export interface KubeconfigUser {
 
 /**
  * @param text of the file
- * @returns undefined when it is no kubeconfig
- * @throws {UserError} when it has several users, and current-context leads to none of them: nobody guesses whose credential is meant
+ * @returns undefined when it is not a kubeconfig
+ * @throws {UserError} when it has several users and current-context selects none of them: nothing is guessed
  */
 export function currentUserIn(text: string, file: string): KubeconfigUser | undefined {
   if (!/["']?kind["']?[ \t]*:[ \t]*["']?Config\b/.test(text)) return undefined
@@ -29,15 +29,15 @@ export function currentUserIn(text: string, file: string): KubeconfigUser | unde
   try {
     config = parse(text, { logLevel: 'error' })
   } catch {
-    // What the parser says repeats the line, and with it a token.
-    throw new UserError(`${file} is no YAML`, 'write it with: kubectl config')
+    // The parser's message repeats the line, and with it a token.
+    throw new UserError(`${file} is not YAML`, 'write it with: kubectl config')
   }
   if (!isRecord(config) || config['kind'] !== 'Config') return undefined
   const { name, user } = userOf(config, file)
   return { owner: `user ${JSON.stringify(name)} of ${file}`, file, user }
 }
 
-/** PEM. As client-go: what is inline outranks the file. @throws {UserError} when it has none */
+/** PEM. As client-go: inline data takes precedence over the file. @throws {UserError} when there is none */
 export function certificateOfUser({ user, file, owner }: KubeconfigUser, read: ReadFile): string {
   const data = textOf(user['client-certificate-data'])
   if (data !== '') return Buffer.from(data, 'base64').toString('utf8')
@@ -46,7 +46,7 @@ export function certificateOfUser({ user, file, owner }: KubeconfigUser, read: R
   throw new UserError(`${owner} has no client certificate`, 'give the certificate itself, as PEM')
 }
 
-/** As client-go: the file outranks what is inline. @throws {UserError} when it has none */
+/** As client-go: the file takes precedence over an inline token. @throws {UserError} when there is none */
 export function tokenOfUser({ user, file, owner }: KubeconfigUser, read: ReadFile): string {
   const path = textOf(user['tokenFile'])
   const token = path === '' ? textOf(user['token']) : read(resolve(dirname(file), path))
@@ -66,7 +66,7 @@ function userOf(config: Readonly<Record<string, unknown>>, file: string): { name
   const [one] = chosen
   if (one !== undefined && chosen.length === 1) return { name: one.name, user: one.value }
   throw new UserError(
-    `${file} has several users, and current-context leads to none of them`,
+    `${file} has several users, and current-context selects none of them`,
     'say which one: kubectl config use-context NAME --kubeconfig FILE, or give the certificate or token alone',
   )
 }

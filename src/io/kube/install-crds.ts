@@ -1,4 +1,4 @@
-// The CRDs in a cluster: created when absent, brought up to date when fields are missing, else left alone, so that of two
+// The CRDs in a cluster: created when absent, updated when fields are missing, otherwise left alone, so that of two
 // versions of Portcullis the older one never takes fields away from the newer. Without the right to write they are checked.
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -45,7 +45,7 @@ const POLL_MS = 100
 /**
  * Resolves when the API server serves every CRD with all fields.
  *
- * @throws {UserError} (rejects) when one is missing or too old and we may not write it: names the command to run
+ * @throws {UserError} (rejects) when one is missing or too old and may not be written: names the command to run
  * @throws {Error} (rejects) when the server does not answer
  */
 export async function installCrds(options: InstallCrdsOptions): Promise<void> {
@@ -55,7 +55,7 @@ export async function installCrds(options: InstallCrdsOptions): Promise<void> {
   }
 }
 
-/** False when the CRD cannot even be read, and only its objects can. */
+/** False when the CRD cannot be read, but its objects can. */
 async function put(options: InstallCrdsOptions, crd: JsonObject): Promise<boolean> {
   const { client, log, command = DEFAULT_COMMAND } = options
   const name = nameOf(crd)
@@ -93,7 +93,7 @@ async function put(options: InstallCrdsOptions, crd: JsonObject): Promise<boolea
   }
 }
 
-/** All that is left to try for somebody who may not read CRDs: whether its objects can be listed. */
+/** For somebody who may not read CRDs: tries to list its objects. */
 async function isServed(
   { client, log, command = DEFAULT_COMMAND }: InstallCrdsOptions,
   crd: JsonObject,
@@ -107,7 +107,7 @@ async function isServed(
       error.code === 404 ? `CustomResourceDefinition ${name} is missing` : `${name} cannot be read: ${error.message}`
     throw new UserError(message, `run, as an administrator of the cluster: ${command}`)
   }
-  log.warn('CustomResourceDefinition may not be read: whether it has all fields is unknown', { name, fix: command })
+  log.warn('CustomResourceDefinition may not be read, so whether it has all fields is unknown', { name, fix: command })
   return false
 }
 
@@ -140,7 +140,7 @@ function conditionsOf(crd: JsonObject): ReadonlyMap<unknown, JsonObject> {
   return new Map(list.filter(isRecord).map((condition) => [condition['type'], condition]))
 }
 
-/** What there is, with our versions and names; what others added to its metadata, and versions of theirs, stay. */
+/** The existing CRD with our versions and names; other metadata and versions stay. */
 function renewed(found: JsonObject, crd: JsonObject): JsonObject {
   const theirs = specOf(found)
   const ours = specOf(crd)
@@ -170,14 +170,14 @@ function missingFields(crd: JsonObject, found: JsonObject): readonly string[] {
 function collectMissing(ours: unknown, theirs: unknown, path: string, version: string, missing: string[]): void {
   if (!isRecord(ours)) return
   const other = recordOf(theirs)
-  // What keeps all fields misses none.
+  // A schema that preserves unknown fields misses none.
   if (other['x-kubernetes-preserve-unknown-fields'] === true) return
   if (isRecord(ours['items'])) collectMissing(ours['items'], other['items'], `${path}[]`, version, missing)
   const known = recordOf(other['properties'])
   const wanted = recordOf(ours['properties'])
   for (const [key, schema] of Object.entries(wanted)) {
     const at = path === '' ? key : `${path}.${key}`
-    // Every CRD has these, said or not.
+    // Every CRD has these, declared or not.
     if (path === '' && key !== 'spec' && key !== 'status') continue
     if (!Object.hasOwn(known, key)) missing.push(`${version} ${at}`)
     else collectMissing(schema, known[key], at, version, missing)

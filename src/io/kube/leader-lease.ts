@@ -1,5 +1,5 @@
 // Leader election on a Lease (coordination.k8s.io/v1), with the semantics of client-go (tools/leaderelection): clocks of
-// other machines are never compared with ours; what counts is how long ago, here, the Lease was seen to change.
+// other machines are never compared with ours; what counts is how long ago the Lease was seen to change here.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LEASES } from '../../api/kinds/scheme.ts'
@@ -14,14 +14,14 @@ import { systemClock } from '../world/clock.ts'
 export interface LeaseOptions {
   readonly namespace: string
   readonly name: string
-  /** Unlike that of any other candidate, also of this one after a restart. */
+  /** Different from every other candidate's, and from this one's after a restart. */
   readonly identity: string
   readonly log: Logger
-  /** Called when leadership was won or lost. */
+  /** Called when leadership was acquired or lost. */
   readonly onChange?: (leader: boolean) => void
   /** A Lease that did not change for this long may be taken. Default 15 s. */
   readonly leaseDurationMs?: number
-  /** A leader that could not renew for this long leads no more; less than the duration. Default 10 s. */
+  /** A leader that could not renew for this long stops leading; less than the duration. Default 10 s. */
   readonly renewDeadlineMs?: number
   /** Between two attempts, up to 1.2 times that. Default 2 s. */
   readonly retryPeriodMs?: number
@@ -31,9 +31,9 @@ export interface LeaseOptions {
 }
 
 export interface LeaderElection {
-  /** Whether no other candidate can be leader now, as far as clocks run equally fast. */
+  /** Whether no other candidate can be leader now, provided that clocks run equally fast. */
   isLeader(): boolean
-  /** Gives the Lease back, so that another takes it at once. */
+  /** Releases the Lease, so that another candidate acquires it at once. */
   stop(): Promise<void>
 }
 
@@ -68,10 +68,10 @@ class Candidate {
   readonly #deadlineMs: number
   readonly #periodMs: number
   readonly #stopping = new AbortController()
-  /** The Lease as it was seen last, and when it was first seen so: monotonic. */
+  /** The Lease as last seen, and when it was first seen in that state: monotonic. */
   #seen: LeaseRecord | undefined
   #seenAt = 0
-  /** When the request was sent with which we last made it ours: monotonic; before that no one can have counted from. */
+  /** When the last successful acquire or renewal was sent: monotonic; nobody can count from an earlier moment. */
   #renewedAt = Number.NEGATIVE_INFINITY
   #told = false
   #fault = ''
@@ -86,7 +86,7 @@ class Candidate {
     this.#periodMs = options.retryPeriodMs ?? 2_000
   }
 
-  /** Asked of the clock, so that a process that was halted knows before it does anything else. */
+  /** Read from the clock, so that a process that was suspended knows before it does anything else. */
   isLeader(): boolean {
     return this.#holds() && this.#clock.monotonic() - this.#renewedAt < this.#deadlineMs
   }
@@ -114,7 +114,7 @@ class Candidate {
     this.#tell()
   }
 
-  /** Says that leadership is lost at the time when it is, whatever is being waited for. */
+  /** Reports the loss of leadership when it happens, whatever is being waited for. */
   #expiryTimer(): NodeJS.Timeout | undefined {
     if (!this.isLeader()) return undefined
     const leftMs = this.#renewedAt + this.#deadlineMs - this.#clock.monotonic()
@@ -126,7 +126,7 @@ class Candidate {
       await this.#acquireOrRenew()
       this.#fault = ''
     } catch (error) {
-      // Lost to another candidate, in the same moment: no fault.
+      // Another candidate was faster: not an error.
       if (error instanceof StatusError && error.reason === 'Conflict') return
       const why = error instanceof Error ? error.message : String(error)
       if (why === this.#fault) return
@@ -195,7 +195,7 @@ class Candidate {
       const given = { ...record, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now, acquireTime: now }
       await this.#write(lease, given)
     } catch {
-      // It runs out by itself.
+      // It expires by itself.
     }
   }
 
@@ -209,7 +209,11 @@ class Candidate {
     this.#told = leader
     const { identity, log, onChange } = this.#options
     const holder = this.#seen?.holderIdentity ?? ''
-    log.info(leader ? 'became leader' : 'leads no more', { lease: this.#name(), identity, ...(!leader && { holder }) })
+    log.info(leader ? 'became leader' : 'stopped leading', {
+      lease: this.#name(),
+      identity,
+      ...(!leader && { holder }),
+    })
     try {
       onChange?.(leader)
     } catch (error) {

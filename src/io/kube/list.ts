@@ -21,7 +21,7 @@ export interface ListOptions {
   readonly onPage?: (objects: readonly JsonObject[], first: boolean) => void
 }
 
-/** Everything in the collection, in pages; a list that grows too old between two pages is asked for in one. */
+/** Everything in the collection, in pages; a list that expires between two pages is requested again in one. */
 export async function listAll(pages: ResourcePages, options: ListOptions = {}): Promise<ObjectList> {
   try {
     return await listPaged(pages, PAGE_SIZE, options)
@@ -58,7 +58,7 @@ export function identity(object: JsonObject): JsonObject {
   return object
 }
 
-/** The items of a built-in kind's list say neither kind nor apiVersion. */
+/** Items in a list of a built-in kind have neither kind nor apiVersion. */
 function itemHead({ kind, apiVersion }: JsonObject): JsonObject {
   return typeof kind === 'string' ? { apiVersion, kind: kind.replace(/List$/, '') } : {}
 }

@@ -1,4 +1,4 @@
-// The events of a watch in JSON: one document a line (reference: apimachinery/pkg/watch, one {"type","object"} a frame).
+// The events of a watch in JSON: one document per line (apimachinery/pkg/watch: one {"type","object"} per frame).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
@@ -8,7 +8,7 @@ export interface WatchEvent {
   readonly object: JsonObject
 }
 
-/** etcd holds no object of 8 MiB, so a line without an end is no watch. */
+/** etcd holds no object of 8 MiB, so a longer line is not a watch event. */
 const MAX_LINE_BYTES = 32 * 1024 * 1024
 const NEWLINE = 0x0a
 
@@ -16,7 +16,7 @@ export class WatchLines {
   #parts: Buffer[] = []
   #size = 0
 
-  /** The events that `chunk` completes. @throws {Error} when what came is no watch */
+  /** The events that `chunk` completes. @throws {Error} when this is not a watch */
   push(chunk: Buffer): WatchEvent[] {
     const events: WatchEvent[] = []
     let start = 0
@@ -51,5 +51,5 @@ function readEvent(line: string): WatchEvent {
   if (isRecord(value) && typeof value['type'] === 'string' && isRecord(value['object'])) {
     return { type: value['type'], object: value['object'] }
   }
-  throw new Error('the watch sent something that is no event')
+  throw new Error('the watch sent something that is not an event')
 }

@@ -1,5 +1,5 @@
-// List and watch without end, as client-go's reflector: a list in pages, then a watch from its resourceVersion, taken up
-// again where it broke; and a new list where the history has a gap (410) or nothing was heard for long.
+// List and watch for ever, as client-go's reflector: a list in pages, then a watch from its resourceVersion, resumed
+// where it broke; and a new list where the history has a gap (410) or nothing arrived for long.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -16,11 +16,11 @@ export interface FollowTiming {
   readonly firstDelayMs: number
   /** Default 10,000. */
   readonly longestDelayMs: number
-  /** Away for this long: `onState(false)`. Default 5,000. */
+  /** Disconnected for this long: `onState(false)`. Default 5,000. */
   readonly awayMs: number
   /** A watch without a byte for this long is dead: bookmarks come every minute. Default 90,000. */
   readonly silenceMs: number
-  /** How long a watch is asked to last, at least; up to twice that. Default 240 s. */
+  /** The least timeoutSeconds that a watch asks for, in milliseconds; at most twice that. Default 240 s. */
   readonly watchSeconds: number
   /** In [0, 1). */
   random(): number
@@ -30,7 +30,7 @@ export interface FollowOptions extends Partial<FollowTiming> {
   readonly log: Logger
   /** For the log. */
   readonly resource: string
-  /** Of each object as soon as its page or event is read; what it returns is kept. Default: as it is. */
+  /** Applied to each object as soon as its page or event is read; the result is kept. Default: identity. */
   readonly transform?: (object: JsonObject) => JsonObject
 }
 
@@ -56,13 +56,13 @@ class Follower {
   readonly #timing: FollowTiming
   readonly #transform: (object: JsonObject) => JsonObject
   readonly #stopping = new AbortController()
-  /** Of the last thing heard; '' = a list is due. */
+  /** Of the last event or list; '' = a list is due. */
   #version = ''
-  /** What the listener was told last. */
+  /** The last state that was reported. */
   #told: { readonly current: boolean; readonly message: string } | undefined
   #fault = ''
   #away: NodeJS.Timeout | undefined
-  /** Whether the watch that just ended was of any use. */
+  /** Whether the watch that just ended brought an event or lasted. */
   #lively = false
 
   constructor(pages: ResourcePages, events: FollowEvents, { log, resource, transform, ...timing }: FollowOptions) {
@@ -107,7 +107,7 @@ class Follower {
     this.#stopping.abort()
   }
 
-  /** What listens on a signal for the life of a follower would pile up: each attempt has one of its own. */
+  /** Listeners on one signal would pile up over the life of a follower: each attempt has a signal of its own. */
   async #untilStopped(attempt: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const end = new AbortController()
     const abort = (): void => end.abort()
@@ -129,11 +129,11 @@ class Follower {
     if (this.#stopping.signal.aborted) return
     this.#tell(() => {
       this.#events.onReplace(items)
-      // Nothing that the listener could not take counts as told.
+      // What the listener could not take does not count as delivered.
       if (resourceVersion !== '') this.#events.onVersion?.(resourceVersion)
     })
     this.#version = resourceVersion
-    // Time is counted anew: when the watch does not come about either, it is the list that brings the news.
+    // The time starts again: when the watch cannot be opened either, the list brings the changes.
     clearTimeout(this.#away)
     this.#away = undefined
   }
@@ -148,7 +148,7 @@ class Follower {
     }
     const body = await this.#pages.watch(query, silenceMs, signal)
     const since = performance.now()
-    // It came too late to be taken up where the last one ended.
+    // Too late to resume where the last one ended.
     if (this.#version === '') {
       this.#lively = true
       return
@@ -184,11 +184,11 @@ class Follower {
   #failed(error: unknown): number {
     const message = error instanceof Error ? error.message : String(error)
     if (error instanceof StatusError && error.code === 410) {
-      this.#log.info('the history of a watch has a gap; everything is read again', { resource: this.#resource })
+      this.#log.info('the history of a watch has a gap; listing again', { resource: this.#resource })
       this.#version = ''
       return 0
     }
-    // A refusal is an answer, and waiting will not change it.
+    // A refusal is an answer that waiting will not change.
     const refused = error instanceof StatusError && error.code < 500 && error.code !== 429
     this.#log.debug('a watch failed', { resource: this.#resource, why: message })
     if (refused) {
@@ -223,7 +223,7 @@ class Follower {
     if (this.#told?.current === false) this.#say(false, why)
     if (this.#away !== undefined) return
     this.#away = setTimeout(() => {
-      // A list is the only thing that says when we have caught up; after so long the history is mostly gone anyway.
+      // Only a list says when we have caught up; after this long the history is mostly gone anyway.
       this.#version = ''
       this.#say(false, this.#fault)
     }, this.#timing.awayMs)
@@ -236,7 +236,7 @@ class Follower {
     this.#tell(() => this.#events.onState(current, message))
   }
 
-  /** A listener that fails must not end the following. */
+  /** An error of the listener must not end the follower. */
   #tell(call: () => void): void {
     try {
       call()

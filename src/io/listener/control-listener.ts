@@ -1,4 +1,4 @@
-// The port of the control plane: HTTP/1.1 and HTTP/2 on the engine of the data path, with the control plane's own
+// The control port: HTTP/1.1 and HTTP/2 on the engine of the data path, with the control plane's own
 // certificate and client CA.
 
 import { constants } from 'node:crypto'
@@ -33,7 +33,7 @@ const IDLE_TIMEOUT_MS = 120_000
 /** Generous for people, replicas and kube-apiservers, which have a few each. */
 const MAX_CONNECTIONS_PER_ADDRESS = 256
 
-/** @throws when the port cannot be opened, or OpenSSL's error when the certificate or key is none */
+/** @throws when the port cannot be opened; OpenSSL's error when the certificate or key is invalid */
 export async function listenControl(options: ControlListenerOptions): Promise<ControlListener> {
   const { host, port, handler, onHandshakeError } = options
   const contexts = new ControlContexts(options.serving, options.clientCAs)

@@ -7,10 +7,10 @@ export interface ControlPaths {
   readonly pki: string
   /** SQLite. */
   readonly store: string
-  /** What Secrets and the like are encrypted with, unless --store-key-file names another. */
+  /** The key that encrypts Secrets and the like, unless --store-key-file names another. */
   readonly storeKey: string
   readonly caCertificate: string
-  /** URL by which commands on this machine reach the API server that runs; of one that does not, it says nothing. */
+  /** URL by which commands on this machine reach the API server while it runs. */
   readonly address: string
 }
 

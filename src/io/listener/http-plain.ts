@@ -1,4 +1,4 @@
-// A small HTTP/1.1 server without TLS, for answers that are known at once: the admin listener.
+// A small HTTP/1.1 server without TLS for small responses: the admin listener.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
@@ -14,7 +14,7 @@ export interface PlainResponse {
   readonly code: number
   readonly contentType: string
   readonly body: string
-  /** Further header fields. */
+  /** Additional header fields. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -25,12 +25,12 @@ export interface PlainServer {
   stop(): Promise<void>
 }
 
-/** What is all of it known at once is read at once: a connection on which nothing moves is closed. */
+/** Responses are small: a connection on which nothing moves is closed. */
 const SILENCE_MS = 30_000
-/** Deadlines are looked at so often. */
+/** How often deadlines are checked. */
 const CHECK_MS = 1000
 const MAX_CONNECTIONS = 256
-/** One client leaves room for others. */
+/** So that one client leaves room for others. */
 const MAX_CONNECTIONS_PER_ADDRESS = 64
 /** How long `stop` waits for answers under way. */
 const STOP_MS = 1000

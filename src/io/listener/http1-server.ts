@@ -1,4 +1,4 @@
-// HTTP/1.1 connections of clients, on node:http: each request becomes a Stream, as if it had come by HTTP/2.
+// HTTP/1.1 connections of clients, on node:http: each request becomes a Stream, as over HTTP/2.
 // Upgrades (exec, attach, port-forward) exist only here; they are handed on with the raw socket.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -54,8 +54,8 @@ export function createHttp1Server(
     noDelay: true,
     shouldUpgradeCallback: isUpgrade,
   })
-  // Of head and trailers each. Node 24.20 reports more as HPE_HEADER_OVERFLOW; others leave them out without a word, so one
-  // more than is served is read.
+  // For head and trailers each. Node 24.20 reports more as HPE_HEADER_OVERFLOW; other versions drop them silently, so one
+  // more than is allowed is read.
   server.maxHeadersCount = MAX_HEADER_PAIRS + 1
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connections.get(request.socket)
@@ -69,7 +69,7 @@ export function createHttp1Server(
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, first: Buffer) => {
     const connection = connections.get(socket)
     socket.on('error', () => undefined)
-    // Behind requests that still wait for their answers, what the new protocol says would be read as one of them.
+    // Behind requests that still wait for a response, bytes of the new protocol would be read as one of them.
     if (connection === undefined || connection.closing || connection.answering > 0) {
       socket.destroy()
       return
@@ -86,10 +86,10 @@ export function createHttp1Server(
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const connection = connections.get(socket)
-    // The parser may complain of a message that was answered already, and of every further piece of it.
+    // The parser may report a message that was answered already, and each further piece of it.
     if (connection?.refused === true) return
     if (connection !== undefined) connection.refused = true
-    // An answer to the broken message would be read as part of the one that is on its way.
+    // A response to the malformed message would be read as part of the one that is being sent.
     if (connection === undefined || connection.answering > 0) socket.destroy()
     else answerBadRequest(error, socket)
   })
@@ -124,7 +124,7 @@ function serveRequest(
   response.once('close', () => connection.answering--)
   const malformed = messageProblem(request)
   const head = malformed === '' ? requestHead(request) : NO_HEAD
-  // By the count of HTTP/2: the next hop's limit is said in it, and 32 more for each field add up.
+  // Counted as in HTTP/2, in which the next hop's limit is given: 32 bytes more for each field.
   const problem = headerListBytes(head) > maxHeaderBytes ? TOO_LARGE : malformed
   if (problem !== '') {
     connection.closing = true
@@ -177,7 +177,7 @@ function requestHead(request: IncomingMessage): HeaderList {
 }
 
 /**
- * What node:http lets pass, but another reader may understand differently: the whole connection is in doubt then, not
+ * What node:http accepts but another parser may read differently: then the whole connection cannot be trusted, not
  * only this request (RFC 9112 section 6.1 on Transfer-Encoding). A status line, '' when there is nothing.
  */
 function messageProblem(request: IncomingMessage): string {
@@ -196,7 +196,7 @@ function refuseMessage(request: IncomingMessage, response: ServerResponse, statu
   response.end()
 }
 
-/** What cannot be parsed is answered as plainly as it was asked, and the connection ends (RFC 9112 section 2.2). */
+/** What cannot be parsed gets a plain response, and the connection is closed (RFC 9112 section 2.2). */
 function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (socket.destroyed || socket.writableEnded) return
   const status =

@@ -1,4 +1,4 @@
-// One request on a client's HTTP/1.1 connection, and its answer, as a Stream of the seam.
+// One request on a client's HTTP/1.1 connection, and its response, as a Stream.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
@@ -17,7 +17,7 @@ export interface Http1Connection {
   readonly server: { draining: boolean }
   /** The next answer on it is the last. */
   draining: boolean
-  /** It ends with the answer under way: node:http would still serve what is pipelined behind it. */
+  /** It ends with the response under way: node:http would still serve what is pipelined behind it. */
   closing: boolean
   /** A malformed message had its answer. */
   refused: boolean
@@ -90,10 +90,10 @@ export class Http1Stream implements Stream {
       connection.closing = true
     }
     try {
-      // node:http wants `:status` apart.
+      // node:http takes `:status` separately.
       response.writeHead(status, list.slice(2))
     } catch {
-      // A field that HTTP/1.1 cannot carry: nothing of it has been sent.
+      // A field that HTTP/1.1 cannot carry: nothing has been sent yet.
       this.reset('internal')
       return
     }
@@ -109,7 +109,7 @@ export class Http1Stream implements Stream {
     if (end) this.#end()
   }
 
-  /** The connection closes behind an answer to half a request; a client in the middle of an upload must get to read it first. */
+  /** The connection closes after a response to an unfinished request; a client in the middle of an upload must be able to read it first. */
   #end(): void {
     const response = this.#response
     if (this.#requestEnded) {
@@ -135,7 +135,7 @@ export class Http1Stream implements Stream {
     if (before >= HIGH_WATER_BYTES && this.#uncredited < HIGH_WATER_BYTES) this.#request.resume()
   }
 
-  /** HTTP/1.1 has no reset but the end of the connection: an unfinished message is never ended cleanly. */
+  /** In HTTP/1.1 the only reset is the end of the connection: an unfinished message is never ended cleanly. */
   reset(_reason: ResetReason): void {
     this.#over = true
     this.#request.socket.destroy()

@@ -1,4 +1,4 @@
-// The answer to an HTTP/1.1 upgrade request that is not switched.
+// The response to an HTTP/1.1 upgrade request that is not switched.
 
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'

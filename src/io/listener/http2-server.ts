@@ -15,7 +15,7 @@ export interface Http2ServerLimits {
   readonly maxHeaderBytes: number
   /** The client's preface and SETTINGS must have come by then. Milliseconds. */
   readonly headerTimeoutMs: number
-  /** A connection on which no request runs is drained after this time. */
+  /** An idle connection is drained after this time. */
   readonly idleTimeoutMs: number
 }
 
@@ -29,7 +29,7 @@ export interface Http2Session {
 /**
  * Serves one connection that negotiated h2.
  * @param counters shared by all connections of a thread
- * @param onAbuse the connection has ended because the client did too much of something: `rapidReset`, ...
+ * @param onAbuse the connection was ended because of the client's abuse: `rapidReset`, ...
  */
 export function serveHttp2(
   socket: Duplex,

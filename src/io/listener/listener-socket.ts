@@ -17,7 +17,7 @@ import { type Http2Session, serveHttp2 } from './http2-server.ts'
 import { SourceConnections } from './source-connections.ts'
 import type { AddressContext } from './tls-contexts.ts'
 
-/** Where the TLS contexts of connections come from; asked for every connection, so that new material counts at once. */
+/** Where TLS contexts come from; called for every connection, so that new certificates count at once. */
 export interface ListenerContexts {
   /** For connections whose SNI names the cluster. */
   forCluster(cluster: CompiledCluster): SecureContext
@@ -33,7 +33,7 @@ export interface ListenerOptions {
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
-  /** A connection on which no request runs is closed after this time. */
+  /** An idle connection is closed after this time. */
   readonly idleTimeoutMs: number
   /** Connections that one IPv4 address, or IPv6 network of 64 bits, may have open here; 0 = any number. */
   readonly maxConnectionsPerAddress: number
@@ -41,15 +41,15 @@ export interface ListenerOptions {
   /** Which cluster's context a connection gets; undefined = the gateway's own. */
   clusterForServerName(serverName: string): CompiledCluster | undefined
   clusterForAddress(localAddress: string, localPort: number): CompiledCluster | undefined
-  /** What the HTTP/2 connections count. Default: nobody reads it. */
+  /** Counters of the HTTP/2 connections. Default: not read. */
   readonly counters?: Http2Counters
   readonly handler: RequestHandler
   readonly onUpgrade: UpgradeHandler
   onConnection?(protocol: Peer['protocol'], change: 1 | -1): void
   onHandshakeError?(error: Error): void
-  /** An HTTP/2 connection was ended: its client did too much of something, by the name of a field of Http2Counters. */
+  /** An HTTP/2 connection was ended for abuse, by the name of a field of Http2Counters. */
   onAbuse?(address: string, kind: string): void
-  /** A connection was closed as it came: its address has as many as it may. */
+  /** A connection was closed on arrival: its address has as many as allowed. */
   onRefused?(address: string): void
 }
 
@@ -62,7 +62,7 @@ export interface Listener {
   connections(): number
 }
 
-/** A handshake takes no longer, nor longer than a request head may take, or the connection ends. */
+/** Longest handshake; also no longer than a request head may take. */
 const HANDSHAKE_TIMEOUT_MS = 10_000
 const KEEP_ALIVE_MS = 30_000
 const LISTEN_BACKLOG = 4096

@@ -1,5 +1,5 @@
-// One TLS context for equal credentials: thousands of clusters often share a CA and a client certificate, and each context
-// of its own costs a millisecond to make and 100 KB to keep.
+// One TLS context for equal credentials: thousands of clusters often share a CA and a client certificate, and a context
+// each would cost a millisecond to create and 100 KB to keep.
 
 import { createHash } from 'node:crypto'
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls'
@@ -18,13 +18,13 @@ export type SharedContextOptions = Pick<
 /** By a hash of the options (keys of clusters are kept nowhere else), for as long as somebody holds the context. */
 const known = new Map<string, WeakRef<SecureContext>>()
 const forgotten = new FinalizationRegistry<string>((name) => {
-  // Another one may have been made since.
+  // Another one may have been created since.
   if (known.get(name)?.deref() === undefined) known.delete(name)
 })
 
 /**
- * A context that others with equal options hold as well, so nobody may add anything to it.
- * @throws what OpenSSL says of the credentials
+ * A context that is shared with others of equal options, so it must not be changed.
+ * @throws OpenSSL's error about the credentials
  */
 export function sharedSecureContext(options: SharedContextOptions): SecureContext {
   const { ca, cert, key, minVersion, secureOptions, sessionTimeout, allowPartialTrustChain } = options

@@ -1,4 +1,4 @@
-// The gateway's own serving certificate when none is given: made once, kept in the data directory, used again after a
+// The gateway's own serving certificate when none is given: created once, kept in the data directory, used again after a
 // restart, so that clients that trust its CA go on trusting it.
 
 import { X509Certificate } from 'node:crypto'
@@ -8,11 +8,11 @@ import { createCA, isIssuedBy, issueCertificate, type KeyPair } from '../pki/pki
 import { readKeyPair, writeKeyPair } from '../pki/pki-files.ts'
 
 export interface ServingCertificate extends KeyPair {
-  /** Whether this call made it. */
+  /** Whether this call created it. */
   readonly generated: boolean
 }
 
-/** A certificate that ends within this time is replaced. */
+/** A certificate that expires within this time is replaced. */
 const RENEW_BEFORE_MS = 30 * 24 * 60 * 60 * 1000
 
 /** Where they are kept. */
@@ -24,9 +24,9 @@ export const SERVING_CA_NAME = 'portcullis'
 
 /**
  * DATA-DIR/pki/tls.crt and tls.key, signed by ca.crt and ca.key beside them, for localhost, the loopback addresses and
- * this machine's name. Only what is missing or about to end is made.
+ * this machine's name. Only what is missing or about to expire is created.
  * @param sharedCA the CA there is that of all replicas: it is never replaced by one of this replica's own
- * @throws {UserError} when a file cannot be read or written, or is no certificate or key
+ * @throws {UserError} when a file cannot be read or written, or is not a certificate or key
  */
 export function ensureServingCertificate(dataDir: string, sharedCA = false): ServingCertificate {
   const dir = servingPkiDir(dataDir)
@@ -52,7 +52,7 @@ function usable(pair: KeyPair | undefined): KeyPair | undefined {
   return endsMs - Date.now() > RENEW_BEFORE_MS ? pair : undefined
 }
 
-/** A machine's name need not be a host name; one that is none would make an invalid certificate. */
+/** A machine's name need not be a valid host name; then it would make the certificate invalid. */
 function ownName(): string[] {
   const name = hostname().toLowerCase()
   return name !== 'localhost' && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(name) ? [name] : []

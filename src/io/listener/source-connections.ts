@@ -2,7 +2,7 @@
 
 import { addressSource } from '../../core/limits/call-source.ts'
 
-/** Anything that says when it is over: a socket. */
+/** Anything that emits 'close': a socket. */
 interface Closable {
   once(event: 'close', listener: () => void): unknown
 }
@@ -17,7 +17,7 @@ export class SourceConnections {
     this.#max = max
   }
 
-  /** Counts a connection until it closes. False: its address has as many as it may, and this one does not count. */
+  /** Counts a connection until it closes. False: its address has as many as allowed, and this one is not counted. */
   admit(socket: Closable, address: string): boolean {
     if (this.#max === 0) return true
     const source = addressSource(address)

@@ -1,6 +1,6 @@
-// TLS contexts of the listener: one for each cluster that SNI names, with its certificate and client CAs, and one for each
-// address, for connections that name no cluster. Built when first needed, replaced when the material changes; clusters with
-// equal material share one, which says nothing about identities: the request path decides which CAs count.
+// TLS contexts of the listener: one for each cluster named by SNI, with its certificate and client CAs, and one for each
+// address, for connections that name no cluster. Built on first use, replaced when certificates change; clusters with
+// equal ones share a context, which says nothing about identities: the request path decides which CAs count.
 
 import { constants } from 'node:crypto'
 import type { SecureContext } from 'node:tls'
@@ -12,7 +12,7 @@ export interface ServingPair {
   readonly key: string
 }
 
-/** A context, and what it is made of. */
+/** A context and the certificates it was built from. */
 export interface AddressContext {
   readonly options: SharedContextOptions
   readonly context: SecureContext
@@ -33,7 +33,7 @@ export class TlsContexts {
     this.#own = own
   }
 
-  /** Drops what no longer fits; new connections get the new material. */
+  /** Drops outdated contexts; new connections get the new certificates. */
   change(changed: Iterable<CompiledCluster>, removed: Iterable<string>): void {
     let differs = false
     for (const name of removed) {
@@ -96,7 +96,7 @@ function sameMaterial(a: CompiledCluster['serving'], b: CompiledCluster['serving
 }
 
 /**
- * No session resumption: a resumed session carries an identity that was verified for another moment, and perhaps for
+ * No session resumption: a resumed session carries an identity that was verified at another time, and perhaps for
  * another cluster (CVE-2025-23419 class). SSL_OP_NO_TICKET without a session store turns it off in TLS 1.2 and 1.3.
  */
 function contextOptions(pair: ServingPair, clientCA: string): SharedContextOptions {

@@ -57,12 +57,12 @@ function indexOrNull(index: number): string {
   return index < 0 ? 'null' : String(index)
 }
 
-/** Microseconds are enough; null = did not come to it. */
+/** Microseconds are enough; null = not reached. */
 function milliseconds(value: number): string {
   return value < 0 ? 'null' : String(Math.round(value * 1000) / 1000)
 }
 
-// The groups of a user are one array for as long as the identity is remembered: their JSON too.
+// A user's groups are one array for as long as the identity is cached; so is their JSON.
 const groupsCache = new WeakMap<readonly string[], string>()
 
 function groupsJson(groups: readonly string[]): string {
@@ -76,7 +76,7 @@ function groupsJson(groups: readonly string[]): string {
 
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
-/** As JSON.stringify, and faster for the ordinary text. */
+/** As JSON.stringify, but faster for ordinary text. */
 function quote(text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
 }

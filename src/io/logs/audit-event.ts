@@ -28,9 +28,9 @@ export interface AuditEvent {
   readonly stage: AuditStage
   readonly requestURI: string
   readonly verb: string
-  /** Who sent the request; undefined = not known. */
+  /** The user who sent the request; undefined = unknown. */
   readonly user: AuditUser | undefined
-  /** As whom, where that is somebody else. */
+  /** The impersonated user, if any. */
   readonly impersonatedUser: AuditUser | undefined
   /** '' = not known; so it is with the next one. */
   readonly sourceIP: string

@@ -1,5 +1,5 @@
 // The audit log of the requests to clusters: audit.k8s.io/v1 Events at level Metadata for every one, refused ones included,
-// with the decision and what made it in annotations. Every switch of the access log is ignored.
+// with the decision and its cause in annotations. The access log's switches do not apply.
 
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { REFUSAL_TABLE, type RefusalReason } from '../../core/refusal/refusal.ts'

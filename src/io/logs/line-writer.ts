@@ -1,5 +1,5 @@
-// Writes lines to a file or a pipe without ever holding up the event loop. A reader that is too slow costs lines, which
-// are counted, and never memory: process.stdout would block on a pipe, and an ordinary stream would grow.
+// Writes lines to a file or a pipe without ever blocking the event loop. A reader that is too slow loses lines, which
+// are counted, instead of costing memory: process.stdout would block on a pipe, and an ordinary stream would grow.
 
 import { closeSync, openSync, write, writeSync } from 'node:fs'
 
@@ -7,11 +7,11 @@ import { closeSync, openSync, write, writeSync } from 'node:fs'
 export interface LineWriter {
   /** Takes a line (without its end); never blocks. */
   write(line: string): void
-  /** Lines lost so far: the queue was full, or writing failed. */
+  /** Lines dropped so far: the queue was full, or writing failed. */
   dropped(): number
-  /** Resolves when all lines taken so far are written or lost. */
+  /** Resolves when all lines taken so far are written or dropped. */
   flush(): Promise<void>
-  /** Flushes and closes; lines that come later are lost. */
+  /** Flushes and closes; later lines are dropped. */
   close(): Promise<void>
 }
 
@@ -31,7 +31,7 @@ export function openLineWriter(target: number | string, options: LineWriterOptio
 /** Lines are written in blocks of about this size. */
 const BLOCK = 64 * 1024
 const RETRY_MS = 5
-/** Of lines that wait, unless somebody says otherwise. */
+/** Default limit of waiting lines. */
 const MAX_QUEUED = 8 * 1024 * 1024
 
 class QueuedWriter implements LineWriter {
@@ -129,7 +129,7 @@ class QueuedWriter implements LineWriter {
     this.#onError(error.message)
   }
 
-  /** When the process exits without `close`: what still waits is written at once, as far as the reader takes it. */
+  /** When the process exits without `close`: what still waits is written synchronously, as far as the reader takes it. */
   #writeAllNow(): void {
     for (const block of this.#blocks) {
       try {

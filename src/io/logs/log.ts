@@ -1,4 +1,4 @@
-// The log of the process: JSON lines with `ts` (RFC 3339), `level`, `msg` and the fields of the event, free of secrets.
+// The log of the process: JSON lines with `ts` (RFC 3339), `level`, `msg` and the fields of the event, without secrets.
 
 import { pino } from 'pino'
 import type { Logger } from '../../api/ports/ports.ts'

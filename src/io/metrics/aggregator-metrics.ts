@@ -12,10 +12,10 @@ export function aggregatorEvents(
 ): (cell: string) => AggregatorEvents {
   const of = ['cell', ...families.ofNamespace]
   const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [...of, 'error'])
-  const enqueueHelp = 'Events, until it is known which PodProtectors they concern'
+  const enqueueHelp = 'Time until it is known which PodProtectors an event concerns'
   const enqueue = families.histogram('aggregator_enqueue', enqueueHelp, [...of, 'kind'])
-  const due = families.counter('aggregator_due', 'PodProtectors that are to be counted anew', [...of, 'kind'])
-  const unindexedHelp = 'PodProtectors whose pods nobody can tell'
+  const due = families.counter('aggregator_due', 'PodProtectors that are to be counted again', [...of, 'kind'])
+  const unindexedHelp = 'PodProtectors whose pods cannot be determined'
   const unindexed = families.counter('aggregator_index_error', unindexedHelp, [...of, 'error'])
   const poolSize = families.gauge(
     'aggregator_next_event_pool_current_size',
@@ -24,12 +24,12 @@ export function aggregatorEvents(
   )
   const poolLatency = families.gauge(
     'aggregator_next_event_pool_current_latency',
-    'Seconds for which the first of them has waited',
+    'Seconds that the oldest of them has waited',
     ['cell'],
   )
   const drained = families.histogram(
     'aggregator_next_event_pool_drain_count',
-    'How many waited when an event came',
+    'How many were waiting when an event came',
     ['cell'],
     SIZES,
   )
@@ -50,7 +50,7 @@ export function aggregatorEvents(
     'event',
     'error',
   ])
-  // In a stall nobody calls, and time goes on: since when the first has waited, by cell.
+  // During a stall nobody calls while time goes on: since when the oldest has waited, by cell.
   const since = new Map<string, number>()
   updates.push(() => {
     for (const [cell, sinceMs] of since) poolLatency.set({ cell }, (monotonic() - sinceMs) / 1000)

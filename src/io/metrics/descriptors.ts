@@ -1,10 +1,10 @@
-// All metrics of the gateway but those of pod protection: name, labels, help. The rows in which threads count, how the rows of
-// several threads are added up, and the text follow from it; test/docs.test.ts compares docs/operating.md with it.
+// All metrics of the gateway except those of pod protection: name, labels, help. The rows in which threads count, how rows of
+// several threads are merged, and the text follow from it; test/docs.test.ts compares docs/operating.md with it.
 // Names are kube-apiserver's where it has one, after `portcullis_`.
 
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 
-/** Why a request is sent again: upstream refused it unseen, did not connect, or a read got no answer. */
+/** Why a request is sent again: upstream refused it unprocessed, could not be reached, or a read got no response. */
 export type RetryCause = 'refused' | 'connect' | 'read'
 export type ReviewResult = 'allowed' | 'denied' | 'error'
 
@@ -34,12 +34,12 @@ const OF_VERB = { of: VERB }
 export const INFLIGHT: Metric<[string, 'readOnly' | 'mutating']> = table.gauge(
   'apiserver_current_inflight_requests',
   ['cluster', 'request_kind'],
-  'Requests running, long-running ones apart',
+  'Requests running, without long-running ones',
 )
 export const ADDED: Metric = table.histogram(
   'added_latency_seconds',
   ['cluster'],
-  'What the gateway added to the time until the response head: that time less what upstream took',
+  'Time until the response head that the gateway added: the total less what upstream took',
   ADDED_BUCKETS,
 )
 export const REQUESTS: Metric = table.counter(
@@ -51,7 +51,7 @@ export const REQUESTS: Metric = table.counter(
 export const DURATION: Metric = table.histogram(
   'apiserver_request_duration_seconds',
   REQUEST_LABELS,
-  'From the request head to the end of the answer; long-running requests are not in it',
+  'Time from the request head to the end of the response, without long-running requests',
   DURATION_BUCKETS,
   OF_VERB,
 )
@@ -78,12 +78,12 @@ export const REFUSALS: Metric<[string, string, string]> = table.counter(
 export const SHADOW: Metric<[string, string]> = table.counter(
   'shadow_refusals_total',
   ['cluster', 'rule'],
-  'Requests that would have been refused, were the rule not in shadow mode',
+  'Requests that would have been refused if the rule were not in shadow mode',
 )
 export const UPSTREAM: Metric<[string, string, string]> = table.counter(
   'upstream_requests_total',
   ['cluster', 'endpoint', 'code'],
-  'Requests answered by an endpoint, by code; 0 = broken off',
+  'Requests answered by an endpoint, by code; 0 = aborted',
 )
 export const ADMITTED: Metric<[string, string]> = table.counter(
   'flow_control_admitted_total',
@@ -98,14 +98,14 @@ export const REJECTED: Metric<[string, string]> = table.counter(
 export const ABORTS: Metric<[string, string]> = table.counter(
   'apiserver_request_aborts_total',
   ['cluster', 'by'],
-  'Requests broken off before the answer was complete',
+  'Requests aborted before the response was complete',
 )
 
-// Beside requests, in the threads that serve them: MetricsRecorder.add and .set.
+// Other than requests, in the threads that serve them: MetricsRecorder.add and .set.
 export const EJECTIONS: Metric<[string, string]> = table.counter(
   'endpoint_ejections_total',
   ['cluster', 'endpoint'],
-  'How often an endpoint was taken out because requests to it failed',
+  'Ejections of an endpoint because requests to it failed',
   { knownEndpoints: true },
 )
 export const RETRIES: Metric<[string, RetryCause]> = table.counter(
@@ -120,7 +120,7 @@ export const UPSTREAM_CONNECTIONS: Metric<[string, string, string]> = table.gaug
   'Open connections to an endpoint, by class',
   { merge: 'perSnapshot', knownEndpoints: true },
 )
-/** A count that threads share is for one of them to tell. */
+/** Threads share this count, so only one of them reports it. */
 export const FLOW_INFLIGHT: Metric<[string, string]> = table.gauge(
   'flow_control_inflight_requests',
   ['cluster', 'schema'],
@@ -140,7 +140,7 @@ export const TOKEN_CACHE: Metric<[string, 'hit' | 'miss']> = table.counter(
 export const ACCESS_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
   'access_reviews_total',
   ['cluster', 'result'],
-  'SubjectAccessReviews sent upstream for impersonation asked by clients, by result',
+  'SubjectAccessReviews sent upstream for impersonation that clients asked for, by result',
 )
 export const CLIENT_CONNECTIONS: Metric<['h2' | 'http/1.1']> = table.gauge(
   'client_connections',
@@ -150,18 +150,18 @@ export const CLIENT_CONNECTIONS: Metric<['h2' | 'http/1.1']> = table.gauge(
 export const CLIENTS_REFUSED: Metric<[]> = table.counter(
   'client_connections_refused_total',
   [],
-  'Connections closed as they came, because their address has too many',
+  'Connections closed on arrival, because their address has too many',
 )
 export const HANDSHAKE_ERRORS: Metric<[]> = table.counter(
   'apiserver_tls_handshake_errors_total',
   [],
   'TLS handshakes that clients did not complete',
 )
-/** The total so far: lines of a thread that died were dropped nevertheless. */
+/** The total so far: it keeps the dropped lines of threads that have died. */
 export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> = table.gauge(
   'log_lines_dropped',
   ['log'],
-  'Lines that a log dropped because its reader was too slow',
+  'Log lines dropped because the reader was too slow',
   { merge: 'kept' },
 )
 
@@ -182,7 +182,7 @@ export const UPSTREAM_CLOSED: Metric<[string, string, string]> = table.counter(
   'upstream_connections_closed_total',
   ['cluster', 'endpoint', 'cause'],
   'Connections to an endpoint that ended, by cause',
-  // For as many endpoints as the metrics beside it.
+  // For the same endpoints as the metrics around it.
   { knownEndpoints: true, limit: 10 * MAX_TABLE_ROWS },
 )
 export const HTTP2_ABUSE: Metric<[string, string]> = table.counter(
@@ -213,24 +213,24 @@ export const HTTP2_REFUSED: Metric<[string]> = table.counter(
 export const HTTP2_HEADS_NOT_SENT: Metric<[string]> = table.counter(
   'http2_heads_not_sent_total',
   ['side'],
-  'Heads that were larger than the peer takes, and were not sent',
+  'Heads that were not sent because they are larger than the peer takes',
 )
 export const HTTP2_TIMEOUTS: Metric<[string, string]> = table.counter(
   'http2_timeouts_total',
   ['side', 'frame'],
-  'HTTP/2 connections ended because a frame of the peer did not come in time, by frame',
+  'HTTP/2 connections ended because the peer did not send a frame in time, by frame',
 )
 
 // What only the main thread knows: thread-series.ts, global-limit-series.ts, event-metrics.ts.
 export const THREAD_ANSWERS: Metric = table.gauge(
   'thread_answers',
   ['thread'],
-  '1 when the gateway thread answered this scrape; else its metrics are those of before',
+  '1 when the gateway thread answered this scrape; otherwise its metrics are from an earlier one',
 )
 export const THREAD_GENERATION: Metric = table.gauge(
   'thread_config_generation',
   ['thread'],
-  'The configuration that the gateway thread has put in force',
+  'Generation of the configuration that the gateway thread has in force',
 )
 export const THREAD_RESTARTS: Metric = table.counter(
   'thread_restarts_total',
@@ -240,17 +240,17 @@ export const THREAD_RESTARTS: Metric = table.counter(
 export const USER_OVERFLOWS: Metric = table.counter(
   'flow_control_user_overflows_total',
   ['cluster', 'schema'],
-  'Requests under a per-user limit whose user found no place in its table and shared one with others',
+  'Requests under a per-user limit whose user found no room in its table and shared an entry with others',
 )
 export const REDIS_UP: Metric = table.gauge(
   'global_limit_redis_up',
   [],
-  '1 when Redis answers; 0 when limits of all replicas are kept by parts',
+  '1 when Redis answers; 0 when each replica keeps to its part of the shared limits',
 )
 export const REPLICAS: Metric = table.gauge(
   'global_limit_replicas',
   [],
-  'Replicas alive; with Redis away, those that were when it was last heard',
+  'Replicas alive; while Redis does not answer, as of its last answer',
 )
 export const GLOBAL_LIMIT_STATE: Metric = table.gauge(
   'global_limit_state',
@@ -260,7 +260,7 @@ export const GLOBAL_LIMIT_STATE: Metric = table.gauge(
 export const GLOBAL_LIMIT_AT_HAND: Metric = table.gauge(
   'global_limit_at_hand',
   ['cluster', 'schema'],
-  'Tokens, or slots for requests in flight, that this replica holds of a limit of all replicas',
+  'Tokens, or slots for requests in flight, that this replica holds of a limit shared by all replicas',
 )
 export const ENDPOINT_HEALTHY: Metric = table.gauge(
   'endpoint_healthy',
@@ -280,16 +280,16 @@ export const CONFIG_GENERATION: Metric = table.gauge(
 export const CONFIG_SUCCESSFUL: Metric = table.gauge(
   'config_last_reload_successful',
   [],
-  '1 when the last reading of the configuration found no error',
+  '1 when the configuration was last read without an error',
 )
 export const CONFIG_SUCCESS_TIME: Metric = table.gauge(
   'config_last_reload_success_timestamp_seconds',
   [],
-  'When a reading last found no error',
+  'When the configuration was last read without an error',
 )
 export const CONFIG_PROBLEMS: Metric = table.gauge(
   'config_problems',
   ['severity'],
-  'Mistakes in the configuration, by severity',
+  'Problems in the configuration, by severity',
 )
 export const CONFIG_CLUSTERS: Metric = table.gauge('config_clusters', [], 'UpstreamClusters in force')

@@ -1,4 +1,4 @@
-// What only the main thread knows and hears of, which is rare enough for prom-client. Labels are names of the
+// Events of the main thread, which are rare enough for prom-client. Labels are names from the
 // configuration and closed sets.
 
 import { Gauge, type Registry } from 'prom-client'
@@ -17,13 +17,13 @@ import type { Metric } from './metric.ts'
 export interface MainEvents {
   endpointHealth(cluster: string, endpoint: string, healthy: boolean): void
   configApplied(state: ConfigState): void
-  /** What a cluster says of the rights of the gateway. */
+  /** The result of a check of the gateway's rights in a cluster. */
   rightsAsked(cluster: string, state: RightsResult): void
 }
 
 export type RightsResult = 'unasked' | 'granted' | 'missing' | 'rejected' | 'unanswered'
 
-/** What the configuration is like after it was read. */
+/** The state of the configuration after it was read. */
 export interface ConfigState {
   readonly generation: number
   /** Wall clock, milliseconds. */
@@ -37,11 +37,11 @@ export interface ConfigState {
 /** Clusters in force and their endpoints. */
 export type KnownEndpoints = ReadonlyMap<string, ReadonlySet<string>>
 
-/** The functions of `MainEvents`, and one that forgets endpoints that left the configuration. */
+/** The functions of `MainEvents`, and one that drops endpoints that left the configuration. */
 export function createMainEvents(registry: Registry): {
   events: MainEvents
   forget(cluster: string, endpoints: Iterable<string>): void
-  /** A cluster that is gone. */
+  /** A cluster that was removed. */
   forgetCluster(cluster: string): void
 } {
   const gauge = ({ name, help, labels }: Metric): Gauge =>

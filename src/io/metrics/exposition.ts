@@ -3,7 +3,7 @@
 import { formatLabel } from '../../core/cluster/metric-labels.ts'
 import type { Metric } from './metric.ts'
 
-/** Collects lines per metric: the format wants them together. Metrics come in the order of their descriptors. */
+/** Collects lines by metric, as the format requires. Metrics come in the order of their descriptors. */
 export class Exposition {
   readonly #lines = new Map<Metric, string[]>()
 

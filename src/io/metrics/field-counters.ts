@@ -1,4 +1,4 @@
-// Which metric each field of a plain object of counters is. The compiler asks for a line for each field.
+// The metric of each field of the plain counter objects. The compiler demands a line for each field.
 
 import { ABUSE_KINDS, type AbuseKind, type Http2Counters } from '../../http2/counters.ts'
 import {

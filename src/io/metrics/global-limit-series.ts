@@ -3,7 +3,7 @@
 import { GLOBAL_LIMIT_AT_HAND, GLOBAL_LIMIT_STATE, REDIS_UP, REPLICAS } from './descriptors.ts'
 import { Exposition } from './exposition.ts'
 
-/** One limit as it stands. */
+/** The state of one limit. */
 export interface GlobalLimitState {
   readonly cluster: string
   readonly schema: string

@@ -13,7 +13,7 @@ export interface LedgerMetrics {
 }
 
 export function ledgerEvents(families: MetricFamilies): LedgerMetrics {
-  const keys = families.gauge('retrybatch_inflight_keys', 'PodProtectors that have something to be written', ['pool'])
+  const keys = families.gauge('retrybatch_inflight_keys', 'PodProtectors with something to be written', ['pool'])
   return {
     events: { ...writeEvents(families), ...indexEvents(families) },
     writing: (count) => keys.set({ pool: POOL }, count),
@@ -29,21 +29,21 @@ function writeEvents(
   ])
   const retries = families.histogram(
     'retrybatch_submit_retry_count',
-    'Attempts in vain before an operation had its answer',
+    'Failed attempts before an operation was answered',
     ['pool', 'error'],
     RETRIES,
   )
   const batch = families.histogram('retrybatch_batch', 'From the first attempt to write a batch to its end', ['pool'])
   const batchRetries = families.histogram(
     'retrybatch_batch_retry_count',
-    'Attempts in vain before a batch was written or given up',
+    'Failed attempts before a batch was written or given up',
     ['pool'],
     RETRIES,
   )
   const attempt = ['pool', 'result', 'error']
   const execute = families.histogram('retrybatch_execute', 'Attempts to write a batch', attempt)
   const size = families.histogram('retrybatch_execute_batch_size', 'Operations in an attempt', attempt, SIZES)
-  const released = families.counter('protection_released', 'Reservations that were given back', [])
+  const released = families.counter('protection_released', 'Reservations that were released', [])
   return {
     executed(_key, operations, result, error, durationMs) {
       const labels = { pool: POOL, result, error: error === '' ? 'nil' : error }
@@ -65,12 +65,10 @@ function writeEvents(
 
 function indexEvents(families: MetricFamilies): Pick<ProtectionEvents, 'indexed' | 'malformed' | 'following'> {
   const enqueue = families.histogram('ppr_enqueue', 'Changes of PodProtectors, until they can be found by labels', [])
-  const errors = families.counter('ppr_index_error', 'PodProtectors that were found to be unreadable in part', [
-    'error',
-  ])
+  const errors = families.counter('ppr_index_error', 'PodProtectors found to be partly unreadable', ['error'])
   const malformed = families.gauge(
     'ppr_malformed',
-    'PodProtectors of which a part cannot be read: they protect less than they say',
+    'PodProtectors that are partly unreadable and so protect less than they say',
     [],
   )
   const current = families.gauge('ppr_following', '1 when what is known of the PodProtectors is current', [])

@@ -1,25 +1,25 @@
-// What a descriptor of a metric says, and how its rows of numbers follow from it.
+// The descriptor of a metric, and how its rows of numbers follow from it.
 
 /**
- * What becomes of the number that a thread has: `kept` is added up and stays when the thread dies; `live` is added up and
- * goes with the thread; `perSnapshot` is `live`, and what is not set again before the next snapshot is not shown.
+ * How the numbers of threads are merged: `kept` is summed and stays when the thread dies; `live` is summed and
+ * goes with the thread; `perSnapshot` is `live`, but shown only if it was set again since the last snapshot.
  */
 export type Merge = 'kept' | 'live' | 'perSnapshot'
 
-/** How rows of one kind are named and added up: each metric is a kind. */
+/** How rows of one kind are named and merged: each metric is a kind. */
 export interface RowKind {
   /** Index into the kinds of the table. */
   readonly id: number
   /** Numbers in a row. */
   readonly width: number
   readonly merge: Merge
-  /** What `first` of a row is: an index into the names, the row it belongs to, or nothing. */
+  /** The meaning of `first` in a row: an index into the names, the row it belongs to, or nothing. */
   readonly first: 'name' | 'row' | 'none'
-  /** What `second` of a row is: an index into the names, or a number that is the same in every thread. */
+  /** The meaning of `second` in a row: an index into the names, or a number that is the same in every thread. */
   readonly second: 'name' | 'number'
-  /** Rows of this kind in one store; what comes after is counted together as `other`. */
+  /** Most rows of this kind in one store; the rest is counted together as `other`. */
   readonly limit: number
-  /** Names of all labels, in their order. */
+  /** Names of all labels, in order. */
   readonly labels: readonly string[]
 }
 
@@ -40,7 +40,7 @@ export interface Metric<Values extends readonly string[] = readonly string[]> ex
   readonly bounds: Float64Array
   /** Rows of endpoints that are not in the configuration are not shown. */
   readonly knownEndpoints: boolean
-  /** Never set: it is what the compiler knows the types of the label values by. */
+  /** Never set: it carries the types of the label values for the compiler. */
   readonly values?: Values
 }
 
@@ -51,7 +51,7 @@ export interface MetricOptions {
   readonly limit?: number
   /** Default: false. */
   readonly knownEndpoints?: boolean
-  /** Its rows belong to rows of this kind and have their labels before their own. Default: they stand alone. */
+  /** Its rows belong to rows of this kind, whose labels come first. Default: independent rows. */
   readonly of?: RowKind
 }
 
@@ -128,7 +128,7 @@ export class MetricTable {
       width,
       merge,
       first: of !== undefined ? 'row' : ownLabels.length > 0 ? 'name' : 'none',
-      // Codes are numbers; a row that belongs to another has no other names.
+      // Codes are numbers; a row that belongs to another has no further names.
       second: of !== undefined || ownLabels[1] === undefined || ownLabels[1] === 'code' ? 'number' : 'name',
       limit: of === undefined ? limit : Number.POSITIVE_INFINITY,
       labels,

@@ -1,4 +1,4 @@
-// The metrics of the process, as the main thread shows them: what all threads have counted (recorder.ts), and
+// The metrics of the process, as the main thread exposes them: the counts of all threads (recorder.ts), and
 // in a registry of prom-client what only the main thread knows (event-metrics.ts) and the process itself.
 
 import { collectDefaultMetrics, Registry } from 'prom-client'
@@ -10,9 +10,9 @@ import type { StoreSnapshot } from './series.ts'
 import { MergedStore } from './series-merge.ts'
 import { exposeCluster, exposeProcess } from './text.ts'
 
-/** Everything that is counted. What happens on the main thread is counted by `recorder`, or told here. */
+/** Everything that is counted. What happens on the main thread is counted by `recorder` or reported here. */
 export interface GatewayMetrics extends MainEvents {
-  /** To be called whenever clusters come, change their endpoints, or go; unknown clusters are counted as ''. */
+  /** Call it whenever clusters are added, changed or removed; unknown clusters are counted as ''. */
   clustersChanged(changed: readonly KnownCluster[], removed?: readonly string[]): void
   /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
   requestStarted(record: RequestRecord): void
@@ -22,9 +22,9 @@ export interface GatewayMetrics extends MainEvents {
   beforeScrape(update: () => void | Promise<void>): void
   /** Counts what happens on the main thread. */
   readonly recorder: MetricsRecorder
-  /** What the other threads have counted. */
+  /** The counts of the other threads. */
   readonly threads: ThreadMetrics
-  /** The Prometheus text format. Who asks while a text is being made gets that one. */
+  /** The Prometheus text format. Concurrent calls share one rendering. */
   text(): Promise<string>
   readonly contentType: string
 }
@@ -53,7 +53,7 @@ export function createMetrics(): GatewayMetrics {
   let running: Promise<string> | undefined
   return {
     ...events,
-    // A probe may be answered when its endpoint is gone.
+    // A probe may finish after its endpoint was removed.
     endpointHealth: (cluster, endpoint, healthy) => {
       if (known.get(cluster)?.has(endpoint) === true) events.endpointHealth(cluster, endpoint, healthy)
     },
@@ -95,7 +95,7 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** What threads have counted, added up. Counters of a thread that died stay in the sum, its gauges do not. */
+/** The sums over all threads. Counters of a thread that died stay in the sum, its gauges do not. */
 export class ThreadMetrics {
   readonly #process = new MergedStore('')
   #clusters = new Map<string, MergedStore>()
@@ -103,18 +103,18 @@ export class ThreadMetrics {
   readonly #dead = new Set<number>()
   #known: { has(cluster: string): boolean } | undefined
 
-  /** Takes up no clusters but these (and ''), and forgets `removed`. Until it is called, all are taken up. */
+  /** From now on accepts only these clusters (and ''), and drops `removed`. Until it is called, all are accepted. */
   retain(known: { has(cluster: string): boolean }, removed: Iterable<string>): void {
     this.#known = known
     for (const name of removed) this.#clusters.delete(name)
   }
 
-  /** `thread`: a number that is never used twice, such as worker.threadId. What comes after `died` is ignored. */
+  /** `thread`: a number that is never reused, such as worker.threadId. Calls after `died` are ignored. */
   latest(thread: number, snapshot: MetricsSnapshot): void {
     if (!this.#dead.has(thread)) this.#latest.set(thread, snapshot)
   }
 
-  /** The thread has ended: what it counted up to its last snapshot stays. */
+  /** The thread has ended: the counts of its last snapshot stay. */
   died(thread: number): void {
     this.#dead.add(thread)
     const last = this.#latest.get(thread)

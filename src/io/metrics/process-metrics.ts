@@ -6,9 +6,9 @@ import type { KubeCallEvents, KubeCallTarget } from '../kube/client-events.ts'
 import { type Labels, MetricFamilies } from './protection-families.ts'
 
 export interface ProcessMetrics {
-  /** Of all clients of API servers, but those that serve requests. */
+  /** Calls of all clients of API servers, except those that serve requests. */
   readonly calls: KubeCallEvents
-  /** Somebody asked for the process's health, and this check has failed. */
+  /** A health request found this check failing. */
   checkFailed(check: string): void
   /** In the Prometheus text format. */
   text(): Promise<string>
@@ -25,7 +25,7 @@ export function createProcessMetrics(monotonic: () => number): ProcessMetrics {
   const families = new MetricFamilies(registry)
   const startMs = monotonic()
   const heartbeat = families.gauge('heartbeat', 'Seconds since the process began', [])
-  const failures = families.counter('healthck_failure', 'Failed checks, each time that health was asked for', [
+  const failures = families.counter('healthck_failure', 'Failed checks, counted each time health was queried', [
     'check',
     'error',
   ])
@@ -56,7 +56,7 @@ function callEvents(families: MetricFamilies): KubeCallEvents {
   const received = families.histogram('kube_client_response_size_bytes', 'Bytes of the body', on, CALL_BYTES)
   const resent = families.counter(
     'kube_client_request_retries_total',
-    'Calls that were sent again, since the server said when',
+    'Calls sent again because the server said when',
     ['code', ...on],
   )
   return {

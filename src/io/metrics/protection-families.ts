@@ -1,4 +1,4 @@
-// How the metrics that Podseidon has, too, are made: the prefix, and its buckets.
+// How metrics that Podseidon has, too, are created: the prefix and its buckets.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 

@@ -18,19 +18,19 @@ export interface ProtectionMetricsOptions {
   readonly byNamespace?: boolean
   /** A label for the user; `system:node:*` counts as `system:node`. Default false. */
   readonly byUser?: boolean
-  /** Who leads, where this replica does. */
+  /** The elections that this replica leads. */
   readonly identity: string
   /** Monotonic milliseconds. */
   monotonic(): number
 }
 
-/** What waits to be worked on, as it is now. */
+/** Current lengths of the work queues. */
 export interface WorkQueued {
-  /** PodProtectors that have something to be written. */
+  /** PodProtectors with something to be written. */
   readonly writing: number
-  /** Workloads that the generator is to look at. */
+  /** Workloads that wait for the generator. */
   readonly generator: number
-  /** PodProtectors that are to be counted, by cell. */
+  /** PodProtectors that wait to be counted, by cell. */
   readonly cells: ReadonlyMap<string, number>
 }
 
@@ -38,25 +38,25 @@ export interface WebhookAnswered {
   /** '' = one that is not known. */
   readonly cell: string
   readonly cause: string
-  /** HttpError: it was no review, or from nobody known; `code` says more. */
+  /** HttpError: it was not a review, or its caller is unknown; `code` says more. */
   readonly status: string
   readonly code: number
   readonly durationMs: number
 }
 
-/** What the webhook answers without the ledger. */
+/** Requests that the webhook answers without the ledger. */
 const WITHOUT_LEDGER: ReadonlySet<string> = new Set(['NotRelevant', 'NotFound', 'UnknownCell', 'Unexpected'])
 
 export interface ProtectionMetrics {
   readonly events: ProtectionEvents
-  /** Of the aggregator of one cell; gauges of several are told apart by their label. */
+  /** Metrics of one cell's aggregator; the gauges of several differ in their label. */
   aggregator(cell: string): AggregatorEvents
   readonly generator: GeneratorEvents
-  /** A request to the webhook has its answer. What the ledger judged is told by `events` alone. */
+  /** A request to the webhook was answered. What the ledger evaluates is reported by `events` alone. */
   webhookAnswered(outcome: WebhookAnswered): void
   leader(elector: string, leads: boolean): void
   queued(work: WorkQueued): void
-  /** By how much the clocks of cells are ahead, by cell. */
+  /** How far clocks are ahead, by cell. */
   clocks(skews: ReadonlyMap<string, ClockSkew>): void
   /** Gauges of all protectors together, by what follows `generator_monitor_workloads_`. */
   monitor(values: ReadonlyMap<string, number>): void
@@ -98,7 +98,7 @@ function queuedGauges(families: MetricFamilies, writing: (keys: number) => void)
   const lengths = families.gauge('worker_queue_length', 'What waits for a turn of a worker', ['worker', 'cell'])
   return (work) => {
     writing(work.writing)
-    // Those of cells that are no more go.
+    // Drops the series of cells that no longer exist.
     lengths.reset()
     lengths.set({ worker: 'generator', cell: '' }, work.generator)
     for (const [cell, length] of work.cells) lengths.set({ worker: 'aggregator', cell }, length)
@@ -127,7 +127,7 @@ function reviewEvents(
   { byUser = false }: ProtectionMetricsOptions,
   unique: UniqueCounts,
 ): Pick<ProtectionEvents, 'reviewed'> & Pick<ProtectionMetrics, 'webhookAnswered'> {
-  const requests = families.histogram('webhook_request', 'Pod deletions that were judged, and how long it took', [
+  const requests = families.histogram('webhook_request', 'Pod deletions that were evaluated, and how long that took', [
     'cell',
     'status',
     'cause',
@@ -135,13 +135,14 @@ function reviewEvents(
   const extra = [...families.ofNamespace, ...(byUser ? ['user'] : [])]
   const handled = families.histogram(
     'webhook_handle_pod_in_ppr',
-    'Pod deletions that were judged, once for each PodProtector of the pod',
+    'Pod deletions that were evaluated, once for each PodProtector of the pod',
     ['pod_cell', 'request_type', 'rejected', ...extra],
   )
-  const http = families.counter('webhook_http_error', 'Requests to the webhook that were no review of somebody known', [
-    'cell',
-    'error',
-  ])
+  const http = families.counter(
+    'webhook_http_error',
+    'Requests to the webhook that were not a review from a known caller',
+    ['cell', 'error'],
+  )
   return {
     webhookAnswered({ cell, cause, status, code, durationMs }) {
       if (status === 'HttpError') http.inc({ cell, error: String(code) })
@@ -171,7 +172,7 @@ function showUnique(families: MetricFamilies, unique: UniqueCounts, updates: (()
   for (const what of ['ppr', 'pod'] as const) {
     for (const { window } of UniqueCounts.WINDOWS) {
       const thing = what === 'ppr' ? 'PodProtectors' : 'Pods'
-      const help = `${thing} of which a deletion was judged in the last whole window of ${window}, each counted once, about`
+      const help = `${thing} of which a deletion was evaluated in the last whole window of ${window}, each counted once, about`
       const gauge = families.gauge(`webhook_handle_unique_${what}_${window}`, help, ['rejected'])
       updates.push(() => {
         for (const rejected of ['true', 'false']) gauge.set({ rejected }, unique.last(what, rejected, window))
@@ -194,7 +195,7 @@ function otherEvents(
   updates.push(() => {
     for (const [name, sinceMs] of since) held.set(labelsOf(name), (monotonic() - sinceMs) / 1000)
   })
-  const changes = families.counter('leader_event', 'Leadership that was acquired or lost', [...on, 'event'])
+  const changes = families.counter('leader_event', 'Changes of leadership: acquired or lost', [...on, 'event'])
   const monitors = new Map<string, Gauge>()
   return {
     leader(elector, leading) {

@@ -1,4 +1,4 @@
-// How many different pods and PodProtectors deletions were judged of, in windows of time, without remembering them.
+// How many distinct pods and PodProtectors had a deletion evaluated in a window of time, without remembering them.
 
 import { UniqueCount } from '../../core/protection/history/unique-count.ts'
 
@@ -15,7 +15,7 @@ interface Counting {
   last: number
 }
 
-/** As Podseidon's gauges: the number of the last whole window, counted anew in each. */
+/** As Podseidon's gauges: the number of the last whole window. */
 export class UniqueCounts {
   static readonly WINDOWS: readonly Window[] = [
     { window: '30s', lengthMs: 30_000 },

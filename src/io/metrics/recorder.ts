@@ -1,5 +1,5 @@
-// What one thread counts. Nothing leaves the thread until somebody asks for a snapshot: an event costs an addition, not
-// a message. The main thread adds the snapshots up and makes the text (metrics.ts).
+// The counts of one thread. Nothing leaves the thread until a snapshot is taken: an event costs an addition, not
+// a message. The main thread merges the snapshots and renders the text (metrics.ts).
 
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
@@ -24,26 +24,26 @@ export function knownCluster({ name, endpoints }: CompiledCluster): KnownCluster
 /** All that a thread has counted: plain data that can be sent to another thread. */
 export interface MetricsSnapshot {
   readonly process: StoreSnapshot
-  /** The first is that of requests for no known cluster. */
+  /** The first one counts requests for no known cluster. */
   readonly clusters: readonly StoreSnapshot[]
 }
 
-/** Metrics that are gone unless they are set again. */
+/** Metrics that are dropped unless they are set again. */
 const PER_SNAPSHOT: readonly Metric[] = METRICS.filter((metric) => metric.merge === 'perSnapshot')
 /** Counters without labels are shown from the start. */
 const UNLABELLED: readonly Metric[] = METRICS.filter(({ type, labels }) => type === 'counter' && labels.length === 0)
 
 export class MetricsRecorder {
-  /** To be given to all HTTP/2 connections of clients. */
+  /** Shared by all HTTP/2 connections of clients. */
   readonly http2Clients: Http2Counters = createHttp2Counters()
-  /** To be given to all HTTP/2 connections to endpoints. */
+  /** Shared by all HTTP/2 connections to endpoints. */
   readonly http2Upstreams: Http2Counters = createHttp2Counters()
   #nextId = 1
   readonly #process = new SeriesStore('', 0)
-  /** Requests that name no cluster, or one that is gone. */
+  /** Requests that name no cluster, or a removed one. */
   readonly #unknown: ClusterSeries
   readonly #clusters = new Map<string, ClusterSeries>()
-  // Requests of a thread come in runs for the same cluster.
+  // Successive requests of a thread are often for the same cluster.
   #last: ClusterSeries
   readonly #pools = new Map<string, Map<string, UpstreamCounters>>()
   readonly #updates: (() => void)[] = []
@@ -104,7 +104,7 @@ export class MetricsRecorder {
     store.add(metric.perCluster ? table.at(b, c) : table.at(a, b), by)
   }
 
-  /** As `add`: the value from now on, of a metric that is `perSnapshot` until the next snapshot. */
+  /** As `add`, but sets the value; of a `perSnapshot` metric until the next snapshot. */
   set(metric: Metric<[]>, value: number): void
   set<A extends string>(metric: Metric<[A]>, value: number, a: NoInfer<A>): void
   set<A extends string, B extends string>(metric: Metric<[A, B]>, value: number, a: NoInfer<A>, b: NoInfer<B>): void
@@ -155,7 +155,7 @@ export class MetricsRecorder {
     writeHttp2(this.#process, 'upstream', this.http2Upstreams)
     for (const series of clusters) series.writeActive()
     const stores = clusters.map(({ store }) => store.snapshot())
-    // What is not set again until the next snapshot is gone by then.
+    // What is not set again is missing from the next snapshot.
     for (const { store } of clusters) unset(store)
     return { process: this.#process.snapshot(), clusters: stores }
   }

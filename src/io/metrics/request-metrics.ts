@@ -1,6 +1,6 @@
-// What is counted for each cluster. A request walks a few references to its cells and adds to them: no strings are
+// The counts of each cluster. A request follows a few references to its counters and adds to them: no strings are
 // built and no labels hashed, which would cost more than routing the request does.
-// However odd the requests, the number of series is bounded: see ClusterSeries.
+// Whatever the requests, the number of series is bounded: see ClusterSeries.
 
 import type { ActiveCount, RequestRecord } from '../../api/ports/request-record.ts'
 import { isMutating, isWellFormedResource } from '../../core/cluster/metric-labels.ts'
@@ -9,7 +9,7 @@ import { ResourceSeries } from './resource-series.ts'
 import { CodeCounts, type CounterTable, codeOf, observeAt, SeriesStore } from './series.ts'
 import { MAX_RESOURCES, MAX_UNPROVEN_RESOURCES, OTHER, OTHER_CODE, PATH, PROVEN, UNPROVEN } from './series-limits.ts'
 
-/** Resources that are found without walking the maps; a power of two. */
+/** Resources that are found without a map lookup; a power of two. */
 const RECENT = 128
 const ADDED_BOUNDS: Float64Array = ADDED.bounds
 
@@ -17,7 +17,7 @@ type Nested<T> = Map<string, Map<string, Map<string, Map<string, T>>>>
 
 /**
  * The series of one cluster. Labels come from closed sets (verb, scope), from the configuration (cluster, endpoint,
- * rule, schema), or are names of resources, of which a limited number is taken up. Users, hosts, paths and user agents
+ * rule, schema), or are names of resources, whose number is limited. Users, hosts, paths and user agents
  * are never labels.
  */
 export class ClusterSeries {
@@ -30,7 +30,7 @@ export class ClusterSeries {
   readonly #readOnly: ActiveCount = { value: 0 }
   readonly #mutating: ActiveCount = { value: 0 }
   readonly #inflight: CounterTable
-  /** Where the row of ADDED begins. */
+  /** Offset of the ADDED row. */
   readonly #addedAt: number
   readonly #refusals: CounterTable
   readonly #shadow: CounterTable
@@ -141,7 +141,7 @@ export class ClusterSeries {
   }
 }
 
-/** Where a resource is remembered: names of equal length seldom agree in these letters. */
+/** The slot of a resource in the cache: names of equal length seldom agree in these letters. */
 function slotOf(record: RequestRecord): number {
   const { resource, subresource, apiGroup } = record
   const { length } = resource

@@ -13,13 +13,13 @@ import { DURATION, LONG_RUNNING, REQUESTS, RESOURCE, RESPONSE_SIZES, VERB } from
 import type { Metric } from './metric.ts'
 import { CodeCounts, codeOf, observeAt, type SeriesStore } from './series.ts'
 
-/** A row that is made when there is something to count. */
+/** A row that is created when there is something to count. */
 const NO_ROW = -1
-// Constants, which cost less in `observe` than fields of the descriptors.
+// As constants, which are cheaper in `observe` than fields of the descriptors.
 const DURATION_BOUNDS: Float64Array = DURATION.bounds
 const SIZE_BOUNDS: Float64Array = RESPONSE_SIZES.bounds
 
-/** One resource of one cluster: series per verb and scope, made when first seen. */
+/** One resource of one cluster: series per verb and scope, created on first use. */
 export class ResourceSeries {
   readonly #group: string
   readonly #version: string
@@ -84,7 +84,7 @@ class VerbSeries {
     this.#store = store
     this.#row = row
     this.#codes = new CodeCounts(store, REQUESTS, row)
-    // Sizes of reads only, as kube-apiserver: what a write answers is about as long as what it sent.
+    // Sizes of reads only, as kube-apiserver: the response to a write is about as long as its request.
     this.#hasSizes = verb === VERB_GET || verb === VERB_LIST
   }
 

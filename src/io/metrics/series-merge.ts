@@ -1,4 +1,4 @@
-// Rows of several threads added up. Each row of a thread is given a row here when it is first seen, and keeps it: a
+// Sums of the rows of several threads. Each row of a thread is assigned a row here when first seen, and keeps it: a
 // count that has been shown under one name never moves to another, so that no counter goes back.
 
 import { KINDS, RESOURCE, UPSTREAM } from './descriptors.ts'
@@ -23,7 +23,7 @@ interface Source {
 /** The same store of several threads. The limits on rows are those of one thread, over all of them. */
 export class MergedStore {
   readonly #store: SeriesStore
-  /** What dead threads counted, at the same offsets as the sums. */
+  /** The counts of dead threads, at the same offsets as the sums. */
   #base = new Float64Array(0)
   readonly #sources = new Map<number, Source>()
   readonly #rows = new Map<string, number>()
@@ -45,7 +45,7 @@ export class MergedStore {
     return this.#store.snapshot()
   }
 
-  /** Keeps what the thread counted, but for its gauges; the thread counts no more. */
+  /** Keeps the counters of a thread that has ended, and drops its gauges. */
   keep(thread: number, snapshot: StoreSnapshot): void {
     this.#adopt(thread, snapshot)
     const base = new Float64Array(this.#store.values.length)
@@ -69,7 +69,7 @@ export class MergedStore {
     }
   }
 
-  /** Finds places for the rows that are new. */
+  /** Assigns rows to the new ones. */
   #adopt(thread: number, snapshot: StoreSnapshot): void {
     let source = this.#sources.get(thread)
     if (source === undefined || source.id !== snapshot.id) {
@@ -135,7 +135,7 @@ export class MergedStore {
     return row
   }
 
-  /** The row with these numbers, which is made when there is none. */
+  /** The row with these numbers; created when there is none. */
   #add(kind: RowKind, first: number, second: number): number {
     const key = `${kind.id} ${first} ${second}`
     const known = this.#rows.get(key)

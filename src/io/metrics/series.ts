@@ -1,5 +1,5 @@
 // Where numbers are counted: rows of one array of doubles, so that counting allocates nothing, and so that a copy of
-// everything, for another thread to add up, is a copy of a few arrays.
+// everything, for another thread to merge, is a copy of a few arrays.
 
 import type { Metric, RowKind } from './metric.ts'
 
@@ -7,7 +7,7 @@ import type { Metric, RowKind } from './metric.ts'
 export interface StoreSnapshot {
   /** Cluster that is counted; '' = requests of none, and what belongs to the process. */
   readonly cluster: string
-  /** Of a store that was made anew: rows are only ever added to the store with the same number. */
+  /** Number of the store: under the same number, rows are only ever added. */
   readonly id: number
   readonly names: readonly string[]
   /** ROW_FIELDS numbers for each row: kind, first, second (see `Kind`), offset in `values`. */
@@ -20,7 +20,7 @@ export const ROW_FIELDS = 4
 export class SeriesStore {
   readonly cluster: string
   readonly #id: number
-  /** The array is another one after `addRow`: not to be kept. */
+  /** `addRow` may replace the array: do not keep it. */
   values: Float64Array = new Float64Array(64)
   #used = 0
   #rows: Int32Array = new Int32Array(16 * ROW_FIELDS)
@@ -41,14 +41,14 @@ export class SeriesStore {
   }
 
   #addTable(metric: Metric): CounterTable {
-    // No holes: what is asked for with every event stays an array of pointers.
+    // No holes: it is read for every event and should stay a packed array.
     while (this.#tables.length <= metric.id) this.#tables.push(undefined)
     const table = new CounterTable(this, metric)
     this.#tables[metric.id] = table
     return table
   }
 
-  /** A new row of zeros; its number. */
+  /** Adds a row of zeros; returns its number. */
   addRow({ id, width }: RowKind, first: number, second: number): number {
     if (this.#used + width > this.values.length) {
       const grown = new Float64Array(this.values.length * 2)
@@ -69,12 +69,12 @@ export class SeriesStore {
     return this.#rowCount++
   }
 
-  /** Where the numbers of a row begin in `values`. */
+  /** Offset of a row's numbers in `values`. */
   offsetOf(row: number): number {
     return this.#rows[row * ROW_FIELDS + 3] ?? 0
   }
 
-  /** Index of the name, which is taken up when it is new. */
+  /** Index of the name; a new name is added. */
   nameIndex(name: string): number {
     const known = this.#nameIndex.get(name)
     if (known !== undefined) return known
@@ -83,7 +83,7 @@ export class SeriesStore {
     return index
   }
 
-  /** Takes up names that belong together, side by side; the index of the first. */
+  /** Adds names that belong together, one after the other; returns the index of the first. */
   addNames(names: readonly string[]): number {
     const index = this.#names.length
     this.#names.push(...names)
@@ -98,7 +98,7 @@ export class SeriesStore {
     this.values[at] = value
   }
 
-  /** Names are shared with the store: they are only ever added to. */
+  /** Names are shared with the store: they are append-only. */
   snapshot(): StoreSnapshot {
     return {
       cluster: this.cluster,
@@ -129,7 +129,7 @@ export class CounterTable {
   readonly #rows = new Map<string, Map<string, number>>()
   #size = 0
   #rest = -1
-  // The last hit: most tables see the same names again and again.
+  // The last hit: most tables see the same names repeatedly.
   #first = ''
   #second = ''
   #at = -1
@@ -179,7 +179,7 @@ export class CounterTable {
   }
 }
 
-/** Below every code, and below what stands for other codes. */
+/** Below every code, and below OTHER_CODE. */
 const NO_CODE = -2
 
 /** Counters by code below one row or name. */
@@ -217,7 +217,7 @@ export class CodeCounts {
   }
 }
 
-/** A code as metrics have it: three digits, or 0: nothing was sent. */
+/** A code as in metrics: three digits, or 0: nothing was sent. */
 export function codeOf(code: number): number {
   return code >= 100 && code <= 999 ? Math.trunc(code) : 0
 }

@@ -1,4 +1,4 @@
-// A snapshot as lines of the Prometheus text format: what has a row is shown.
+// A snapshot as lines of the Prometheus text format: every row is shown.
 
 import { formatLabel, METRIC_SCOPES, METRIC_VERBS, VERB_WATCH } from '../../core/cluster/metric-labels.ts'
 import { LONG_RUNNING, METRICS, VERB, WATCHERS } from './descriptors.ts'
@@ -64,7 +64,7 @@ class StoreText {
     }
   }
 
-  /** What is known when all rows have been seen. */
+  /** The series that depend on all rows. */
   end(): void {
     for (const [labels, count] of this.#watchers) this.#into.add(WATCHERS, labels, count)
   }

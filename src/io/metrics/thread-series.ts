@@ -3,18 +3,18 @@
 import { THREAD_ANSWERS, THREAD_GENERATION, THREAD_RESTARTS, USER_OVERFLOWS } from './descriptors.ts'
 import { Exposition } from './exposition.ts'
 
-/** One gateway thread as it stands. */
+/** The state of one gateway thread. */
 export interface ThreadState {
   /** Counts from 0; its successor after a crash has the same. */
   readonly thread: number
-  /** It answered when it was asked for its metrics just now. */
+  /** It answered the last request for its metrics. */
   readonly answers: boolean
-  /** The configuration that it has put in force. */
+  /** Generation of the configuration that it has in force. */
   readonly generation: number
   readonly restarts: number
 }
 
-/** A per-user limit with more users than it has places for. */
+/** A per-user limit with more users than its table holds. */
 export interface OverflowState {
   readonly cluster: string
   readonly schema: string

@@ -1,14 +1,14 @@
-// What the connections to one endpoint count: a plain object that the pool adds to and the metrics read.
+// Counters of the connections to one endpoint: a plain object that the pool adds to and the metrics read.
 
 /** Running totals of the connections to one endpoint since the thread started; they only grow. */
 export interface UpstreamCounters {
   /** Connections that became usable. */
   opened: number
-  /** Attempts that did not: refused, timed out, no TLS, no h2. */
+  /** Attempts that failed: refused, timed out, no TLS, no h2. */
   connectFailed: number
-  /** Closed because they were old enough. */
+  /** Closed because they had reached their maximum age. */
   closedByAge: number
-  /** Closed because nothing used them. */
+  /** Closed because they were idle. */
   closedByIdle: number
   /** Closed because upstream sent GOAWAY. */
   closedByGoaway: number
@@ -18,7 +18,7 @@ export interface UpstreamCounters {
   closedBySettingsTimeout: number
   /** Closed because a PING was not answered in time. */
   closedByPingTimeout: number
-  /** Closed because the endpoint, its credential or the gateway went. */
+  /** Closed because the endpoint or its credential was removed, or the gateway stopped. */
   closedByDrain: number
 }
 

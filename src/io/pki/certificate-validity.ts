@@ -1,4 +1,4 @@
-// From when and until when certificates are valid.
+// Validity periods of certificates.
 
 import { X509Certificate } from 'node:crypto'
 
@@ -10,7 +10,7 @@ export interface CertificateTimes {
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
-/** Of each certificate of a PEM text, in its order; what cannot be read is left out. */
+/** The times of each certificate in a PEM text, in order; what cannot be parsed is left out. */
 export function certificateTimes(pem: string): readonly CertificateTimes[] {
   return [...pem.matchAll(CERTIFICATE)].flatMap(([block]) => {
     try {

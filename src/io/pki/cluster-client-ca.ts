@@ -13,7 +13,7 @@ const TIMEOUT_MS = 5_000
 /**
  * PEM; '' = the cluster accepts no client certificates.
  *
- * @throws (rejects) an Error for people when the cluster does not answer in 5 s, or does not show it
+ * @throws (rejects) an Error for people when the cluster does not answer in 5 s, or does not publish it
  */
 export async function readClientCA(options: KubeConfigOptions, log: Logger): Promise<string> {
   const client = createKubeClient({ ...options, log, timeoutMs: TIMEOUT_MS })

@@ -119,10 +119,10 @@ test('damage is said, and nothing is replaced', (t) => {
 test('a CA that has ended, or is none', (t) => {
   const dir = newDir(t)
   writeKeyPair(dir, 'ca', createCA({ commonName: 'old', days: -1 }))
-  assert.throws(() => ensureControlPki(dir, ['localhost']), /ended on/)
+  assert.throws(() => ensureControlPki(dir, ['localhost']), /expired on/)
   const ca = createCA({ commonName: 'x' })
   writeKeyPair(dir, 'ca', issueCertificate(ca, { commonName: 'leaf', usage: 'both' }))
-  assert.throws(() => ensureControlPki(dir, ['localhost']), /no CA certificate/)
+  assert.throws(() => ensureControlPki(dir, ['localhost']), /not a CA certificate/)
 })
 
 test('hosts that are none', (t) => {

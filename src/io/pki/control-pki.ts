@@ -1,5 +1,5 @@
 // The PKI of the embedded control plane, in one directory: its CA, its serving certificate, the key that signs tokens, and
-// the credentials of the first administrator. Made when missing; only certificates of our own CA that are about to end, or
+// the credentials of the first administrator. Created when missing; only certificates of our own CA that are about to expire, or
 // no longer fit the host names, are replaced.
 
 import { X509Certificate } from 'node:crypto'
@@ -38,7 +38,7 @@ export interface ControlUser {
 const CONTROL_PORT = 9443
 const ADMIN_GROUP = 'portcullis:admins'
 const ADMIN_USER = 'portcullis-admin'
-/** Common name of a CA that is made. */
+/** Common name of a new CA. */
 export const CONTROL_CA_NAME = 'portcullis control plane CA'
 const CA_NAME = 'ca'
 const SERVING_NAME = 'tls'
@@ -46,16 +46,16 @@ const ADMIN_NAME = 'admin'
 export const TOKEN_KEY_FILE = 'token.key'
 const KUBECONFIG_FILE = 'admin.kubeconfig'
 const MS_PER_DAY = 24 * 60 * 60 * 1000
-/** A certificate that ends within this time is replaced. */
+/** A certificate that expires within this time is replaced. */
 const RENEW_BEFORE_MS = 30 * MS_PER_DAY
-/** First line of a kubeconfig that may be written again; without it the file is the user's own. */
+/** First line of a kubeconfig that may be overwritten; without it the file is the user's own. */
 const OURS = '# Written by portcullis, and again when it changes; remove this line to keep the file as it is.'
 
 /**
- * Makes what is missing, renews what is about to end. Call it again from time to time: the serving certificate lasts a
+ * Creates what is missing, renews what is about to expire. Call it again from time to time: the serving certificate lasts a
  * year.
  * @param hosts names and addresses that clients reach the server by; at least one
- * @throws {UserError} when a file cannot be read or written, is damaged, or the CA has ended
+ * @throws {UserError} when a file cannot be read or written, is damaged, or the CA has expired
  */
 export function ensureControlPki(dir: string, hosts: readonly string[], options: ControlPkiOptions = {}): ControlPki {
   const [first] = hosts
@@ -97,7 +97,7 @@ export function readControlTokenKey(dir: string): string {
 }
 
 /**
- * How the control plane in `dir` is reached, as its last start wrote it into the administrator's kubeconfig; '' = that says nothing.
+ * The address of the control plane in `dir`, which its last start wrote into the administrator's kubeconfig; '' = unknown.
  */
 export function readControlServer(dir: string): string {
   const file = join(dir, KUBECONFIG_FILE)
@@ -110,7 +110,7 @@ export function readControlServer(dir: string): string {
   }
 }
 
-/** The first administrator's files, as a start made them; the certificate is '' where there is none. */
+/** The first administrator's files, as a start wrote them; the certificate is '' where there is none. */
 export function readControlAdmin(dir: string): { readonly kubeconfig: string; readonly certificate: string } {
   const kubeconfig = join(dir, KUBECONFIG_FILE)
   return { kubeconfig, certificate: readKeyPair(dir, ADMIN_NAME)?.certPem ?? '' }
@@ -145,7 +145,7 @@ export function controlKubeconfig({ server, caPem, user, credential }: Kubeconfi
 
 function ensureCA(dir: string): KeyPair {
   if (readKeyPair(dir, CA_NAME) === undefined) {
-    // The directory is its own root of trust: a new CA beside old certificates would cut off who has them.
+    // The directory is its own root of trust: a new CA next to old certificates would lock out whoever has them.
     writeKeyPair(dir, CA_NAME, createCA({ commonName: CONTROL_CA_NAME }))
   }
   return readCA(dir)
@@ -157,10 +157,10 @@ function readCA(dir: string): KeyPair {
     throw new UserError(`there is no CA of the control plane in ${dir}`, 'start portcullis with this directory first')
   }
   const certificate = new X509Certificate(ca.certPem)
-  if (!certificate.ca) throw new UserError(`${join(dir, 'ca.crt')} is no CA certificate`, 'put the right file there')
+  if (!certificate.ca) throw new UserError(`${join(dir, 'ca.crt')} is not a CA certificate`, 'put the right file there')
   if (certificate.validToDate.getTime() <= Date.now()) {
     throw new UserError(
-      `the CA of the control plane in ${dir} ended on ${certificate.validTo}`,
+      `the CA of the control plane in ${dir} expired on ${certificate.validTo}`,
       'move the directory away, start again, and hand out new credentials',
     )
   }
@@ -190,7 +190,7 @@ function ensureAdmin(dir: string, ca: KeyPair): KeyPair {
   return pair
 }
 
-/** Certificates of other CAs were put there by somebody: they stay. */
+/** Certificates of other CAs were put there on purpose: they stay. */
 function isToRenew({ certPem }: KeyPair, ca: KeyPair, fits: (certificate: X509Certificate) => boolean): boolean {
   if (!isIssuedBy({ certPem }, ca)) return false
   const certificate = new X509Certificate(certPem)

@@ -1,5 +1,5 @@
 // Bearer tokens of the control plane: JSON Web Tokens that it signs itself (RFC 7519), with ECDSA on P-256 and SHA-256
-// (ES256, RFC 7518 section 3.4) and nothing else. What a token says of its algorithm is only compared, never followed.
+// (ES256, RFC 7518 section 3.4) and nothing else. The algorithm in a token's header is only compared, never followed.
 
 import {
   createPrivateKey,
@@ -15,7 +15,7 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import { CREDENTIAL_ID_KEY } from '../../core/identity/user-from-cert.ts'
 
 export interface TokenVerifier {
-  /** The user that the token names; undefined = not one of ours, or no longer valid. system:authenticated is not added. */
+  /** The token's user; undefined = not one of our tokens, or no longer valid. system:authenticated is not added. */
   verify(token: string, nowMs: number): UserInfo | undefined
 }
 
@@ -29,7 +29,7 @@ export interface ControlTokenOptions {
 const ISSUER = 'portcullis-control'
 const ALGORITHM = 'ES256'
 const HASH = 'sha256'
-/** RFC 7518 section 3.4: R and S, one after the other. */
+/** RFC 7518 section 3.4: R followed by S. */
 const SIGNATURE_ENCODING = 'ieee-p1363'
 const HEADER = encodePart({ alg: ALGORITHM, typ: 'JWT' })
 const MAX_TOKEN_LENGTH = 16 * 1024
@@ -52,12 +52,13 @@ export function checkTokenKey(keyPem: string): void {
 
 /**
  * @param keyPem from generateTokenKey()
- * @throws {UserError} when the key is none, or the user's name will not do
+ * @throws {UserError} when the key or the user's name is invalid
  */
 export function issueControlToken(keyPem: string, options: ControlTokenOptions): string {
   const { user, groups, ttlSeconds } = options
   if (user === '' || user === ANONYMOUS_USER) throw new UserError('the token would name nobody', 'name a user')
-  if (!(ttlSeconds >= 1)) throw new UserError('the validity of the token is no number of seconds', 'give a longer one')
+  if (!(ttlSeconds >= 1))
+    throw new UserError('the validity of the token is not a number of seconds', 'give a longer one')
   const iat = Math.floor(options.nowMs / 1000)
   const exp = iat + Math.floor(ttlSeconds)
   const signed = `${HEADER}.${encodePart({ iss: ISSUER, sub: user, groups, iat, exp, jti: randomUUID() })}`
@@ -110,9 +111,9 @@ function readTokenKey(pem: string): KeyObject {
     const key = createPrivateKey(pem)
     if (key.asymmetricKeyDetails?.namedCurve === 'prime256v1') return key
   } catch {
-    // Said below: what OpenSSL says of a file that is no key helps nobody.
+    // Reported below: OpenSSL's message about a file that is not a key does not help.
   }
-  throw new UserError('the token key is no EC key on P-256', 'remove the file, and a new one is made')
+  throw new UserError('the token key is not an EC key on P-256', 'remove the file, and a new one is made')
 }
 
 function encodePart(value: object): string {

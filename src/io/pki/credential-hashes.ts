@@ -1,12 +1,12 @@
-// What a credential is recognised by when it is revoked: hashes, so that an object that names it gives nobody access.
-// The hash of the text alone would not do. Who has a credential can write it another way, and it still is good: an ECDSA signature
+// How a revoked credential is recognised: by hashes, so that the object that names it gives nobody access.
+// The hash of the text alone is not enough. Whoever has a credential can write it in another way that is still valid: an ECDSA signature
 // (r, s) is as valid as (r, n-s), the last character of base64url has bits that mean nothing, and kube-apiserver's JWT library
 // skips white space. So what is signed counts, too: that cannot be changed without the issuer's key.
 
 import { createHash, X509Certificate } from 'node:crypto'
 import { UNRECOGNISABLE } from '../../core/cluster/revocation.ts'
 
-/** What go-jose takes out of a token before it reads it (`\s` of Go's regexp). */
+/** What go-jose removes from a token before parsing (`\s` of Go's regexp). */
 const WHITE_SPACE = /[\t\n\f\r ]/g
 const DER_SEQUENCE = 0x30
 const LONG_FORM = 0x80
@@ -27,12 +27,12 @@ export function revocableTokenHash(token: string): string {
   return tokenHashes(token).at(-1) ?? ''
 }
 
-/** A JWT as a JSON object (RFC 7515 section 7.2) can be written in endless ways; nobody's client does. */
+/** A JWT as a JSON object (RFC 7515 section 7.2) has endless spellings; no real client sends one. */
 export function isUnrecognisable(token: string): boolean {
   return token.replace(WHITE_SPACE, '').startsWith('{')
 }
 
-/** Of the certificate as it was sent, and of the part of it that is signed. @param der the leaf */
+/** Of the certificate as it was sent, and of its signed part. @param der the leaf */
 export function certificateHashes(der: Buffer): readonly string[] {
   const signed = signedPartOfCertificate(der)
   return signed === undefined ? [sha256(der)] : [sha256(der), sha256(signed)]

@@ -1,4 +1,4 @@
-// PEM checks by OpenSSL, through node:crypto: what it accepts here, the TLS stack accepts later.
+// PEM checks with OpenSSL, through node:crypto: what it accepts here, the TLS stack accepts later.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -49,13 +49,13 @@ function parseKey(pem: string): KeyObject | undefined {
   return remembered(keys, pem, createPrivateKey)
 }
 
-/** What does not parse is not remembered. */
+/** What does not parse is not cached. */
 function remembered<T extends object>(
   known: LRUCache<string, T>,
   pem: string,
   parse: (pem: string) => T,
 ): T | undefined {
-  // By the whole text: what was said of one key is never said of another.
+  // Keyed by the whole text, so that the result for one key is never used for another.
   const before = known.get(pem)
   if (before !== undefined) return before
   try {

@@ -1,5 +1,5 @@
-// Certificates and keys as files: NAME.crt (world-readable) and NAME.key (0600). A pair is written or removed as a whole: what a
-// process that was killed left half done, the next one that reads the pair finishes.
+// Certificates and keys as files: NAME.crt (world-readable) and NAME.key (0600). A pair is written or removed as a whole: what
+// a killed process has left half done is finished by the next one that reads the pair.
 
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import type { KeyPair } from './pki.ts'
 
 /**
- * Creates `dir` (0700) when it is missing. Existing files are replaced; who reads by readKeyPair() finds the old pair or the new one.
+ * Creates `dir` (0700) when it is missing. Existing files are replaced; readKeyPair() finds either the old pair or the new one.
  * @throws {UserError}
  */
 export function writeKeyPair(dir: string, name: string, pair: KeyPair): void {
@@ -18,7 +18,7 @@ export function writeKeyPair(dir: string, name: string, pair: KeyPair): void {
   finishWrite(dir, name, pair)
 }
 
-/** Nothing to do where there is none. @throws {UserError} when it is damaged, or cannot be removed */
+/** Does nothing when there is no pair. @throws {UserError} when it is damaged, or cannot be removed */
 export function removeKeyPair(dir: string, name: string): void {
   const pair = readKeyPair(dir, name)
   if (pair === undefined) return
@@ -32,7 +32,7 @@ export function makePrivateDirectory(dir: string): void {
 
 /**
  * undefined when there is neither file.
- * @throws {UserError} when one of the two is missing, unreadable, no PEM, or they do not belong together
+ * @throws {UserError} when one of the two is missing, unreadable or not PEM, or they do not belong together
  */
 export function readKeyPair(dir: string, name: string): KeyPair | undefined {
   const { certFile, keyFile } = filesOf(dir, name)
@@ -46,7 +46,7 @@ export function readKeyPair(dir: string, name: string): KeyPair | undefined {
       finishRemoval(dir, name)
       return undefined
     }
-    // Another key was put there by somebody since.
+    // Somebody has put another key there since.
     if (unfinished.removed || !existsSync(keyFile) || readTextFile(keyFile) !== unfinished.keyPem) throw error
     finishWrite(dir, name, unfinished)
     return checkedPair(certFile, keyFile)
@@ -56,7 +56,7 @@ export function readKeyPair(dir: string, name: string): KeyPair | undefined {
 function checkedPair(certFile: string, keyFile: string): KeyPair {
   const certPem = readTextFile(certFile)
   const keyPem = readTextFile(keyFile)
-  return inFileSystem(`${certFile} and ${keyFile} are no certificate and its key`, () => {
+  return inFileSystem(`${certFile} and ${keyFile} are not a certificate and its key`, () => {
     // Throws for a PEM that does not parse.
     const certificate = new X509Certificate(certPem)
     if (!certificate.checkPrivateKey(createPrivateKey(keyPem))) throw new Error('they do not belong together')
@@ -68,9 +68,9 @@ function filesOf(dir: string, name: string): { readonly certFile: string; readon
   return { certFile: join(dir, `${name}.crt`), keyFile: join(dir, `${name}.key`) }
 }
 
-// === what was begun ===
+// === unfinished writes and removals ===
 
-/** The pair that is being written or removed: two files cannot be replaced at once. It is there while that lasts. */
+/** The pair that is being written or removed, because two files cannot be replaced at once. It exists while that lasts. */
 function unfinishedFile(dir: string, name: string): string {
   return join(dir, `${name}.unfinished`)
 }
@@ -86,7 +86,7 @@ function readUnfinished(dir: string, name: string): (KeyPair & { readonly remove
     : undefined
 }
 
-/** The key first: by it readKeyPair() knows what was being written. */
+/** The key first: it tells readKeyPair() what was being written. */
 function finishWrite(dir: string, name: string, pair: KeyPair): void {
   const { certFile, keyFile } = filesOf(dir, name)
   replaceFile(keyFile, pair.keyPem, 0o600)
@@ -105,7 +105,7 @@ function removeFile(file: string): void {
 
 // === files ===
 
-/** Those of NAME.crt and NAME.key that exist. */
+/** The existing ones of NAME.crt and NAME.key. */
 export function existingPairFiles(dir: string, name: string): string[] {
   return Object.values(filesOf(dir, name)).filter((file) => existsSync(file))
 }
@@ -115,7 +115,7 @@ export function readTextFile(file: string): string {
   return inFileSystem(`cannot read ${file}`, () => readFileSync(file, 'utf8'))
 }
 
-/** Written beside it and renamed, so that nobody reads half of it; `mode` holds whatever the old file had. */
+/** Written to a temporary file and renamed, so that nobody reads half of it; `mode` applies whatever the old file had. */
 export function replaceFile(file: string, text: string, mode: number): void {
   const temporary = `${file}.${randomBytes(6).toString('hex')}`
   inFileSystem(`cannot write ${file}`, () => {

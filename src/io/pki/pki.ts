@@ -1,5 +1,5 @@
 // Issues certificates for the demo, for `portcullis certs` and for tests. Keys come from OpenSSL (node:crypto), which is
-// fast; the certificates are built and signed by node-forge, which can do what node:crypto cannot. Nothing is verified
+// fast; certificates are built and signed with node-forge, because node:crypto cannot. Nothing is verified
 // here: verification is OpenSSL's, through node:tls.
 
 import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
@@ -56,7 +56,7 @@ export function createCA(options: CAOptions): KeyPair {
   return { certPem: forge.pki.certificateToPem(certificate), keyPem }
 }
 
-/** A certificate signed by `ca`. Throws when an address in `ipAddresses` is none. */
+/** A certificate signed by `ca`. Throws when `ipAddresses` holds an invalid address. */
 export function issueCertificate(ca: KeyPair, options: CertificateOptions): KeyPair {
   const issuer = forge.pki.certificateFromPem(ca.certPem)
   const keyPem = options.keyPem ?? generateKey()
@@ -78,7 +78,7 @@ export function isIssuedBy({ certPem }: Pick<KeyPair, 'certPem'>, ca: Pick<KeyPa
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 }
 
-/** A new RSA key of 2048 bits, PKCS #8 PEM: what the `keyPem` options take, so that many certificates may share one. */
+/** A new RSA key of 2048 bits, PKCS #8 PEM, for the `keyPem` options, so that many certificates may share one. */
 export function generateKey(): string {
   return generateKeyPairSync('rsa', {
     modulusLength: 2048,

@@ -1,4 +1,4 @@
-// What is in the Secret by which replicas share a CA, and whether it can be used: it is asked before anything of it is written.
+// The Secret by which replicas share a CA, and whether it can be used: checked before any of it is written.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -12,29 +12,29 @@ export interface SharedCA {
   readonly name: string
   /** Where this replica keeps its copy: ca.crt and ca.key. */
   readonly dir: string
-  /** Of a CA that is made. */
+  /** Common name of a new CA. */
   readonly commonName: string
-  /** Further files of `dir` that all replicas need alike. */
+  /** Other files of `dir` that must be the same in all replicas. */
   readonly files?: Readonly<Record<string, SharedFile>>
-  /** Where the rights to share it are missing: what else an operator can do than grant them. */
+  /** What an operator can do instead of granting the missing rights to share it. */
   readonly otherwise: string
-  /** Whether a start without those rights is refused; else this replica goes on with a CA of its own, and says so. */
+  /** Whether a start without those rights is refused; otherwise this replica logs it and uses a CA of its own. */
   readonly required: boolean
 }
 
 export interface SharedFile {
   make(): string
-  /** @throws {Error} when the text is no such file */
+  /** @throws {Error} when the text is not such a file */
   check(text: string): void
 }
 
-/** What is in the Secret. */
+/** The content of the Secret. */
 export interface Shared {
   readonly ca: KeyPair
   readonly files: Readonly<Record<string, string>>
 }
 
-/** @throws {UserError} when it holds nothing that replicas can share */
+/** @throws {UserError} when it holds no CA that replicas can share */
 export function parseShared(secret: JsonObject, shared: SharedCA): Shared {
   const data = recordOf(secret['data'])
   const text = (key: string): string => {
@@ -54,24 +54,24 @@ export function parseShared(secret: JsonObject, shared: SharedCA): Shared {
   return { ca, files: Object.fromEntries(files) }
 }
 
-/** What cannot be used must not take the place of what can. '' = it can. */
+/** A broken file must not replace a good one. '' = it can be used. */
 function faultOf(ca: KeyPair): string {
   let certificate: X509Certificate
   let key: KeyObject
   try {
     certificate = new X509Certificate(ca.certPem)
   } catch {
-    return 'tls.crt is no certificate'
+    return 'tls.crt is not a certificate'
   }
   try {
     key = createPrivateKey(ca.keyPem)
   } catch {
-    return 'tls.key is no private key'
+    return 'tls.key is not a private key'
   }
-  if (!certificate.ca) return 'tls.crt is no CA certificate'
-  if (hasExpired(ca)) return `it ended on ${certificate.validTo}`
-  // issueCertificate() can sign with no other.
-  if (key.asymmetricKeyType !== 'rsa') return 'tls.key is no RSA key'
+  if (!certificate.ca) return 'tls.crt is not a CA certificate'
+  if (hasExpired(ca)) return `it expired on ${certificate.validTo}`
+  // issueCertificate() signs with RSA keys only.
+  if (key.asymmetricKeyType !== 'rsa') return 'tls.key is not an RSA key'
   return certificate.checkPrivateKey(key) ? '' : 'tls.key does not belong to tls.crt'
 }
 

@@ -1,6 +1,6 @@
-// One CA for all replicas: a Secret where the objects are, made by the first replica, used by all. Each keeps a copy in its own
-// directory, from which the rest of the process works as if the CA had been made there; it is what a start falls back to while that
-// API server is away.
+// One CA for all replicas: a Secret where the objects are, created by the first replica, used by all. Each keeps a copy in its own
+// directory, which the rest of the process uses as if the CA had been created there; a start falls back to it while that
+// API server is unavailable.
 
 import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -31,14 +31,14 @@ interface LocalCA {
   readonly damage: unknown
 }
 
-/** Certificates of the CA before, which nobody would trust any more. */
+/** Certificates of the previous CA, which nobody would trust any more. */
 const LEAVES = ['tls', 'admin']
-/** An API server that comes back refuses its first requests, until it has read its RBAC objects. */
+/** An API server that has just started refuses its first requests, until it has read its RBAC objects. */
 const ATTEMPTS = 5
 const FIRST_WAIT_MS = 250
 
 /**
- * Makes the CA in `dir` the one that all replicas have.
+ * Makes the CA in `dir` the one that all replicas share.
  * @throws {UserError} when it cannot be shared: replicas with CAs of their own would each be trusted by some clients only
  */
 export async function shareCA(client: ObjectClient, shared: SharedCA, log: Logger): Promise<void> {
@@ -106,7 +106,7 @@ async function read(client: ObjectClient, shared: SharedCA): Promise<Shared | un
 /** Rejects with AlreadyExists (409) when another replica was faster. */
 async function create(client: ObjectClient, shared: SharedCA, local: LocalCA, log: Logger): Promise<Shared> {
   const { namespace, name, commonName } = shared
-  // Somebody may trust it: a new one beside it would cut them off.
+  // Clients may trust it: a new one would lock them out.
   if (local.damage !== undefined) throw local.damage
   const ca = local.pair === undefined || hasExpired(local.pair) ? createCA({ commonName }) : local.pair
   const texts = Object.entries(shared.files ?? {}).map(([file, kind]): [string, string] => {
@@ -131,7 +131,7 @@ async function create(client: ObjectClient, shared: SharedCA, local: LocalCA, lo
   return { ca, files: Object.fromEntries(texts) }
 }
 
-/** What this replica has already becomes that of all. @throws {UserError} when it is damaged */
+/** This replica's existing file becomes that of all. @throws {UserError} when it is damaged */
 function knownFile(file: string, kind: SharedFile): string | undefined {
   if (!existsSync(file)) return undefined
   const text = readTextFile(file)
@@ -141,7 +141,7 @@ function knownFile(file: string, kind: SharedFile): string | undefined {
 }
 
 /**
- * Only what the CA of before has issued: others were put there by somebody. Of a CA that is damaged the name tells it.
+ * Only what the previous CA has issued: others were put there on purpose. A damaged CA is recognised by its name.
  */
 function dropLeaves({ dir, commonName }: SharedCA, before: KeyPair | undefined, ca: KeyPair): void {
   for (const name of LEAVES) {

@@ -1,6 +1,6 @@
-// Tokens by which the kube-apiservers of one cell prove themselves to the protection webhook, where they present no client
-// certificate. A token is a MAC of the cell's name, so that it is the same whenever it is made; it does not end, because a webhook
-// that refuses its callers blocks all deletions. It ends with the key. Hexadecimal, because kube-apiserver allows no more than DNS
+// Tokens with which the kube-apiservers of one cell authenticate to the protection webhook, where they present no client
+// certificate. A token is a MAC of the cell's name, so it is the same whenever it is computed; it does not expire, because a webhook
+// that refuses its callers blocks all deletions. Replacing the key revokes it. Hexadecimal, because kube-apiserver allows only DNS
 // names in the path of a webhook that is a Service (apiserver/pkg/util/webhook/validation.go).
 
 import { createHmac, createPrivateKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
@@ -11,7 +11,7 @@ export interface WebhookTokens {
   isTokenOf(cell: string, token: string): boolean
 }
 
-/** The key that signs other tokens signs these as well, but not as it is. */
+/** These tokens use a key derived from the one that signs other tokens. */
 const PURPOSE = 'portcullis protection webhook token v1'
 const KEY_BYTES = 32
 
@@ -26,7 +26,7 @@ export function createWebhookTokens(keyPem: string): WebhookTokens {
   return {
     tokenOf: (cell) => macOf(cell).toString('hex'),
     isTokenOf: (cell, token) => {
-      // Only the one way to write it counts.
+      // Only the canonical spelling counts.
       if (!/^[0-9a-f]{64}$/.test(token)) return false
       return timingSafeEqual(macOf(cell), Buffer.from(token, 'hex'))
     },
@@ -40,5 +40,5 @@ function readKey(pem: string): KeyObject {
   } catch {
     // Said below.
   }
-  throw new UserError('the token key is no EC key', 'remove the file, and a new one is made')
+  throw new UserError('the token key is not an EC key', 'remove the file, and a new one is made')
 }

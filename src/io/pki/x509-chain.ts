@@ -1,5 +1,5 @@
 // Client certificates: does a chain that OpenSSL verified in the handshake lead to the CAs of the cluster that a request selects,
-// and is it still in its validity? Asked once for each connection, cluster and CA bundle; the result says until when it holds.
+// and is it still valid? Checked once for each connection, cluster and CA bundle; the result says until when it holds.
 
 import { createHash, X509Certificate } from 'node:crypto'
 import type { PeerCertificate } from '../../api/ports/stream.ts'
@@ -79,7 +79,7 @@ function parseBundle(pem: string): readonly X509Certificate[] {
     try {
       parsed.push(new X509Certificate(block))
     } catch {
-      // A damaged CA vouches for nobody; the others of the bundle still do.
+      // A damaged CA verifies nobody; the others in the bundle still count.
     }
   }
   if (bundles.size >= MAX_BUNDLES) bundles.clear()

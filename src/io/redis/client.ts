@@ -1,4 +1,4 @@
-// The connection to Redis: one, remade for ever, never queued for. What cannot be sent now fails now.
+// The connection to Redis: one, always reconnecting, without a queue. A command that cannot be sent now fails now.
 
 import { isIP } from 'node:net'
 import { Redis } from 'ioredis'
@@ -9,7 +9,7 @@ export interface RedisOptions {
   readonly url: string
   /** '' = what the URL says, or none. */
   readonly password: string
-  /** PEM of the authorities that may vouch for Redis; '' = those of the system. Only with `rediss://`. */
+  /** PEM of the CAs that verify Redis; '' = those of the system. Only with `rediss://`. */
   readonly ca: string
 }
 
@@ -19,13 +19,13 @@ const FIRST_RETRY_MS = 100
 const MAX_RETRY_MS = 1_000
 const DEFAULT_PORT = 6379
 
-/** `host:port`, for people: never the password. @throws {UserError} when it is no address of a Redis */
+/** `host:port`, for people: never the password. @throws {UserError} when it is not the address of a Redis */
 export function redisAddress(url: string): string {
   const { hostname, port } = parseRedisUrl(url)
   return `${hostname}:${port === '' ? DEFAULT_PORT : port}`
 }
 
-/** Begins to connect at once, and again whenever the connection breaks. @throws {UserError} for a bad URL */
+/** Connects now, and again whenever the connection breaks. @throws {UserError} for an invalid URL */
 export function connectRedis(options: RedisOptions, random: () => number): Redis {
   const { protocol, hostname, port, pathname, username, password } = parseRedisUrl(options.url)
   const secret = options.password === '' ? decodeURIComponent(password) : options.password
@@ -45,7 +45,7 @@ export function connectRedis(options: RedisOptions, random: () => number): Redis
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     retryStrategy: (attempt) => retryDelayMs(attempt, random()),
-    // A replica that was a primary until just now: connect again, perhaps to the new one.
+    // A Redis replica that was the primary until just now: connect again, perhaps to the new one.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   })
 }
@@ -57,8 +57,8 @@ function retryDelayMs(attempt: number, random: number): number {
 
 function parseRedisUrl(url: string): URL {
   const fix = 'write redis://host:6379, or rediss://host:6379 for TLS'
-  // A password may stand in it: no part of it is shown.
-  if (!URL.canParse(url)) throw new UserError('the address of Redis is no URL', fix)
+  // It may contain a password: no part of it is shown.
+  if (!URL.canParse(url)) throw new UserError('the address of Redis is not a URL', fix)
   const parsed = new URL(url)
   if (parsed.protocol !== 'redis:' && parsed.protocol !== 'rediss:') {
     throw new UserError(`the address of Redis begins with ${parsed.protocol}//`, fix)

@@ -1,4 +1,4 @@
-// Names of what the gateway keeps in Redis. The version is part of them: two versions that count differently share nothing.
+// Names of keys in Redis. They include a version, so that two versions that count differently share nothing.
 
 import { createHash } from 'node:crypto'
 
@@ -9,7 +9,7 @@ const PLAIN = /^[\w./-]+$/
 export class RedisKeys {
   readonly #prefix: string
 
-  /** @param prefix keeps the gateways of several installations apart in one Redis */
+  /** @param prefix separates several installations in one Redis */
   constructor(prefix: string) {
     this.#prefix = `${prefix}:${VERSION}`
   }
@@ -19,7 +19,7 @@ export class RedisKeys {
     return `${this.#prefix}:replicas`
   }
 
-  /** What stands before the name of a bucket, as RateLimiterRedis puts it there. */
+  /** The prefix that RateLimiterRedis puts before the name of a bucket. */
   get buckets(): string {
     return `${this.#prefix}:bucket`
   }
@@ -29,7 +29,7 @@ export class RedisKeys {
   }
 }
 
-/** The names of clusters have no slash; names of schemas may be any text of any length. */
+/** Names of clusters have no slash; names of schemas may be any text of any length. */
 export function limitName(cluster: string, schema: string): string {
   const name = `${cluster}/${schema}`
   if (name.length <= LONGEST && PLAIN.test(name)) return name

@@ -1,4 +1,4 @@
-// Limits that replicas share, as Redis keeps them: buckets through rate-limiter-flexible, leases of slots, and who is alive.
+// Limits that replicas share, kept in Redis: buckets through rate-limiter-flexible, leases of slots, and which replicas are alive.
 
 import type { Redis } from 'ioredis'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
@@ -11,7 +11,7 @@ import { limitName, RedisKeys } from './keys.ts'
 import { BUCKET_SCRIPT, HEARTBEAT_SCRIPT, LEASE_SCRIPT } from './scripts.ts'
 
 export interface RedisLimitsOptions extends RedisOptions {
-  /** Keeps the gateways of several installations apart in one Redis. Default `portcullis`. */
+  /** Separates several installations in one Redis. Default `portcullis`. */
   readonly keyPrefix?: string
 }
 
@@ -24,7 +24,7 @@ export interface LimitName {
 /** A bucket in Redis. */
 export interface SharedBucket {
   /**
-   * Takes up to `wanted` tokens, or gives back (less than 0). Answers how many came (or went), and how many are left.
+   * Takes up to `wanted` tokens, or gives back (less than 0). Returns how many were taken (or given back), and how many are left.
    * Rejects when Redis does not answer.
    */
   take(wanted: number): Promise<{ readonly change: number; readonly level: number }>
@@ -35,42 +35,42 @@ export interface LeaseRequest {
   /** Requests that run. */
   readonly used: number
   readonly wanted: number
-  /** Whether requests are refused for want of slots. */
+  /** Whether requests are refused for lack of slots. */
   readonly lacks: boolean
   readonly max: number
-  /** What each replica would have if all had the same. */
+  /** The slots of each replica if all had the same. */
   readonly part: number
 }
 
-/** Everything rejects when Redis cannot be asked or does not answer; nothing waits for a connection. */
+/** Everything rejects when Redis is unreachable or does not answer; nothing waits for a connection. */
 export interface RedisLimits {
   /** `host:port`. */
   readonly address: string
   /** Whether there is a connection that takes commands. */
   readonly ready: boolean
-  /** Why there is none, or why the last command failed; '' = nothing went wrong since Redis last answered a beat. */
+  /** Why there is none, or why the last command failed; '' = no failure since Redis last answered a heartbeat. */
   readonly error: string
-  /** Says that a replica is alive, and hears who else is. */
+  /** Sends a replica's heartbeat, and returns which others are alive. */
   beat(replica: string): Promise<{ readonly members: readonly Member[]; readonly redisMs: number }>
   bucket(name: LimitName, limit: CompiledSharedLimit): SharedBucket
   lease(name: LimitName, request: LeaseRequest): Promise<LeaseAnswer>
-  /** The replica ends: it is alive no more, and its leases are free. */
+  /** The replica stops: it no longer counts as alive, and its leases are released. */
   leave(replica: string, leases: readonly LimitName[]): Promise<void>
   close(): void
 }
 
-/** A replica that Redis has not heard of for so long is dead. */
+/** A replica without a heartbeat for this long is dead. */
 const ALIVE_MS = 3_000
-/** Buckets are kept so long at least, and twice as long as they take to fill. */
+/** Buckets are kept at least this long, and twice as long as they take to fill. */
 const LEAST_KEPT_SECONDS = 60
 
-/** The commands that scripts add to the client. */
+/** The commands that are defined by scripts. */
 interface Scripts {
   portcullisLease(key: string, ...values: (string | number)[]): Promise<[number, number, number]>
   portcullisHeartbeat(key: string, replica: string, aliveMs: number): Promise<string[]>
 }
 
-/** @throws {UserError} for a bad URL. A Redis that is not there is no error: `ready` says so */
+/** @throws {UserError} for an invalid URL. An unreachable Redis is not an error: see `ready` */
 export function createRedisLimits(options: RedisLimitsOptions, random: () => number): RedisLimits {
   return new RedisLimitStore(
     connectRedis(options, random),
@@ -160,7 +160,7 @@ class RedisLimitStore implements RedisLimits {
     try {
       return await asked
     } catch (error) {
-      // Why there is no connection says more than that there is none.
+      // The reason why there is no connection says more than that there is none.
       if (this.ready || this.#error === '') this.#error = error instanceof Error ? error.message : String(error)
       throw error
     }

@@ -1,16 +1,16 @@
-// What Redis does by itself, whole and without anybody in between. Lua, of fixed text: names and numbers are arguments.
-// Time is that of Redis, so that the clocks of replicas may differ.
+// What Redis does atomically, as Lua scripts. Their text is fixed: names and numbers are arguments.
+// Time is taken from Redis, so that the clocks of replicas may differ.
 
 import { CONTENDED_MS, FORGOTTEN_MS } from '../../core/limits/global-tokens.ts'
 
 /**
  * A bucket, as the script of a RateLimiterRedis: KEYS[1], points wanted (less than 0 = given back), seconds to keep it, its
- * size, and the seconds in which it fills. Answers how many points were given, at most what is there, and in how many
+ * size, and the seconds in which it fills. Returns how many points were given, at most what is there, and in how many
  * milliseconds it would be full.
  *
  * `t` tokens at the time `s` (microseconds); `c` is when there were last too few. Until a second after that
- * little is saved up, so that many who all come late get no more than the rate. One that nobody has touched for long
- * begins empty: Redis, or everybody, was away, and what was spent meanwhile it cannot know.
+ * little is saved up, so that many late callers together get no more than the rate. A bucket that was not used for long
+ * begins empty: Redis, or every replica, was unavailable, and what was spent in that time is unknown.
  */
 export const BUCKET_SCRIPT: string = `
 local want, size = tonumber(ARGV[1]), tonumber(ARGV[3])
@@ -37,8 +37,8 @@ return {given, math.ceil((size - level) / rate / 1000)}
 `
 
 /**
- * Leases of slots: KEYS[1], who asks, how many it has in use, how many it wants, whether it lacks some (0 or 1), the limit,
- * how long the lease holds in milliseconds, and the part of each replica. Answers slots of who asks, of the
+ * Leases of slots: KEYS[1], the replica, how many it has in use, how many it wants, whether it lacks some (0 or 1), the limit,
+ * how long the lease holds in milliseconds, and the part of each replica. Returns the slots of this replica, of the
  * others together, and how many of the others lack some and have less than their part.
  */
 export const LEASE_SCRIPT: string = `
@@ -64,8 +64,8 @@ return {slots, others, lacking}
 `
 
 /**
- * Who is alive: KEYS[1], who says so, and for how many milliseconds it holds. Answers the time, and everybody with when
- * it last said so.
+ * Heartbeat: KEYS[1], the replica, and for how many milliseconds it counts. Returns the time, and every replica with when
+ * it last sent one.
  */
 export const HEARTBEAT_SCRIPT: string = `
 local clock = redis.call('time')

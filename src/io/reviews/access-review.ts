@@ -1,4 +1,4 @@
-// SubjectAccessReviews for client-sent impersonation (kubectl --as): may the requestor act as somebody else?
+// SubjectAccessReviews for impersonation by clients (kubectl --as): may the original user act as somebody else?
 
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -9,7 +9,7 @@ import { type ReviewCall, unanswered } from './token-review.ts'
 export type AccessReviewResult =
   | { readonly kind: 'allowed' }
   | { readonly kind: 'denied'; readonly reason: string }
-  /** `retryAfterSeconds`: above 0 where the gateway itself asked no more. */
+  /** `retryAfterSeconds`: above 0 when the gateway itself held the review back. */
   | { readonly kind: 'unavailable'; readonly message: string; readonly retryAfterSeconds: number }
 
 export interface AccessQuery {
@@ -23,10 +23,10 @@ export interface AccessReviewer {
   review(query: AccessQuery, call: ReviewCall): Promise<AccessReviewResult>
 }
 
-/** Short: a right that was taken away must not work on for minutes. */
+/** Short: a right that was taken away must not work for minutes more. */
 const ALLOWED_TTL_MS = 30_000
 const DENIED_TTL_MS = 10_000
-/** Of each answer: questions that are made up, and denied, must not drive out what others are allowed. */
+/** For each result separately: invented reviews that are denied must not evict what others are allowed. */
 const MAX_REMEMBERED = 8192
 
 interface Remembered {
@@ -35,7 +35,7 @@ interface Remembered {
   readonly untilMs: number
 }
 
-/** @param onReviewed what upstream answered, for metrics */
+/** @param onReviewed called with upstream's result, for metrics */
 export function createAccessReviewer(
   monotonic: () => number,
   onReviewed: (cluster: string, verdict: AccessReviewResult['kind']) => void,
@@ -89,7 +89,7 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
     }
     const status: unknown = Reflect.get(JSON.parse(answer.body) as object, 'status')
     if (typeof status !== 'object' || status === null) return unanswered('answer without status')
-    // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as a no.
+    // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as denied.
     const denied: unknown = Reflect.get(status, 'denied')
     if (Reflect.get(status, 'allowed') === true && denied !== true) return { kind: 'allowed' }
     const reason: unknown = Reflect.get(status, 'reason')

@@ -1,33 +1,33 @@
-// Bearer tokens: asked of a healthy kube-apiserver of the cluster by TokenReview, one call for all who ask at once, remembered for a while.
+// Bearer tokens: reviewed by a healthy kube-apiserver of the cluster (TokenReview), one call for concurrent lookups, cached for a while.
 
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../api/kube/user.ts'
 import { CallLimitError } from '../upstream/kube-call.ts'
 
-/** Who does the call; one that throws means "no answer", never "no". */
+/** Makes the call; if it throws, that means "no answer", never "no". */
 export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
 
 export type TokenReviewResult =
-  /** `untilMs`: monotonic milliseconds until which the answer counts without another question. */
+  /** `untilMs`: until when the result is valid, monotonic milliseconds. */
   | { readonly kind: 'authenticated'; readonly user: UserInfo; readonly untilMs: number }
   | { readonly kind: 'rejected' }
   | Unanswered
 
-/** Nobody knows. */
+/** No result. */
 export interface Unanswered {
   readonly kind: 'unavailable'
   readonly message: string
-  /** 0 = it was asked, or nobody is there to ask; else the gateway itself asked no more. */
+  /** 0 = the review was sent, or there is no endpoint for it; otherwise the gateway itself held it back. */
   readonly retryAfterSeconds: number
 }
 
-/** Where the answer about a token came from. */
+/** Where the result for a token came from. */
 export type TokenLookup = 'hit' | 'limited' | TokenReviewResult['kind']
 
 export interface TokenQuery {
   readonly cluster: string
-  /** Changes when the cluster's servers, credentials or audiences change: older answers no longer count. */
+  /** Changes when the cluster's servers, credentials or audiences change: older results no longer count. */
   readonly epoch: number
   readonly token: string
   readonly audiences: readonly string[]
@@ -37,7 +37,7 @@ export interface TokenQuery {
 
 export interface TokenReviewer {
   review(query: TokenQuery, call: ReviewCall): TokenReviewResult | Promise<TokenReviewResult>
-  /** Counts an answer that the caller remembered itself. */
+  /** Counts a result that the caller had cached itself. */
   reused(cluster: string): void
   size(): number
 }
@@ -47,16 +47,16 @@ interface Remembered {
   readonly untilMs: number
 }
 
-/** Of each answer: tokens that are made up must not drive out the good ones. */
+/** For each result separately: invented tokens must not evict valid ones. */
 const MAX_REMEMBERED = 50_000
 
-/** @param monotonic milliseconds; @param onLookup what answered, for metrics; `limited` = nobody was asked */
+/** @param monotonic milliseconds; @param onLookup called with the source of the result, for metrics; `limited` = no review was sent */
 export function createTokenReviewer(
   monotonic: () => number,
   onLookup: (cluster: string, outcome: TokenLookup) => void,
 ): TokenReviewer {
-  // A key of this process: what is in memory says nothing about the tokens.
-  // A KeyObject, because createHmac() would make one of a Buffer each time, at five times the cost of the HMAC.
+  // A random key of this process: the cache keys reveal nothing about the tokens.
+  // A KeyObject, because createHmac() would convert a Buffer each time, at five times the cost of the HMAC.
   const secret = createSecretKey(randomBytes(32))
   const accepted = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   const rejected = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
@@ -134,7 +134,7 @@ export function unanswered(cause: unknown): Unanswered {
 function readVerdict(answer: unknown, audiences: readonly string[]): TokenReviewResult {
   const status = field(answer, 'status')
   if (field(status, 'authenticated') !== true) return { kind: 'rejected' }
-  // An audience-unaware server returns none: its yes does not count for us.
+  // An audience-unaware server returns none: its result does not count for us.
   if (audiences.length > 0 && !strings(field(status, 'audiences')).some((one) => audiences.includes(one))) {
     return { kind: 'rejected' }
   }
@@ -142,7 +142,7 @@ function readVerdict(answer: unknown, audiences: readonly string[]): TokenReview
   const name = field(user, 'username')
   if (typeof name !== 'string' || name === '') return { kind: 'rejected' }
   const uid = field(user, 'uid')
-  // Keys as the cluster says them, upper-case letters too: identityHeaders escapes what a field name cannot carry.
+  // Keys as the cluster returns them, with upper-case letters: identityHeaders escapes what a field name cannot carry.
   const extra: [string, readonly string[]][] = []
   const rawExtra = field(user, 'extra')
   if (typeof rawExtra === 'object' && rawExtra !== null) {

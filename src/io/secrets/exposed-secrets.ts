@@ -1,4 +1,4 @@
-// Files with private keys or tokens that others of the machine may read.
+// Files with private keys or tokens that other users of the machine may read.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ const MANIFEST = /\.(ya?ml|json)$/
 /** A Secret, or secret bytes inline. */
 const SECRET_TEXT = /^\s*-?\s*["']?kind["']?\s*:\s*["']?Secret\b|["']?(keyData|bearerToken)["']?\s*:/m
 
-/** Of `files`, those that others may read; what cannot be looked at is not among them. */
+/** Those of `files` that others may read; files that cannot be inspected are left out. */
 export function exposedFiles(files: readonly string[]): string[] {
   return files.filter((file) => {
     try {

@@ -1,11 +1,11 @@
-// A secret that is remembered only to be recognised.
+// A secret that is kept only to be recognised.
 
 import { timingSafeEqual } from 'node:crypto'
 
-/** Compares in a time that tells nothing of where two texts differ; only their lengths show. */
+/** Compares in constant time: timing reveals lengths, but not where two texts differ. */
 export class KnownSecret {
   readonly #known: Buffer
-  /** What is compared is written here: a loop over the characters would cost five times as much. */
+  /** Buffer for the text to compare: a loop over the characters would cost five times as much. */
   readonly #asked: Buffer
 
   /** @param text one character a byte, as field values are */

@@ -1,6 +1,6 @@
-// The Secrets of a namespace that UpstreamClusters name, and no others: what is not named is not kept in memory. Where all of the
-// namespace may be watched, changes come by themselves; else each one is read, and read again every minute. A refusal is not final: an API server
-// that comes back answers its first requests with 403, until it has read its RBAC objects.
+// The Secrets of a namespace that UpstreamClusters refer to; no others are kept in memory. Where the whole
+// namespace may be watched, it is; otherwise each Secret is read, and read again every minute. A refusal is not final: an API server
+// that has just started answers its first requests with 403, until it has read its RBAC objects.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SECRETS } from '../../api/kinds/scheme.ts'
@@ -12,13 +12,13 @@ import type { Logger } from '../../api/ports/ports.ts'
 import { FieldErrors } from '../../api/validation/field-errors.ts'
 import { readSecret, secretName } from './secret-references.ts'
 
-/** What is known of a Secret. */
+/** The state of a Secret. */
 export interface KnownSecretData {
-  /** `unread`: no answer yet; whoever needs it waits. `refused`: it may not be used, whether it is there or not. */
+  /** `unread`: no answer yet; whoever needs it waits. `refused`: it may not be used, whether it exists or not. */
   readonly state: 'unread' | 'absent' | 'present' | 'unreadable' | 'refused'
-  /** Of `unreadable` and `refused`: why. */
+  /** The reason for `unreadable` and `refused`. */
   readonly message: string
-  /** Of `present`. */
+  /** The data when `present`. */
   readonly data: ReadonlyMap<string, Buffer>
   /** Whether it has the label by which its owner lets it be used (usable-secrets.ts). */
   readonly labelled: boolean
@@ -28,42 +28,42 @@ interface SecretEntry {
   readonly namespace: string
   readonly name: string
   known: KnownSecretData
-  /** How many references there are to it. */
+  /** Number of references to it. */
   users: number
-  /** resourceVersion of what is known, or of its deletion; '' = none. */
+  /** resourceVersion of the known state, or of its deletion; '' = none. */
   version: string
   failures: number
-  /** A read is under way, or waits for its turn. */
+  /** A read is running or queued. */
   queued: boolean
 }
 
 export interface NamedSecretsOptions {
   readonly client: ObjectClient
   readonly log: Logger
-  /** What is known of these (`namespace/name`) changed. */
+  /** The state of these (`namespace/name`) changed. */
   readonly onChange: (names: readonly string[]) => void
   /** Milliseconds between two reads of a Secret that cannot be watched. Default 60 s. */
   readonly refreshMs: number
-  /** Of all of them. */
+  /** For all of them. */
   readonly namespace: string
   /** Else each is read by itself, whatever the rights. */
   readonly watched: boolean
-  /** "true" in it is told as `labelled`. */
+  /** The value "true" sets `labelled`. */
   readonly label: string
 }
 
 const NO_DATA: ReadonlyMap<string, Buffer> = new Map()
 const UNREAD: KnownSecretData = { state: 'unread', message: '', data: NO_DATA, labelled: false }
 const ABSENT: KnownSecretData = { state: 'absent', message: '', data: NO_DATA, labelled: false }
-/** A list with this selector tells whether listing is allowed, and brings nothing. */
+/** A list with this selector shows whether listing is allowed, and returns nothing. */
 const SELECT_NOTHING = 'portcullis.io/none=none'
 const PARALLEL_READS = 8
 const FIRST_RETRY_MS = 1_000
-/** After a refusal watching is tried again so soon, then after twice the time, and so on. */
+/** Backoff after a refused watch; doubles each time. */
 const FIRST_TRIAL_MS = 1_000
-/** At last once in so many refreshes: rights may be granted later. */
+/** In the end once in this many refreshes: rights may be granted later. */
 const REFRESHES_PER_TRIAL = 10
-/** As many refusals after a loss are no news: RBAC caches of a server that has just started are cold. */
+/** This many refusals after a disconnect are not reported: RBAC caches of a server that has just started are cold. */
 const EXPECTED_REFUSALS = 3
 
 export class NamedSecrets {
@@ -79,10 +79,10 @@ export class NamedSecrets {
   readonly #stopping = new AbortController()
   #readers = 0
   #following: Following | undefined
-  /** Until the first list of Secrets has come, or is known to be forbidden, nothing is read one by one. */
+  /** Until the first list of Secrets has arrived, or is known to be forbidden, nothing is read one by one. */
   #mode: 'idle' | 'starting' | 'followed' | 'single' = 'idle'
   #task: Promise<void> = Promise.resolve()
-  /** Of the reads one by one. */
+  /** Timer of the reads one by one. */
   #refreshing: NodeJS.Timeout | undefined
 
   constructor({ client, log, onChange, refreshMs, namespace, watched, label }: NamedSecretsOptions) {
@@ -99,7 +99,7 @@ export class NamedSecrets {
     return this.#entries.get(name)?.known ?? UNREAD
   }
 
-  /** Another reference to `name` (`namespace/name`). The first one of all begins the watching. */
+  /** Adds a reference to `name` (`namespace/name`). The first one of all starts the watch. */
   retain(name: string): void {
     const known = this.#entries.get(name)
     if (known !== undefined) {
@@ -113,7 +113,7 @@ export class NamedSecrets {
     else if (this.#mode !== 'starting') this.#enqueue(name)
   }
 
-  /** A reference to it less; what nothing refers to is forgotten. */
+  /** Removes a reference; a Secret without references is dropped. */
   release(name: string): void {
     const entry = this.#entries.get(name)
     if (entry !== undefined && --entry.users <= 0) this.#entries.delete(name)
@@ -136,8 +136,8 @@ export class NamedSecrets {
   }
 
   /**
-   * Tries to watch until it may; meanwhile each Secret is read by itself. Never rejects. Ends when Secrets are followed.
-   * @param expected so many refusals are not told
+   * Tries to watch until it is allowed; until then each Secret is read by itself. Never rejects. Ends when the watch runs.
+   * @param expected this many refusals are not reported
    */
   async #run(expected: number): Promise<void> {
     const { signal } = this.#stopping
@@ -150,9 +150,9 @@ export class NamedSecrets {
         return
       }
       if (refusals === expected) {
-        const consequence = `each Secret that is named is read again every ${this.#refreshMs / 1000} s`
+        const consequence = `each referenced Secret is read again every ${this.#refreshMs / 1000} s`
         const fields = { namespace: this.#namespace, why, consequence }
-        this.#log.warn('Secrets cannot be watched; a change of one is seen later', fields)
+        this.#log.warn('Secrets cannot be watched; changes are seen later', fields)
       }
       if (refusals === 0) this.#readSingly()
       const delayMs = Math.min(FIRST_TRIAL_MS * 2 ** Math.min(refusals, 20), this.#refreshMs * REFRESHES_PER_TRIAL)
@@ -171,7 +171,7 @@ export class NamedSecrets {
     this.#refreshing.unref()
   }
 
-  /** Why Secrets may not be listed; '' when they may, or when nobody knows: then following finds out. */
+  /** Why Secrets may not be listed; '' when they may, or when that is unknown: then the watch finds out. */
   async #refusal(): Promise<string> {
     try {
       await this.#client.list(SECRETS, this.#namespace, SELECT_NOTHING)
@@ -204,7 +204,7 @@ export class NamedSecrets {
     })
   }
 
-  /** The right to watch may have been taken away. */
+  /** The right to watch may have been revoked. */
   async #reconsider(): Promise<void> {
     if (this.#following === undefined || this.#stopping.signal.aborted || (await this.#refusal()) === '') return
     const following = this.#following
@@ -212,7 +212,7 @@ export class NamedSecrets {
     await following.stop()
     if (this.#stopping.signal.aborted) return
     this.#mode = 'starting'
-    // Not awaited here: it runs as long as the source.
+    // Not awaited: it runs as long as the source.
     const waiting = this.#run(EXPECTED_REFUSALS)
     this.#task = waiting
   }
@@ -235,8 +235,8 @@ export class NamedSecrets {
   }
 
   /**
-   * The name of the Secret, when it is one of ours and differs from what was known.
-   * @param listed it is what there is now, also when it is older: the server may have been restored from a backup
+   * The name of the Secret, if it is referenced and has changed.
+   * @param listed it is from a list, and current even when it is older: the server may have been restored from a backup
    */
   #take(object: JsonObject, gone: boolean, listed = false): string | undefined {
     const name = keyOf(object)
@@ -285,7 +285,7 @@ export class NamedSecrets {
     } catch (error) {
       if (this.#entries.get(name) !== entry || this.#stopping.signal.aborted) return
       if (error instanceof StatusError && error.code === 404) {
-        // A watch that has told of it meanwhile knows better.
+        // The watch has delivered a newer state in the meantime.
         if (entry.version !== before || entry.known.state === 'absent') return
         entry.known = ABSENT
         this.#changed(name)
@@ -293,7 +293,7 @@ export class NamedSecrets {
     }
   }
 
-  /** What is known stays; what was never known is said to be unreadable, and tried again. */
+  /** A known state stays; a Secret that was never read becomes unreadable and is tried again. */
   #unreadable(name: string, entry: SecretEntry, error: unknown): void {
     const message = error instanceof Error ? error.message : String(error)
     const retryMs = Math.min(this.#refreshMs, FIRST_RETRY_MS * 2 ** Math.min(entry.failures++, 20))
@@ -317,7 +317,7 @@ function keyOf({ metadata }: JsonObject): string {
   return secretName(namespace, name)
 }
 
-/** With the value "true". */
+/** Whether the label has the value "true". */
 export function hasLabel({ metadata }: JsonObject, label: string): boolean {
   const { labels } = recordOf(metadata)
   return isRecord(labels) && Object.hasOwn(labels, label) && labels[label] === 'true'

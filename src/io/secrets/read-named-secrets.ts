@@ -1,4 +1,4 @@
-// An UpstreamCluster with the bytes of the Secrets that it names, read once.
+// An UpstreamCluster with the bytes of the Secrets that it refers to, read once.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
@@ -8,7 +8,7 @@ import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withByte
 /**
  * @param get reads a Secret
  * @throws (rejects) what `get` rejects with
- * @throws {UserError} when a Secret has not what is named
+ * @throws {UserError} when a Secret does not have the key
  */
 export async function readNamedSecrets(
   object: JsonObject,

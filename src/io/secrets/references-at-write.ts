@@ -1,5 +1,5 @@
-// What the Secrets that an object names say about it at the moment of a write: a certificate where a key belongs is refused there,
-// not found later in the status. A Secret that is not there yet is no error: it may come after the object.
+// Checks an object at a write together with the Secrets that it refers to: a certificate where a key belongs is refused then,
+// instead of showing up later in the status. A Secret that does not exist yet is not an error: it may be created after the object.
 
 import type { ResolvedReferences } from '../../api/kinds/upstream-cluster-kind.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -7,7 +7,7 @@ import { FieldErrors } from '../../api/validation/field-errors.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
 import { isUsable, refusalFix, refusalOf } from './usable-secrets.ts'
 
-/** A Secret; undefined = there is none; `unknown` = it could not be read. */
+/** A Secret; undefined = it does not exist; `unknown` = it could not be read. */
 export type SecretAtWrite = JsonObject | undefined | 'unknown'
 
 /** @param namespaces whose Secrets need no label */
@@ -37,7 +37,7 @@ export function resolveAtWrite(
   return { object: resolved, origins, problems: out.found }
 }
 
-/** `namespace`, `name` of every Secret that the object names. */
+/** `namespace`, `name` of every Secret that the object refers to. */
 export function secretsNamed(object: unknown): readonly { readonly namespace: string; readonly name: string }[] {
   const names = new Set(referencesOf(object).map(({ secret }) => secret))
   names.delete('')

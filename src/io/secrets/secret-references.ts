@@ -1,5 +1,5 @@
-// `{file}` and `{name, namespace, key}` beside the inline secret fields of an UpstreamCluster: where they stand, and the
-// object with the bytes in their places. Who follows them: secret-files.ts and objects-source-secrets.ts.
+// `{file}` and `{name, namespace, key}` in place of inline secret fields of an UpstreamCluster: where they are, and the
+// object with the bytes in their places. They are resolved by secret-files.ts and sources/objects/references.ts.
 
 import type { FieldError } from '../../api/kube/field-error.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
@@ -12,11 +12,11 @@ const SECTIONS: readonly (readonly [string, Readonly<Record<string, string>>])[]
   ['secureServing', SERVING_SECRETS],
 ]
 
-/** One reference, whatever it says; `checkUpstreamCluster` reports what is malformed. */
+/** One reference, even if malformed: `checkUpstreamCluster` reports that. */
 export interface SecretReferenceAt {
   /** `clientConfig` or `secureServing`. */
   readonly section: string
-  /** The inline field that it stands for. */
+  /** The inline field that it replaces. */
   readonly field: string
   readonly referenceField: string
   /** `spec.clientConfig.keyRef`. */
@@ -29,12 +29,12 @@ export interface SecretReferenceAt {
 }
 
 export interface Resolved {
-  /** The object with every reference that could be followed replaced by inline bytes. */
+  /** The object with every reference that could be resolved replaced by inline bytes. */
   readonly object: unknown
   readonly problems: readonly FieldError[]
   /** Paths of inline fields that came from references, and the paths of those. */
   readonly origins: ReadonlyMap<string, string>
-  /** The bytes that they led to, base64, in the same order. */
+  /** Their bytes, base64, in the same order. */
   readonly bytes: readonly string[]
 }
 
@@ -44,7 +44,7 @@ export function secretName(namespace: unknown, name: unknown): string {
   return `${given}/${String(name)}`
 }
 
-/** All references that stand in the place of inline bytes. Takes any JSON value. */
+/** All references in place of inline bytes. Takes any JSON value. */
 export function referencesOf(object: unknown): readonly SecretReferenceAt[] {
   const spec = isRecord(object) ? object['spec'] : undefined
   if (!isRecord(spec)) return []
@@ -73,12 +73,12 @@ export function referencesOf(object: unknown): readonly SecretReferenceAt[] {
   return found
 }
 
-/** With its references as they are. */
+/** The object with its references unresolved. */
 export function asWritten(object: unknown): Resolved {
   return withBytes(object, new Map(), [])
 }
 
-/** @param bytes what each reference led to; those that led nowhere stay as they are */
+/** @param bytes of each resolved reference; the others stay as they are */
 export function withBytes(
   object: unknown,
   bytes: ReadonlyMap<SecretReferenceAt, Buffer>,
@@ -102,10 +102,10 @@ export function withBytes(
 }
 
 /**
- * The bytes of a key of a Secret; a problem when there are none.
+ * The bytes of a key of a Secret, or a problem.
  *
- * @param data undefined when there is no such Secret
- * @param absence what to say then
+ * @param data undefined when the Secret does not exist
+ * @param absence the message for that
  */
 export function secretBytes(
   { secret, key, path }: SecretReferenceAt,
@@ -123,7 +123,7 @@ export function secretBytes(
   return undefined
 }
 
-/** The data of a v1 Secret; `stringData` outranks `data`, as in an API server. */
+/** The data of a v1 Secret; `stringData` takes precedence over `data`, as in an API server. */
 export function readSecret(object: Readonly<Record<string, unknown>>, out: FieldErrors): ReadonlyMap<string, Buffer> {
   const keys = new Map<string, Buffer>()
   for (const [field, encoding] of [
@@ -132,12 +132,12 @@ export function readSecret(object: Readonly<Record<string, unknown>>, out: Field
   ] as const) {
     const data = object[field] ?? {}
     if (!isRecord(data)) {
-      out.invalid(field, 'is not a map', 'write a map of texts')
+      out.invalid(field, 'is not a map', 'write a map of strings')
       continue
     }
     for (const [key, text] of Object.entries(data)) {
       const path = `${field}[${key}]`
-      if (typeof text !== 'string') out.invalid(path, 'is not a text', 'put the value in quotes')
+      if (typeof text !== 'string') out.invalid(path, 'is not a string', 'put the value in quotes')
       else if (encoding === 'base64' && !/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(text)) {
         out.invalid(path, 'is not base64', 'encode with base64, or use stringData')
       } else keys.set(key, Buffer.from(text, encoding))

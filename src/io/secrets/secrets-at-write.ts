@@ -1,13 +1,13 @@
-// The Secrets that an object under review names, read for that review: a webhook knows only those of objects that are there already.
+// The Secrets that an object under review refers to, read for that review: a webhook knows only those of stored objects.
 
 import { SECRETS } from '../../api/kinds/scheme.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import { type SecretAtWrite, secretsNamed } from './references-at-write.ts'
 
-/** kube-apiserver waits 10 s for the answer by default, which must not depend on this. */
+/** kube-apiserver waits 10 s for the response by default; the reads must not use that up. */
 const TIMEOUT_MS = 2_000
-/** At once, of all reviews: whoever reaches the webhook can ask for reads. What comes beyond is not looked at. */
+/** Concurrent reads of all reviews: whoever reaches the webhook can cause reads. Those beyond the limit are skipped. */
 const MOST_READS = 32
 
 export class SecretsAtWrite {
@@ -18,7 +18,7 @@ export class SecretsAtWrite {
     this.#client = client
   }
 
-  /** Never rejects. Answers by namespace and name; what could not be read in time is `unknown`. */
+  /** Never rejects. Results by namespace and name; what could not be read in time is `unknown`. */
   async read(object: unknown): Promise<(namespace: string, name: string) => SecretAtWrite> {
     const found = new Map<string, SecretAtWrite>()
     await Promise.all(

@@ -1,16 +1,16 @@
-// Which Secrets UpstreamClusters may name, whoever edits them: those of a few namespaces, and those that their own owners have
-// labelled. Without that, whoever may edit an UpstreamCluster could have any Secret that the gateway can read sent to a server of
-// their choice. Namespaces of the list are watched; what is outside is read by itself, and only what has the label is told of.
+// Which Secrets UpstreamClusters may refer to, whoever edits them: those of a few namespaces, and those that their owners have
+// labelled. Otherwise whoever may edit an UpstreamCluster could have any Secret that the gateway can read sent to a server of
+// their choice. Namespaces of the list are watched; other Secrets are read one by one, and only labelled ones are reported.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { hasLabel, type KnownSecretData, NamedSecrets, type NamedSecretsOptions } from './named-secrets.ts'
 
-/** On a Secret, with the value "true": UpstreamClusters may name it, whatever its namespace. */
+/** On a Secret, with the value "true": UpstreamClusters may refer to it, whatever its namespace. */
 export const USABLE_LABEL = 'portcullis.io/usable-by-gateway'
 
-/** With the keys of the CAs that replicas share, and of their tokens: whoever had them could stand for the gateway. */
+/** They hold the keys of the shared CAs and of their tokens: whoever has them can impersonate the gateway. */
 export const OWN_NAMESPACE = 'portcullis-system'
 export const OWN_SECRETS = { serving: 'portcullis-serving-ca', control: 'portcullis-control-ca' } as const
 const OWN_NAMES: ReadonlySet<string> = new Set(Object.values(OWN_SECRETS).map((name) => `${OWN_NAMESPACE}/${name}`))
@@ -18,16 +18,16 @@ const OWN_NAMES: ReadonlySet<string> = new Set(Object.values(OWN_SECRETS).map((n
 export interface UsableSecretsOptions {
   readonly client: ObjectClient
   readonly log: Logger
-  /** What is known of these (`namespace/name`) changed. */
+  /** The state of these (`namespace/name`) changed. */
   readonly onChange: (names: readonly string[]) => void
   readonly refreshMs: number
-  /** Whose Secrets need no label. */
+  /** Namespaces whose Secrets need no label. */
   readonly namespaces: readonly string[]
 }
 
 interface Group {
   readonly secrets: NamedSecrets
-  /** References to Secrets of the namespace. */
+  /** Number of references to Secrets of the namespace. */
   users: number
 }
 
@@ -42,7 +42,7 @@ export class UsableSecrets {
     this.#usable = new Set(options.namespaces)
   }
 
-  /** Of a Secret that may not be used not even whether it is there: that would be told to whoever names it. */
+  /** For a Secret that may not be used, not even its existence is reported: whoever refers to it would learn that. */
   get(name: string): KnownSecretData {
     if (OWN_NAMES.has(name)) return { ...REFUSED, message: refusalOf(name, this.#options.namespaces) }
     const namespace = namespaceOf(name)
@@ -100,7 +100,7 @@ export class UsableSecrets {
   }
 }
 
-/** @param name `namespace/name` @param secret undefined = there is none, or nobody may know */
+/** @param name `namespace/name` @param secret undefined = it does not exist, or its existence is not revealed */
 export function isUsable(name: string, secret: JsonObject | undefined, namespaces: readonly string[]): boolean {
   if (OWN_NAMES.has(name)) return false
   return namespaces.includes(namespaceOf(name)) || (secret !== undefined && hasLabel(secret, USABLE_LABEL))
@@ -114,12 +114,12 @@ function namespaceOf(name: string): string {
   return name.slice(0, name.indexOf('/'))
 }
 
-/** @param name `namespace/name`. The same whether there is such a Secret or not */
+/** @param name `namespace/name`. The same whether the Secret exists or not */
 export function refusalOf(name: string, namespaces: readonly string[]): string {
   if (OWN_NAMES.has(name)) return `Secret ${name} may not be used: it is the gateway's own`
   const known = namespaces.length === 0 ? 'none' : namespaces.join(', ')
   return (
-    `Secret ${name} may not be used: namespace ${namespaceOf(name)} is none of --secret-namespace (${known}), and no Secret of ` +
+    `Secret ${name} may not be used: namespace ${namespaceOf(name)} is not one of --secret-namespace (${known}), and no Secret of ` +
     `this name with the label ${USABLE_LABEL}=true can be read there`
   )
 }

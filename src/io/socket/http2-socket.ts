@@ -1,6 +1,6 @@
-// Drives an HTTP/2 connection over a socket: bytes in, bytes out, and the end. Everything that was read in one turn of the
-// event loop leaves in one write for each connection; at most one write is under way, so a peer that does not read leaves
-// its data in the engine, where `Stream.queued` shows it.
+// Drives an HTTP/2 connection over a socket: bytes in, bytes out, and closing. Everything that was read in one turn of the
+// event loop is answered in one write for each connection; at most one write is under way, so a peer that does not read leaves
+// its data in the engine, where `Stream.queued` counts it.
 
 import type { Duplex } from 'node:stream'
 import type { Connection, ConnectionDriver } from '../../http2/connection.ts'
@@ -8,17 +8,17 @@ import type { Http2Counters } from '../../http2/counters.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
 import { listenSharedRead } from './shared-read.ts'
 
-/** DATA taken from the engine for one write: more would only wait in the kernel, less costs system calls. */
+/** Bytes of DATA taken from the engine for one write: more would only wait in the kernel, less costs system calls. */
 const WRITE_BYTES = 128 * 1024
-/** A write that the peer has not taken by then will not be: less than 2 KiB/s is no reader. A peer that pauses a stream does so by its window. */
+/** A peer that has not read a write by then is dead: less than 2 KiB/s is not reading. Peers pause streams by flow control. */
 export const SLOW_READ_MS: number = 60_000
-/** How long a connection that we have ended is still read, so that the peer gets our last words (see socket-close.ts). */
+/** How long a connection that we have ended is still read, so that the peer receives our last frames (see socket-close.ts). */
 const LINGER_MS = 1_000
 
-/** Sockets with output, in the order in which they got it. Flushed once in each turn. */
+/** Sockets with output, in order. Flushed once in each turn. */
 let dirty: Http2Socket[] = []
 let spare: Http2Socket[] = []
-/** Turns in which something was written. A cheap clock for what is recent. */
+/** Number of turns in which something was written: a cheap clock for what is recent. */
 let turn = 0
 
 function flushDirty(): void {
@@ -30,11 +30,11 @@ function flushDirty(): void {
   spare = batch
 }
 
-/** Who wants to know how a connection ends. */
+/** Listener for the end of a connection. */
 export interface Http2SocketEvents {
   /**
-   * The connection is over; its streams have been told. Once.
-   * @param message '' for a clean end, else why: a name of RFC 9113 section 7, or the error of the socket
+   * The connection is closed and its streams were notified. Called once.
+   * @param message '' for a clean end, else the reason: an error code of RFC 9113 section 7, or the error of the socket
    */
   onClosed(code: number, message: string): void
   /** The socket has taken a write; more may wait. */
@@ -46,21 +46,21 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   readonly #counters: Http2Counters
   readonly #events: Http2SocketEvents
   #connection: Connection | undefined
-  /** Reused: holds the pieces of one write. */
+  /** Reused for the pieces of each write. */
   readonly #parts: Buffer[] = []
   readonly #onWritten: (error?: Error | null) => void
   #dirty = false
   #writing = false
-  /** Writes begun, and how many of them there were when `#stuckSinceMs` was set. */
+  /** Number of writes so far, and what it was when `#stuckSinceMs` was set. */
   #writes = 0
   #writesSeen = 0
   #stuckSinceMs = 0
-  /** The engine has nothing to do any more. */
+  /** The engine is done. */
   #closed = false
   #ended = false
-  /** When the end began that is not over yet. */
+  /** When closing began. */
   #endingSinceMs = 0
-  /** The end is the peer's fault: what it has not taken by now is not waited for. */
+  /** The peer caused the close: unwritten data is not waited for. */
   #hasty = false
   #error = ''
   #recentBytes = 0
@@ -73,7 +73,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     this.#onWritten = () => this.#written()
   }
 
-  /** Joins the two. Apart from the constructor, because a connection is made with its driver, and writes at once. */
+  /** Joins the two. Not in the constructor, because a connection is created with its driver, and writes at once. */
   start(connection: Connection): void {
     this.#connection = connection
     const socket = this.#socket
@@ -82,7 +82,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     socket.on('error', (error: Error) => {
       this.#error = error.message
     })
-    // A peer that has sent its last byte can take nothing that still comes: HTTP/2 knows no half-closed connections.
+    // A peer that has sent FIN cannot receive anything more: HTTP/2 has no half-closed connections.
     socket.on('end', () => this.#lost())
     socket.on('close', () => {
       this.#lost()
@@ -91,7 +91,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     addTickable(this)
   }
 
-  /** Bytes that have come of late, half as many with each turn that went by: who carries a bulk transfer now. */
+  /** Recently received bytes, halved with each turn: shows which connection carries a bulk transfer now. */
   get recentBytes(): number {
     const turns = turn - this.#recentTurn
     return turns > 30 ? 0 : this.#recentBytes >> turns
@@ -104,7 +104,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     this.#connection?.receive(chunk, performance.now())
   }
 
-  // === what the engine says ===
+  // === called by the engine ===
 
   onOutput(): void {
     if (this.#dirty) return
@@ -122,13 +122,13 @@ export class Http2Socket implements ConnectionDriver, Tickable {
 
   // === writing ===
 
-  /** Called once in a turn, when there is output; not while a write is under way. */
+  /** Called once in a turn when there is output; not while a write is under way. */
   flush(): void {
     const connection = this.#connection
     const socket = this.#socket
     const parts = this.#parts
     const able = !this.#writing && connection !== undefined && !socket.destroyed && !this.#ended
-    // Still dirty meanwhile: what comes up while the engine gathers its output is in it.
+    // Still marked dirty: output that appears while the engine gathers it is included.
     const some = able && connection.takeOutput(WRITE_BYTES, parts)
     this.#dirty = false
     if (!some) {
@@ -148,7 +148,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     parts.length = 0
   }
 
-  /** The socket has taken a write, or failed: then 'close' follows. */
+  /** The socket has finished a write, or failed: then 'close' follows. */
   #written(): void {
     this.#writing = false
     const connection = this.#connection
@@ -158,7 +158,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     this.#events.onWritten()
   }
 
-  // === the end ===
+  // === closing ===
 
   /** After the last byte: the peer may still read what is under way. */
   #end(): void {
@@ -175,7 +175,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     this.#events.onClosed(0, this.#error === '' ? 'connection closed' : this.#error)
   }
 
-  /** At once: GOAWAY if it still fits, every stream is reset. */
+  /** Closes at once: GOAWAY if it still fits, every stream is reset. */
   destroy(code: number): void {
     this.#connection?.destroy(code)
     this.flush()

@@ -1,15 +1,15 @@
-// Sockets to endpoints read into one buffer for each thread: memory of its own for every read would cost a list of 200 MB as
-// much, outside V8's heap, and the full collections that follow. What is read is taken before the next read.
+// Sockets to endpoints read into one buffer for each thread: a new buffer for every read would cost a list of 200 MB as
+// much memory outside V8's heap, and full garbage collections. Each chunk is consumed before the next read.
 
 import type { OnReadOpts, Socket } from 'node:net'
 
-/** A TLS record has 16 KiB at most. */
+/** A TLS record has at most 16 KiB. */
 const READ_BYTES = 64 * 1024
 
 const memory: Buffer = Buffer.allocUnsafeSlow(READ_BYTES)
 const readers = new WeakMap<Socket, SharedReader>()
 
-/** Takes what a socket reads, from the first byte on; it comes before anybody listens. */
+/** Receives what a socket reads from the first byte on, before there is a listener. */
 class SharedReader {
   #receive: ((chunk: Buffer) => void) | undefined
   #early: Buffer[] = []
@@ -32,7 +32,7 @@ class SharedReader {
   }
 }
 
-/** Opens a socket by `connect`, which takes the `onread` option, so that it reads into the shared buffer. */
+/** Opens a socket with `connect`, which takes the `onread` option, so that it reads into the shared buffer. */
 export function connectSharedRead<S extends Socket>(connect: (onread: OnReadOpts) => S): S {
   const reader = new SharedReader()
   const socket = connect(reader.options)
@@ -40,7 +40,7 @@ export function connectSharedRead<S extends Socket>(connect: (onread: OnReadOpts
   return socket
 }
 
-/** Hears what comes on a socket of `connectSharedRead`: each chunk is valid during the call. False: it is not such a socket. */
+/** Listens on a socket of `connectSharedRead`: each chunk is valid during the call. False: it is not such a socket. */
 export function listenSharedRead(socket: object, receive: (chunk: Buffer) => void): boolean {
   const reader = readers.get(socket as Socket)
   reader?.listen(receive)

@@ -1,4 +1,4 @@
-// How a connection of a client ends when the gateway wants it to, so that the client still reads what it was told.
+// How the gateway closes a client's connection so that the client still reads the response.
 
 import type { Duplex } from 'node:stream'
 
@@ -8,14 +8,14 @@ import type { Duplex } from 'node:stream'
  */
 export const LINGER_MS: number = 500
 
-/** Sends the last bytes and closes, once the client has closed or had time to read them. What it still sends is thrown away. */
+/** Sends the last bytes and closes, once the client has closed or had time to read them. What it still sends is discarded. */
 export function closeAfter(socket: Duplex, last: string): void {
   const close = (): void => void socket.destroy()
   const deadline = setTimeout(close, LINGER_MS)
   socket.once('close', () => clearTimeout(deadline))
   socket.once('end', close)
   socket.on('error', () => undefined)
-  // Takes the socket away from the parser of node:http, which hears of 'data' only.
+  // Takes the socket away from the parser of node:http, which only listens to 'data'.
   socket.removeAllListeners('data')
   socket.on('data', () => undefined)
   socket.resume()

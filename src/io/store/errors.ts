@@ -35,7 +35,7 @@ export function openingFailure(error: unknown, file: string): unknown {
       return new UserError(`the store ${file} is in use by another program`, 'end that program, or name another file')
     case NOTADB:
       return new UserError(
-        `${file} is no SQLite database`,
+        `${file} is not an SQLite database`,
         'name the file of a store, one that does not exist yet, or restore a backup',
       )
     case CORRUPT:

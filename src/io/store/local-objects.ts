@@ -118,7 +118,7 @@ async function withRunning<T>(
   const { pki, caCertificate, address } = controlPaths(dataDir)
   if (!existsSync(address)) {
     throw new UserError(
-      'the gateway runs, and does not say where its API server is',
+      'the gateway is running but does not say where its API server is',
       'wait until it is ready; one of an older version: stop it, or write RevokedCredentials with kubectl',
     )
   }
@@ -159,10 +159,7 @@ async function withRunning<T>(
   } catch (error) {
     if (error instanceof UserError) throw error
     const said = error instanceof Error ? error.message : String(error)
-    throw new UserError(
-      `the API server of the gateway at ${server} did not do it: ${said}`,
-      'look at its log, or use kubectl',
-    )
+    throw new UserError(`the API server of the gateway at ${server} failed: ${said}`, 'look at its log, or use kubectl')
   } finally {
     await client.close()
   }

@@ -245,7 +245,7 @@ test('files that are no store are named, and stay as they are', () => {
   mkdirSync(join(junk, '..'))
   writeFileSync(junk, 'this is a text, and no database at all\n'.repeat(100))
   const bytes = readFileSync(junk)
-  assert.throws(() => open(junk), refusal(/no SQLite database/, junk))
+  assert.throws(() => open(junk), refusal(/not an SQLite database/, junk))
   assert.deepEqual(readFileSync(junk), bytes)
 
   const other = newFile()

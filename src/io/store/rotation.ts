@@ -47,7 +47,7 @@ export function rotateStoreKey({ file, keyFile, newKeyFile, onStep = () => undef
     onStep('opened')
     const key = newKeyFile === undefined ? createNewKey(nextKeyFile(keyFile)) : readStoreKey(newKeyFile)
     if (readExistingKey(keyFile)?.equals(key) === true) {
-      throw new UserError('the new key is the one of now', 'name another file')
+      throw new UserError('the new key is the current one', 'name another file')
     }
     onStep('key made')
     const to = new ObjectBodies(key)
@@ -77,7 +77,7 @@ function closeAfterOpening(file: string, keyFile: string): void {
   } catch (error) {
     if (!(error instanceof StoreInUse)) throw error
     throw new UserError(
-      `the store ${file} is in use: its key cannot be changed under a gateway that runs`,
+      `the store ${file} is in use: its key cannot be changed while the gateway runs`,
       'stop the gateway, change the key, start it again',
     )
   }

@@ -29,9 +29,9 @@ export function cannotListen(address: ListenAddress, message: string, code: stri
 function fixOf(code: string, flag: string): string {
   switch (code) {
     case 'EADDRINUSE':
-      return `another process has it; end that one, or choose another ${flag}`
+      return `another process uses it; stop that process, or choose another ${flag}`
     case 'ENOTSUP':
-      return 'this system lets no two threads share a port: start with --threads 1'
+      return 'this system does not let two threads share a port: start with --threads 1'
     default:
       return `choose another ${flag}`
   }

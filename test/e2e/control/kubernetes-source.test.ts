@@ -177,7 +177,7 @@ test('where Secrets may only be read by name, they are, and it is said', async (
     problems().join('\n'),
     /^Secret default\/other cannot be read: secrets "other" is forbidden: User "frugal"/,
   )
-  assert.ok(lines.some((line) => line.startsWith('Secrets cannot be watched; a change of one is seen later')))
+  assert.ok(lines.some((line) => line.startsWith('Secrets cannot be watched; changes are seen later')))
   await cluster.apply(stringify({ ...secret, stringData: { token: 'two' } }))
   await waitFor('the other token', () => tokenOf(inForce('here')) === 'two')
   await cluster.kubectl(['delete', 'uc', 'here', 'lost'])

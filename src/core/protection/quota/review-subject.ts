@@ -51,7 +51,7 @@ export type ReviewSubject = DeletionSubject | EvictionSubject | OtherSubject
 
 /** @throws {StatusError} 400, when `body` is no AdmissionReview with a request, or the request is not whole */
 export function reviewSubject(body: unknown): ReviewSubject {
-  if (!isRecord(body) || body['kind'] !== 'AdmissionReview') throw malformed('the body is no AdmissionReview')
+  if (!isRecord(body) || body['kind'] !== 'AdmissionReview') throw malformed('the body is not an AdmissionReview')
   if (body['apiVersion'] !== REVIEW_VERSION) throw malformed(`apiVersion must be ${REVIEW_VERSION}`)
   const { request } = body
   if (!isRecord(request)) throw malformed('request is missing')

@@ -130,7 +130,7 @@ async function readText(path: string): Promise<Text> {
   try {
     const facts = await stat(path)
     if (facts.isDirectory()) return { text: '\n' }
-    if (!facts.isFile()) return failed('is no regular file', 'remove it')
+    if (!facts.isFile()) return failed('is not a regular file', 'remove it')
     if (facts.size > MAX_FILE_BYTES) return failed('is larger than 3 MiB', 'split the file')
     const bytes = await readFile(path)
     if (bytes.length === 0) {

@@ -45,7 +45,7 @@ export function sortObjects(
     const { value } = source
     const out = new FieldErrors()
     if (!isRecord(value)) {
-      out.invalid('', 'is no object', `write a map with apiVersion, kind, metadata and spec`)
+      out.invalid('', 'is not an object', `write a map with apiVersion, kind, metadata and spec`)
       brokenFiles.add(source.file)
     } else if (value['kind'] === UPSTREAM_CLUSTER_KIND) {
       clusters.push(source)

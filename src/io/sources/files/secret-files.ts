@@ -43,7 +43,7 @@ export class SecretFiles {
 
 async function readSecretFile(path: string): Promise<Buffer | string> {
   try {
-    if (!(await stat(path)).isFile()) return 'is no regular file'
+    if (!(await stat(path)).isFile()) return 'is not a regular file'
     const bytes = await readFile(path)
     if (bytes.length === 0) return 'is empty'
     return bytes.length > MAX_SECRET_BYTES ? 'is larger than 1 MiB' : bytes

@@ -190,13 +190,13 @@ class FilesSource implements ResourceSource {
       const { file, line, path, message, fix, severity } = problem
       const fields = { file, line, path, problem: message, fix }
       if (severity === 'warning') {
-        this.#log.warn('doubtful configuration', fields)
+        this.#log.warn('configuration warning', fields)
         continue
       }
       const lastGood = [...kept].filter((name) => file === '' || clusters.get(name)?.file === file)
-      this.#log.error('broken configuration; what was in force stays in force', { ...fields, lastGood })
+      this.#log.error('invalid configuration; what was in force stays in force', { ...fields, lastGood })
     }
-    if (this.#problems.length > 0 && problems.length === 0) this.#log.info('the configuration has no problems any more')
+    if (this.#problems.length > 0 && problems.length === 0) this.#log.info('the configuration has no more problems')
   }
 
   #watch(directories: ReadonlySet<string>): void {

@@ -200,7 +200,7 @@ export class ClusterObjects {
     if (unread !== undefined) {
       // The version before stays; this is only seen where an answer takes long.
       const message = `${WAITS}${unread.secret}, which could not be read yet`
-      const fix = 'nothing, unless it stays so: then see whether the gateway may read Secrets there (deploy/rbac)'
+      const fix = 'nothing, unless this persists: then check that the gateway may read Secrets there (deploy/rbac)'
       const problem: FieldError = { reason: 'FieldValueInvalid', path: unread.path, message, fix, severity: 'warning' }
       this.#waiting.add(name)
       entry.problems = [reported(name, problem)]

@@ -210,10 +210,10 @@ class ObjectsSource implements ResourceSource {
     for (const { path, message, fix, severity } of now) {
       if (before.some((known) => known.path === path && known.message === message)) continue
       const fields = { cluster, path, problem: message, fix }
-      if (severity === 'warning') this.#log.warn('doubtful configuration', fields)
-      else if (isInForce) this.#log.error('broken configuration; what was in force stays in force', fields)
-      else this.#log.error('broken configuration; the cluster is not served', fields)
+      if (severity === 'warning') this.#log.warn('configuration warning', fields)
+      else if (isInForce) this.#log.error('invalid configuration; what was in force stays in force', fields)
+      else this.#log.error('invalid configuration; the cluster is not served', fields)
     }
-    if (before.length > 0 && now.length === 0) this.#log.info('the configuration has no problems any more', { cluster })
+    if (before.length > 0 && now.length === 0) this.#log.info('the configuration has no more problems', { cluster })
   }
 }
