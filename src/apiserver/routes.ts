@@ -1,13 +1,13 @@
 // What is served at which path, for a caller who is known and allowed.
 
 import type { UserInfo } from '../api/kube/user.ts'
+import { metaTime } from '../core/text/meta-time.ts'
 import type { RoleBindings } from './access/authorize.ts'
 import { shownTo } from './access/redaction.ts'
 import { discoveryAnswer } from './discovery.ts'
 import { type Answer, jsonAnswer, textAnswer } from './http/answer.ts'
 import { bodyFormat, decodeSmallBody } from './http/read-body.ts'
 import type { ControlRequest } from './http/read-request.ts'
-import { timestamp } from './objects/object-metadata.ts'
 import { isBuiltIn } from './objects/write-object-decode.ts'
 import { openApiAnswer } from './openapi/openapi.ts'
 import { decodeProtobuf, PROTOBUF } from './protobuf/objects.ts'
@@ -90,7 +90,7 @@ function reviewAnswer(
   const { apiGroup: group, resource } = info
   if (info.path !== `/apis/${group}/v1/${resource}`) return undefined
   const body = decodeSmallBody(text, bodyFormat(contentType))
-  const now = timestamp(registry.now())
+  const now = metaTime(registry.now())
   const review = answerSelfReview({ group, resource, body, user, bindings, now })
   return review === undefined ? undefined : jsonAnswer(201, review)
 }

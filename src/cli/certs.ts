@@ -3,7 +3,7 @@
 
 import { UserError } from '../api/validation/field-errors.ts'
 import { canonicalIp } from '../api/validation/ip-address.ts'
-import { createCA, issueCertificate } from '../io/pki/pki.ts'
+import { createCA, issueCertificate, issueServingCertificate } from '../io/pki/pki.ts'
 import { existingPairFiles, readKeyPair, writeKeyPair } from '../io/pki/pki-files.ts'
 import { type Output, reportUserErrors } from './command/output.ts'
 
@@ -42,12 +42,7 @@ export function certsInit(options: CertsInitOptions): number {
       if (!isHost(host)) throw new UserError(`not a host name or address: ${host}`, 'correct --host')
     refuseOverwrite(dir, [CA_NAME, SERVING_NAME], options.force)
     const ca = createCA({ commonName: 'portcullis CA' })
-    const serving = issueCertificate(ca, {
-      commonName: hosts[0] ?? '',
-      usage: 'server',
-      dnsNames: hosts.filter((host) => canonicalIp(host) === undefined),
-      ipAddresses: hosts.filter((host) => canonicalIp(host) !== undefined),
-    })
+    const serving = issueServingCertificate(ca, hosts)
     writeKeyPair(dir, CA_NAME, ca)
     writeKeyPair(dir, SERVING_NAME, serving)
     options.out(

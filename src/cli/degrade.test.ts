@@ -11,7 +11,8 @@ import { statusError } from '../api/kube/status.ts'
 import { DEGRADE_MODES } from '../api/upstream-cluster/degrade-modes.ts'
 import type { GatewayStatus } from '../api/upstream-cluster/status.ts'
 import type { UpstreamClusterSpec } from '../api/upstream-cluster/upstream-cluster.ts'
-import { microTime, replicaLease } from '../core/status/gateways.ts'
+import { replicaLease } from '../core/status/gateways.ts'
+import { metaMicroTime } from '../core/text/meta-time.ts'
 import { certificateHashes, revocableTokenHash } from '../io/pki/credential-hashes.ts'
 import { createCA } from '../io/pki/pki.ts'
 import { type DegradeOptions, degrade } from './degrade.ts'
@@ -47,7 +48,7 @@ function generationOf(name: string): number {
 
 /** A replica that is alive, with so much of a cluster in force. */
 function replica(name: string, cluster: string, entry: Partial<GatewayStatus> = {}, renewedMs = NOW): void {
-  objects.put(LEASES, replicaLease(name, 'portcullis-system', microTime(renewedMs)))
+  objects.put(LEASES, replicaLease(name, 'portcullis-system', metaMicroTime(renewedMs)))
   const object = objects.find(UPSTREAM_CLUSTERS, cluster)
   const gateways = (object?.['status'] as { gateways?: GatewayStatus[] } | undefined)?.gateways ?? []
   const full = {
@@ -271,7 +272,7 @@ describe('--status', () => {
   })
 
   test('a replica that lives but has said nothing yet is waited for', async () => {
-    objects.put(LEASES, replicaLease('gw-new', 'default', microTime(NOW)))
+    objects.put(LEASES, replicaLease('gw-new', 'default', metaMicroTime(NOW)))
     const { code, err } = await throwSwitch({ status: true, timeout: '2s' }, ticking())
     assert.match(err, /not in force yet on: gw-new\n/)
     assert.equal(code, 1)

@@ -8,8 +8,8 @@ import { parseFeatureGates } from '../api/upstream-cluster/feature-gates.ts'
 import { type Degrade, FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster/upstream-cluster.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import { nearestName } from '../api/validation/nearest-name.ts'
-import { timeOf } from '../core/status/cluster-status.ts'
 import { parseDuration } from '../core/text/duration.ts'
+import { metaTime } from '../core/text/meta-time.ts'
 import {
   type ControlPlaneOptions,
   getCluster,
@@ -100,7 +100,7 @@ function readChange({ mode: text, reason = '', ttl, shadow = false, status, now 
 function expiryOf(atMs: number): string {
   // Beyond the year 9999 is no RFC 3339.
   if (atMs >= Date.UTC(10_000, 0)) throw new UserError('--ttl is too long', 'leave it out: then the mode has no end')
-  return timeOf(atMs)
+  return metaTime(atMs)
 }
 
 async function throwSwitch(client: ObjectClient, name: string, change: Change): Promise<JsonObject> {

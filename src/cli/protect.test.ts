@@ -11,7 +11,8 @@ import { statusError } from '../api/kube/status.ts'
 import type { CellStatus } from '../api/pod-protector/pod-protector.ts'
 import type { PodProtection } from '../api/upstream-cluster/cluster-protection.ts'
 import type { GatewayProtection } from '../api/upstream-cluster/status.ts'
-import { microTime, replicaLease } from '../core/status/gateways.ts'
+import { replicaLease } from '../core/status/gateways.ts'
+import { metaMicroTime } from '../core/text/meta-time.ts'
 import { runProgram } from './program.ts'
 import { type ProtectDryRunOptions, protectDryRun } from './protect/dry-run.ts'
 import { type ProtectStatusOptions, protectStatus } from './protect/status.ts'
@@ -175,7 +176,7 @@ describe('status', () => {
     const conditions = [{ type: 'PodsProtected', status: 'False', reason, message, lastTransitionTime: since }]
     const gateways = [{ name: 'gw-a', podProtection: { cell: name, state, since, message: 'the 403' } }]
     core.put(UPSTREAM_CLUSTERS, { ...object, status: { conditions, gateways } })
-    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', microTime(NOW)))
+    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', metaMicroTime(NOW)))
   }
 
   test('a cell that is not counted any more: marked, since when, and exit code 1; what was counted is no number', async () => {
@@ -210,7 +211,7 @@ describe('status', () => {
   test('what was said by a gateway that is gone does not count', async () => {
     cluster('east', {})
     said('east', 'Counting', 'Protecting')
-    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', microTime(NOW - 3_600_000)))
+    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', metaMicroTime(NOW - 3_600_000)))
     protector({ required: 1, estimated: 2, cells: [cell('east', 2)] })
     const { code, err } = await status()
     assert.equal(err, 'error: the pods of cell east are not counted: no gateway renews its Lease\n')
@@ -398,7 +399,7 @@ describe('why', () => {
 describe('dry-run', () => {
   /** One replica, which follows every write. */
   function follow(): void {
-    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', microTime(NOW)))
+    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', metaMicroTime(NOW)))
     const { patch } = core
     const applied = (object: JsonObject): void => {
       const { generation } = object['metadata'] as { generation: number }
@@ -484,7 +485,7 @@ describe('dry-run', () => {
   })
 
   test('a replica that does not follow: exit code 1', async () => {
-    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', microTime(NOW)))
+    core.put(LEASES, replicaLease('gw-a', 'portcullis-system', metaMicroTime(NOW)))
     let at = NOW
     const ticking = (): number => {
       at += 1000

@@ -6,8 +6,8 @@ import { StatusError } from '../api/kube/status.ts'
 import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Revocation } from '../api/upstream-cluster/upstream-cluster.ts'
 import { UserError } from '../api/validation/field-errors.ts'
-import { timeOf } from '../core/status/cluster-status.ts'
 import { parseDuration } from '../core/text/duration.ts'
+import { metaTime } from '../core/text/meta-time.ts'
 import {
   type ControlPlaneOptions,
   getCluster,
@@ -45,7 +45,7 @@ export function revoke(options: RevokeOptions): Promise<number> {
     const { subjects, text } = readSubjects(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const clusters = await chosenClusters(client, options)
-    const entry = { ...(options.reason && { reason: options.reason }), revokedAt: timeOf(now()) }
+    const entry = { ...(options.reason && { reason: options.reason }), revokedAt: metaTime(now()) }
     // First everywhere, and only then a look at whether it is: one replica that is slow must not keep others open.
     for (const cluster of clusters) {
       const { added, generation } = await addTo(client, cluster, subjects, entry)

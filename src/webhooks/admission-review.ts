@@ -2,16 +2,16 @@
 // rules that neither the schema nor CEL can express, and conflicts between clusters. The gateway checks everything again
 // when it reads an object, so that a webhook which is away lets nothing bad into force.
 
+import { admissionAnswer, admissionRequest, malformedReview, oneLine } from '../api/kube/admission-review.ts'
 import type { FieldError } from '../api/kube/field-error.ts'
 import { type JsonObject, nameOf } from '../api/kube/json-object.ts'
 import { isRecord, recordOf } from '../api/kube/object-shape.ts'
-import { invalid, type Status, statusError } from '../api/kube/status.ts'
+import { invalid, type Status } from '../api/kube/status.ts'
 import { apiVersionOf, type ResourceKind } from '../api/ports/resource-kind.ts'
 import { asCause, errorText } from '../api/validation/field-causes.ts'
 import type { PemChecks } from '../api/validation/pem-checks.ts'
 import { sameJson } from '../core/text/same-json.ts'
 
-const REVIEW_VERSION = 'admission.k8s.io/v1'
 /** kube-apiserver cuts warnings off from there (AdmissionResponse). */
 const LONGEST_WARNING = 250
 const MOST_WARNINGS = 16
@@ -27,13 +27,13 @@ export interface AdmissionChecks {
  * @throws {StatusError} 400, when `body` is no AdmissionReview with a request
  */
 export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: readonly JsonObject[]): JsonObject {
-  const request = requestOf(body)
+  const request = admissionRequest(body)
   const { uid, object, operation } = request
   const kind = kindOf(request, checks.scheme)
   const changes = operation === 'CREATE' || operation === 'UPDATE'
   // Other kinds, deletions and subresources: a webhook that is configured too widely is in nobody's way.
   if (kind === undefined || !changes || (request['subResource'] ?? '') !== '') return answer(uid, [], undefined)
-  if (!isRecord(object)) throw malformed('request.object is not an object')
+  if (!isRecord(object)) throw malformedReview('request.object is not an object')
   const before = isRecord(request['oldObject']) ? request['oldObject'] : undefined
   const found = problemsOf(kind, object, before, checks.pem, others)
   const errors = found.filter(({ severity }) => severity === 'error')
@@ -45,26 +45,6 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   }
   const causes = errors.map((problem) => asCause(problem, object))
   return answer(uid, warnings, invalid(kind.group, kind.kind, nameOf(object), causes).status)
-}
-
-interface AdmissionRequest extends JsonObject {
-  readonly uid: string
-  readonly operation: string
-}
-
-function requestOf(body: unknown): AdmissionRequest {
-  if (!isRecord(body) || body['kind'] !== 'AdmissionReview') throw malformed('the body is not an AdmissionReview')
-  if (body['apiVersion'] !== REVIEW_VERSION) throw malformed(`apiVersion must be ${REVIEW_VERSION}`)
-  const { request } = body
-  if (!isRecord(request)) throw malformed('request is missing')
-  const { uid, operation } = request
-  if (typeof uid !== 'string' || uid === '') throw malformed('request.uid is missing')
-  if (typeof operation !== 'string') throw malformed('request.operation is missing')
-  return { ...request, uid, operation }
-}
-
-function malformed(what: string): Error {
-  return statusError('BadRequest', `malformed AdmissionReview: ${what}`)
 }
 
 function kindOf(request: JsonObject, scheme: readonly ResourceKind[]): ResourceKind | undefined {
@@ -96,19 +76,5 @@ function answer(uid: string, warnings: readonly string[], refusal: Status | unde
   const most = warnings.length > MOST_WARNINGS ? MOST_WARNINGS - 1 : MOST_WARNINGS
   const shortened = warnings.slice(0, most).map((warning) => oneLine(warning).slice(0, LONGEST_WARNING))
   if (warnings.length > most) shortened.push(`and ${warnings.length - most} more warnings`)
-  return {
-    kind: 'AdmissionReview',
-    apiVersion: REVIEW_VERSION,
-    response: {
-      uid,
-      allowed: refusal === undefined,
-      ...(refusal !== undefined && { status: refusal }),
-      ...(shortened.length > 0 && { warnings: shortened }),
-    },
-  }
-}
-
-/** A warning becomes a header. */
-function oneLine(text: string): string {
-  return text.replace(/[\p{Cc}\s]+/gu, ' ')
+  return admissionAnswer(uid, { refusal, warnings: shortened })
 }

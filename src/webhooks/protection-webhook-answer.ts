@@ -1,7 +1,8 @@
 // What the protection webhook answers, as an AdmissionReview (admission.k8s.io/v1 AdmissionResponse).
 
+import { admissionAnswer, oneLine } from '../api/kube/admission-review.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
-import { failure, type StatusReason } from '../api/kube/status.ts'
+import { failure, type Status, type StatusReason } from '../api/kube/status.ts'
 import {
   AUDIT_DRY_RUN,
   AUDIT_REJECTED_BY,
@@ -9,7 +10,6 @@ import {
   type ProtectionStatus,
   type ProtectionVerdict,
 } from '../api/ports/protection.ts'
-import { REVIEW_VERSION } from '../core/protection/quota/review-subject.ts'
 
 /** NotRelevant: not evaluated, because the namespace or the pod is excluded, or nothing protects there. */
 export type WebhookStatus = ProtectionStatus | 'NotRelevant' | 'NotFound' | 'UnknownCell' | 'Unexpected'
@@ -74,27 +74,20 @@ export function evaluated(
 
 /** @param uid of the request */
 export function reviewAnswer(uid: string, { refusal, warnings, audit }: WebhookDecision): JsonObject {
-  return {
-    kind: 'AdmissionReview',
-    apiVersion: REVIEW_VERSION,
-    response: {
-      uid,
-      allowed: refusal === undefined,
-      ...(refusal !== undefined && { status: statusOf(refusal) }),
-      ...(Object.keys(audit).length > 0 && { auditAnnotations: audit }),
-      ...(warnings.length > 0 && { warnings: warnings.map(shortened) }),
-    },
-  }
+  return admissionAnswer(uid, {
+    refusal: refusal && statusOf(refusal),
+    warnings: warnings.map(shortened),
+    audit,
+  })
 }
 
-function statusOf({ reason, message, causes, retryAfterSeconds }: WebhookRefusal): JsonObject {
+function statusOf({ reason, message, causes, retryAfterSeconds }: WebhookRefusal): Status {
   const details = { ...(causes.length > 0 && { causes }), ...(retryAfterSeconds > 0 && { retryAfterSeconds }) }
-  return { ...failure(reason, message, Object.keys(details).length > 0 ? details : undefined) }
+  return failure(reason, message, Object.keys(details).length > 0 ? details : undefined)
 }
 
-/** A warning becomes a header: one line. */
 function shortened(text: string): string {
-  const line = text.replace(/[\p{Cc}\s]+/gu, ' ').toWellFormed()
+  const line = oneLine(text)
   if (line.length <= LONGEST_WARNING) return line
   return `${line.slice(0, LONGEST_WARNING - 3).toWellFormed()}...`
 }

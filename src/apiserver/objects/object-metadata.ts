@@ -51,11 +51,6 @@ export function isBeingDeleted(object: JsonObject): boolean {
   return metaText(object, 'deletionTimestamp') !== ''
 }
 
-/** metav1.Time: UTC, whole seconds. */
-export function timestamp(nowMs: number): string {
-  return `${new Date(nowMs).toISOString().slice(0, 19)}Z`
-}
-
 /** `base` and five characters (apiserver/pkg/storage/names/generate.go). @param random in [0, 1) */
 export function generateName(base: string, random: () => number): string {
   let name = base.slice(0, MAX_GENERATED_BASE)

@@ -7,7 +7,8 @@ import type { ObjectName } from '../../api/ports/object-client.ts'
 import type { StoredObject } from '../../api/ports/object-store.ts'
 import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
 import { applyConfiguration, applyConflict } from '../../core/objects/server-side-apply.ts'
-import { metadataOf, metaText, timestamp, withMetadata } from '../objects/object-metadata.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+import { metadataOf, metaText, withMetadata } from '../objects/object-metadata.ts'
 import { conflict, notFound } from '../objects/registry-errors.ts'
 import type { Subresource } from '../objects/write-object.ts'
 import { type Incoming, shape } from '../objects/write-object-decode.ts'
@@ -83,7 +84,7 @@ function merge(
     force: options.force,
     subresource,
     apiVersion: apiVersionOf(kind),
-    time: timestamp(context.now()),
+    time: metaTime(context.now()),
     schema: kind.schema,
     hasStatus: kind.hasStatus,
   })

@@ -6,14 +6,8 @@ import { StoreConflict } from '../../api/ports/object-store.ts'
 import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
 import { required } from '../../core/objects/field-error.ts'
 import { trackUpdate } from '../../core/objects/managed-fields.ts'
-import {
-  generateName,
-  metadataOf,
-  metaText,
-  timestamp,
-  withMetadata,
-  withoutDuplicateOwners,
-} from '../objects/object-metadata.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+import { generateName, metadataOf, metaText, withMetadata, withoutDuplicateOwners } from '../objects/object-metadata.ts'
 import { alreadyExists, unclassified } from '../objects/registry-errors.ts'
 import { newObject, type Others, validate } from '../objects/write-object.ts'
 import { type Incoming, objectOfBody, type Shaped } from '../objects/write-object-decode.ts'
@@ -70,7 +64,7 @@ function insertNamed(
   call: WriteCall,
   tracked: boolean,
 ): Written {
-  const time = timestamp(context.now())
+  const time = metaTime(context.now())
   const fresh = newObject(kind, shaped.object, { name, namespace, uid: context.uuid(), time })
   const made = isNamespace(kind) ? newNamespace(fresh) : fresh
   const object = tracked ? made : trackNew(kind, made, call, time)

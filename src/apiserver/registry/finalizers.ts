@@ -5,7 +5,8 @@
 // (deletionFinalizersForGarbageCollection). Owner references are stored and no more.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isBeingDeleted, metaNumber, timestamp, withMetadata } from '../objects/object-metadata.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+import { isBeingDeleted, metaNumber, withMetadata } from '../objects/object-metadata.ts'
 
 export type PropagationPolicy = 'Orphan' | 'Foreground' | 'Background'
 
@@ -14,7 +15,7 @@ export function markedForDeletion(object: JsonObject, nowMs: number): JsonObject
   const first = !isBeingDeleted(object)
   return withMetadata(object, {
     deletionGracePeriodSeconds: 0,
-    ...(first && { deletionTimestamp: timestamp(nowMs) }),
+    ...(first && { deletionTimestamp: metaTime(nowMs) }),
     ...(first && generation > 0 && { generation: generation + 1 }),
   })
 }

@@ -9,12 +9,12 @@ import { StoreConflict, type StoredObject } from '../../api/ports/object-store.t
 import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
 import { invalidValue } from '../../core/objects/field-error.ts'
 import { trackUpdate } from '../../core/objects/managed-fields.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import {
   finalizersOf,
   isBeingDeleted,
   metaText,
-  timestamp,
   withMetadata,
   withoutDuplicateOwners,
 } from '../objects/object-metadata.ts'
@@ -82,7 +82,7 @@ export function replaceObject(
   const owned = withoutDuplicateOwners(placed, call.warnings)
   const kept = isNamespace(kind) ? keptNamespace(owned, before) : owned
   const updated = updatedObject(kind, kept, before, subresource)
-  const object = tracked ? updated : trackChange(kind, updated, before, subresource, call, timestamp(context.now()))
+  const object = tracked ? updated : trackChange(kind, updated, before, subresource, call, metaTime(context.now()))
   const others: Others = (object) => context.current.others(kind, stored.namespace, stored.name, object)
   const errors: readonly FieldError[] = [...shaped.errors, ...uidErrors(placed, before)]
   validate({ kind, object, errors, before, subresource }, context.pem, others, call.warnings)

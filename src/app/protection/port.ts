@@ -8,14 +8,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../api/ports/ports.ts'
 import type { RequestHandler } from '../../api/ports/stream.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
-import { canonicalIp } from '../../api/validation/ip-address.ts'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { type ControlListener, listenControl } from '../../io/listener/control-listener.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import { ensureControlPki, readControlTokenKey } from '../../io/pki/control-pki.ts'
 import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
-import { isIssuedBy, issueCertificate, type KeyPair } from '../../io/pki/pki.ts'
+import { isIssuedBy, issueServingCertificate, type KeyPair } from '../../io/pki/pki.ts'
 import { readKeyPair } from '../../io/pki/pki-files.ts'
 import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
 import { cannotListen, requireFreePort } from '../../io/world/free-port.ts'
@@ -125,12 +124,7 @@ export class ProtectionPort {
     if (file !== undefined && !isIssuedBy(file, ca)) return file
     if (last !== undefined && isIssuedBy(last, ca) && !endsSoon(last)) return last
     const hosts = this.#hosts()
-    return issueCertificate(ca, {
-      commonName: hosts[0] ?? '',
-      usage: 'server',
-      dnsNames: hosts.filter((host) => canonicalIp(host) === undefined),
-      ipAddresses: hosts.filter((host) => canonicalIp(host) !== undefined),
-    })
+    return issueServingCertificate(ca, hosts)
   }
 
   #ca(): KeyPair {

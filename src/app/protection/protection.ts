@@ -22,7 +22,7 @@ import type { CellClocks, ClockSkew } from '../../core/protection/clocks/cell-cl
 import { parseGeneratorConfig } from '../../core/protection/generator/config.ts'
 import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
 import type { ProtectionEvents } from '../../core/protection/requests/protection-events.ts'
-import { timeOf } from '../../core/status/cluster-status.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LeaderElection } from '../../io/kube/leader-lease.ts'
@@ -151,7 +151,7 @@ export class Protection {
     if (protection === undefined) return undefined
     const { cell, aggregation } = protection
     const say = (state: GatewayProtection['state'], sinceMs: number, message = ''): GatewayProtection => {
-      return { cell, state, since: timeOf(sinceMs), ...(message !== '' && { message }) }
+      return { cell, state, since: metaTime(sinceMs), ...(message !== '' && { message }) }
     }
     const core = this.#core
     if (core.message !== '') return say('Broken', core.sinceMs, `the PodProtectors cannot be followed: ${core.message}`)

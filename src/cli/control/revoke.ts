@@ -6,7 +6,7 @@ import { recordOf } from '../../api/kube/object-shape.ts'
 import { apiVersionOf } from '../../api/ports/resource-kind.ts'
 import type { RevokedCredentialSpec } from '../../api/revoked-credential/revoked-credential.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
-import { timeOf } from '../../core/status/cluster-status.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import { readControlAdmin } from '../../io/pki/control-pki.ts'
 import { readCertificate, sha256 } from '../../io/pki/credential-hashes.ts'
@@ -59,7 +59,7 @@ async function revoke(
   named: Named,
   { reason, now, out }: ControlRevokeOptions,
 ): Promise<number> {
-  const spec = { ...named.spec, ...(reason && { reason }), revokedAt: timeOf(now()) }
+  const spec = { ...named.spec, ...(reason && { reason }), revokedAt: metaTime(now()) }
   const { kind } = REVOKED_CREDENTIALS
   const object = { apiVersion: apiVersionOf(REVOKED_CREDENTIALS), kind, metadata: { name: named.name }, spec }
   const problem = REVOKED_CREDENTIALS.check(object, undefined, nodePemChecks)[0]

@@ -10,7 +10,7 @@ import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
 import { DELAYED_REASON, REFUSED_REASON } from '../../core/protection/quota/protection-messages.ts'
-import { timeOf } from '../../core/status/cluster-status.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
 
 export interface RefusalEventsParts {
   /** Of the store that has the PodProtectors. */
@@ -200,7 +200,7 @@ export class RefusalEvents {
   /** @returns whether it is there */
   async #patch(series: Series, count: number): Promise<boolean> {
     const at = { namespace: series.involved.namespace, name: eventName(series) }
-    const body = { count, lastTimestamp: timeOf(series.lastMs), message: shortened(series.message) }
+    const body = { count, lastTimestamp: metaTime(series.lastMs), message: shortened(series.message) }
     try {
       await series.client.patch(EVENTS, at, 'application/merge-patch+json', body, { fieldManager: COMPONENT })
       return true
@@ -225,8 +225,8 @@ function eventOf(series: Series, count: number, replica: string): JsonObject {
     source: { component: COMPONENT, host: replica },
     reportingComponent: COMPONENT,
     reportingInstance: replica,
-    firstTimestamp: timeOf(firstMs),
-    lastTimestamp: timeOf(lastMs),
+    firstTimestamp: metaTime(firstMs),
+    lastTimestamp: metaTime(lastMs),
     count,
   }
 }

@@ -1,7 +1,8 @@
 // What the validity of a cluster's certificates says of it: those that are over, not valid yet, or over soon.
 
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import { type CredentialFault, timeOf } from '../../core/status/cluster-status.ts'
+import type { CredentialFault } from '../../core/status/cluster-status.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
 import { type CertificateTimes, certificateTimes } from '../../io/pki/certificate-validity.ts'
 
 /** Told so long before the end; of certificates that live shorter, in the last fifth of their life. */
@@ -17,16 +18,16 @@ export function certificateFaults(compiled: CompiledCluster, nowMs: number): rea
   for (const [path, [times]] of leavesOf(compiled)) {
     if (times === undefined) continue
     if (times.endsMs <= nowMs) {
-      faults.push({ path, reason: 'Expired', message: `the certificate ended at ${timeOf(times.endsMs)}` })
+      faults.push({ path, reason: 'Expired', message: `the certificate ended at ${metaTime(times.endsMs)}` })
     } else if (times.beginsMs > nowMs) {
-      faults.push({ path, reason: 'NotYetValid', message: `the certificate begins at ${timeOf(times.beginsMs)}` })
+      faults.push({ path, reason: 'NotYetValid', message: `the certificate begins at ${metaTime(times.beginsMs)}` })
     }
   }
   // A bundle may hold old ones beside those in use. Tokens go on working.
   const roots = timesOf(compiled).get(CLIENT_CA) ?? []
   const lastMs = Math.max(...roots.map(({ endsMs }) => endsMs))
   if (roots.length > 0 && lastMs <= nowMs) {
-    const message = `all CAs of client certificates have ended, the last one at ${timeOf(lastMs)}`
+    const message = `all CAs of client certificates have ended, the last one at ${metaTime(lastMs)}`
     faults.push({ path: CLIENT_CA, reason: 'Expired', message, partial: true })
   }
   return faults
@@ -37,7 +38,7 @@ export function certificatesEndingSoon(compiled: CompiledCluster, nowMs: number)
   return leavesOf(compiled).flatMap(([path, [times]]) => {
     if (times === undefined || times.endsMs <= nowMs) return []
     const soonMs = Math.min(SOON_MS, (times.endsMs - times.beginsMs) / SOON_PART)
-    return times.endsMs - nowMs > soonMs ? [] : [`${path}: the certificate ends at ${timeOf(times.endsMs)}`]
+    return times.endsMs - nowMs > soonMs ? [] : [`${path}: the certificate ends at ${metaTime(times.endsMs)}`]
   })
 }
 

@@ -7,8 +7,8 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
-import { timeOf } from '../../core/status/cluster-status.ts'
 import type { StatusTransition } from '../../core/status/events.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
 
 /** Where events of cluster-scoped objects are kept (client-go/tools/record). */
 const NAMESPACE = 'default'
@@ -42,7 +42,7 @@ export class StatusEvents {
 
   tell(object: JsonObject, transitions: readonly StatusTransition[]): void {
     if (this.#stopped || transitions.length === 0) return
-    const at = timeOf(this.#clock.now())
+    const at = metaTime(this.#clock.now())
     for (const transition of transitions) this.#waiting.push({ object, transition, at })
     if (this.#waiting.length > MAX_WAITING) this.#waiting = this.#waiting.slice(-MAX_WAITING)
     this.#writing ??= this.#writeAll()

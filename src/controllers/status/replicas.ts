@@ -7,7 +7,6 @@ import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import {
-  microTime,
   REPLICA_LABEL_SELECTOR,
   REPLICA_LEASE_SECONDS,
   REPLICA_NAMESPACES,
@@ -15,6 +14,7 @@ import {
   replicaLease,
   replicaLeaseName,
 } from '../../core/status/gateways.ts'
+import { metaMicroTime } from '../../core/text/meta-time.ts'
 
 const BEAT_MS = 10_000
 const GONE_MS = REPLICA_LEASE_SECONDS * 1000
@@ -100,7 +100,7 @@ export class ReplicaLeases {
   }
 
   async #renew(): Promise<void> {
-    const now = microTime(this.#clock.now())
+    const now = metaMicroTime(this.#clock.now())
     if (this.#lease !== undefined) {
       try {
         const spec = { ...(this.#lease['spec'] as object), renewTime: now }

@@ -1,9 +1,10 @@
 // The status that a replica wants an UpstreamCluster to have: its own entry of status.gateways, and all the rest where it leads.
 
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
-import { clusterStatus, type StatusFacts, timeOf } from '../../core/status/cluster-status.ts'
+import { clusterStatus, type StatusFacts } from '../../core/status/cluster-status.ts'
 import { gatewayEntry, withGateway, withoutGone } from '../../core/status/gateways.ts'
 import { problemMessage } from '../../core/status/messages.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
 
 /** The replica that says it. */
 export interface StatusAuthor {
@@ -37,7 +38,7 @@ export function wantedStatus(
     ...(message !== '' && { message }),
     ...(podProtection !== undefined && { podProtection }),
   }
-  const status = withGateway(before, gatewayEntry(before, own, timeOf(nowMs)))
+  const status = withGateway(before, gatewayEntry(before, own, metaTime(nowMs)))
   if (!leads) return status
   const present = withoutGone(status, (name) => author.isGone(name))
   return clusterStatus(facts, present, nowMs)

@@ -7,6 +7,7 @@ import type { Condition, GatewayStatus, UpstreamClusterStatus } from '../../api/
 import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
 import { effectiveMode } from '../policy/degrade.ts'
 import { type ClockSkew, certainSkewMs, skewText, TOLD_SKEW_MS } from '../protection/clocks/cell-clock.ts'
+import { metaTime } from '../text/meta-time.ts'
 import { joinedMessages, problemMessage, REDIS_AWAY } from './messages.ts'
 
 /** An endpoint as the gateway that writes the status sees it. */
@@ -159,12 +160,7 @@ function transition(
 ): Condition {
   const known = conditionOf(before, type)
   const same = known?.status === verdict.status && known.lastTransitionTime !== undefined
-  return { type, ...verdict, lastTransitionTime: same ? known.lastTransitionTime : timeOf(nowMs) }
-}
-
-/** metav1.Time has whole seconds. */
-export function timeOf(nowMs: number): string {
-  return `${new Date(nowMs).toISOString().slice(0, 19)}Z`
+  return { type, ...verdict, lastTransitionTime: same ? known.lastTransitionTime : metaTime(nowMs) }
 }
 
 /** Whether the object as it is serves requests. */

@@ -92,8 +92,3 @@ export function readReplicaLease(object: JsonObject): ReplicaLease | undefined {
 function field(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
 }
-
-/** metav1.MicroTime. @param nowMs milliseconds since the epoch */
-export function microTime(nowMs: number): string {
-  return new Date(nowMs).toISOString().replace('Z', '000Z')
-}

@@ -9,6 +9,7 @@ import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { apiVersionOf } from '../../api/ports/resource-kind.ts'
+import { metaMicroTime } from '../../core/text/meta-time.ts'
 import { systemClock } from '../world/clock.ts'
 
 export interface LeaseOptions {
@@ -174,7 +175,7 @@ class Candidate {
 
   #record(before: LeaseRecord | undefined): LeaseRecord {
     const { identity } = this.#options
-    const now = microTime(this.#clock.now())
+    const now = metaMicroTime(this.#clock.now())
     const isOurs = before?.holderIdentity === identity
     return {
       holderIdentity: identity,
@@ -191,7 +192,7 @@ class Candidate {
       const lease = await this.#client.get(LEASES, { namespace, name })
       const record = readRecord(lease)
       if (record.holderIdentity !== this.#options.identity) return
-      const now = microTime(this.#clock.now())
+      const now = metaMicroTime(this.#clock.now())
       const given = { ...record, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now, acquireTime: now }
       await this.#write(lease, given)
     } catch {
@@ -246,9 +247,4 @@ function equal(a: LeaseRecord, b: LeaseRecord): boolean {
     a.renewTime === b.renewTime &&
     a.leaseTransitions === b.leaseTransitions
   )
-}
-
-/** metav1.MicroTime. */
-function microTime(ms: number): string {
-  return new Date(ms).toISOString().replace('Z', '000Z')
 }

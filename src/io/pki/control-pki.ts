@@ -10,7 +10,7 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { base64 } from '../../core/text/base64.ts'
 import { generateTokenKey } from './control-tokens.ts'
-import { createCA, isIssuedBy, issueCertificate, type KeyPair } from './pki.ts'
+import { createCA, isIssuedBy, issueCertificate, issueServingCertificate, type KeyPair } from './pki.ts'
 import { makePrivateDirectory, readKeyPair, readTextFile, replaceFile, writeKeyPair } from './pki-files.ts'
 
 export interface ControlPki {
@@ -172,12 +172,7 @@ function ensureServing(dir: string, ca: KeyPair, hosts: readonly string[]): KeyP
   if (known !== undefined && !isToRenew(known, ca, (certificate) => hosts.every((host) => covers(certificate, host)))) {
     return known
   }
-  const pair = issueCertificate(ca, {
-    commonName: hosts[0] ?? '',
-    usage: 'server',
-    dnsNames: hosts.filter((host) => canonicalIp(host) === undefined),
-    ipAddresses: hosts.filter((host) => canonicalIp(host) !== undefined),
-  })
+  const pair = issueServingCertificate(ca, hosts)
   writeKeyPair(dir, SERVING_NAME, pair)
   return pair
 }

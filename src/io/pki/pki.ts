@@ -5,6 +5,8 @@
 import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import forge from 'node-forge'
+import { canonicalIp } from '../../api/validation/ip-address.ts'
+import { UID_OID } from '../../core/identity/user-from-cert.ts'
 
 /** A certificate and its private key, both PEM. */
 export interface KeyPair {
@@ -63,12 +65,22 @@ export function issueCertificate(ca: KeyPair, options: CertificateOptions): KeyP
   const certificate = newCertificate(forge.pki.privateKeyFromPem(keyPem), validity(options))
   const subject = [attribute(OID_COMMON_NAME, options.commonName)]
   for (const organization of options.organizations ?? []) subject.push(attribute(OID_ORGANIZATION, organization))
-  if (options.uid !== undefined) subject.push(attribute(OID_UID, options.uid))
+  if (options.uid !== undefined) subject.push(attribute(UID_OID, options.uid))
   certificate.setSubject(subject)
   certificate.setIssuer(issuer.subject.attributes.map(decoded))
   certificate.setExtensions(extensions(issuer, options))
   certificate.sign(forge.pki.privateKeyFromPem(ca.keyPem), forge.md.sha256.create())
   return { certPem: forge.pki.certificateToPem(certificate), keyPem }
+}
+
+/** The serving certificate of these names and addresses; the first is its common name. */
+export function issueServingCertificate(ca: KeyPair, hosts: readonly string[]): KeyPair {
+  return issueCertificate(ca, {
+    commonName: hosts[0] ?? '',
+    usage: 'server',
+    dnsNames: hosts.filter((host) => canonicalIp(host) === undefined),
+    ipAddresses: hosts.filter((host) => canonicalIp(host) !== undefined),
+  })
 }
 
 /** Whether `ca` has signed it. */
@@ -89,8 +101,6 @@ export function generateKey(): string {
 
 const OID_COMMON_NAME = '2.5.4.3'
 const OID_ORGANIZATION = '2.5.4.10'
-/** apiserver/pkg/authentication/request/x509/x509.go: the subject attribute that carries user.Info.UID. */
-const OID_UID = '1.3.6.1.4.1.57683.2'
 const MS_PER_DAY = 24 * 60 * 60 * 1000
 const CLOCK_SKEW_MS = 5 * 60 * 1000
 

@@ -10,7 +10,7 @@ import { StatusError } from '../../api/kube/status.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
-import { timeOf } from '../../core/status/cluster-status.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
 import { clientOf } from '../kube/client.ts'
 import { controlPaths } from '../listener/control-paths.ts'
 import { readControlTokenKey } from '../pki/control-pki.ts'
@@ -72,7 +72,12 @@ export async function withLocalObjects<T>(
         const key = { resource: resourceName(kind), namespace: '', name: nameOf(object) }
         const known = store.get(key)
         if (known !== undefined) return { object: known.object, isNew: false }
-        const metadata = { name: key.name, uid: randomUUID(), creationTimestamp: timeOf(options.now()), generation: 1 }
+        const metadata = {
+          name: key.name,
+          uid: randomUUID(),
+          creationTimestamp: metaTime(options.now()),
+          generation: 1,
+        }
         const [written] = store.write([{ ...key, object: { ...object, metadata }, expected: 0 }])
         return { object: written?.object ?? object, isNew: true }
       },

@@ -1,13 +1,11 @@
 // What an AdmissionReview (admission.k8s.io/v1) asks of pod protection: the deletion of one pod, or its eviction. A collection is
 // deleted by one review for each pod, in which the request has no name.
 
+import { admissionRequest, malformedReview } from '../../../api/kube/admission-review.ts'
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import { statusError } from '../../../api/kube/status.ts'
 import type { HealthCriterion, PodFacts } from '../../../api/ports/protection.ts'
 import { healthCriterion, podFacts } from './pod-facts.ts'
-
-export const REVIEW_VERSION = 'admission.k8s.io/v1'
 
 interface Asked {
   /** Of the review, to be answered with. */
@@ -51,15 +49,10 @@ export type ReviewSubject = DeletionSubject | EvictionSubject | OtherSubject
 
 /** @throws {StatusError} 400, when `body` is no AdmissionReview with a request, or the request is not whole */
 export function reviewSubject(body: unknown): ReviewSubject {
-  if (!isRecord(body) || body['kind'] !== 'AdmissionReview') throw malformed('the body is not an AdmissionReview')
-  if (body['apiVersion'] !== REVIEW_VERSION) throw malformed(`apiVersion must be ${REVIEW_VERSION}`)
-  const { request } = body
-  if (!isRecord(request)) throw malformed('request is missing')
-  const uid = textOf(request['uid'])
-  if (uid === '') throw malformed('request.uid is missing')
-  if (textOf(request['operation']) === '') throw malformed('request.operation is missing')
+  const request = admissionRequest(body)
+  const { uid, operation } = request
   const asked = { uid, user: textOf(recordOf(request['userInfo'])['username']), dryRun: isDryRun(request) }
-  switch (`${textOf(request['operation'])} ${resourceOf(request)}`) {
+  switch (`${operation} ${resourceOf(request)}`) {
     case 'DELETE pods.v1.':
       return { ...asked, type: 'DeletePod', pod: deletedPod(request) }
     case 'CREATE pods.v1./eviction':
@@ -79,23 +72,24 @@ function resourceOf(request: JsonObject): string {
 
 function deletedPod(request: JsonObject): PodFacts {
   const { oldObject } = request
-  if (!isRecord(oldObject)) throw malformed('request.oldObject is missing: it is the pod that is to be deleted')
+  if (!isRecord(oldObject)) throw malformedReview('request.oldObject is missing: it is the pod that is to be deleted')
   const pod = podFacts(oldObject)
-  if (pod === undefined) throw malformed('request.oldObject is no pod with a name and a uid')
+  if (pod === undefined) throw malformedReview('request.oldObject is no pod with a name and a uid')
   const namespace = textOf(request['namespace'])
   const name = textOf(request['name'])
-  if (namespace !== '' && namespace !== pod.namespace) throw malformed('request.oldObject is of another namespace')
-  if (name !== '' && name !== pod.name) throw malformed('request.oldObject has another name than request.name')
+  if (namespace !== '' && namespace !== pod.namespace)
+    throw malformedReview('request.oldObject is of another namespace')
+  if (name !== '' && name !== pod.name) throw malformedReview('request.oldObject has another name than request.name')
   return pod
 }
 
 function eviction(request: JsonObject): Omit<EvictionSubject, keyof Asked | 'type'> {
   const { object } = request
-  if (!isRecord(object) || object['kind'] !== 'Eviction') throw malformed('request.object is no Eviction')
+  if (!isRecord(object) || object['kind'] !== 'Eviction') throw malformedReview('request.object is no Eviction')
   const metadata = recordOf(object['metadata'])
   const namespace = textOf(request['namespace']) || textOf(metadata['namespace'])
   const name = textOf(request['name']) || textOf(metadata['name'])
-  if (namespace === '' || name === '') throw malformed('request says no namespace and name of a pod')
+  if (namespace === '' || name === '') throw malformedReview('request says no namespace and name of a pod')
   const conditions = recordOf(recordOf(object['deleteOptions'])['preconditions'])
   return {
     namespace,
@@ -111,8 +105,4 @@ function eviction(request: JsonObject): Omit<EvictionSubject, keyof Asked | 'typ
 function isDryRun(request: JsonObject): boolean {
   const lists = [recordOf(request['options']), recordOf(recordOf(request['object'])['deleteOptions'])]
   return request['dryRun'] === true || lists.some(({ dryRun }) => Array.isArray(dryRun) && dryRun.length > 0)
-}
-
-function malformed(what: string): Error {
-  return statusError('BadRequest', `malformed AdmissionReview: ${what}`)
 }
