@@ -21,6 +21,7 @@ import { FILTER_ORDER } from '../src/core/admission/order.ts'
 import { compileDegrade } from '../src/core/cluster/compile-settings.ts'
 import { degradeMessage } from '../src/core/policy/degrade.ts'
 import { REFUSAL_TABLE } from '../src/core/refusal/refusal.ts'
+import { TRANSITIONS } from '../src/gateway/exchange/phase.ts'
 import * as budget from '../src/http2/budget.ts'
 import { CLIENT_LIMITS, SERVER_LIMITS } from '../src/http2/limits.ts'
 import { METRICS } from '../src/io/metrics/descriptors.ts'
@@ -58,7 +59,7 @@ const PAGES = [
 ]
 
 /** What the spine calls that is no step of a request. */
-const NOT_STEPS = new Set(['refuse', 'policyOf', 'isRefusal', 'isWatch', 'headerValue'])
+const NOT_STEPS = new Set(['refuse', 'policyOf', 'resumeAdmission', 'isRefusal', 'isWatch', 'headerValue'])
 /** Headings of life-of-a-request.md for what happens around the spine. */
 const AROUND_THE_SPINE = ['Before the spine', 'observe']
 
@@ -105,6 +106,17 @@ test('life of a request has one heading for each step of the spine, and no other
   const steps = spineSteps()
   assert.ok(steps.includes('authenticate') && steps.includes('forward'), `steps found: ${steps.join(', ')}`)
   assert.deepEqual(new Set(headings(LIFE, 2)), new Set([...steps, ...AROUND_THE_SPINE]))
+})
+
+test('architecture draws the phases of a request as they are', () => {
+  const [, drawn = ''] = /\[gateway\/exchange\/phase\.ts\].*?```\n(.*?)```/s.exec(ARCHITECTURE) ?? []
+  const arrows = new Set<string>()
+  for (const line of drawn.split('\n')) {
+    const states = line.trim().split(/ ──[^─▸]+──▸ /)
+    for (const [i, to] of states.slice(1).entries()) arrows.add(`${states[i]} -> ${to}`)
+  }
+  const allowed = Object.entries(TRANSITIONS).flatMap(([from, targets]) => targets.map((to) => `${from} -> ${to}`))
+  assert.deepEqual(arrows, new Set(allowed))
 })
 
 test('life of a request has the filters in their order', () => {

@@ -15,10 +15,10 @@ import { refuse } from '../core/refusal/refusal.ts'
 import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
 import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
 import type { RequestClass } from '../io/upstream/pool.ts'
-import type { Permit } from './exchange/admit.ts'
 import { Attempt } from './exchange/attempt.ts'
+import type { Permit } from './exchange/decision.ts'
 import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
-import { type Authenticated, budgetKey } from './exchange/identity.ts'
+import { budgetKey } from './exchange/identity.ts'
 import { respond } from './exchange/respond.ts'
 import { selectEndpoint } from './exchange/select-endpoint.ts'
 import { type HeldAnswer, type Holder, holdAnswer } from './held-answer.ts'
@@ -29,14 +29,14 @@ const EMPTY = Buffer.alloc(0)
 const NOBODY: readonly string[] = []
 
 /** The exchange is over when one of its streams says so. Only admission makes a permit. */
-export function forward(exchange: Exchange, permit: Permit, caller: Authenticated): void {
+export function forward(exchange: Exchange, permit: Permit): void {
   if (exchange.place < 0) exchange.gw.running.add(exchange)
-  exchange.phase = 'sending'
+  exchange.transition('sending')
   const { fields } = exchange.head
   fields[METHOD_AT] = exchange.record.method
   fields[TARGET_AT] = exchange.target
   fields.push('audit-id', exchange.record.auditId)
-  if (!send(exchange, permit, caller, NOBODY, undefined)) {
+  if (!send(exchange, permit, NOBODY, undefined)) {
     nothingSent(permit)
     exchange.notDeleted()
     respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
@@ -53,13 +53,7 @@ const SCHEME_AT = 7
  * Picks an endpoint that was not tried and sends what is known of the request; false when there is none, or no budget for a retry.
  * @param retry why it is sent again; undefined = it is sent for the first time
  */
-function send(
-  exchange: Exchange,
-  permit: Permit,
-  caller: Authenticated,
-  tried: readonly string[],
-  retry: ResetReason | undefined,
-): boolean {
+function send(exchange: Exchange, permit: Permit, tried: readonly string[], retry: ResetReason | undefined): boolean {
   const { gw, head, record } = exchange
   const nowMs = gw.clock.monotonic()
   let endpoint = selectEndpoint(gw, permit, nowMs, tried)
@@ -71,7 +65,7 @@ function send(
   if (connections === undefined) return false
   // Only now: what cannot be sent again costs others no retry.
   if (retry !== undefined && !takeRetry(exchange, permit, retry, nowMs)) return false
-  const attempt = new ForwardAttempt(exchange, permit, caller, endpoint, tried, nowMs)
+  const attempt = new ForwardAttempt(exchange, permit, endpoint, tried, nowMs)
   exchange.upstream = attempt
   // Who sent a list before may still look at it.
   const fields = tried.length === 0 ? head.fields : head.fields.slice()
@@ -79,8 +73,8 @@ function send(
   fields[SCHEME_AT] = endpoint.compiled.scheme
   const { body, requestEnded } = exchange
   const noBody = requestEnded && (body === undefined || body.keptBytes === 0)
-  const kind = classOf(exchange, caller)
-  const stream = connections.open(kind, fields, caller.credentials(permit.cluster.client), noBody, attempt)
+  const kind = classOf(exchange, permit)
+  const stream = connections.open(kind, fields, permit.caller.credentials(permit.cluster.client), noBody, attempt)
   attempt.stream = stream
   if (!noBody) sendBody(exchange, stream)
   return true
@@ -88,9 +82,9 @@ function send(
 
 /** Of the user's budget, where one stream broke and its connection did not: his own request may be why. And of the cluster's. */
 function takeRetry(exchange: Exchange, permit: Permit, reason: ResetReason, nowMs: number): boolean {
-  const { gw, record, requestor, peer } = exchange
-  if (reason !== 'refused' && reason !== 'connection' && requestor !== undefined) {
-    const who = budgetKey(requestor, peer.remoteAddress)
+  const { gw, record, peer } = exchange
+  if (reason !== 'refused' && reason !== 'connection') {
+    const who = budgetKey(permit.requester, peer.remoteAddress)
     if (!gw.budgets.repeatedReads.spend(record.cluster, who, nowMs)) return false
   }
   return tryRetry(permit.live.retryBudget, nowMs)
@@ -101,7 +95,7 @@ function sendBody({ body, requestEnded }: Exchange, stream: Stream): void {
   if (requestEnded) stream.body(EMPTY, true)
 }
 
-function classOf({ record }: Exchange, caller: Authenticated): RequestClass {
+function classOf({ record }: Exchange, { caller }: Permit): RequestClass {
   if (caller.kind === 'anonymous') return 'anonymous'
   return record.longRunning ? 'watch' : 'unary'
 }
@@ -139,7 +133,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   /** The client gets the head: from here on nobody else can be asked. */
   #begin(list: HeaderList, end: boolean): void {
     const { exchange } = this
-    exchange.phase = 'answering'
+    exchange.transition('answering')
     exchange.body?.forget()
     exchange.client.headers(this.clientHead(list), end)
     exchange.gw.events.responseStarted(exchange.record)
@@ -222,7 +216,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       this.#headTooLarge()
       return
     }
-    if (this.#mayRetry(reason) && send(exchange, this.permit, this.caller, this.tried, reason)) {
+    if (this.#mayRetry(reason) && send(exchange, this.permit, this.tried, reason)) {
       gw.events.retried(record.cluster, reason === 'refused' ? 'refused' : 'read')
       return
     }
@@ -235,7 +229,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     const exchange = this.exchange
     const { cluster, endpoint } = exchange.record
     const connections = exchange.gw.upstreams.get(cluster, endpoint)
-    const maxBytes = connections?.maxListBytes(classOf(exchange, this.caller)) ?? Number.POSITIVE_INFINITY
+    const maxBytes = connections?.maxListBytes(classOf(exchange, this.permit)) ?? Number.POSITIVE_INFINITY
     exchange.notDeleted()
     respond(exchange, refuse('headers-too-large', headersTooLargeMessage(cluster, maxBytes)))
   }

@@ -1,20 +1,19 @@
 // The spine: the way of one request, top to bottom. Start reading here.
 // Every step returns its value or a Refusal; a thrown error is a bug or a broken wire, and is answered once, at the end.
-// Nothing is waited for but an answer about a token or about impersonation: then the way goes on where it stopped.
+// Where a step has to wait (for reviews, or in a filter), it returns a promise, and the way goes on where it stopped.
 
 import type { RequestRecord } from '../api/ports/request-record.ts'
 import type { HeaderList, Peer, RequestHandler, Stream, StreamEvents } from '../api/ports/stream.ts'
 import type { ClientUpgrade, UpgradeHandler } from '../api/ports/upgrade.ts'
 import { policyOf, readRequestInfo, refuseLongTarget, refuseRevoked, selectPolicy } from '../core/admission/steps.ts'
-import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { onRequest as countForRetries } from '../core/endpoints/retry-budget.ts'
 import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
 import { isRefusal, type Refusal, refuse } from '../core/refusal/refusal.ts'
 import { isLongRunning, isWatch } from '../core/request/long-running.ts'
 import type { RequestInfo } from '../core/request/request-info.ts'
-import type { LiveCluster } from '../state/clusters.ts'
+import { admit, recheck, resumeAdmission } from './admit.ts'
 import { authenticate } from './authenticate.ts'
-import { admit, type Permit } from './exchange/admit.ts'
+import type { Asked, Decision, Recheck, Requested } from './exchange/decision.ts'
 import { Exchange } from './exchange/exchange.ts'
 import type { Gateway } from './exchange/gateway.ts'
 import type { Authenticated } from './exchange/identity.ts'
@@ -23,9 +22,10 @@ import { respond } from './exchange/respond.ts'
 import { forward } from './forward.ts'
 import { impersonate } from './impersonation.ts'
 import { lookup } from './lookup.ts'
-import type { Protected } from './protect/deletion.ts'
-import { needsProtection, protect } from './protect/protect.ts'
 import { upgrade } from './upgrade.ts'
+
+/** A refusal that is still to be sent; undefined = the request is on its way, or waits. */
+type Served = Refusal | undefined
 
 /** Of a target that is too long, as much as the logs show. */
 const LONG_TARGET_LOGGED = 1024
@@ -56,7 +56,7 @@ function begin(
 }
 
 /** The straight line, first part: what is asked, of which cluster, and who asks. */
-function serve(exchange: Exchange): Refusal | undefined {
+function serve(exchange: Exchange): Served {
   const { gw, peer, head, record } = exchange
   if (head.problem !== '') return refuse('bad-request', head.problem)
   const tooLong = refuseLongTarget(head.target)
@@ -77,49 +77,24 @@ function serve(exchange: Exchange): Refusal | undefined {
   describe(record, info)
   gw.events.requestStarted(record)
 
-  const requestor = authenticate(exchange, live, cluster)
-  if (requestor instanceof Promise) {
-    return wait(exchange, requestor, (known) => serveRequestor(exchange, live, cluster, info, known))
-  }
-  return serveRequestor(exchange, live, cluster, info, requestor)
+  const asked: Asked = { live, cluster, info, requester: undefined }
+  return goOn(exchange, asked, authenticate(exchange, live, cluster), serveRequester)
 }
 
 /** Second part: whom the request runs as. */
-function serveRequestor(
-  exchange: Exchange,
-  live: LiveCluster,
-  cluster: CompiledCluster,
-  info: RequestInfo,
-  requestor: Authenticated | Refusal,
-): Refusal | undefined {
-  if (isRefusal(requestor)) return requestor
-  const revoked = refuseRevoked(live.compiled.authentication.revoked, requestor)
+function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
+  const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
   if (revoked !== undefined) return revoked
-  const cancelled = refuseCancelled(exchange, requestor)
+  const cancelled = refuseCancelled(exchange, requester)
   if (cancelled !== undefined) return cancelled
-  const caller = impersonate(exchange, live, requestor)
-  if (caller instanceof Promise) {
-    return wait(exchange, caller, (known) => {
-      const meanwhile = refuseRevoked(live.compiled.authentication.revoked, requestor)
-      return meanwhile ?? serveCaller(exchange, live, cluster, info, requestor, known)
-    })
-  }
-  return serveCaller(exchange, live, cluster, info, requestor, caller)
+  const requested: Requested = { live, cluster, info, requester }
+  return goOn(exchange, requested, impersonate(exchange, live, requester), serveCaller)
 }
 
-/** Third part: whether and how it is served. */
-function serveCaller(
-  exchange: Exchange,
-  live: LiveCluster,
-  cluster: CompiledCluster,
-  info: RequestInfo,
-  requestor: Authenticated,
-  caller: Authenticated | Refusal,
-): Refusal | undefined {
-  if (isRefusal(caller)) return caller
+/** Third part: whether it is served. */
+function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Requested, caller: Authenticated): Served {
   const { peer, record } = exchange
-  identify(record, requestor, caller)
-  exchange.requestor = requestor
+  identify(record, requester, caller)
   const { user } = caller
 
   const matched = selectPolicy(cluster, info, user, record.userAgent)
@@ -130,13 +105,16 @@ function serveCaller(
   record.policyLogMode = policy.logMode
   record.flowControl = cluster.schemas[policy.schema]?.name ?? ''
 
-  const permit = admit({
+  const decision: Decision = {
+    exchange,
     live,
     cluster,
+    info,
+    requester,
+    caller,
     limits: live.flows,
     policy,
     rule: matched.rule,
-    info,
     user,
     userAgent: record.userAgent,
     remoteAddress: peer.remoteAddress,
@@ -146,62 +124,41 @@ function serveCaller(
     held: undefined,
     warnings: NONE,
     shadow: NONE,
-  })
-  if (isRefusal(permit)) return permit
-  exchange.permit = permit
-  record.shadow = permit.shadow
-
-  const { protection } = cluster
-  if (protection !== undefined && needsProtection(exchange.gw, cluster, info)) {
-    const judged = protect(exchange, permit, caller, protection)
-    return serveJudged(exchange, live, permit, info, requestor, caller, judged)
+    recheck: undefined,
+    deliver: undefined,
   }
-  return send(exchange, live, permit, info, caller)
+  exchange.decision = decision
+  return serveAdmitted(exchange, decision, admit(decision))
 }
 
-/** Beside the line: a deletion of pods goes on when the ledger allows it. */
-function serveJudged(
-  exchange: Exchange,
-  live: LiveCluster,
-  permit: Permit,
-  info: RequestInfo,
-  requestor: Authenticated,
-  caller: Authenticated,
-  judged: Promise<Protected | Refusal>,
-): undefined {
-  return wait(exchange, judged, (outcome) => {
-    if (outcome === 'answered' || exchange.phase === 'over') return undefined
-    if (isRefusal(outcome)) return outcome
-    const { again } = outcome
-    if (again !== undefined) {
-      exchange.onConflict = () => serveJudged(exchange, live, permit, info, requestor, caller, again())
-    }
-    const meanwhile = refuseRevoked(live.compiled.authentication.revoked, requestor)
-    return meanwhile ?? send(exchange, live, permit, info, caller)
-  })
-}
-
-/** Last part: on its way. */
-function send(
-  exchange: Exchange,
-  live: LiveCluster,
-  permit: Permit,
-  info: RequestInfo,
-  caller: Authenticated,
-): Refusal | undefined {
+/** Fourth part: on its way, when every filter has let it pass. */
+function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnType<typeof admit>): Served {
+  if (isRefusal(permit)) return permit
+  exchange.record.shadow = decision.shadow
+  if (permit instanceof Promise) {
+    return wait(exchange, decision, permit, (refusal) => {
+      return serveAdmitted(exchange, decision, resumeAdmission(decision, refusal))
+    })
+  }
   if (exchange.gone) {
     exchange.record.aborted = 'client'
     exchange.end()
     return undefined
   }
-  countForRetries(live.retryBudget, exchange.monotonicMs)
+  if (permit.deliver !== undefined) return wait(exchange, permit, permit.deliver(permit), (refusal) => refusal)
+  countForRetries(permit.live.retryBudget, exchange.monotonicMs)
   if (exchange.upgrade !== undefined) {
-    upgrade(exchange, exchange.upgrade, permit, caller)
+    upgrade(exchange, exchange.upgrade, permit)
     return undefined
   }
-  if (needsUpgrade(info)) return refuse('upgrade-unsupported', upgradeUnsupportedMessage())
-  forward(exchange, permit, caller)
+  if (needsUpgrade(permit.info)) return refuse('upgrade-unsupported', upgradeUnsupportedMessage())
+  if (permit.recheck !== undefined) exchange.onConflict = recheckLater(exchange, permit, permit.recheck)
+  forward(exchange, permit)
   return undefined
+}
+
+function recheckLater(exchange: Exchange, decision: Decision, wanted: Recheck): () => void {
+  return () => settle(exchange, serveAdmitted(exchange, decision, recheck(decision, wanted)))
 }
 
 const NONE: readonly string[] = []
@@ -218,13 +175,31 @@ function settle(exchange: Exchange, refusal: Refusal | undefined): void {
   respond(exchange, refusal)
 }
 
-/** Goes on when the answer is there: that is then the moment of the decision. */
-function wait<T>(exchange: Exchange, pending: Promise<T>, next: (known: T) => Refusal | undefined): undefined {
+/** Goes on with what a step has found; in the same turn where nothing has to be waited for. */
+function goOn<Known extends Asked, Found extends object>(
+  exchange: Exchange,
+  known: Known,
+  found: Found | Refusal | Promise<Found | Refusal>,
+  next: (exchange: Exchange, known: Known, found: Found) => Served,
+): Served {
+  if (found instanceof Promise) return wait(exchange, known, found, (late) => goOn(exchange, known, late, next))
+  return isRefusal(found) ? found : next(exchange, known, found)
+}
+
+/** Goes on when the answer is there: that is then the moment of the decision, and who was revoked meanwhile is not served. */
+function wait<T>(
+  exchange: Exchange,
+  { live, requester }: Asked,
+  pending: Promise<T>,
+  next: (found: T) => Served,
+): undefined {
   pending
-    .then((known) => {
+    .then((found) => {
+      if (exchange.phase === 'over') return
       exchange.nowMs = exchange.gw.clock.now()
       exchange.monotonicMs = exchange.gw.clock.monotonic()
-      settle(exchange, next(known))
+      const { revoked } = live.compiled.authentication
+      settle(exchange, (requester && refuseRevoked(revoked, requester)) ?? next(found))
     })
     .catch((error: unknown) => onBug(exchange, error))
 }
@@ -248,14 +223,14 @@ function describe(record: RequestRecord, info: RequestInfo): void {
   record.longRunning = isLongRunning(info)
 }
 
-function identify(record: RequestRecord, requestor: Authenticated, caller: Authenticated): void {
+function identify(record: RequestRecord, requester: Authenticated, caller: Authenticated): void {
   record.user = caller.user.name
   record.groups = caller.user.groups
   record.uid = caller.user.uid
-  if (caller === requestor) return
-  record.impersonator = requestor.user.name
-  record.impersonatorUid = requestor.user.uid
-  record.impersonatorGroups = requestor.user.groups
+  if (caller === requester) return
+  record.impersonator = requester.user.name
+  record.impersonatorUid = requester.user.uid
+  record.impersonatorGroups = requester.user.groups
 }
 
 /** A bug is logged with its stack and shown to the client without. */

@@ -12,10 +12,9 @@ import { UPSTREAM_PSEUDO } from '../core/request/request-head.ts'
 import { HTTP1_MAX_LIST_BYTES } from '../io/upstream/http1.ts'
 import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upstream/upgrade-splice.ts'
 import type { Endpoint } from '../state/endpoints.ts'
-import type { Permit } from './exchange/admit.ts'
 import { Attempt } from './exchange/attempt.ts'
+import type { Permit } from './exchange/decision.ts'
 import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
-import type { Authenticated } from './exchange/identity.ts'
 import { respond } from './exchange/respond.ts'
 import { selectEndpoint } from './exchange/select-endpoint.ts'
 
@@ -24,9 +23,9 @@ const EMPTY = Buffer.alloc(0)
 const NOBODY: readonly string[] = []
 
 /** The exchange is over when the connection is, or when the request was answered. Only admission makes a permit. */
-export function upgrade(exchange: Exchange, client: ClientUpgrade, permit: Permit, caller: Authenticated): void {
+export function upgrade(exchange: Exchange, client: ClientUpgrade, permit: Permit): void {
   const headBytes =
-    headerListBytes(exchange.head.fields) + headerListBytes(caller.credentials(permit.cluster.client).list)
+    headerListBytes(exchange.head.fields) + headerListBytes(permit.caller.credentials(permit.cluster.client).list)
   if (headBytes > HTTP1_MAX_LIST_BYTES) {
     nothingSent(permit)
     const message = headersTooLargeMessage(exchange.record.cluster, HTTP1_MAX_LIST_BYTES)
@@ -34,43 +33,32 @@ export function upgrade(exchange: Exchange, client: ClientUpgrade, permit: Permi
     return
   }
   exchange.gw.running.add(exchange)
-  exchange.phase = 'upgrading'
-  if (send(exchange, client, permit, caller, NOBODY)) return
+  exchange.transition('upgrading')
+  if (send(exchange, client, permit, NOBODY)) return
   nothingSent(permit)
   respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
 }
 
-function send(
-  exchange: Exchange,
-  client: ClientUpgrade,
-  permit: Permit,
-  caller: Authenticated,
-  tried: readonly string[],
-): boolean {
+function send(exchange: Exchange, client: ClientUpgrade, permit: Permit, tried: readonly string[]): boolean {
   const { gw, record, target } = exchange
   const nowMs = gw.clock.monotonic()
   const endpoint = selectEndpoint(gw, permit, nowMs, tried)
   const connections = endpoint === undefined ? undefined : gw.upstreams.get(permit.cluster.name, endpoint.url)
   if (endpoint === undefined || connections === undefined) return false
-  const attempt = new UpgradeAttempt(client, exchange, permit, caller, endpoint, tried, nowMs)
+  const attempt = new UpgradeAttempt(client, exchange, permit, endpoint, tried, nowMs)
   exchange.upstream = attempt
-  const fields = outgoingFields(exchange, permit, caller, endpoint)
+  const fields = outgoingFields(exchange, permit, endpoint)
   attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, attempt)
   return true
 }
 
 /** Ours behind the client's, so that no client field can stand in for them. */
-function outgoingFields(
-  { head, record }: Exchange,
-  permit: Permit,
-  caller: Authenticated,
-  { authority }: Endpoint,
-): HeaderList {
+function outgoingFields({ head, record }: Exchange, permit: Permit, { authority }: Endpoint): HeaderList {
   return [
     'host',
     authority,
     ...head.fields.slice(UPSTREAM_PSEUDO),
-    ...caller.credentials(permit.cluster.client).list,
+    ...permit.caller.credentials(permit.cluster.client).list,
     'audit-id',
     record.auditId,
     'connection',
@@ -93,7 +81,7 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
 
   onSwitched(): void {
     const exchange = this.exchange
-    exchange.phase = 'upgraded'
+    exchange.transition('upgraded')
     this.answered(SWITCHING_PROTOCOLS)
     watchStarted(this.permit)
     exchange.gw.events.responseStarted(exchange.record)
@@ -122,7 +110,7 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
     this.leave()
     gw.log.debug('upgrade failed', { cluster: record.cluster, endpoint: record.endpoint, error: error.message })
     if (!sent && !exchange.gone && tryRetry(this.permit.live.retryBudget, gw.clock.monotonic())) {
-      if (send(exchange, this.#client, this.permit, this.caller, this.tried)) {
+      if (send(exchange, this.#client, this.permit, this.tried)) {
         gw.events.retried(record.cluster, 'refused')
         return
       }

@@ -7,7 +7,7 @@ export interface RunningRequest {
   readonly cluster: string
   readonly endpoint: string
   /** Who sent it. */
-  readonly requestor: Revocable | undefined
+  readonly requester: Revocable | undefined
   /** Watches, logs, upgrades: what outlives a drain. */
   readonly longRunning: boolean
   /** Where it stands among those that are running, for RunningRequests alone; -1 = it is not among them. */
@@ -59,7 +59,7 @@ export class RunningRequests {
   abortRevoked(cluster: string, revoked: CompiledRevocation): void {
     const theirs = this.#running.filter((request) => {
       return (
-        request.cluster === cluster && request.requestor !== undefined && revokedPart(revoked, request.requestor) !== ''
+        request.cluster === cluster && request.requester !== undefined && revokedPart(revoked, request.requester) !== ''
       )
     })
     for (const request of theirs) request.abortCleanly()

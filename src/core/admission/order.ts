@@ -16,6 +16,8 @@ export const FILTER_ORDER = [
   'degrade',
   // Takes a token or a slot: after all that refuses for nothing.
   'flow-control',
+  // Has the gateway read upstream and write the ledger: only for what everything else has let through.
+  'protection',
 ] as const
 
 export type FilterName = (typeof FILTER_ORDER)[number]
@@ -23,8 +25,8 @@ export type FilterName = (typeof FILTER_ORDER)[number]
 /** A filter for each name: what is missing does not compile. */
 export type FilterSet<A, Later = never> = Readonly<Record<FilterName, Filter<A, Later>>>
 
-/** Those that need nothing but what an Admission says: the same for the request path and for `explain`. */
-export const PURE_FILTERS: FilterSet<Admission> = {
+/** Those that need nothing but what an Admission says, and answer at once: the request path and `explain` run these. */
+export const PURE_FILTERS: Omit<FilterSet<Admission>, 'protection'> = {
   'access-list': accessList,
   'dispatch-action': dispatchAction,
   degrade,

@@ -3,7 +3,7 @@
 
 import { isRefusal, type Refusal } from '../refusal/refusal.ts'
 import type { Admission, Filter } from './filter.ts'
-import { FILTER_ORDER, type FilterSet } from './order.ts'
+import { FILTER_ORDER, type FilterName, type FilterSet } from './order.ts'
 
 declare const ADMITTED: unique symbol
 
@@ -33,6 +33,11 @@ export class Pipeline<A extends Admission, Later extends object = never> {
     if (refusal !== undefined && !this.#isShadowed(admission, refusal)) return refusal
     admission.passed++
     return this.run(admission)
+  }
+
+  /** What `name` and those behind it have said no longer counts: `name` is asked again, and its answer goes to `resume`. */
+  rewind(admission: A, name: FilterName): void {
+    admission.passed = FILTER_ORDER.indexOf(name)
   }
 
   /** In shadow mode a refusal is only a warning. */

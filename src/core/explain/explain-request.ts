@@ -3,8 +3,8 @@
 
 import { ANONYMOUS_USER } from '../../api/kube/user.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
-import type { Admission } from '../admission/filter.ts'
-import { PURE_FILTERS } from '../admission/order.ts'
+import type { Admission, Filter } from '../admission/filter.ts'
+import { type FilterSet, PURE_FILTERS } from '../admission/order.ts'
 import { Pipeline } from '../admission/pipeline.ts'
 import { protectionOf } from '../admission/pod-deletion.ts'
 import {
@@ -127,30 +127,35 @@ export function explainRequest(index: ClusterIndex, input: ExplainInput, nowMs: 
 }
 
 interface ExplainedAdmission extends Admission {
-  /** Who decides, too, and is not known here. */
+  /** Who decides, too, and is not known here; for people. */
   readonly alsoAsked: string[]
 }
 
-const FILTERS = new Pipeline<ExplainedAdmission>(PURE_FILTERS)
+/** PodProtectors are not known here, so that nothing but their being asked can be told. */
+const protection: Filter<ExplainedAdmission> = {
+  shadow: () => false,
+  check({ cluster, info, alsoAsked }) {
+    const asked = protectionOf(cluster, info)
+    if (asked === undefined) return undefined
+    const { cell, shadow } = asked
+    alsoAsked.push(`PodProtectors are asked (cell ${cell}${shadow ? ', shadow mode: they refuse nothing' : ''})`)
+    return undefined
+  },
+}
+
+const SET: FilterSet<ExplainedAdmission> = { ...PURE_FILTERS, protection }
+const FILTERS = new Pipeline<ExplainedAdmission>(SET)
 
 /** The filters, then the choice of an endpoint. */
 function admit(output: ExplainOutput, admission: ExplainedAdmission): ExplainOutput {
   const permit = FILTERS.run(admission)
   if (isRefusal(permit)) return refused(output, permit)
-  const { cluster, warnings } = admission
+  const { cluster, warnings, alsoAsked } = permit
   if (output.endpoints.length === 0) return refused(output, refuse('no-endpoint', noEndpointMessage(cluster.name)))
   output.decision = 'forward'
   output.code = 200
-  output.message = [...warnings, ...protectionNote(admission)].join('; ')
+  output.message = [...warnings, ...alsoAsked].join('; ')
   return output
-}
-
-/** The answer is that of PodProtectors, which are not known here. */
-function protectionNote({ cluster, info }: Admission): string[] {
-  const protection = protectionOf(cluster, info)
-  if (protection === undefined) return []
-  const { cell, shadow } = protection
-  return [`PodProtectors are asked (cell ${cell}${shadow ? ', shadow mode: they refuse nothing' : ''})`]
 }
 
 function servingEndpoints(cluster: CompiledCluster, policy: CompiledPolicy): string[] {

@@ -4,9 +4,8 @@ import type { HeaderList } from '../../api/ports/stream.ts'
 import { warningValue } from '../../core/refusal/warning.ts'
 import { clientResponseHeaders, headerValue } from '../../core/request/hop-headers.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
-import type { Permit } from './admit.ts'
+import type { Permit } from './decision.ts'
 import type { Exchange } from './exchange.ts'
-import type { Authenticated } from './identity.ts'
 
 /**
  * Impersonation is authorised before priority and fairness adds its fields, the user's own request after it
@@ -19,24 +18,15 @@ function isBeforePriorityLevels(list: HeaderList): boolean {
 export abstract class Attempt {
   protected readonly exchange: Exchange
   protected readonly permit: Permit
-  protected readonly caller: Authenticated
   readonly #endpoint: Endpoint
   /** Endpoints (by URL) that had the request before. */
   readonly #tried: readonly string[]
   readonly #sentAtMs: number
   #counted = true
 
-  constructor(
-    exchange: Exchange,
-    permit: Permit,
-    caller: Authenticated,
-    endpoint: Endpoint,
-    tried: readonly string[],
-    nowMs: number,
-  ) {
+  constructor(exchange: Exchange, permit: Permit, endpoint: Endpoint, tried: readonly string[], nowMs: number) {
     this.exchange = exchange
     this.permit = permit
-    this.caller = caller
     this.#endpoint = endpoint
     this.#tried = tried
     this.#sentAtMs = nowMs

@@ -5,15 +5,15 @@ import type { Reservation } from '../../api/ports/protection.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
-import { giveBack } from '../../core/admission/held.ts'
+import { giveBack, type Held } from '../../core/admission/held.ts'
 import { isNoDeletion } from '../../core/protection/requests/deletion-answer.ts'
 import { type RequestHead, readRequestHead } from '../../core/request/request-head.ts'
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
 import type { RunningRequest } from '../../state/running.ts'
-import type { Permit } from './admit.ts'
 import { beginRecord } from './begin-record.ts'
 import type { Gateway } from './gateway.ts'
 import { type Authenticated, budgetKey } from './identity.ts'
+import { nextPhase, type Phase } from './phase.ts'
 import { RequestBody } from './request-body.ts'
 import type { WholeBody } from './whole-body.ts'
 import { creditFor } from './window-credit.ts'
@@ -30,19 +30,12 @@ export interface UpstreamHalf {
   leave(): void
 }
 
-export type Phase =
-  /** Nothing has been sent upstream; the body is held, at most a flow-control window of it. */
-  | 'deciding'
-  /** Nothing has been sent upstream; the body is read to its end, because the decision depends on it. */
-  | 'reading'
-  /** The client has got nothing of an answer; a body that is not too long is kept. */
-  | 'sending'
-  /** The response head is out. */
-  | 'answering'
-  /** An upgrade, before and after the client's socket was joined to upstream's. */
-  | 'upgrading'
-  | 'upgraded'
-  | 'over'
+/** What the exchange itself needs to know of the decision. */
+interface Decided {
+  readonly requester: Authenticated
+  readonly isWatch: boolean
+  readonly held: Held | undefined
+}
 
 export class Exchange implements StreamEvents, RunningRequest {
   readonly gw: Gateway
@@ -55,7 +48,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   readonly record: RequestRecord
   /** The socket, when the client asks to upgrade. */
   readonly upgrade: ClientUpgrade | undefined
-  phase: Phase = 'deciding'
+  #phase: Phase = 'deciding'
   /** Among the running requests. */
   place = -1
   /** The raw request target without the `/clusters/<name>` prefix. */
@@ -63,10 +56,8 @@ export class Exchange implements StreamEvents, RunningRequest {
   /** Wall clock and monotonic milliseconds at which the decision was taken. */
   nowMs: number
   monotonicMs: number
-  /** Who sent it, whomever it runs as. */
-  requestor: Authenticated | undefined = undefined
-  /** What admission allowed, and what it took. */
-  permit: Permit | undefined = undefined
+  /** From when it is asked whether the request may be served; what that takes is given back at the end. */
+  decision: Decided | undefined = undefined
   upstream: UpstreamHalf | undefined = undefined
   /** The client has gone: nothing needs to be done for it any more. */
   gone = false
@@ -103,6 +94,17 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.nowMs = gw.clock.now()
     this.head = readRequestHead(list, peer.remoteAddress, peer.protocol === 'h2')
     this.record = beginRecord(gw, peer, this.head, this.monotonicMs, this.nowMs)
+  }
+
+  // === where it stands ===
+
+  get phase(): Phase {
+    return this.#phase
+  }
+
+  /** Nothing else changes the phase. */
+  transition(to: Phase): void {
+    this.#phase = nextPhase(this.#phase, to)
   }
 
   // === what the client does ===
@@ -147,7 +149,7 @@ export class Exchange implements StreamEvents, RunningRequest {
 
   /** From here on the body goes into `whole`, until its end. */
   readBody(whole: WholeBody): void {
-    this.phase = 'reading'
+    this.transition('reading')
     this.#ensureBody().readInto(whole)
     if (this.requestEnded) whole.finish('complete')
   }
@@ -185,11 +187,11 @@ export class Exchange implements StreamEvents, RunningRequest {
    * head and the connection says so for it. Watches end so, too: those that were answered have a budget of their own.
    */
   #spendCancelled(): void {
-    const { requestor, gw, peer, record } = this
-    if (requestor === undefined || this.upstream === undefined) return
+    const { requester, gw, peer, record } = this
+    if (requester === undefined || this.upstream === undefined) return
     const { cancelledRequests, cancelledLongRunning } = gw.budgets
     const budget = this.phase === 'answering' && record.longRunning ? cancelledLongRunning : cancelledRequests
-    budget.spend(record.cluster, budgetKey(requestor, peer.remoteAddress), gw.clock.monotonic())
+    budget.spend(record.cluster, budgetKey(requester, peer.remoteAddress), gw.clock.monotonic())
   }
 
   // === the reservation ===
@@ -200,14 +202,14 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.reservation = undefined
   }
 
-  /** The pod is another one than was judged, or has changed: it is judged again, and this answer is not passed on. */
+  /** What was decided is out of date: it is decided again, and this answer is not passed on. */
   conflicted(): void {
     const again = this.onConflict
     this.onConflict = undefined
     this.upstream?.cancel()
     this.upstream?.leave()
     this.upstream = undefined
-    this.phase = 'reading'
+    this.transition('reading')
     again?.()
   }
 
@@ -225,6 +227,11 @@ export class Exchange implements StreamEvents, RunningRequest {
     return this.phase === 'deciding' || this.phase === 'reading'
   }
 
+  /** Who sent it, whomever it runs as. */
+  get requester(): Authenticated | undefined {
+    return this.decision?.requester
+  }
+
   get cluster(): string {
     return this.record.cluster
   }
@@ -240,7 +247,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   /** Ends it as its protocol ends cleanly: a watch between two events. */
   finish(): void {
     if (this.phase === 'over') return
-    const watch = this.permit?.isWatch === true
+    const watch = this.decision?.isWatch === true
     if (watch && this.frames !== undefined) {
       if (this.frames.atBoundary) this.endWatch()
       else if (this.frames.format === 'opaque') this.abort()
@@ -256,7 +263,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   }
 
   abortCleanly(): void {
-    if (this.phase !== 'over' && this.permit?.isWatch === true && this.frames?.atBoundary === true) this.endWatch()
+    if (this.phase !== 'over' && this.decision?.isWatch === true && this.frames?.atBoundary === true) this.endWatch()
     else this.abort()
   }
 
@@ -274,10 +281,10 @@ export class Exchange implements StreamEvents, RunningRequest {
   end(): void {
     if (this.phase === 'over') return
     if (this.undecided) this.notDeleted()
-    this.phase = 'over'
+    this.transition('over')
     this.body?.end()
     this.upstream?.leave()
-    if (this.permit !== undefined) giveBack(this.permit)
+    if (this.decision !== undefined) giveBack(this.decision)
     const { gw, record } = this
     record.durationMs = gw.clock.monotonic() - record.startMs
     gw.events.requestEnded(record)

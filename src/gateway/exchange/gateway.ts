@@ -17,7 +17,7 @@ export interface Gateway {
   readonly tokens: TokenReviewer
   readonly access: AccessReviewer
   readonly budgets: UserBudgets
-  /** Who judges deletions of pods; absent = nobody here can. */
+  /** Who evaluates deletions of pods; absent = nobody here can. */
   readonly protection?: ProtectionGate
   readonly clock: Clock
   readonly log: Logger

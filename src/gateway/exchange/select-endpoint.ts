@@ -3,7 +3,7 @@
 import type { EndpointHealth } from '../../core/endpoints/endpoint-health.ts'
 import { affinityHash, PICKERS } from '../../core/endpoints/pick-endpoint.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
-import type { Permit } from './admit.ts'
+import type { Permit } from './decision.ts'
 import type { Gateway } from './gateway.ts'
 
 const NONE: readonly string[] = []

@@ -39,7 +39,7 @@ export type FoundPod =
 
 /** Consistently: not from a cache of the API server. */
 export async function findPod(deletion: Deletion, name: string): Promise<FoundPod> {
-  const path = `${podsPath(deletion.info.namespace)}/${encodeURIComponent(name)}`
+  const path = `${podsPath(deletion.decision.info.namespace)}/${encodeURIComponent(name)}`
   try {
     const answer = await readAsGateway(deletion, path, MAX_POD_BYTES)
     if (answer.status === 404) return { kind: 'absent' }
@@ -67,7 +67,7 @@ export type FoundPods =
 
 /** @param limit 0 = all */
 export async function listPods(deletion: Deletion, limit: number): Promise<FoundPods> {
-  const { info } = deletion
+  const { info } = deletion.decision
   const pods: PodFacts[] = []
   let pageSize = PAGE_SIZE
   let metadata: Readonly<Record<string, unknown>> = {}
@@ -108,9 +108,10 @@ async function readPageOf(deletion: Deletion, path: string, size: number): Promi
 
 /** In the turn of whoever wants to delete. */
 function readAsGateway(deletion: Deletion, path: string, maxAnswerBytes: number): Promise<KubeAnswer> {
-  const { exchange, live, caller, protection } = deletion
+  const { exchange, settings } = deletion
+  const { live, caller } = deletion.decision
   const source = budgetKey(caller, exchange.peer.remoteAddress)
-  const { timeoutMs } = protection
+  const { timeoutMs } = settings
   return callAsGateway(exchange.gw, live, { kind: 'pod-read', source, method: 'GET', path, timeoutMs, maxAnswerBytes })
 }
 

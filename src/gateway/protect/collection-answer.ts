@@ -6,7 +6,7 @@ import { type Refusal, type RefusalCause, refuse } from '../../core/refusal/refu
 import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 import { respond, respondWith } from '../exchange/respond.ts'
 import { type Outcome, toldFields } from './collection-sender.ts'
-import type { Deletion, Protected } from './deletion.ts'
+import type { Deletion } from './deletion.ts'
 
 /** Causes of one Status; the message has the number of all. */
 const MAX_CAUSES = 100
@@ -81,23 +81,21 @@ export class CollectionAnswer {
   }
 
   /** What upstream said, as it said it. */
-  relay(answer: KubeAnswer): Protected {
+  relay(answer: KubeAnswer): void {
     respondWith(this.#deletion.exchange, answer.status, toldFields(answer), Buffer.from(answer.body), this.#warnings)
-    return 'answered'
   }
 
-  send(): Protected {
+  send(): void {
     const { exchange } = this.#deletion
     const failure = this.#failure
     if (failure !== undefined && 'refused' in failure) respond(exchange, failure)
     else if (failure !== undefined) this.relay(failure)
     else if (this.#refusal !== undefined) respond(exchange, this.#partly(this.#refusal))
     else respondWith(exchange, 200, ['content-type', 'application/json'], this.#all(), this.#warnings)
-    return 'answered'
   }
 
   get #warnings(): readonly string[] {
-    return this.#deletion.permit.warnings
+    return this.#deletion.decision.warnings
   }
 
   #partly(first: Refusal): Refusal {

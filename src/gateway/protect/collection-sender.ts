@@ -14,6 +14,7 @@ import {
   kubeCall,
 } from '../../io/upstream/kube-call.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
+import type { Permit } from '../exchange/decision.ts'
 import { selectEndpoint } from '../exchange/select-endpoint.ts'
 import { MAX_POD_BYTES, podsPath } from './call.ts'
 import type { Asked, Deletion } from './deletion.ts'
@@ -21,7 +22,7 @@ import type { Asked, Deletion } from './deletion.ts'
 /** kube-apiserver's --request-timeout. */
 const TIMEOUT_MS = 60_000
 const MAX_TRIES = 3
-/** Of the one that the caller sent: said anew for each. */
+/** Of the one that the caller sent: said again for each. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',
@@ -39,7 +40,7 @@ export interface CollectionItem {
   /** Given back when nothing comes of it. */
   readonly reservation: Reservation | undefined
   /** Monotonic milliseconds. */
-  readonly judgedAtMs: number
+  readonly evaluatedAtMs: number
 }
 
 export type Outcome =
@@ -57,11 +58,13 @@ export type Outcome =
 
 export class CollectionSender {
   readonly #deletion: Deletion
+  readonly #permit: Permit
   readonly #asked: Asked
   readonly #fields: HeaderList
 
-  constructor(deletion: Deletion, asked: Asked) {
+  constructor(deletion: Deletion, permit: Permit, asked: Asked) {
     this.#deletion = deletion
+    this.#permit = permit
     this.#asked = asked
     const { head, record } = deletion.exchange
     this.#fields = ['audit-id', record.auditId]
@@ -79,7 +82,8 @@ export class CollectionSender {
   }
 
   async #send({ pod, unchanged }: CollectionItem): Promise<Outcome> {
-    const { exchange, permit } = this.#deletion
+    const { exchange } = this.#deletion
+    const permit = this.#permit
     const tried: string[] = []
     while (tried.length < MAX_TRIES) {
       const endpoint = selectEndpoint(exchange.gw, permit, exchange.gw.clock.monotonic(), tried)
@@ -107,8 +111,9 @@ export class CollectionSender {
   }
 
   async #call({ url, authority }: Endpoint, name: string, body: Buffer): Promise<KubeAnswer | undefined> {
-    const { exchange, permit, caller, info } = this.#deletion
-    const connections = exchange.gw.upstreams.get(permit.cluster.name, url)
+    const { exchange } = this.#deletion
+    const { cluster, caller, info } = this.#permit
+    const connections = exchange.gw.upstreams.get(cluster.name, url)
     if (connections === undefined) return undefined
     const fieldSelector = info.fieldSelector === '' ? '' : `${info.fieldSelector},`
     let path = `${podsPath(info.namespace)}?fieldSelector=${encodeURIComponent(`${fieldSelector}metadata.name=${name}`)}`
@@ -118,7 +123,7 @@ export class CollectionSender {
       path,
       authority,
       token: '',
-      credentials: caller.credentials(permit.cluster.client),
+      credentials: caller.credentials(cluster.client),
       fields: this.#fields,
       body,
       contentType: this.#asked.contentType,

@@ -1,4 +1,4 @@
-// DELETE of a collection of pods: listed by the gateway, judged some at a time, and then deleted one by one as the caller, by
+// DELETE of a collection of pods: listed by the gateway, evaluated some at a time, and then deleted one by one as the caller, by
 // collection requests for one name each, so that the caller needs no other right than the one that it used. As kube-apiserver
 // does it (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), what is done stays done.
 
@@ -7,36 +7,28 @@ import { refuseRevoked } from '../../core/admission/steps.ts'
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { queryOf, queryValues } from '../../core/protection/requests/deletion-request-query.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import type { Permit } from '../exchange/decision.ts'
 import { findPod, listPods } from './call.ts'
 import { CollectionAnswer } from './collection-answer.ts'
 import { type CollectionItem, CollectionSender } from './collection-sender.ts'
-import {
-  type Asked,
-  bindBody,
-  type Deletion,
-  FORWARD,
-  keepBody,
-  NO_POD_UID,
-  type Protected,
-  requestOf,
-} from './deletion.ts'
+import { type Asked, bindBody, type Deletion, keepBody, NO_POD_UID, requestOf } from './deletion.ts'
 import { errorVerdict, follow, followUnread } from './verdict.ts'
 
-/** Judged together. */
+/** Evaluated together. */
 const BATCH = 100
 /**
- * What was judged longer ago is judged anew before it is sent: the ledger forgets a deletion that has not happened after
+ * What was evaluated longer ago is evaluated again before it is sent: the ledger forgets a deletion that has not happened after
  * --protection-reservation-timeout, and upstream may take a minute of it.
  */
-const JUDGED_FOR_MS = 15_000
+const EVALUATED_FOR_MS = 15_000
 /** Deleted at a time: kube-apiserver's --delete-collection-workers is 1. */
 const AT_ONCE = 8
-/** How often a pod is judged that changes again and again. */
+/** How often a pod is evaluated that changes again and again. */
 const MAX_ROUNDS = 3
 
 const PAGING: ReadonlySet<string> = new Set(['continue', 'limit'])
 
-export async function protectCollection(deletion: Deletion, asked: Asked): Promise<Protected | Refusal> {
+export async function protectCollection(deletion: Deletion, asked: Asked): Promise<Refusal | undefined> {
   const { exchange } = deletion
   const { gw } = exchange
   const options = queryValues(queryOf(exchange.target), PAGING)
@@ -46,20 +38,25 @@ export async function protectCollection(deletion: Deletion, asked: Asked): Promi
   const limit = limitOf(options.get('limit')?.[0] ?? '')
   if (limit === undefined) return refuse('bad-request', 'limit is not a number')
   const found = await listPods(deletion, limit)
-  if (exchange.gone) return FORWARD
-  if (found.kind === 'refused') return new CollectionAnswer(deletion).relay(found.answer)
+  if (exchange.gone) return undefined
+  if (found.kind === 'refused') {
+    new CollectionAnswer(deletion).relay(found.answer)
+    return undefined
+  }
   if (found.kind !== 'pods') {
-    gw.log.warn('deletion could not be judged', { cluster: exchange.record.cluster, reason: found.message })
+    gw.log.warn('deletion could not be evaluated', { cluster: exchange.record.cluster, reason: found.message })
     const refused = followUnread(deletion, '', found)
     if (refused === undefined) keepBody(deletion, asked)
-    return refused ?? FORWARD
+    return refused
   }
-  // Nothing to judge: upstream's own answer is the best. Pods that have come meanwhile are not what was asked for.
+  // Nothing to evaluate: upstream's own answer is the best. Pods that have come meanwhile are not what was asked for.
   if (found.pods.length === 0) {
     bindBody(deletion, asked, NO_POD_UID, '')
-    return FORWARD
+    return undefined
   }
-  return await deleteAll(deletion, asked, found.pods, new CollectionAnswer(deletion, found.metadata, found.pods.length))
+  const answer = new CollectionAnswer(deletion, found.metadata, found.pods.length)
+  deletion.decision.deliver = (permit) => deleteAll(deletion, permit, asked, found.pods, answer)
+  return undefined
 }
 
 /** '' and 0 = all; undefined when it is no number. */
@@ -69,32 +66,32 @@ function limitOf(text: string): number | undefined {
 }
 
 /** What may be deleted, in the order of the list. */
-async function judge(
+async function evaluate(
   deletion: Deletion,
   asked: Asked,
   pods: readonly PodFacts[],
   answer: CollectionAnswer,
 ): Promise<CollectionItem[]> {
-  const { protection, gate } = deletion
+  const { settings, gate } = deletion
   // What is no longer there as the client means it is upstream's to refuse.
-  const judged = pods.filter((pod) => {
-    return !pod.terminating && isGuarded(protection, pod.labels) && (asked.uid === '' || asked.uid === pod.uid)
+  const evaluated = pods.filter((pod) => {
+    return !pod.terminating && isGuarded(settings, pod.labels) && (asked.uid === '' || asked.uid === pod.uid)
   })
-  const requests = judged.map((pod) => requestOf(deletion, asked, pod))
+  const requests = evaluated.map((pod) => requestOf(deletion, asked, pod))
   const verdicts = requests.length === 0 ? [] : await gate.review(requests)
-  const byUid = new Map(judged.map((pod, i) => [pod.uid, verdicts[i] ?? errorVerdict('the ledger gave no verdict')]))
+  const byUid = new Map(evaluated.map((pod, i) => [pod.uid, verdicts[i] ?? errorVerdict('the ledger gave no verdict')]))
   const items: CollectionItem[] = []
-  const judgedAtMs = deletion.exchange.gw.clock.monotonic()
+  const evaluatedAtMs = deletion.exchange.gw.clock.monotonic()
   for (const pod of pods) {
     const verdict = byUid.get(pod.uid)
     const refused = verdict === undefined ? undefined : follow(deletion, pod.name, verdict)
     if (refused !== undefined) answer.refused(pod.name, refused)
-    else items.push({ pod, unchanged: verdict?.freePass === true, reservation: verdict?.reservation, judgedAtMs })
+    else items.push({ pod, unchanged: verdict?.freePass === true, reservation: verdict?.reservation, evaluatedAtMs })
   }
   return items
 }
 
-/** A pod that has changed since it was judged, or was judged long ago, is judged again. */
+/** A pod that has changed since it was evaluated, or was evaluated long ago, is evaluated again. */
 async function deleteOne(
   deletion: Deletion,
   asked: Asked,
@@ -104,9 +101,9 @@ async function deleteOne(
 ): Promise<void> {
   const { clock } = deletion.exchange.gw
   let item: CollectionItem | undefined = listed
-  if (clock.monotonic() - item.judgedAtMs > JUDGED_FOR_MS) {
+  if (clock.monotonic() - item.evaluatedAtMs > EVALUATED_FOR_MS) {
     release(deletion.gate, [item])
-    item = await judgeAgain(deletion, asked, item.pod, answer)
+    item = await evaluateAgain(deletion, asked, item.pod, answer)
   }
   for (let round = 1; item !== undefined; round++) {
     const outcome = await sender.send(item)
@@ -114,12 +111,12 @@ async function deleteOne(
       answer.outcome(outcome)
       return
     }
-    item = await judgeAgain(deletion, asked, item.pod, answer)
+    item = await evaluateAgain(deletion, asked, item.pod, answer)
   }
 }
 
 /** @returns undefined when it is not to be deleted; `answer` knows why */
-async function judgeAgain(
+async function evaluateAgain(
   deletion: Deletion,
   asked: Asked,
   pod: PodFacts,
@@ -130,29 +127,30 @@ async function judgeAgain(
     answer.outcome({ kind: 'gone' })
     return undefined
   }
-  if (found.kind === 'pod') return (await judge(deletion, asked, [found.pod], answer))[0]
+  if (found.kind === 'pod') return (await evaluate(deletion, asked, [found.pod], answer))[0]
   const refused = followUnread(deletion, pod.name, found)
-  const judgedAtMs = deletion.exchange.gw.clock.monotonic()
-  if (refused === undefined) return { pod, unchanged: false, reservation: undefined, judgedAtMs }
+  const evaluatedAtMs = deletion.exchange.gw.clock.monotonic()
+  if (refused === undefined) return { pod, unchanged: false, reservation: undefined, evaluatedAtMs }
   answer.refused(pod.name, refused)
   return undefined
 }
 
 async function deleteAll(
   deletion: Deletion,
+  permit: Permit,
   asked: Asked,
   pods: readonly PodFacts[],
   answer: CollectionAnswer,
-): Promise<Protected | Refusal> {
-  const { exchange, live, gate } = deletion
-  const { requestor } = exchange
-  // Cut while it was judged.
+): Promise<Refusal | undefined> {
+  const { exchange, gate } = deletion
+  const { live, requester } = permit
+  // Aborted while it was evaluated.
   const aborted = (): boolean => exchange.phase === 'over'
   const ended = (): boolean => aborted() || exchange.gone || answer.failed
-  const sender = new CollectionSender(deletion, asked)
+  const sender = new CollectionSender(deletion, permit, asked)
   for (let from = 0; from < pods.length && !ended(); from += BATCH) {
-    const items = await judge(deletion, asked, pods.slice(from, from + BATCH), answer)
-    const revoked = requestor && refuseRevoked(live.compiled.authentication.revoked, requestor)
+    const items = await evaluate(deletion, asked, pods.slice(from, from + BATCH), answer)
+    const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
     if (revoked !== undefined) {
       release(gate, items)
       return revoked
@@ -170,8 +168,8 @@ async function deleteAll(
     // What was never sent.
     release(gate, items.slice(next))
   }
-  if (aborted()) return 'answered'
-  return answer.send()
+  if (!aborted()) answer.send()
+  return undefined
 }
 
 function release(gate: ProtectionGate, items: readonly CollectionItem[]): void {

@@ -1,4 +1,4 @@
-// A deletion or an eviction on its way to be judged: what all steps of it need, and its body.
+// A deletion or an eviction on its way to be evaluated: what all steps of it need, and its body.
 
 import type { ProtectionGate, ProtectionRequest } from '../../api/ports/protection.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
@@ -9,11 +9,8 @@ import { queryOf } from '../../core/protection/requests/deletion-request-query.t
 import { readEvictionRequest } from '../../core/protection/requests/eviction-request.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
-import type { RequestInfo } from '../../core/request/request-info.ts'
-import type { LiveCluster } from '../../state/clusters.ts'
-import type { Permit } from '../exchange/admit.ts'
+import type { Decision } from '../exchange/decision.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import type { Authenticated } from '../exchange/identity.ts'
 import { WholeBody } from '../exchange/whole-body.ts'
 
 /** DeleteOptions and Evictions have some hundred bytes; the body of any other request is not read by the gateway. */
@@ -27,24 +24,10 @@ const BODY_TIMEOUT_MS = 30_000
  */
 export const NO_POD_UID = '00000000-0000-0000-0000-000000000000'
 
-/** What becomes of the request: it goes upstream, or has had its answer. */
-export type Protected = Forward | 'answered'
-
-export interface Forward {
-  /** Judges once more, when upstream says that the pod is not the one that was judged; undefined = it is to be believed. */
-  readonly again: (() => Promise<Protected | Refusal>) | undefined
-}
-
-/** Nothing that was judged, or nobody who waits for it. */
-export const FORWARD: Forward = { again: undefined }
-
 export interface Deletion {
   readonly exchange: Exchange
-  readonly live: LiveCluster
-  readonly permit: Permit
-  readonly caller: Authenticated
-  readonly info: RequestInfo
-  readonly protection: CompiledProtection
+  readonly decision: Decision
+  readonly settings: CompiledProtection
   readonly gate: ProtectionGate
   readonly cause: ProtectionRequest['cause']
 }
@@ -97,20 +80,20 @@ function tooLarge(): Refusal {
 
 /** What the ledger is asked. */
 export function requestOf(
-  { caller, protection, cause }: Deletion,
+  { decision, settings, cause }: Deletion,
   { criterion, dryRun }: Asked,
   pod: ProtectionRequest['pod'],
 ): ProtectionRequest {
   return {
-    cell: protection.cell,
+    cell: settings.cell,
     cause,
     via: 'filter',
     pod,
     criterion,
-    user: caller.user.name,
+    user: decision.user.name,
     dryRun,
-    shadow: protection.shadow,
-    timeoutMs: protection.timeoutMs,
+    shadow: settings.shadow,
+    timeoutMs: settings.timeoutMs,
   }
 }
 

@@ -1,104 +1,99 @@
 // Pod protection on the request path: a deletion or an eviction of a pod goes on only as the ledger allows it, and then for
-// exactly the pod that was judged. The way of one of them, top to bottom; whole collections in protect-collection.ts.
+// exactly the pod that was evaluated. The way of one of them, top to bottom; whole collections in collection.ts.
 
-import type { ProtectionVerdict } from '../../api/ports/protection.ts'
+import type { ProtectionGate, ProtectionVerdict } from '../../api/ports/protection.ts'
+import type { Filter } from '../../core/admission/filter.ts'
 import { protectionOf } from '../../core/admission/pod-deletion.ts'
-import type { CompiledCluster, CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
+import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import type { RequestInfo } from '../../core/request/request-info.ts'
-import type { Permit } from '../exchange/admit.ts'
-import type { Exchange } from '../exchange/exchange.ts'
-import type { Gateway } from '../exchange/gateway.ts'
-import type { Authenticated } from '../exchange/identity.ts'
+import type { Decision, Recheck } from '../exchange/decision.ts'
 import { reviewRight } from './access.ts'
 import { findPod, type Limited, type Unknown } from './call.ts'
 import { protectCollection } from './collection.ts'
-import {
-  type Asked,
-  bindBody,
-  type Deletion,
-  FORWARD,
-  keepBody,
-  NO_POD_UID,
-  type Protected,
-  readAsked,
-  requestOf,
-} from './deletion.ts'
+import { type Asked, bindBody, type Deletion, keepBody, NO_POD_UID, readAsked, requestOf } from './deletion.ts'
 import { errorVerdict, follow, followUnread, NO_GATE } from './verdict.ts'
 
-/** How often a deletion is judged whose pod changes again and again. */
+/** How often a deletion is evaluated whose pod changes again and again. */
 const MAX_ROUNDS = 3
 
-/** Whether the request is one that the ledger has to be asked about. */
-export function needsProtection(gw: Gateway, cluster: CompiledCluster, info: RequestInfo): boolean {
-  if (protectionOf(cluster, info) === undefined) return false
-  return gw.protection?.covers(info.namespace) ?? true
+/** Between two filters of admission: asks the ledger, and leaves the request with what it asks upstream for. */
+export const protection: Filter<Decision, Promise<Refusal | undefined>> = {
+  // It is the verdict that is in shadow mode, and not what else is refused here (verdict.ts).
+  shadow: () => false,
+  check(decision) {
+    const settings = protectionOf(decision.cluster, decision.info)
+    if (settings === undefined) return undefined
+    const gate = decision.exchange.gw.protection ?? NO_GATE
+    return gate.covers(decision.info.namespace) ? protect(decision, settings, gate) : undefined
+  },
 }
 
 /** Nothing has been sent upstream yet. Whatever is reserved here belongs to the exchange, which gives it back if need be. */
-export async function protect(
-  exchange: Exchange,
-  permit: Permit,
-  caller: Authenticated,
-  protection: CompiledProtection,
-): Promise<Protected | Refusal> {
+async function protect(
+  decision: Decision,
+  settings: CompiledProtection,
+  gate: ProtectionGate,
+): Promise<Refusal | undefined> {
+  const { exchange, live, caller, info } = decision
   // An upgrade joins two sockets, and what upstream makes of the request could not be seen.
   if (exchange.upgrade !== undefined) return refuse('bad-request', 'a deletion of pods cannot be upgraded')
-  const { info, live } = permit
   const cause = info.subresource === 'eviction' ? 'EvictPod' : 'DeletePod'
-  const gate = exchange.gw.protection ?? NO_GATE
-  const deletion: Deletion = { exchange, live, permit, caller, info, protection, gate, cause }
+  const deletion: Deletion = { exchange, decision, settings, gate, cause }
   // Before the body is read or upstream is asked about a pod: who may not delete it causes no work, and learns nothing.
   const right = await reviewRight(exchange, live, caller, info)
-  if (exchange.gone || exchange.phase === 'over') return FORWARD
+  if (exchange.gone || exchange.phase === 'over') return undefined
   if (right.kind === 'denied') return right.refusal
-  if (right.kind === 'unknown') return unjudged(deletion, undefined, right)
+  if (right.kind === 'unknown') return unreviewed(deletion, undefined, right)
   const asked = await readAsked(deletion)
   if (isRefusal(asked)) return asked
-  if (exchange.gone) return FORWARD
+  if (exchange.gone) return undefined
   return info.name === '' ? await protectCollection(deletion, asked) : await protectOne(deletion, asked, MAX_ROUNDS)
 }
 
-async function protectOne(deletion: Deletion, asked: Asked, rounds: number): Promise<Protected | Refusal> {
-  const { exchange, permit, info, protection, gate } = deletion
-  const { warnings } = permit
-  const found = await findPod(deletion, info.name)
-  if (found.kind === 'unknown' || found.kind === 'limited') return unjudged(deletion, asked, found)
-  // A conflict with the version that the client itself set as a condition is for the client.
-  const mayJudgeAgain = rounds > 1 && asked.resourceVersion === ''
-  const onward: Protected = {
-    again: () => {
-      permit.warnings = warnings
+async function protectOne(deletion: Deletion, asked: Asked, rounds: number): Promise<Refusal | undefined> {
+  const { exchange, decision, settings, gate } = deletion
+  const { warnings } = decision
+  const found = await findPod(deletion, decision.info.name)
+  if (found.kind === 'unknown' || found.kind === 'limited') return unreviewed(deletion, asked, found)
+  const recheck: Recheck = {
+    filter: 'protection',
+    check: () => {
+      decision.warnings = warnings
       return protectOne(deletion, asked, rounds - 1)
     },
   }
+  // A conflict with the version that the client itself set as a condition is for the client.
+  const mayRecheck = rounds > 1 && asked.resourceVersion === ''
   // Upstream says so itself, to whom it wants to.
   if (found.kind === 'absent') {
     bindBody(deletion, asked, NO_POD_UID, '')
-    return mayJudgeAgain && asked.uid === '' ? onward : FORWARD
+    if (mayRecheck && asked.uid === '') decision.recheck = recheck
+    return undefined
   }
   const { pod } = found
   // Upstream refuses another uid: the pod that the client means is gone.
   const isAnother = asked.uid !== '' && asked.uid !== pod.uid
-  if (isAnother || pod.terminating || !isGuarded(protection, pod.labels)) {
+  if (isAnother || pod.terminating || !isGuarded(settings, pod.labels)) {
     if (pod.terminating && !isAnother) exchange.record.protection = 'AlreadyTerminating'
     bindBody(deletion, asked, pod.uid, '')
-    return mayJudgeAgain && !isAnother ? onward : FORWARD
+    if (mayRecheck && !isAnother) decision.recheck = recheck
+    return undefined
   }
-  if (exchange.gone) return FORWARD
+  if (exchange.gone) return undefined
   const [verdict = errorVerdict('the ledger gave no verdict')] = await gate.review([requestOf(deletion, asked, pod)])
   hold(deletion, verdict)
   const refused = follow(deletion, pod.name, verdict)
   if (refused !== undefined) return refused
   bindBody(deletion, asked, pod.uid, verdict.freePass ? pod.resourceVersion : '')
-  return mayJudgeAgain ? onward : FORWARD
+  if (mayRecheck) decision.recheck = recheck
+  return undefined
 }
 
 /** From here on the exchange gives back what was reserved, if nothing comes of it. */
 function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict): void {
   if (reservation === undefined) return
-  // It was cut in the meantime: nothing will be sent.
+  // It was aborted in the meantime: nothing will be sent.
   if (exchange.phase === 'over') gate.release([reservation])
   else exchange.reservation = reservation
 }
@@ -107,15 +102,15 @@ function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict):
  * Nobody knows what the deletion is about, or whether the caller may delete: the failure policy decides.
  * @param asked undefined = the body was not read: if at all, it goes upstream as it comes
  */
-function unjudged(deletion: Deletion, asked: Asked | undefined, found: Unknown | Limited): Protected | Refusal {
-  const { exchange, info } = deletion
+function unreviewed(deletion: Deletion, asked: Asked | undefined, found: Unknown | Limited): Refusal | undefined {
+  const { exchange, decision } = deletion
   const { gw, record } = exchange
-  gw.log.warn('deletion could not be judged', {
+  gw.log.warn('deletion could not be evaluated', {
     cluster: record.cluster,
     reason: found.message,
     auditId: record.auditId,
   })
-  const refused = followUnread(deletion, info.name, found)
+  const refused = followUnread(deletion, decision.info.name, found)
   if (refused === undefined && asked !== undefined) keepBody(deletion, asked)
-  return refused ?? FORWARD
+  return refused
 }

@@ -18,7 +18,7 @@ const AUDIT_PREFIX = 'podseidon.kubewharf.io/'
 /** policy/v1 DisruptionBudgetCause: by it clients tell that an eviction is refused for now, and not for good. */
 const DISRUPTION_BUDGET = 'DisruptionBudget'
 
-/** When nobody can judge: what to do with the deletion is the failure policy's to say. */
+/** When nobody can evaluate it: what to do with the deletion is the failure policy's to say. */
 export function errorVerdict(message: string): ProtectionVerdict {
   return {
     status: 'Error',
@@ -46,26 +46,26 @@ export const NO_GATE: ProtectionGate = {
 }
 
 /** What lets a deletion pass that was not admitted; '' = nothing. */
-export function passReason({ protection }: Deletion, verdict: ProtectionVerdict): ProtectionVerdict['overridden'] {
+export function passReason({ settings }: Deletion, verdict: ProtectionVerdict): ProtectionVerdict['overridden'] {
   if (verdict.admitted || verdict.overridden !== '') return verdict.overridden
-  if (protection.shadow) return 'shadow'
-  return verdict.status === 'Error' && protection.failurePolicy === 'Ignore' ? 'failure-policy' : ''
+  if (settings.shadow) return 'shadow'
+  return verdict.status === 'Error' && settings.failurePolicy === 'Ignore' ? 'failure-policy' : ''
 }
 
-/** Notes the verdict for logs, and what the client is warned of. @returns why the deletion is refused; undefined = it is not */
+/** Records the verdict for logs, and what the client is warned of. @returns why the deletion is refused; undefined = it is not */
 export function follow(deletion: Deletion, name: string, verdict: ProtectionVerdict): Refusal | undefined {
-  const { exchange, permit } = deletion
+  const { exchange, decision } = deletion
   const { record } = exchange
   const reason = passReason(deletion, verdict)
   const refused = !verdict.admitted && reason === ''
   if (record.protection === '' || !verdict.admitted) record.protection = verdict.status
-  if (!verdict.admitted) noteForAudit(deletion, verdict, reason)
+  if (!verdict.admitted) recordForAudit(deletion, verdict, reason)
   if (refused) return refusalOf(deletion, name, verdict)
   if (reason === '') return undefined
-  permit.warnings = [...permit.warnings, warningText(name, verdict, reason)]
+  decision.warnings = [...decision.warnings, warningText(name, verdict, reason)]
   if (reason === 'shadow') {
-    permit.shadow = [...permit.shadow, `protection/${verdict.protector}`]
-    record.shadow = permit.shadow
+    decision.shadow = [...decision.shadow, `protection/${verdict.protector}`]
+    record.shadow = decision.shadow
   }
   return undefined
 }
@@ -78,11 +78,11 @@ function refuseLimited(deletion: Deletion, name: string, { message, retryAfterSe
 
 /** Nobody knows what is to be deleted. @returns why it is refused; undefined = the failure policy, or shadow, lets it pass */
 export function followUnread(deletion: Deletion, name: string, found: Unknown | Limited): Refusal | undefined {
-  if (found.kind === 'limited' && !deletion.protection.shadow) return refuseLimited(deletion, name, found)
+  if (found.kind === 'limited' && !deletion.settings.shadow) return refuseLimited(deletion, name, found)
   return follow(deletion, name, errorVerdict(found.message))
 }
 
-function noteForAudit({ exchange: { record } }: Deletion, verdict: ProtectionVerdict, reason: string): void {
+function recordForAudit({ exchange: { record } }: Deletion, verdict: ProtectionVerdict, reason: string): void {
   const found: Record<string, string> = { ...record.auditAnnotations }
   if (reason === 'shadow' || reason === 'force-delete') found[`${AUDIT_PREFIX}${AUDIT_DRY_RUN}`] = '1'
   // The first one stays.

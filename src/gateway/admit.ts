@@ -1,0 +1,28 @@
+// The filters of the request path: those of core, and what has to ask somebody.
+
+import { type FilterSet, PURE_FILTERS } from '../core/admission/order.ts'
+import { Pipeline } from '../core/admission/pipeline.ts'
+import type { Refusal } from '../core/refusal/refusal.ts'
+import type { Decision, Permit, Recheck } from './exchange/decision.ts'
+import { protection } from './protect/protect.ts'
+
+type Later = Promise<Refusal | undefined>
+
+const SET: FilterSet<Decision, Later> = { ...PURE_FILTERS, protection }
+const FILTERS = new Pipeline<Decision, Later>(SET)
+
+/** A promise = a filter has to wait: what comes of it goes to `resumeAdmission`. */
+export function admit(decision: Decision): Permit | Refusal | Later {
+  return FILTERS.run(decision)
+}
+
+export function resumeAdmission(decision: Decision, refusal: Refusal | undefined): Permit | Refusal | Later {
+  return FILTERS.resume(decision, refusal)
+}
+
+/** Begins again at the filter that wants to; what comes of it goes to `resumeAdmission`. */
+export function recheck(decision: Decision, { filter, check }: Recheck): Later {
+  decision.recheck = undefined
+  FILTERS.rewind(decision, filter)
+  return check()
+}
