@@ -27,6 +27,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
   },
   control: { ...REAL, files: ['test/e2e/control/*.test.ts'], env: TWO_THREADS },
   protection: { ...REAL, files: ['test/e2e/protection/*.test.ts'], env: TWO_THREADS },
+  scale: { ...REAL, files: ['test/e2e/scale/*.test.ts'], env: TWO_THREADS },
   docs: { ...REAL, files: ['test/e2e/docs/*.test.ts'] },
   /** What every thread has a part in: limits, health of endpoints, changes of the configuration, revocation, metrics. */
   one: { ...REAL, files: ['test/e2e/threads/*.test.ts'], env: ONE_THREAD },

@@ -22,18 +22,18 @@ const PERCENT = /^([0-9]{1,9})%$/
 /** Never below 0. undefined = maxUnavailable is neither a number nor a percentage. */
 export function minAvailableOf(need: AvailabilityNeed): number | undefined {
   const { replicas, maxUnavailable, maxSurge, rounding, neverZero } = need
-  let unavailable = scaled(maxUnavailable, replicas, rounding === 'Podseidon')
+  let unavailable = scaledCount(maxUnavailable, replicas, rounding === 'Podseidon')
   if (unavailable === undefined) return undefined
   if (rounding === 'Kubernetes' && unavailable === 0) {
     // deployment/util.ResolveFenceposts; statefulset's getStatefulSetMaxUnavailable.
-    const surge = maxSurge === undefined ? 1 : (scaled(maxSurge, replicas, true) ?? 1)
+    const surge = maxSurge === undefined ? 1 : (scaledCount(maxSurge, replicas, true) ?? 1)
     if (neverZero || surge === 0) unavailable = 1
   }
   return Math.max(0, replicas - unavailable)
 }
 
 /** intstr.GetScaledValueFromIntOrPercent. */
-function scaled(value: unknown, total: number, up: boolean): number | undefined {
+export function scaledCount(value: unknown, total: number, up: boolean): number | undefined {
   if (typeof value === 'number') return Number.isInteger(value) ? Math.max(0, value) : undefined
   const percent = typeof value === 'string' ? PERCENT.exec(value)?.[1] : undefined
   if (percent === undefined) return undefined

@@ -411,7 +411,7 @@ describe('what is undetermined says why', () => {
   const reasons = (pods: ScalePod[], count: number, span = 0): string[] => {
     const conditions = { window: { fromMs: NOW, toMs: NOW + span } }
     return rankDeletions(ranked(pods, pods, conditions), count, conditions).possible.pods.map(
-      ({ pod: { name }, decision: { rule, against } }) => `${name} ${rule} ${against?.name}`,
+      ({ pod: { name }, decision: { rule, against } }) => `${name} ${rule} ${against?.pod.name}`,
     )
   }
 

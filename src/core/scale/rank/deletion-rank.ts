@@ -15,6 +15,8 @@ import type { ScalePod } from './scale-pod.ts'
 
 export interface PodVerdict {
   readonly pod: ScalePod
+  /** How many pods of its owner are on its node. */
+  readonly rank: number
   readonly decision: Decision
 }
 
@@ -22,7 +24,7 @@ export interface Decision {
   /** Everything, Nothing: all pods go, or none does, and the controller compares none. */
   readonly rule: Rule | Undetermined | 'Everything' | 'Nothing'
   /** The one next to it on the other side of the line; of undetermined pods one that may go in its stead. */
-  readonly against: ScalePod | undefined
+  readonly against: Pick<PodVerdict, 'pod' | 'rank'> | undefined
 }
 
 /** Why it is open which pods of a component go. */
@@ -62,10 +64,9 @@ export function rankDeletions(
   count: number,
   conditions: RankConditions,
 ): DeletionRank {
-  const pods = candidates.map(({ pod }) => pod)
   const none = { count: 0, pods: [] }
-  if (count <= 0) return { certain: [], possible: none, safe: all(pods, 'Nothing') }
-  if (count >= pods.length) return { certain: all(pods, 'Everything'), possible: none, safe: [] }
+  if (count <= 0) return { certain: [], possible: none, safe: without(candidates, 'Nothing') }
+  if (count >= candidates.length) return { certain: without(candidates, 'Everything'), possible: none, safe: [] }
   const atOnce = Math.min(count, MAX_DELETIONS_AT_ONCE)
   const certain: Candidate[] = []
   let open: readonly Candidate[] = []
@@ -92,10 +93,9 @@ function laterBatches(
   count: number,
   conditions: RankConditions,
 ): DeletionRank {
-  const pods = others.map(({ pod }): PodVerdict => ({ pod, decision: { rule: 'LaterBatch', against: undefined } }))
   return {
     certain: certain.map((one) => verdict(one, others[0], conditions)),
-    possible: { count: count - certain.length, pods },
+    possible: { count: count - certain.length, pods: without(others, 'LaterBatch') },
     safe: [],
   }
 }
@@ -155,9 +155,8 @@ function componentsOfGroup(group: readonly Candidate[], conditions: RankConditio
 }
 
 function verdict(one: Candidate, other: Candidate | undefined, conditions: RankConditions): PodVerdict {
-  if (other === undefined) return { pod: one.pod, decision: { rule: 'Everything', against: undefined } }
-  const { rule = 'Tie' } = comparePods(one, other, conditions)
-  return { pod: one.pod, decision: { rule, against: other.pod } }
+  const rule = other === undefined ? undefined : comparePods(one, other, conditions).rule
+  return decided(one, rule ?? 'Tie', other)
 }
 
 /** Each with one that may go in its stead, and why that is open. */
@@ -165,11 +164,10 @@ function openVerdicts(open: readonly Candidate[], conditions: RankConditions): P
   return open.map((one) => {
     for (const other of open) {
       const comparison = other === one ? undefined : comparePods(one, other, conditions)
-      if (comparison?.first !== 'either') continue
-      return { pod: one.pod, decision: { rule: whyOpen(comparison), against: other.pod } }
+      if (comparison?.first === 'either') return decided(one, whyOpen(comparison), other)
     }
     const winner = open.find((other) => other !== one && comparePods(other, one, conditions).first === 'a')
-    return { pod: one.pod, decision: { rule: 'Cycle', against: winner?.pod } }
+    return decided(one, 'Cycle', winner)
   })
 }
 
@@ -178,6 +176,11 @@ function whyOpen({ rule }: Comparison): Undetermined {
   return rule === undefined ? 'Tie' : 'AgeBoundary'
 }
 
-function all(pods: readonly ScalePod[], rule: 'Everything' | 'Nothing'): PodVerdict[] {
-  return pods.map((pod) => ({ pod, decision: { rule, against: undefined } }))
+function without(candidates: readonly Candidate[], rule: Decision['rule']): PodVerdict[] {
+  return candidates.map((one) => decided(one, rule, undefined))
+}
+
+function decided({ pod, rank }: Candidate, rule: Decision['rule'], other: Candidate | undefined): PodVerdict {
+  const against = other && { pod: other.pod, rank: other.rank.high }
+  return { pod, rank: rank.high, decision: { rule, against } }
 }

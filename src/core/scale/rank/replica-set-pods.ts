@@ -2,11 +2,11 @@
 // syncReplicaSet, getIndirectlyRelatedPods, getPodsRankedByRelatedPodsOnSameNode). ReplicationControllers run the same code.
 
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
 import { type CompiledSelector, compileSelector } from '../../protection/selectors/compile-selector.ts'
 import { type Candidate, candidate, type RankConditions } from './compare-pods.ts'
 import { type DeletionRank, rankDeletions } from './deletion-rank.ts'
-import { controllerUid, isActive, recordOf, type ScalePod, textOf, timeMs } from './scale-pod.ts'
+import { controllerUid, isActive, type ScalePod, timeMs } from './scale-pod.ts'
 
 export interface ReplicaSetFacts {
   readonly name: string
@@ -22,15 +22,15 @@ export interface ReplicaSetFacts {
 }
 
 export function replicaSetFacts(object: JsonObject): ReplicaSetFacts {
-  const metadata = recordOf(object, 'metadata')
-  const spec = recordOf(object, 'spec')
+  const metadata = recordOf(object['metadata'])
+  const spec = recordOf(object['spec'])
   return {
     name: nameOf(object),
-    uid: textOf(metadata, 'uid'),
+    uid: textOf(metadata['uid']),
     controllerUid: controllerUid(object),
     selector: selectorOf(spec['selector']),
     replicas: countOf(spec['replicas'], 1),
-    availableReplicas: countOf(recordOf(object, 'status')['availableReplicas'], 0),
+    availableReplicas: countOf(recordOf(object['status'])['availableReplicas'], 0),
     createdMs: timeMs(metadata['creationTimestamp']),
   }
 }

@@ -1,7 +1,7 @@
 // A Pod as it comes from an API server, reduced to what decides whether a scale-down deletes it. Parts of wrong types count as absent.
 
 import { type JsonObject, mapOf, nameOf } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
 import { DELETION_COST_ANNOTATION, parseDeletionCost } from './deletion-cost.ts'
 
 export interface ScalePod {
@@ -32,25 +32,25 @@ export interface ScalePod {
 type Fields = Readonly<Record<string, unknown>>
 
 export function scalePod(object: JsonObject): ScalePod {
-  const metadata = recordOf(object, 'metadata')
-  const spec = recordOf(object, 'spec')
-  const status = recordOf(object, 'status')
+  const metadata = recordOf(object['metadata'])
+  const spec = recordOf(object['spec'])
+  const status = recordOf(object['status'])
   const conditions = recordsOf(status, 'conditions').filter((condition) => condition['type'] === 'Ready')
   const readyCondition = conditions.find((condition) => condition['status'] === 'True')
   return {
     name: nameOf(object),
-    uid: textOf(metadata, 'uid'),
+    uid: textOf(metadata['uid']),
     labels: mapOf(object, 'labels'),
     controllerUid: controllerUid(object),
-    nodeName: textOf(spec, 'nodeName'),
-    phase: textOf(status, 'phase'),
+    nodeName: textOf(spec['nodeName']),
+    phase: textOf(status['phase']),
     ready: conditions[0]?.['status'] === 'True',
     readySinceMs: readyCondition === undefined ? 0 : timeMs(readyCondition['lastTransitionTime']),
     createdMs: timeMs(metadata['creationTimestamp']),
     deletionCost: parseDeletionCost(mapOf(object, 'annotations')[DELETION_COST_ANNOTATION]) ?? 0,
     restarts: mostRestarts(recordsOf(status, 'containerStatuses')),
     sidecarRestarts: mostRestarts(sidecarStatuses(spec, status)),
-    terminating: textOf(metadata, 'deletionTimestamp') !== '',
+    terminating: textOf(metadata['deletionTimestamp']) !== '',
   }
 }
 
@@ -61,8 +61,8 @@ export function isActive({ phase, terminating }: ScalePod): boolean {
 
 /** metav1.GetControllerOf; '' = none. */
 export function controllerUid(object: JsonObject): string {
-  const owners = recordsOf(recordOf(object, 'metadata'), 'ownerReferences')
-  return textOf(owners.find((owner) => owner['controller'] === true) ?? {}, 'uid')
+  const owners = recordsOf(recordOf(object['metadata']), 'ownerReferences')
+  return textOf(owners.find((owner) => owner['controller'] === true)?.['uid'])
 }
 
 /** Milliseconds since the epoch; 0 = none. */
@@ -71,19 +71,9 @@ export function timeMs(value: unknown): number {
   return Number.isNaN(ms) ? 0 : ms
 }
 
-export function recordOf(fields: Fields, key: string): Fields {
-  const value = fields[key]
-  return isRecord(value) ? value : {}
-}
-
 export function recordsOf(fields: Fields, key: string): readonly Fields[] {
   const value = fields[key]
   return Array.isArray(value) ? value.filter(isRecord) : []
-}
-
-export function textOf(fields: Fields, key: string): string {
-  const value = fields[key]
-  return typeof value === 'string' ? value : ''
 }
 
 function sidecarStatuses(spec: Fields, status: Fields): readonly Fields[] {
