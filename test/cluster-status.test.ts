@@ -13,7 +13,7 @@ import { createInProcessClient } from '../src/apiserver/registry/in-process-clie
 import { Registry } from '../src/apiserver/registry/registry.ts'
 import {
   type ClusterStatusController,
-  type ClusterStatusParts,
+  type ClusterStatusDeps,
   startClusterStatus,
 } from '../src/controllers/status/cluster-status.ts'
 import type { ClusterRights } from '../src/controllers/status/facts.ts'
@@ -70,7 +70,7 @@ class Replica {
     this.objects = objects instanceof MemoryObjects ? objects : undefined
     this.leads = leads
     this.clock = { now: () => Date.now() + this.laterMs, monotonic: () => performance.now() + this.laterMs }
-    const parts: ClusterStatusParts = {
+    const parts: ClusterStatusDeps = {
       client: objects,
       replica: name,
       isLeader: () => this.leads,

@@ -14,7 +14,7 @@ import type {
   PodProtectorSpec,
 } from '../src/api/pod-protector/pod-protector.ts'
 import type { Logger } from '../src/api/ports/ports.ts'
-import type { PodAggregatorParts } from '../src/controllers/aggregator/parts.ts'
+import type { PodAggregatorDeps } from '../src/controllers/aggregator/deps.ts'
 import { type CellMember, startPodAggregator } from '../src/controllers/aggregator/pod-aggregator.ts'
 import { startStaleCellSweeper } from '../src/controllers/aggregator/stale-cell-sweeper.ts'
 import type { CompiledAggregation } from '../src/core/cluster/compiled-cluster.ts'
@@ -35,7 +35,7 @@ const RATE_MS = 20
 interface Options {
   readonly settings?: Partial<ProtectionSettings>
   readonly aggregation?: Partial<CompiledAggregation>
-  readonly clock?: PodAggregatorParts['clock']
+  readonly clock?: PodAggregatorDeps['clock']
   readonly core?: MemoryObjects
   readonly worker?: MemoryObjects
   readonly cell?: string

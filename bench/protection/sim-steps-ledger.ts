@@ -4,7 +4,7 @@ import type { PodProtector, PodProtectorStatus } from '../../src/api/pod-protect
 import type { PodFacts } from '../../src/api/ports/protection.ts'
 import { limitsOf } from '../../src/core/protection/history/limits.ts'
 import { applyOperations, type HistoryOperation } from '../../src/core/protection/ledger/history.ts'
-import { freePass, judge } from '../../src/core/protection/quota/judge.ts'
+import { evaluateDeletion, freePass } from '../../src/core/protection/quota/evaluate.ts'
 import { LIMITS, type Shown, StepsAggregators, type StepsSetup, TIMEOUT_MS } from './sim-steps-aggregators.ts'
 import type { Step, StepsPod } from './sim-steps-pods.ts'
 
@@ -109,11 +109,11 @@ export abstract class StepsLedger extends StepsAggregators {
       unasked: false,
     }
     this.deletions.push(deletion)
-    this.judge(deletion)
+    this.evaluateDeletion(deletion)
   }
 
   /** What the pod alone decides; and whether some protector refuses by what its replica knows. */
-  protected judge(deletion: StepsDeletion): void {
+  protected evaluateDeletion(deletion: StepsDeletion): void {
     const { pod, facts, replica } = deletion
     deletion.stage = 'asking'
     deletion.askedAt = this.now
@@ -135,16 +135,16 @@ export abstract class StepsLedger extends StepsAggregators {
     deletion.stage = 'admitted'
     for (const protector of protectors) {
       const { uid, name, resourceVersion } = facts
-      const operation: HistoryOperation = { type: 'note', cell: `cell-${pod.cell}`, uid, name, resourceVersion }
+      const operation: HistoryOperation = { type: 'record', cell: `cell-${pod.cell}`, uid, name, resourceVersion }
       this.late.push({ replica, protector, operation })
     }
   }
 
   protected reservation({ pod, facts }: StepsDeletion): HistoryOperation {
     const { uid, name, resourceVersion } = facts
-    const judged = judge({ criterion: undefined, pod: facts }, 0, undefined, TIMEOUT_MS)
-    if (judged.type === 'note') throw new Error('an unready pod is not reserved')
-    return { type: 'reserve', cell: `cell-${pod.cell}`, uid, name, resourceVersion, pod: judged.pod, force: false }
+    const evaluated = evaluateDeletion({ criterion: undefined, pod: facts }, 0, undefined, TIMEOUT_MS)
+    if (evaluated.type === 'record') throw new Error('an unready pod is not reserved')
+    return { type: 'reserve', cell: `cell-${pod.cell}`, uid, name, resourceVersion, pod: evaluated.pod, force: false }
   }
 
   protected apply(
@@ -232,7 +232,7 @@ export abstract class StepsLedger extends StepsAggregators {
       // It has changed since: the webhook is asked once more, or the filter reads it anew.
       deletion.facts = pod.facts
       deletion.replica = 1 - deletion.replica
-      this.judge(deletion)
+      this.evaluateDeletion(deletion)
       return
     }
     this.checkDeletion(deletion)

@@ -129,6 +129,6 @@ export class StepsWorld extends StepsLedger {
   /** A pod that passed because it was not ready may be counted until its note is written. */
   private countable(protector: number): boolean {
     const unready = this.pods.some(({ gone, facts, taken }) => (gone || facts.terminating) && !taken)
-    return !unready && !this.late.some((late) => late.protector === protector && late.operation.type === 'note')
+    return !unready && !this.late.some((late) => late.protector === protector && late.operation.type === 'record')
   }
 }

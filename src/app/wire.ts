@@ -77,7 +77,7 @@ export function wire(
   const seed = [randomInt(WORD), randomInt(WORD)] as const
   const clusters = new ClusterTable({ thread: threads, threads, seed })
   // Connections of the main thread carry its probes only; that one broke is for the next probe to judge.
-  const upstreams = new Upstreams((cluster, endpoint) => probes.hurry(cluster, endpoint), metrics.recorder)
+  const upstreams = new Upstreams((cluster, endpoint) => probes.probeNow(cluster, endpoint), metrics.recorder)
   const clocks = new CellClocks(config.protection.settings.clockSkewMs)
   const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
     // Of clusters without protection, too: when it is switched on, the first count must know the clock.
@@ -86,7 +86,7 @@ export function wire(
     probed: (cluster, endpoint, healthy) => {
       metrics.endpointHealth(cluster, endpoint, healthy)
       const { kind } = rights.get(cluster)
-      if (healthy && (kind === 'unasked' || kind === 'unanswered')) rights.hurry(cluster)
+      if (healthy && (kind === 'unasked' || kind === 'unanswered')) rights.checkNow(cluster)
     },
   })
   const rights = startUpstreamRights({
@@ -102,9 +102,9 @@ export function wire(
   })
   const data = { config, serving, accessLog: access !== undefined, auditLog: audit !== undefined }
   const start: StartThread = inline ? startInlineThread : startWorker
-  const onBroken = (cluster: string, endpoint: string): void => probes.hurry(cluster, endpoint)
+  const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
   const limits = globalLimits(config, clusters, clock, log)
-  const onRefusing = (cluster: string): void => rights.hurry(cluster)
+  const onRefusing = (cluster: string): void => rights.checkNow(cluster)
   const outward = { clock, log, access, audit, onBroken, onRefusing, protection }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
   const contexts = new TlsContexts(serving)

@@ -19,7 +19,7 @@ export interface FlagSetting {
   readonly help: string
 }
 
-export interface ProgramParts extends Omit<CommandContext, 'done'> {
+export interface ProgramDeps extends Omit<CommandContext, 'done'> {
   readonly version: string
   /** Flags of `serve`. */
   settings(): Promise<readonly FlagSetting[]>
@@ -35,19 +35,19 @@ export interface ProgramParts extends Omit<CommandContext, 'done'> {
   }): Promise<number>
 }
 
-type Context = ProgramParts & CommandContext
+type Context = ProgramDeps & CommandContext
 
 /** Runs one command line; resolves with the exit code. */
-export async function runProgram(argv: readonly string[], parts: ProgramParts): Promise<number> {
+export async function runProgram(argv: readonly string[], deps: ProgramDeps): Promise<number> {
   let code = 0
   const done = async (result: Promise<number> | number): Promise<void> => {
     code = await result
   }
   // Only `serve` has them, and they come with all that reads settings.
-  const settings = argv.includes('serve') ? await parts.settings() : []
-  const program = createProgram(settings, { ...parts, done })
+  const settings = argv.includes('serve') ? await deps.settings() : []
+  const program = createProgram(settings, { ...deps, done })
   const [first, ...path] = argv
-  if (first === 'help' && path.length > 0) return helpOf(program, path, parts)
+  if (first === 'help' && path.length > 0) return helpOf(program, path, deps)
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
@@ -78,7 +78,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
 }
 
 /** `help protect install`: commander's own help follows one step only. The exit code. */
-function helpOf(program: CommandUnknownOpts, path: readonly string[], { err }: ProgramParts): number {
+function helpOf(program: CommandUnknownOpts, path: readonly string[], { err }: ProgramDeps): number {
   let command: CommandUnknownOpts | undefined = program
   for (const name of path) command = command?.commands.find((one) => one.name() === name)
   if (command === undefined) {

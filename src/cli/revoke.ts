@@ -15,7 +15,7 @@ import {
   readPositiveDuration,
   withControlPlane,
 } from './client/control-plane.ts'
-import { certificateSubject, type Subject, tokenSubject } from './client/revoked-subject.ts'
+import { certificateSubject, type RevokedSubject, tokenSubject } from './client/revoked-subject.ts'
 import { waitApplied } from './client/wait-applied.ts'
 
 export interface RevokeOptions extends ControlPlaneOptions {
@@ -59,7 +59,7 @@ export function revoke(options: RevokeOptions): Promise<number> {
   })
 }
 
-function readSubjects(options: RevokeOptions): { subjects: readonly Subject[]; text: string } {
+function readSubjects(options: RevokeOptions): { subjects: readonly RevokedSubject[]; text: string } {
   const { user, certificateFile, tokenFile } = options
   const given = [user, certificateFile, tokenFile].filter((one) => one !== undefined).length
   if (given !== 1) {
@@ -90,7 +90,7 @@ async function chosenClusters(client: ObjectClient, { cluster, all }: RevokeOpti
 async function addTo(
   client: ObjectClient,
   name: string,
-  subjects: readonly Subject[],
+  subjects: readonly RevokedSubject[],
   entry: Pick<Revocation, 'reason' | 'revokedAt'>,
 ): Promise<{ added: boolean; generation: number }> {
   for (let attempt = 1; ; attempt++) {
@@ -117,6 +117,6 @@ function revokedOf(object: JsonObject): readonly Revocation[] {
   return spec?.authentication?.revoked ?? []
 }
 
-function keyOf({ user, certificateFingerprint, tokenHash }: Subject): string {
+function keyOf({ user, certificateFingerprint, tokenHash }: RevokedSubject): string {
   return JSON.stringify([user, certificateFingerprint, tokenHash])
 }

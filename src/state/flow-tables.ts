@@ -2,9 +2,9 @@
 // object, so that a new certificate or a raised limit refills no bucket, and threads, so that a limit is one for all.
 
 import type { CompiledSchema } from '../core/cluster/compiled-cluster.ts'
-import { createFlowMemory, FlowCell, type FlowMemory, isOwn, releaseThread } from '../core/limits/flow-cell.ts'
 import { resize, tokensLeft, tryAcquire } from '../core/limits/flow-control.ts'
-import { createUserMemory, UserCells } from '../core/limits/flow-users.ts'
+import { createFlowMemory, FlowCounter, type FlowMemory, isOwn, releaseThread } from '../core/limits/flow-counter.ts'
+import { createUserMemory, UserCounters } from '../core/limits/flow-users.ts'
 import { createGlobalAccount, type GlobalAccount } from '../core/limits/global-account.ts'
 import { openWatches, requestsInFlight, tryOpenWatch } from '../core/limits/in-flight.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
@@ -42,15 +42,15 @@ export interface FlowHandle {
 /** A limit that replicas share, as this one counts in it. */
 export interface SharedFlow {
   readonly schema: CompiledSchema
-  readonly cell: FlowCell
+  readonly cell: FlowCounter
   readonly account: GlobalAccount
 }
 
 interface FlowEntry {
   schema: CompiledSchema
   handle: FlowHandle
-  readonly cell: FlowCell
-  users: UserCells | undefined
+  readonly cell: FlowCounter
+  users: UserCounters | undefined
 }
 
 export class FlowTable {
@@ -68,7 +68,7 @@ export class FlowTable {
    * Takes a request's share of `schema`, an object of the snapshot that the request has; undefined = refused. What was
    * taken is given back to the cell that comes out.
    */
-  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCell | undefined {
+  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter | undefined {
     for (;;) {
       const cell = this.cellFor(schema, userName, nowMs)
       if (tryAcquire(schema, cell, nowMs)) return cell
@@ -81,7 +81,12 @@ export class FlowTable {
    * Counts a watch that opens, in the cell that its request was admitted by; undefined = the cap is reached. The cell that
    * comes out is another one only where the first held nothing of this request and was passed on.
    */
-  tryOpenWatch(schema: CompiledSchema, admittedBy: FlowCell, userName: string, nowMs: number): FlowCell | undefined {
+  tryOpenWatch(
+    schema: CompiledSchema,
+    admittedBy: FlowCounter,
+    userName: string,
+    nowMs: number,
+  ): FlowCounter | undefined {
     for (let cell = admittedBy; ; cell = this.cellFor(schema, userName, nowMs)) {
       if (tryOpenWatch(schema, cell)) return cell
       if (isOwn(cell)) return undefined
@@ -89,7 +94,7 @@ export class FlowTable {
   }
 
   /** The cell that counts requests of `userName` against `schema`. */
-  cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCell {
+  cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter {
     const entry = this.#bySchema.get(schema) ?? this.#adopt(schema, undefined)
     if (!schema.perUser) return entry.cell
     return (entry.users ?? this.#addUsers(entry, undefined)).cellOf(userName, schema, nowMs)
@@ -153,7 +158,7 @@ export class FlowTable {
       users: undefined,
       account: undefined,
     }
-    const entry: FlowEntry = { schema, handle, cell: new FlowCell(handle.memory, 0, thread), users: undefined }
+    const entry: FlowEntry = { schema, handle, cell: new FlowCounter(handle.memory, 0, thread), users: undefined }
     if (schema.perUser) this.#addUsers(entry, handle.users)
     if (schema.shared !== undefined) this.#addAccount(entry, handle.account)
     this.#bySchema.set(schema, entry)
@@ -167,10 +172,10 @@ export class FlowTable {
     entry.cell.account = account
   }
 
-  #addUsers(entry: FlowEntry, given: FlowMemory | undefined): UserCells {
+  #addUsers(entry: FlowEntry, given: FlowMemory | undefined): UserCounters {
     const memory = given ?? entry.handle.users ?? createUserMemory(this.#place.threads)
     entry.handle = { ...entry.handle, users: memory }
-    entry.users = new UserCells(memory, this.#place.thread, this.#place.seed)
+    entry.users = new UserCounters(memory, this.#place.thread, this.#place.seed)
     return entry.users
   }
 }

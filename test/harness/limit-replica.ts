@@ -7,8 +7,8 @@ import type { FlowControlSchema } from '../../src/api/upstream-cluster/upstream-
 import { type GlobalLimits, startGlobalLimits } from '../../src/controllers/limits/global-limits.ts'
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
 import type { CompiledSchema } from '../../src/core/cluster/compiled-cluster.ts'
-import type { FlowCell } from '../../src/core/limits/flow-cell.ts'
 import { release } from '../../src/core/limits/flow-control.ts'
+import type { FlowCounter } from '../../src/core/limits/flow-counter.ts'
 import { createRedisLimits, type RedisLimits } from '../../src/io/redis/limits.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
@@ -83,7 +83,7 @@ export function startReplica(options: ReplicaOptions, ...schemas: readonly FlowC
     const flows = clusters.get('prod')?.flows
     if (schema === undefined || flows === undefined) throw new Error('no such limit')
     const nowMs = systemClock.monotonic()
-    const cell: FlowCell | undefined = flows.tryAcquire(schema, 'user', nowMs)
+    const cell: FlowCounter | undefined = flows.tryAcquire(schema, 'user', nowMs)
     if (cell === undefined) {
       refused++
       return undefined

@@ -7,13 +7,13 @@ import { certificateOfUser, currentUserIn, type KubeconfigUser, tokenOfUser } fr
 import { isUnrecognisable, readCertificate, revocableTokenHash } from '../../io/pki/credential-hashes.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 
-export type Subject = Pick<Revocation, 'user' | 'certificateFingerprint' | 'tokenHash'>
+export type RevokedSubject = Pick<Revocation, 'user' | 'certificateFingerprint' | 'tokenHash'>
 
 export interface CertificateSubject {
   /** As its issuer has it: `CN=vera, O=portcullis:viewers`. */
   readonly name: string
   /** As people know its fingerprint, and then the one that a rewritten signature does not escape. */
-  readonly subjects: readonly Subject[]
+  readonly subjects: readonly RevokedSubject[]
   /** SHA-256 of the whole, for messages. */
   readonly fingerprint: string
   /** For people: whose it is. */
@@ -21,7 +21,7 @@ export interface CertificateSubject {
 }
 
 export interface TokenSubject {
-  readonly subject: Subject
+  readonly subject: RevokedSubject
   /** For people: whose it is, and its id, as far as it says so itself. */
   readonly text: string
 }

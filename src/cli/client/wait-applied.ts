@@ -9,7 +9,7 @@ import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '..
 import { metadataOf } from './control-plane.ts'
 import { textTable } from './text-table.ts'
 
-export interface WaitParts {
+export interface WaitDeps {
   readonly client: ObjectClient
   readonly timeoutMs: number
   /** Milliseconds since the epoch. */
@@ -48,21 +48,21 @@ const MAX_INVALID_LOOKS = 8
  * Prints what each replica has in force, once all have it or the time is over.
  * @returns the exit code: 1 when one has not, or none is alive
  */
-export async function waitApplied(parts: WaitParts, cluster: string): Promise<number> {
-  const { timeoutMs, now, out, err } = parts
+export async function waitApplied(deps: WaitDeps, cluster: string): Promise<number> {
+  const { timeoutMs, now, out, err } = deps
   const deadlineMs = now() + timeoutMs
   const alive = new LiveReplicas()
   for (let invalidLooks = 0; ; ) {
-    const look = await lookAt(parts, cluster, alive)
+    const look = await lookAt(deps, cluster, alive)
     if (look.invalid !== '') invalidLooks++
     const waiting = look.rows.filter(({ alive, applied }) => alive && !applied)
     const anybody = look.rows.some(({ alive }) => alive)
     const done = anybody && waiting.length === 0
     if (!done && invalidLooks < MAX_INVALID_LOOKS && now() < deadlineMs) {
-      await new Promise((resolve) => setTimeout(resolve, parts.pollMs ?? 250))
+      await new Promise((resolve) => setTimeout(resolve, deps.pollMs ?? 250))
       continue
     }
-    out(table(cluster, look, parts.inForce ?? 'in force'))
+    out(table(cluster, look, deps.inForce ?? 'in force'))
     const gone = look.rows.filter(({ alive, applied }) => !alive && !applied).map(({ replica }) => replica)
     if (gone.length > 0) {
       err(
@@ -96,7 +96,7 @@ class LiveReplicas {
   }
 }
 
-async function lookAt({ client, now }: WaitParts, cluster: string, replicas: LiveReplicas): Promise<Look> {
+async function lookAt({ client, now }: WaitDeps, cluster: string, replicas: LiveReplicas): Promise<Look> {
   const object = await client.get(UPSTREAM_CLUSTERS, { namespace: '', name: cluster })
   const generation = metadataOf(object).generation ?? 1
   const status = (object['status'] ?? {}) as UpstreamClusterStatus

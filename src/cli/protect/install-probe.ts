@@ -10,7 +10,7 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import { PROBE_ANSWER, PROBE_LABEL } from '../../core/protection/quota/review-subject.ts'
 import { PROBE_NAME, probeConfiguration, type WebhookAddress } from './install-manifest.ts'
 
-export interface ProbeParts {
+export interface ProbeDeps {
   readonly client: ObjectClient
   readonly address: WebhookAddress
   readonly timeoutMs: number
@@ -23,7 +23,7 @@ export interface ProbeParts {
 const NAMESPACE = 'default'
 
 /** Resolves when it does. @throws {UserError} what was the matter until the time was over */
-export async function probeWebhook({ client, address, timeoutMs, now, pollMs = 250 }: ProbeParts): Promise<void> {
+export async function probeWebhook({ client, address, timeoutMs, now, pollMs = 250 }: ProbeDeps): Promise<void> {
   const deadlineMs = now() + timeoutMs
   const id = `portcullis-probe-${now().toString(36)}`
   const configuration = probeConfiguration(address, id)

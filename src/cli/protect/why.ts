@@ -16,7 +16,7 @@ import {
 import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
 import { parseDuration } from '../../core/text/duration.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
-import { judgeDeletion } from './judge.ts'
+import { explainDeletion } from './explain-deletion.ts'
 import { ageText, listProtectedClusters, listProtectors } from './objects.ts'
 import { readPodByDefault } from './pod.ts'
 
@@ -72,7 +72,7 @@ export function protectWhy(options: ProtectWhyOptions): Promise<number> {
         timeoutMs: 0,
       }
       const table = await listProtectors(client, pod.namespace)
-      const { lines, passes } = judgeDeletion(request, table.matching(pod.namespace, pod.labels), settings, nowMs)
+      const { lines, passes } = explainDeletion(request, table.matching(pod.namespace, pod.labels), settings, nowMs)
       for (const line of lines) out(`${line}\n`)
       return passes ? 0 : 1
     },

@@ -8,7 +8,7 @@ import type { CompiledAggregation } from '../../core/cluster/compiled-cluster.ts
 import { compareVersions } from '../../core/protection/history/resource-version.ts'
 import { annotationTime, statusTime } from '../../core/protection/history/sync-time.ts'
 
-export interface StreamTimeParts {
+export interface StreamTimeDeps {
   readonly mode: CompiledAggregation['syncTime']
   /** For mode Annotation. */
   readonly annotation: string
@@ -35,7 +35,7 @@ const MAX_WAIT_MS = 3_600_000
 const ROUND_MICROS = 100_000
 
 export class CellStreamTime {
-  readonly #parts: StreamTimeParts
+  readonly #deps: StreamTimeDeps
   #time: number | undefined
   /** Up to where the stream has come; '' = nowhere. */
   #version = ''
@@ -50,14 +50,14 @@ export class CellStreamTime {
   /** From the monotonic clock to the time that is told, milliseconds: it starts as the wall clock, and never jumps as that may. */
   readonly #epochMs: number
 
-  constructor(parts: StreamTimeParts) {
-    this.#parts = parts
-    this.#epochMs = parts.clock.now() - parts.clock.monotonic()
+  constructor(deps: StreamTimeDeps) {
+    this.#deps = deps
+    this.#epochMs = deps.clock.now() - deps.clock.monotonic()
   }
 
   /** Microseconds, by the clock of `time`: what is noted now is compared with it later. */
   now(): number {
-    const { mode, clock } = this.#parts
+    const { mode, clock } = this.#deps
     return Math.round((mode === 'ResourceVersion' ? this.#epochMs + clock.monotonic() : clock.now()) * 1000)
   }
 
@@ -69,14 +69,14 @@ export class CellStreamTime {
   /** All pods were read. To be called before `reached`. */
   replaced(pods: readonly JsonObject[]): void {
     for (const pod of pods) this.observed(pod)
-    const { mode } = this.#parts
+    const { mode } = this.#deps
     // Nothing there that could tell a time, and it is not to be waited for.
     if ((mode === 'Status' || mode === 'Annotation') && this.#time === undefined) this.#move(this.now())
   }
 
   /** A pod has changed, or was deleted. */
   observed(pod: JsonObject): void {
-    const { mode, annotation } = this.#parts
+    const { mode, annotation } = this.#deps
     if (mode === 'Status') this.#move(statusTime(pod, this.now()))
     if (mode === 'Annotation') this.#move(annotationTime(pod, annotation, this.now()))
   }
@@ -84,7 +84,7 @@ export class CellStreamTime {
   /** The stream has come so far. */
   reached(version: string): void {
     this.#version = version
-    if (this.#parts.mode === 'Clock') this.#move(this.now())
+    if (this.#deps.mode === 'Clock') this.#move(this.now())
     this.#pass()
   }
 
@@ -93,7 +93,7 @@ export class CellStreamTime {
    * for is forgotten when it was read, but not when that failed.
    */
   need(moment: number): void {
-    if (this.#parts.mode !== 'ResourceVersion' || this.#stopped) return
+    if (this.#deps.mode !== 'ResourceVersion' || this.#stopped) return
     // It is being waited for already.
     if (this.#milestones.some(({ time }) => time > moment)) return
     this.#wanted.add(Math.ceil(moment / ROUND_MICROS) * ROUND_MICROS)
@@ -127,7 +127,7 @@ export class CellStreamTime {
   #arm(): void {
     if (this.#stopped || this.#reading || this.#wanted.size === 0) return
     if (this.#milestones.length >= MAX_MILESTONES) return
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const nowMs = clock.monotonic()
     let least = Number.POSITIVE_INFINITY
     for (const wanted of this.#wanted) least = Math.min(least, wanted)
@@ -144,7 +144,7 @@ export class CellStreamTime {
 
   #onTimer(): void {
     this.#timer = undefined
-    const nowMs = this.#parts.clock.monotonic()
+    const nowMs = this.#deps.clock.monotonic()
     if (this.#timerAtMs > nowMs) {
       this.#arm()
       return
@@ -157,14 +157,14 @@ export class CellStreamTime {
   async #read(): Promise<void> {
     const time = this.now()
     try {
-      const version = await this.#parts.readVersion()
+      const version = await this.#deps.readVersion()
       if (this.#stopped) return
       for (const moment of this.#wanted) if (moment < time) this.#wanted.delete(moment)
       this.#milestones = [...this.#milestones, { version, time }]
-      if (this.#pass()) this.#parts.onMoved()
+      if (this.#pass()) this.#deps.onMoved()
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
-      this.#parts.log.debug('the newest resourceVersion of a cell could not be read', { why })
+      this.#deps.log.debug('the newest resourceVersion of a cell could not be read', { why })
     } finally {
       this.#reading = false
       this.#arm()

@@ -8,7 +8,7 @@ import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { ClusterHandle, ClusterTable } from '../../state/clusters.ts'
 import type { RunningRequests } from '../../state/running.ts'
 
-export interface FollowerParts {
+export interface FollowerDeps {
   readonly clusters: ClusterTable
   readonly upstreams: Upstreams
   readonly contexts: TlsContexts
@@ -28,11 +28,11 @@ export interface SnapshotFollower {
   commit(generation: number, removed: readonly string[]): readonly CompiledCluster[]
 }
 
-export function createSnapshotFollower(parts: FollowerParts): SnapshotFollower {
-  const { clusters, upstreams, contexts, clock } = parts
+export function createSnapshotFollower(deps: FollowerDeps): SnapshotFollower {
+  const { clusters, upstreams, contexts, clock } = deps
   let staged: ClusterHandle[] = []
   return {
-    stage: (handle) => void staged.push({ ...handle, compiled: ownPart(handle.compiled, parts.threads) }),
+    stage: (handle) => void staged.push({ ...handle, compiled: ownPart(handle.compiled, deps.threads) }),
     commit(generation, removed) {
       const changed = staged
       staged = []
@@ -43,8 +43,8 @@ export function createSnapshotFollower(parts: FollowerParts): SnapshotFollower {
       contexts.change(compiled, removed)
       for (const name of removed) upstreams.remove(name)
       for (const cluster of compiled) upstreams.update(cluster)
-      endOrphans(parts, before, endpointsOf(clusters, names))
-      endRevoked(parts, compiled)
+      endOrphans(deps, before, endpointsOf(clusters, names))
+      endRevoked(deps, compiled)
       return compiled
     },
   }
@@ -67,17 +67,17 @@ function endpointsOf(clusters: ClusterTable, names: readonly string[]): Set<stri
 }
 
 /** Not only after a revocation: a change of the cluster is rare, and this is a look at what runs. */
-function endRevoked({ running }: FollowerParts, changed: readonly CompiledCluster[]): void {
+function endRevoked({ running }: FollowerDeps, changed: readonly CompiledCluster[]): void {
   for (const { name, authentication } of changed) {
     if (authentication.revoked !== undefined) running.abortRevoked(name, authentication.revoked)
   }
 }
 
 /** Watches and upgraded connections on a removed endpoint end, spread over the drain time; short requests finish by themselves. */
-function endOrphans(parts: FollowerParts, before: ReadonlySet<string>, after: ReadonlySet<string>): void {
+function endOrphans(deps: FollowerDeps, before: ReadonlySet<string>, after: ReadonlySet<string>): void {
   const removed = new Set([...before].filter((endpoint) => !after.has(endpoint)))
   if (removed.size === 0) return
-  for (const request of parts.running.longRunning(({ cluster, endpoint }) => removed.has(`${cluster} ${endpoint}`))) {
-    setTimeout(() => request.finish(), parts.random() * parts.drainTimeoutMs).unref()
+  for (const request of deps.running.longRunning(({ cluster, endpoint }) => removed.has(`${cluster} ${endpoint}`))) {
+    setTimeout(() => request.finish(), deps.random() * deps.drainTimeoutMs).unref()
   }
 }

@@ -20,7 +20,7 @@ export interface CellMember {
   readonly aggregation: CompiledAggregation
 }
 
-export interface MemberStreamParts {
+export interface MemberStreamDeps {
   readonly cell: string
   readonly clock: Clock
   readonly log: Logger
@@ -47,21 +47,21 @@ export class MemberStream implements FollowEvents {
   /** Since when `current` is so, wall clock, milliseconds. */
   sinceMs: number
   readonly #client: ObjectClient
-  readonly #parts: MemberStreamParts
+  readonly #deps: MemberStreamDeps
   readonly #following: Following
   /** uids that the last list lacks, until its version is known. */
   #listedGone: string[] = []
   #stopped = false
 
   /** @throws {SyntaxError} when the pod selector cannot be read */
-  constructor({ name, client, aggregation }: CellMember, parts: MemberStreamParts) {
-    const { clock, log } = parts
+  constructor({ name, client, aggregation }: CellMember, deps: MemberStreamDeps) {
+    const { clock, log } = deps
     const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation
     const labelSelector = podSelector === undefined ? '' : selectorText(podSelector)
     this.name = name
     this.sinceMs = clock.now()
     this.#client = client
-    this.#parts = parts
+    this.#deps = deps
     this.pods = new PodSnapshot(() => clock.monotonic())
     this.streamTime = new CellStreamTime({
       mode,
@@ -69,7 +69,7 @@ export class MemberStream implements FollowEvents {
       readVersion: () => this.newestVersion(),
       clock,
       log,
-      onMoved: () => parts.onAdvanced(),
+      onMoved: () => deps.onAdvanced(),
     })
     this.#following = client.follow(PODS, '', this, { labelSelector, transform: (pod) => slimPod(pod, annotation) })
   }
@@ -91,7 +91,7 @@ export class MemberStream implements FollowEvents {
 
   onReplace(pods: readonly JsonObject[]): void {
     if (this.#stopped) return
-    const { onGone } = this.#parts
+    const { onGone } = this.#deps
     this.#listedGone = []
     this.pods.replace(
       pods,
@@ -102,7 +102,7 @@ export class MemberStream implements FollowEvents {
         }),
     )
     this.streamTime.replaced(pods)
-    this.#parts.onReplaced()
+    this.#deps.onReplaced()
   }
 
   onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', pod: JsonObject): void {
@@ -110,31 +110,31 @@ export class MemberStream implements FollowEvents {
     const change = this.pods.change(type, pod)
     this.streamTime.observed(pod)
     if (type === 'DELETED' && change.before !== undefined) this.#gone(change.before, pod)
-    this.#parts.onChanged(change)
+    this.#deps.onChanged(change)
   }
 
   /** @param last as the event shows it: with the version of the deletion, or of the change by which it left the selection */
   #gone({ uid, resourceVersion }: SnapshotPod, last: JsonObject): void {
     const version = podFacts(last)?.resourceVersion ?? ''
     const isNewer = (compareVersions(version, resourceVersion) ?? 0) > 0
-    this.#parts.onGone?.(this.name, uid, isNewer ? version : '')
+    this.#deps.onGone?.(this.name, uid, isNewer ? version : '')
   }
 
   onVersion(version: string): void {
     if (this.#stopped) return
-    for (const uid of this.#listedGone) this.#parts.onGone?.(this.name, uid, version)
+    for (const uid of this.#listedGone) this.#deps.onGone?.(this.name, uid, version)
     this.#listedGone = []
-    this.heardAtMs = this.#parts.clock.now()
+    this.heardAtMs = this.#deps.clock.now()
     this.pods.reached(version)
     this.streamTime.reached(version)
-    this.#parts.onAdvanced()
+    this.#deps.onAdvanced()
   }
 
   onState(current: boolean, message: string): void {
-    if (current !== this.current || this.message === '') this.sinceMs = this.#parts.clock.now()
+    if (current !== this.current || this.message === '') this.sinceMs = this.#deps.clock.now()
     this.current = current
     this.message = message
-    const { log, cell } = this.#parts
+    const { log, cell } = this.#deps
     const about = { cell, cluster: this.name }
     if (current) log.info('the pods of a cell are followed', { ...about, pods: this.pods.size })
     else log.warn('the pods of a cell cannot be followed', { ...about, why: message })

@@ -1,12 +1,12 @@
 // Counts the pods of one cell for the statuses of PodProtectors, and takes deletions that have been seen to happen out of their
 // admission histories. Only one replica does so at a time; the others hold nothing of it.
 
+import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import type { CellMember } from './member.ts'
-import type { PodAggregatorDescription, PodAggregatorParts } from './parts.ts'
 import { AggregatorTerm } from './term.ts'
 import { UpdateTrigger } from './update-trigger.ts'
 
-export type { CellMember, PodAggregatorDescription, PodAggregatorParts }
+export type { CellMember, PodAggregatorDeps, PodAggregatorDescription }
 
 export interface PodAggregator {
   describe(): PodAggregatorDescription
@@ -20,12 +20,12 @@ export interface PodAggregator {
 const BEAT_MS = 1_000
 
 /** Counts from now on, while it is leader. */
-export function startPodAggregator(parts: PodAggregatorParts): PodAggregator {
-  return new Aggregator(parts)
+export function startPodAggregator(deps: PodAggregatorDeps): PodAggregator {
+  return new Aggregator(deps)
 }
 
 class Aggregator implements PodAggregator {
-  readonly #parts: PodAggregatorParts
+  readonly #deps: PodAggregatorDeps
   readonly #beating: NodeJS.Timeout
   /** What it does as leader, and what that was made for. */
   #term: { readonly made: string; readonly work: AggregatorTerm } | undefined
@@ -34,20 +34,20 @@ class Aggregator implements PodAggregator {
   readonly #ending = new Set<Promise<void>>()
   #stopped = false
 
-  constructor(parts: PodAggregatorParts) {
-    this.#parts = parts
+  constructor(deps: PodAggregatorDeps) {
+    this.#deps = deps
     this.#beating = setInterval(() => this.leaderChanged(), BEAT_MS)
     this.#beating.unref()
     this.leaderChanged()
   }
 
   describe(): PodAggregatorDescription {
-    return this.#term?.work.describe() ?? { ...IDLE, cell: this.#parts.cell }
+    return this.#term?.work.describe() ?? { ...IDLE, cell: this.#deps.cell }
   }
 
   leaderChanged(): void {
-    const leads = !this.#stopped && this.#parts.isLeader()
-    const members = leads ? this.#parts.members().filter(({ aggregation }) => aggregation.enabled) : []
+    const leads = !this.#stopped && this.#deps.isLeader()
+    const members = leads ? this.#deps.members().filter(({ aggregation }) => aggregation.enabled) : []
     this.#settleTerm(members)
     this.#settleTriggers(members)
   }
@@ -70,16 +70,16 @@ class Aggregator implements PodAggregator {
     this.#term = undefined
     if (members.length === 0) return
     try {
-      this.#term = { made, work: new AggregatorTerm(this.#parts, members) }
+      this.#term = { made, work: new AggregatorTerm(this.#deps, members) }
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
-      this.#parts.log.error('the pods of a cell cannot be counted', { cell: this.#parts.cell, why })
+      this.#deps.log.error('the pods of a cell cannot be counted', { cell: this.#deps.cell, why })
     }
   }
 
   /** One for each cluster that has one: each is a stream of its own. */
   #settleTriggers(members: readonly CellMember[]): void {
-    const { cell, clock, random, log, events } = this.#parts
+    const { cell, clock, random, log, events } = this.#deps
     const wanted = new Set<string>()
     for (const { name, client, aggregation } of members) {
       const { podSelector, updateTrigger } = aggregation
@@ -122,6 +122,6 @@ const IDLE: Omit<PodAggregatorDescription, 'cell'> = {
 }
 
 /** The same for the same; '' = for nothing. */
-function madeFor(parts: readonly unknown[]): string {
-  return parts.length === 0 ? '' : JSON.stringify(parts)
+function madeFor(values: readonly unknown[]): string {
+  return values.length === 0 ? '' : JSON.stringify(values)
 }

@@ -6,7 +6,7 @@ import type { Clock } from '../../api/ports/ports.ts'
 /** `conflict` = somebody else wrote meanwhile; `failed` = later and later. */
 export type CountOutcome = 'done' | 'conflict' | 'failed'
 
-export interface AggregationQueueParts {
+export interface AggregationQueueDeps {
   /** Never rejects. */
   count(key: string): Promise<CountOutcome>
   readonly clock: Clock
@@ -31,7 +31,7 @@ const SLICE_MS = 10
 const MAX_DELAY_MS = 2 ** 31 - 1
 
 export class AggregationQueue {
-  readonly #parts: AggregationQueueParts
+  readonly #deps: AggregationQueueDeps
   readonly #due = new Map<string, Due>()
   /** All of `#due`, and what is due no longer; the earliest first. */
   readonly #heap = new DueHeap()
@@ -46,8 +46,8 @@ export class AggregationQueue {
   #stopped = false
   #onIdle: (() => void) | undefined
 
-  constructor(parts: AggregationQueueParts) {
-    this.#parts = parts
+  constructor(deps: AggregationQueueDeps) {
+    this.#deps = deps
   }
 
   get size(): number {
@@ -58,7 +58,7 @@ export class AggregationQueue {
   add(key: string, delayMs: number): boolean {
     if (this.#stopped) return false
     const untilMs = this.#failures.get(key)?.untilMs ?? Number.NEGATIVE_INFINITY
-    const atMs = Math.max(this.#parts.clock.monotonic() + delayMs, untilMs)
+    const atMs = Math.max(this.#deps.clock.monotonic() + delayMs, untilMs)
     const known = this.#due.get(key)
     if (known !== undefined && known.atMs <= atMs) return false
     const due = { key, atMs }
@@ -92,12 +92,12 @@ export class AggregationQueue {
 
   #arm(): void {
     const first = this.#heap.first
-    if (this.#spentMs > SLICE_MS || this.#stopped || first === undefined || this.#running.size >= this.#parts.limit)
+    if (this.#spentMs > SLICE_MS || this.#stopped || first === undefined || this.#running.size >= this.#deps.limit)
       return
     if (this.#timer !== undefined && this.#timerAtMs <= first.atMs) return
     clearTimeout(this.#timer)
     this.#timerAtMs = first.atMs
-    const waitMs = Math.min(Math.max(Math.ceil(first.atMs - this.#parts.clock.monotonic()), 0), MAX_DELAY_MS)
+    const waitMs = Math.min(Math.max(Math.ceil(first.atMs - this.#deps.clock.monotonic()), 0), MAX_DELAY_MS)
     this.#timer = setTimeout(() => this.#pump(), waitMs)
     this.#timer.unref()
   }
@@ -105,8 +105,8 @@ export class AggregationQueue {
   #pump(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const nowMs = this.#parts.clock.monotonic()
-    while (!this.#stopped && this.#running.size < this.#parts.limit && this.#spentMs <= SLICE_MS) {
+    const nowMs = this.#deps.clock.monotonic()
+    while (!this.#stopped && this.#running.size < this.#deps.limit && this.#spentMs <= SLICE_MS) {
       const first = this.#heap.first
       if (first === undefined || first.atMs > nowMs) break
       this.#heap.pop()
@@ -120,9 +120,9 @@ export class AggregationQueue {
 
   async #run(key: string): Promise<void> {
     this.#running.add(key)
-    const beginMs = this.#parts.clock.monotonic()
-    const counting = this.#parts.count(key)
-    this.#spend(this.#parts.clock.monotonic() - beginMs)
+    const beginMs = this.#deps.clock.monotonic()
+    const counting = this.#deps.count(key)
+    this.#spend(this.#deps.clock.monotonic() - beginMs)
     const outcome = await counting
     this.#running.delete(key)
     if (!this.#stopped) {
@@ -141,7 +141,7 @@ export class AggregationQueue {
   }
 
   #settle(key: string, outcome: CountOutcome): void {
-    const { clock, random } = this.#parts
+    const { clock, random } = this.#deps
     // What came while it ran.
     const waiting = this.#due.get(key)
     if (outcome === 'failed') {

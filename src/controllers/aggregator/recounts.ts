@@ -4,12 +4,12 @@
 import { limitsOf } from '../../core/protection/history/limits.ts'
 import type { EnqueueKind, HandledKind } from '../../core/protection/requests/aggregator-events.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
-import type { PodAggregatorParts } from './parts.ts'
+import type { PodAggregatorDeps } from './deps.ts'
 import { NextEventPool } from './pool.ts'
 import { AggregationQueue, type CountOutcome } from './queue.ts'
 
 export class Recounts {
-  readonly #parts: PodAggregatorParts
+  readonly #deps: PodAggregatorDeps
   readonly #queue: AggregationQueue
   readonly #pool: NextEventPool
   #progress = 0
@@ -18,11 +18,11 @@ export class Recounts {
    * @param count one protector; never rejects
    * @param limit protectors at a time
    */
-  constructor(parts: PodAggregatorParts, count: (key: string) => Promise<CountOutcome>, limit: number) {
-    const { clock, events } = parts
-    this.#parts = parts
+  constructor(deps: PodAggregatorDeps, count: (key: string) => Promise<CountOutcome>, limit: number) {
+    const { clock, events } = deps
+    this.#deps = deps
     this.#pool = new NextEventPool(clock, events)
-    this.#queue = new AggregationQueue({ count, clock, random: () => parts.random(), limit })
+    this.#queue = new AggregationQueue({ count, clock, random: () => deps.random(), limit })
   }
 
   /** Those that are to be counted. */
@@ -42,7 +42,7 @@ export class Recounts {
 
   /** Something was heard: `mark` says what is to be counted for it. */
   handle(namespace: string, kind: HandledKind, mark: () => void): void {
-    const { clock, events } = this.#parts
+    const { clock, events } = this.#deps
     const beginMs = clock.monotonic()
     mark()
     events.handled(namespace, kind, clock.monotonic() - beginMs)
@@ -51,14 +51,14 @@ export class Recounts {
   mark(live: LiveProtector, kind: EnqueueKind, atLeastMs = 0): void {
     const delayMs = Math.max(atLeastMs, this.#rateMs(live))
     if (this.#queue.add(live.key, delayMs)) {
-      this.#parts.events.enqueued(live.protector.metadata.namespace ?? '', kind)
+      this.#deps.events.enqueued(live.protector.metadata.namespace ?? '', kind)
     }
   }
 
   #rateMs({ protector }: LiveProtector): number {
-    const { settings } = this.#parts
+    const { settings } = this.#deps
     const { rateJitterLow: low, rateJitterHigh: high } = settings
-    return limitsOf(protector, settings).aggregationRateMs * (low + this.#parts.random() * (high - low))
+    return limitsOf(protector, settings).aggregationRateMs * (low + this.#deps.random() * (high - low))
   }
 
   /** The stream has said something. */
@@ -67,7 +67,7 @@ export class Recounts {
     if (this.#pool.size === 0) return
     this.handle('', 'NextEvent', () => {
       for (const key of this.#pool.drain()) {
-        const live = this.#parts.protectors.get(key)
+        const live = this.#deps.protectors.get(key)
         if (live !== undefined) this.mark(live, 'NextEvent')
       }
     })

@@ -4,7 +4,7 @@
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { compareVersions } from '../../core/protection/history/resource-version.ts'
 
-export interface RestoredCellParts {
+export interface RestoredCellDeps {
   readonly cell: string
   /** The newest resourceVersion of the cell, by a consistent read. */
   readVersion(): Promise<string>
@@ -18,13 +18,13 @@ export interface RestoredCellParts {
 const CHECK_INTERVAL_MS = 5_000
 
 export class RestoredCell {
-  readonly #parts: RestoredCellParts
+  readonly #deps: RestoredCellDeps
   #restored = false
   #checking = false
   #nextMs = Number.NEGATIVE_INFINITY
 
-  constructor(parts: RestoredCellParts) {
-    this.#parts = parts
+  constructor(deps: RestoredCellDeps) {
+    this.#deps = deps
   }
 
   /** Never false again. */
@@ -34,16 +34,16 @@ export class RestoredCell {
 
   /** Somebody has counted the cell as of `version`, which is newer than what is known here: mostly we are late. Never rejects. */
   async check(version: string): Promise<void> {
-    const { clock, cell, log } = this.#parts
+    const { clock, cell, log } = this.#deps
     if (this.#checking || this.#restored || clock.monotonic() < this.#nextMs) return
     this.#checking = true
     this.#nextMs = clock.monotonic() + CHECK_INTERVAL_MS
     try {
-      const newest = await this.#parts.readVersion()
+      const newest = await this.#deps.readVersion()
       if ((compareVersions(newest, version) ?? 0) >= 0) return
       log.warn('a cell has gone back in time, and is counted anew', { cell, resourceVersion: newest, counted: version })
       this.#restored = true
-      this.#parts.onRestored()
+      this.#deps.onRestored()
     } catch {
       // It is asked again when a protector is counted again.
     } finally {

@@ -11,7 +11,7 @@ import { summarize } from '../../core/protection/ledger/summarize.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
 
-export interface StaleCellSweeperParts {
+export interface StaleCellSweeperDeps {
   readonly core: ObjectClient
   readonly protectors: ProtectorTable
   /** Whether this replica does it; asked before each write. */
@@ -30,20 +30,20 @@ export interface StaleCellSweeper {
 const MIN_SWEEP_MS = 100
 
 /** Looks every third of staleAfter; does nothing when that is 0. */
-export function startStaleCellSweeper(parts: StaleCellSweeperParts): StaleCellSweeper {
-  const { staleAfterMs } = parts.settings
+export function startStaleCellSweeper(deps: StaleCellSweeperDeps): StaleCellSweeper {
+  const { staleAfterMs } = deps.settings
   let running = Promise.resolve()
   let stopped = false
   let sweeping = false
   const sweep = async (): Promise<void> => {
-    const found = staleChanged(parts.protectors.values(), staleAfterMs, parts.clock.now() * 1000)
+    const found = staleChanged(deps.protectors.values(), staleAfterMs, deps.clock.now() * 1000)
     for (const live of found) {
-      if (stopped || !parts.isLeader()) return
-      await resummarize(parts, live)
+      if (stopped || !deps.isLeader()) return
+      await resummarize(deps, live)
     }
   }
   const begin = (): void => {
-    if (sweeping || !parts.isLeader()) return
+    if (sweeping || !deps.isLeader()) return
     sweeping = true
     running = sweep().finally(() => {
       sweeping = false
@@ -62,7 +62,7 @@ export function startStaleCellSweeper(parts: StaleCellSweeperParts): StaleCellSw
 
 /** Never rejects; what could not be written is found again. */
 async function resummarize(
-  { core, protectors, settings, clock, log }: StaleCellSweeperParts,
+  { core, protectors, settings, clock, log }: StaleCellSweeperDeps,
   live: LiveProtector,
 ): Promise<void> {
   const { protector } = live

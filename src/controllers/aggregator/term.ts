@@ -10,8 +10,8 @@ import { errorName } from '../error-name.ts'
 import { AdmissionTimes } from '../ledger/admission-times.ts'
 import { CellPods } from './cell-pods.ts'
 import { afterError, type Counted, countPods, writeStatus } from './count.ts'
+import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import { type CellMember, MemberStream } from './member.ts'
-import type { PodAggregatorDescription, PodAggregatorParts } from './parts.ts'
 import { type PodChange, sameForCounting, sameLabels } from './pod-snapshot.ts'
 import type { CountOutcome } from './queue.ts'
 import { Recounts } from './recounts.ts'
@@ -28,7 +28,7 @@ const REFRESHES = 12
 const MIN_REFRESH_MS = 100
 
 export class AggregatorTerm {
-  readonly #parts: PodAggregatorParts
+  readonly #deps: PodAggregatorDeps
   readonly #members: readonly MemberStream[]
   readonly #pods: CellPods
   readonly #admissions = new AdmissionTimes()
@@ -45,11 +45,11 @@ export class AggregatorTerm {
   #stopped = false
 
   /** @throws {SyntaxError} when a pod selector cannot be read */
-  constructor(parts: PodAggregatorParts, members: readonly CellMember[]) {
-    const { cell, clock, log, protectors, settings } = parts
-    this.#parts = parts
+  constructor(deps: PodAggregatorDeps, members: readonly CellMember[]) {
+    const { cell, clock, log, protectors, settings } = deps
+    this.#deps = deps
     this.#writtenSinceMs = clock.now()
-    this.#recounts = new Recounts(parts, (key) => this.#count(key), CONCURRENCY)
+    this.#recounts = new Recounts(deps, (key) => this.#count(key), CONCURRENCY)
     this.#restored = new RestoredCell({
       cell,
       readVersion: () => this.#newestVersion(),
@@ -84,7 +84,7 @@ export class AggregatorTerm {
 
   describe(): PodAggregatorDescription {
     return {
-      cell: this.#parts.cell,
+      cell: this.#deps.cell,
       clusters: this.#members.map(({ name }) => name),
       active: this.#pods.complete,
       pods: this.#pods.size,
@@ -120,13 +120,13 @@ export class AggregatorTerm {
 
   #onReplaced(): void {
     this.#recounts.handle('', 'List', () => {
-      for (const live of this.#parts.protectors.values()) this.#recounts.mark(live, 'List')
+      for (const live of this.#deps.protectors.values()) this.#recounts.mark(live, 'List')
     })
   }
 
   #onChanged({ before, after }: PodChange): void {
     if (before !== undefined && after !== undefined && sameForCounting(before, after)) return
-    const { protectors } = this.#parts
+    const { protectors } = this.#deps
     // Who counted it before must hear that it does so no more.
     const counted = before !== undefined && (after === undefined || !sameLabels(before, after)) ? before : undefined
     this.#recounts.handle((after ?? before)?.namespace ?? '', 'Pod', () => {
@@ -166,7 +166,7 @@ export class AggregatorTerm {
 
   /** A cell that is heard of must not become stale because nothing changes there. */
   #refresh(): void {
-    const { protectors, cell, settings } = this.#parts
+    const { protectors, cell, settings } = this.#deps
     if (!this.#pods.complete) return
     const aging = agingProtectors(protectors.values(), cell, settings.staleAfterMs, this.#heardAtMs() * 1000)
     for (const live of aging) this.#recounts.mark(live, 'List')
@@ -175,7 +175,7 @@ export class AggregatorTerm {
   // === one turn ===
 
   async #count(key: string): Promise<CountOutcome> {
-    const { protectors, clock, log, events, cell } = this.#parts
+    const { protectors, clock, log, events, cell } = this.#deps
     const live = protectors.get(key)
     if (live === undefined || !this.#mayWrite()) return 'done'
     const beginMs = clock.monotonic()
@@ -201,16 +201,16 @@ export class AggregatorTerm {
   }
 
   #written(fault: string): void {
-    if ((fault === '') !== (this.#writeFault === '')) this.#writtenSinceMs = this.#parts.clock.now()
+    if ((fault === '') !== (this.#writeFault === '')) this.#writtenSinceMs = this.#deps.clock.now()
     this.#writeFault = fault
   }
 
   #mayWrite(): boolean {
-    return !this.#stopped && this.#pods.complete && this.#parts.isLeader()
+    return !this.#stopped && this.#pods.complete && this.#deps.isLeader()
   }
 
   #countNow({ key, protector }: LiveProtector): Counted {
-    const { cell, settings, clock, clocks } = this.#parts
+    const { cell, settings, clock, clocks } = this.#deps
     const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
     return countPods(protector, {
       cell,
@@ -228,7 +228,7 @@ export class AggregatorTerm {
   }
 
   async #write({ protector }: LiveProtector, { status }: Counted): Promise<void> {
-    this.#learn(await writeStatus(this.#parts.core, protector, status))
+    this.#learn(await writeStatus(this.#deps.core, protector, status))
   }
 
   /** The next aggregation builds on it, even when the watch is late. */
@@ -236,7 +236,7 @@ export class AggregatorTerm {
     const { metadata } = object as { metadata?: { namespace?: string; name?: string } }
     this.#telling = `${metadata?.namespace}/${metadata?.name}`
     try {
-      this.#parts.protectors.put(object)
+      this.#deps.protectors.put(object)
     } finally {
       this.#telling = ''
     }
@@ -246,12 +246,12 @@ export class AggregatorTerm {
     if (this.#stopped) return
     const { kept, streamTimeFrom, nextAvailableMs, outdated } = counted
     if (nextAvailableMs !== undefined) {
-      const { cell, clock, clocks } = this.#parts
+      const { cell, clock, clocks } = this.#deps
       const atMostMs = clocks.at(cell, clock.monotonic()) === undefined ? CLOCK_LOOK_MS : nextAvailableMs
       this.#recounts.mark(live, 'MinReady', Math.min(nextAvailableMs, atMostMs) + TIMER_SLACK_MS)
     }
     if (streamTimeFrom !== undefined) for (const { streamTime } of this.#members) streamTime.need(streamTimeFrom)
-    if (outdated) void this.#restored.check(countedVersion(live, this.#parts.cell))
+    if (outdated) void this.#restored.check(countedVersion(live, this.#deps.cell))
     if (kept === 0 && !outdated) this.#recounts.awaitNothing(live)
     else this.#recounts.awaitMore(live, progress)
   }
@@ -269,7 +269,7 @@ export class AggregatorTerm {
   }
 
   async #outcomeOf(live: LiveProtector, error: unknown): Promise<CountOutcome> {
-    const { outcome, object } = await afterError(this.#parts.core, live.protector, error)
+    const { outcome, object } = await afterError(this.#deps.core, live.protector, error)
     if (object !== undefined) this.#learn(object)
     return outcome
   }

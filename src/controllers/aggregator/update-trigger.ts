@@ -14,7 +14,7 @@ import type { AggregatorEvents } from '../../core/protection/requests/aggregator
 import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
 import { errorName } from '../error-name.ts'
 
-export interface UpdateTriggerParts {
+export interface UpdateTriggerDeps {
   readonly client: ObjectClient
   readonly cell: string
   readonly trigger: NonNullable<CompiledAggregation['updateTrigger']> & {
@@ -32,7 +32,7 @@ const FIELD_MANAGER = 'portcullis'
 const MAX_BACKOFF_MS = 60_000
 
 export class UpdateTrigger {
-  readonly #parts: UpdateTriggerParts
+  readonly #deps: UpdateTriggerDeps
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> = Promise.resolve()
   #failures = 0
@@ -41,9 +41,9 @@ export class UpdateTrigger {
   #stopped = false
 
   /** Writes from now on. */
-  constructor(parts: UpdateTriggerParts) {
-    this.#parts = parts
-    const { trigger, cell, log } = parts
+  constructor(deps: UpdateTriggerDeps) {
+    this.#deps = deps
+    const { trigger, cell, log } = deps
     if (trigger.namespace === '') {
       log.warn('the update trigger needs a namespace', { cell })
       return
@@ -69,7 +69,7 @@ export class UpdateTrigger {
   }
 
   #waitMs(): number {
-    const { trigger, random } = this.#parts
+    const { trigger, random } = this.#deps
     if (this.#failures === 0) return trigger.intervalMs
     const backoffMs = trigger.intervalMs * 2 ** Math.min(this.#failures, 20) * (0.5 + random() / 2)
     return Math.max(trigger.intervalMs, Math.min(backoffMs, MAX_BACKOFF_MS))
@@ -80,14 +80,14 @@ export class UpdateTrigger {
     try {
       if (!(await this.#update())) await this.#create()
       this.#failures = 0
-      if (this.#fault !== '') this.#parts.log.info('the update trigger works again', { cell: this.#parts.cell })
+      if (this.#fault !== '') this.#deps.log.info('the update trigger works again', { cell: this.#deps.cell })
       this.#fault = ''
     } catch (error) {
       this.#failures++
       const why = error instanceof Error ? error.message : String(error)
       if (why === this.#fault || this.#stopped) return
       this.#fault = why
-      const { log, cell, trigger } = this.#parts
+      const { log, cell, trigger } = this.#deps
       const pod = `${trigger.namespace}/${trigger.name}`
       log.warn('the update trigger cannot write its pod; it goes on trying', { cell, pod, why })
     }
@@ -95,7 +95,7 @@ export class UpdateTrigger {
 
   /** A merge patch also makes the annotation when it was lost. @returns false when there is no pod */
   async #update(): Promise<boolean> {
-    const { client, trigger } = this.#parts
+    const { client, trigger } = this.#deps
     const { namespace, name } = trigger
     const body = { metadata: { annotations: this.#annotations() } }
     try {
@@ -113,7 +113,7 @@ export class UpdateTrigger {
 
   async #create(): Promise<void> {
     if (this.#stopped) return
-    const { client, trigger } = this.#parts
+    const { client, trigger } = this.#deps
     try {
       await client.create(PODS, triggerPod(trigger, this.#annotations()))
       this.#tell('create', '')
@@ -126,17 +126,17 @@ export class UpdateTrigger {
   }
 
   #annotations(): Record<string, string> {
-    return { [UPDATE_TRIGGER_ANNOTATION]: formatMicros(Math.round(this.#parts.clock.now() * 1000)) }
+    return { [UPDATE_TRIGGER_ANNOTATION]: formatMicros(Math.round(this.#deps.clock.now() * 1000)) }
   }
 
   #tell(event: 'create' | 'update', error: string): void {
-    this.#parts.events.trigger(event, error)
+    this.#deps.events.trigger(event, error)
   }
 }
 
 /** As Podseidon's dummy pod; the rest lets it into a namespace of Pod Security level `restricted`. */
 function triggerPod(
-  { namespace, name, podSelector }: UpdateTriggerParts['trigger'],
+  { namespace, name, podSelector }: UpdateTriggerDeps['trigger'],
   annotations: Record<string, string>,
 ): JsonObject {
   return {

@@ -18,7 +18,7 @@ import { cellsToRemove } from '../../core/protection/ledger/remove-cells.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 
 /** What one turn is about. */
-export type Subject =
+export type GeneratorSubject =
   | { readonly source: SourceRef }
   /** A protector of no workload that is followed. */
   | { readonly protector: { readonly namespace: string; readonly name: string } }
@@ -31,7 +31,7 @@ export class GeneratorCache {
   readonly #wantedBy = new Map<string, string>()
   /** By the key of a workload: protectors that say they are its own. */
   readonly #claims = new NamesByKey()
-  readonly #subjects = new Map<string, Subject>()
+  readonly #subjects = new Map<string, GeneratorSubject>()
 
   constructor(kinds: readonly GeneratorKind[]) {
     this.#kinds = kinds
@@ -46,7 +46,7 @@ export class GeneratorCache {
     return this.#subjects.keys()
   }
 
-  subject(key: string): Subject | undefined {
+  subject(key: string): GeneratorSubject | undefined {
     return this.#subjects.get(key)
   }
 

@@ -2,7 +2,7 @@
 
 import { StatusError } from '../../api/kube/status.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import type { Turn } from '../status/queue.ts'
+import type { TurnOutcome } from '../status/queue.ts'
 import type { TurnResult } from './turn.ts'
 
 export class GeneratorReports {
@@ -21,7 +21,7 @@ export class GeneratorReports {
     return decision.fault
   }
 
-  failed(key: string, error: unknown): Turn {
+  failed(key: string, error: unknown): TurnOutcome {
     // Another writer was faster, or the object is gone by now.
     if (error instanceof StatusError && error.code === 409) return 'again'
     this.#say(key, error instanceof Error ? error.message : String(error))

@@ -14,7 +14,7 @@ import type { HistoryLimits } from '../../core/protection/history/limits.ts'
 import { cellsToRemove, statusWithoutCells, withoutRemoveCells } from '../../core/protection/ledger/remove-cells.ts'
 import { readProtector } from '../../core/protection/requests/read-protector.ts'
 
-export interface TurnParts {
+export interface TurnDeps {
   readonly workloads: ObjectClient
   readonly core: ObjectClient
   isLeader(): boolean
@@ -33,51 +33,47 @@ export interface TurnResult {
  * @param otherNames of protectors that may be too many
  * @throws {Error} of the clients; what was written before stays
  */
-export async function settleSource(
-  parts: TurnParts,
-  ref: SourceRef,
-  otherNames: readonly string[],
-): Promise<TurnResult> {
+export async function settleSource(deps: TurnDeps, ref: SourceRef, otherNames: readonly string[]): Promise<TurnResult> {
   const { kind, namespace, name } = ref
-  const source = await found(parts.workloads, kind.resource, { namespace, name })
-  const own = await found(parts.core, POD_PROTECTORS, { namespace, name: protectorName(kind, name) })
+  const source = await found(deps.workloads, kind.resource, { namespace, name })
+  const own = await found(deps.core, POD_PROTECTORS, { namespace, name: protectorName(kind, name) })
   const others: JsonObject[] = []
   for (const other of otherNames) {
-    const protector = await found(parts.core, POD_PROTECTORS, { namespace, name: other })
+    const protector = await found(deps.core, POD_PROTECTORS, { namespace, name: other })
     const claimed = protector === undefined ? undefined : claimedSource(protector, [kind])
     if (protector !== undefined && claimed?.name === name) others.push(protector)
   }
   const facts = source === undefined ? undefined : factsOf(source, kind)
   const decision = decideFor(ref, facts, own, others)
-  const writes = new SourceWrites(parts, ref, facts, source, own === undefined ? others : [own, ...others])
+  const writes = new SourceWrites(deps, ref, facts, source, own === undefined ? others : [own, ...others])
   for (const action of decision.actions) {
-    if (!parts.isLeader()) break
+    if (!deps.isLeader()) break
     await writes.write(action)
   }
   return { decision, facts }
 }
 
 /** Cells of a protector that belongs to no workload are removed all the same. */
-export async function settleStray(parts: TurnParts, at: ObjectName): Promise<void> {
-  const protector = await found(parts.core, POD_PROTECTORS, at)
-  if (protector !== undefined && parts.isLeader()) await removeCells(parts, protector)
+export async function settleStray(deps: TurnDeps, at: ObjectName): Promise<void> {
+  const protector = await found(deps.core, POD_PROTECTORS, at)
+  if (protector !== undefined && deps.isLeader()) await removeCells(deps, protector)
 }
 
 class SourceWrites {
-  readonly #parts: TurnParts
+  readonly #deps: TurnDeps
   readonly #ref: SourceRef
   readonly #facts: SourceFacts | undefined
   #source: JsonObject | undefined
   readonly #protectors = new Map<string, JsonObject>()
 
   constructor(
-    parts: TurnParts,
+    deps: TurnDeps,
     ref: SourceRef,
     facts: SourceFacts | undefined,
     source: JsonObject | undefined,
     protectors: readonly JsonObject[],
   ) {
-    this.#parts = parts
+    this.#deps = deps
     this.#ref = ref
     this.#facts = facts
     this.#source = source
@@ -95,7 +91,7 @@ class SourceWrites {
   }
 
   async #do(action: GeneratorAction): Promise<void> {
-    const { core } = this.#parts
+    const { core } = this.#deps
     switch (action.type) {
       case 'AddSourceFinalizer':
         return this.#finalizeSource(true)
@@ -111,7 +107,7 @@ class SourceWrites {
         return core.delete(POD_PROTECTORS, { namespace: this.#ref.namespace, name: action.name })
       case 'RemoveCells': {
         const protector = this.#protectors.get(action.name)
-        if (protector !== undefined) this.#protectors.set(action.name, await removeCells(this.#parts, protector))
+        if (protector !== undefined) this.#protectors.set(action.name, await removeCells(this.#deps, protector))
       }
     }
   }
@@ -119,13 +115,13 @@ class SourceWrites {
   async #finalizeSource(present: boolean): Promise<void> {
     if (this.#source === undefined) return
     const { resource } = this.#ref.kind
-    this.#source = await this.#parts.workloads.update(resource, withFinalizer(this.#source, present))
+    this.#source = await this.#deps.workloads.update(resource, withFinalizer(this.#source, present))
   }
 
   async #create(): Promise<void> {
     const requirement = this.#facts?.requirement
     if (this.#source === undefined || requirement?.kind !== 'protect') return
-    await this.#parts.core.create(POD_PROTECTORS, newProtector(this.#source, this.#ref.kind, requirement.spec))
+    await this.#deps.core.create(POD_PROTECTORS, newProtector(this.#source, this.#ref.kind, requirement.spec))
   }
 
   #repaired(protector: JsonObject): JsonObject | undefined {
@@ -137,19 +133,19 @@ class SourceWrites {
   async #change(name: string, how: (protector: JsonObject) => JsonObject | undefined): Promise<void> {
     const protector = this.#protectors.get(name)
     const changed = protector === undefined ? undefined : how(protector)
-    if (changed !== undefined) this.#protectors.set(name, await this.#parts.core.update(POD_PROTECTORS, changed))
+    if (changed !== undefined) this.#protectors.set(name, await this.#deps.core.update(POD_PROTECTORS, changed))
   }
 }
 
 /** The status first: once the annotation is gone, nobody knows of the cells. */
-async function removeCells(parts: TurnParts, protector: JsonObject): Promise<JsonObject> {
+async function removeCells(deps: TurnDeps, protector: JsonObject): Promise<JsonObject> {
   const cells = cellsToRemove(protector)
   if (cells === undefined) return protector
   const read = readProtector(protector, undefined).protector
-  const status = statusWithoutCells(read, cells, parts.limits, parts.now() * 1_000)
+  const status = statusWithoutCells(read, cells, deps.limits, deps.now() * 1_000)
   const settled =
-    status === undefined ? protector : await parts.core.update(POD_PROTECTORS, { ...protector, status }, 'status')
-  return parts.core.update(POD_PROTECTORS, withoutRemoveCells(settled))
+    status === undefined ? protector : await deps.core.update(POD_PROTECTORS, { ...protector, status }, 'status')
+  return deps.core.update(POD_PROTECTORS, withoutRemoveCells(settled))
 }
 
 async function found(client: ObjectClient, kind: ResourceKind, at: ObjectName): Promise<JsonObject | undefined> {

@@ -24,7 +24,7 @@ import { ProtectorTable } from '../../state/protectors.ts'
 import { type LedgerAnswer, type Reviewed, reviewAll } from './review.ts'
 import { type LedgerOperation, type LedgerResult, LedgerWrites, releasesOf } from './writes.ts'
 
-export interface ProtectionLedgerParts {
+export interface ProtectionLedgerDeps {
   /** Of the store that has the PodProtectors. */
   readonly client: ObjectClient
   readonly settings: ProtectionSettings
@@ -54,15 +54,15 @@ const IDLE_MS = 1_000
 const WRITES_AT_ONCE = 32
 const STOP_MS = 1_000
 
-export function startProtectionLedger(parts: ProtectionLedgerParts): ProtectionLedger {
-  const ledger = new Ledger(parts)
+export function startProtectionLedger(deps: ProtectionLedgerDeps): ProtectionLedger {
+  const ledger = new Ledger(deps)
   ledger.start()
   return ledger
 }
 
 class Ledger implements ProtectionLedger {
   readonly protectors: ProtectorTable = new ProtectorTable()
-  readonly #parts: ProtectionLedgerParts
+  readonly #deps: ProtectionLedgerDeps
   readonly #batch: RetryBatch<LedgerOperation, LedgerResult>
   readonly #quotas = new KnownQuotas()
   #following: Following | undefined
@@ -70,26 +70,26 @@ class Ledger implements ProtectionLedger {
   readonly #malformed = new Map<string, string>()
   #stopped = false
 
-  constructor(parts: ProtectionLedgerParts) {
-    this.#parts = parts
+  constructor(deps: ProtectionLedgerDeps) {
+    this.#deps = deps
     const writes = new LedgerWrites({
-      ...parts,
+      ...deps,
       protectors: this.protectors,
       onUnknown: (key, releases) => this.#takeBack(key, releases),
     })
     this.#batch = new RetryBatch({
-      pace: paceOf(parts.settings),
-      now: () => parts.clock.monotonic(),
-      random: () => parts.random(),
+      pace: paceOf(deps.settings),
+      now: () => deps.clock.monotonic(),
+      random: () => deps.random(),
       schedule,
       execute: (key, operations) => writes.execute(key, operations),
       onLate: (key, operation, result) => this.#takeBack(key, releasesOf([operation], [result])),
-      onBatch: (_, durationMs, retries) => parts.events.batch(durationMs, retries),
+      onBatch: (_, durationMs, retries) => deps.events.batch(durationMs, retries),
     })
   }
 
   start(): void {
-    const { client, events } = this.#parts
+    const { client, events } = this.#deps
     this.protectors.onChange(({ key, fault }, gone) => this.#onFault(key, gone ? '' : fault))
     this.#following = client.follow(POD_PROTECTORS, '', {
       onReplace: (objects) => this.#index(() => this.protectors.replace(objects)),
@@ -112,7 +112,7 @@ class Ledger implements ProtectionLedger {
   }
 
   async review(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]> {
-    const { clock, events } = this.#parts
+    const { clock, events } = this.#deps
     const startMs = clock.monotonic()
     const reviewed = await this.#reviewed(requests)
     const durationMs = clock.monotonic() - startMs
@@ -151,7 +151,7 @@ class Ledger implements ProtectionLedger {
 
   async #reviewed(requests: readonly ProtectionRequest[]): Promise<readonly Reviewed[]> {
     if (this.#stopped) return requests.map((request) => nothingKnown(request, 'the gateway is shutting down'))
-    const { settings, clock, clocks, log } = this.#parts
+    const { settings, clock, clocks, log } = this.#deps
     try {
       return await reviewAll(
         {
@@ -173,7 +173,7 @@ class Ledger implements ProtectionLedger {
   }
 
   #submit(key: string, requests: readonly BatchRequest<LedgerOperation>[]): Promise<LedgerAnswer>[] {
-    const { clock, events } = this.#parts
+    const { clock, events } = this.#deps
     const startMs = clock.monotonic()
     return this.#batch.submit(key, requests).map(async (promise) => {
       const answer = await promise
@@ -185,7 +185,7 @@ class Ledger implements ProtectionLedger {
   /** With the next write. When it cannot be written for long, the aggregator does it by reservationTimeout. */
   #takeBack(key: string, operations: readonly LedgerOperation[]): void {
     if (operations.length === 0) return
-    const { settings, clock, events } = this.#parts
+    const { settings, clock, events } = this.#deps
     events.released(operations.length)
     const deadlineMs = clock.monotonic() + settings.reservationTimeoutMs
     void Promise.all(
@@ -197,7 +197,7 @@ class Ledger implements ProtectionLedger {
   }
 
   #index(change: () => void): void {
-    const { clock, events } = this.#parts
+    const { clock, events } = this.#deps
     const startMs = clock.monotonic()
     change()
     events.indexed(clock.monotonic() - startMs)
@@ -209,9 +209,9 @@ class Ledger implements ProtectionLedger {
     if (fault === '') this.#malformed.delete(key)
     else {
       this.#malformed.set(key, fault)
-      this.#parts.log.warn('PodProtector is not as it should be', { protector: key, fault })
+      this.#deps.log.warn('PodProtector is not as it should be', { protector: key, fault })
     }
-    this.#parts.events.malformed(this.#malformed.size, fault !== '')
+    this.#deps.events.malformed(this.#malformed.size, fault !== '')
   }
 
   #tellNamespaces(): void {
@@ -219,7 +219,7 @@ class Ledger implements ProtectionLedger {
     const namespaces = this.protectors.namespaces()
     if (namespaces === this.#namespaces) return
     this.#namespaces = namespaces
-    this.#parts.onNamespaces?.(namespaces)
+    this.#deps.onNamespaces?.(namespaces)
   }
 }
 

@@ -12,7 +12,7 @@ import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/prote
 import { DELAYED_REASON, REFUSED_REASON } from '../../core/protection/quota/protection-messages.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 
-export interface RefusalEventsParts {
+export interface RefusalEventsDeps {
   /** Of the store that has the PodProtectors. */
   readonly core: ObjectClient
   /** Of the cluster that has the pods of a cell; undefined = none is known, and pods get no Events. */
@@ -68,7 +68,7 @@ const PACE: RefusalEventsPace = { objectMs: 10_000, spacingMs: 50 }
 export class RefusalEvents {
   /** Events that could not be written. */
   failures = 0
-  readonly #parts: RefusalEventsParts
+  readonly #deps: RefusalEventsDeps
   readonly #pace: RefusalEventsPace
   /** The longest untouched first. */
   readonly #series = new Map<string, Series>()
@@ -79,9 +79,9 @@ export class RefusalEvents {
   #nextMs = Number.NEGATIVE_INFINITY
   #stopped = false
 
-  constructor(parts: RefusalEventsParts) {
-    this.#parts = parts
-    this.#pace = { ...PACE, ...parts.pace }
+  constructor(deps: RefusalEventsDeps) {
+    this.#deps = deps
+    this.#pace = { ...PACE, ...deps.pace }
   }
 
   /** As ProtectionEvents has it. Returns at once. */
@@ -93,11 +93,11 @@ export class RefusalEvents {
     const [namespace = '', name = ''] = protector.split('/')
     const { pod, cell, user } = request
     const about = { apiVersion: POD_PROTECTOR_API_VERSION, kind: POD_PROTECTOR_KIND, namespace, name }
-    const uid = this.#parts.protectorUid(protector)
+    const uid = this.#deps.protectorUid(protector)
     const deletion = request.cause === 'EvictPod' ? 'eviction' : 'deletion'
     const said = `${deletion} of pod ${pod.name} in cell ${cell} by ${user} is refused: ${message}`
-    this.#count(this.#parts.core, { ...about, uid }, reason, said)
-    const worker = this.#parts.worker(cell)
+    this.#count(this.#deps.core, { ...about, uid }, reason, said)
+    const worker = this.#deps.worker(cell)
     const involved = { apiVersion: 'v1', kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.uid }
     if (worker !== undefined) this.#count(worker, involved, reason, `${deletion} by ${user} is refused: ${message}`)
   }
@@ -112,7 +112,7 @@ export class RefusalEvents {
 
   #count(client: ObjectClient, involved: Involved, reason: string, message: string): void {
     const key = `${involved.kind}/${involved.namespace}/${involved.name}/${involved.uid}/${reason}`
-    const nowMs = this.#parts.clock.now()
+    const nowMs = this.#deps.clock.now()
     const known = this.#series.get(key)
     const fresh = { client, involved, reason, firstMs: nowMs, count: 0, told: 0, dueMs: 0, writing: false }
     const series: Series = known ?? { ...fresh, message, lastMs: nowMs }
@@ -133,7 +133,7 @@ export class RefusalEvents {
     if (this.#timer !== undefined && this.#wakeMs <= wakeMs) return
     clearTimeout(this.#timer)
     this.#wakeMs = wakeMs
-    const waitMs = Math.max(0, Math.ceil(wakeMs - this.#parts.clock.monotonic()))
+    const waitMs = Math.max(0, Math.ceil(wakeMs - this.#deps.clock.monotonic()))
     this.#timer = setTimeout(() => this.#writeNext(), waitMs)
     this.#timer.unref()
   }
@@ -149,7 +149,7 @@ export class RefusalEvents {
 
   #writeNext(): void {
     this.#timer = undefined
-    const nowMs = this.#parts.clock.monotonic()
+    const nowMs = this.#deps.clock.monotonic()
     const series = this.#nextDue()
     if (series === undefined) return
     if (series.dueMs > nowMs || this.#nextMs > nowMs) {
@@ -177,12 +177,12 @@ export class RefusalEvents {
     } catch (error) {
       this.failures++
       const reason = error instanceof Error ? error.message : String(error)
-      this.#parts.log.debug('event cannot be written', { reason, event: series.reason })
+      this.#deps.log.debug('event cannot be written', { reason, event: series.reason })
     }
   }
 
   async #create(series: Series, count: number): Promise<void> {
-    const event = eventOf(series, count, this.#parts.replica)
+    const event = eventOf(series, count, this.#deps.replica)
     try {
       await series.client.create(EVENTS, event)
     } catch (error) {

@@ -1,5 +1,5 @@
-// The ledger's writes: one batch at a time into the admission history of a PodProtector, by compare-and-swap on its status. Nothing
-// is let through that was not written; what was written for nobody is taken back.
+// The ledger's writes: one batch at a time into the admission history of a PodProtector, by compare-and-swap on its status. A deletion
+// passes only after it was written; a write that nobody waited for is released.
 
 import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -20,30 +20,30 @@ import { errorName } from '../error-name.ts'
 
 export interface LedgerOperation {
   readonly history: HistoryOperation
-  /** It is for this PodProtector and no other of the same name; undefined = for whichever selects the pod. */
+  /** Only for the PodProtector with this uid, not for another of the same name; undefined = for whichever selects the pod. */
   readonly protectorUid?: string
-  /** Monotonic: a pod that is ready and not yet available may be so from then on. Default: it does not become so by time alone. */
+  /** Monotonic ms: when a ready pod may become available. Default: time alone does not make it available. */
   readonly availableFromMs?: number
-  /** By which selector the pod was found; if that has changed, its labels are asked once more. */
-  readonly judged?: { readonly protector: PodProtector; readonly labels: Readonly<Record<string, string>> }
+  /** The protector whose selector matched the pod; if the selector has changed since, the labels are matched again. */
+  readonly matchedBy?: { readonly protector: PodProtector; readonly labels: Readonly<Record<string, string>> }
 }
 
 export interface LedgerResult extends Omit<OperationResult, 'result'> {
-  /** NoProtector: it is gone, another one by now, or selects the pod no more. */
+  /** NoProtector: it was deleted or replaced, or no longer selects the pod. */
   readonly result: OperationResult['result'] | 'NoProtector'
-  /** uid of the PodProtector that was written. */
+  /** Uid of the PodProtector that was written. */
   readonly protectorUid: string
   readonly maxConcurrentLag: number
 }
 
-export interface LedgerWritesParts {
+export interface LedgerWritesDeps {
   readonly client: ObjectClient
   readonly protectors: ProtectorTable
   readonly settings: ProtectionSettings
   readonly clock: Clock
   readonly log: Logger
   readonly events: ProtectionEvents
-  /** Nobody knows whether a write happened: if it did, these are to be taken back. */
+  /** It is not known whether a write happened. If it did, these operations undo it. */
   onUnknown(key: string, releases: readonly LedgerOperation[]): void
 }
 
@@ -59,17 +59,17 @@ const NO_PROTECTOR: LedgerResult = {
 const NOTHING_TO_DO: LedgerResult = { ...NO_PROTECTOR, result: 'Done' }
 
 export class LedgerWrites {
-  readonly #parts: LedgerWritesParts
-  /** What is known of them is not what the server has: the next write reads first. */
+  readonly #deps: LedgerWritesDeps
+  /** Keys whose known state may be outdated: the next write reads first. */
   readonly #unsure = new Set<string>()
 
-  constructor(parts: LedgerWritesParts) {
-    this.#parts = parts
+  constructor(deps: LedgerWritesDeps) {
+    this.#deps = deps
   }
 
   /** One batch, as RetryBatch asks for it. Never rejects. */
   async execute(key: string, operations: readonly LedgerOperation[]): Promise<BatchOutcome<LedgerResult>> {
-    const { clock, events } = this.#parts
+    const { clock, events } = this.#deps
     const startMs = clock.monotonic()
     const { result, outcome } = await this.#write(key, operations)
     const error = outcome.type === 'done' ? '' : outcome.type === 'conflict' ? 'Conflict' : errorName(outcome.error)
@@ -80,7 +80,7 @@ export class LedgerWrites {
   async #write(key: string, operations: readonly LedgerOperation[]): Promise<Written> {
     let protector: PodProtector | undefined
     try {
-      protector = this.#unsure.has(key) ? await this.#read(key) : this.#parts.protectors.get(key)?.protector
+      protector = this.#unsure.has(key) ? await this.#read(key) : this.#deps.protectors.get(key)?.protector
     } catch (error) {
       return { result: 'error', outcome: { type: 'failed', error } }
     }
@@ -90,13 +90,13 @@ export class LedgerWrites {
       this.#unsure.delete(key)
       return { result: 'unchanged', outcome: { type: 'done', results } }
     }
-    // Until there is an answer; it may never come.
+    // Until the server has answered, which it may never do.
     this.#unsure.add(key)
     const { apiVersion, kind, spec, metadata } = protector
     const { name, namespace, uid, resourceVersion } = metadata
     const object = { apiVersion, kind, metadata: { name, namespace, uid, resourceVersion }, spec, status }
     try {
-      const written = await this.#parts.client.update(POD_PROTECTORS, object as JsonObject, 'status')
+      const written = await this.#deps.client.update(POD_PROTECTORS, object as JsonObject, 'status')
       this.#unsure.delete(key)
       this.#learn(key, written)
       return { result: 'written', outcome: { type: 'done', results } }
@@ -105,7 +105,7 @@ export class LedgerWrites {
     }
   }
 
-  /** The deletion needs no protection any more. */
+  /** Without a protector the deletion passes. */
   #gone(key: string, operations: readonly LedgerOperation[]): Written {
     this.#unsure.delete(key)
     return { result: 'gone', outcome: { type: 'done', results: operations.map(() => NO_PROTECTOR) } }
@@ -120,15 +120,15 @@ export class LedgerWrites {
     const code = error instanceof StatusError ? error.code : 0
     if (code === 409) return { result: 'conflict', outcome: { type: 'conflict' } }
     if (isMissing(error, nameIn(key))) return this.#gone(key, operations)
-    // Only a refusal is sure to have written nothing.
-    if (code < 400 || code >= 500) this.#parts.onUnknown(key, releasesOf(operations, results))
-    this.#parts.log.debug('admission history cannot be written', { protector: key, reason: reasonOf(error) })
+    // Only a 4xx is certain to have written nothing.
+    if (code < 400 || code >= 500) this.#deps.onUnknown(key, releasesOf(operations, results))
+    this.#deps.log.debug('admission history cannot be written', { protector: key, reason: reasonOf(error) })
     return { result: 'error', outcome: { type: 'failed', error } }
   }
 
-  /** What is there now, whatever the watch says; undefined = nothing. */
+  /** Reads the object from the server, whatever the watch says; undefined = it does not exist. */
   async #read(key: string): Promise<PodProtector | undefined> {
-    const { client, protectors } = this.#parts
+    const { client, protectors } = this.#deps
     const name = nameIn(key)
     const at = { namespace: key.slice(0, -name.length - 1), name }
     try {
@@ -141,18 +141,18 @@ export class LedgerWrites {
     }
   }
 
-  /** At once, so that the next verdict sees it; but what the watch knows to be gone, or another one, is left to the watch. */
+  /** At once, so that the next verdict sees it. An object that the watch has seen deleted or replaced is left to the watch. */
   #learn(key: string, object: JsonObject): void {
-    const known = this.#parts.protectors.get(key)?.protector.metadata.uid
+    const known = this.#deps.protectors.get(key)?.protector.metadata.uid
     const { uid } = object['metadata'] as PodProtector['metadata']
-    if (known !== undefined && known === uid) this.#parts.protectors.put(object)
+    if (known !== undefined && known === uid) this.#deps.protectors.put(object)
   }
 
   #apply(protector: PodProtector, operations: readonly LedgerOperation[]): Applied {
-    const limits = limitsOf(protector, this.#parts.settings)
+    const limits = limitsOf(protector, this.#deps.settings)
     const { uid = '' } = protector.metadata
     const concerned = operations.map((operation) => concerns(protector, operation))
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const monotonicMs = clock.monotonic()
     const history = operations
       .filter((_, index) => concerned[index])
@@ -185,21 +185,21 @@ interface Written {
   readonly outcome: BatchOutcome<LedgerResult>
 }
 
-/** What it is to be written as at this moment: a pod may have become available since it was judged. */
+/** The operation as of now: the pod may have become available since it was evaluated. */
 function historyAt({ history, availableFromMs }: LedgerOperation, monotonicMs: number): HistoryOperation {
   if (history.type !== 'reserve' || history.pod.young !== true) return history
   if (availableFromMs === undefined || monotonicMs < availableFromMs) return history
   return { ...history, pod: { ...history.pod, available: true, young: false } }
 }
 
-function concerns(protector: PodProtector, { protectorUid, judged }: LedgerOperation): boolean {
+function concerns(protector: PodProtector, { protectorUid, matchedBy }: LedgerOperation): boolean {
   if (protectorUid !== undefined && protectorUid !== protector.metadata.uid) return false
   const { selector } = protector.spec
-  if (judged === undefined || judged.protector === protector) return true
-  return sameJson(judged.protector.spec.selector, selector) || compileSelector(selector).matches(judged.labels)
+  if (matchedBy === undefined || matchedBy.protector === protector) return true
+  return sameJson(matchedBy.protector.spec.selector, selector) || compileSelector(selector).matches(matchedBy.labels)
 }
 
-/** Takes back what the operations have newly written. */
+/** Operations that undo what these have newly written. */
 export function releasesOf(
   operations: readonly LedgerOperation[],
   results: readonly LedgerResult[],

@@ -4,7 +4,7 @@
 import type { CompiledSharedLimit } from '../../core/cluster/compiled-cluster.ts'
 import { requestsMissed, tokensAtHand, tokensTaken } from '../../core/limits/global-account.ts'
 import { changeTokens, setSlots } from '../../core/limits/global-fill.ts'
-import { type Part, type SharingMode, wholePart } from '../../core/limits/global-replicas.ts'
+import { type ReplicaPart, type SharingMode, wholePart } from '../../core/limits/global-replicas.ts'
 import { SlotShare } from '../../core/limits/global-slots.ts'
 import { TokenShare } from '../../core/limits/global-tokens.ts'
 import { requestsInFlight } from '../../core/limits/in-flight.ts'
@@ -14,12 +14,12 @@ import type { SharedFlow } from '../../state/flow-tables.ts'
 /** How things stand at one look. */
 export interface Look {
   readonly mode: SharingMode
-  readonly part: Part
+  readonly part: ReplicaPart
   readonly nowMs: number
 }
 
 /** One limit as it stands. */
-export interface FlowShareStatus extends LimitName {
+export interface SharedLimitStatus extends LimitName {
   readonly kind: 'tokenBucket' | 'maxRequestsInflight'
   /** `shared` = out of the account in Redis; `parted` = this replica keeps to its part. */
   readonly mode: 'shared' | 'parted'
@@ -37,7 +37,7 @@ export interface FlowKeeper {
   look(look: Look): void
   /** The limit goes, or the replica ends: what it holds goes back, if Redis is there. */
   giveBack(): Promise<void>
-  status(): FlowShareStatus
+  status(): SharedLimitStatus
 }
 
 /** A limit that Redis alone refuses to keep is kept by parts, and asked for again this much later. */
@@ -147,7 +147,7 @@ class TokenKeeper implements FlowKeeper {
     if (taken > 0 && this.#mode === 'shared') await this.#bucket.take(-taken)
   }
 
-  status(): FlowShareStatus {
+  status(): SharedLimitStatus {
     const mode = this.#asking.isParted(this.#mode) ? 'parted' : 'shared'
     const atHand = tokensAtHand(this.flow.account)
     return { ...this.name, kind: 'tokenBucket', mode, atHand, demand: this.#share.demand }
@@ -221,7 +221,7 @@ class SlotKeeper implements FlowKeeper {
     return Promise.resolve()
   }
 
-  status(): FlowShareStatus {
+  status(): SharedLimitStatus {
     const mode = this.#asking.isParted(this.#mode) ? 'parted' : 'shared'
     const demand = requestsInFlight(this.flow.cell)
     return { ...this.name, kind: 'maxRequestsInflight', mode, atHand: this.#slots, demand }

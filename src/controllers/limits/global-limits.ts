@@ -13,9 +13,9 @@ import { TOKENS_EVERY_MS } from '../../core/limits/global-tokens.ts'
 import type { LimitName, RedisLimits } from '../../io/redis/limits.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { SharedFlow } from '../../state/flow-tables.ts'
-import { createKeeper, type FlowKeeper, type FlowShareStatus, type Look } from './global-limit-flows.ts'
+import { createKeeper, type FlowKeeper, type Look, type SharedLimitStatus } from './global-limit-flows.ts'
 
-export interface GlobalLimitsParts {
+export interface GlobalLimitsDeps {
   readonly clusters: ClusterTable
   readonly redis: RedisLimits
   /** Names this process among all replicas: another one after a restart. */
@@ -38,7 +38,7 @@ export interface GlobalLimitsStatus {
   readonly message: string
   /** Replicas alive; with Redis away, those that were. */
   readonly replicas: readonly string[]
-  readonly limits: readonly FlowShareStatus[]
+  readonly limits: readonly SharedLimitStatus[]
 }
 
 export interface GlobalLimits {
@@ -63,12 +63,12 @@ const JITTER = 0.4
 /** What only a person can mend is worth a line of its own. */
 const LASTING = /^(NOAUTH|WRONGPASS|NOPERM|ERR (AUTH|invalid password|Client sent AUTH))|certificate/i
 
-export function startGlobalLimits(parts: GlobalLimitsParts): GlobalLimits {
-  return new Limits(parts)
+export function startGlobalLimits(deps: GlobalLimitsDeps): GlobalLimits {
+  return new Limits(deps)
 }
 
 class Limits implements GlobalLimits {
-  readonly #parts: GlobalLimitsParts
+  readonly #deps: GlobalLimitsDeps
   readonly #view: ReplicaView
   readonly #keepers = new Map<string, FlowKeeper>()
   #generation = -1
@@ -79,19 +79,19 @@ class Limits implements GlobalLimits {
   #looksSinceBeat = 0
   #sinceMs: number
   readonly #startMs: number
-  readonly #told = new Set<string>()
+  readonly #logged = new Set<string>()
 
-  constructor(parts: GlobalLimitsParts) {
-    this.#parts = parts
-    this.#view = new ReplicaView(parts.replica, parts.expectedReplicas ?? 1)
-    this.#sinceMs = parts.clock.now()
-    this.#startMs = parts.clock.monotonic()
+  constructor(deps: GlobalLimitsDeps) {
+    this.#deps = deps
+    this.#view = new ReplicaView(deps.replica, deps.expectedReplicas ?? 1)
+    this.#sinceMs = deps.clock.now()
+    this.#startMs = deps.clock.monotonic()
     this.#look()
   }
 
   changed(names: readonly string[]): void {
     if (this.#stopped) return
-    const { clusters, clock } = this.#parts
+    const { clusters, clock } = this.#deps
     const look: Look = { mode: this.#view.mode, part: this.#view.part, nowMs: clock.monotonic() }
     for (const name of names) {
       const live = clusters.get(name)
@@ -100,7 +100,7 @@ class Limits implements GlobalLimits {
   }
 
   status(): GlobalLimitsStatus {
-    const { redis } = this.#parts
+    const { redis } = this.#deps
     const { mode, members } = this.#view
     return {
       redis: redis.address,
@@ -113,7 +113,7 @@ class Limits implements GlobalLimits {
   }
 
   async stop(): Promise<void> {
-    const { redis, replica } = this.#parts
+    const { redis, replica } = this.#deps
     this.#stopped = true
     clearTimeout(this.#timer)
     const keepers = [...this.#keepers.values()]
@@ -126,7 +126,7 @@ class Limits implements GlobalLimits {
   }
 
   #look(): void {
-    const { clusters, clock, random } = this.#parts
+    const { clusters, clock, random } = this.#deps
     const nowMs = clock.monotonic()
     this.#beat(nowMs)
     const look: Look = { mode: this.#view.mode, part: this.#view.part, nowMs }
@@ -139,7 +139,7 @@ class Limits implements GlobalLimits {
 
   /** Takes up limits that are new, and lets go of those that are not shared any more. */
   #follow(look: Look): void {
-    const { clusters } = this.#parts
+    const { clusters } = this.#deps
     const gone = new Set(this.#keepers.keys())
     this.#generation = clusters.generation
     for (const { compiled, flows } of clusters.values()) {
@@ -156,7 +156,7 @@ class Limits implements GlobalLimits {
 
   /** @returns the key of the limit */
   #take(cluster: string, flow: SharedFlow, look: Look): string {
-    const { redis, replica } = this.#parts
+    const { redis, replica } = this.#deps
     const name: LimitName = { cluster, schema: flow.schema.name }
     const key = `${name.cluster}/${name.schema}`
     const keeper = this.#keepers.get(key)
@@ -166,14 +166,14 @@ class Limits implements GlobalLimits {
   }
 
   #beat(nowMs: number): void {
-    const { redis, replica } = this.#parts
+    const { redis, replica } = this.#deps
     this.#looksSinceBeat++
     if (!redis.ready) {
-      this.#lost(nowMs)
+      this.#onDisconnect(nowMs)
       return
     }
     if (this.#beating) {
-      if (nowMs - this.#beatMs >= AWAY_MS && this.#looksSinceBeat >= AWAY_LOOKS) this.#lost(nowMs)
+      if (nowMs - this.#beatMs >= AWAY_MS && this.#looksSinceBeat >= AWAY_LOOKS) this.#onDisconnect(nowMs)
       return
     }
     if (nowMs - this.#beatMs < BEAT_MS) return
@@ -184,17 +184,17 @@ class Limits implements GlobalLimits {
       .beat(replica)
       .then(
         ({ members, redisMs }) => {
-          if (!this.#stopped) this.#heard(() => this.#view.heard(members, redisMs, this.#parts.clock.monotonic()))
+          if (!this.#stopped) this.#update(() => this.#view.onMembers(members, redisMs, this.#deps.clock.monotonic()))
         },
-        () => this.#lost(this.#parts.clock.monotonic()),
+        () => this.#onDisconnect(this.#deps.clock.monotonic()),
       )
       .finally(() => {
         this.#beating = false
       })
   }
 
-  #heard(take: () => void): void {
-    const { clock, log, redis } = this.#parts
+  #update(take: () => void): void {
+    const { clock, log, redis } = this.#deps
     const before = this.#view.mode
     take()
     const { mode, members } = this.#view
@@ -202,21 +202,21 @@ class Limits implements GlobalLimits {
     this.#sinceMs = clock.now()
     if (before !== 'parted') return
     log.info('Redis answers: limits of all replicas are kept there', { redis: redis.address, replicas: members.length })
-    this.#told.clear()
+    this.#logged.clear()
   }
 
   /** One line for each time that Redis goes away, and one for what a person has to mend. */
-  #lost(nowMs: number): void {
-    const { redis, clock, log } = this.#parts
+  #onDisconnect(nowMs: number): void {
+    const { redis, clock, log } = this.#deps
     if (this.#view.mode !== 'parted') {
-      this.#view.lost()
+      this.#view.onDisconnect()
       this.#sinceMs = clock.now()
     }
     const { error } = redis
     const kind = LASTING.test(error) ? error : 'away'
     // At the start there is no connection for a moment.
-    if (this.#stopped || this.#told.has(kind) || (error === '' && nowMs - this.#startMs < AWAY_MS)) return
-    this.#told.add(kind)
+    if (this.#stopped || this.#logged.has(kind) || (error === '' && nowMs - this.#startMs < AWAY_MS)) return
+    this.#logged.add(kind)
     log.warn('Redis is away: each replica keeps to its part of the limits of all replicas', {
       redis: redis.address,
       error,

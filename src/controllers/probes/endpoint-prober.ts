@@ -5,7 +5,7 @@ import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { ProbeGate } from './probe-gate.ts'
 
 /** What all probers share. */
-export interface ProberParts {
+export interface ProberDeps {
   /** Probes the endpoint and reports the outcome; whether it was healthy. Nothing when it is not listed any more. */
   probe(prober: EndpointProber): Promise<boolean>
   /** Once, when the first probe is over or will not be. */
@@ -21,33 +21,33 @@ const JITTER = 0.1
 /** First probes come as fast as they can. The second ones are spread from this part of the interval to all of it. */
 const EARLIEST_SECOND = 0.5
 /** A broken connection is followed by a probe, but a storm of them by no storm. */
-const HURRY_MS = 100
+const REPROBE_DELAY_MS = 100
 
 export class EndpointProber {
   readonly url: string
-  readonly #parts: ProberParts
+  readonly #deps: ProberDeps
   #compiled: CompiledCluster
   #timer: NodeJS.Timeout | undefined
   #running = false
   /** The next probe, or the one that runs, comes out of turn. */
   #early = false
   /** While a probe runs, which may have seen the state of before. */
-  #brokeMeanwhile = false
-  #changedMeanwhile = false
+  #brokeDuringProbe = false
+  #changedDuringProbe = false
   /** The last probe in turn succeeded, and no broken connection has led to another one since. */
-  #mayHurry = false
+  #mayReprobe = false
   #firstOver = false
   /** Probes that failed one after the other. */
   #failures = 0
   #stopped = false
 
   /** The first probe comes at once. */
-  constructor(compiled: CompiledCluster, url: string, parts: ProberParts) {
+  constructor(compiled: CompiledCluster, url: string, deps: ProberDeps) {
     this.#compiled = compiled
     this.url = url
-    this.#parts = parts
+    this.#deps = deps
     this.#early = true
-    parts.gate.enter(this)
+    deps.gate.enter(this)
   }
 
   get cluster(): string {
@@ -62,20 +62,20 @@ export class EndpointProber {
   follow(compiled: CompiledCluster): void {
     if (this.#compiled === compiled) return
     this.#compiled = compiled
-    if (this.#running) this.#changedMeanwhile = true
+    if (this.#running) this.#changedDuringProbe = true
     else this.#soon()
   }
 
   /** A connection broke. That of the probe that runs, perhaps: its outcome says whether this is news. */
   broke(): void {
-    if (this.#running) this.#brokeMeanwhile = true
-    else this.#hurry()
+    if (this.#running) this.#brokeDuringProbe = true
+    else this.#reprobe()
   }
 
   /** A probe that fails has said all that a broken connection can say. */
-  #hurry(): void {
-    if (!this.#mayHurry) return
-    this.#mayHurry = false
+  #reprobe(): void {
+    if (!this.#mayReprobe) return
+    this.#mayReprobe = false
     this.#soon()
   }
 
@@ -83,14 +83,14 @@ export class EndpointProber {
   #soon(): void {
     if (this.#early) return
     this.#early = true
-    this.#schedule(HURRY_MS)
+    this.#schedule(REPROBE_DELAY_MS)
   }
 
   #schedule(delayMs: number): void {
     clearTimeout(this.#timer)
     if (this.#stopped) return
     this.#timer = setTimeout(() => {
-      if (this.#early) this.#parts.gate.enter(this)
+      if (this.#early) this.#deps.gate.enter(this)
       else void this.run()
     }, delayMs)
     this.#timer.unref()
@@ -99,17 +99,17 @@ export class EndpointProber {
   /** By the gate, when it comes out of turn. */
   async run(): Promise<void> {
     if (this.#stopped) {
-      this.#parts.gate.leave(this)
+      this.#deps.gate.leave(this)
       return
     }
     this.#running = true
-    this.#brokeMeanwhile = false
-    this.#changedMeanwhile = false
+    this.#brokeDuringProbe = false
+    this.#changedDuringProbe = false
     let healthy = false
     try {
-      healthy = await this.#parts.probe(this)
+      healthy = await this.#deps.probe(this)
     } finally {
-      this.#parts.gate.leave(this)
+      this.#deps.gate.leave(this)
       this.#running = false
       this.#settle(healthy)
     }
@@ -119,27 +119,28 @@ export class EndpointProber {
     const first = !this.#firstOver
     this.#failures = healthy ? 0 : this.#failures + 1
     // A connection broke and the probe failed, too: whether the endpoint is dead is settled now, not in some intervals.
-    const doubtful = this.#early && !first && !healthy && this.#failures < this.#compiled.healthCheck.unhealthyThreshold
-    this.#mayHurry = healthy && (first || !this.#early || this.#mayHurry)
+    const undecided =
+      this.#early && !first && !healthy && this.#failures < this.#compiled.healthCheck.unhealthyThreshold
+    this.#mayReprobe = healthy && (first || !this.#early || this.#mayReprobe)
     this.#early = false
     this.#tellFirstOver()
-    if (this.#changedMeanwhile || doubtful) this.#soon()
-    else if (this.#brokeMeanwhile) this.#hurry()
+    if (this.#changedDuringProbe || undecided) this.#soon()
+    else if (this.#brokeDuringProbe) this.#reprobe()
     if (this.#early) return
     const [from, to] = first ? [EARLIEST_SECOND, 1] : [1 - JITTER, 1 + JITTER]
-    this.#schedule(this.#compiled.healthCheck.intervalMs * (from + (to - from) * this.#parts.random()))
+    this.#schedule(this.#compiled.healthCheck.intervalMs * (from + (to - from) * this.#deps.random()))
   }
 
   #tellFirstOver(): void {
     if (this.#firstOver) return
     this.#firstOver = true
-    this.#parts.firstOver()
+    this.#deps.firstOver()
   }
 
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#timer)
-    this.#parts.gate.leave(this)
+    this.#deps.gate.leave(this)
     this.#tellFirstOver()
   }
 }

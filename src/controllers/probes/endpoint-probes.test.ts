@@ -84,7 +84,7 @@ class Scene {
       case 'refused':
       case 'breaks':
         // The pool says first that a connection failed, and then that the request did.
-        this.probes.hurry(cluster, url)
+        this.probes.probeNow(cluster, url)
         events.onReset(this.outcome === 'refused' ? 'refused' : 'connection')
         return
       case 'silent':
@@ -192,7 +192,7 @@ describe('an endpoint that is dead', () => {
     scene.outcome = 'silent'
     scene.apply(1)
     await pass(2 * TIMEOUT_MS)
-    scene.probes.hurry(...scene.first)
+    scene.probes.probeNow(...scene.first)
     await pass(TIMEOUT_MS)
     assert.equal(scene.probed.length, 1)
   })
@@ -202,11 +202,11 @@ describe('an endpoint that is dead', () => {
     scene.apply(1)
     await pass(1_000)
     scene.outcome = 'refused'
-    scene.probes.hurry(...scene.first)
+    scene.probes.probeNow(...scene.first)
     await pass(1_000)
     // unhealthyThreshold is 2.
     assert.equal(scene.probed.length, 3)
-    scene.probes.hurry(...scene.first)
+    scene.probes.probeNow(...scene.first)
     await pass(1_000)
     assert.equal(scene.probed.length, 3, 'requests that fail meanwhile tell nothing new')
   })
@@ -218,7 +218,7 @@ describe('out of turn', () => {
     scene.apply(1)
     await pass(1_000)
     for (let ms = 0; ms < 10 * INTERVAL_MS; ms += 100) {
-      scene.probes.hurry(...scene.first)
+      scene.probes.probeNow(...scene.first)
       await pass(100, 100)
     }
     assert.ok(scene.probed.length >= 18 && scene.probed.length <= 23, `${scene.probed.length} probes`)
@@ -229,7 +229,7 @@ describe('out of turn', () => {
     scene.apply(1)
     mock.timers.tick(1)
     assert.equal(scene.probed.length, 1)
-    scene.probes.hurry(...scene.first)
+    scene.probes.probeNow(...scene.first)
     await pass(1_000)
     assert.equal(scene.probed.length, 2)
   })

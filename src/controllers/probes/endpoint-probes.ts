@@ -10,7 +10,7 @@ import { KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { ClusterTable, LiveCluster } from '../../state/clusters.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
-import { EndpointProber, type ProberParts } from './endpoint-prober.ts'
+import { EndpointProber, type ProberDeps } from './endpoint-prober.ts'
 import { createProbeGate } from './probe-gate.ts'
 
 export interface ProbeEvents {
@@ -30,7 +30,7 @@ export interface EndpointProbes {
    * A connection to the endpoint broke: it is probed again soon, unless its last probe failed and this is no news. At most
    * once until the next probe in turn.
    */
-  hurry(cluster: string, endpoint: string): void
+  probeNow(cluster: string, endpoint: string): void
   /** Resolves when every endpoint has been probed once, or after 3 s: those that are silent must not hold up all others. */
   firstRound(): Promise<void>
   stop(): void
@@ -76,7 +76,7 @@ export function startEndpointProbes(
 }
 
 class AllProbes implements EndpointProbes {
-  readonly #parts: ProberParts
+  readonly #deps: ProberDeps
   /** By cluster, then URL. */
   readonly #probers = new Map<string, ReadonlyMap<string, EndpointProber>>()
   /** Endpoints that have had no probe yet. */
@@ -84,9 +84,9 @@ class AllProbes implements EndpointProbes {
   /** Who waits for the first round, and until when. */
   readonly #waiters = new Map<() => void, NodeJS.Timeout>()
 
-  constructor(probe: ProberParts['probe'], random: () => number) {
+  constructor(probe: ProberDeps['probe'], random: () => number) {
     const gate = createProbeGate<EndpointProber>((prober) => void prober.run())
-    this.#parts = { probe, random, gate, firstOver: () => this.#onFirstOver() }
+    this.#deps = { probe, random, gate, firstOver: () => this.#onFirstOver() }
   }
 
   change(changed: readonly CompiledCluster[], removed: readonly string[]): void {
@@ -98,7 +98,7 @@ class AllProbes implements EndpointProbes {
         const known = before?.get(url)
         known?.follow(compiled)
         if (known === undefined) this.#unprobed++
-        after.set(url, known ?? new EndpointProber(compiled, url, this.#parts))
+        after.set(url, known ?? new EndpointProber(compiled, url, this.#deps))
       }
       this.#keepOnly(compiled.name, after)
     }
@@ -111,7 +111,7 @@ class AllProbes implements EndpointProbes {
     for (const [url, prober] of before) if (!after.has(url)) prober.stop()
   }
 
-  hurry(cluster: string, endpoint: string): void {
+  probeNow(cluster: string, endpoint: string): void {
     this.#probers.get(cluster)?.get(endpoint)?.broke()
   }
 

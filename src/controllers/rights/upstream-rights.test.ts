@@ -69,7 +69,7 @@ class Scene {
       assert.ok(endpoints !== undefined && endpoint !== undefined)
       endpoints.onProbe(endpoint, true, '', this.#compiled.healthCheck, 0)
     }
-    this.rights.hurry('prod')
+    this.rights.checkNow('prod')
   }
 
   #upstream(url: string): UpstreamEndpoint {
@@ -242,7 +242,7 @@ test('requests that are refused hurry the question, but a storm of them no storm
   await pass(200)
   scene.outcome = 'denied'
   for (let ms = 0; ms < 60_000; ms += 100) {
-    scene.rights.hurry('prod')
+    scene.rights.checkNow('prod')
     await pass(100)
   }
   assert.deepEqual(scene.changes, ['granted', 'missing'])

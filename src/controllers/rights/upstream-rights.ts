@@ -22,11 +22,11 @@ export interface UpstreamRights {
   /** Follows a change of the cluster table. */
   change(changed: readonly CompiledCluster[], removed: readonly string[]): void
   /** Something has changed that only the cluster knows: an endpoint has come up, or requests are refused. */
-  hurry(cluster: string): void
+  checkNow(cluster: string): void
   stop(): void
 }
 
-export interface UpstreamRightsParts {
+export interface UpstreamRightsDeps {
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly upstreams: Pick<Upstreams, 'get'>
   readonly clock: Clock
@@ -46,10 +46,10 @@ export interface RightsPace {
   /** After the first question without a good answer, it is twice this; doubles up to `missingMs` or `everyMs`. Default 1 s. */
   readonly retryMs: number
   /** Hurrying never asks sooner after the question before. Default 15 s. */
-  readonly hurryMs: number
+  readonly cooldownMs: number
 }
 
-const DEFAULT_PACE: RightsPace = { everyMs: 300_000, missingMs: 15_000, retryMs: 1_000, hurryMs: 15_000 }
+const DEFAULT_PACE: RightsPace = { everyMs: 300_000, missingMs: 15_000, retryMs: 1_000, cooldownMs: 15_000 }
 /** Many gateways must not ask together: each wait is varied by this much either way. */
 const JITTER = 0.1
 const TIMEOUT_MS = 5_000
@@ -58,8 +58,8 @@ const MAX_TRIES = 3
 const FORGIVEN = 3
 const UNASKED: RightsState = { kind: 'unasked' }
 
-export function startUpstreamRights(parts: UpstreamRightsParts): UpstreamRights {
-  const pace = { ...DEFAULT_PACE, ...parts.pace }
+export function startUpstreamRights(deps: UpstreamRightsDeps): UpstreamRights {
+  const pace = { ...DEFAULT_PACE, ...deps.pace }
   const gate = createProbeGate<ClusterRights>((one) => void one.ask())
   const all = new Map<string, ClusterRights>()
   return {
@@ -71,11 +71,11 @@ export function startUpstreamRights(parts: UpstreamRightsParts): UpstreamRights 
       }
       for (const compiled of changed) {
         const known = all.get(compiled.name)
-        if (known === undefined) all.set(compiled.name, new ClusterRights(compiled, parts, pace, gate))
+        if (known === undefined) all.set(compiled.name, new ClusterRights(compiled, deps, pace, gate))
         else known.follow(compiled)
       }
     },
-    hurry: (cluster) => all.get(cluster)?.hurry(),
+    checkNow: (cluster) => all.get(cluster)?.checkNow(),
     stop() {
       for (const one of all.values()) one.stop()
       all.clear()
@@ -86,7 +86,7 @@ export function startUpstreamRights(parts: UpstreamRightsParts): UpstreamRights 
 class ClusterRights {
   state: RightsState = UNASKED
   readonly #name: string
-  readonly #parts: UpstreamRightsParts
+  readonly #deps: UpstreamRightsDeps
   readonly #pace: RightsPace
   readonly #gate: ProbeGate<ClusterRights>
   #asks: string
@@ -105,9 +105,9 @@ class ClusterRights {
   #wasGranted = false
   #stopped = false
 
-  constructor(compiled: CompiledCluster, parts: UpstreamRightsParts, pace: RightsPace, gate: ProbeGate<ClusterRights>) {
+  constructor(compiled: CompiledCluster, deps: UpstreamRightsDeps, pace: RightsPace, gate: ProbeGate<ClusterRights>) {
     this.#name = compiled.name
-    this.#parts = parts
+    this.#deps = deps
     this.#pace = pace
     this.#gate = gate
     this.#rights = gatewayRights(compiled)
@@ -130,14 +130,14 @@ class ClusterRights {
     else this.#enter()
   }
 
-  hurry(): void {
+  checkNow(): void {
     if (this.#running) {
       if (this.#again === 'no') this.#again = 'soon'
       return
     }
     const { kind } = this.state
     const waits = kind !== 'unasked' && kind !== 'unanswered'
-    const waitMs = waits ? this.#askedMs + this.#pace.hurryMs - this.#parts.clock.monotonic() : 0
+    const waitMs = waits ? this.#askedMs + this.#pace.cooldownMs - this.#deps.clock.monotonic() : 0
     this.#schedule(Math.max(0, waitMs), true)
   }
 
@@ -157,7 +157,7 @@ class ClusterRights {
   /** @param earlier an earlier time that is planned stays */
   #schedule(delayMs: number, earlier = false): void {
     if (this.#stopped) return
-    const dueMs = this.#parts.clock.monotonic() + delayMs
+    const dueMs = this.#deps.clock.monotonic() + delayMs
     if (earlier && dueMs >= this.#dueMs) return
     clearTimeout(this.#timer)
     this.#dueMs = dueMs
@@ -169,7 +169,7 @@ class ClusterRights {
   async ask(): Promise<void> {
     this.#running = true
     this.#again = 'no'
-    this.#askedMs = this.#parts.clock.monotonic()
+    this.#askedMs = this.#deps.clock.monotonic()
     const asks = this.#asks
     // Whoever finds an endpoint healthy says so.
     if (this.state.kind === 'unasked' && this.#available().length === 0) {
@@ -187,26 +187,26 @@ class ClusterRights {
   }
 
   #settle(answer: RightsAnswer): void {
-    const { everyMs, missingMs, retryMs, hurryMs } = this.#pace
+    const { everyMs, missingMs, retryMs, cooldownMs } = this.#pace
     this.#unanswered = answer.kind === 'unanswered' ? this.#unanswered + 1 : 0
     if (answer.kind === 'missing' || answer.kind === 'rejected') this.#negatives++
     if (answer.kind === 'granted') {
       this.#negatives = 0
       this.#wasGranted = true
     }
-    if (!this.#isDoubtful(answer)) this.#become(answer)
+    if (!this.#isUnconfirmed(answer)) this.#become(answer)
     const failures = this.#unanswered + this.#negatives
     const longestMs = answer.kind === 'unanswered' ? everyMs : Math.min(missingMs, everyMs)
     const waitMs = answer.kind === 'granted' ? everyMs : Math.min(longestMs, retryMs * 2 ** Math.min(failures, 20))
-    this.#schedule(waitMs * (1 - JITTER + 2 * JITTER * this.#parts.random()))
-    if (this.#again !== 'no') this.#schedule(hurryMs, true)
+    this.#schedule(waitMs * (1 - JITTER + 2 * JITTER * this.#deps.random()))
+    if (this.#again !== 'no') this.#schedule(cooldownMs, true)
   }
 
   /**
    * One question without an answer is no news; a right that is gone, or a credential that is no longer accepted, is asked for twice:
    * an API server that has just started knows neither RBAC nor service accounts, whether it was missed meanwhile or not.
    */
-  #isDoubtful({ kind }: RightsAnswer): boolean {
+  #isUnconfirmed({ kind }: RightsAnswer): boolean {
     if (kind === 'unanswered') return this.state.kind !== 'unasked' && this.#unanswered < FORGIVEN
     return kind !== 'granted' && this.#wasGranted && this.#negatives < 2
   }
@@ -215,7 +215,7 @@ class ClusterRights {
     const before = this.state
     if (before.kind === state.kind && messageOf(before) === messageOf(state)) return
     this.state = state
-    const { log, onChange } = this.#parts
+    const { log, onChange } = this.#deps
     const cluster = this.#name
     const why = messageOf(state)
     if (state.kind === 'missing') log.warn(missingText(state.missing), { cluster, why })
@@ -226,7 +226,7 @@ class ClusterRights {
   }
 
   #available(): readonly Endpoint[] {
-    const { clusters, clock } = this.#parts
+    const { clusters, clock } = this.#deps
     const endpoints = clusters.get(this.#name)?.endpoints
     const nowMs = clock.monotonic()
     return endpoints?.all.filter((_, i) => endpoints.available(i, nowMs)) ?? []
@@ -234,7 +234,7 @@ class ClusterRights {
 
   /** One endpoint that takes requests after the other. That one of them refuses the credential counts only when no other accepts it. */
   async #call(path: string, body: string): Promise<KubeAnswer> {
-    const { clusters, upstreams, random } = this.#parts
+    const { clusters, upstreams, random } = this.#deps
     const live = clusters.get(this.#name)
     if (live === undefined) throw new KubeCallError('there is no such cluster any more')
     const available = this.#available()

@@ -17,12 +17,12 @@ import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
 import { type KnownCluster, KnownClusters } from './known.ts'
 import { generationOf, statusOf } from './objects.ts'
 import { ProblemIndex } from './problems.ts'
-import { StatusQueue, type Turn } from './queue.ts'
+import { StatusQueue, type TurnOutcome } from './queue.ts'
 import { ReplicaLeases } from './replicas.ts'
 import { StatusSweep, SWEEP_SLICES } from './sweep.ts'
 import { wantedStatus } from './wanted.ts'
 
-export interface ClusterStatusParts {
+export interface ClusterStatusDeps {
   readonly client: ObjectClient
   /** Unique among the replicas. */
   readonly replica: string
@@ -75,14 +75,14 @@ export interface ClusterStatusController {
 const DEFAULT_PACE: StatusPace = { writes: 8, spacingMs: 1_000, sweepMs: 1_000, settleMs: 500, beatMs: 10_000 }
 
 /** Writes statuses from now on. */
-export function startClusterStatus(parts: ClusterStatusParts): ClusterStatusController {
-  const statuses = new ClusterStatuses(parts)
+export function startClusterStatus(deps: ClusterStatusDeps): ClusterStatusController {
+  const statuses = new ClusterStatuses(deps)
   statuses.start()
   return statuses
 }
 
 class ClusterStatuses implements ClusterStatusController, FollowEvents {
-  readonly #parts: ClusterStatusParts
+  readonly #deps: ClusterStatusDeps
   readonly #pace: StatusPace
   readonly #queue: StatusQueue
   readonly #events: StatusEvents
@@ -96,22 +96,22 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   #sweeping: NodeJS.Timeout | undefined
   #stopped = false
 
-  constructor(parts: ClusterStatusParts) {
-    const { client, replica, clock, log } = parts
-    this.#parts = parts
-    this.#pace = { ...DEFAULT_PACE, ...parts.pace }
+  constructor(deps: ClusterStatusDeps) {
+    const { client, replica, clock, log } = deps
+    this.#deps = deps
+    this.#pace = { ...DEFAULT_PACE, ...deps.pace }
     this.#replicas = new ReplicaLeases(client, replica, clock, log, this.#pace.beatMs)
     this.#events = new StatusEvents(client, replica, clock, log)
     this.#queue = new StatusQueue({
       turn: (cluster) => this.#turn(cluster),
       clock,
-      random: () => parts.random(),
+      random: () => deps.random(),
       limit: this.#pace.writes,
       spacingMs: this.#pace.spacingMs,
       onError: (cluster, error) => log.error('a status could not be made', { cluster, error }),
     })
     this.#sweep = new StatusSweep({
-      live: parts,
+      live: deps,
       known: this.#known,
       roundMs: this.#pace.sweepMs,
       isGone: (replica) => this.#replicas.isGone(replica),
@@ -123,7 +123,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     // Its own Lease first: a leader would take the entries of a replica without one for leftovers.
     void this.#replicas.start().then(() => {
       if (this.#stopped) return
-      this.#following = this.#parts.client.follow(UPSTREAM_CLUSTERS, '', this)
+      this.#following = this.#deps.client.follow(UPSTREAM_CLUSTERS, '', this)
     })
     this.#sweeping = setInterval(() => {
       this.#readProblems()
@@ -166,7 +166,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   }
 
   #learn(object: JsonObject): void {
-    this.#known.learn(object, this.#parts.clock.monotonic())
+    this.#known.learn(object, this.#deps.clock.monotonic())
     this.#queue.add(nameOf(object))
   }
 
@@ -177,15 +177,15 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
 
   /** Looks again at the clusters of which another delivery says something else. */
   #readProblems(): void {
-    for (const name of this.#problems.read(this.#parts.problems())) if (this.#known.has(name)) this.#queue.add(name)
+    for (const name of this.#problems.read(this.#deps.problems())) if (this.#known.has(name)) this.#queue.add(name)
   }
 
   // === one cluster's turn ===
 
-  async #turn(name: string): Promise<Turn> {
+  async #turn(name: string): Promise<TurnOutcome> {
     const known = this.#known.get(name)
     if (known === undefined || this.#stopped) return 'nothing'
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const facts = this.#factsOf(name, known)
     const settledMs = known.seenAtMs + this.#pace.settleMs - clock.monotonic()
     if (facts.inForce < facts.generation && settledMs > 0) {
@@ -193,8 +193,8 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       return 'nothing'
     }
     const before = statusOf(known.object)
-    known.limitsMessage = this.#parts.limitsMessage?.(name) ?? ''
-    known.podProtection = this.#parts.podProtection?.(name)
+    known.limitsMessage = this.#deps.limitsMessage?.(name) ?? ''
+    known.podProtection = this.#deps.podProtection?.(name)
     const wanted = this.#statusOf(known, facts, before)
     if (sameJson(wanted, before)) return 'nothing'
     // A server that keeps less than it is given must not be asked without end.
@@ -204,7 +204,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
 
   #factsOf(name: string, { object, generation }: KnownCluster): StatusFacts {
     const inForce = this.#generations.get(name) ?? 0
-    return gatherFacts(this.#parts, name, generation || generationOf(object), inForce, this.#problems.of(name))
+    return gatherFacts(this.#deps, name, generation || generationOf(object), inForce, this.#problems.of(name))
   }
 
   #statusOf(
@@ -212,11 +212,11 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     facts: StatusFacts,
     before: UpstreamClusterStatus | undefined,
   ): UpstreamClusterStatus {
-    const { clock, replica } = this.#parts
+    const { clock, replica } = this.#deps
     const author = {
       replica,
       threads: this.#threads,
-      leads: this.#parts.isLeader(),
+      leads: this.#deps.isLeader(),
       limitsMessage,
       podProtection,
       isGone: (name: string) => this.#replicas.isGone(name),
@@ -229,14 +229,14 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     known: KnownCluster,
     before: UpstreamClusterStatus | undefined,
     wanted: UpstreamClusterStatus,
-  ): Promise<Turn> {
-    const { client, log } = this.#parts
+  ): Promise<TurnOutcome> {
+    const { client, log } = this.#deps
     try {
       const answer = await client.update(UPSTREAM_CLUSTERS, { ...known.object, status: wanted }, 'status')
       known.wanted = wanted
       known.answered = statusOf(answer)
       if (this.#known.get(name) === known && generationOf(answer) >= known.generation) known.object = answer
-      if (this.#parts.isLeader()) this.#events.tell(answer, statusTransitions(before, wanted))
+      if (this.#deps.isLeader()) this.#events.tell(answer, statusTransitions(before, wanted))
       return 'written'
     } catch (error) {
       if (error instanceof StatusError && error.code === 404) return 'nothing'
@@ -248,9 +248,9 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   }
 
   /** Somebody else was faster: what they wrote counts. */
-  async #refresh(name: string): Promise<Turn> {
+  async #refresh(name: string): Promise<TurnOutcome> {
     try {
-      this.#learn(await this.#parts.client.get(UPSTREAM_CLUSTERS, { namespace: '', name }))
+      this.#learn(await this.#deps.client.get(UPSTREAM_CLUSTERS, { namespace: '', name }))
       return 'again'
     } catch (error) {
       return error instanceof StatusError && error.code === 404 ? 'nothing' : 'failed'

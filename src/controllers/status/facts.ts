@@ -27,7 +27,7 @@ export interface LiveClusters {
   get(name: string): LiveCluster | undefined
 }
 
-export interface GatheringParts {
+export interface GatheringDeps {
   readonly clusters: LiveClusters
   readonly clock: Clock
   /** What a cluster says of the rights of the gateway. */
@@ -45,15 +45,15 @@ export type ClusterRights =
 
 /** @param inForce metadata.generation that all threads have in force; 0 = none */
 export function gatherFacts(
-  parts: GatheringParts,
+  deps: GatheringDeps,
   name: string,
   generation: number,
   inForce: number,
   problems: readonly SourceError[],
 ): StatusFacts {
-  const { clusters, clock, rights } = parts
+  const { clusters, clock, rights } = deps
   const live = inForce === 0 ? undefined : clusters.get(name)
-  const clocks = live === undefined ? undefined : measuredClocks(parts, live.compiled)
+  const clocks = live === undefined ? undefined : measuredClocks(deps, live.compiled)
   const endpoints = live === undefined ? [] : endpointStates(live, clock)
   const granted = rights(name)
   return {
@@ -66,17 +66,14 @@ export function gatherFacts(
     endingSoon: live === undefined ? [] : certificatesEndingSoon(live.compiled, clock.now()),
     rights: granted,
     shadows: live === undefined ? [] : shadowsOf(live.compiled),
-    limits: live === undefined ? undefined : limitsFact(live.compiled, parts.limitsMessage?.(name)),
+    limits: live === undefined ? undefined : limitsFact(live.compiled, deps.limitsMessage?.(name)),
     protection: live === undefined ? undefined : protectionFact(live.compiled, granted),
     ...(clocks !== undefined && { clocks }),
   }
 }
 
 /** Nothing but the protection of pods goes by them. */
-function measuredClocks(
-  { clock, clocks }: GatheringParts,
-  { protection }: CompiledCluster,
-): MeasuredClocks | undefined {
+function measuredClocks({ clock, clocks }: GatheringDeps, { protection }: CompiledCluster): MeasuredClocks | undefined {
   if (protection === undefined || clocks === undefined) return undefined
   const skew = clocks.skew(protection.cell, clock.now(), clock.monotonic())
   return { skew, toleratedMs: clocks.marginMs }
@@ -115,8 +112,8 @@ function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState
  * Whatever may change the status without a word from anybody: endpoints, the end of the degrade mode, certificates. Another text
  * when there is something else to say.
  */
-export function liveSignature(parts: GatheringParts, name: string): string {
-  const { clusters, clock, rights } = parts
+export function liveSignature(deps: GatheringDeps, name: string): string {
+  const { clusters, clock, rights } = deps
   const live = clusters.get(name)
   if (live === undefined) return ''
   const { compiled, endpoints } = live
@@ -132,7 +129,7 @@ export function liveSignature(parts: GatheringParts, name: string): string {
   const granted = rights(name)
   text += granted.kind
   if ('message' in granted) text += granted.message
-  const measured = measuredClocks(parts, compiled)
+  const measured = measuredClocks(deps, compiled)
   if (measured !== undefined) text += `,${clocksSignature(measured)}`
   return text
 }

@@ -7,10 +7,10 @@ import type { Clock } from '../../api/ports/ports.ts'
  * What came of a turn. `nothing` = there was nothing to write, so that the next one need not keep its distance; `again` = soon,
  * somebody else was faster; `failed` = later and later.
  */
-export type Turn = 'written' | 'nothing' | 'again' | 'failed'
+export type TurnOutcome = 'written' | 'nothing' | 'again' | 'failed'
 
-export interface QueueParts {
-  turn(cluster: string): Promise<Turn>
+export interface QueueDeps {
+  turn(cluster: string): Promise<TurnOutcome>
   /** A turn that broke off, which is a bug; it counts as failed. Default: nobody hears of it. */
   onError?(cluster: string, error: unknown): void
   readonly clock: Clock
@@ -22,7 +22,7 @@ export interface QueueParts {
   readonly spacingMs: number
 }
 
-interface Entry {
+interface QueueEntry {
   readonly cluster: string
   timer: NodeJS.Timeout | undefined
   /** When the timer ends, monotonic. */
@@ -42,15 +42,15 @@ const MAX_BACKOFF_MS = 30_000
 const MAX_DELAY_MS = 2 ** 31 - 1
 
 export class StatusQueue {
-  readonly #parts: QueueParts
-  readonly #entries = new Map<string, Entry>()
-  #ready: Entry[] = []
+  readonly #deps: QueueDeps
+  readonly #entries = new Map<string, QueueEntry>()
+  #ready: QueueEntry[] = []
   #running = 0
   #stopped = false
   #onIdle: (() => void) | undefined
 
-  constructor(parts: QueueParts) {
-    this.#parts = parts
+  constructor(deps: QueueDeps) {
+    this.#deps = deps
   }
 
   /** What is ready or waits for its time. */
@@ -69,8 +69,8 @@ export class StatusQueue {
       entry.again = true
       return
     }
-    const nowMs = this.#parts.clock.monotonic()
-    const soonestMs = entry.failures > 0 && delayMs === 0 ? entry.dueMs : entry.lastMs + this.#parts.spacingMs
+    const nowMs = this.#deps.clock.monotonic()
+    const soonestMs = entry.failures > 0 && delayMs === 0 ? entry.dueMs : entry.lastMs + this.#deps.spacingMs
     const dueMs = Math.max(nowMs + delayMs, soonestMs)
     if (entry.timer !== undefined && entry.dueMs <= dueMs) return
     this.#arm(entry, dueMs, nowMs)
@@ -106,10 +106,10 @@ export class StatusQueue {
     })
   }
 
-  #entryOf(cluster: string): Entry {
+  #entryOf(cluster: string): QueueEntry {
     const known = this.#entries.get(cluster)
     if (known !== undefined) return known
-    const entry: Entry = {
+    const entry: QueueEntry = {
       cluster,
       timer: undefined,
       dueMs: 0,
@@ -122,7 +122,7 @@ export class StatusQueue {
     return entry
   }
 
-  #arm(entry: Entry, dueMs: number, nowMs: number): void {
+  #arm(entry: QueueEntry, dueMs: number, nowMs: number): void {
     clearTimeout(entry.timer)
     entry.dueMs = dueMs
     if (entry.state === 'idle') entry.state = 'waiting'
@@ -130,7 +130,7 @@ export class StatusQueue {
     entry.timer.unref()
   }
 
-  #onDue(entry: Entry): void {
+  #onDue(entry: QueueEntry): void {
     entry.timer = undefined
     if (entry.state === 'running') {
       entry.again = true
@@ -142,18 +142,18 @@ export class StatusQueue {
   }
 
   #pump(): void {
-    while (!this.#stopped && this.#running < this.#parts.limit) {
+    while (!this.#stopped && this.#running < this.#deps.limit) {
       const entry = this.#ready.shift()
       if (entry === undefined) return
       void this.#run(entry)
     }
   }
 
-  async #run(entry: Entry): Promise<void> {
+  async #run(entry: QueueEntry): Promise<void> {
     entry.state = 'running'
     entry.again = false
     const before = entry.lastMs
-    entry.lastMs = this.#parts.clock.monotonic()
+    entry.lastMs = this.#deps.clock.monotonic()
     this.#running++
     const turn = await this.#turnOf(entry.cluster)
     if (turn === 'nothing') entry.lastMs = before
@@ -165,26 +165,26 @@ export class StatusQueue {
   }
 
   /** Never rejects: one odd object must not end the process. */
-  async #turnOf(cluster: string): Promise<Turn> {
+  async #turnOf(cluster: string): Promise<TurnOutcome> {
     try {
-      return await this.#parts.turn(cluster)
+      return await this.#deps.turn(cluster)
     } catch (error) {
-      this.#parts.onError?.(cluster, error)
+      this.#deps.onError?.(cluster, error)
       return 'failed'
     }
   }
 
-  #settle(entry: Entry, turn: Turn): void {
+  #settle(entry: QueueEntry, turn: TurnOutcome): void {
     if (this.#stopped || this.#entries.get(entry.cluster) !== entry) return
-    const nowMs = this.#parts.clock.monotonic()
+    const nowMs = this.#deps.clock.monotonic()
     if (turn === 'failed') {
       const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** entry.failures, MAX_BACKOFF_MS)
       entry.failures++
-      this.#arm(entry, nowMs + backoffMs * (0.5 + this.#parts.random() / 2), nowMs)
+      this.#arm(entry, nowMs + backoffMs * (0.5 + this.#deps.random() / 2), nowMs)
       return
     }
     entry.failures = 0
-    if (turn === 'again') this.#arm(entry, nowMs + AGAIN_MS * (0.25 + this.#parts.random()), nowMs)
+    if (turn === 'again') this.#arm(entry, nowMs + AGAIN_MS * (0.25 + this.#deps.random()), nowMs)
     else if (entry.again) this.add(entry.cluster)
   }
 }

@@ -20,7 +20,7 @@ export interface LiveState {
   podProtection?(cluster: string): GatewayProtection | undefined
 }
 
-export interface StatusSweepParts {
+export interface StatusSweepDeps {
   readonly live: LiveState
   readonly known: KnownClusters
   /** In which `step` is called SWEEP_SLICES times. */
@@ -35,26 +35,26 @@ export interface StatusSweepParts {
 export const SWEEP_SLICES = 10
 
 export class StatusSweep {
-  readonly #parts: StatusSweepParts
+  readonly #deps: StatusSweepDeps
   #wasLeader = false
   /** The round that is being made. */
   #swept: MapIterator<[string, KnownCluster]>
   #nextOwnMs = 0
 
-  constructor(parts: StatusSweepParts) {
-    this.#parts = parts
-    this.#swept = parts.known.entries()
+  constructor(deps: StatusSweepDeps) {
+    this.#deps = deps
+    this.#swept = deps.known.entries()
   }
 
   /** The next piece of the round. */
   step(): void {
-    const { live, known } = this.#parts
+    const { live, known } = this.#deps
     const leads = live.isLeader()
     const everything = leads && !this.#wasLeader
     this.#wasLeader = leads
     this.#lookAtOwn()
     if (!leads) return
-    if (everything) for (const name of known.names()) this.#parts.onChanged(name)
+    if (everything) for (const name of known.names()) this.#deps.onChanged(name)
     for (let left = Math.ceil(known.size / SWEEP_SLICES); left > 0; left--) {
       const { value, done } = this.#swept.next()
       if (done === true) {
@@ -67,25 +67,25 @@ export class StatusSweep {
 
   /** Each replica says of itself when it keeps limits alone, and what it does to protect pods. */
   #lookAtOwn(): void {
-    const { live, known, roundMs } = this.#parts
+    const { live, known, roundMs } = this.#deps
     const nowMs = live.clock.monotonic()
     if (nowMs < this.#nextOwnMs) return
     this.#nextOwnMs = nowMs + roundMs
     for (const [name, { limitsMessage, podProtection }] of known.entries()) {
       const same =
         (live.limitsMessage?.(name) ?? '') === limitsMessage && sameJson(live.podProtection?.(name), podProtection)
-      if (!same) this.#parts.onChanged(name)
+      if (!same) this.#deps.onChanged(name)
     }
   }
 
   #look(name: string, known: KnownCluster): void {
-    const signature = liveSignature(this.#parts.live, name)
+    const signature = liveSignature(this.#deps.live, name)
     if (signature === known.signature && !this.#hasGone(known)) return
     known.signature = signature
-    this.#parts.onChanged(name)
+    this.#deps.onChanged(name)
   }
 
   #hasGone({ object }: KnownCluster): boolean {
-    return statusOf(object)?.gateways?.some(({ name }) => this.#parts.isGone(name)) ?? false
+    return statusOf(object)?.gateways?.some(({ name }) => this.#deps.isGone(name)) ?? false
   }
 }

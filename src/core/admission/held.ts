@@ -1,13 +1,13 @@
 // What flow control took for a request, and how it is given back.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import type { FlowCell } from '../limits/flow-cell.ts'
 import { refund, release } from '../limits/flow-control.ts'
+import type { FlowCounter } from '../limits/flow-counter.ts'
 import { closeWatch } from '../limits/in-flight.ts'
 
 export interface Held {
   readonly schema: CompiledSchema
-  readonly cell: FlowCell
+  readonly cell: FlowCounter
   /** An in-flight slot is held. */
   inFlight: boolean
   /** A token was taken: given back only when the request could be sent nowhere. */

@@ -240,12 +240,12 @@ describe('impersonation asked for by a client', () => {
   }
 
   it('says what is forbidden as kube-apiserver does', () => {
-    const requestor = { ...MASTER, name: 'dev<1>' }
+    const originalUser = { ...MASTER, name: 'dev<1>' }
     const [user, group] = impersonationReviews(wanted(['impersonate-user', 'bob', 'impersonate-group', 'g']))
     const [account] = impersonationReviews(wanted(['impersonate-user', 'system:serviceaccount:foo:default']))
     const extra = impersonationReviews(wanted(['impersonate-user', 'bob', 'impersonate-extra-scopes', 'a']))[1]
     const say = (attributes: AccessReviewAttributes | undefined, reason = ''): string =>
-      attributes === undefined ? '' : impersonationForbiddenMessage(requestor, attributes, reason)
+      attributes === undefined ? '' : impersonationForbiddenMessage(originalUser, attributes, reason)
     assert.equal(
       say(user, 'no <rule>'),
       'users "bob" is forbidden: User "dev&lt;1&gt;" cannot impersonate resource "users" in API group "" at the cluster scope: no <rule>',
@@ -266,10 +266,10 @@ describe('impersonation asked for by a client', () => {
 })
 
 /** The authorizer of impersonation_test.go. */
-function allowed(requestor: UserInfo, { group, resource, subresource, name }: AccessReviewAttributes): boolean {
-  if (requestor.name === 'system:admin') return true
-  if (requestor.name === 'tester' || requestor.name === 'deny-me') return false
-  const [first, second] = requestor.groups
+function allowed(originalUser: UserInfo, { group, resource, subresource, name }: AccessReviewAttributes): boolean {
+  if (originalUser.name === 'system:admin') return true
+  if (originalUser.name === 'tester' || originalUser.name === 'deny-me') return false
+  const [first, second] = originalUser.groups
   if (group === '' && resource === 'users') return first === 'wheel' || first === 'regular-impersonater'
   if (group === '' && resource === 'serviceaccounts') return first === 'sa-impersonater'
   if (group === '' && resource === 'groups') return second === 'group-impersonater'
@@ -283,7 +283,7 @@ function allowed(requestor: UserInfo, { group, resource, subresource, name }: Ac
 
 interface Row {
   readonly name: string
-  readonly requestor: { readonly name?: string; readonly groups?: readonly string[] }
+  readonly originalUser: { readonly name?: string; readonly groups?: readonly string[] }
   readonly asks: readonly string[]
   readonly want: number | { name: string; groups: string[]; extra?: Record<string, string[]> }
 }
@@ -299,63 +299,73 @@ const extra = (key: string, ...values: string[]): string[] =>
   values.flatMap((value) => [`impersonate-extra-${key}`, value])
 
 const ROWS: readonly Row[] = [
-  { name: 'not-impersonating', requestor: { name: 'tester' }, asks: [], want: 200 },
-  { name: 'impersonating-error', requestor: { name: 'tester' }, asks: user('anyone'), want: 403 },
-  { name: 'group-without-user', requestor: { name: 'tester' }, asks: ['impersonate-group', 'some-group'], want: 400 },
-  { name: 'extra-without-user', requestor: { name: 'tester' }, asks: extra('scopes', 'scope-a'), want: 400 },
-  { name: 'disallowed-group', requestor: { groups: ['wheel'] }, asks: user('system:admin', 'some-group'), want: 403 },
+  { name: 'not-impersonating', originalUser: { name: 'tester' }, asks: [], want: 200 },
+  { name: 'impersonating-error', originalUser: { name: 'tester' }, asks: user('anyone'), want: 403 },
+  {
+    name: 'group-without-user',
+    originalUser: { name: 'tester' },
+    asks: ['impersonate-group', 'some-group'],
+    want: 400,
+  },
+  { name: 'extra-without-user', originalUser: { name: 'tester' }, asks: extra('scopes', 'scope-a'), want: 400 },
+  {
+    name: 'disallowed-group',
+    originalUser: { groups: ['wheel'] },
+    asks: user('system:admin', 'some-group'),
+    want: 403,
+  },
   {
     name: 'allowed-group',
-    requestor: { groups: ['wheel', 'group-impersonater'] },
+    originalUser: { groups: ['wheel', 'group-impersonater'] },
     asks: user('system:admin', 'some-group'),
     want: { name: 'system:admin', groups: ['some-group', AUTHENTICATED] },
   },
   {
     name: 'disallowed-userextra-1',
-    requestor: { groups: ['wheel'] },
+    originalUser: { groups: ['wheel'] },
     asks: [...user('system:admin'), ...extra('scopes', 'scope-a')],
     want: 403,
   },
   {
     name: 'disallowed-userextra-2',
-    requestor: { groups: ['wheel', 'extra-setter-project'] },
+    originalUser: { groups: ['wheel', 'extra-setter-project'] },
     asks: [...user('system:admin'), ...extra('scopes', 'scope-a')],
     want: 403,
   },
   {
     name: 'disallowed-userextra-3',
-    requestor: { groups: ['wheel', 'extra-setter-particular-scopes'] },
+    originalUser: { groups: ['wheel', 'extra-setter-particular-scopes'] },
     asks: [...user('system:admin'), ...extra('scopes', 'scope-a', 'scope-b')],
     want: 403,
   },
   {
     name: 'allowed-userextras',
-    requestor: { groups: ['wheel', 'extra-setter-scopes'] },
+    originalUser: { groups: ['wheel', 'extra-setter-scopes'] },
     asks: [...user('system:admin'), ...extra('scopes', 'scope-a', 'scope-b')],
     want: { name: 'system:admin', groups: [AUTHENTICATED], extra: { scopes: ['scope-a', 'scope-b'] } },
   },
   {
     name: 'percent-escaped-userextras',
-    requestor: { groups: ['wheel', 'escaped-scopes'] },
+    originalUser: { groups: ['wheel', 'escaped-scopes'] },
     asks: [...user('system:admin'), ...extra('example.com%2fescaped%e1%9b%84scopes', 'a', 'b')],
     want: { name: 'system:admin', groups: [AUTHENTICATED], extra: { 'example.com/escapedᛄscopes': ['a', 'b'] } },
   },
   {
     name: 'almost-percent-escaped-userextras',
-    requestor: { groups: ['wheel', 'almost-escaped-scopes'] },
+    originalUser: { groups: ['wheel', 'almost-escaped-scopes'] },
     asks: [...user('system:admin'), ...extra('almost%zzpercent%xxencoded', 'a')],
     want: { name: 'system:admin', groups: [AUTHENTICATED], extra: { 'almost%zzpercent%xxencoded': ['a'] } },
   },
   {
     name: 'allowed-users-impersonation',
-    requestor: { groups: ['regular-impersonater'] },
+    originalUser: { groups: ['regular-impersonater'] },
     asks: user('tester'),
     want: { name: 'tester', groups: [AUTHENTICATED] },
   },
-  { name: 'disallowed-impersonating', requestor: { groups: ['sa-impersonater'] }, asks: user('tester'), want: 403 },
+  { name: 'disallowed-impersonating', originalUser: { groups: ['sa-impersonater'] }, asks: user('tester'), want: 403 },
   {
     name: 'allowed-sa-impersonating',
-    requestor: { groups: ['sa-impersonater'] },
+    originalUser: { groups: ['sa-impersonater'] },
     asks: user('system:serviceaccount:foo:default'),
     want: {
       name: 'system:serviceaccount:foo:default',
@@ -364,46 +374,46 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'a service account with groups named has these only',
-    requestor: { name: 'system:admin' },
+    originalUser: { name: 'system:admin' },
     asks: user('system:serviceaccount:foo:default', 'some-group'),
     want: { name: 'system:serviceaccount:foo:default', groups: ['some-group', AUTHENTICATED] },
   },
   {
     name: 'anonymous',
-    requestor: { name: 'system:admin' },
+    originalUser: { name: 'system:admin' },
     asks: user('system:anonymous'),
     want: { name: 'system:anonymous', groups: [UNAUTHENTICATED] },
   },
   {
     name: 'unauthenticated group',
-    requestor: { name: 'system:admin' },
+    originalUser: { name: 'system:admin' },
     asks: user('unknown', UNAUTHENTICATED),
     want: { name: 'unknown', groups: [UNAUTHENTICATED] },
   },
   {
     name: 'authenticated group is not doubled',
-    requestor: { name: 'system:admin' },
+    originalUser: { name: 'system:admin' },
     asks: user('unknown', AUTHENTICATED),
     want: { name: 'unknown', groups: [AUTHENTICATED] },
   },
   {
     name: 'specified authenticated is not doubled',
-    requestor: { groups: ['wheel', 'group-impersonater'] },
+    originalUser: { groups: ['wheel', 'group-impersonater'] },
     asks: user('system:admin', 'some-group', AUTHENTICATED),
     want: { name: 'system:admin', groups: ['some-group', AUTHENTICATED] },
   },
   {
     name: 'anonymous and unauthenticated is not doubled',
-    requestor: { name: 'system:admin' },
+    originalUser: { name: 'system:admin' },
     asks: user('system:anonymous', UNAUTHENTICATED),
     want: { name: 'system:anonymous', groups: [UNAUTHENTICATED] },
   },
 ]
 
 describe('the impersonation table of kube-apiserver', () => {
-  for (const { name, requestor, asks, want } of ROWS) {
+  for (const { name, originalUser, asks, want } of ROWS) {
     it(name, () => {
-      const who: UserInfo = { name: 'dev', uid: '', groups: [], extra: {}, ...requestor }
+      const who: UserInfo = { name: 'dev', uid: '', groups: [], extra: {}, ...originalUser }
       const asked = readImpersonation([...asks])
       if (asked === undefined) return assert.equal(want, 200)
       if (isRefusal(asked)) return assert.equal(want, 400)

@@ -120,7 +120,7 @@ export function readImpersonation(list: HeaderList): ClientImpersonation | undef
   return problem === '' ? wanted : invalid(`the impersonated user cannot be forwarded: ${problem}`)
 }
 
-/** What the requestor must be allowed, all of it: verb `impersonate` on every single thing asked for. */
+/** What the original user must be allowed, all of it: verb `impersonate` on every single thing asked for. */
 export function impersonationReviews(wanted: ClientImpersonation): readonly AccessReviewAttributes[] {
   const account = splitServiceAccount(wanted.name)
   const reviews: AccessReviewAttributes[] = [
@@ -151,14 +151,14 @@ export function impersonatedUser(wanted: ClientImpersonation): UserInfo {
 
 /** The message of kube-apiserver's 403 (apiserver/pkg/endpoints/handlers/responsewriters/errors.go). */
 export function impersonationForbiddenMessage(
-  requestor: UserInfo,
+  originalUser: UserInfo,
   attributes: AccessReviewAttributes,
   reason: string,
 ): string {
   const { verb, group, resource, subresource, namespace, name } = attributes
   const scope = namespace === '' ? 'at the cluster scope' : `in the namespace ${JSON.stringify(namespace)}`
   const path = subresource === '' ? resource : `${resource}/${subresource}`
-  const cannot = `User ${JSON.stringify(requestor.name)} cannot ${verb} resource ${JSON.stringify(path)} in API group ${JSON.stringify(group)} ${scope}`
+  const cannot = `User ${JSON.stringify(originalUser.name)} cannot ${verb} resource ${JSON.stringify(path)} in API group ${JSON.stringify(group)} ${scope}`
   const subject = group === '' ? resource : `${resource}.${group}`
   const quoted = name === '' ? '' : ` ${JSON.stringify(name)}`
   return `${subject}${quoted} is forbidden: ${escapeHtml(cannot)}${reason === '' ? '' : `: ${reason}`}`

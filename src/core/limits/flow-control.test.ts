@@ -6,14 +6,14 @@ import { describe, it } from 'node:test'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import fc from 'fast-check'
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { createFlowMemory, FlowCell, type FlowMemory, lockCell, releaseThread } from './flow-cell.ts'
 import { isIdle, release, resize, retryAfterSeconds, tokensLeft, tryAcquire } from './flow-control.ts'
+import { createFlowMemory, FlowCounter, type FlowMemory, lockCounter, releaseThread } from './flow-counter.ts'
 import { closeWatch, openWatches, requestsInFlight, tryOpenWatch } from './in-flight.ts'
 import { tryLock } from './shared-lock.ts'
 
 /** A cell without history: bucket full, nothing in flight. */
-function createFlowCell(memory: FlowMemory = createFlowMemory(1), index = 0, thread = 0): FlowCell {
-  return new FlowCell(memory, index, thread)
+function createFlowCell(memory: FlowMemory = createFlowMemory(1), index = 0, thread = 0): FlowCounter {
+  return new FlowCounter(memory, index, thread)
 }
 
 const THREADS = 3
@@ -27,7 +27,7 @@ function inflight(max: number): CompiledSchema {
   return { ...NONE, name: 'i', kind: 'maxRequestsInflight', max }
 }
 
-function take(schema: CompiledSchema, cell: FlowCell, nowMs: number, wanted: number): number {
+function take(schema: CompiledSchema, cell: FlowCounter, nowMs: number, wanted: number): number {
   let taken = 0
   for (let i = 0; i < wanted; i++) if (tryAcquire(schema, cell, nowMs)) taken++
   return taken
@@ -175,7 +175,7 @@ function threadTests(): void {
 
   it('goes on after a thread died inside the lock', () => {
     const memory = createFlowMemory(1, 2)
-    lockCell(createFlowCell(memory, 0, 1))
+    lockCounter(createFlowCell(memory, 0, 1))
     releaseThread(memory, 0)
     assert.ok(!tryLock(memory.words, 0, 0), 'it is the lock of thread 1')
     releaseThread(memory, 1)

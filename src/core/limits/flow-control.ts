@@ -2,7 +2,7 @@
 // schema does with its cell, by its kind.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { assignCell, type FlowCell, tryLockCell, unlockCell } from './flow-cell.ts'
+import { assignCounter, type FlowCounter, tryLockCounter, unlockCounter } from './flow-counter.ts'
 import { freeSlot, openWatches, requestsInFlight, takeSlot } from './in-flight.ts'
 import { resizeBucket, returnToken, secondsToToken, takeToken, tokensInBucket } from './token-bucket.ts'
 
@@ -13,7 +13,7 @@ const MAX_RETRY_AFTER_SECONDS = 60
  * cell. What was taken of maxRequestsInflight is given back by `release`. Where replicas share the limit, both that limit
  * and the local one have to admit it.
  */
-export function tryAcquire(schema: CompiledSchema, cell: FlowCell, nowMs: number): boolean {
+export function tryAcquire(schema: CompiledSchema, cell: FlowCounter, nowMs: number): boolean {
   switch (schema.kind) {
     case 'exempt':
       return true
@@ -25,43 +25,49 @@ export function tryAcquire(schema: CompiledSchema, cell: FlowCell, nowMs: number
 }
 
 /** Ends what `tryAcquire` began. Safe after the schema changed or went: the request still holds the cell. */
-export function release(schema: CompiledSchema, cell: FlowCell): void {
+export function release(schema: CompiledSchema, cell: FlowCounter): void {
   if (schema.kind === 'maxRequestsInflight') freeSlot(cell)
 }
 
 /** Undoes `tryAcquire` for a request that could be sent to no endpoint: its token is put back, its slot is free. */
-export function refund(schema: CompiledSchema, cell: FlowCell): void {
+export function refund(schema: CompiledSchema, cell: FlowCounter): void {
   if (schema.kind === 'tokenBucket') returnToken(schema, cell)
   else release(schema, cell)
 }
 
 /** Whole seconds, at least 1, until the limit can admit a request again. */
-export function retryAfterSeconds(schema: CompiledSchema, cell: FlowCell, nowMs: number): number {
+export function retryAfterSeconds(schema: CompiledSchema, cell: FlowCounter, nowMs: number): number {
   if (schema.kind !== 'tokenBucket') return 1
   return Math.min(Math.max(Math.ceil(secondsToToken(schema, cell, nowMs)), 1), MAX_RETRY_AFTER_SECONDS)
 }
 
 /** Puts a changed limit in force. Counters need nothing: they compare with the new maximum from now on. */
-export function resize(previous: CompiledSchema, next: CompiledSchema, cell: FlowCell, nowMs: number): void {
+export function resize(previous: CompiledSchema, next: CompiledSchema, cell: FlowCounter, nowMs: number): void {
   if (previous.kind === 'tokenBucket' && next.kind === 'tokenBucket') resizeBucket(previous, next, cell, nowMs)
 }
 
 /** Whole tokens at hand, as far as a look without the lock can tell; 0 for limits that have none. */
-export function tokensLeft(schema: CompiledSchema, cell: FlowCell, nowMs: number): number {
+export function tokensLeft(schema: CompiledSchema, cell: FlowCounter, nowMs: number): number {
   return schema.kind === 'tokenBucket' ? tokensInBucket(schema, cell, nowMs) : 0
 }
 
 /** Whether a new cell would admit exactly what this one does, so that forgetting it costs nothing. */
-export function isIdle(schema: CompiledSchema, cell: FlowCell, nowMs: number): boolean {
+export function isIdle(schema: CompiledSchema, cell: FlowCounter, nowMs: number): boolean {
   if (requestsInFlight(cell) !== 0 || openWatches(cell) !== 0) return false
   return schema.kind !== 'tokenBucket' || tokensInBucket(schema, cell, nowMs) >= schema.burst
 }
 
 /** Makes an idle cell that of somebody else; false when it is not idle, or in use just now. */
-export function tryReassign(schema: CompiledSchema, cell: FlowCell, low: number, high: number, nowMs: number): boolean {
-  if (!isIdle(schema, cell, nowMs) || !tryLockCell(cell)) return false
+export function tryReassign(
+  schema: CompiledSchema,
+  cell: FlowCounter,
+  low: number,
+  high: number,
+  nowMs: number,
+): boolean {
+  if (!isIdle(schema, cell, nowMs) || !tryLockCounter(cell)) return false
   const idle = isIdle(schema, cell, nowMs)
-  if (idle) assignCell(cell, low, high)
-  unlockCell(cell)
+  if (idle) assignCounter(cell, low, high)
+  unlockCounter(cell)
   return idle
 }

@@ -4,8 +4,16 @@
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { type HashSeed, NameHash } from '../text/name-hash.ts'
-import { assignCell, createFlowMemory, FlowCell, type FlowMemory, hasKey, lockCell, unlockCell } from './flow-cell.ts'
 import { resize, tokensLeft, tryReassign } from './flow-control.ts'
+import {
+  assignCounter,
+  createFlowMemory,
+  FlowCounter,
+  type FlowMemory,
+  hasKey,
+  lockCounter,
+  unlockCounter,
+} from './flow-counter.ts'
 import { openWatches, requestsInFlight } from './in-flight.ts'
 
 /** Places for users of one limit. */
@@ -33,28 +41,28 @@ export function createUserMemory(columns: number): FlowMemory {
   return createFlowMemory(USERS + 2, columns)
 }
 
-export class UserCells {
+export class UserCounters {
   readonly #memory: FlowMemory
   readonly #thread: number
   readonly #hash: NameHash
   /** By place; made when first used, and used by whoever has the place. */
-  readonly #cells = new Map<number, FlowCell>()
-  readonly #table: FlowCell
-  readonly #overflow: FlowCell
+  readonly #cells = new Map<number, FlowCounter>()
+  readonly #table: FlowCounter
+  readonly #overflow: FlowCounter
 
   constructor(memory: FlowMemory, thread: number, seed: HashSeed) {
     this.#memory = memory
     this.#thread = thread
     this.#hash = new NameHash(seed)
-    this.#table = new FlowCell(memory, TABLE, thread)
-    this.#overflow = new FlowCell(memory, OVERFLOW, thread)
+    this.#table = new FlowCounter(memory, TABLE, thread)
+    this.#overflow = new FlowCounter(memory, OVERFLOW, thread)
   }
 
   /**
    * The cell of a user, made if there is none. One that is idle, so that a new one would admit the same, may be passed on
    * to another user at any moment: what is taken from it is taken only while it is the user's (`isOwn`).
    */
-  cellOf(name: string, schema: CompiledSchema, nowMs: number): FlowCell {
+  cellOf(name: string, schema: CompiledSchema, nowMs: number): FlowCounter {
     this.#hash.hash(name)
     return this.#find() ?? this.#claim(schema, nowMs)
   }
@@ -81,16 +89,16 @@ export class UserCells {
     this.#each((cell) => resize(previous, next, cell, nowMs))
   }
 
-  #each(visit: (cell: FlowCell) => void): void {
+  #each(visit: (cell: FlowCounter) => void): void {
     visit(this.#overflow)
     if (Atomics.load(this.#memory.words, this.#table.at + TAKEN) === 0) return
     for (let place = 0; place < USERS; place++) {
-      const cell = new FlowCell(this.#memory, place, this.#thread)
+      const cell = new FlowCounter(this.#memory, place, this.#thread)
       if (!hasKey(cell, 0, 0)) visit(cell)
     }
   }
 
-  #find(): FlowCell | undefined {
+  #find(): FlowCounter | undefined {
     const { low, high } = this.#hash
     for (let i = 0; i < WINDOW; i++) {
       const cell = this.#cell(low + i)
@@ -104,21 +112,21 @@ export class UserCells {
     return undefined
   }
 
-  #claim(schema: CompiledSchema, nowMs: number): FlowCell {
-    lockCell(this.#table)
+  #claim(schema: CompiledSchema, nowMs: number): FlowCounter {
+    lockCounter(this.#table)
     // Another thread may have been faster.
     const cell = this.#find() ?? this.#takePlace(schema, nowMs)
-    unlockCell(this.#table)
+    unlockCounter(this.#table)
     return cell
   }
 
-  #takePlace(schema: CompiledSchema, nowMs: number): FlowCell {
+  #takePlace(schema: CompiledSchema, nowMs: number): FlowCounter {
     const { low, high } = this.#hash
     const { words } = this.#memory
     for (let i = 0; i < WINDOW; i++) {
       const cell = this.#cell(low + i)
       if (hasKey(cell, 0, 0)) {
-        assignCell(cell, low, high)
+        assignCounter(cell, low, high)
         Atomics.add(words, this.#table.at + TAKEN, 1)
       } else if (!tryReassign(schema, cell, low, high, nowMs)) {
         continue
@@ -131,11 +139,11 @@ export class UserCells {
     return this.#overflow
   }
 
-  #cell(place: number): FlowCell {
+  #cell(place: number): FlowCounter {
     const index = (place >>> 0) % USERS
     let cell = this.#cells.get(index)
     if (cell === undefined) {
-      cell = new FlowCell(this.#memory, index, this.#thread)
+      cell = new FlowCounter(this.#memory, index, this.#thread)
       this.#cells.set(index, cell)
     }
     return cell

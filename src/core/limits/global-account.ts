@@ -1,7 +1,7 @@
 // What one replica may take of a limit that all replicas share, in memory of all its threads: tokens and slots that the
 // main thread has got for it. Requests take from here as from a local limit and wait for nobody; the main thread tops it up.
 
-/** The words of one limit. Changed under the lock of its FlowCell, but for the counters, which only grow. */
+/** The words of one limit. Changed under the lock of its FlowCounter, but for the counters, which only grow. */
 export type GlobalAccount = Int32Array<SharedArrayBuffer>
 
 /** Whole tokens at hand. */

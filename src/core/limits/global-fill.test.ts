@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { createFlowMemory, FlowCell } from './flow-cell.ts'
 import { refund, release, tokensLeft, tryAcquire } from './flow-control.ts'
+import { createFlowMemory, FlowCounter } from './flow-counter.ts'
 import { createGlobalAccount, requestsMissed, tokensAtHand, tokensTaken } from './global-account.ts'
 import { changeTokens, refusedByAll, setSlots } from './global-fill.ts'
 import { requestsInFlight } from './in-flight.ts'
@@ -19,14 +19,14 @@ const BUCKET: CompiledSchema = {
 }
 const SLOTS: CompiledSchema = { ...NONE, kind: 'maxRequestsInflight', max: 4, shared: { qps: 0, burst: 0, max: 8 } }
 
-function cellWithAccount(): { cell: FlowCell; account: NonNullable<FlowCell['account']> } {
-  const cell = new FlowCell(createFlowMemory(1), 0, 0)
+function cellWithAccount(): { cell: FlowCounter; account: NonNullable<FlowCounter['account']> } {
+  const cell = new FlowCounter(createFlowMemory(1), 0, 0)
   const account = createGlobalAccount()
   cell.account = account
   return { cell, account }
 }
 
-function take(schema: CompiledSchema, cell: FlowCell, wanted: number): number {
+function take(schema: CompiledSchema, cell: FlowCounter, wanted: number): number {
   let taken = 0
   for (let i = 0; i < wanted; i++) if (tryAcquire(schema, cell, 1000)) taken++
   return taken

@@ -5,13 +5,13 @@
 export type SharingMode = 'shared' | 'returning' | 'parted'
 
 /** This replica's part of a limit: one of `replicas`, the `rank`th from 0. */
-export interface Part {
+export interface ReplicaPart {
   readonly replicas: number
   readonly rank: number
 }
 
 /** A replica and when Redis last heard of it, by the clock of Redis. */
-export interface Member {
+export interface ReplicaMember {
   readonly id: string
   readonly heardMs: number
 }
@@ -48,18 +48,18 @@ export class ReplicaView {
     return this.#members
   }
 
-  get part(): Part {
+  get part(): ReplicaPart {
     const replicas = this.#met ? this.#members.length : Math.max(this.#expected, this.#members.length)
     return { replicas, rank: Math.max(0, this.#members.indexOf(this.#self)) }
   }
 
   /** Redis does not answer. */
-  lost(): void {
+  onDisconnect(): void {
     this.#mode = 'parted'
   }
 
   /** Redis has answered who is there; this replica is among them. */
-  heard(members: readonly Member[], redisMs: number, nowMs: number): void {
+  onMembers(members: readonly ReplicaMember[], redisMs: number, nowMs: number): void {
     if (this.#mode === 'parted') {
       // Nobody to wait for: whoever comes new takes nothing that is not accounted for.
       this.#mode = this.#met ? 'returning' : 'shared'
@@ -73,13 +73,13 @@ export class ReplicaView {
   }
 
   /** Whoever has spoken to Redis since this one is back takes from the same account again. */
-  #allBack(members: readonly Member[]): boolean {
+  #allBack(members: readonly ReplicaMember[]): boolean {
     const back = new Set(members.filter(({ heardMs }) => heardMs >= this.#returnedRedisMs).map(({ id }) => id))
     return this.#members.every((id) => id === this.#self || back.has(id))
   }
 }
 
 /** A whole part of `total`; the parts of all replicas sum up to it. */
-export function wholePart(total: number, { replicas, rank }: Part): number {
+export function wholePart(total: number, { replicas, rank }: ReplicaPart): number {
   return Math.floor(total / replicas) + (rank < total % replicas ? 1 : 0)
 }

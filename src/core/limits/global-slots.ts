@@ -6,7 +6,7 @@
 // its requests use and a part of what is free, so that requests wait for nobody, and gives up its spare slots when
 // there are few. It uses fewer first and tells Redis then; it asks for more first and uses them then.
 
-import { type Part, type SharingMode, wholePart } from './global-replicas.ts'
+import { type ReplicaPart, type SharingMode, wholePart } from './global-replicas.ts'
 
 /** Slots of a replica that Redis has not heard of for so long are free: it has crashed. */
 export const LEASE_MS = 5_000
@@ -49,13 +49,13 @@ export class SlotShare {
   }
 
   /** With Redis away: its part, but while others may count on the lease of before, no more than that. */
-  parted(part: Part, nowMs: number): number {
+  parted(part: ReplicaPart, nowMs: number): number {
     const own = wholePart(this.max, part)
     return this.#granted >= 0 && nowMs - this.#grantedMs < LEASE_MS ? Math.min(own, this.#granted) : own
   }
 
   /** How many slots it should have, with `running` in use. */
-  target(running: number, mode: SharingMode, part: Part, nowMs: number): number {
+  target(running: number, mode: SharingMode, part: ReplicaPart, nowMs: number): number {
     const own = wholePart(this.max, part)
     if (this.#granted < 0) return Math.max(running, own)
     const spare = Math.max(0, this.#granted - running)
@@ -79,7 +79,7 @@ export class SlotShare {
   }
 
   /** Whether Redis is to be asked for `target` now: for more, for much less, or again. */
-  isDue(target: number, part: Part, nowMs: number): boolean {
+  isDue(target: number, part: ReplicaPart, nowMs: number): boolean {
     if (target > this.#granted || nowMs - this.#grantedMs >= RENEW_MS) return true
     if (this.#yields(wholePart(this.max, part))) return target < this.#granted
     return this.#granted - target > this.#granted * HOARD

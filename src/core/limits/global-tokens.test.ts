@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import type { Part } from './global-replicas.ts'
+import type { ReplicaPart } from './global-replicas.ts'
 import { AHEAD_MS, CONTENDED_MS, pooledBurst, TOKENS_EVERY_MS, TokenShare } from './global-tokens.ts'
 
-const PART: Part = { replicas: 3, rank: 0 }
+const PART: ReplicaPart = { replicas: 3, rank: 0 }
 
 /** The same rules as the script in Redis. */
 class Pool {

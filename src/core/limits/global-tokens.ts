@@ -11,7 +11,7 @@
 // limits of a few requests a second are coarser. One replica alone finds most of the burst, not all: others hold a part.
 
 import type { CompiledSharedLimit } from '../cluster/compiled-cluster.ts'
-import type { Part, SharingMode } from './global-replicas.ts'
+import type { ReplicaPart, SharingMode } from './global-replicas.ts'
 
 /** Milliseconds between two looks at what requests took. */
 export const TOKENS_EVERY_MS = 25
@@ -55,12 +55,12 @@ export class TokenShare {
   }
 
   /** What may be admitted before Redis has said anything. */
-  seed(part: Part): number {
+  seed(part: ReplicaPart): number {
     return Math.max(1, Math.floor((this.limit.qps * SEED_MS) / 1000 / part.replicas))
   }
 
   /** To be called at every look: how demand is, and what of the limit is this replica's part since the last look. */
-  observe(taken: number, missed: number, { replicas }: Part, nowMs: number): void {
+  observe(taken: number, missed: number, { replicas }: ReplicaPart, nowMs: number): void {
     const elapsed = nowMs - this.#lastMs
     if (elapsed <= 0) return
     const lacked = (missed - this.#missed) | 0
@@ -78,7 +78,7 @@ export class TokenShare {
   }
 
   /** With Redis away: how many tokens of this replica's part are due. */
-  due(atHand: number, { replicas }: Part): number {
+  due(atHand: number, { replicas }: ReplicaPart): number {
     const room = Math.max(1, Math.floor(this.limit.burst / replicas)) - atHand
     const whole = Math.max(0, Math.min(Math.floor(this.#allowance), room))
     this.#allowance = Math.min(this.#allowance - whole, 1)
@@ -91,7 +91,7 @@ export class TokenShare {
    * How many tokens to ask Redis for; less than 0 = to give back, 0 = to ask only how many there are; undefined = nothing
    * to say.
    */
-  wants(atHand: number, mode: SharingMode, { replicas }: Part, nowMs: number): number | undefined {
+  wants(atHand: number, mode: SharingMode, { replicas }: ReplicaPart, nowMs: number): number | undefined {
     const ahead = Math.ceil((this.demand * AHEAD_MS) / 1000)
     const target = ahead + this.#reserve(atHand, replicas)
     let wanted = target - atHand

@@ -1,8 +1,8 @@
 // The limits of a cluster as admission sees them, and those of a cluster that has no traffic.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { createFlowMemory, FlowCell } from './flow-cell.ts'
 import { tryAcquire } from './flow-control.ts'
+import { createFlowMemory, FlowCounter } from './flow-counter.ts'
 import { tryOpenWatch } from './in-flight.ts'
 
 export interface Limits {
@@ -11,21 +11,26 @@ export interface Limits {
    * taken is given back to the cell that comes out.
    * @param nowMs monotonic milliseconds
    */
-  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCell | undefined
+  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter | undefined
   /**
    * Counts a watch that opens, in the cell that its request was admitted by; undefined = the cap is reached. The cell that
    * comes out may be another one.
    */
-  tryOpenWatch(schema: CompiledSchema, admittedBy: FlowCell, userName: string, nowMs: number): FlowCell | undefined
+  tryOpenWatch(
+    schema: CompiledSchema,
+    admittedBy: FlowCounter,
+    userName: string,
+    nowMs: number,
+  ): FlowCounter | undefined
   /** The cell that counts requests of `userName` against `schema`. */
-  cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCell
+  cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter
 }
 
 /** For one request, which is the first: full buckets, nothing in flight. Limits that replicas share are as on one replica. */
 export function freshLimits(): Limits {
-  let cell: FlowCell | undefined
-  const cellFor = (): FlowCell => {
-    cell ??= new FlowCell(createFlowMemory(1), 0, 0)
+  let cell: FlowCounter | undefined
+  const cellFor = (): FlowCounter => {
+    cell ??= new FlowCounter(createFlowMemory(1), 0, 0)
     return cell
   }
   return {

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { createFlowMemory, FlowCell } from './flow-cell.ts'
 import { refund, resize, tokensLeft, tryAcquire } from './flow-control.ts'
+import { createFlowMemory, FlowCounter } from './flow-counter.ts'
 
 const NONE = { max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '', shared: undefined }
 
@@ -14,11 +14,11 @@ function bucket(qps: number, burst: number): CompiledSchema {
 }
 
 /** A cell without history: the bucket is full. */
-function createFlowCell(): FlowCell {
-  return new FlowCell(createFlowMemory(1), 0, 0)
+function createFlowCell(): FlowCounter {
+  return new FlowCounter(createFlowMemory(1), 0, 0)
 }
 
-function take(schema: CompiledSchema, cell: FlowCell, nowMs: number, wanted: number): number {
+function take(schema: CompiledSchema, cell: FlowCounter, nowMs: number, wanted: number): number {
   let taken = 0
   for (let i = 0; i < wanted; i++) if (tryAcquire(schema, cell, nowMs)) taken++
   return taken

@@ -2,7 +2,7 @@
 // `tokenBucket`.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { type FlowCell, isOwn, lockCell, STARTED, unlockCell } from './flow-cell.ts'
+import { type FlowCounter, isOwn, lockCounter, STARTED, unlockCounter } from './flow-counter.ts'
 import { returnToAccount, takeFromAccount } from './global-account.ts'
 
 // The numbers of a cell.
@@ -22,14 +22,14 @@ const TICKS_PER_MS = 4096
 const TICKS_PER_SECOND = 1000 * TICKS_PER_MS
 
 /** Where replicas share the limit, there has to be a token in both. */
-export function takeToken(schema: CompiledSchema, cell: FlowCell, nowMs: number): boolean {
-  lockCell(cell)
+export function takeToken(schema: CompiledSchema, cell: FlowCounter, nowMs: number): boolean {
+  lockCounter(cell)
   const taken = isOwn(cell) && takeTokenLocked(schema, cell, nowMs)
-  unlockCell(cell)
+  unlockCounter(cell)
   return taken
 }
 
-function takeTokenLocked(schema: CompiledSchema, cell: FlowCell, nowMs: number): boolean {
+function takeTokenLocked(schema: CompiledSchema, cell: FlowCounter, nowMs: number): boolean {
   advance(schema, cell, nowMs)
   const tokens = read(cell, TOKENS)
   const since = read(cell, SINCE)
@@ -43,33 +43,33 @@ function takeTokenLocked(schema: CompiledSchema, cell: FlowCell, nowMs: number):
 }
 
 /** Puts a token back that was taken for nothing. */
-export function returnToken(schema: CompiledSchema, cell: FlowCell): void {
-  lockCell(cell)
+export function returnToken(schema: CompiledSchema, cell: FlowCounter): void {
+  lockCounter(cell)
   if (isOwn(cell)) write(cell, Math.min(read(cell, TOKENS) + 1, schema.burst), read(cell, SINCE))
   if (schema.shared !== undefined && cell.account !== undefined) returnToAccount(cell.account)
-  unlockCell(cell)
+  unlockCounter(cell)
 }
 
 /** Until there is a whole token; 0 or less when there is one. */
-export function secondsToToken(schema: CompiledSchema, cell: FlowCell, nowMs: number): number {
-  lockCell(cell)
+export function secondsToToken(schema: CompiledSchema, cell: FlowCounter, nowMs: number): number {
+  lockCounter(cell)
   const tokens = Math.min(read(cell, TOKENS), schema.burst)
   const since = read(cell, SINCE)
-  unlockCell(cell)
+  unlockCounter(cell)
   return (1 - tokens) / schema.qps - (Math.floor(nowMs * TICKS_PER_MS) - since) / TICKS_PER_SECOND
 }
 
 /** Whole tokens at hand; a look without the lock, which may miss a change that is just being made. */
-export function tokensInBucket(schema: CompiledSchema, cell: FlowCell, nowMs: number): number {
+export function tokensInBucket(schema: CompiledSchema, cell: FlowCounter, nowMs: number): number {
   const tokens = read(cell, TOKENS)
   const ticks = Math.max(0, Math.floor(nowMs * TICKS_PER_MS) - read(cell, SINCE))
   return Math.max(0, Math.min(schema.burst, tokens + Math.floor((ticks / TICKS_PER_SECOND) * schema.qps)))
 }
 
 /** The tokens at hand stay, at most the new burst, and none is added: refill goes on at the new rate. */
-export function resizeBucket(previous: CompiledSchema, next: CompiledSchema, cell: FlowCell, nowMs: number): void {
+export function resizeBucket(previous: CompiledSchema, next: CompiledSchema, cell: FlowCounter, nowMs: number): void {
   const now = Math.floor(nowMs * TICKS_PER_MS)
-  lockCell(cell)
+  lockCounter(cell)
   advance(previous, cell, nowMs)
   const refilled = Math.max(0, now - read(cell, SINCE)) * previous.qps
   const whole = Math.floor(refilled / TICKS_PER_SECOND)
@@ -77,11 +77,11 @@ export function resizeBucket(previous: CompiledSchema, next: CompiledSchema, cel
   // What has been refilled of the next token, as time at the new rate.
   const started = tokens === next.burst ? 0 : Math.floor((refilled - whole * TICKS_PER_SECOND) / next.qps)
   write(cell, tokens, Math.ceil(nowMs * TICKS_PER_MS) - started)
-  unlockCell(cell)
+  unlockCounter(cell)
 }
 
 /** Moves SINCE near `nowMs`, so that all later products are exact, and stops refill at the burst. */
-function advance({ qps, burst }: CompiledSchema, cell: FlowCell, nowMs: number): void {
+function advance({ qps, burst }: CompiledSchema, cell: FlowCounter, nowMs: number): void {
   const down = Math.floor(nowMs * TICKS_PER_MS)
   const up = Math.ceil(nowMs * TICKS_PER_MS)
   let tokens = read(cell, TOKENS)
@@ -100,13 +100,13 @@ function advance({ qps, burst }: CompiledSchema, cell: FlowCell, nowMs: number):
   write(cell, tokens, since)
 }
 
-function read(cell: FlowCell, slot: number): number {
+function read(cell: FlowCounter, slot: number): number {
   if (cell.words[cell.at + STARTED] === 0) return slot === TOKENS ? Number.POSITIVE_INFINITY : 0
   return cell.numbers[cell.numbersAt + slot] ?? 0
 }
 
 /** In this order: a thread that dies between two of the lines leaves fewer tokens than there were, never more. */
-function write(cell: FlowCell, tokens: number, since: number): void {
+function write(cell: FlowCounter, tokens: number, since: number): void {
   cell.numbers[cell.numbersAt + SINCE] = since
   cell.numbers[cell.numbersAt + TOKENS] = tokens
   if (cell.words[cell.at + STARTED] === 0) Atomics.store(cell.words, cell.at + STARTED, 1)

@@ -106,12 +106,12 @@ const NAME_CHARACTERS: Uint8Array = characters("!#$%&'*+-.^_`|~0123456789abcdefg
  * Reads `list`, in which a name or value that another parser could read differently (header injection), or framing or host
  * said twice (request smuggling, RFC 9112 section 11.2), makes the head unfit.
  * @param address the client's, for `x-forwarded-for`
- * @param judged whether the octets of the values were judged already, by the same rule: HTTP/2 does it where a field enters
+ * @param checked whether the octets of the values were checked already, by the same rule: HTTP/2 does it where a field enters
  *   its table, once for all requests that refer to it (src/http2/hpack/field-rules.ts)
  */
-export function readRequestHead(list: HeaderList, address: string, judged: boolean): RequestHead {
+export function readRequestHead(list: HeaderList, address: string, checked: boolean): RequestHead {
   const head = new RequestHead()
-  head.problem = list.length % 2 === 0 ? walk(head, list, address, judged) : 'a header field without a value'
+  head.problem = list.length % 2 === 0 ? walk(head, list, address, checked) : 'a header field without a value'
   if (head.problem !== '') head.fields = []
   return head
 }
@@ -121,7 +121,7 @@ const SEEN_CONNECTION = 1 << 20
 const SEEN_FORWARDED_FOR = 1 << 21
 const SEEN_TOKEN_PROTOCOL = 1 << 22
 
-function walk(head: RequestHead, list: HeaderList, address: string, judged: boolean): string {
+function walk(head: RequestHead, list: HeaderList, address: string, checked: boolean): string {
   const fields: HeaderList = [':method', '', ':path', '', ':authority', '', ':scheme', '']
   head.fields = fields
   let seen = 0
@@ -134,7 +134,7 @@ function walk(head: RequestHead, list: HeaderList, address: string, judged: bool
     if (kind === MALFORMED) return malformedName(name)
     if (kind < FIRST_PSEUDO || kind > LAST_PSEUDO) regular = true
     else if (regular) return outOfPlace(name)
-    if (!judged && !isFieldValue(value))
+    if (!checked && !isFieldValue(value))
       return `header field ${JSON.stringify(name)} has a control character in its value`
     if (kind === CONNECTION || kind === TE || kind === SUBPROTOCOLS) {
       listed += value.length

@@ -3,7 +3,7 @@
 import type { Redis } from 'ioredis'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import type { CompiledSharedLimit } from '../../core/cluster/compiled-cluster.ts'
-import type { Member } from '../../core/limits/global-replicas.ts'
+import type { ReplicaMember } from '../../core/limits/global-replicas.ts'
 import { LEASE_MS, type LeaseAnswer } from '../../core/limits/global-slots.ts'
 import { pooledBurst } from '../../core/limits/global-tokens.ts'
 import { connectRedis, type RedisOptions, redisAddress } from './client.ts'
@@ -51,7 +51,7 @@ export interface RedisLimits {
   /** Why there is none, or why the last command failed; '' = no failure since Redis last answered a heartbeat. */
   readonly error: string
   /** Sends a replica's heartbeat, and returns which others are alive. */
-  beat(replica: string): Promise<{ readonly members: readonly Member[]; readonly redisMs: number }>
+  beat(replica: string): Promise<{ readonly members: readonly ReplicaMember[]; readonly redisMs: number }>
   bucket(name: LimitName, limit: CompiledSharedLimit): SharedBucket
   lease(name: LimitName, request: LeaseRequest): Promise<LeaseAnswer>
   /** The replica stops: it no longer counts as alive, and its leases are released. */
@@ -108,10 +108,10 @@ class RedisLimitStore implements RedisLimits {
     return this.#error
   }
 
-  async beat(replica: string): Promise<{ members: readonly Member[]; redisMs: number }> {
+  async beat(replica: string): Promise<{ members: readonly ReplicaMember[]; redisMs: number }> {
     const answer = await this.#note(this.#redis.portcullisHeartbeat(this.#keys.replicas, replica, ALIVE_MS))
     this.#error = ''
-    const members: Member[] = []
+    const members: ReplicaMember[] = []
     for (let i = 1; i + 1 < answer.length; i += 2) {
       members.push({ id: answer[i] ?? '', heardMs: Number(answer[i + 1]) })
     }

@@ -1,10 +1,10 @@
 // One key of a RetryBatch: the write that runs, and when something has to happen next.
 
-import type { BatchOutcome, RetryBatchParts } from './request.ts'
+import type { BatchOutcome, RetryBatchDeps } from './request.ts'
 import type { SlotWaiter, WriteSlots } from './slots.ts'
 import { answer, expireAt, NEVER, type Waiting, WaitingLine } from './waiting.ts'
 
-export interface BatchKeyParts<Operation, Result> extends RetryBatchParts<Operation, Result> {
+export interface BatchKeyDeps<Operation, Result> extends RetryBatchDeps<Operation, Result> {
   /** Of all keys. */
   readonly slots: WriteSlots
   /** It had no work for idleMs. */
@@ -23,7 +23,7 @@ const MAX_DOUBLINGS = 16
 
 export class BatchKey<Operation, Result> implements SlotWaiter {
   readonly #key: string
-  readonly #parts: BatchKeyParts<Operation, Result>
+  readonly #deps: BatchKeyDeps<Operation, Result>
   readonly #waiting = new WaitingLine<Operation, Result>()
   #flight: Flight<Operation, Result> | undefined
   /** No write begins before: cold start, pace, or backoff. */
@@ -38,10 +38,10 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   #wakeMs = NEVER
   #onSettled: (() => void)[] = []
 
-  constructor(key: string, parts: BatchKeyParts<Operation, Result>, nowMs: number) {
+  constructor(key: string, deps: BatchKeyDeps<Operation, Result>, nowMs: number) {
     this.#key = key
-    this.#parts = parts
-    this.#readyMs = nowMs + parts.pace.coldStartDelayMs
+    this.#deps = deps
+    this.#readyMs = nowMs + deps.pace.coldStartDelayMs
     this.#idleSinceMs = nowMs
   }
 
@@ -74,18 +74,18 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
 
   /** Whatever is to be done by now, and the alarm for what comes next. */
   #turn(): void {
-    const nowMs = this.#parts.now()
+    const nowMs = this.#deps.now()
     this.#expire(nowMs)
     if (this.#waiting.isEmpty) this.#leaveLine()
     else if (this.#flight === undefined && !this.#inLine && this.#startMs() <= nowMs) {
-      if (this.#parts.slots.take(this)) this.#start(nowMs)
+      if (this.#deps.slots.take(this)) this.#start(nowMs)
       else this.#inLine = true
     }
     this.#tellSettled()
-    if (this.#isIdle() && this.#idleSinceMs + this.#parts.pace.idleMs <= nowMs) {
+    if (this.#isIdle() && this.#idleSinceMs + this.#deps.pace.idleMs <= nowMs) {
       this.#cancel?.()
       this.#cancel = undefined
-      this.#parts.onIdle(this.#key)
+      this.#deps.onIdle(this.#key)
       return
     }
     this.#arm(nowMs)
@@ -94,13 +94,13 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   #leaveLine(): void {
     if (!this.#inLine) return
     this.#inLine = false
-    this.#parts.slots.leave(this)
+    this.#deps.slots.leave(this)
   }
 
   /** What becomes of those that have no answer is settled by then: the next key may begin at once. */
   #land(): void {
     this.#flight = undefined
-    this.#parts.slots.giveBack()
+    this.#deps.slots.giveBack()
   }
 
   #startMs(): number {
@@ -113,12 +113,12 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
 
   #arm(nowMs: number): void {
     const wakeMs = this.#isIdle()
-      ? this.#idleSinceMs + this.#parts.pace.idleMs
+      ? this.#idleSinceMs + this.#deps.pace.idleMs
       : Math.min(this.#flight === undefined ? this.#startMs() : this.#flightWakeMs(), this.#waiting.soonestDeadlineMs)
     if (this.#cancel !== undefined && wakeMs === this.#wakeMs) return
     this.#cancel?.()
     this.#wakeMs = wakeMs
-    this.#cancel = this.#parts.schedule(Math.max(0, wakeMs - nowMs), () => {
+    this.#cancel = this.#deps.schedule(Math.max(0, wakeMs - nowMs), () => {
       this.#cancel = undefined
       this.#turn()
     })
@@ -159,12 +159,12 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
     if (this.#batch === undefined) return
     const { sinceMs, retries } = this.#batch
     this.#batch = undefined
-    this.#parts.onBatch(this.#key, nowMs - sinceMs, retries)
+    this.#deps.onBatch(this.#key, nowMs - sinceMs, retries)
   }
 
   #start(nowMs: number): void {
     const items = this.#waiting.takeAll()
-    const { pace } = this.#parts
+    const { pace } = this.#deps
     this.#batch ??= { sinceMs: nowMs, retries: 0 }
     this.#readyMs = nowMs + pace.batchIntervalMs
     let longestMs = 0
@@ -173,14 +173,14 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
     const flight = { items, giveUpMs: longestMs === 0 ? timeoutMs : Math.min(longestMs, timeoutMs) }
     this.#flight = flight
     const operations = items.map(({ operation }) => operation)
-    void outcomeOf(this.#parts, this.#key, operations).then((outcome) => this.#settle(flight, outcome))
+    void outcomeOf(this.#deps, this.#key, operations).then((outcome) => this.#settle(flight, outcome))
   }
 
   #settle(flight: Flight<Operation, Result>, outcome: BatchOutcome<Result>): void {
     const current = this.#flight === flight
     if (outcome.type === 'done') this.#deliver(flight, outcome.results, current)
     if (!current) return
-    const nowMs = this.#parts.now()
+    const nowMs = this.#deps.now()
     this.#idleSinceMs = nowMs
     if (outcome.type === 'done') this.#failures = 0
     else if (outcome.type === 'conflict') this.#onConflict(flight, nowMs)
@@ -195,21 +195,21 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
       const result = results[index]
       if (result === undefined) answer(item, { type: 'failed', error: new Error('no result'), retries: item.retries })
       else if (current && item.answer !== undefined) answer(item, { type: 'done', result, retries: item.retries })
-      else this.#parts.onLate(this.#key, item.operation, result)
+      else this.#deps.onLate(this.#key, item.operation, result)
     }
   }
 
   #onConflict({ items }: Flight<Operation, Result>, nowMs: number): void {
-    const { retryBackoffMs, retryJitterMs } = this.#parts.pace
-    this.#readyMs = Math.max(this.#readyMs, nowMs + retryBackoffMs + this.#parts.random() * retryJitterMs)
+    const { retryBackoffMs, retryJitterMs } = this.#deps.pace
+    this.#readyMs = Math.max(this.#readyMs, nowMs + retryBackoffMs + this.#deps.random() * retryJitterMs)
     this.#waiting.addAgain(items)
   }
 
   /** Only persistent ones wait for better times: they hold up nobody, but go along with whoever comes. */
   #onFailure({ items }: Flight<Operation, Result>, error: unknown, nowMs: number): void {
-    const { retryBackoffMs, retryJitterMs } = this.#parts.pace
+    const { retryBackoffMs, retryJitterMs } = this.#deps.pace
     const backoffMs = Math.min(retryBackoffMs * 2 ** Math.min(this.#failures++, MAX_DOUBLINGS), MAX_BACKOFF_MS)
-    const dueMs = nowMs + backoffMs + this.#parts.random() * retryJitterMs
+    const dueMs = nowMs + backoffMs + this.#deps.random() * retryJitterMs
     for (const item of items) {
       if (item.persistent) item.dueMs = dueMs
       else answer(item, { type: 'failed', error, retries: item.retries })
@@ -227,7 +227,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
 
 /** An adapter that throws has failed, like any other. */
 async function outcomeOf<Operation, Result>(
-  { execute }: RetryBatchParts<Operation, Result>,
+  { execute }: RetryBatchDeps<Operation, Result>,
   key: string,
   operations: readonly Operation[],
 ): Promise<BatchOutcome<Result>> {

@@ -41,7 +41,7 @@ export type BatchAnswer<Result> =
   | { readonly type: 'failed'; readonly error: unknown; readonly retries: number }
   | { readonly type: 'stopped'; readonly retries: number }
 
-export interface RetryBatchParts<Operation, Result> {
+export interface RetryBatchDeps<Operation, Result> {
   readonly pace: BatchPace
   /** Monotonic, ms. */
   now(): number

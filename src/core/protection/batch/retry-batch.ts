@@ -2,19 +2,19 @@
 // goes into its next write. Podseidon's retrybatch (util/retrybatch) with deadlines that hold and a pace; pure: time passes by
 // `now` and `schedule`.
 
-import { BatchKey, type BatchKeyParts } from './key.ts'
-import type { BatchAnswer, BatchRequest, RetryBatchParts } from './request.ts'
+import { BatchKey, type BatchKeyDeps } from './key.ts'
+import type { BatchAnswer, BatchRequest, RetryBatchDeps } from './request.ts'
 import { WriteSlots } from './slots.ts'
 import type { Waiting } from './waiting.ts'
 
 export class RetryBatch<Operation, Result> {
-  readonly #parts: BatchKeyParts<Operation, Result>
+  readonly #deps: BatchKeyDeps<Operation, Result>
   readonly #keys = new Map<string, BatchKey<Operation, Result>>()
   #stopped = false
 
-  constructor(parts: RetryBatchParts<Operation, Result>) {
-    const slots = new WriteSlots(parts.pace.writesAtOnce)
-    this.#parts = { ...parts, slots, onIdle: (key) => void this.#keys.delete(key) }
+  constructor(deps: RetryBatchDeps<Operation, Result>) {
+    const slots = new WriteSlots(deps.pace.writesAtOnce)
+    this.#deps = { ...deps, slots, onIdle: (key) => void this.#keys.delete(key) }
   }
 
   /** Keys with work, or not yet idle. */
@@ -25,7 +25,7 @@ export class RetryBatch<Operation, Result> {
   /** They go into the same write. Each promise gets exactly one answer, and never rejects. */
   submit(key: string, requests: readonly BatchRequest<Operation>[]): Promise<BatchAnswer<Result>>[] {
     if (this.#stopped) return requests.map(() => Promise.resolve({ type: 'stopped', retries: 0 }))
-    const nowMs = this.#parts.now()
+    const nowMs = this.#deps.now()
     const answers: Promise<BatchAnswer<Result>>[] = []
     const added = requests.map((request): Waiting<Operation, Result> => {
       const { promise, resolve } = Promise.withResolvers<BatchAnswer<Result>>()
@@ -35,7 +35,7 @@ export class RetryBatch<Operation, Result> {
     })
     let batchKey = this.#keys.get(key)
     if (batchKey === undefined) {
-      batchKey = new BatchKey(key, this.#parts, nowMs)
+      batchKey = new BatchKey(key, this.#deps, nowMs)
       this.#keys.set(key, batchKey)
     }
     batchKey.add(added)

@@ -7,7 +7,7 @@ import { deletionsOf, type HistoryEntry } from '../history/entry.ts'
 import type { HistoryLimits } from '../history/limits.ts'
 import { formatMicros, parseMicros } from '../history/micro-time.ts'
 import { compareVersions } from '../history/resource-version.ts'
-import { type OwnShare, passes, type QuotaPod, QuotaTally, quotaOfCells } from '../quota/quota.ts'
+import { type OwnReservation, passes, type QuotaPod, QuotaTally, quotaOfCells } from '../quota/quota.ts'
 import type { OperationResult, PodOperation, ReleaseOperation, ReserveOperation } from './history-operation.ts'
 
 export const DONE: OperationResult = { result: 'Done', startTime: '', count: 0, lag: 0, required: 0 }
@@ -49,7 +49,7 @@ export class HistoryBatch {
     }
   }
 
-  note(operation: PodOperation): OperationResult {
+  record(operation: PodOperation): OperationResult {
     // What is recorded already stands for as much or more.
     if (this.#placesIn(operation.cell).has(operation.uid)) return DONE
     return { ...DONE, startTime: formatMicros(this.#add(operation, 0).start) }
@@ -60,18 +60,18 @@ export class HistoryBatch {
     this.#tally ??= this.#newTally()
     const stale = this.#isStale(cell)
     const own = this.#placesIn(cell).get(uid)
-    const judgement = this.#tally.judge(pod, this.#ownShare(cell, own, stale))
-    const admitted = passes(judgement.result)
-    if (!admitted && !force) return { ...judgement, startTime: '' }
+    const evaluation = this.#tally.evaluate(pod, this.#ownShare(cell, own, stale))
+    const admitted = passes(evaluation.result)
+    if (!admitted && !force) return { ...evaluation, startTime: '' }
     if (own !== undefined) {
       this.#renew(own, operation, stale)
-      return { ...judgement, result: admitted ? 'AlreadyHasBucket' : judgement.result, startTime: '' }
+      return { ...evaluation, result: admitted ? 'AlreadyHasBucket' : evaluation.result, startTime: '' }
     }
     const entry = this.#add(operation, pod.available ? 1 : 0)
     this.#taken.set(entry, pod)
     // Pods of a stale cell are not counted: nothing is taken from what is.
     if (!stale) this.#tally.take(pod)
-    return { ...judgement, startTime: formatMicros(entry.start) }
+    return { ...evaluation, startTime: formatMicros(entry.start) }
   }
 
   write(): { readonly status: PodProtectorStatus; readonly changed: boolean } {
@@ -112,7 +112,7 @@ export class HistoryBatch {
   }
 
   /** What the quota knows of the pod already. In a stale cell: the deletions of this cell, which it does not know. */
-  #ownShare(cell: string, own: HistoryEntry | undefined, stale: boolean): OwnShare {
+  #ownShare(cell: string, own: HistoryEntry | undefined, stale: boolean): OwnReservation {
     const single = own === undefined ? 0 : 1
     if (stale) {
       const { entries } = this.#cellOf(cell)

@@ -137,19 +137,24 @@ class World {
     const { status, changed, results } = applyOperations(this.protector, operations, this.limits, this.now)
     if (changed) this.protector = { ...this.protector, status }
     const order = pods.map((_, index) => index).toReversed()
-    for (const type of ['note', 'force', 'reserve']) {
+    for (const type of ['record', 'force', 'reserve']) {
       const before = this.plain.map((deletion) => ({ ...deletion }))
       for (const index of order) {
         const { pod, force } = pods[index] ?? { pod: undefined, force: false }
         const { result, startTime } = results[index] ?? { result: 'Denied', startTime: '' }
-        if (pod === undefined || type !== (pod.state === 'alive' ? 'note' : force ? 'force' : 'reserve')) continue
+        if (pod === undefined || type !== (pod.state === 'alive' ? 'record' : force ? 'force' : 'reserve')) continue
         if (result === 'Ok') this.mayAdmit(pod)
         const passes = result === 'Ok' || result === 'AlreadyHasBucket' || result === 'Done'
         if (!passes && type !== 'force') continue
         // A note on a pod that is known changes nothing: a free pass ends with the version that it was given for.
-        if (type !== 'note' || startTime !== '') this.record(pod)
-        const onlyVersion = type === 'note' ? pod.version : undefined
-        this.attempts.push({ uid: pod.uid, admittedAt: this.now, hold: type === 'note' ? '' : startTime, onlyVersion })
+        if (type !== 'record' || startTime !== '') this.record(pod)
+        const onlyVersion = type === 'record' ? pod.version : undefined
+        this.attempts.push({
+          uid: pod.uid,
+          admittedAt: this.now,
+          hold: type === 'record' ? '' : startTime,
+          onlyVersion,
+        })
         if (!passes) this.forced += 1
       }
       assert.ok(this.plain.length >= before.length)
@@ -244,7 +249,7 @@ class World {
 
 function operationOf({ uid, state, version }: Pod, force: boolean): HistoryOperation {
   const place = { cell: 'a', uid, name: '', resourceVersion: `${version}` }
-  if (state === 'alive') return { type: 'note', ...place }
+  if (state === 'alive') return { type: 'record', ...place }
   const pod: QuotaPod = { criterion: 'Available', scheduled: true, running: true, ready: true, available: true }
   return { type: 'reserve', ...place, pod, force }
 }

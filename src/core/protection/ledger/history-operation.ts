@@ -19,8 +19,8 @@ export interface ReserveOperation extends PodOperation {
 }
 
 /** A deletion that takes nothing as far as is known: recorded so that it does not take anything later. Never refused. */
-export interface NoteOperation extends PodOperation {
-  readonly type: 'note'
+export interface RecordOperation extends PodOperation {
+  readonly type: 'record'
 }
 
 export interface ReleaseOperation {
@@ -31,7 +31,7 @@ export interface ReleaseOperation {
   readonly startTime: string
 }
 
-export type HistoryOperation = ReserveOperation | NoteOperation | ReleaseOperation
+export type HistoryOperation = ReserveOperation | RecordOperation | ReleaseOperation
 
 export interface OperationResult {
   /** `AlreadyHasBucket`: admitted, and recorded before; `Done`: of notes and releases. */

@@ -34,7 +34,7 @@ function reserve(uid: string, more: Partial<ReserveOperation> = {}): ReserveOper
 }
 
 function note(uid: string): HistoryOperation {
-  return { type: 'note', cell: 'a', uid, name: 'pod', resourceVersion: '7' }
+  return { type: 'record', cell: 'a', uid, name: 'pod', resourceVersion: '7' }
 }
 
 function release(uid: string, startTime: string): HistoryOperation {
@@ -81,7 +81,7 @@ test('a reservation is a bucket of its own, and its maker is told when', () => {
   assert.equal(made.estimated, 6)
 })
 
-test('the last that was submitted is judged first', () => {
+test('the last that was submitted is evaluated first', () => {
   const { results, buckets } = apply(protectorOf(5, cellOf(6)), [reserve('u'), reserve('w')])
   assert.deepEqual(results, ['Denied', 'Ok'])
   assert.deepEqual(
@@ -169,7 +169,7 @@ test('D8: one pod twice in one batch is one deletion', () => {
   assert.notEqual(outcome.buckets[0]?.startTime, at(0), 'the first maker holds it no more')
 })
 
-test('D9: who is asked for again is judged again, as though it had not been admitted', () => {
+test('D9: a pod that is asked for again is evaluated again, as though it had not been admitted', () => {
   const held = [single('u', -5), single('w', -4)]
   const passes = apply(protectorOf(5, cellOf(7, held)), [reserve('u')])
   assert.deepEqual(passes.results, ['AlreadyHasBucket'])
@@ -201,7 +201,7 @@ test('a pod in a joined bucket is not charged again, and gets a bucket of its ow
   assert.deepEqual(apply(protectorOf(5, cellOf(10, [alone])), [reserve('u')]).buckets, [single('u', 0)])
 })
 
-test('a pod that was noted and is available now is deducted', () => {
+test('a pod that was recorded and is available now is deducted', () => {
   const outcome = apply(protectorOf(5, cellOf(6, [single('u', -1, { counter: 0 })])), [reserve('w'), reserve('u')])
   assert.deepEqual(outcome.results, ['Retry', 'AlreadyHasBucket'])
   assert.equal(outcome.estimated, 5)
@@ -217,8 +217,8 @@ test('notes deduct nothing, and change nothing that is known', () => {
 
 test('by another criterion every deletion counts, also one that took nothing', () => {
   const ready: QuotaPod = { ...HEALTHY, criterion: 'Ready', available: false }
-  const noted = protectorOf(5, cellOf(7, [single('x', -1, { counter: 0 })]))
-  const outcome = apply(noted, [reserve('u', { pod: ready }), reserve('w', { pod: ready })])
+  const recorded = protectorOf(5, cellOf(7, [single('x', -1, { counter: 0 })]))
+  const outcome = apply(recorded, [reserve('u', { pod: ready }), reserve('w', { pod: ready })])
   assert.deepEqual(outcome.results, ['Retry', 'Ok'])
   assert.deepEqual(outcome.buckets[1], single('w', 0, { counter: 0 }))
 })

@@ -8,8 +8,8 @@ import type { HistoryOperation, OperationResult } from './history-operation.ts'
 
 export type {
   HistoryOperation,
-  NoteOperation,
   OperationResult,
+  RecordOperation,
   ReleaseOperation,
   ReserveOperation,
 } from './history-operation.ts'
@@ -36,7 +36,7 @@ export function applyOperations(
   const results = operations.map(() => DONE)
   batch.release(operations.filter((operation) => operation.type === 'release'))
   for (const [index, operation] of operations.entries()) {
-    if (operation.type === 'note') results[index] = batch.note(operation)
+    if (operation.type === 'record') results[index] = batch.record(operation)
   }
   // What happens in any case is counted before it is judged what else may happen.
   for (const force of [true, false]) {

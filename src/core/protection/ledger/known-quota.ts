@@ -34,9 +34,9 @@ export class KnownQuotas {
     for (const force of [true, false]) {
       for (const operation of operations.toReversed()) {
         if (operation.force !== force) continue
-        const judgement = tally.judge(operation.pod)
-        if (force || passes(judgement.result)) tally.take(operation.pod)
-        results.set(operation, { ...judgement, startTime: '' })
+        const evaluation = tally.evaluate(operation.pod)
+        if (force || passes(evaluation.result)) tally.take(operation.pod)
+        results.set(operation, { ...evaluation, startTime: '' })
       }
     }
     return operations.flatMap((operation) => results.get(operation) ?? [])

@@ -66,8 +66,8 @@ test('a pod that lives keeps its bucket until upstream cannot do it any more', (
   assert.deepEqual(live('alive', 70).buckets, [single('u', 10, { counter: 0 })])
   assert.equal(live('available', 70).needsStreamTime, true)
   assert.equal(live('available', 70.000001).dropped, 1)
-  const noted = prune([single('u', 10, { counter: 0 })], snapshot({ u: 'available' }, '5'))
-  assert.deepEqual(noted.buckets, [single('u', 10)], 'it has become available: it is deducted')
+  const recorded = prune([single('u', 10, { counter: 0 })], snapshot({ u: 'available' }, '5'))
+  assert.deepEqual(recorded.buckets, [single('u', 10)], 'it has become available: it is deducted')
 })
 
 test('D14: the event of one pod prunes only its own bucket', () => {

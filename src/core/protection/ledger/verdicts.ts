@@ -7,7 +7,7 @@ import type {
   Reservation,
   ReservationHold,
 } from '../../../api/ports/protection.ts'
-import { criterionOf, freePass } from '../quota/judge.ts'
+import { criterionOf, freePass } from '../quota/evaluate.ts'
 import { errorMessage, type Refusal, refusalCause, refusalMessage } from '../quota/protection-messages.ts'
 import type { OperationResult } from './history.ts'
 
@@ -16,7 +16,7 @@ export interface Finding {
   /** `namespace/name`. */
   readonly protector: string
   /** NoProtector: it has gone meanwhile, or selects the pod no more. */
-  readonly result: Exclude<OperationResult['result'], 'Done'> | 'NoProtector' | 'Noted'
+  readonly result: Exclude<OperationResult['result'], 'Done'> | 'NoProtector' | 'Recorded'
   readonly count: number
   readonly lag: number
   readonly required: number
@@ -118,7 +118,7 @@ function statusOf(findings: readonly Finding[]): Admitted {
   const said = findings.filter(({ result }) => result !== 'NoProtector')
   if (said.length === 0) return 'Unmatched'
   const all = (result: Finding['result']): boolean => said.every((finding) => finding.result === result)
-  if (all('Noted')) return 'StillUnavailable'
+  if (all('Recorded')) return 'StillUnavailable'
   if (all('AlreadyHasBucket')) return 'AlreadyAdmitted'
   return all('AlreadyUnhealthy') ? 'AlreadyUnhealthy' : 'AdmittedAll'
 }

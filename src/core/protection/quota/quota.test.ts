@@ -4,13 +4,13 @@ import { test } from 'node:test'
 import type { HealthCriterion } from '../../../api/ports/protection.ts'
 import { passes, type QuotaPod, type QuotaResult, type QuotaState, QuotaTally } from './quota.ts'
 
-/** As the ledger judges a batch: the last first, results in the order of the batch. */
+/** As the ledger evaluates a batch: the last first, results in the order of the batch. */
 function admitBatch(state: QuotaState, batch: readonly QuotaPod[]): readonly QuotaResult[] {
   const tally = new QuotaTally(state)
   return batch
     .toReversed()
     .map((pod) => {
-      const { result } = tally.judge(pod)
+      const { result } = tally.evaluate(pod)
       if (passes(result)) tally.take(pod)
       return result
     })

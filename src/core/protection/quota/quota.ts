@@ -32,7 +32,7 @@ export interface QuotaState {
   readonly remaining: number | undefined
 }
 
-/** A pod as it is judged. */
+/** A pod as it is evaluated. */
 export interface QuotaPod {
   readonly criterion: HealthCriterion
   readonly scheduled: boolean
@@ -46,7 +46,7 @@ export interface QuotaPod {
   readonly young?: boolean
 }
 
-export interface Judgement {
+export interface QuotaEvaluation {
   readonly result: QuotaResult
   /** For messages: pods counted, deletions deducted, and how many have to stay. */
   readonly count: number
@@ -55,7 +55,7 @@ export interface Judgement {
 }
 
 /** What a pod's own reservation has taken: it does not stand in its own way. */
-export interface OwnShare {
+export interface OwnReservation {
   readonly lagAvailable: number
   readonly lagOthers: number
   readonly remaining: number
@@ -63,7 +63,7 @@ export interface OwnShare {
   readonly taken: QuotaPod | undefined
 }
 
-const NOTHING: OwnShare = { lagAvailable: 0, lagOthers: 0, remaining: 0, taken: undefined }
+const NOTHING: OwnReservation = { lagAvailable: 0, lagOthers: 0, remaining: 0, taken: undefined }
 
 export function quotaState(protector: PodProtector, limits: HistoryLimits, nowMicros: number): QuotaState {
   return quotaOfCells(protector, readCells(protector.status?.cells, nowMicros).values(), limits, nowMicros)
@@ -95,7 +95,7 @@ export function passes(result: QuotaResult): boolean {
   return result === 'Ok' || result === 'AlreadyUnhealthy'
 }
 
-/** The quota while a batch is judged one by one. */
+/** The quota while a batch is evaluated one by one. */
 export class QuotaTally {
   readonly #state: QuotaState
   readonly #taken: Record<Lowercase<HealthCriterion>, number> = { available: 0, ready: 0, running: 0, scheduled: 0 }
@@ -106,7 +106,7 @@ export class QuotaTally {
     this.#state = state
   }
 
-  judge(pod: QuotaPod, own: OwnShare = NOTHING): Judgement {
+  evaluate(pod: QuotaPod, own: OwnReservation = NOTHING): QuotaEvaluation {
     const criterion = countOfCriterion(pod.criterion)
     const { reject: required, remaining } = this.#state
     const count = this.#state[criterion]

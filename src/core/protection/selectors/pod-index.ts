@@ -4,7 +4,7 @@
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import { type CompiledRequirement, type CompiledSelector, compileSelector, type Labels } from './compile-selector.ts'
 
-interface Entry<T> {
+interface IndexedPod<T> {
   readonly uid: string
   readonly namespace: string
   readonly labels: Labels
@@ -14,16 +14,16 @@ interface Entry<T> {
 interface LabelEntries<T> {
   /** Pods that have the label. */
   count: number
-  readonly values: Map<string, Set<Entry<T>>>
+  readonly values: Map<string, Set<IndexedPod<T>>>
 }
 
 interface NamespaceEntries<T> {
-  readonly all: Set<Entry<T>>
+  readonly all: Set<IndexedPod<T>>
   readonly labels: Map<string, LabelEntries<T>>
 }
 
 export class PodIndex<T> {
-  readonly #entries = new Map<string, Entry<T>>()
+  readonly #entries = new Map<string, IndexedPod<T>>()
   readonly #namespaces = new Map<string, NamespaceEntries<T>>()
   /** Selectors are asked again and again. */
   readonly #compiled = new WeakMap<LabelSelector, CompiledSelector>()
@@ -43,7 +43,7 @@ export class PodIndex<T> {
   /** New, or instead of what was known of the uid. `labels` is kept and must not change. */
   put(uid: string, namespace: string, labels: Labels, value: T): void {
     this.remove(uid)
-    const entry: Entry<T> = { uid, namespace, labels, value }
+    const entry: IndexedPod<T> = { uid, namespace, labels, value }
     this.#entries.set(uid, entry)
     let entries = this.#namespaces.get(namespace)
     if (entries === undefined) {
@@ -85,7 +85,7 @@ export class PodIndex<T> {
   }
 }
 
-function file<T>({ labels }: NamespaceEntries<T>, label: string, value: string, entry: Entry<T>): void {
+function file<T>({ labels }: NamespaceEntries<T>, label: string, value: string, entry: IndexedPod<T>): void {
   let entries = labels.get(label)
   if (entries === undefined) {
     entries = { count: 0, values: new Map() }
@@ -97,7 +97,7 @@ function file<T>({ labels }: NamespaceEntries<T>, label: string, value: string, 
   else same.add(entry)
 }
 
-function unfile<T>({ labels }: NamespaceEntries<T>, label: string, value: string, entry: Entry<T>): void {
+function unfile<T>({ labels }: NamespaceEntries<T>, label: string, value: string, entry: IndexedPod<T>): void {
   const entries = labels.get(label)
   if (entries === undefined) return
   entries.count--
@@ -111,7 +111,7 @@ function unfile<T>({ labels }: NamespaceEntries<T>, label: string, value: string
 function fewest<T>(
   entries: NamespaceEntries<T>,
   requirements: readonly CompiledRequirement[],
-): Iterable<Iterable<Entry<T>>> {
+): Iterable<Iterable<IndexedPod<T>>> {
   let size = entries.all.size
   let best: CompiledRequirement | undefined
   for (const requirement of requirements) {

@@ -4,14 +4,14 @@ import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import { compileSelector, type Labels } from './compile-selector.ts'
 import { type FiledSelector, placesOf, SelectorTree } from './selector-tree.ts'
 
-interface Entry {
+interface IndexedProtector {
   readonly namespace: string
   readonly filed: FiledSelector
 }
 
 export class ProtectorIndex {
   readonly #trees = new Map<string, SelectorTree>()
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, IndexedProtector>()
 
   get size(): number {
     return this.#entries.size

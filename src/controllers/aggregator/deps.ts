@@ -8,7 +8,7 @@ import type { ProtectionSettings } from '../../core/protection/requests/protecti
 import type { ProtectorTable } from '../../state/protectors.ts'
 import type { CellMember } from './member.ts'
 
-export interface PodAggregatorParts {
+export interface PodAggregatorDeps {
   readonly cell: string
   /** Where the PodProtectors are. */
   readonly core: ObjectClient

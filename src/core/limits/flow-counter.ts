@@ -28,7 +28,7 @@ const KEY_HIGH = 3
 const CELL_NUMBERS = 2
 
 /** The state of one limit (of one user, where the limit is per user), as one thread sees it: a place in FlowMemory. */
-export class FlowCell {
+export class FlowCounter {
   readonly words: Int32Array<SharedArrayBuffer>
   readonly numbers: Float64Array<SharedArrayBuffer>
   /** Where the cell begins. */
@@ -68,43 +68,43 @@ function wordsOfCell(columns: number): number {
 }
 
 /** Where thread 0 counts its requests in flight; the other threads follow. */
-export function requestColumns(cell: FlowCell): number {
+export function requestColumns(cell: FlowCounter): number {
   return cell.at + FIXED_WORDS
 }
 
 /** Where thread 0 counts its open watches; the other threads follow. */
-export function watchColumns(cell: FlowCell): number {
+export function watchColumns(cell: FlowCounter): number {
   return cell.at + FIXED_WORDS + cell.columns
 }
 
 /** Whether the cell is still that of whom it is taken to be. */
-export function isOwn(cell: FlowCell): boolean {
+export function isOwn(cell: FlowCounter): boolean {
   return hasKey(cell, cell.keyLow, cell.keyHigh)
 }
 
 /** Whose cell it is. */
-export function hasKey(cell: FlowCell, low: number, high: number): boolean {
+export function hasKey(cell: FlowCounter, low: number, high: number): boolean {
   return Atomics.load(cell.words, cell.at + KEY_LOW) === low && Atomics.load(cell.words, cell.at + KEY_HIGH) === high
 }
 
 /** Makes it the cell of somebody, without history. */
-export function assignCell(cell: FlowCell, low: number, high: number): void {
+export function assignCounter(cell: FlowCounter, low: number, high: number): void {
   Atomics.store(cell.words, cell.at + STARTED, 0)
   Atomics.store(cell.words, cell.at + KEY_HIGH, high)
   Atomics.store(cell.words, cell.at + KEY_LOW, low)
 }
 
 /** Takes the lock of the cell, or of what it stands for: a whole table of users. */
-export function lockCell(cell: FlowCell): void {
+export function lockCounter(cell: FlowCounter): void {
   lock(cell.words, cell.at, cell.thread)
 }
 
 /** Takes the lock if it is free; never waits. */
-export function tryLockCell(cell: FlowCell): boolean {
+export function tryLockCounter(cell: FlowCounter): boolean {
   return tryLock(cell.words, cell.at, cell.thread)
 }
 
-export function unlockCell(cell: FlowCell): void {
+export function unlockCounter(cell: FlowCounter): void {
   unlock(cell.words, cell.at)
 }
 

@@ -8,7 +8,7 @@ import type { CellTime } from '../clocks/cell-clock.ts'
 import type { OperationResult, ReserveOperation } from '../ledger/history.ts'
 import { applyOperations } from '../ledger/history.ts'
 import { KnownQuotas } from '../ledger/known-quota.ts'
-import { asksNoQuota, freePass, judge } from './judge.ts'
+import { asksNoQuota, evaluateDeletion, freePass } from './evaluate.ts'
 
 const NOW = 1_800_000_000_000
 /** Its kubelet's clock is an hour ahead: it took 5 s to become ready, whatever that clock says. */
@@ -25,7 +25,7 @@ const POD = podOf('web-0', {
 
 const NO_SUMMARY = { totalReplicas: 0, aggregatedAvailableReplicas: 0, estimatedAvailableReplicas: 0 }
 
-function judged(
+function evaluated(
   pod: Partial<PodFacts>,
   minReadySeconds: number,
   criterion?: HealthCriterion,
@@ -34,10 +34,10 @@ function judged(
   const request = { pod: { ...POD, ...pod }, criterion }
   const pass = freePass(request)
   if (pass !== undefined) return pass
-  const judgement = judge(request, minReadySeconds, time, 120_000)
-  if (judgement.type === 'note') return 'note'
-  if (judgement.availableInMs > 0) return `${judgement.pod.criterion} in ${judgement.availableInMs}`
-  return `${judgement.pod.criterion}${judgement.pod.available ? ' available' : ''}${asksNoQuota(judgement.pod) ? ' free' : ''}`
+  const evaluation = evaluateDeletion(request, minReadySeconds, time, 120_000)
+  if (evaluation.type === 'record') return 'record'
+  if (evaluation.availableInMs > 0) return `${evaluation.pod.criterion} in ${evaluation.availableInMs}`
+  return `${evaluation.pod.criterion}${evaluation.pod.available ? ' available' : ''}${asksNoQuota(evaluation.pod) ? ' free' : ''}`
 }
 
 test('what is asked of a protector', () => {
@@ -46,7 +46,7 @@ test('what is asked of a protector', () => {
     [{}, -5, undefined, 'Available available'],
     [{ terminating: true, ready: false }, 0, 'Running', 'AlreadyTerminating'],
     [{ ready: false }, 0, undefined, 'AlreadyUnready'],
-    // D12: whoever is judged by another number is no free pass for being unready.
+    // D12: whoever is evaluated by another number is no free pass for being unready.
     [{ ready: false }, 0, 'Running', 'Running'],
     [{ ready: false, running: false }, 0, 'Running', 'Running free'],
     [{ ready: false, criterion: 'Ready' }, 0, undefined, 'Ready free'],
@@ -56,7 +56,7 @@ test('what is asked of a protector', () => {
     [{}, 16, undefined, 'Available available'],
     [{}, 17, undefined, 'Available in 1000'],
     [{}, 136, undefined, 'Available in 120000'],
-    [{}, 137, undefined, 'note'],
+    [{}, 137, undefined, 'record'],
     // What the kubelet did not say counts for nothing: it may have been ready since it was created.
     [{ startedMs: 0 }, 20, undefined, 'Available available'],
     [{ readySinceMs: 0 }, 20, undefined, 'Available available'],
@@ -65,12 +65,16 @@ test('what is asked of a protector', () => {
     [{}, 17, 'Ready', 'Ready in 1000'],
   ]
   for (const [pod, minReadySeconds, criterion, expected] of rows) {
-    assert.equal(judged(pod, minReadySeconds, criterion), expected, JSON.stringify([pod, minReadySeconds, criterion]))
+    assert.equal(
+      evaluated(pod, minReadySeconds, criterion),
+      expected,
+      JSON.stringify([pod, minReadySeconds, criterion]),
+    )
   }
 })
 
 test('D18: nothing is known of the clocks of the cell: whatever is ready may be available', () => {
-  const unknown = judge({ pod: POD, criterion: undefined }, 3600, undefined, 120_000)
+  const unknown = evaluateDeletion({ pod: POD, criterion: undefined }, 3600, undefined, 120_000)
   assert.deepEqual(unknown.type === 'reserve' && unknown.pod.available, true)
 })
 

@@ -1,27 +1,27 @@
-// The judgement of one deletion in words: each protector of the pod with its numbers, then the answer.
+// How one deletion is evaluated, in words: each protector of the pod with its numbers, then the answer.
 
 import type { CellStatus, PodProtector } from '../../api/pod-protector/pod-protector.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
 import { limitsOf } from '../../core/protection/history/limits.ts'
 import { applyOperations, type OperationResult } from '../../core/protection/ledger/history.ts'
 import { admitted, type Finding, verdictOf } from '../../core/protection/ledger/verdicts.ts'
-import { criterionOf, freePass, judge } from '../../core/protection/quota/judge.ts'
+import { criterionOf, evaluateDeletion, freePass } from '../../core/protection/quota/evaluate.ts'
 import type { QuotaPod } from '../../core/protection/quota/quota.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
 
-export interface DeletionJudgement {
+export interface DeletionExplanation {
   readonly lines: readonly string[]
   readonly passes: boolean
 }
 
 /** @param protectors those that select the pod, sorted */
-export function judgeDeletion(
+export function explainDeletion(
   request: ProtectionRequest,
   protectors: readonly LiveProtector[],
   settings: ProtectionSettings,
   nowMs: number,
-): DeletionJudgement {
+): DeletionExplanation {
   const free = freePass(request)
   const findings = protectors.map((live) => findingOf(request, live, settings, nowMs))
   const lines = protectors.flatMap((live, at) => {
@@ -43,19 +43,19 @@ function findingOf(
   const limits = limitsOf(protector, settings)
   const { clockSkewMs, reservationTimeoutMs } = settings
   const time = { earliestMs: nowMs - clockSkewMs, latestMs: nowMs + clockSkewMs }
-  const judgement = judge(request, protector.spec.minReadySeconds, time, reservationTimeoutMs)
+  const evaluation = evaluateDeletion(request, protector.spec.minReadySeconds, time, reservationTimeoutMs)
   const { scheduled, running, ready } = pod
-  // A pod that is only noted asks nobody; its numbers are shown all the same.
-  const noted: QuotaPod = { criterion: criterionOf(request), scheduled, running, ready, available: false }
+  // A pod that is only recorded asks nobody; its numbers are shown all the same.
+  const recorded: QuotaPod = { criterion: criterionOf(request), scheduled, running, ready, available: false }
   const { result, count, lag, required } = reserve(
     settings.staleAfterMs > 0 ? protector : withoutStale(protector),
     { cell, uid: pod.uid, name: pod.name, resourceVersion: pod.resourceVersion },
-    judgement.type === 'reserve' ? judgement.pod : noted,
+    evaluation.type === 'reserve' ? evaluation.pod : recorded,
     limits,
     nowMs,
   )
-  const young = judgement.type === 'note' || (judgement.pod.young === true && result === 'AlreadyUnhealthy')
-  const said = young ? 'Noted' : result === 'Done' ? 'Ok' : result
+  const young = evaluation.type === 'record' || (evaluation.pod.young === true && result === 'AlreadyUnhealthy')
+  const said = young ? 'Recorded' : result === 'Done' ? 'Ok' : result
   return { protector: key, result: said, count, lag, required, maxConcurrentLag: limits.maxConcurrentLag }
 }
 
@@ -83,7 +83,7 @@ const WORDS: Readonly<Record<Finding['result'], string>> = {
   Ok: 'lets it pass',
   AlreadyHasBucket: 'lets it pass, as it did before',
   AlreadyUnhealthy: 'lets it pass: the pod does not meet its own criterion',
-  Noted: 'lets it pass: the pod has not been ready for minReadySeconds and is not counted',
+  Recorded: 'lets it pass: the pod has not been ready for minReadySeconds and is not counted',
   NoProtector: 'has gone',
   Denied: 'refuses: too few would be left',
   Retry: 'refuses for now: deletions let through before have not been seen to happen',

@@ -10,12 +10,12 @@ import type { QuotaPod } from './quota.ts'
 export type FreePass =
   /** It goes anyway; nothing is written. */
   | 'AlreadyTerminating'
-  /** It is not ready: nothing is lost with it, but it must not be waited for; noted. */
+  /** It is not ready: nothing is lost with it, but nobody must wait for it; recorded. */
   | 'AlreadyUnready'
 
-export type Judgement =
-  /** It will not have been ready for long enough to count before it is deleted: let through, and noted. */
-  | { readonly type: 'note' }
+export type DeletionEvaluation =
+  /** It will not have been ready for long enough to count before it is deleted: admitted and recorded. */
+  | { readonly type: 'record' }
   | {
       readonly type: 'reserve'
       readonly pod: QuotaPod
@@ -40,12 +40,12 @@ export function freePass(request: Pick<ProtectionRequest, 'criterion' | 'pod'>):
  * @param time of the cell's API servers; undefined = not known
  * @param withinMs longest time from now until upstream has deleted it, or never will
  */
-export function judge(
+export function evaluateDeletion(
   request: Pick<ProtectionRequest, 'criterion' | 'pod'>,
   minReadySeconds: number,
   time: CellTime | undefined,
   withinMs: number,
-): Judgement {
+): DeletionEvaluation {
   const { pod } = request
   const { scheduled, running, ready } = pod
   const criterion = criterionOf(request)
@@ -53,9 +53,9 @@ export function judge(
   const available = ready && lackMs <= 0
   // It is ready, and time alone makes it available.
   const young = ready && !available
-  if (criterion === 'Available' && (!ready || (young && lackMs > withinMs))) return { type: 'note' }
-  const judged = { criterion, scheduled, running, ready, available, ...(young && { young }) }
-  return { type: 'reserve', pod: judged, availableInMs: young ? lackMs : 0 }
+  if (criterion === 'Available' && (!ready || (young && lackMs > withinMs))) return { type: 'record' }
+  const evaluated = { criterion, scheduled, running, ready, available, ...(young && { young }) }
+  return { type: 'reserve', pod: evaluated, availableInMs: young ? lackMs : 0 }
 }
 
 /** It does not meet its own criterion: it passes, and only as long as it is as it was read. */
