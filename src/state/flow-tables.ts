@@ -97,7 +97,7 @@ export class FlowTable {
   cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter {
     const entry = this.#bySchema.get(schema) ?? this.#adopt(schema, undefined)
     if (!schema.perUser) return entry.cell
-    return (entry.users ?? this.#addUsers(entry, undefined)).cellOf(userName, schema, nowMs)
+    return (entry.users ?? this.#addUsers(entry, undefined)).counterOf(userName, schema, nowMs)
   }
 
   /**

@@ -1,6 +1,6 @@
-// Who has a call made that the gateway makes itself: what everybody's share goes by. Also said in answers.
+// On whose behalf the gateway makes a call of its own: calls are divided among these sources. Also named in answers.
 
-/** Those whom nobody has verified: one network of theirs, which is what one of them can have for the asking. */
+/** For a client whose identity is not verified: its network, because one client can easily have all addresses of it. */
 export function addressSource(remoteAddress: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(remoteAddress)
   if (mapped?.[1] !== undefined) return `address ${mapped[1]}`

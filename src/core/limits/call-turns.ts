@@ -1,5 +1,5 @@
-// Whose call to a cluster the gateway makes next: turns go round by source, so that nobody who asks much keeps out those who ask
-// little. Who is alone may use nearly all there is.
+// Whose call to a cluster the gateway makes next. Sources take turns, so that a busy one does not keep out the others. A source
+// that is alone may use nearly all of the capacity.
 
 import { createPace, type Pace, paceMs } from './pace.ts'
 
@@ -11,21 +11,21 @@ export interface CallRate {
 
 /** A call that asks for its turn. Exactly one of its functions is called, once. */
 export interface Turn {
-  /** Who has the call made: an address or a user. */
+  /** On whose behalf the call is made: an address or a user. */
   readonly source: string
   /** The longest that it waits, milliseconds. */
   readonly longestWaitMs: number
-  /** `CallTurns.done` has to be told when its call is over. */
+  /** `CallTurns.done` must be called when the call is over. */
   granted(): void
-  /** @param retryAfterMs when another try may well succeed */
+  /** @param retryAfterMs when another attempt is likely to succeed */
   refused(retryAfterMs: number): void
 }
 
-/** What the gateway has under way at a cluster at a time, of one kind of call and in one thread. */
+/** Calls in flight to one cluster, of one kind and in one thread. */
 export const MAX_CALLS_IN_FLIGHT = 64
-/** One place of so many is kept for sources that have nothing under way: few sources that ask much do not take all. */
+/** One place in this many is reserved for sources with no call in flight: a few busy sources cannot take all of them. */
 const ONE_KEPT_OF = 8
-/** What waits for that, of all sources together. */
+/** Calls that wait for a place, of all sources together. */
 export const MAX_CALLS_WAITING = 1024
 /** When others are in the way, and no rate says when there will be room. */
 const BUSY_RETRY_MS = 1000
@@ -33,10 +33,10 @@ const BUSY_RETRY_MS = 1000
 export class CallTurns {
   readonly #maxInFlight: number
   readonly #maxWaiting: number
-  /** Places for sources that have nothing under way. */
+  /** Places reserved for sources with no call in flight. */
   readonly #kept: number
   readonly #pace: Pace = createPace()
-  /** Who waits, the source whose turn is next first. */
+  /** The waiting turns by source; the source whose turn is next comes first. */
   readonly #waiting = new Map<string, Turn[]>()
   readonly #inFlight = new Map<string, number>()
   #waitingCount = 0
@@ -80,7 +80,7 @@ export class CallTurns {
     return this.advance(rate, nowMs)
   }
 
-  /** It has waited too long. Nothing happens when it does not wait any more. */
+  /** The turn has waited too long. Does nothing when it no longer waits. */
   expire(turn: Turn, rate: CallRate): void {
     this.#refuse(turn, Math.max(BUSY_RETRY_MS, this.#expectedMs(turn.source, rate)))
   }
@@ -95,13 +95,13 @@ export class CallTurns {
     return 0
   }
 
-  /** Of the sources that wait, the first that may have another call under way. */
+  /** The first waiting source that may have another call in flight. */
   #next(): string | undefined {
     const free = this.#maxInFlight - this.#inFlightCount
     if (free <= 0) return undefined
     for (const source of this.#waiting.keys()) {
       const own = this.#inFlight.get(source) ?? 0
-      // As many as are free, and no more: whatever one source has under way, there is room for others. Of the last few each gets one.
+      // Never more than are free: whatever one source has in flight, there is room for others. Of the reserved places each source gets one.
       if (own === 0 || (own < free && free > this.#kept)) return source
     }
     return undefined
@@ -129,7 +129,7 @@ export class CallTurns {
 
   #lastOfLongest(): Turn | undefined {
     let longest: Turn[] = []
-    // Of sources that have as many, the one that is furthest from its turn: nobody is driven out by those who came behind him.
+    // Among equals, the source furthest from its turn: a newcomer cannot displace those who came before it.
     for (const turns of this.#waiting.values()) if (turns.length >= longest.length) longest = turns
     return longest.at(-1)
   }

@@ -1,4 +1,4 @@
-// Limits are exact, whatever is held, and with threads that share a cell. Token buckets have a test of their own.
+// Limits are exact, whatever is held, and with threads that share a counter. Token buckets have a test of their own.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -11,8 +11,8 @@ import { createFlowMemory, FlowCounter, type FlowMemory, lockCounter, releaseThr
 import { closeWatch, openWatches, requestsInFlight, tryOpenWatch } from './in-flight.ts'
 import { tryLock } from './shared-lock.ts'
 
-/** A cell without history: bucket full, nothing in flight. */
-function createFlowCell(memory: FlowMemory = createFlowMemory(1), index = 0, thread = 0): FlowCounter {
+/** A counter without history: bucket full, nothing in flight. */
+function createFlowCounter(memory: FlowMemory = createFlowMemory(1), index = 0, thread = 0): FlowCounter {
   return new FlowCounter(memory, index, thread)
 }
 
@@ -27,16 +27,16 @@ function inflight(max: number): CompiledSchema {
   return { ...NONE, name: 'i', kind: 'maxRequestsInflight', max }
 }
 
-function take(schema: CompiledSchema, cell: FlowCounter, nowMs: number, wanted: number): number {
+function take(schema: CompiledSchema, counter: FlowCounter, nowMs: number, wanted: number): number {
   let taken = 0
-  for (let i = 0; i < wanted; i++) if (tryAcquire(schema, cell, nowMs)) taken++
+  for (let i = 0; i < wanted; i++) if (tryAcquire(schema, counter, nowMs)) taken++
   return taken
 }
 
 if (isMainThread) {
   describe('limits by their kind', () => kindTests())
   describe('requests in flight and watches', () => counterTests())
-  describe('threads that share a cell', () => threadTests())
+  describe('threads that share a counter', () => threadTests())
 } else {
   hammer()
 }
@@ -44,19 +44,19 @@ if (isMainThread) {
 function kindTests(): void {
   it('says in whole seconds when to come again', () => {
     const slow = bucket(1, 1)
-    const cell = createFlowCell()
-    assert.equal(retryAfterSeconds(slow, createFlowCell(), 5), 1)
-    take(slow, cell, 1000, 1)
-    assert.equal(retryAfterSeconds(slow, cell, 1000), 1)
-    assert.equal(retryAfterSeconds(slow, cell, 1999), 1)
-    assert.equal(retryAfterSeconds({ ...slow, qps: 0.25 }, cell, 1000), 4)
-    assert.equal(retryAfterSeconds({ ...slow, qps: 0.001 }, cell, 1000), 60)
-    assert.equal(retryAfterSeconds(inflight(0), cell, 1000), 1)
+    const counter = createFlowCounter()
+    assert.equal(retryAfterSeconds(slow, createFlowCounter(), 5), 1)
+    take(slow, counter, 1000, 1)
+    assert.equal(retryAfterSeconds(slow, counter, 1000), 1)
+    assert.equal(retryAfterSeconds(slow, counter, 1999), 1)
+    assert.equal(retryAfterSeconds({ ...slow, qps: 0.25 }, counter, 1000), 4)
+    assert.equal(retryAfterSeconds({ ...slow, qps: 0.001 }, counter, 1000), 60)
+    assert.equal(retryAfterSeconds(inflight(0), counter, 1000), 1)
   })
 
   it('always admits when exempt', () => {
     const exempt: CompiledSchema = { ...NONE, name: 'e', kind: 'exempt' }
-    assert.equal(take(exempt, createFlowCell(), 0, 100), 100)
+    assert.equal(take(exempt, createFlowCounter(), 0, 100), 100)
   })
 }
 
@@ -64,75 +64,75 @@ function counterTests(): void {
   it('never exceeds the maximum, whatever the order of events', () => {
     fc.assert(
       fc.property(fc.nat({ max: 5 }), fc.array(fc.boolean()), (max, events) => {
-        const cell = createFlowCell()
+        const counter = createFlowCounter()
         let held = 0
         for (const begins of events) {
           if (begins) {
-            const admitted = tryAcquire(inflight(max), cell, 0)
+            const admitted = tryAcquire(inflight(max), counter, 0)
             assert.equal(admitted, held < max)
             if (admitted) held++
           } else if (held > 0) {
-            release(inflight(max), cell)
+            release(inflight(max), counter)
             held--
           }
-          assert.equal(requestsInFlight(cell), held)
+          assert.equal(requestsInFlight(counter), held)
         }
       }),
     )
   })
 
-  it('refuses everything when the maximum is 0', () => assert.equal(take(inflight(0), createFlowCell(), 0, 5), 0))
+  it('refuses everything when the maximum is 0', () => assert.equal(take(inflight(0), createFlowCounter(), 0, 5), 0))
 
   it('never falls below zero', () => {
-    const cell = createFlowCell()
-    release(inflight(1), cell)
-    closeWatch(inflight(1), cell)
-    assert.equal(requestsInFlight(cell), 0)
-    assert.equal(take(inflight(1), cell, 0, 2), 1)
-    assert.equal(openWatches(cell), 0)
+    const counter = createFlowCounter()
+    release(inflight(1), counter)
+    closeWatch(inflight(1), counter)
+    assert.equal(requestsInFlight(counter), 0)
+    assert.equal(take(inflight(1), counter, 0, 2), 1)
+    assert.equal(openWatches(counter), 0)
   })
 
   it('counts watches without a cap, and refuses once there is one', () => {
-    const cell = createFlowCell()
+    const counter = createFlowCounter()
     const free = inflight(1)
     const capped = { ...free, maxWatches: 2 }
-    for (let i = 0; i < 3; i++) assert.ok(tryOpenWatch(free, cell))
-    assert.ok(!tryOpenWatch(capped, cell))
-    closeWatch(capped, cell)
-    assert.ok(!tryOpenWatch(capped, cell))
-    closeWatch(capped, cell)
-    assert.ok(tryOpenWatch(capped, cell))
-    assert.equal(openWatches(cell), 2)
-    assert.equal(requestsInFlight(cell), 0)
+    for (let i = 0; i < 3; i++) assert.ok(tryOpenWatch(free, counter))
+    assert.ok(!tryOpenWatch(capped, counter))
+    closeWatch(capped, counter)
+    assert.ok(!tryOpenWatch(capped, counter))
+    closeWatch(capped, counter)
+    assert.ok(tryOpenWatch(capped, counter))
+    assert.equal(openWatches(counter), 2)
+    assert.equal(requestsInFlight(counter), 0)
   })
 
-  it('is idle exactly when a new cell would admit the same', () => {
+  it('is idle exactly when a new counter would admit the same', () => {
     const schema = bucket(10, 10)
-    const cell = createFlowCell()
-    assert.ok(isIdle(schema, cell, 0))
-    take(schema, cell, 0, 1)
-    assert.ok(!isIdle(schema, cell, 99))
-    assert.ok(isIdle(schema, cell, 100))
-    tryOpenWatch(schema, cell)
-    assert.ok(!isIdle(schema, cell, 100))
-    const held = createFlowCell()
+    const counter = createFlowCounter()
+    assert.ok(isIdle(schema, counter, 0))
+    take(schema, counter, 0, 1)
+    assert.ok(!isIdle(schema, counter, 99))
+    assert.ok(isIdle(schema, counter, 100))
+    tryOpenWatch(schema, counter)
+    assert.ok(!isIdle(schema, counter, 100))
+    const held = createFlowCounter()
     take(inflight(2), held, 0, 1)
     assert.ok(!isIdle(inflight(2), held, 1e9))
   })
 
   it('a smaller maximum lets requests end, and admits below it only', () => {
-    const cell = createFlowCell()
-    take(inflight(5), cell, 0, 5)
-    resize(inflight(5), inflight(2), cell, 0)
-    for (let i = 0; i < 3; i++) release(inflight(5), cell)
-    assert.ok(!tryAcquire(inflight(2), cell, 0))
-    release(inflight(5), cell)
-    assert.ok(tryAcquire(inflight(2), cell, 0))
+    const counter = createFlowCounter()
+    take(inflight(5), counter, 0, 5)
+    resize(inflight(5), inflight(2), counter, 0)
+    for (let i = 0; i < 3; i++) release(inflight(5), counter)
+    assert.ok(!tryAcquire(inflight(2), counter, 0))
+    release(inflight(5), counter)
+    assert.ok(tryAcquire(inflight(2), counter, 0))
   })
 
-  it('keeps cells of one memory apart', () => {
+  it('keeps counters of one memory apart', () => {
     const memory = createFlowMemory(2)
-    const [a, b] = [createFlowCell(memory, 0), createFlowCell(memory, 1)]
+    const [a, b] = [createFlowCounter(memory, 0), createFlowCounter(memory, 1)]
     assert.equal(take(bucket(5, 5), a, 0, 9), 5)
     assert.equal(take(bucket(5, 5), b, 0, 9), 5)
     tryAcquire(inflight(1), a, 0)
@@ -143,8 +143,8 @@ function counterTests(): void {
 function threadTests(): void {
   it('admits exactly the burst together, and loses no slot', async () => {
     const memory = createFlowMemory(2, THREADS)
-    const tokens = createFlowCell(memory, 0)
-    const slots = createFlowCell(memory, 1)
+    const tokens = createFlowCounter(memory, 0)
+    const slots = createFlowCounter(memory, 1)
     const workers = Array.from(
       { length: THREADS },
       (_, thread) => new Worker(new URL(import.meta.url), { workerData: { memory, thread } }),
@@ -160,7 +160,7 @@ function threadTests(): void {
 
   it('admits exactly the maximum together, and gives back what a thread that died held', () => {
     const memory = createFlowMemory(1, 2)
-    const [a, b] = [createFlowCell(memory, 0, 0), createFlowCell(memory, 0, 1)]
+    const [a, b] = [createFlowCounter(memory, 0, 0), createFlowCounter(memory, 0, 1)]
     const schema = { ...inflight(5), maxWatches: 3 }
     assert.equal(take(schema, a, 0, 3), 3)
     assert.equal(take(schema, b, 0, 9), 2)
@@ -175,19 +175,19 @@ function threadTests(): void {
 
   it('goes on after a thread died inside the lock', () => {
     const memory = createFlowMemory(1, 2)
-    lockCounter(createFlowCell(memory, 0, 1))
+    lockCounter(createFlowCounter(memory, 0, 1))
     releaseThread(memory, 0)
     assert.ok(!tryLock(memory.words, 0, 0), 'it is the lock of thread 1')
     releaseThread(memory, 1)
-    assert.equal(take(bucket(5, 5), createFlowCell(memory, 0, 0), 0, 9), 5)
+    assert.equal(take(bucket(5, 5), createFlowCounter(memory, 0, 0), 0, 9), 5)
   })
 }
 
 /** In a worker: takes tokens and slots as fast as it can. */
 function hammer(): void {
   const { memory, thread }: { memory: FlowMemory; thread: number } = workerData
-  const tokens = createFlowCell(memory, 0, thread)
-  const slots = createFlowCell(memory, 1, thread)
+  const tokens = createFlowCounter(memory, 0, thread)
+  const slots = createFlowCounter(memory, 1, thread)
   let taken = 0
   let most = 0
   for (let i = 0; i < 40_000; i++) {

@@ -1,6 +1,6 @@
-// The cells of a limit that each user has for itself, in shared memory: a table of fixed size, found by a hash of the
-// user's name. A user's cell is in a window of places behind its hash. Places are taken under the lock of the whole table,
-// and never emptied again, only passed on when idle: so looking a user up needs no lock and stops at the first empty place.
+// The counters of a per-user limit, in shared memory: a table of fixed size, found by a hash of the
+// user's name. A user's counter is in a window of places behind its hash. Places are taken under the lock of the whole table
+// and never emptied, only reassigned when idle. So a look-up needs no lock and stops at the first empty place.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { type HashSeed, NameHash } from '../text/name-hash.ts'
@@ -20,7 +20,7 @@ import { openWatches, requestsInFlight } from './in-flight.ts'
 const USERS = 65_536
 /** Places that may hold one user. Below half full, hardly any user is further than 30 from where its hash says. */
 const WINDOW = 64
-/** Of those who find no place. */
+/** Shared by all users who find no place. */
 const OVERFLOW = USERS
 /** Stands for the whole table: its lock, how many places are taken, how often one was missing. */
 const TABLE = USERS + 1
@@ -46,7 +46,7 @@ export class UserCounters {
   readonly #thread: number
   readonly #hash: NameHash
   /** By place; made when first used, and used by whoever has the place. */
-  readonly #cells = new Map<number, FlowCounter>()
+  readonly #counters = new Map<number, FlowCounter>()
   readonly #table: FlowCounter
   readonly #overflow: FlowCounter
 
@@ -59,15 +59,15 @@ export class UserCounters {
   }
 
   /**
-   * The cell of a user, made if there is none. One that is idle, so that a new one would admit the same, may be passed on
-   * to another user at any moment: what is taken from it is taken only while it is the user's (`isOwn`).
+   * The counter of a user, made if there is none. An idle counter, which admits the same as a new one, may be reassigned to
+   * another user at any moment: something is taken from it only while it belongs to this user (`isOwn`).
    */
-  cellOf(name: string, schema: CompiledSchema, nowMs: number): FlowCounter {
+  counterOf(name: string, schema: CompiledSchema, nowMs: number): FlowCounter {
     this.#hash.hash(name)
     return this.#find() ?? this.#claim(schema, nowMs)
   }
 
-  /** How often a user found no place and had to share the one cell that is left for all of them. */
+  /** How often a user found no place and had to use the shared overflow counter. */
   overflows(): number {
     return Atomics.load(this.#memory.words, this.#table.at + OVERFLOWS)
   }
@@ -75,10 +75,10 @@ export class UserCounters {
   totals(schema: CompiledSchema, nowMs: number): UserTotals {
     const { words } = this.#memory
     const totals = { inFlight: 0, watches: 0, tokens: schema.kind === 'tokenBucket' ? schema.burst : 0, users: 0 }
-    this.#each((cell) => {
-      totals.inFlight += requestsInFlight(cell)
-      totals.watches += openWatches(cell)
-      totals.tokens = Math.min(totals.tokens, tokensLeft(schema, cell, nowMs))
+    this.#each((counter) => {
+      totals.inFlight += requestsInFlight(counter)
+      totals.watches += openWatches(counter)
+      totals.tokens = Math.min(totals.tokens, tokensLeft(schema, counter, nowMs))
     })
     totals.users = Atomics.load(words, this.#table.at + TAKEN)
     return totals
@@ -86,28 +86,28 @@ export class UserCounters {
 
   /** Puts a changed limit in force for every user. */
   resize(previous: CompiledSchema, next: CompiledSchema, nowMs: number): void {
-    this.#each((cell) => resize(previous, next, cell, nowMs))
+    this.#each((counter) => resize(previous, next, counter, nowMs))
   }
 
-  #each(visit: (cell: FlowCounter) => void): void {
+  #each(visit: (counter: FlowCounter) => void): void {
     visit(this.#overflow)
     if (Atomics.load(this.#memory.words, this.#table.at + TAKEN) === 0) return
     for (let place = 0; place < USERS; place++) {
-      const cell = new FlowCounter(this.#memory, place, this.#thread)
-      if (!hasKey(cell, 0, 0)) visit(cell)
+      const counter = new FlowCounter(this.#memory, place, this.#thread)
+      if (!hasKey(counter, 0, 0)) visit(counter)
     }
   }
 
   #find(): FlowCounter | undefined {
     const { low, high } = this.#hash
     for (let i = 0; i < WINDOW; i++) {
-      const cell = this.#cell(low + i)
-      if (hasKey(cell, low, high)) {
-        cell.keyLow = low
-        cell.keyHigh = high
-        return cell
+      const counter = this.#counter(low + i)
+      if (hasKey(counter, low, high)) {
+        counter.keyLow = low
+        counter.keyHigh = high
+        return counter
       }
-      if (hasKey(cell, 0, 0)) return undefined
+      if (hasKey(counter, 0, 0)) return undefined
     }
     return undefined
   }
@@ -115,37 +115,37 @@ export class UserCounters {
   #claim(schema: CompiledSchema, nowMs: number): FlowCounter {
     lockCounter(this.#table)
     // Another thread may have been faster.
-    const cell = this.#find() ?? this.#takePlace(schema, nowMs)
+    const counter = this.#find() ?? this.#takePlace(schema, nowMs)
     unlockCounter(this.#table)
-    return cell
+    return counter
   }
 
   #takePlace(schema: CompiledSchema, nowMs: number): FlowCounter {
     const { low, high } = this.#hash
     const { words } = this.#memory
     for (let i = 0; i < WINDOW; i++) {
-      const cell = this.#cell(low + i)
-      if (hasKey(cell, 0, 0)) {
-        assignCounter(cell, low, high)
+      const counter = this.#counter(low + i)
+      if (hasKey(counter, 0, 0)) {
+        assignCounter(counter, low, high)
         Atomics.add(words, this.#table.at + TAKEN, 1)
-      } else if (!tryReassign(schema, cell, low, high, nowMs)) {
+      } else if (!tryReassign(schema, counter, low, high, nowMs)) {
         continue
       }
-      cell.keyLow = low
-      cell.keyHigh = high
-      return cell
+      counter.keyLow = low
+      counter.keyHigh = high
+      return counter
     }
     Atomics.add(words, this.#table.at + OVERFLOWS, 1)
     return this.#overflow
   }
 
-  #cell(place: number): FlowCounter {
+  #counter(place: number): FlowCounter {
     const index = (place >>> 0) % USERS
-    let cell = this.#cells.get(index)
-    if (cell === undefined) {
-      cell = new FlowCounter(this.#memory, index, this.#thread)
-      this.#cells.set(index, cell)
+    let counter = this.#counters.get(index)
+    if (counter === undefined) {
+      counter = new FlowCounter(this.#memory, index, this.#thread)
+      this.#counters.set(index, counter)
     }
-    return cell
+    return counter
   }
 }

@@ -1,24 +1,24 @@
-// What one replica may take of a limit that all replicas share, in memory of all its threads: tokens and slots that the
-// main thread has got for it. Requests take from here as from a local limit and wait for nobody; the main thread tops it up.
+// What this replica may take of a limit that all replicas share: tokens and slots that the main thread has fetched, in memory
+// shared by all threads. Requests take from it as from a local limit and never wait; the main thread refills it.
 
-/** The words of one limit. Changed under the lock of its FlowCounter, but for the counters, which only grow. */
+/** The words of one limit. Changed under the lock of its FlowCounter, except TAKEN and MISSED, which only grow. */
 export type GlobalAccount = Int32Array<SharedArrayBuffer>
 
-/** Whole tokens at hand. */
+/** Whole tokens that are left. */
 const TOKENS = 0
-/** Most requests of this replica at once. */
+/** How many requests of this replica may run at once. */
 const SLOTS = 1
-/** Tokens taken by requests, and requests that found none (of either kind); modulo 2^32. */
+/** Tokens taken by requests, and requests that found no token or slot; modulo 2^32. */
 const TAKEN = 2
 const MISSED = 3
 const WORDS = 4
 
-/** Nothing in it: whoever fills it decides from when on requests pass. */
+/** Empty: no request passes until it is filled. */
 export function createGlobalAccount(): GlobalAccount {
   return new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** For a request, under the lock of the cell. */
+/** For a request, under the lock of the counter. */
 export function takeFromAccount(account: GlobalAccount): boolean {
   if (Atomics.load(account, TOKENS) <= 0) {
     Atomics.add(account, MISSED, 1)
@@ -29,7 +29,7 @@ export function takeFromAccount(account: GlobalAccount): boolean {
   return true
 }
 
-/** A token that was taken for nothing, under the lock of the cell. */
+/** Returns an unused token, under the lock of the counter. */
 export function returnToAccount(account: GlobalAccount): void {
   Atomics.add(account, TOKENS, 1)
   Atomics.sub(account, TAKEN, 1)
@@ -49,12 +49,12 @@ export function tokensAtHand(account: GlobalAccount): number {
   return Atomics.load(account, TOKENS)
 }
 
-/** Under the lock of the cell. */
+/** Under the lock of the counter. */
 export function storeTokens(account: GlobalAccount, tokens: number): void {
   Atomics.store(account, TOKENS, tokens)
 }
 
-/** Under the lock of the cell. */
+/** Under the lock of the counter. */
 export function storeSlots(account: GlobalAccount, slots: number): void {
   Atomics.store(account, SLOTS, slots)
 }

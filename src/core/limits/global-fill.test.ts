@@ -19,66 +19,66 @@ const BUCKET: CompiledSchema = {
 }
 const SLOTS: CompiledSchema = { ...NONE, kind: 'maxRequestsInflight', max: 4, shared: { qps: 0, burst: 0, max: 8 } }
 
-function cellWithAccount(): { cell: FlowCounter; account: NonNullable<FlowCounter['account']> } {
-  const cell = new FlowCounter(createFlowMemory(1), 0, 0)
+function cellWithAccount(): { counter: FlowCounter; account: NonNullable<FlowCounter['account']> } {
+  const counter = new FlowCounter(createFlowMemory(1), 0, 0)
   const account = createGlobalAccount()
-  cell.account = account
-  return { cell, account }
+  counter.account = account
+  return { counter, account }
 }
 
-function take(schema: CompiledSchema, cell: FlowCounter, wanted: number): number {
+function take(schema: CompiledSchema, counter: FlowCounter, wanted: number): number {
   let taken = 0
-  for (let i = 0; i < wanted; i++) if (tryAcquire(schema, cell, 1000)) taken++
+  for (let i = 0; i < wanted; i++) if (tryAcquire(schema, counter, 1000)) taken++
   return taken
 }
 
 describe('tokens', () => {
   it('are needed of the account too, and it counts who found none', () => {
-    const { cell, account } = cellWithAccount()
-    assert.equal(take(BUCKET, cell, 2), 0)
-    assert.equal(refusedByAll(BUCKET, cell), true)
-    changeTokens(cell, account, 3)
-    assert.equal(take(BUCKET, cell, 5), 3)
+    const { counter, account } = cellWithAccount()
+    assert.equal(take(BUCKET, counter, 2), 0)
+    assert.equal(refusedByAll(BUCKET, counter), true)
+    changeTokens(counter, account, 3)
+    assert.equal(take(BUCKET, counter, 5), 3)
     assert.deepEqual([tokensTaken(account), requestsMissed(account)], [3, 4])
     // Who was refused by all has taken nothing of the local limit.
-    assert.equal(tokensLeft(BUCKET, cell, 1000), 7)
+    assert.equal(tokensLeft(BUCKET, counter, 1000), 7)
   })
 
   it('stay in the account when the local limit refuses', () => {
-    const { cell, account } = cellWithAccount()
-    changeTokens(cell, account, 15)
-    assert.equal(take(BUCKET, cell, 20), 10)
+    const { counter, account } = cellWithAccount()
+    changeTokens(counter, account, 15)
+    assert.equal(take(BUCKET, counter, 20), 10)
     assert.deepEqual([tokensAtHand(account), requestsMissed(account)], [5, 0])
-    assert.equal(refusedByAll(BUCKET, cell), false)
+    assert.equal(refusedByAll(BUCKET, counter), false)
   })
 
   it('come back to both when nothing was sent', () => {
-    const { cell, account } = cellWithAccount()
-    changeTokens(cell, account, 2)
-    assert.equal(take(BUCKET, cell, 1), 1)
-    refund(BUCKET, cell)
-    assert.deepEqual([tokensAtHand(account), tokensTaken(account), tokensLeft(BUCKET, cell, 1000)], [2, 0, 10])
+    const { counter, account } = cellWithAccount()
+    changeTokens(counter, account, 2)
+    assert.equal(take(BUCKET, counter, 1), 1)
+    refund(BUCKET, counter)
+    assert.deepEqual([tokensAtHand(account), tokensTaken(account), tokensLeft(BUCKET, counter, 1000)], [2, 0, 10])
   })
 
   it('are never fewer than none', () => {
-    const { cell, account } = cellWithAccount()
-    assert.equal(changeTokens(cell, account, 5), 5)
-    assert.equal(changeTokens(cell, account, -9), -5)
+    const { counter, account } = cellWithAccount()
+    assert.equal(changeTokens(counter, account, 5), 5)
+    assert.equal(changeTokens(counter, account, -9), -5)
     assert.equal(tokensAtHand(account), 0)
   })
 })
 
 describe('slots', () => {
   it('are as many as both allow', () => {
-    const { cell, account } = cellWithAccount()
-    assert.equal(take(SLOTS, cell, 1), 0)
-    assert.equal(setSlots(cell, account, 2), 0)
-    assert.equal(take(SLOTS, cell, 9), 2)
-    assert.equal(refusedByAll(SLOTS, cell), true)
-    assert.equal(setSlots(cell, account, 8), 2)
-    assert.equal(take(SLOTS, cell, 9), 2)
-    assert.equal(refusedByAll(SLOTS, cell), false)
-    for (let i = 0; i < 4; i++) release(SLOTS, cell)
-    assert.equal(requestsInFlight(cell), 0)
+    const { counter, account } = cellWithAccount()
+    assert.equal(take(SLOTS, counter, 1), 0)
+    assert.equal(setSlots(counter, account, 2), 0)
+    assert.equal(take(SLOTS, counter, 9), 2)
+    assert.equal(refusedByAll(SLOTS, counter), true)
+    assert.equal(setSlots(counter, account, 8), 2)
+    assert.equal(take(SLOTS, counter, 9), 2)
+    assert.equal(refusedByAll(SLOTS, counter), false)
+    for (let i = 0; i < 4; i++) release(SLOTS, counter)
+    assert.equal(requestsInFlight(counter), 0)
   })
 })

@@ -1,4 +1,4 @@
-// How the main thread fills the account of a limit that replicas share (global-account.ts), and who refused.
+// How the main thread fills the account of a shared limit (global-account.ts), and which limit refused a request.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { type FlowCounter, lockCounter, unlockCounter } from './flow-counter.ts'
@@ -7,29 +7,29 @@ import { requestsInFlight } from './in-flight.ts'
 
 const MOST_TOKENS = 2 ** 30
 
-/** Adds tokens; less than 0 takes away, as far as there are any. @returns how many it has changed by */
-export function changeTokens(cell: FlowCounter, account: GlobalAccount, by: number): number {
-  lockCounter(cell)
+/** Adds tokens; a negative number takes away as many as there are. @returns the actual change */
+export function changeTokens(counter: FlowCounter, account: GlobalAccount, by: number): number {
+  lockCounter(counter)
   const before = tokensAtHand(account)
   const after = Math.min(Math.max(before + by, 0), MOST_TOKENS)
   storeTokens(account, after)
-  unlockCounter(cell)
+  unlockCounter(counter)
   return after - before
 }
 
-/** Sets how many requests may run at once. @returns how many run; no more are let in than `slots` from here on */
-export function setSlots(cell: FlowCounter, account: GlobalAccount, slots: number): number {
-  lockCounter(cell)
+/** Sets how many requests may run at once. @returns how many are running; from now on no more than `slots` are admitted */
+export function setSlots(counter: FlowCounter, account: GlobalAccount, slots: number): number {
+  lockCounter(counter)
   storeSlots(account, slots)
-  const running = requestsInFlight(cell)
-  unlockCounter(cell)
+  const running = requestsInFlight(counter)
+  unlockCounter(counter)
   return running
 }
 
-/** Whether it is the shared limit that refuses a request now, and not the local one beside it. */
-export function refusedByAll(schema: CompiledSchema, cell: FlowCounter): boolean {
-  const { account } = cell
+/** Whether the shared limit refuses a request now, rather than the local one beside it. */
+export function refusedByAll(schema: CompiledSchema, counter: FlowCounter): boolean {
+  const { account } = counter
   if (schema.shared === undefined || account === undefined) return false
   if (schema.kind === 'tokenBucket') return tokensAtHand(account) <= 0
-  return requestsInFlight(cell) < schema.max
+  return requestsInFlight(counter) < schema.max
 }

@@ -1,7 +1,10 @@
-// Who shares the limits: the replicas that Redis has heard of lately, and what part of a limit is this one's when Redis
-// is away.
+// Which replicas share the limits: those that Redis has heard from lately. And which part of a limit belongs to this replica
+// while Redis is away.
 
-/** How the limits are kept: out of one account in Redis; the same, but no more than this replica's part, until the others are known to take theirs from Redis too; by parts alone. */
+/**
+ * How the limits are kept. `shared`: from one account in Redis. `parted`: each replica keeps to its part. `returning`: from
+ * Redis, but no more than this replica's part until the others are known to use Redis again.
+ */
 export type SharingMode = 'shared' | 'returning' | 'parted'
 
 /** This replica's part of a limit: one of `replicas`, the `rank`th from 0. */
@@ -17,8 +20,8 @@ export interface ReplicaMember {
 }
 
 /**
- * How long a replica that has found Redis again keeps to its part while others of before are missing. After that they are
- * taken for dead. Longer than the longest pause between two attempts to connect.
+ * How long a replica that has reached Redis again keeps to its part while replicas known before are missing. Then they are
+ * considered dead. Longer than the longest pause between two attempts to connect.
  */
 const RETURN_MS = 4_000
 
@@ -27,12 +30,12 @@ export class ReplicaView {
   readonly #expected: number
   #members: readonly string[]
   #mode: SharingMode = 'parted'
-  /** When it began to return: by the clock of this replica, and by that of Redis. */
+  /** When the mode became `returning`: by the clock of this replica, and by that of Redis. */
   #returnedMs = 0
   #returnedRedisMs = 0
   #met = false
 
-  /** @param expected how many replicas there are, as far as nobody has heard of any; at least 1 */
+  /** @param expected how many replicas to assume before Redis has answered; at least 1 */
   constructor(self: string, expected: number) {
     this.#self = self
     this.#expected = Math.max(1, expected)
@@ -43,7 +46,7 @@ export class ReplicaView {
     return this.#mode
   }
 
-  /** Ids of those alive, or, with Redis away, of those who were. */
+  /** Ids of the replicas that are alive or, while Redis is away, were alive last. */
   get members(): readonly string[] {
     return this.#members
   }
@@ -58,10 +61,10 @@ export class ReplicaView {
     this.#mode = 'parted'
   }
 
-  /** Redis has answered who is there; this replica is among them. */
+  /** Redis has answered which replicas are alive; this one is among them. */
   onMembers(members: readonly ReplicaMember[], redisMs: number, nowMs: number): void {
     if (this.#mode === 'parted') {
-      // Nobody to wait for: whoever comes new takes nothing that is not accounted for.
+      // `shared` at the first answer: a new replica has taken nothing that is not accounted for.
       this.#mode = this.#met ? 'returning' : 'shared'
       this.#returnedMs = nowMs
       this.#returnedRedisMs = redisMs
@@ -72,14 +75,14 @@ export class ReplicaView {
     this.#members = members.map(({ id }) => id).sort()
   }
 
-  /** Whoever has spoken to Redis since this one is back takes from the same account again. */
+  /** Replicas that have reached Redis since this one returned take from the same account again. */
   #allBack(members: readonly ReplicaMember[]): boolean {
     const back = new Set(members.filter(({ heardMs }) => heardMs >= this.#returnedRedisMs).map(({ id }) => id))
     return this.#members.every((id) => id === this.#self || back.has(id))
   }
 }
 
-/** A whole part of `total`; the parts of all replicas sum up to it. */
+/** This replica's part of `total`, a whole number; the parts of all replicas add up to `total`. */
 export function wholePart(total: number, { replicas, rank }: ReplicaPart): number {
   return Math.floor(total / replicas) + (rank < total % replicas ? 1 : 0)
 }

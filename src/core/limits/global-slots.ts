@@ -1,20 +1,20 @@
-// How many requests of a limit on requests in flight that all replicas share this one may run. Pure: the clock is an
+// How many requests this replica may run of a limit on requests in flight that all replicas share. Pure: the clock is an
 // argument.
 //
-// Redis keeps a lease for each replica: so many slots, until a time. The leases never sum up to more than the limit, but
-// where requests ran already when the limit was lowered, or Redis came back without memory. A replica holds what
-// its requests use and a part of what is free, so that requests wait for nobody, and gives up its spare slots when
-// there are few. It uses fewer first and tells Redis then; it asks for more first and uses them then.
+// Redis keeps a lease for each replica: a number of slots until a time. The leases never add up to more than the limit, except
+// when requests were already running as the limit was lowered, or Redis has lost its data. A replica holds what its requests
+// use and a part of what is free, so that requests never wait, and gives up spare slots when few are left. It stops using slots
+// before it returns them to Redis, and uses new ones only after Redis has granted them.
 
 import { type ReplicaPart, type SharingMode, wholePart } from './global-replicas.ts'
 
-/** Slots of a replica that Redis has not heard of for so long are free: it has crashed. */
+/** The slots of a replica that Redis has not heard from for this long are free: it has crashed. */
 export const LEASE_MS = 5_000
-/** A lease that stays as it is is renewed so often. */
+/** How often an unchanged lease is renewed. */
 const RENEW_MS = 500
 /** A replica that has more than its part gives up this much of it at a time to one that has less and lacks slots. */
 const YIELD = 0.1
-/** So much of its slots a replica may have too many before it says so. */
+/** The fraction of its slots that a replica may have in excess before it returns them. */
 const HOARD = 0.125
 
 /** What Redis says of a limit. */
@@ -23,7 +23,7 @@ export interface LeaseAnswer {
   readonly slots: number
   /** Of the others together. */
   readonly others: number
-  /** How many of the others refused requests lately and have less than their part. */
+  /** How many of the others have lately refused requests and have less than their part. */
   readonly lacking: number
 }
 
@@ -48,7 +48,7 @@ export class SlotShare {
     this.#missed = missed
   }
 
-  /** With Redis away: its part, but while others may count on the lease of before, no more than that. */
+  /** While Redis is away: this replica's part, but no more than its last lease as long as others may rely on it. */
   parted(part: ReplicaPart, nowMs: number): number {
     const own = wholePart(this.max, part)
     return this.#granted >= 0 && nowMs - this.#grantedMs < LEASE_MS ? Math.min(own, this.#granted) : own
@@ -60,7 +60,7 @@ export class SlotShare {
     if (this.#granted < 0) return Math.max(running, own)
     const spare = Math.max(0, this.#granted - running)
     const lacks = this.lacks(nowMs)
-    // Some, as long as there is one; none, when there is none: the others need theirs.
+    // At least one while any is free; none otherwise, because the other replicas need theirs.
     const ahead = (this.#free + spare) / (part.replicas + 1)
     let target = running + (this.#free > 0 || lacks ? Math.max(1, Math.ceil(ahead)) : Math.floor(ahead))
     if (this.#yields(own)) {

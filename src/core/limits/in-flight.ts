@@ -7,62 +7,62 @@ import { missSlot, slotsOf } from './global-account.ts'
 const NO_CAP = 2 ** 31 - 1
 
 /** Of all threads together. */
-export function requestsInFlight(cell: FlowCounter): number {
-  return sum(cell, requestColumns(cell))
+export function requestsInFlight(counter: FlowCounter): number {
+  return sum(counter, requestColumns(counter))
 }
 
 /** Of all threads together. */
-export function openWatches(cell: FlowCounter): number {
-  return sum(cell, watchColumns(cell))
+export function openWatches(counter: FlowCounter): number {
+  return sum(counter, watchColumns(counter))
 }
 
 /** For a request. Where replicas share the limit, there has to be a slot in both. */
-export function takeSlot(schema: CompiledSchema, cell: FlowCounter): boolean {
-  const first = requestColumns(cell)
-  if (schema.shared === undefined) return increment(cell, first, schema.max)
-  const { account } = cell
+export function takeSlot(schema: CompiledSchema, counter: FlowCounter): boolean {
+  const first = requestColumns(counter)
+  if (schema.shared === undefined) return increment(counter, first, schema.max)
+  const { account } = counter
   if (account === undefined) return false
-  lockCounter(cell)
-  const running = sum(cell, first)
+  lockCounter(counter)
+  const running = sum(counter, first)
   const admitted = running < schema.max && running < slotsOf(account)
-  if (admitted) Atomics.add(cell.words, first + cell.thread, 1)
+  if (admitted) Atomics.add(counter.words, first + counter.thread, 1)
   else if (running < schema.max) missSlot(account)
-  unlockCounter(cell)
+  unlockCounter(counter)
   return admitted
 }
 
 /** The request is over. */
-export function freeSlot(cell: FlowCounter): void {
-  decrement(cell, requestColumns(cell))
+export function freeSlot(counter: FlowCounter): void {
+  decrement(counter, requestColumns(counter))
 }
 
 /** Counts a watch that opens, whether or not there is a cap; false when the cap is reached. */
-export function tryOpenWatch(schema: CompiledSchema, cell: FlowCounter): boolean {
-  return increment(cell, watchColumns(cell), schema.maxWatches === 0 ? NO_CAP : schema.maxWatches)
+export function tryOpenWatch(schema: CompiledSchema, counter: FlowCounter): boolean {
+  return increment(counter, watchColumns(counter), schema.maxWatches === 0 ? NO_CAP : schema.maxWatches)
 }
 
-export function closeWatch(_schema: CompiledSchema, cell: FlowCounter): void {
-  decrement(cell, watchColumns(cell))
+export function closeWatch(_schema: CompiledSchema, counter: FlowCounter): void {
+  decrement(counter, watchColumns(counter))
 }
 
 /** `first`: the column of thread 0. */
-function sum(cell: FlowCounter, first: number): number {
+function sum(counter: FlowCounter, first: number): number {
   let total = 0
-  for (let i = 0; i < cell.columns; i++) total += cell.words[first + i] ?? 0
+  for (let i = 0; i < counter.columns; i++) total += counter.words[first + i] ?? 0
   return total
 }
 
-/** Under the lock, because the sum and the step must be one. */
-function increment(cell: FlowCounter, first: number, max: number): boolean {
-  lockCounter(cell)
-  const admitted = isOwn(cell) && sum(cell, first) < max
-  if (admitted) Atomics.add(cell.words, first + cell.thread, 1)
-  unlockCounter(cell)
+/** Under the lock: comparing the sum and adding to it must be atomic. */
+function increment(counter: FlowCounter, first: number, max: number): boolean {
+  lockCounter(counter)
+  const admitted = isOwn(counter) && sum(counter, first) < max
+  if (admitted) Atomics.add(counter.words, first + counter.thread, 1)
+  unlockCounter(counter)
   return admitted
 }
 
 /** Without the lock: nobody else writes this column, and a sum that still has the old value only refuses. */
-function decrement(cell: FlowCounter, first: number): void {
-  const at = first + cell.thread
-  if (Atomics.load(cell.words, at) > 0) Atomics.sub(cell.words, at, 1)
+function decrement(counter: FlowCounter, first: number): void {
+  const at = first + counter.thread
+  if (Atomics.load(counter.words, at) > 0) Atomics.sub(counter.words, at, 1)
 }

@@ -8,12 +8,12 @@ import { tryOpenWatch } from './in-flight.ts'
 export interface Limits {
   /**
    * Takes a request's share of `schema`, an object of the snapshot that the request has; undefined = refused. What was
-   * taken is given back to the cell that comes out.
+   * taken is given back to the counter that comes out.
    * @param nowMs monotonic milliseconds
    */
   tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter | undefined
   /**
-   * Counts a watch that opens, in the cell that its request was admitted by; undefined = the cap is reached. The cell that
+   * Counts a watch that opens, in the counter that its request was admitted by; undefined = the cap is reached. The counter that
    * comes out may be another one.
    */
   tryOpenWatch(
@@ -22,16 +22,16 @@ export interface Limits {
     userName: string,
     nowMs: number,
   ): FlowCounter | undefined
-  /** The cell that counts requests of `userName` against `schema`. */
+  /** The counter that counts requests of `userName` against `schema`. */
   cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter
 }
 
 /** For one request, which is the first: full buckets, nothing in flight. Limits that replicas share are as on one replica. */
 export function freshLimits(): Limits {
-  let cell: FlowCounter | undefined
+  let counter: FlowCounter | undefined
   const cellFor = (): FlowCounter => {
-    cell ??= new FlowCounter(createFlowMemory(1), 0, 0)
-    return cell
+    counter ??= new FlowCounter(createFlowMemory(1), 0, 0)
+    return counter
   }
   return {
     cellFor,

@@ -10,8 +10,8 @@ export function createPace(): Pace {
 }
 
 /**
- * Takes the place that is due, or says how long until one is, milliseconds; 0 = taken. Who has to wait takes none and asks
- * again then: places taken ahead by calls that are never made would delay everybody behind them.
+ * Takes the place that is due (0), or returns the milliseconds until one is. A caller that has to wait takes none and asks
+ * again: places taken ahead by calls that are never made would delay all later calls.
  * @param qps calls per second; 0 = no limit
  */
 export function paceMs(pace: Pace, qps: number, burst: number, nowMs: number): number {

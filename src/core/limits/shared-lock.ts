@@ -8,7 +8,7 @@ const WAIT_MS = 10
 /** The thread pool opens the locks of a thread that died. Should it not, the lock is taken over after a second. */
 const WAITS = 100
 
-/** `owner` is a small number, another one for each thread. */
+/** `owner` is a small number, different for each thread. */
 export function lock(words: Int32Array<SharedArrayBuffer>, at: number, owner: number): void {
   if (tryLock(words, at, owner)) return
   const mine = ((owner + 1) << 1) | CONTENDED

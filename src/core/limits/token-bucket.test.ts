@@ -13,14 +13,14 @@ function bucket(qps: number, burst: number): CompiledSchema {
   return { ...NONE, name: 'b', kind: 'tokenBucket', qps, burst }
 }
 
-/** A cell without history: the bucket is full. */
-function createFlowCell(): FlowCounter {
+/** A counter without history: the bucket is full. */
+function createFlowCounter(): FlowCounter {
   return new FlowCounter(createFlowMemory(1), 0, 0)
 }
 
-function take(schema: CompiledSchema, cell: FlowCounter, nowMs: number, wanted: number): number {
+function take(schema: CompiledSchema, counter: FlowCounter, nowMs: number, wanted: number): number {
   let taken = 0
-  for (let i = 0; i < wanted; i++) if (tryAcquire(schema, cell, nowMs)) taken++
+  for (let i = 0; i < wanted; i++) if (tryAcquire(schema, counter, nowMs)) taken++
   return taken
 }
 
@@ -61,12 +61,12 @@ describe('token bucket', () => {
     fc.assert(
       fc.property(limits, starts, steps, ({ qps, extra }, start, ticks) => {
         const schema = bucket(qps, qps + extra)
-        const cell = createFlowCell()
+        const counter = createFlowCounter()
         let now = BigInt(start) * 4096n
         const model = new RationalBucket(qps, qps + extra, 4096, now)
         for (const step of ticks) {
           now += BigInt(step)
-          assert.equal(tryAcquire(schema, cell, Number(now) / 4096), model.tryAcquire(now))
+          assert.equal(tryAcquire(schema, counter, Number(now) / 4096), model.tryAcquire(now))
         }
       }),
     )
@@ -83,12 +83,12 @@ describe('token bucket', () => {
     fc.assert(
       fc.property(small, starts, steps, ({ qps, burst }, start, units) => {
         const schema = bucket(qps, burst)
-        const cell = createFlowCell()
+        const counter = createFlowCounter()
         const admitted: bigint[] = []
         let now = BigInt(start) * BigInt(unit)
         for (const step of units) {
           now += BigInt(step)
-          if (tryAcquire(schema, cell, Number(now) / unit)) admitted.push(now)
+          if (tryAcquire(schema, counter, Number(now) / unit)) admitted.push(now)
         }
         for (let first = 0; first < admitted.length; first++) {
           for (let last = first; last < admitted.length; last++) {
@@ -104,9 +104,9 @@ describe('token bucket', () => {
   it('earns nothing after the moment it is full, also when that is between two ticks', () => {
     // 1.5 tokens a tick: full at 4/3 ticks, so at most 2 + 0.5 * 1.5 can go between 1.5 and 2 ticks.
     const schema = bucket(6_144_000, 2)
-    const cell = createFlowCell()
-    assert.equal(take(schema, cell, 0, 9), 2)
-    assert.ok(take(schema, cell, 1.5 / 4096, 1) + take(schema, cell, 2 / 4096, 9) <= 2)
+    const counter = createFlowCounter()
+    assert.equal(take(schema, counter, 0, 9), 2)
+    assert.ok(take(schema, counter, 1.5 / 4096, 1) + take(schema, counter, 2 / 4096, 9) <= 2)
   })
 
   it('comes at most two ticks late', () => {
@@ -114,15 +114,15 @@ describe('token bucket', () => {
     fc.assert(
       fc.property(steps, (intervals) => {
         const schema = bucket(100, 100)
-        const cell = createFlowCell()
+        const counter = createFlowCounter()
         let now = 1000.3
-        assert.equal(take(schema, cell, now, 101), 100)
+        assert.equal(take(schema, counter, now, 101), 100)
         let spent = 0
         const start = now
         for (const interval of intervals) {
           now += interval
           const earned = Math.min(100, ((now - start - 2 / 4096) * 100) / 1000 - spent)
-          const taken = take(schema, cell, now, 20)
+          const taken = take(schema, counter, now, 20)
           assert.ok(taken >= Math.min(20, Math.floor(earned)), `${taken} taken of ${earned}`)
           spent += taken
         }
@@ -132,54 +132,54 @@ describe('token bucket', () => {
 
   it('has not drifted after ten years at its limit', () => {
     const schema = bucket(7, 7)
-    const cell = createFlowCell()
+    const counter = createFlowCounter()
     const years = 10 * 365 * 86_400
-    assert.equal(take(schema, cell, 0, 8), 7)
+    assert.equal(take(schema, counter, 0, 8), 7)
     let admitted = 0
     // Less than a token at a time, so that the bucket is never full and nothing is forgiven.
-    for (let second = 1; second < 100_000; second++) admitted += take(schema, cell, second * 1000, 7)
+    for (let second = 1; second < 100_000; second++) admitted += take(schema, counter, second * 1000, 7)
     assert.equal(admitted, 99_999 * 7)
-    assert.equal(take(schema, cell, years * 1000, 8), 7)
-    assert.equal(take(schema, cell, years * 1000 + 142.75, 1), 0)
-    assert.equal(take(schema, cell, years * 1000 + 143, 1), 1)
+    assert.equal(take(schema, counter, years * 1000, 8), 7)
+    assert.equal(take(schema, counter, years * 1000 + 142.75, 1), 0)
+    assert.equal(take(schema, counter, years * 1000 + 143, 1), 1)
   })
 
   it('gives nothing for time that goes backwards', () => {
     const schema = bucket(10, 10)
-    const cell = createFlowCell()
-    assert.equal(take(schema, cell, 5000, 20), 10)
-    assert.equal(take(schema, cell, 4000, 20), 0)
-    assert.equal(take(schema, cell, 5099.9, 20), 0)
-    assert.equal(take(schema, cell, 5100, 20), 1)
+    const counter = createFlowCounter()
+    assert.equal(take(schema, counter, 5000, 20), 10)
+    assert.equal(take(schema, counter, 4000, 20), 0)
+    assert.equal(take(schema, counter, 5099.9, 20), 0)
+    assert.equal(take(schema, counter, 5100, 20), 1)
   })
 
   it('counts its burst exactly in one instant, also between two ticks', () => {
     const nows = fc.double({ min: 0, max: 1e12, noNaN: true })
     fc.assert(
       fc.property(nows, fc.integer({ min: 1, max: 300 }), (now, burst) => {
-        assert.equal(take(bucket(burst, burst), createFlowCell(), now, burst + 5), burst)
+        assert.equal(take(bucket(burst, burst), createFlowCounter(), now, burst + 5), burst)
       }),
     )
   })
 
   it('works at the ends of its range', () => {
     const most = 2 ** 31 - 1
-    const cell = createFlowCell()
-    assert.equal(take(bucket(most, most), cell, 1e12, 1000), 1000)
-    assert.equal(tokensLeft(bucket(most, most), cell, 1e12), most - 1000)
-    assert.equal(tokensLeft(bucket(most, most), cell, 1e12 + 1), most)
+    const counter = createFlowCounter()
+    assert.equal(take(bucket(most, most), counter, 1e12, 1000), 1000)
+    assert.equal(tokensLeft(bucket(most, most), counter, 1e12), most - 1000)
+    assert.equal(tokensLeft(bucket(most, most), counter, 1e12 + 1), most)
   })
 
   it('puts a token back, and never above the burst', () => {
     const schema = bucket(1, 3)
-    const cell = createFlowCell()
-    assert.equal(take(schema, cell, 100, 3), 3)
-    refund(schema, cell)
-    assert.equal(take(schema, cell, 100, 3), 1)
-    refund(schema, cell)
-    assert.equal(take(schema, cell, 60_000, 9), 3)
-    for (let i = 0; i < 9; i++) refund(schema, cell)
-    assert.equal(take(schema, cell, 60_000, 9), 3)
+    const counter = createFlowCounter()
+    assert.equal(take(schema, counter, 100, 3), 3)
+    refund(schema, counter)
+    assert.equal(take(schema, counter, 100, 3), 1)
+    refund(schema, counter)
+    assert.equal(take(schema, counter, 60_000, 9), 3)
+    for (let i = 0; i < 9; i++) refund(schema, counter)
+    assert.equal(take(schema, counter, 60_000, 9), 3)
   })
 })
 
@@ -194,22 +194,22 @@ describe('changed limits', () => {
   for (const { name, from, spent, to, left } of rows) {
     it(name, () => {
       const [previous, next] = [bucket(from[0], from[1]), bucket(to[0], to[1])]
-      const cell = createFlowCell()
-      take(previous, cell, 777.7, spent)
-      resize(previous, next, cell, 777.7)
-      assert.equal(tokensLeft(next, cell, 777.7), left)
-      assert.equal(take(next, cell, 777.7, 2000), left)
+      const counter = createFlowCounter()
+      take(previous, counter, 777.7, spent)
+      resize(previous, next, counter, 777.7)
+      assert.equal(tokensLeft(next, counter, 777.7), left)
+      assert.equal(take(next, counter, 777.7, 2000), left)
     })
   }
 
   it('counts the time before the change at the old rate, also of a token begun', () => {
-    const cell = createFlowCell()
-    take(bucket(10, 10), cell, 0, 10)
+    const counter = createFlowCounter()
+    take(bucket(10, 10), counter, 0, 10)
     // 2.5 tokens at the old rate; the missing half takes 50 ms at 10 a second, 500 ms at 1 a second.
-    resize(bucket(10, 10), bucket(1, 10), cell, 250)
-    assert.equal(take(bucket(1, 10), cell, 250, 9), 2)
-    assert.equal(take(bucket(1, 10), cell, 749, 9), 0)
-    assert.equal(take(bucket(1, 10), cell, 750.25, 9), 1)
+    resize(bucket(10, 10), bucket(1, 10), counter, 250)
+    assert.equal(take(bucket(1, 10), counter, 250, 9), 2)
+    assert.equal(take(bucket(1, 10), counter, 749, 9), 0)
+    assert.equal(take(bucket(1, 10), counter, 750.25, 9), 1)
   })
 
   it('gives nothing for any number of changes at one moment', () => {
@@ -217,15 +217,15 @@ describe('changed limits', () => {
       fc.property(
         fc.array(fc.tuple(fc.integer({ min: 1, max: 50 }), fc.nat({ max: 50 })), { minLength: 1 }),
         (changes) => {
-          const cell = createFlowCell()
+          const counter = createFlowCounter()
           let schema = bucket(10, 40)
-          let left = 40 - take(schema, cell, 100.1, 7)
+          let left = 40 - take(schema, counter, 100.1, 7)
           for (const [qps, extra] of changes) {
             const next = bucket(qps, qps + extra)
-            resize(schema, next, cell, 100.1)
+            resize(schema, next, counter, 100.1)
             left = Math.min(left, qps + extra)
             schema = next
-            assert.equal(tokensLeft(schema, cell, 100.1), left)
+            assert.equal(tokensLeft(schema, counter, 100.1), left)
           }
         },
       ),
