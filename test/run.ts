@@ -1,5 +1,5 @@
-// `node test/run.ts SUITE...` runs suites of tests, one after the other, each to its end whatever became of those before it. Then:
-// how long each took, its slowest files, what has failed, and as the last line how many tests passed and failed.
+// `node test/run.ts SUITE|FILE...` runs suites of tests, one after the other, each to its end whatever became of those before it.
+// Then: how long each took, its slowest files, what has failed, and as the last line how many tests passed and failed.
 
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
@@ -14,6 +14,8 @@ const ROOT = join(import.meta.dirname, '..')
 const LONG = /\(long\)$/
 const IN_SOURCE = /\(long\)'/
 const SLOWEST = 3
+/** Every file is a process, and many start gateways and commands: a third of what they all cost would be compiling the same code. */
+const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/portcullis-compile')
 
 interface Result {
   readonly name: string
@@ -27,10 +29,10 @@ interface Result {
 const out = (line: string): void => void process.stdout.write(`${line}\n`)
 
 const names = process.argv.slice(2)
-const unknown = names.filter((name) => SUITES[name] === undefined && COMMANDS[name] === undefined)
+const unknown = names.filter((name) => suiteOf(name) === undefined && COMMANDS[name] === undefined)
 if (names.length === 0 || unknown.length > 0) {
   const known = [...Object.keys(SUITES), ...Object.keys(COMMANDS)].join(' ')
-  out(`usage: node test/run.ts SUITE...; suites: ${known}`)
+  out(`usage: node test/run.ts SUITE|FILE...; suites: ${known}`)
   process.exit(2)
 }
 process.chdir(ROOT)
@@ -39,10 +41,16 @@ for (const name of names) results.push(await runSuite(name))
 report(results)
 process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
 
+/** A file is a suite of its own, as it is run by `npm test`. */
+function suiteOf(name: string): NodeSuite | undefined {
+  if (!name.includes('.test.')) return SUITES[name]
+  return { files: [name], concurrency: 1, timeoutMinutes: 15, titles: 'short' }
+}
+
 async function runSuite(name: string): Promise<Result> {
   out(`\n── ${name}`)
   const started = performance.now()
-  const suite = SUITES[name]
+  const suite = suiteOf(name)
   const result = suite === undefined ? runCommand(name, COMMANDS[name] ?? []) : await runFiles(name, suite)
   return { name, seconds: (performance.now() - started) / 1000, ...result }
 }
@@ -67,7 +75,7 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
     concurrency: suite.concurrency,
     timeout: suite.timeoutMinutes * 60_000,
     execArgv: [...(suite.nodeFlags ?? [])],
-    env: { ...process.env, ...suite.env },
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env, ...suite.env },
     ...(suite.titles === 'long' && { testNamePatterns: LONG }),
     ...(suite.titles === 'short' && { testSkipPatterns: LONG }),
   })

@@ -1,5 +1,7 @@
 // The suites of tests: which files, with how many at once, and how many threads their gateways have.
 
+import { availableParallelism } from 'node:os'
+
 export interface NodeSuite {
   /** Globs, from the root of the repository. */
   readonly files: readonly string[]
@@ -15,13 +17,15 @@ export interface NodeSuite {
 
 const ONE_THREAD = { PORTCULLIS_TEST_THREADS: '1' }
 const TWO_THREADS = { PORTCULLIS_TEST_THREADS: '2' }
-/** On real clusters, each file with its own. */
-const REAL = { concurrency: 1, timeoutMinutes: 15, titles: 'short' } as const
+/** Most of their time they wait, for sockets and timers. */
+const AT_ONCE = Math.min(2 * availableParallelism(), 8)
+/** On real clusters, each file with its own: as many as one core serves while others wait. */
+const REAL = { concurrency: 2, timeoutMinutes: 15, titles: 'short' } as const
 
 export const SUITES: Readonly<Record<string, NodeSuite>> = {
   unit: {
     files: ['src/**/*.test.ts', 'test/*.test.ts', 'test/fuzz/*.test.ts', 'test/conformance/*.test.ts'],
-    concurrency: 2,
+    concurrency: AT_ONCE,
     timeoutMinutes: 10,
     nodeFlags: ['--import', './test/harness/property-seed.ts'],
   },

@@ -30,6 +30,8 @@ export interface LimitReplica {
   /** When requests were admitted, milliseconds of the machine's clock. */
   readonly admitted: readonly number[]
   refused(): number
+  /** For how many milliseconds, in all, this process stood still, so that no requests came while the limit filled up. */
+  stalledMs(): number
   /** Requests a second from now on; each that is admitted ends at once. */
   demand(perSecond: number): void
   /** Puts another limit in force. */
@@ -94,10 +96,12 @@ export function startReplica(options: ReplicaOptions, ...schemas: readonly FlowC
   let perSecond = 0
   let owed = 0
   let lastMs = systemClock.monotonic()
+  let stalledMs = 0
   const timer = setInterval(() => {
     const nowMs = systemClock.monotonic()
     // A pause of this process is no burst of its clients.
     owed += (Math.min(nowMs - lastMs, LATE_MS) * perSecond) / 1000
+    stalledMs += Math.max(0, nowMs - lastMs - LATE_MS)
     lastMs = nowMs
     for (; owed >= 1; owed--) begin()?.end()
   }, EVERY_MS)
@@ -110,6 +114,7 @@ export function startReplica(options: ReplicaOptions, ...schemas: readonly FlowC
     logged,
     admitted,
     refused: () => refused,
+    stalledMs: () => stalledMs,
     demand(rate) {
       perSecond = rate
       owed = 0
