@@ -14,6 +14,8 @@ const ROOT = join(import.meta.dirname, '..')
 const LONG = /\(long\)$/
 const IN_SOURCE = /\(long\)'/
 const SLOWEST = 3
+/** How long a suite may take, in timeouts of one test. A file may never end though its tests have: a timer that was left, a server. */
+const TIMEOUTS_OF_SUITE = 4
 /** Every file is a process, and many start gateways and commands: a third of what they all cost would be compiling the same code. */
 const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/portcullis-compile')
 
@@ -69,11 +71,13 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
   const files = suite.titles === 'long' ? found.filter((file) => IN_SOURCE.test(readFileSync(file, 'utf8'))) : found
   const failures: string[] = []
   const times: { readonly file: string; readonly seconds: number }[] = []
+  const timeoutMs = suite.timeoutMinutes * 60_000
   let passed = 0
   const stream = run({
     files,
     concurrency: suite.concurrency,
-    timeout: suite.timeoutMinutes * 60_000,
+    timeout: timeoutMs,
+    signal: AbortSignal.timeout(TIMEOUTS_OF_SUITE * timeoutMs),
     execArgv: [...(suite.nodeFlags ?? [])],
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env, ...suite.env },
     ...(suite.titles === 'long' && { testNamePatterns: LONG }),

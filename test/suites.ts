@@ -7,7 +7,7 @@ export interface NodeSuite {
   readonly files: readonly string[]
   /** Files at once, each a process. */
   readonly concurrency: number
-  /** For one file. */
+  /** For one test. */
   readonly timeoutMinutes: number
   /** short: without tests whose title ends in "(long)"; long: only those, and only files that have some. Default: all. */
   readonly titles?: 'short' | 'long'
@@ -29,13 +29,15 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
     timeoutMinutes: 10,
     nodeFlags: ['--import', './test/harness/property-seed.ts'],
   },
+  /** All of the following, with two threads. */
+  e2e: { ...REAL, files: ['test/e2e/**/*.test.ts'], env: TWO_THREADS },
   control: { ...REAL, files: ['test/e2e/control/*.test.ts'], env: TWO_THREADS },
   protection: { ...REAL, files: ['test/e2e/protection/*.test.ts'], env: TWO_THREADS },
   scale: { ...REAL, files: ['test/e2e/scale/*.test.ts'], env: TWO_THREADS },
-  docs: { ...REAL, files: ['test/e2e/docs/*.test.ts'] },
+  docs: { ...REAL, files: ['test/e2e/docs/*.test.ts'], env: TWO_THREADS },
+  two: { ...REAL, files: ['test/e2e/*.test.ts', 'test/e2e/threads/*.test.ts'], env: TWO_THREADS },
   /** What every thread has a part in: limits, health of endpoints, changes of the configuration, revocation, metrics. */
   one: { ...REAL, files: ['test/e2e/threads/*.test.ts'], env: ONE_THREAD },
-  two: { ...REAL, files: ['test/e2e/*.test.ts', 'test/e2e/threads/*.test.ts'], env: TWO_THREADS },
   long: {
     ...REAL,
     files: ['test/e2e/**/*.test.ts'],
