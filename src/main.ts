@@ -1,4 +1,4 @@
-// The entry: argv to the command line, and what its commands need of the layers above it.
+// The entry point: passes argv to the command line, and to its commands what they need from the layers above.
 
 import process from 'node:process'
 import { createInterface } from 'node:readline'

@@ -349,7 +349,7 @@ describe('the list', () => {
     const client = clientOf({ token: tokenOf('vera') })
     const { code, headers } = await client.post(REVOKED, revocation('vera', { user: 'vera' }))
     assert.equal(code, 201)
-    assert.match(String(headers['warning']), /the credential that you use is revoked now/)
+    assert.match(String(headers['warning']), /the credential that you are using is now revoked/)
     await assertRefused(client, /revoked/)
     assert.equal((await admin.post(REVOKED, revocation('bot', { user: 'bot' }))).headers['warning'], undefined)
   })

@@ -415,7 +415,7 @@ test('the caller waits no longer than it says', async () => {
   const late = await ask(review(), '/worker-1?timeout=100ms')
   assert.equal(late.allowed, false)
   assert.equal(late.status.code, 503)
-  assert.match(late.status.message, /could not be judged within/)
+  assert.match(late.status.message, /could not be evaluated within/)
 })
 
 test('an eviction is judged by the pod as it is, and by the annotation of the Eviction', async () => {

@@ -1,5 +1,5 @@
-// What the admin listener answers: health as kube-apiserver words it (apiserver/pkg/server/healthz), metrics, and the
-// configuration in force without its secrets.
+// The responses of the admin listener: health in kube-apiserver's format (apiserver/pkg/server/healthz), metrics, and the
+// configuration in force without secrets.
 
 import { redact } from '../core/identity/redact.ts'
 import type { PlainRequest, PlainResponse } from '../io/listener/http-plain.ts'
@@ -9,21 +9,21 @@ export interface Check {
   /** Lower-case words with dashes; clients exclude it by this name. */
   readonly name: string
   readonly ok: boolean
-  /** Why it is not ok. */
+  /** Why the check fails. */
   readonly message: string
 }
 
-/** What the process tells about itself, asked at each request. */
+/** The state of the process, read at each request. */
 export interface AdminState {
-  /** False ones mean: restart me. */
+  /** If one fails, the process should be restarted. */
   live(): readonly Check[]
-  /** False ones mean: send me no traffic. */
+  /** If one fails, the process should get no traffic. */
   ready(): readonly Check[]
   /** Configuration in force: clusters, problems, endpoints with health, flow tables, threads. Secrets are removed here. */
   describe(): object | Promise<object>
 }
 
-/** Where /metrics comes from. */
+/** The text of /metrics. */
 export interface MetricsText {
   text(): Promise<string>
   readonly contentType: string
@@ -82,5 +82,5 @@ function health(name: string, checks: readonly Check[], query: URLSearchParams):
 }
 
 function notFound(path: string): PlainResponse {
-  return { code: 404, contentType: TEXT, body: `${path} is not here; paths: ${PATHS.join(' ')}\n` }
+  return { code: 404, contentType: TEXT, body: `${path} not found; paths: ${PATHS.join(' ')}\n` }
 }

@@ -12,7 +12,7 @@ export interface AdminServerOptions {
   readonly metrics: MetricsText
 }
 
-/** Rejects with one clear line when the address is wrong or in use. */
+/** Rejects with one clear line when the address is invalid or in use. */
 export async function startAdminServer(options: AdminServerOptions): Promise<PlainServer> {
   const address = parseListenAddress(options.listen)
   if ('error' in address) throw new Error(`admin listen address "${options.listen}" ${address.error}`)

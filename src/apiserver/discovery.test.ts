@@ -7,7 +7,7 @@ const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 
 function get(path: string, accept = '', ifNoneMatch = ''): Answer {
   const answer = discoveryAnswer(path, accept, ifNoneMatch)
-  assert.ok(answer !== undefined, `${path} is no discovery path`)
+  assert.ok(answer !== undefined, `${path} is not a discovery path`)
   return answer
 }
 

@@ -1,4 +1,4 @@
-// What there is: /api, /apis and the documents below them, in the forms of all clients. Aggregated (one document for all
+// Discovery: /api, /apis and the documents below them, in the forms that clients ask for. Aggregated (one document for all
 // groups, apidiscovery.k8s.io; apiserver/pkg/endpoints/discovery/aggregated) and legacy (one document each).
 
 import { type Negotiated, negotiate, notAcceptable } from './http/accept.ts'
@@ -10,7 +10,7 @@ import { API_GROUPS, type ApiGroup, type ApiGroupVersion } from './objects/api-r
 const CORE = ''
 
 /**
- * The answer to GET of a discovery path; undefined when `path` is none.
+ * The response to GET of a discovery path; undefined for any other path.
  * @param path without the query
  * @param ifNoneMatch the field, or ''
  */
@@ -72,7 +72,7 @@ function resourceDiscovery(resource: ApiResource): object {
   }
 }
 
-/** Path -> what the legacy document there is made by. */
+/** Path -> the function that builds its legacy document. */
 const LEGACY: ReadonlyMap<string, () => object> = legacyPaths()
 
 function legacyPaths(): Map<string, () => object> {
@@ -95,7 +95,7 @@ function apiVersions(): object {
   return {
     kind: 'APIVersions',
     versions: core?.versions.map(({ version }) => version) ?? [],
-    // Addresses by which clients could reach the server: whoever reads this has one.
+    // Addresses of the server: empty, because whoever reads this has one.
     serverAddressByClientCIDRs: [],
   }
 }

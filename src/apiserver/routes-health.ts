@@ -5,7 +5,7 @@ import type { Query } from './http/query.ts'
 
 export interface HealthCheck {
   readonly name: string
-  /** Only readiness depends on it: a restart would not mend it. */
+  /** Only readiness depends on it: a restart would not help. */
   readonly readinessOnly?: boolean
   isHealthy(): boolean
 }
@@ -13,7 +13,7 @@ export interface HealthCheck {
 const ENDPOINTS: readonly string[] = ['/healthz', '/livez', '/readyz']
 const PING: HealthCheck = { name: 'ping', isHealthy: () => true }
 
-/** undefined: the path is none of them. */
+/** undefined = another path. */
 export function healthAnswer(own: readonly HealthCheck[], path: string, query: Query): Answer | undefined {
   const endpoint = ENDPOINTS.find((root) => path === root || path.startsWith(`${root}/`))
   if (endpoint === undefined) return undefined

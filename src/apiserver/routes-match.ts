@@ -1,4 +1,4 @@
-// Which resource a path names: the paths that kube-apiserver serves for a kind, and no others.
+// The resource of a path: exactly the paths that kube-apiserver serves for a kind.
 
 import type { ResourceKind } from '../api/ports/resource-kind.ts'
 import type { Subresource } from './objects/write-object.ts'
@@ -36,7 +36,7 @@ export function matchRoute(kinds: readonly ResourceKind[], path: string): Resour
   }
   const kind = find(first)
   if (kind === undefined) return undefined
-  // All namespaces at once have no names.
+  // Across all namespaces there are no names.
   if (kind.namespaced) return second === undefined ? route(kind, '', []) : undefined
   return route(kind, '', rest.slice(1))
 }

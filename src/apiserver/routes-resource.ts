@@ -1,4 +1,4 @@
-// Requests for objects: from the route and the body to an operation of the registry, and its outcome to an answer
+// Requests for objects: from route and body to an operation of the registry, and from its result to a response
 // (apiserver/pkg/endpoints/installer.go; handlers/response.go).
 
 import type { JsonObject } from '../api/kube/json-object.ts'
@@ -30,9 +30,9 @@ export interface ResourceCall {
   readonly request: ControlRequest
   readonly route: ResourceRoute
   readonly body: string
-  /** What the client is warned of is added here. */
+  /** Warnings for the client are added here. */
   readonly warnings: string[]
-  /** What whoever asks may see of an object. */
+  /** The object as the caller may see it. */
   readonly show: Shown
 }
 
@@ -68,7 +68,7 @@ export function answerResource(registry: Registry, call: ResourceCall): Answer |
   }
 }
 
-/** A get may name a revision that it must not be older than. @throws {StatusError} 504 when it is still to come */
+/** A get may demand a minimum revision. @throws {StatusError} 504 when it is in the future */
 function checkSeen({ store }: Registry, { query }: ControlRequest): void {
   const version = query.text('resourceVersion')
   const wanted = version === '' ? 0 : revisionOf(version, unclassified)
@@ -84,9 +84,9 @@ export function checkMethod({ method, info }: ControlRequest, route: ResourceRou
 function methodsOf({ kind, namespace, name, subresource }: ResourceRoute): readonly string[] {
   if (subresource !== '') return ['GET', 'HEAD', 'PUT', 'PATCH']
   if (name !== '') return ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']
-  // One request is not to empty the server; a kube-apiserver has no such request either.
+  // One request must not empty the server; kube-apiserver has no such request either.
   if (isNamespace(kind)) return ['GET', 'HEAD', 'POST']
-  // All namespaces at once can only be read.
+  // Across all namespaces only reads are possible.
   return kind.namespaced && namespace === '' ? ['GET', 'HEAD'] : ['GET', 'HEAD', 'POST', 'DELETE']
 }
 

@@ -1,4 +1,4 @@
-// What is served at which path, for a caller who is known and allowed.
+// Maps paths to handlers, for an authenticated and authorized caller.
 
 import type { UserInfo } from '../api/kube/user.ts'
 import { metaTime } from '../core/text/meta-time.ts'
@@ -22,20 +22,20 @@ import type { WatchRequest } from './watch-stream.ts'
 export interface RouteDeps {
   readonly registry: Registry
   readonly bindings: RoleBindings
-  /** Of the program: `0.1.0`. */
+  /** Version of the program: `0.1.0`. */
   readonly version: string
   readonly checks: readonly HealthCheck[]
 }
 
-/** Everything of a request but its body. */
+/** A request without its body. */
 export interface Routed {
   readonly request: ControlRequest
   readonly user: UserInfo | 'anonymous'
-  /** undefined: the path is not one of a resource. */
+  /** undefined = not the path of a resource. */
   readonly route: ResourceRoute | undefined
 }
 
-/** Refuses what no body can make right, before there is one. @throws {StatusError} 405 */
+/** Refuses what no body can make valid, before the body is read. @throws {StatusError} 405 */
 export function routeRequest({ registry }: RouteDeps, request: ControlRequest, user: UserInfo | 'anonymous'): Routed {
   const route = matchRoute(registry.kinds, request.info.path)
   if (route !== undefined) checkMethod(request, route)
@@ -43,7 +43,7 @@ export function routeRequest({ registry }: RouteDeps, request: ControlRequest, u
 }
 
 /**
- * @param warnings what the client is to be warned of is added here
+ * @param warnings warnings for the client are added here
  * @throws {StatusError}
  */
 export function answerRequest(
@@ -60,7 +60,7 @@ export function answerRequest(
   return answer ?? textAnswer(404, '404 page not found\n')
 }
 
-/** The body as text. Protobuf is read for kinds that clients have compiled in, and goes on as JSON. */
+/** The body as text. Protobuf, for kinds that are compiled into clients, is converted to JSON. */
 function readable(request: ControlRequest, bytes: Buffer, builtIn: boolean): { request: ControlRequest; body: string } {
   const deletes = request.method === 'DELETE'
   if (request.contentType !== PROTOBUF || !(builtIn || deletes) || bytes.length === 0) {
@@ -79,7 +79,7 @@ function documentAnswer(deps: RouteDeps, { info, accept, ifNoneMatch, query }: C
   )
 }
 
-/** Questions of a user about itself. */
+/** Self reviews. */
 function reviewAnswer(
   { bindings, registry }: RouteDeps,
   { info, method, contentType }: ControlRequest,

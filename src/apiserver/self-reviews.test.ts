@@ -41,7 +41,7 @@ test('may I', () => {
   assert.deepEqual(access(resource('delete', 'namespaces')), { allowed: false })
   assert.equal(access({ nonResourceAttributes: { verb: 'get', path: '/api' } }).allowed, true)
   assert.equal(access({ nonResourceAttributes: { verb: 'post', path: '/api' } }).allowed, false)
-  // A value of a wrong type is no value.
+  // A value of the wrong type does not count.
   assert.equal(access({ resourceAttributes: { verb: ['get'], resource: {} } }).allowed, false)
 })
 
@@ -67,7 +67,7 @@ test('what may I: never Secrets for viewers', () => {
   assert.ok(JSON.stringify(rules).includes('{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}'))
 })
 
-test('anything else is no review', () => {
+test('anything else is not a review', () => {
   assert.equal(ask('', 'selfsubjectreviews', {}), undefined)
   assert.equal(ask('authorization.k8s.io', 'subjectaccessreviews', {}), undefined)
 })

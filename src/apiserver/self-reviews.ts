@@ -1,4 +1,4 @@
-// What callers ask about themselves: who they are, and what they may do. Nothing is stored; the answer to the POST is the
+// Self reviews: callers ask who they are and what they may do. Nothing is stored; the response to the POST is the
 // object with its status, 201 (kubernetes/pkg/registry/authentication and .../authorization).
 
 import type { JsonObject } from '../api/kube/json-object.ts'
@@ -32,8 +32,8 @@ export interface SelfReviewRequest {
 }
 
 /**
- * The answer; undefined when the resource is no self review.
- * @throws {StatusError} 422 when it asks for nothing, or for two things
+ * The response; undefined when the resource is not a self review.
+ * @throws {StatusError} 422 when it has neither or both attributes
  */
 export function answerSelfReview(request: SelfReviewRequest): JsonObject | undefined {
   switch (`${request.resource}.${request.group}`) {
@@ -97,7 +97,7 @@ function pathQuestion(value: unknown): Attributes {
   return { verb: textOf(asked['verb']), path: textOf(asked['path']) }
 }
 
-/** What the roles say, in the words of RBAC rules; all of it, so never incomplete. */
+/** The roles as RBAC rules; complete. */
 function rulesOf({ body, user, bindings }: SelfReviewRequest): JsonObject {
   const role = roleOf(bindings, user)
   const resourceRules: JsonObject[] = SELF_REVIEWS.map(([group, resource]) => {

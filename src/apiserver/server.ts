@@ -1,4 +1,4 @@
-// The embedded API server on the Stream seam: routes -> authenticate -> authorize -> registry -> answer. Start reading here.
+// The embedded API server on Streams: routes -> authenticate -> authorize -> registry -> response. Start reading here.
 
 import { REVOKED_CREDENTIALS } from '../api/kinds/scheme.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
@@ -38,21 +38,21 @@ export interface ControlDeps extends RouteDeps {
   random(): number
   /** A UUID, version 4: the Audit-ID of a request. */
   uuid(): string
-  /** Takes the lines of the audit log. Default: there is none. */
+  /** Takes the lines of the audit log. Default: no audit log. */
   readonly audit?: ((line: string) => void) | undefined
 }
 
 /** Serves requests. */
 export type ControlHandler = RequestHandler & {
-  /** Ends what would go on for ever, each watch between two events. */
+  /** Ends watches, each between two events. */
   endWatches(): void
-  /** Ends the watches, and the answers on their way, of those whose credential would not be let in now. */
+  /** Ends the watches and unfinished responses of callers whose credential would be refused now. */
   endRefused(): void
 }
 
-/** Requests that are answered, and not over. */
+/** Requests whose response has begun and is not complete. */
 interface OpenAnswers {
-  /** All that are open, and whose they are. */
+  /** All open ones, with their users. */
   readonly watches: Map<WatchStream, string>
   readonly exchanges: Set<ControlExchange>
 }
@@ -74,13 +74,12 @@ export function createControlHandler(deps: ControlDeps): ControlHandler {
   })
 }
 
-const BUG_MESSAGE =
-  'Internal error occurred: the request failed inside the server; its log has the details under this Audit-ID'
+const BUG_MESSAGE = 'Internal error occurred: the request failed inside the server; see its log for this Audit-ID'
 const OWN_END =
-  'the credential that you use is revoked now; another administrator can delete the RevokedCredential, or: portcullis control revoke --undo'
-/** Longer Audit-IDs of clients are not taken over (apiserver/pkg/audit). */
+  'the credential that you are using is now revoked; another administrator can delete the RevokedCredential, or: portcullis control revoke --undo'
+/** Longer Audit-IDs of clients are ignored (apiserver/pkg/audit). */
 const MAX_AUDIT_ID = 128
-/** Watches that one user may have open: each write is written out for each of them. */
+/** Watches that one user may have open: each write is serialized for each of them. */
 export const MAX_WATCHES_PER_USER = 500
 
 const EMPTY = Buffer.alloc(0)
@@ -120,7 +119,7 @@ class ControlExchange implements StreamEvents {
       this.#audit?.asked(request)
       const user = this.#admit(request)
       this.#routed = routeRequest(this.#deps, request, user)
-      // What comes with a GET means nothing (RFC 9110 section 9.3.1), and is not kept for those who may only ask for health.
+      // The body of a GET has no meaning (RFC 9110 section 9.3.1), and is not kept: anonymous users may send GETs.
       const reads = this.#isHead || request.method === 'GET'
       if (end || reads) this.#serve(this.#routed)
       else this.#body = new BodyReader(bodyLimitOf(this.#routed), announcedLength(head))
@@ -128,7 +127,7 @@ class ControlExchange implements StreamEvents {
   }
 
   onHeaders(): void {
-    // Of the client's side only.
+    // Only for the client's side.
   }
 
   onBody(chunk: Buffer, end: boolean): void {
@@ -159,7 +158,7 @@ class ControlExchange implements StreamEvents {
     this.#audit?.completed(0)
   }
 
-  /** Somebody was revoked: perhaps whoever has this answer, or some of it. */
+  /** A credential was revoked: perhaps the one of this request. */
   endIfRefused(): void {
     const request = this.#routed?.request
     const caller = request && this.#deps.authenticate(this.#peer, request.head)
@@ -168,11 +167,11 @@ class ControlExchange implements StreamEvents {
     this.#open.exchanges.delete(this)
     if (this.#watch === undefined) this.#stream.reset('cancel')
     else this.#watch.finish()
-    // Of a token the connection may carry others, too.
+    // With a token, the connection may carry other users' requests, too.
     if (this.#peer.certificate !== undefined) this.#peer.drain()
   }
 
-  /** Who asks, and whether he may. @throws {StatusError} 401, 403 */
+  /** Authenticates and authorizes. @throws {StatusError} 401, 403 */
   #admit(request: ControlRequest): UserInfo | 'anonymous' {
     const caller = this.#authenticate(request)
     const user = impersonate(caller, request.head, this.#deps.authorize)
@@ -187,7 +186,7 @@ class ControlExchange implements StreamEvents {
   #authenticate({ head }: ControlRequest): UserInfo | 'anonymous' {
     const caller = this.#deps.authenticate(this.#peer, head)
     if (caller === 'invalid') {
-      // A certificate that the handshake did not verify never will be on this connection.
+      // A certificate that the handshake did not verify stays unverified on this connection.
       if (this.#peer.certificate?.verified === false) this.#peer.drain()
       throw statusError('Unauthorized', 'Unauthorized')
     }
@@ -197,7 +196,7 @@ class ControlExchange implements StreamEvents {
     throw statusError('Unauthorized', `Unauthorized: ${caller.revoked}`)
   }
 
-  /** A body may come long after its head: whoever was let in then may be revoked now. */
+  /** A body may arrive long after its head: the caller may have been revoked since. */
   #serveLate(routed: Routed): void {
     this.#authenticate(routed.request)
     this.#serve(routed)
@@ -219,13 +218,13 @@ class ControlExchange implements StreamEvents {
     else this.#startWatch(answer, routed)
   }
 
-  /** Nobody is to find out by the next command. */
+  /** So that the caller does not find out only with the next command. */
   #warnOfOwnEnd({ route, request }: Routed): void {
     if (route?.kind !== REVOKED_CREDENTIALS) return
     if (isRevoked(this.#deps.authenticate(this.#peer, request.head))) this.#warnings.push(OWN_END)
   }
 
-  /** The UpstreamCluster that a request names, as it is now. */
+  /** The current UpstreamCluster of a request. */
   #cluster({ route }: Routed, name = ''): JsonObject | undefined {
     const known = name === '' ? (route?.name ?? '') : name
     if (route?.kind.kind !== UPSTREAM_CLUSTER_KIND || known === '') return undefined
@@ -233,7 +232,7 @@ class ControlExchange implements StreamEvents {
     return this.#deps.registry.store.get(key)?.object
   }
 
-  /** The UpstreamClusters among which a request deletes. */
+  /** The UpstreamClusters that a request may delete. */
   #deletable({ route, request }: Routed): readonly StoredObject[] {
     if (request.info.verb !== 'deletecollection' || route?.kind.kind !== UPSTREAM_CLUSTER_KIND) return []
     return this.#deps.registry.store.list(resourceName(route.kind), { namespace: '' })
@@ -269,7 +268,7 @@ class ControlExchange implements StreamEvents {
     watch.start()
   }
 
-  /** Errors that are answers, and those that are bugs. */
+  /** Expected errors become responses; others are bugs. */
   #attempt(step: () => void): void {
     try {
       step()
@@ -292,12 +291,12 @@ class ControlExchange implements StreamEvents {
     this.#audit?.completed(answer.code, failed)
     const empty = this.#isHead || answer.body.length === 0
     const head: HeaderList = [':status', String(answer.code), ...answer.headers]
-    // RFC 9110 section 8.6: a 304 says nothing of a length that it has not.
+    // RFC 9110 section 8.6: a 304 has no content-length of its own.
     if (answer.code !== 304) head.push('content-length', String(answer.body.length))
     this.#stream.headers([...head, ...this.#ownHeaders()], empty)
     if (empty) return
     this.#stream.body(answer.body, true)
-    // Of less the end is never heard, and nobody can put it off for long.
+    // A shorter body never reports its end, and cannot delay for long.
     if (this.#stream.queued > HIGH_WATER_BYTES) this.#open.exchanges.add(this)
   }
 

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../api/kube/json-object.ts'
 
-/** The Kubernetes release whose conventions are followed. */
+/** The Kubernetes release whose API conventions apply. */
 const MAJOR = '1'
 const MINOR = '36'
 

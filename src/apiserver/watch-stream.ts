@@ -1,4 +1,4 @@
-// A watch: events of the store, selected, turned into the form that was asked for, one JSON document a line
+// A watch: selected events of the store in the requested form, one JSON document per line
 // (apiserver/pkg/endpoints/handlers/watch.go, storage/cacher/cache_watcher.go).
 
 import type { JsonObject } from '../api/kube/json-object.ts'
@@ -20,7 +20,7 @@ export interface WatchRequest {
   readonly options: WatchOptions
   readonly encoding: Negotiated
   readonly includeObject: IncludeObject
-  /** What whoever watches may see of an object. */
+  /** The object as the caller may see it. */
   readonly show: Shown
 }
 
@@ -34,13 +34,13 @@ export interface WatchDeps {
 
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED'
 
-/** Either still to be written, or written and waiting for its turn. */
+/** Either still to be serialized, or serialized and queued. */
 type Waiting = { readonly type: EventType; readonly object: JsonObject } | Buffer
 
-/** A watcher for which more than this waits is ended: it would hold the memory of all others. */
+/** A watcher with more than this in its queue is ended: it would use up the memory of all others. */
 export const MAX_WAITING_BYTES: number = 4 * 1024 * 1024
 const BOOKMARK_MS = 60_000
-/** kube-apiserver's --min-request-timeout: a watch without a timeout ends after once to twice of it. */
+/** kube-apiserver's --min-request-timeout: a watch without a timeout ends after one to two times this. */
 const MIN_TIMEOUT_SECONDS = 1800
 const INITIAL_EVENTS_END = 'k8s.io/initial-events-end'
 const EMPTY = Buffer.alloc(0)
@@ -53,9 +53,9 @@ export class WatchStream {
   #waiting: Waiting[] = []
   #waitingBytes = 0
   #bookmarkWaits = false
-  /** Of the state that the initial events show. What waits behind them is younger, and must not be taken for seen. */
+  /** Revision of the initial events. Events queued behind them are newer, and must not count as sent. */
   #initialRevision = 0
-  /** What was there when the watch began is known to the store anyway: it does not count as waiting. */
+  /** Initial objects are in the store's memory anyway: they do not count as queued. */
   #beginning = true
   #first = true
   #over = false
@@ -71,7 +71,7 @@ export class WatchStream {
     this.#onEnd = onEnd
   }
 
-  /** The head of the answer is out. */
+  /** Whether the response head was sent. */
   start(): void {
     const { options } = this.#request
     const seconds = options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + this.#deps.random())
@@ -84,7 +84,7 @@ export class WatchStream {
     this.#pump()
   }
 
-  /** Between two events: the client may resume from where it is. */
+  /** Ends between two events: the client can resume. */
   finish(): void {
     if (this.#over) return
     if (this.#request.options.bookmarks && this.#waiting.length === 0) this.#bookmark()
@@ -96,7 +96,7 @@ export class WatchStream {
     this.#pump()
   }
 
-  /** The client has gone. */
+  /** The client has disconnected. */
   onReset(): void {
     this.#stop()
   }
@@ -107,7 +107,7 @@ export class WatchStream {
     const { revision } = store
     let after = options.after ?? revision
     if (after > revision) {
-      // A store that was restored from a backup: its history is another one than the client's.
+      // The store was restored from a backup: its history differs from the client's.
       this.#fail(options.initialEvents ? tooLargeRevision(after, revision).status : tooOld(after, revision))
       return
     }
@@ -127,7 +127,7 @@ export class WatchStream {
     }
   }
 
-  /** An object that leaves the selection is gone for this watcher, and one that comes into it is new. */
+  /** An object that leaves the selection is DELETED for this watcher, and one that enters it is ADDED. */
   #onEvent({ type, object, previous, revision }: StoreEvent): void {
     if (this.#over) return
     const { options } = this.#request
@@ -159,7 +159,7 @@ export class WatchStream {
     this.#stream.reset('cancel')
   }
 
-  /** As much as the client takes. */
+  /** Sends as much as flow control allows. */
   #pump(): void {
     let at = 0
     while (!this.#over && at < this.#waiting.length && this.#stream.queued < HIGH_WATER_BYTES) {
@@ -173,7 +173,7 @@ export class WatchStream {
     if (this.#bookmarkWaits && this.#waiting.length === 0 && !this.#over) this.#initialBookmark()
   }
 
-  /** Whether anything of the beginning is still to be written. */
+  /** Whether initial events are still to be sent. */
   #hasInitial(from: number): boolean {
     const next = this.#waiting[from]
     return next !== undefined && !Buffer.isBuffer(next)
@@ -184,7 +184,7 @@ export class WatchStream {
     this.#stream.body(this.#bookmarkLine(this.#initialRevision, { [INITIAL_EVENTS_END]: 'true' }), false)
   }
 
-  /** Says how far the watch has come, when nothing waits that came before. */
+  /** Sends a bookmark when no earlier events are queued. */
   #bookmark(): void {
     if (this.#over || this.#waiting.length > 0 || this.#bookmarkWaits) return
     if (this.#stream.queued >= HIGH_WATER_BYTES) return
@@ -202,7 +202,7 @@ export class WatchStream {
       case 'table': {
         const table = tableBookmark(kind, { resourceVersion: metadata['resourceVersion'] }, this.#first)
         this.#first = false
-        // The mark of the end of the initial events has no other place than an object.
+        // The annotation for the end of the initial events needs an object.
         const rows = annotations === undefined ? [] : [{ cells: [], object: partialOf(kind, object) }]
         return this.#line('BOOKMARK', { ...table, rows })
       }

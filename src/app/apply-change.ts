@@ -14,14 +14,14 @@ export interface ConfigChangesDeps {
   readonly clusters: Pick<ClusterTable, 'generation' | 'size'>
   readonly controller: UpstreamClustersController
   readonly rights: Pick<UpstreamRights, 'change'>
-  /** What replicas share; undefined = nothing. */
+  /** Limits shared by replicas; undefined = none. */
   readonly limits: Pick<GlobalLimits, 'changed'> | undefined
   readonly pool: Pick<ThreadPool, 'publish' | 'credentialFault'>
   readonly metrics: Pick<GatewayMetrics, 'clustersChanged' | 'configApplied'>
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** What the last change that is in force in all threads brought. */
+/** The last change that is in force in all threads. */
 export interface ConfigInForce {
   readonly problems: readonly SourceError[]
   /** Milliseconds since the epoch; 0 = no change is in force yet. */
@@ -29,7 +29,7 @@ export interface ConfigInForce {
 }
 
 /**
- * @param generations metadata.generation in force of each cluster: one map that always says what is in force
+ * @param generations metadata.generation in force of each cluster: one map that is kept current
  * @param changed clusters that may differ from the time before; absent = any
  */
 export type AppliedListener = (
@@ -64,7 +64,7 @@ export class ConfigChanges {
     const change = controller.compile(source)
     controller.follow(change)
     this.#followHere(change)
-    // Of this change: another one may have come when this is in force.
+    // Of this change: another one may have arrived by the time this one is in force.
     const { generation } = clusters
     await pool.publish(namesOf(change), change.removed)
     this.#putInForce(change, generation)
@@ -92,7 +92,7 @@ export class ConfigChanges {
     this.#recordGenerations(source, failures)
   }
 
-  /** Brings up to date which version of each cluster is in force. Files have none: 0. */
+  /** Updates which generation of each cluster is in force. Files have none: 0. */
   #recordGenerations({ clusters, changed }: SourceChange, failures: ReadonlyMap<string, SourceError>): void {
     const generations = this.#generations
     for (const name of changed ?? new Set([...clusters.keys(), ...generations.keys()])) {

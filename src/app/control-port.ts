@@ -11,9 +11,9 @@ import { type ControlPki, ensureControlPki } from '../io/pki/control-pki.ts'
 import { cannotListen, requireFreePort } from '../io/world/free-port.ts'
 import type { Config } from './config/config.ts'
 
-/** The serving certificate is looked at so often, and renewed in time. */
+/** How often the serving certificate is checked, to renew it in time. */
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
-/** Watches have been ended before: what is left are answers on their way. */
+/** Watches were ended before: only responses are still under way. */
 const CLOSE_WITHIN_MS = 500
 const CLOSE_LOOK_MS = 10
 
@@ -36,7 +36,7 @@ export class ControlPort {
     return this.#listener?.port ?? 0
   }
 
-  /** By which a command on this machine reaches it; every certificate of ours has these names. */
+  /** The address for commands on this machine; every certificate of ours has these names. */
   get localUrl(): string {
     const { host } = this.#config.controlListen
     const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
@@ -76,7 +76,7 @@ export class ControlPort {
     return ensureControlPki(this.#dir, hosts, { server })
   }
 
-  /** No new connections, running requests end; what is still open after a moment is closed. */
+  /** No new connections; running requests finish, and what is still open after a moment is closed. */
   async close(): Promise<void> {
     clearInterval(this.#renewal)
     const listener = this.#listener

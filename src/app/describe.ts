@@ -1,4 +1,4 @@
-// What /debug/config shows: the truth in force, without secrets (the admin routes redact it once more).
+// What /debug/config shows: the configuration in force, without secrets (the admin routes redact it once more).
 
 import { effectiveMode } from '../core/policy/degrade.ts'
 import type { LiveCluster } from '../state/clusters.ts'

@@ -32,13 +32,13 @@ export interface RunningGateway {
   readonly webhookPort: number
   /** Credentials of the first administrator of the embedded API server; '' = there is none. */
   readonly adminKubeconfig: string
-  /** What statuses are written by; undefined where objects are files. */
+  /** The client that writes statuses; undefined where objects are files. */
   readonly objects: ObjectClient | undefined
-  /** Drains: readyz fails, GOAWAY, running requests finish, watches end spread over the drain time. A second call ends at once. */
+  /** Drains: readyz fails, GOAWAY, running requests finish, watches end spread over the drain time. A second call aborts. */
   stop(): Promise<void>
   /** Resolves when every gateway thread has put in force what the source has delivered. */
   applied(): Promise<void>
-  /** Resolves when so many UpstreamClusters are in force in every thread, and their endpoints have been probed once. */
+  /** Resolves when this many UpstreamClusters are in force in every thread, and their endpoints have been probed once. */
   inForce(clusters: number): Promise<void>
   /** Ends a gateway thread at once, as a crash would: for tests of what the others do. */
   crashThread(thread: number): Promise<void>
@@ -47,17 +47,17 @@ export interface RunningGateway {
 const STDOUT = 1
 const IN_FORCE_LOOK_MS = 5
 const STDERR = 2
-/** What takes the place of the usual parts. */
+/** Replacements for the usual parts. */
 export interface GatewayOverrides {
   /** Where the access log goes instead of stdout; switches it on. */
   readonly access: LineWriter
   readonly log: Logger
   readonly source: ResourceSource
-  /** One gateway thread, inside this one, whatever the configuration says: for tests. */
+  /** One gateway thread, inside this one, regardless of the configuration: for tests. */
   readonly inline: boolean
 }
 
-/** @throws {UserError} with one clear line for what the operator can mend */
+/** @throws {UserError} with one clear line for what the operator can fix */
 export async function startGateway(config: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
   const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
@@ -71,8 +71,15 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
       : givenPlane(given.source)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   let protection: Protection | undefined
-  const judge = (): ProtectionGate | undefined => protection?.gate
-  const parts = wire(config, serving, { log, access, audit, controlAudit }, plane.source, given.inline ?? false, judge)
+  const protectionGate = (): ProtectionGate | undefined => protection?.gate
+  const parts = wire(
+    config,
+    serving,
+    { log, access, audit, controlAudit },
+    plane.source,
+    given.inline ?? false,
+    protectionGate,
+  )
   const { clusters, clock, clocks, pool } = parts
   const onNamespaces: ProtectionDeps['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
   protection = new Protection({
@@ -101,7 +108,7 @@ function givenPlane(source: ResourceSource): ObjectPlane {
   return { source, client: undefined, port: 0, adminKubeconfig: '', revoked: undefined, start: nothing, stop: nothing }
 }
 
-/** One writer for one file: lines of two would get into each other. */
+/** One writer for each file: the lines of two would mix. */
 function openControlAudit(
   { source, controlAuditLogPath, auditLogPath }: Config,
   audit: LineWriter | undefined,
@@ -182,7 +189,7 @@ class Lifecycle implements RunningGateway {
     return this.#admin?.port ?? 0
   }
 
-  /** The admin listener opens first, so that /readyz can say what is missing; the proxy ports open last. */
+  /** The admin listener opens first, so that /readyz can report what is missing; the proxy ports open last. */
   async start(): Promise<void> {
     const { source, probes, changes, metrics, pool } = this.#parts
     this.#admin = await startAdminServer({
@@ -194,7 +201,7 @@ class Lifecycle implements RunningGateway {
         describe: () => describeState(this.#parts, this.#protection.describe(), this.#draining),
       },
     })
-    // Threads share ports; a port that somebody else shares would be none of ours.
+    // Threads share ports, so another process could share them too.
     for (const address of this.#config.listen) await requireFreePort(address, '--listen')
     pool.start()
     await this.#plane.start()
@@ -212,7 +219,7 @@ class Lifecycle implements RunningGateway {
     this.#statuses = startStatuses(this.#config, this.#parts, this.#plane.client, this.#protection, this.#log)
   }
 
-  /** A bug: the next change must find the gateway alive. */
+  /** A bug: the gateway must survive for the next change. */
   #onNotApplied(error: unknown): void {
     this.#log.error('the configuration could not be applied', { error })
   }
@@ -245,7 +252,7 @@ class Lifecycle implements RunningGateway {
       { name: 'configuration', ok: this.#synced, message: 'not read yet' },
       { name: 'health-checks', ok: this.#probed, message: 'the first round of health checks has not finished' },
       { name: 'listeners', ok: this.#ports.length > 0, message: 'not open yet' },
-      // A thread that died is replaced, after a pause when it dies again: with all of them gone nobody accepts a connection.
+      // A thread that died is replaced, after a pause when it dies again: while all are gone nobody accepts connections.
       {
         name: 'threads',
         ok: this.#ports.length === 0 || this.#anyThreadListens(),
@@ -297,7 +304,7 @@ class Lifecycle implements RunningGateway {
     for (const writer of this.#writers) await writer?.close()
   }
 
-  /** Starting failed: gives back what was opened. */
+  /** The start failed: closes what was opened. */
   async abandon(): Promise<void> {
     const { probes, rights, source, pool, upstreams, limits } = this.#parts
     probes.stop()

@@ -1,5 +1,5 @@
-// Where the objects live, by --source: files, the embedded API server, or CRDs of a cluster. Each gives a source of clusters;
-// the last two also a client, by which statuses are written.
+// Where the objects live, by --source: files, the embedded API server, or CRDs of a cluster. Each has a source of clusters;
+// the last two also a client, with which statuses are written.
 
 import { randomUUID } from 'node:crypto'
 import { CUSTOM_KINDS, crdOf } from '../api/kinds/crd.ts'
@@ -41,24 +41,24 @@ import { VERSION } from './version.ts'
 
 export interface ObjectPlane {
   readonly source: ResourceSource
-  /** undefined: objects are files, and have no status. */
+  /** undefined = objects are files and have no status. */
   readonly client: ObjectClient | undefined
   /** Of the embedded API server, or of the webhook; 0 = there is none, or it is not open. */
   readonly port: number
   /** Credentials of the first administrator of the embedded API server; '' = there is none. */
   readonly adminKubeconfig: string
-  /** Who is cut off from the embedded API server; undefined = there is none. */
+  /** The credentials revoked for the embedded API server; undefined = there is none. */
   readonly revoked: RevocationCheck | undefined
   /** Before the source starts. @throws {UserError} */
   start(): Promise<void>
-  /** When nothing uses the source and the client any more. */
+  /** To be called when nothing uses the source and the client any more. */
   stop(): Promise<void>
 }
 
 /**
  * @param audit where lines of the embedded API server's audit log go; undefined = it has none
- * @param calls hears of the calls to an API server that has the objects
- * @throws {UserError} for what the operator can mend
+ * @param calls notified of calls to the API server that holds the objects
+ * @throws {UserError} for what the operator can fix
  */
 export function createObjectPlane(
   config: Config,
@@ -85,7 +85,7 @@ function sourceOptions(config: Config, log: Logger): Omit<ObjectsSourceOptions, 
   return { pem: nodePemChecks, log, checks: checksOf(config), secretNamespaces: config.secretNamespaces }
 }
 
-/** @param secretOf by what the references of an object are followed at a write */
+/** @param secretOf resolves the references of an object at a write */
 function kindsOf(
   config: Config,
   secretOf: (namespace: string, name: string) => SecretAtWrite,
@@ -130,7 +130,7 @@ class EmbeddedPlane implements ObjectPlane {
     this.source = createObjectsSource({ ...sourceOptions(config, log), client: this.client })
     const { caPem, tokenKey } = this.#control.pki
     this.#addressFile = paths.address
-    // When the write is over: a watch that ends is not to be among those that are told of it.
+    // After the write: a watch that ends must not receive its event.
     const revoked = readRevoked(this.#store, () => queueMicrotask(() => this.#handler.endRefused()))
     this.revoked = revoked.check
     const bindings = roleBindings(config.controlAdmins, config.controlViewers)
@@ -161,7 +161,7 @@ class EmbeddedPlane implements ObjectPlane {
   }
 
   async start(): Promise<void> {
-    // Of the gateway's own Leases and the Secrets of imported clusters.
+    // For the gateway's own Leases and the Secrets of imported clusters.
     await this.client
       .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: SYSTEM } })
       .catch(ignoreExisting)
@@ -178,7 +178,7 @@ class EmbeddedPlane implements ObjectPlane {
   }
 }
 
-/** Without it nobody is let in. */
+/** Without it nobody is admitted. */
 function readRevoked(store: ObjectStore, onChange: () => void): RevokedCredentials {
   try {
     return new RevokedCredentials(store, onChange)
@@ -192,7 +192,7 @@ function readRevoked(store: ObjectStore, onChange: () => void): RevokedCredentia
   }
 }
 
-/** Asked, and not assumed: a disk that has gone answers nothing. */
+/** A real read: a disk that is gone does not answer. */
 function canRead(store: ObjectStore): boolean {
   try {
     store.get({ resource: resourceName(NAMESPACES), namespace: '', name: 'default' })
@@ -206,7 +206,7 @@ function ignoreExisting(error: unknown): void {
   if (!(error instanceof StatusError && error.reason === 'AlreadyExists')) throw error
 }
 
-/** What is known of the claims of an object is remembered by it, so every review is to be given the same one. */
+/** Claims are cached by object identity, so every review must be given the same object. */
 const jsonObjects = new WeakMap<UpstreamCluster, JsonObject>()
 
 function known(cluster: UpstreamCluster): JsonObject {
@@ -226,7 +226,7 @@ class KubernetesPlane implements ObjectPlane {
   readonly #config: Config
   readonly #log: Logger
   readonly #control: ControlPort
-  /** What has its claims; an object that is not in force has none. */
+  /** The version that holds the claims; an object that is not in force has none. */
   #inForce: SourceChange['clusters'] = new Map()
 
   constructor(config: Config, log: Logger, calls: KubeCallEvents) {

@@ -33,7 +33,7 @@ export async function serveCommand(flags: Record<string, unknown>): Promise<numb
   return 0
 }
 
-/** Everything that somebody who has just started it needs next. */
+/** What somebody who has just started the gateway needs next. */
 function readyLine(addresses: readonly string[], gateway: RunningGateway, config: Config): string {
   const { adminPort, controlPort, webhookPort, adminKubeconfig } = gateway
   const control = formatListenAddress({ host: config.controlListen.host, port: controlPort })
@@ -47,13 +47,13 @@ function readyLine(addresses: readonly string[], gateway: RunningGateway, config
   return `portcullis is ready: ${parts.join('; ')}`
 }
 
-/** One line for what the operator can mend; anything else is a bug of ours, told by its message. */
+/** One line for what the operator can fix; anything else is a bug of ours, reported by its message. */
 export function userMessage(error: unknown): string {
   if (error instanceof UserError) return `${error.message}; ${error.fix}`
   return error instanceof Error ? error.message : String(error)
 }
 
-/** SIGTERM or SIGINT drains; the second one ends at once. Listens from now on: a signal during the start counts too. */
+/** SIGTERM or SIGINT drains; the second one aborts. Listens from now on: a signal during the start counts too. */
 export function onStopSignal(): { stopped(running: { stop(): Promise<void> }): Promise<void> } {
   let signals = 0
   let stop = (): void => undefined

@@ -1,4 +1,4 @@
-// The gateway's own certificate: from the files that are named, or one that it makes itself.
+// The gateway's own certificate: from the configured files, or one that it creates itself.
 
 import { readFileSync } from 'node:fs'
 import { UserError } from '../api/validation/field-errors.ts'
@@ -8,7 +8,7 @@ import { nodePemChecks } from '../io/pki/pem-checks.ts'
 import type { Config } from './config/config.ts'
 import { makesServingCertificate } from './shared-pki.ts'
 
-/** @throws {UserError} for what the operator can mend */
+/** @throws {UserError} for what the operator can fix */
 export function loadServingPair(config: Config): ServingPair {
   const { tlsCertFile, tlsPrivateKeyFile, dataDir } = config
   if (makesServingCertificate(config)) {
@@ -17,7 +17,7 @@ export function loadServingPair(config: Config): ServingPair {
   }
   const cert = readPem(tlsCertFile, '--tls-cert-file')
   const key = readPem(tlsPrivateKeyFile, '--tls-private-key-file')
-  // What OpenSSL does not take is found here, and not in the first handshake.
+  // What OpenSSL does not accept is found here, not in the first handshake.
   checkPem(`--tls-cert-file ${tlsCertFile}`, nodePemChecks.certificatesError(cert))
   checkPem(`--tls-private-key-file ${tlsPrivateKeyFile}`, nodePemChecks.privateKeyError(key))
   if (!nodePemChecks.keyMatches(cert, key)) {

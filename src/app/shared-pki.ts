@@ -1,4 +1,4 @@
-// With --source kubernetes there may be several replicas: what clients and API servers verify them by is the same for all.
+// With --source kubernetes there may be several replicas: clients and API servers verify all of them by the same CA.
 
 import type { Logger } from '../api/ports/ports.ts'
 import { createKubeClient } from '../io/kube/client.ts'
@@ -11,7 +11,7 @@ import type { SharedCA } from '../io/pki/shared-ca-secret.ts'
 import { OWN_NAMESPACE, OWN_SECRETS } from '../io/secrets/usable-secrets.ts'
 import type { Config } from './config/config.ts'
 
-/** Before anything is made in the data directory. Nothing to do where objects are not in a cluster. @throws {UserError} */
+/** Call it before anything is created in the data directory. Does nothing where objects are not in a cluster. @throws {UserError} */
 export async function sharePki(config: Config, log: Logger): Promise<void> {
   if (config.source !== 'kubernetes') return
   const { kubeconfig: kubeconfigFile, context } = config
@@ -23,7 +23,7 @@ export async function sharePki(config: Config, log: Logger): Promise<void> {
   }
 }
 
-/** Whether the gateway's own certificate is one that it makes itself. */
+/** Whether the gateway creates its own certificate. */
 export function makesServingCertificate({ tlsCertFile, tlsPrivateKeyFile }: Config): boolean {
   return tlsCertFile === '' && tlsPrivateKeyFile === ''
 }

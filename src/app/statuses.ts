@@ -1,4 +1,4 @@
-// Statuses of UpstreamClusters: the election of who writes what all replicas know, and the controller that writes.
+// Statuses of UpstreamClusters: the election of the replica that writes what all replicas report, and the controller that writes.
 
 import { randomUUID } from 'node:crypto'
 import type { ObjectClient } from '../api/ports/object-client.ts'
@@ -19,7 +19,7 @@ function limitsMessage({ limits, clusters }: WiredGateway, cluster: string): str
   if (limits === undefined || !schemas.some(({ shared }) => shared !== undefined)) return ''
   const { mode, replicas, message } = limits.status()
   if (mode !== 'parted') return ''
-  return `${REDIS_AWAY} (${message}): limits that replicas share are kept to one part in ${Math.max(1, replicas.length)}`
+  return `${REDIS_AWAY} (${message}): this replica keeps to 1/${Math.max(1, replicas.length)} of each shared limit`
 }
 
 /** Where the Leases of the gateway are: a namespace that every API server has. */

@@ -1,5 +1,5 @@
-// Builds the main thread and ties it together. What becomes of a change of the objects stands in apply-change.ts, what a gateway
-// thread is made of in threads/gateway-thread.ts.
+// Builds and wires the main thread. How a change of the objects is applied is in apply-change.ts, what a gateway
+// thread consists of in threads/gateway-thread.ts.
 
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Clock, Logger, ResourceSource } from '../api/ports/ports.ts'
@@ -35,15 +35,15 @@ export interface WiredGateway {
   readonly rights: UpstreamRights
   /** Of the probes. */
   readonly upstreams: Upstreams
-  /** What the clocks of protected cells say. */
+  /** The clocks of protected cells. */
   readonly clocks: CellClocks
   readonly source: ResourceSource
   /** Of all threads. */
   readonly metrics: { text(): Promise<string>; readonly contentType: string }
   readonly clock: Clock
-  /** What replicas share over Redis; undefined = nothing. */
+  /** Limits that replicas share over Redis; undefined = none. */
   readonly limits: GlobalLimits | undefined
-  /** What is in force, and who is told of it. */
+  /** The configuration in force, and its listeners. */
   readonly changes: ConfigChanges
 }
 
@@ -60,7 +60,7 @@ const WORD = 2 ** 32
 
 /**
  * @param inline one gateway thread, inside this one
- * @param protection who judges deletions of pods, as it is when one is asked for
+ * @param protection returns the gate that evaluates pod deletions, as it is at the moment
  */
 export function wire(
   config: Config,
@@ -76,11 +76,11 @@ export function wire(
   const threads = inline ? 1 : config.threads
   const seed = [randomInt(WORD), randomInt(WORD)] as const
   const clusters = new ClusterTable({ thread: threads, threads, seed })
-  // Connections of the main thread carry its probes only; that one broke is for the next probe to judge.
+  // Connections of the main thread carry only its probes; if one breaks, the next probe decides.
   const upstreams = new Upstreams((cluster, endpoint) => probes.probeNow(cluster, endpoint), metrics.recorder)
   const clocks = new CellClocks(config.protection.settings.clockSkewMs)
   const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
-    // Of clusters without protection, too: when it is switched on, the first count must know the clock.
+    // For clusters without protection, too: when it is switched on, the first count must know the clock.
     answered: (cluster, endpoint, date, sentMs, receivedMs) =>
       clocks.observe(cellOf(cluster), endpoint, date, sentMs, receivedMs),
     probed: (cluster, endpoint, healthy) => {
@@ -127,7 +127,7 @@ export function wire(
   }
 }
 
-/** Of servers that are no more. Looks at all clusters only where it must: a change costs what it touches. */
+/** Drops servers that no longer exist. Looks at all clusters only when necessary: a change costs what it touches. */
 function forgetClocks(clocks: CellClocks, clusters: ClusterTable, changed: ReadonlySet<string> | undefined): void {
   const touched = [...(changed ?? [])].map((name) => clusters.get(name)?.compiled)
   if (changed === undefined || touched.some((cluster) => cluster === undefined || cluster.protection !== undefined)) {
@@ -160,7 +160,7 @@ function globalLimits(config: Config, clusters: ClusterTable, clock: Clock, log:
   if (url === '') return undefined
   const password = redisPasswordFile === '' ? '' : readTextFile(redisPasswordFile).trim()
   const redis = createRedisLimits({ url, password, ca: '' }, Math.random)
-  // Another one after a restart, so that what the process before it held is not taken for its own.
+  // Different after a restart, so that what the previous process held is not taken for its own.
   const replica = `${replicaName}_${randomUUID()}`
   return startGlobalLimits({ clusters, redis, replica, expectedReplicas, clock, random: Math.random, log })
 }
@@ -183,7 +183,7 @@ function metricsText(
     overflows.length = 0
     for (const { compiled, flows } of clusters.values()) {
       for (const flow of flows.describe(clock.monotonic())) {
-        // Counts in shared memory: told by one thread only.
+        // Counts in shared memory: reported by one thread only.
         metrics.recorder.set(FLOW_INFLIGHT, flow.inFlight, compiled.name, flow.schema)
         if (flow.overflows > 0) overflows.push({ cluster: compiled.name, ...flow })
       }

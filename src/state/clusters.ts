@@ -1,4 +1,4 @@
-// The clusters as the request path sees them: the compiled object, and beside it what outlives a change of the object.
+// The clusters as the request path sees them: the compiled object, and the state that outlives a change of the object.
 // Controllers write, the request path reads; a change swaps one pointer.
 
 import { type ClusterIndex, LiveClusterIndex } from '../core/cluster/cluster-index.ts'
@@ -13,23 +13,23 @@ import { ALONE, type ThreadPlace } from './thread-place.ts'
 export type OwnCall = 'token-review' | 'access-review' | 'pod-read'
 
 export interface LiveCluster {
-  /** Replaced as a whole by a change; read it once per request. */
+  /** Replaced as a whole by each change; read it once per request. */
   compiled: CompiledCluster
   readonly endpoints: EndpointSet
   readonly flows: FlowTable
   readonly retryBudget: RetryBudget
-  /** Of the gateway's own calls: apart for each kind, so that none keeps another waiting. */
+  /** Rate limits of the gateway's own calls: separate for each kind, so that none delays another. */
   readonly turns: Readonly<Record<OwnCall, CallTurns>>
   /**
-   * Another one when servers, their CA or audiences change, and for a cluster that comes again under the name of a deleted
+   * A new one when servers, their CA or audiences change, and for a cluster that is created again under the name of a deleted
    * one: answers about identities from before no longer count.
    */
   identityEpoch: number
-  /** Why the cluster refuses the gateway's own credential, as far as it is known; '' = it does not. */
+  /** Why the cluster refuses the gateway's own credential, if known; '' = it does not. */
   credentialFault: string
 }
 
-/** A cluster for another thread: plain data, and the memory that is shared. */
+/** A cluster for another thread: plain data and the shared memory. */
 export interface ClusterHandle {
   readonly compiled: CompiledCluster
   readonly endpoints: readonly EndpointHandle[]
@@ -40,7 +40,7 @@ export class ClusterTable {
   readonly #live = new Map<string, LiveCluster>()
   readonly #index = new LiveClusterIndex()
   #generation = 0
-  /** Never the same for two clusters, or for two versions that differ in who vouches for identities. */
+  /** Different for any two clusters, and for two versions that differ in what verifies identities. */
   #nextEpoch = 0
   readonly #place: ThreadPlace
 
@@ -74,8 +74,8 @@ export class ClusterTable {
   }
 
   /**
-   * Puts clusters in force that are new or have changed, and drops others. What is unchanged keeps its state. Who came first
-   * keeps a claim on a host.
+   * Puts new or changed clusters in force, and drops others. What is unchanged keeps its state. The first cluster
+   * with a claim on a host keeps it.
    */
   change(changed: readonly CompiledCluster[], removed: readonly string[], monotonicMs: number): void {
     for (const name of removed) this.#remove(name)
@@ -83,7 +83,7 @@ export class ClusterTable {
     this.#generation++
   }
 
-  /** Follows a change of the table of another thread, which became of this generation by it. */
+  /** Follows a change of another thread's table, which has this generation afterwards. */
   follow(changed: readonly ClusterHandle[], removed: readonly string[], generation: number, monotonicMs: number): void {
     for (const name of removed) this.#remove(name)
     for (const handle of changed) this.#put(handle.compiled, monotonicMs, handle)
@@ -97,7 +97,7 @@ export class ClusterTable {
     return { compiled: live.compiled, endpoints: live.endpoints.handles(), flows: live.flows.handles() }
   }
 
-  /** A thread has died: what its requests held is free, and they count nowhere. */
+  /** A thread has died: what its requests held is released, and they no longer count. */
   releaseThread(thread: number): void {
     for (const live of this.#live.values()) {
       live.endpoints.releaseThread(thread)
@@ -140,7 +140,7 @@ export class ClusterTable {
       turns: {
         'token-review': new CallTurns(),
         'access-review': new CallTurns(),
-        // Whoever has one made may delete the pod: its number is bounded by his requests.
+        // Only requests that may delete the pod cause one, so their number is bounded by requests.
         'pod-read': new CallTurns(Number.POSITIVE_INFINITY),
       },
       identityEpoch: this.#nextEpoch++,

@@ -1,4 +1,4 @@
-// What is known of an endpoint stays with its URL; who may serve is asked anew for every request.
+// The state of an endpoint stays with its URL; which endpoints may serve is decided for every request.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -142,7 +142,7 @@ describe('candidates', () => {
     assert.notEqual(set.candidates(list, other, 5).cursor, first.cursor)
   })
 
-  it('are judged among themselves: the last one of a subset is not ejected', () => {
+  it('are evaluated among themselves: the last one of a subset is not ejected', () => {
     const list = [compiled('a'), compiled('b'), compiled('c')]
     const set = healthySet(...list)
     eject(set, 0, 100)

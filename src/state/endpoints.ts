@@ -44,21 +44,21 @@ export interface EndpointDescription {
 /** What threads share of one endpoint. */
 export interface EndpointHandle {
   readonly url: string
-  /** Another one for an endpoint that comes again after it was gone. */
+  /** A new one for an endpoint that is added again after it was removed. */
   readonly id: number
   readonly memory: EndpointMemory
 }
 
-/** One endpoint. Who forwards a request tells when it starts and ends. */
+/** One endpoint. The caller reports when a request to it starts and ends. */
 export class Endpoint implements EndpointView, HealthOfOne {
   readonly url: string
-  /** `host:port` of the URL, as it was written: what requests to it say in `:authority`. */
+  /** `host:port` of the URL, as written: the `:authority` of requests to it. */
   readonly authority: string
   readonly hash: number
   readonly handle: EndpointHandle
   readonly health: SharedHealth
   compiled: CompiledEndpoint
-  /** False once the endpoint has left the object; running requests still hold it. */
+  /** False once the endpoint was removed from the object; running requests still hold it. */
   listed: boolean = true
   /** As of the last `candidates()` call. */
   available: boolean = false
@@ -91,7 +91,7 @@ export class Endpoint implements EndpointView, HealthOfOne {
     this.health.count(-1)
   }
 
-  /** Takes requests as far as the object goes. */
+  /** Whether the object enables it. */
   get enabled(): boolean {
     return this.listed && !this.compiled.disabled && this.compiled.weight > 0
   }
@@ -101,7 +101,7 @@ export class EndpointSet {
   #all: readonly Endpoint[] = []
   #byUrl: ReadonlyMap<string, Endpoint> = new Map()
   readonly #candidates = new WeakMap<CompiledPolicy, Candidates>()
-  /** By the policy's index, over changes of the object: otherwise each change would begin a new round at the first endpoint. */
+  /** By the policy's index, kept over changes of the object: otherwise each change would restart the round at the first endpoint. */
   readonly #cursors: Cursor[] = []
   readonly #place: ThreadPlace
   #nextId = 0
@@ -116,8 +116,8 @@ export class EndpointSet {
   }
 
   /**
-   * Takes over the servers of a new snapshot. New ones begin unknown: no requests until the first check.
-   * @param shares what another thread knows of them; else this set makes it
+   * Takes over the servers of a new snapshot. New ones start as unknown: no requests until the first check.
+   * @param handles from another thread; otherwise this set creates them
    */
   update(endpoints: readonly CompiledEndpoint[], handles?: readonly EndpointHandle[]): void {
     const before = this.#byUrl
@@ -139,12 +139,12 @@ export class EndpointSet {
     return { url, id: this.#nextId++, memory: createEndpointMemory(this.#place.threads) }
   }
 
-  /** For the threads that are to see what this set sees. */
+  /** For threads that share the state of this set. */
   handles(): readonly EndpointHandle[] {
     return this.#all.map(({ handle }) => handle)
   }
 
-  /** A thread has died: its requests run no more. */
+  /** A thread has died, and its requests with it. */
   releaseThread(thread: number): void {
     for (const endpoint of this.#all) endpoint.health.releaseThread(thread)
   }
@@ -182,7 +182,7 @@ export class EndpointSet {
     return found
   }
 
-  /** The rounds of the threads begin at different endpoints, or the first one would get the first request of each. */
+  /** The rounds of the threads start at different endpoints, or the first one would get the first request of each. */
   #beginElsewhere({ endpoints, cursor }: Candidates): void {
     const context = { random: () => 0, cursor, affinityHash: 0, exclude: -1 }
     for (let i = this.#place.thread % Math.max(endpoints.length, 1); i > 0; i--) PICKERS.RoundRobin(endpoints, context)
@@ -201,7 +201,7 @@ export class EndpointSet {
     onProbe(endpoint.health, ok, check, nowMs)
   }
 
-  /** A request failed for the endpoint's sake. */
+  /** A request failed because of the endpoint. */
   onFailure(endpoint: Endpoint, nowMs: number): void {
     // Two threads may see the same apiserver die.
     endpoint.health.lock()

@@ -9,7 +9,7 @@ import { createGlobalAccount, type GlobalAccount } from '../core/limits/global-a
 import { openWatches, requestsInFlight, tryOpenWatch } from '../core/limits/in-flight.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
-/** One schema as it stands. */
+/** The current state of one schema. */
 export interface FlowDescription {
   readonly schema: string
   readonly kind: CompiledSchema['kind']
@@ -17,11 +17,11 @@ export interface FlowDescription {
   readonly inFlight: number
   /** Open watches; of all users together. */
   readonly watches: number
-  /** Whole tokens left; of the user who has fewest, where the limit is per user. 0 when the schema is no bucket. */
+  /** Whole tokens left; of the user with the fewest, where the limit is per user. 0 when the schema is not a bucket. */
   readonly tokens: number
   /** Users remembered; 0 when the limit is not per user. */
   readonly users: number
-  /** How often a user had to share the cell of those who found no place in the table. */
+  /** How often a user had to share the overflow flow cell because the table was full. */
   readonly overflows: number
 }
 
@@ -29,17 +29,17 @@ export interface FlowDescription {
 export interface FlowHandle {
   readonly schema: string
   readonly kind: CompiledSchema['kind']
-  /** Another one for a schema that comes again after it was gone, or changes its kind. */
+  /** A new one for a schema that is added again after it was removed, or changes its kind. */
   readonly id: number
-  /** Of limits that are not per user. */
+  /** For limits that are not per user. */
   readonly memory: FlowMemory
-  /** Once the limit has been per user. */
+  /** Set once the limit has been per user. */
   readonly users: FlowMemory | undefined
-  /** Once the limit has been shared by replicas. */
+  /** Set once the limit has been shared by replicas. */
   readonly account: GlobalAccount | undefined
 }
 
-/** A limit that replicas share, as this one counts in it. */
+/** A limit that replicas share, with this replica's counters. */
 export interface SharedFlow {
   readonly schema: CompiledSchema
   readonly cell: FlowCounter
@@ -55,7 +55,7 @@ interface FlowEntry {
 
 export class FlowTable {
   #entries: FlowEntry[] = []
-  /** By schema object, so that a request that began under an older snapshot still counts in the same cell. */
+  /** By schema object, so that a request that began under an older snapshot still counts in the same flow cell. */
   readonly #bySchema = new WeakMap<CompiledSchema, FlowEntry>()
   readonly #place: ThreadPlace
   #nextId = 0
@@ -65,21 +65,21 @@ export class FlowTable {
   }
 
   /**
-   * Takes a request's share of `schema`, an object of the snapshot that the request has; undefined = refused. What was
-   * taken is given back to the cell that comes out.
+   * Takes a token or slot of `schema`, an object of the request's snapshot; undefined = refused. What was
+   * taken is given back to the returned flow cell.
    */
   tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter | undefined {
     for (;;) {
       const cell = this.cellFor(schema, userName, nowMs)
       if (tryAcquire(schema, cell, nowMs)) return cell
-      // Passed on to another user in between: look again.
+      // Reassigned to another user in between: look again.
       if (isOwn(cell)) return undefined
     }
   }
 
   /**
-   * Counts a watch that opens, in the cell that its request was admitted by; undefined = the cap is reached. The cell that
-   * comes out is another one only where the first held nothing of this request and was passed on.
+   * Counts a new watch in the flow cell that admitted its request; undefined = the cap is reached. The returned flow cell
+   * is another one only where the first held nothing of this request and was reassigned.
    */
   tryOpenWatch(
     schema: CompiledSchema,
@@ -93,7 +93,7 @@ export class FlowTable {
     }
   }
 
-  /** The cell that counts requests of `userName` against `schema`. */
+  /** The flow cell that counts requests of `userName` against `schema`. */
   cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter {
     const entry = this.#bySchema.get(schema) ?? this.#adopt(schema, undefined)
     if (!schema.perUser) return entry.cell
@@ -101,8 +101,8 @@ export class FlowTable {
   }
 
   /**
-   * Puts the schemas of a new snapshot in force. One of the same name and kind keeps fill level and counts.
-   * @param shares what another thread has made and resized already; else this table does both
+   * Puts the schemas of a new snapshot in force. One with the same name and kind keeps its fill level and counts.
+   * @param handles that another thread has created and resized; otherwise this table does both
    */
   update(next: readonly CompiledSchema[], nowMs: number, handles?: readonly FlowHandle[]): void {
     const before = new Map(this.#entries.map((entry) => [entry.schema.name, entry]))
@@ -124,12 +124,12 @@ export class FlowTable {
     })
   }
 
-  /** For the threads that are to count in the same cells. */
+  /** For threads that count in the same flow cells. */
   handles(): readonly FlowHandle[] {
     return this.#entries.map(({ handle }) => handle)
   }
 
-  /** A thread has died: what it held is free. */
+  /** A thread has died: what it held is released. */
   releaseThread(thread: number): void {
     for (const { handle } of this.#entries) {
       releaseThread(handle.memory, thread)

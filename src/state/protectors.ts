@@ -1,5 +1,5 @@
-// The PodProtectors as the ledger and the aggregators see them: by name, and by the labels of the pods that they select. One that
-// cannot be read in part stands among the others and does not disturb them.
+// The PodProtectors as the ledger and the aggregators see them: by name, and by the labels of the pods that they select. A partly
+// unreadable one does not affect the others.
 
 import { type JsonObject, nameOf } from '../api/kube/json-object.ts'
 import { isRecord } from '../api/kube/object-shape.ts'
@@ -12,23 +12,23 @@ import { sameJson } from '../core/text/same-json.ts'
 export interface LiveProtector {
   /** `namespace/name`. */
   readonly key: string
-  /** Replaced as a whole by a change. What cannot be read of its spec is as it was before. */
+  /** Replaced as a whole by each change. Unreadable fields of its spec keep their previous value. */
   protector: PodProtector
-  /** What cannot be read, with what that means; '' = nothing. */
+  /** What is unreadable, and the effect; '' = nothing. */
   fault: string
 }
 
-/** @param gone it is no longer there */
+/** @param gone it was deleted */
 export type ProtectorListener = (live: LiveProtector, gone: boolean) => void
 
 export class ProtectorTable {
-  /** Whether all of them have been here once: until then, nobody can say that a pod has no protector. */
+  /** Whether all of them were listed once: until then, no pod can be said to have no protector. */
   synced = false
   readonly #live = new Map<string, LiveProtector>()
   readonly #protecting = new ProtectorIndex()
   readonly #aggregating = new ProtectorIndex()
   readonly #listeners = new Set<ProtectorListener>()
-  /** How many there are in a namespace. */
+  /** Number of protectors in a namespace. */
   readonly #counts = new Map<string, number>()
   #namespaces: ReadonlySet<string> = new Set()
 
@@ -37,8 +37,8 @@ export class ProtectorTable {
   }
 
   /**
-   * As it is now. One that is older than what is known (by resourceVersion, of the same uid) changes nothing.
-   * @returns what is known then; undefined when it has no name or namespace
+   * Adds or updates one. A version older than the known one (by resourceVersion, of the same uid) changes nothing.
+   * @returns the known state afterwards; undefined when it has no name or namespace
    */
   put(object: JsonObject): LiveProtector | undefined {
     return this.#put(object, false)
@@ -55,7 +55,7 @@ export class ProtectorTable {
     this.#tell(live, true)
   }
 
-  /** The whole truth: whatever is not among them is gone. */
+  /** Replaces all: whatever is not among them was deleted. */
   replace(objects: readonly JsonObject[]): void {
     const kept = new Set<string>()
     for (const object of objects) {
@@ -86,12 +86,12 @@ export class ProtectorTable {
     return this.#live.values()
   }
 
-  /** Those that have a protector. Another set when it has changed. */
+  /** The namespaces that have a protector. A new set when they change. */
   namespaces(): ReadonlySet<string> {
     return this.#namespaces
   }
 
-  /** @returns ends it */
+  /** @returns a function that removes the listener */
   onChange(listener: ProtectorListener): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
@@ -106,7 +106,7 @@ export class ProtectorTable {
     if (known !== undefined && this.#isOld(object, known, whatever)) return known
     const { protector, faults } = readProtector(object, known?.protector)
     const { spec } = protector
-    // Most changes are of the status.
+    // Most changes are to the status.
     if (known === undefined || !sameJson(spec.selector, known.protector.spec.selector)) {
       this.#protecting.put(key, namespace, spec.selector)
     }
@@ -125,7 +125,7 @@ export class ProtectorTable {
     return live
   }
 
-  /** A list says how it is even when it is older, as after a store was restored; but the same version is no news. */
+  /** A list is authoritative even when it is older, as after a store was restored; but the same version changes nothing. */
   #isOld(object: JsonObject, { protector }: LiveProtector, whatever: boolean): boolean {
     const { uid = '', resourceVersion = '' } = object['metadata'] as PodProtector['metadata']
     const before = protector.metadata

@@ -1,4 +1,4 @@
-// The requests that are running, so that those which would never end by themselves can be ended: watches and upgraded connections.
+// The running requests, so that those that would never end by themselves can be ended: watches and upgraded connections.
 
 import type { CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
 import { type Revocable, revokedPart } from '../core/cluster/revocation.ts'
@@ -6,22 +6,22 @@ import { type Revocable, revokedPart } from '../core/cluster/revocation.ts'
 export interface RunningRequest {
   readonly cluster: string
   readonly endpoint: string
-  /** Who sent it. */
+  /** The user who sent it. */
   readonly requester: Revocable | undefined
-  /** Watches, logs, upgrades: what outlives a drain. */
+  /** Watches, logs, upgrades: requests that outlive a drain. */
   readonly longRunning: boolean
-  /** Where it stands among those that are running, for RunningRequests alone; -1 = it is not among them. */
+  /** Its index, for RunningRequests alone; -1 = not running. */
   place: number
-  /** Ends it as its protocol ends cleanly: a watch between two events; an upgraded connection is cut. */
+  /** Ends it cleanly where the protocol allows: a watch between two events; an upgraded connection is aborted. */
   finish(): void
-  /** Ends it now. */
+  /** Aborts it now. */
   abort(): void
-  /** Ends it now, and as its protocol ends cleanly where it stands so at this moment: a watch between two events. */
+  /** Ends it now; cleanly if that is possible at this moment, as for a watch between two events. */
   abortCleanly(): void
 }
 
 /**
- * Not a Set: what comes and goes with every request makes it outgrow one hash table after the other, and each of them points
+ * Not a Set: adding and removing with every request makes it outgrow one hash table after the other, and each of them points
  * to the next, so that one old table keeps all later requests alive until the next major garbage collection.
  */
 export class RunningRequests {
@@ -53,16 +53,16 @@ export class RunningRequests {
   }
 
   /**
-   * What somebody sent to a cluster who is revoked there: ends now, whatever it is. A watch that ends cleanly makes client-go ask again,
+   * Ends all requests to a cluster from users who are revoked there. A watch that ends cleanly makes client-go ask again,
    * and read the 401 that says why, where a reset would look like a broken gateway.
    */
   abortRevoked(cluster: string, revoked: CompiledRevocation): void {
-    const theirs = this.#running.filter((request) => {
+    const affected = this.#running.filter((request) => {
       return (
         request.cluster === cluster && request.requester !== undefined && revokedPart(revoked, request.requester) !== ''
       )
     })
-    for (const request of theirs) request.abortCleanly()
+    for (const request of affected) request.abortCleanly()
   }
 
   abortAll(): void {

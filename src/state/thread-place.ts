@@ -1,15 +1,15 @@
-// Where a thread stands among those that share memory.
+// The index of a thread among those that share memory.
 
 import type { HashSeed } from '../core/text/name-hash.ts'
 
 export interface ThreadPlace {
-  /** Counts from 0; `threads` = one that looks and changes limits, but takes no requests: the main thread. */
+  /** From 0; `threads` = the main thread, which reads and changes limits but serves no requests. */
   readonly thread: number
-  /** How many take requests. */
+  /** Number of threads that serve requests. */
   readonly threads: number
-  /** Of tables keyed by user names; the same for all. */
+  /** For tables keyed by user names; the same in all threads. */
   readonly seed: HashSeed
 }
 
-/** One thread that shares with nobody. */
+/** A single thread. */
 export const ALONE: ThreadPlace = { thread: 0, threads: 1, seed: [0x9e3779b9, 0x7f4a7c15] }

@@ -18,7 +18,7 @@ test('a user who has given up too many requests waits; the same name in another 
   assert.equal(budgets.isSpent('a', 'ann', 1_000 + 1_000 / perSecond), true)
 })
 
-test('more than is left is no debt, and who has a whole budget again is forgotten', () => {
+test('more than is left makes no debt, and a user with a full budget is dropped', () => {
   const budgets = new BudgetByUser(CANCELLED_REQUESTS)
   for (let i = 0; i < 3 * burst; i++) budgets.spend('a', 'ann', 0)
   assert.equal(budgets.isSpent('a', 'ann', 2_000 / perSecond), false)

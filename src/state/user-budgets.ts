@@ -1,21 +1,21 @@
-// What users may make upstream begin for nothing: requests that they give up, and reads of theirs that break and are sent again.
-// Connections to upstream and the retries of a cluster are shared by all: without a budget for each user, one takes those of others.
+// How much wasted work users may cause upstream: requests that they cancel, and reads that break and are sent again.
+// Connections to upstream and the retries of a cluster are shared by all: without a budget per user, one would use up those of others.
 
 import { Budget, type BudgetSize } from '../http2/budget.ts'
 
 /**
- * Requests given up before their answer is complete, watches and the like only before it begins. An honest user gives up what he has
- * asked on some connections at once, and few requests every second.
+ * Requests cancelled before their response is complete, long-running ones before it begins. A well-behaved client cancels all requests
+ * of a few connections at once, and few requests per second.
  */
 export const CANCELLED_REQUESTS: BudgetSize = { burst: 500, perSecond: 100 }
-/** Long-running requests (watches, logs, proxied requests) given up when they were answered: so watches end, all of a client at once. */
+/** Long-running requests (watches, logs, proxied requests) cancelled after the response began: the way watches end, all of a client at once. */
 export const CANCELLED_LONG_RUNNING: BudgetSize = { burst: 1000, perSecond: 100 }
 /**
- * Reads sent again because upstream reset their one stream. An endpoint that dies loses connections, which is not charged; this can
- * be what was asked for, so it is a part of the retries of a cluster (MINIMUM_RETRIES), half of them in ten seconds.
+ * Reads sent again because upstream reset only their stream. An endpoint that dies breaks connections, which is not charged; this may
+ * be caused by the request, so the budget is a part of the retries of a cluster (MINIMUM_RETRIES): half of them in ten seconds.
  */
 export const REPEATED_READS: BudgetSize = { burst: 100, perSecond: 10 }
-/** Users for whom each of these is remembered. Beyond it the one who drew on it longest ago is forgotten. */
+/** Users remembered for each budget. Beyond that, the least recent one is dropped. */
 const MAX_USERS = 4096
 
 /** Of one thread. */
@@ -28,14 +28,14 @@ export class UserBudgets {
 /** A budget for each user of each cluster. */
 export class BudgetByUser {
   readonly size: BudgetSize
-  /** By cluster and user; in the order in which they last drew on it. */
+  /** By cluster and user, least recently used first. */
   readonly #budgets = new Map<string, Budget>()
 
   constructor(size: BudgetSize) {
     this.size = size
   }
 
-  /** Takes one; false = nothing was left. `who`: a user, or the source of somebody anonymous. */
+  /** Takes one; false = nothing was left. `who`: a user, or the source address of an anonymous one. */
   spend(cluster: string, who: string, nowMs: number): boolean {
     const key = keyOf(cluster, who)
     const budget = this.#budgets.get(key) ?? new Budget(this.size, nowMs)
@@ -50,9 +50,9 @@ export class BudgetByUser {
     return taken
   }
 
-  /** Whether they have nothing left. */
+  /** Whether nothing is left for this user. */
   isSpent(cluster: string, who: string, nowMs: number): boolean {
-    // So that it costs nothing while nobody draws on it.
+    // So that it costs nothing while it is unused.
     if (this.#budgets.size === 0) return false
     const key = keyOf(cluster, who)
     const budget = this.#budgets.get(key)
@@ -62,7 +62,7 @@ export class BudgetByUser {
     return left < 1
   }
 
-  /** How many have drawn on it of late. */
+  /** Number of users who used it recently. */
   get users(): number {
     return this.#budgets.size
   }

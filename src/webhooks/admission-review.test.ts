@@ -51,7 +51,7 @@ function review(request: JsonObject, others: readonly JsonObject[] = []): Answer
   return answer.response
 }
 
-test('a good object is let through, doubts are warnings', () => {
+test('a valid object is allowed, with its warnings', () => {
   assert.deepEqual(review({ object: cluster('a') }), { uid: 'u1', allowed: true })
   const rules = [{ verbs: ['a\nb-*'], apiGroups: ['*'], resources: ['*'] }]
   const { allowed, warnings = [] } = review({ object: cluster('a', { dispatchPolicies: [{ rules }] }) })
@@ -61,7 +61,7 @@ test('a good object is let through, doubts are warnings', () => {
   assert.ok(!/[\r\n]/.test(warnings[0] ?? ''))
 })
 
-test('a bad object is refused with 422 and every mistake', () => {
+test('an invalid object is refused with 422 and every error', () => {
   const object = cluster('a', {
     clientConfig: { caData: 'eA==', certData: 'eA==', keyData: 'eA==' },
     authentication: { revoked: [{}] },
@@ -82,7 +82,7 @@ test('a bad object is refused with 422 and every mistake', () => {
   )
 })
 
-test('conflicts with other clusters are mistakes; the cluster itself is no other', () => {
+test('conflicts with other clusters are errors; an object does not conflict with itself', () => {
   const old = cluster('b', { secureServing: { serverNames: ['x.example.com'] } })
   const object = cluster('a', { secureServing: { serverNames: ['X.example.com'] } })
   assert.match(review({ object }, [old]).status?.message ?? '', /belongs to UpstreamCluster "b"/)
@@ -123,7 +123,7 @@ test('protectors are reviewed too', () => {
   )
 })
 
-test('what is no AdmissionReview is answered 400, whatever it is', () => {
+test('anything but an AdmissionReview is answered with 400', () => {
   const isRefused = (error: unknown): boolean => error instanceof StatusError && error.code === 400
   const review = { kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1' }
   const bodies = [
@@ -153,7 +153,7 @@ test('what is no AdmissionReview is answered 400, whatever it is', () => {
 })
 
 // Anybody who reaches the webhook may send it anything: what takes the square of its length takes minutes.
-test('an object with mistakes by the thousand takes no time to speak of', { timeout: 60_000 }, () => {
+test('an object with thousands of errors costs next to nothing', { timeout: 60_000 }, () => {
   const many = <T>(make: (i: number) => T): T[] => Array.from({ length: 10_000 }, (_, i) => make(i))
   const servers = many((i) => ({ endpoint: `https://a${i}.example.com:6443` }))
   for (const spec of [

@@ -1,6 +1,6 @@
 // The validating webhook for UpstreamClusters that live in a Kubernetes cluster (admission.k8s.io/v1 AdmissionReview): the
 // rules that neither the schema nor CEL can express, and conflicts between clusters. The gateway checks everything again
-// when it reads an object, so that a webhook which is away lets nothing bad into force.
+// when it reads an object, so that nothing invalid comes into force while the webhook is down.
 
 import { admissionAnswer, admissionRequest, malformedReview, oneLine } from '../api/kube/admission-review.ts'
 import type { FieldError } from '../api/kube/field-error.ts'
@@ -12,7 +12,7 @@ import { asCause, errorText } from '../api/validation/field-causes.ts'
 import type { PemChecks } from '../api/validation/pem-checks.ts'
 import { sameJson } from '../core/text/same-json.ts'
 
-/** kube-apiserver cuts warnings off from there (AdmissionResponse). */
+/** kube-apiserver truncates longer warnings (AdmissionResponse). */
 const LONGEST_WARNING = 250
 const MOST_WARNINGS = 16
 
@@ -24,14 +24,14 @@ export interface AdmissionChecks {
 /**
  * The AdmissionReview to answer with.
  * @param others all objects of the kind as they are now; the one under review may be among them
- * @throws {StatusError} 400, when `body` is no AdmissionReview with a request
+ * @throws {StatusError} 400 when `body` is not an AdmissionReview with a request
  */
 export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: readonly JsonObject[]): JsonObject {
   const request = admissionRequest(body)
   const { uid, object, operation } = request
   const kind = kindOf(request, checks.scheme)
   const changes = operation === 'CREATE' || operation === 'UPDATE'
-  // Other kinds, deletions and subresources: a webhook that is configured too widely is in nobody's way.
+  // Other kinds, deletions and subresources are allowed, in case the webhook is configured too widely.
   if (kind === undefined || !changes || (request['subResource'] ?? '') !== '') return answer(uid, [], undefined)
   if (!isRecord(object)) throw malformedReview('request.object is not an object')
   const before = isRecord(request['oldObject']) ? request['oldObject'] : undefined
@@ -39,7 +39,7 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   const errors = found.filter(({ severity }) => severity === 'error')
   const warnings = found.filter(({ severity }) => severity === 'warning').map(errorText)
   if (errors.length === 0) return answer(uid, warnings, undefined)
-  // What was stored before the webhook was there can still be labelled, and lose its finalizers.
+  // Objects that were stored before the webhook was installed can still be labelled, and lose their finalizers.
   if (before !== undefined && sameJson(object['spec'], before['spec'])) {
     return answer(uid, [...errors.map(errorText), ...warnings], undefined)
   }
@@ -61,7 +61,7 @@ function problemsOf(
   pem: PemChecks,
   others: readonly JsonObject[],
 ): readonly FieldError[] {
-  // The API server sends both; without them only the rules of the spec would be reported.
+  // The API server sends both; without them only the rules of the spec would apply.
   const whole = { apiVersion: apiVersionOf(kind), kind: kind.kind, ...object }
   const problems = kind.check(whole, before, pem)
   const name = nameOf(object)

@@ -1,4 +1,4 @@
-// What the protection webhook answers, as an AdmissionReview (admission.k8s.io/v1 AdmissionResponse).
+// The responses of the protection webhook, as AdmissionReviews (admission.k8s.io/v1 AdmissionResponse).
 
 import { admissionAnswer, oneLine } from '../api/kube/admission-review.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
@@ -11,12 +11,12 @@ import {
   type ProtectionVerdict,
 } from '../api/ports/protection.ts'
 
-/** NotRelevant: not evaluated, because the namespace or the pod is excluded, or nothing protects there. */
+/** NotRelevant: not evaluated, because the namespace or the pod is excluded, or has no protector. */
 export type WebhookStatus = ProtectionStatus | 'NotRelevant' | 'NotFound' | 'UnknownCell' | 'Unexpected'
 
 export interface WebhookDecision {
   readonly status: WebhookStatus
-  /** Why not; undefined = allowed. */
+  /** undefined = allowed. */
   readonly refusal: WebhookRefusal | undefined
   readonly warnings: readonly string[]
   /** Keys without the webhook's name, which kube-apiserver puts before them. */
@@ -24,15 +24,15 @@ export interface WebhookDecision {
 }
 
 export interface WebhookRefusal {
-  /** Its code is what the client gets. */
+  /** Its code goes to the client. */
   readonly reason: StatusReason
   readonly message: string
   readonly causes: readonly ProtectionCause[]
-  /** 0 = not said. */
+  /** 0 = none. */
   readonly retryAfterSeconds: number
 }
 
-/** kube-apiserver asks webhooks for no more (AdmissionResponse.warnings). */
+/** The longest warning that kube-apiserver recommends (AdmissionResponse.warnings). */
 const LONGEST_WARNING = 120
 const NOTHING: Pick<WebhookDecision, 'refusal' | 'warnings' | 'audit'> = { refusal: undefined, warnings: [], audit: {} }
 
@@ -44,7 +44,7 @@ export function refused(status: WebhookStatus, reason: StatusReason, message: st
   return { ...NOTHING, status, refusal: { reason, message, causes: [], retryAfterSeconds: 0 } }
 }
 
-/** No verdict could be had. */
+/** There is no verdict. */
 export function failed(message: string, failurePolicy: 'Fail' | 'Ignore', retryAfterSeconds = 0): WebhookDecision {
   if (failurePolicy === 'Ignore') {
     return { ...NOTHING, status: 'Error', warnings: [`not protected (failurePolicy Ignore): ${message}`] }
@@ -53,7 +53,7 @@ export function failed(message: string, failurePolicy: 'Fail' | 'Ignore', retryA
   return { ...NOTHING, status: 'Error', refusal }
 }
 
-/** @param marked shadow mode or force-delete: whatever the verdict, it would not have been refused */
+/** @param marked shadow mode or force-delete: the deletion is not refused, whatever the verdict */
 export function evaluated(
   verdict: ProtectionVerdict,
   failurePolicy: 'Fail' | 'Ignore',

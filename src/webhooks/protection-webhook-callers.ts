@@ -1,4 +1,4 @@
-// Who may ask the protection webhook: the kube-apiservers of the cell that is asked for. Whoever could ask for any cell could fill
+// Who may call the protection webhook: the kube-apiservers of the cell in the request. Whoever could call it for any cell could fill
 // admission histories, and so block deletions.
 
 import type { UserInfo } from '../api/kube/user.ts'
@@ -9,7 +9,7 @@ import { readBearerToken } from '../core/request/websocket-token.ts'
 import type { TokenVerifier } from '../io/pki/control-tokens.ts'
 import type { WebhookTokens } from '../io/pki/webhook-tokens.ts'
 
-/** Of client certificates and of tokens that the control plane signs. */
+/** Group in client certificates and tokens that the control plane signs. */
 export const WEBHOOKS_GROUP = 'portcullis:webhooks'
 
 /** User name in such a credential: it binds to one cell. */
@@ -21,12 +21,12 @@ export type WebhookCaller =
   /** By certificate or by Authorization. */
   | 'trusted'
   /**
-   * By a token in the path. kube-apiserver tells the URL to whoever's deletion fails because the webhook is away: others may know it,
+   * By a token in the path. kube-apiserver shows the URL to users whose deletion fails because the webhook is unreachable: others may know it,
    * too.
    */
   | 'by-path'
   | 'nobody'
-  /** Known, but not for this cell. */
+  /** Authenticated, but not for this cell. */
   | 'other'
 
 /** @param pathToken undefined = the path has none */

@@ -1,5 +1,5 @@
-// The decision of the protection webhook on one review. The ledger judges, as it does for the filter in the request path; what is
-// here is what a filter has from its cluster and its upstream: what is excluded, and the pod.
+// The decision of the protection webhook on one review. The ledger evaluates it, as for the filter in the request path; this file adds
+// what the filter has from its cluster and its upstream: the exclusions and the pod.
 
 import type { JsonObject } from '../api/kube/json-object.ts'
 import { StatusError } from '../api/kube/status.ts'
@@ -15,7 +15,7 @@ export interface WebhookReviewDeps {
   readonly gate: ProtectionGate
   /** undefined = no UpstreamCluster has such a cell. */
   cell(id: string): { readonly protection: CompiledProtection } | undefined
-  /** From the cell, as it is now. Rejects with a StatusError of code 404 when there is none. */
+  /** Reads the pod from the cell. Rejects with a StatusError of code 404 when it does not exist. */
   getPods(cell: string, namespace: string, name: string): Promise<readonly JsonObject[]>
   readonly clock: Clock
 }
@@ -25,18 +25,18 @@ export interface AskedReview {
   readonly subject: ReviewSubject
   /** The review may be forged: the pod is looked up before anything is recorded. */
   readonly unverified: boolean
-  /** Of the monotonic clock: what is answered later is of no use to the caller. */
+  /** Monotonic deadline: a later answer is of no use to the caller. */
   readonly deadlineMs: number
 }
 
-/** Podseidon's words (webhook/handler/interpreter.go). */
+/** Podseidon's message (webhook/handler/interpreter.go). */
 const UNEXPECTED = 'Unexpected review subject; only pod deletions and evictions are handled by this webhook'
 
-/** Never rejects for what the cell or the ledger do. */
+/** Never rejects because of the cell or the ledger. */
 export async function decideReview(deps: WebhookReviewDeps, asked: AskedReview): Promise<WebhookDecision> {
   const { subject, cell } = asked
   if (subject.type === 'Unknown') return refused('Unexpected', 'InternalError', UNEXPECTED)
-  // The kubelet ends pods so. Nothing would be recorded.
+  // This is how the kubelet removes pods. Nothing is to be recorded.
   if (subject.type === 'DeletePod' && subject.pod.terminating) return allowed('AlreadyTerminating')
   const protection = deps.cell(cell)?.protection
   if (protection === undefined) return refused('UnknownCell', 'NotFound', unknownCell(cell))
@@ -75,7 +75,7 @@ async function evaluate(
   return evaluated(verdict, marked ? 'Ignore' : protection.failurePolicy, marked)
 }
 
-/** The pod, or what is answered because it cannot be had. */
+/** The pod, or the decision when it cannot be read. */
 async function lookUp(
   deps: WebhookReviewDeps,
   cell: string,
@@ -100,12 +100,12 @@ async function lookUp(
   }
   if (pod === undefined) return failed(`pod ${namespace}/${name} of cell ${cell} has no uid`, policyOf(protection))
   if (subject.type === 'EvictPod') return preconditionFault(subject, pod) ?? pod
-  // The pod under review is gone, and another one has its name: deleting that one was not asked for.
+  // The pod under review is gone, and another one has its name: deleting that one was not requested.
   if (pod.uid !== subject.pod.uid) return refused('NotFound', 'NotFound', `pods "${name}" not found`)
   return pod
 }
 
-/** Always a refusal: nothing else of the answer to a dry run reaches the one who asks. */
+/** Always a refusal: nothing else in the response to a dry run reaches the caller. */
 async function answerProbe(
   deps: WebhookReviewDeps,
   cell: string,
@@ -117,7 +117,7 @@ async function answerProbe(
   return refused('NotRelevant', 'NotFound', `${PROBE_ANSWER}cell ${cell} is protected here`)
 }
 
-/** The API server would refuse the eviction afterwards, and what was recorded for it would be in vain. */
+/** The API server would refuse the eviction afterwards, and its reservation would be wasted. */
 function preconditionFault(
   { onlyUid, onlyVersion, name }: EvictionSubject,
   pod: PodFacts,
@@ -130,7 +130,7 @@ function preconditionFault(
   return fault('UID', onlyUid, pod.uid) ?? fault('ResourceVersion', onlyVersion, pod.resourceVersion)
 }
 
-/** What comes too late is as good as nothing; what it has recorded is found to be in vain by the aggregator. */
+/** An answer that comes too late is useless; the aggregator finds that its reservation did not happen. */
 async function withinTime(
   decision: Promise<WebhookDecision>,
   leftMs: number,
@@ -148,7 +148,7 @@ async function withinTime(
   }
 }
 
-/** Shadow mode stops nothing, whatever goes wrong. */
+/** Shadow mode refuses nothing, whatever goes wrong. */
 function policyOf({ shadow, failurePolicy }: CompiledProtection): 'Fail' | 'Ignore' {
   return shadow ? 'Ignore' : failurePolicy
 }

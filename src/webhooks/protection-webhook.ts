@@ -1,6 +1,6 @@
 // Pod protection as a validating admission webhook, for deletions that do not pass the gateway: POST /CELL, or /CELL/TOKEN where the
-// cell's kube-apiservers present no other credential. What can be said in an AdmissionReview is said there, with 200: any other
-// answer is for kube-apiserver a call that failed, and its failurePolicy decides.
+// cell's kube-apiservers present no other credential. Whatever an AdmissionReview can express is sent as one, with 200: any other
+// response is a failed call to kube-apiserver, and its failurePolicy decides.
 
 import { failure } from '../api/kube/status.ts'
 import type { Logger } from '../api/ports/ports.ts'
@@ -17,30 +17,30 @@ import { ReviewExchange } from './review-exchange.ts'
 export interface ProtectionWebhookDeps extends WebhookReviewDeps {
   readonly authenticate: WebhookAuthenticator
   readonly log: Logger
-  /** For /readyz: whether verdicts can be had. Default: always. */
+  /** For /readyz: whether the ledger can answer. Default: always. */
   ready?(): boolean
   onReview?(outcome: WebhookOutcome): void
 }
 
-/** One request that was no health check, once it is answered. */
+/** Called for each answered request other than health checks. */
 export interface WebhookOutcome {
   /** '' = one that is not known. */
   readonly cell: string
   readonly cause: 'DeletePod' | 'EvictPod' | 'Unknown'
-  /** HttpError: no review was answered; `code` says more. */
+  /** HttpError: the response was not a review; see `code`. */
   readonly status: WebhookStatus | 'HttpError'
   readonly allowed: boolean
-  /** Of HTTP. */
+  /** HTTP status code. */
   readonly code: number
   readonly durationMs: number
 }
 
 const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz']
-/** Of all bodies that are being received. Callers are known, and a review of a pod has some 10 KiB. */
+/** Limit for all bodies that are being received. Callers are authenticated, and a review of a pod has some 10 KiB. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
-/** kube-apiserver waits so long by default, for body and answer. */
+/** kube-apiserver waits this long by default, for body and response. */
 const DEFAULT_TIMEOUT_MS = 10_000
-/** So much before the caller gives up, and at most a tenth of its time, an answer has to be on its way. */
+/** The response must be sent this long before the caller gives up; at most a tenth of its timeout. */
 const MARGIN_MS = 500
 
 export function createProtectionWebhook(deps: ProtectionWebhookDeps): RequestHandler {
@@ -57,7 +57,7 @@ class ProtectionExchange extends ReviewExchange {
   readonly #startMs: number
   #cell = ''
   #unverified = true
-  /** What is told of it; changed by a review that was one. */
+  /** The reported outcome; set by a valid review. */
   #outcome: Pick<WebhookOutcome, 'cause' | 'status' | 'allowed'> = {
     cause: 'Unknown',
     status: 'HttpError',
@@ -70,7 +70,7 @@ class ProtectionExchange extends ReviewExchange {
     this.#startMs = deps.clock.monotonic()
   }
 
-  /** Nothing is kept of a body that a stranger sends. */
+  /** The body of an unauthenticated caller is not kept. */
   begin(peer: Peer, head: HeaderList, end: boolean): void {
     this.start(this.#health() ?? this.#admit(peer, head), end, this.#timeoutMs())
   }
@@ -82,7 +82,7 @@ class ProtectionExchange extends ReviewExchange {
     return textAnswer(200, 'ok')
   }
 
-  /** What is answered to a request that is no review of a cell by one who may ask; undefined = go on. */
+  /** The response to anything but a review of a cell by an authenticated caller; undefined = go on. */
   #admit(peer: Peer, head: HeaderList): Answer | undefined {
     const [cell, token] = segmentsOf(this.path)
     if (cell === undefined) return textAnswer(404, '404 page not found\n')
@@ -112,7 +112,7 @@ class ProtectionExchange extends ReviewExchange {
       .catch((error: unknown) => {
         this.#deps.log.error('a review of pod protection failed inside the gateway', { cell: this.#cell, error })
         const { shadow = false, failurePolicy = 'Fail' } = this.#deps.cell(this.#cell)?.protection ?? {}
-        return failed('the review failed inside the gateway; its log says more', shadow ? 'Ignore' : failurePolicy)
+        return failed('the review failed inside the gateway; see its log', shadow ? 'Ignore' : failurePolicy)
       })
       .then((decision) => {
         const { status, refusal } = decision

@@ -1,5 +1,5 @@
-// A request to a webhook: a POST whose body is one AdmissionReview. What both webhooks do alike: the body is received within a bound
-// and a time, nothing is kept of one that will not be read, and there is one answer.
+// A request to a webhook: a POST whose body is one AdmissionReview. Common to both webhooks: the body is limited in size
+// and time, nothing is kept of one that will not be read, and there is one response.
 
 import { failure, StatusError, statusError } from '../api/kube/status.ts'
 import type { HeaderList, Stream, StreamEvents } from '../api/ports/stream.ts'
@@ -29,17 +29,17 @@ export abstract class ReviewExchange implements StreamEvents {
     this.#body = new BodyReader(MAX_BODY_BYTES, 0, budget)
   }
 
-  /** The body has come, and is JSON. What is thrown is answered as `refusal` says. */
+  /** The body was received and is JSON. What is thrown becomes the response of `refusal`. */
   protected abstract review(review: unknown): void
 
-  /** What fails is a bug of ours. */
+  /** A failure is a bug of ours. */
   protected abstract failed(error: unknown): void
 
-  /** An answer was sent. */
+  /** The response was sent. */
   protected abstract sent(code: number): void
 
   /**
-   * @param plain the answer to a request that is no review; undefined = the body is awaited
+   * @param plain the response to a request that is not a review; undefined = the body is awaited
    * @param end there is no body
    */
   protected start(plain: Answer | undefined, end: boolean, timeoutMs: number): void {
@@ -57,7 +57,7 @@ export abstract class ReviewExchange implements StreamEvents {
     return { ...answer, headers: [...answer.headers, 'allow', 'POST'] }
   }
 
-  /** Only the first answer counts. */
+  /** Only the first response counts. */
   protected send({ code, headers, body }: Answer): void {
     if (this.#answered) return
     this.#finish()
@@ -78,7 +78,7 @@ export abstract class ReviewExchange implements StreamEvents {
     })
   }
 
-  /** Whatever it throws is answered. */
+  /** Whatever it throws becomes the response. */
   protected attempt(step: () => void): void {
     try {
       step()
@@ -90,7 +90,7 @@ export abstract class ReviewExchange implements StreamEvents {
   #refusal(error: unknown): Answer {
     if (error instanceof StatusError) return statusAnswer(error.status)
     this.failed(error)
-    return statusAnswer(failure('InternalError', 'the review failed inside the gateway; its log says more'))
+    return statusAnswer(failure('InternalError', 'the review failed inside the gateway; see its log'))
   }
 
   #finish(): void {

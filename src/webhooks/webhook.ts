@@ -1,5 +1,5 @@
-// The validating webhook for objects that live as CRDs in a Kubernetes cluster: one path, and health. Only the kube-apiservers of
-// that cluster may ask: a review takes time of the main thread, and tells which host names other clusters have.
+// The validating webhook for objects that live as CRDs in a Kubernetes cluster: one path, and health checks. Only the kube-apiservers of
+// that cluster may call it: a review takes time of the main thread, and reveals the host names of other clusters.
 
 import type { JsonObject } from '../api/kube/json-object.ts'
 import { isRecord } from '../api/kube/object-shape.ts'
@@ -15,10 +15,10 @@ import type { WebhookAuthenticator } from './protection-webhook-callers.ts'
 import { ReviewExchange } from './review-exchange.ts'
 
 export interface WebhookDeps {
-  /** Asked for OBJECTS_WEBHOOK, as the protection webhook's is for a cell. */
+  /** Called for OBJECTS_WEBHOOK, as the protection webhook's is for a cell. */
   readonly authenticate: WebhookAuthenticator
   readonly kinds: readonly ResourceKind[]
-  /** `kinds` with what the Secrets say that an object names. Never rejects. Default: references are not followed. */
+  /** Resolves the Secrets that an object refers to, for its checks. Never rejects. Default: references are not resolved. */
   kindsFor?(object: unknown): Promise<readonly ResourceKind[]>
   readonly pem: PemChecks
   /** All UpstreamClusters as they are known now: no other kind's objects can be in each other's way. */
@@ -26,14 +26,14 @@ export interface WebhookDeps {
   readonly log: Logger
 }
 
-/** What deploy/webhook names; behind it comes the token of kube-apiservers that present no other credential. */
+/** The path in deploy/webhook; followed by the token of kube-apiservers that present no other credential. */
 export const WEBHOOK_PATH = '/admission'
-/** What its credentials are bound to, where those of the protection webhook are bound to a cell: no cell is called so. */
+/** Its credentials are bound to this name, as those of the protection webhook are to a cell; no cell can have it. */
 export const OBJECTS_WEBHOOK = '/admission'
 const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz']
-/** Of all bodies that are being received. Callers are known. */
+/** Limit for all bodies that are being received. Callers are authenticated. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024
-/** kube-apiserver waits 10 s by default, for body and answer. */
+/** kube-apiserver waits 10 s by default, for body and response. */
 const BODY_TIMEOUT_MS = 10_000
 
 const WHERE_FROM = '`portcullis control webhook` prints the configuration with the path that has a token'
@@ -60,12 +60,12 @@ class WebhookExchange extends ReviewExchange {
     this.#deps = deps
   }
 
-  /** Nothing is kept of a body that a stranger sends. */
+  /** The body of an unauthenticated caller is not kept. */
   begin(peer: Peer, head: HeaderList, end: boolean): void {
     this.start(this.#plainAnswer() ?? this.#refusal(peer, head), end, BODY_TIMEOUT_MS)
   }
 
-  /** Of everything but reviews. */
+  /** The response to everything but reviews. */
   #plainAnswer(): Answer | undefined {
     if (HEALTH_PATHS.includes(this.path)) return textAnswer(200, 'ok')
     if (this.path !== WEBHOOK_PATH && !this.path.startsWith(`${WEBHOOK_PATH}/`))
@@ -73,7 +73,7 @@ class WebhookExchange extends ReviewExchange {
     return this.method === 'POST' ? undefined : this.notAllowed()
   }
 
-  /** Of who may not ask; undefined = go on. */
+  /** The response to a caller who is not allowed; undefined = go on. */
   #refusal(peer: Peer, head: HeaderList): Answer | undefined {
     const token = this.path === WEBHOOK_PATH ? undefined : this.path.slice(WEBHOOK_PATH.length + 1)
     switch (this.#deps.authenticate(peer, head, OBJECTS_WEBHOOK, token)) {
@@ -105,6 +105,6 @@ class WebhookExchange extends ReviewExchange {
   }
 
   protected override sent(): void {
-    // Nobody counts them.
+    // Not counted.
   }
 }

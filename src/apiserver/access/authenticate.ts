@@ -1,5 +1,5 @@
 // Who calls the control plane: client certificate, then bearer token, then anonymous. Both come from the control plane's
-// own PKI. A credential that is there but wrong is 401, never anonymous.
+// own PKI. An invalid credential is answered with 401, never treated as anonymous.
 
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { HeaderList, Peer } from '../../api/ports/stream.ts'
@@ -11,10 +11,10 @@ import { certificateHashes, tokenHashes } from '../../io/pki/credential-hashes.t
 import { verifyClientCertificate } from '../../io/pki/x509-chain.ts'
 import { credentialIds, type RevocationCheck } from './revoked-credentials.ts'
 
-/** A credential that is good, but for being on the list of the revoked. */
+/** A credential that is valid, but revoked. */
 export interface RevokedCaller {
   readonly user: UserInfo
-  /** Why it is refused, in words. */
+  /** The message of the refusal. */
   readonly revoked: string
 }
 
@@ -30,21 +30,21 @@ export interface AuthenticatorDeps {
   readonly now: () => number
 }
 
-/** What the certificate of a connection is worth; `anonymous` = it names nobody, and has no opinion. */
+/** The user of a connection's certificate; `anonymous` = it has none, and other credentials decide. */
 interface CertificateVerdict {
   readonly caller: UserInfo | 'anonymous' | 'invalid'
-  /** What it can be recognised by, when it is revoked. */
+  /** Its hashes and ids, by which a revocation recognises it. */
   readonly hashes: readonly string[]
-  /** When it has to be looked at again. */
+  /** When it has to be verified again. */
   readonly untilMs: number
 }
 
-/** Key in the memory of a connection; one listener has one authenticator. */
+/** Key of the result cached on a connection; each listener has one authenticator. */
 const MEMO = ':control-certificate'
 const NEVER = Number.POSITIVE_INFINITY
 const NOTHING_REVOKED: RevocationCheck = () => ''
 
-/** @returns asked for every request: a connection outlives certificates and tokens, and may be older than a revocation */
+/** @returns a function to call for every request: a connection outlives certificates and tokens, and may be older than a revocation */
 export function createAuthenticator(deps: AuthenticatorDeps): (peer: Peer, head: HeaderList) => Caller {
   const bundle = deps.clientCAs.join('\n')
   const { tokens, revoked = NOTHING_REVOKED } = deps
@@ -61,7 +61,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): (peer: Peer, head:
   }
 }
 
-/** @param token that has been verified, and names the user */
+/** @param token verified, with the name of the user */
 export function tokenCredential(user: UserInfo, token: string): Revocable {
   return { user, kind: 'token', hashes: [...tokenHashes(token), ...credentialIds(user)] }
 }
@@ -91,7 +91,7 @@ function checkCertificate(
   nowMs: number,
 ): CertificateVerdict {
   const verified = verifyClientCertificate(certificate, bundle, nowMs)
-  // Not to be mended on this connection: neither its chain nor the CAs change.
+  // Final for this connection: neither its chain nor the CAs change.
   if ('error' in verified) return { caller: 'invalid', hashes: [], untilMs: NEVER }
   const [leaf] = certificate.chain
   const hashes = leaf === undefined ? [] : certificateHashes(leaf)

@@ -1,6 +1,6 @@
-// Who may do what: two built-in roles, bound to users and groups. `admin` may do everything, `view` may read everything
-// but Secrets. Whoever is authenticated may find out what there is and ask about itself; anonymous may only ask whether
-// the server is well. No group has power by its name alone, system:masters included.
+// Authorization by two built-in roles, bound to users and groups. `admin` may do everything, `view` may read everything
+// but Secrets. Every authenticated user may use discovery and self reviews; anonymous users may only check whether
+// the server is healthy. No group has rights by its name alone, not even system:masters.
 
 import { failure, type Status } from '../../api/kube/status.ts'
 import { ANONYMOUS_USER, GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
@@ -23,7 +23,7 @@ export interface ResourceAttributes {
   readonly group: string
   /** The plural. */
   readonly resource: string
-  /** '' = none; so it is with the next two. */
+  /** '' = none, as for the next two. */
   readonly subresource: string
   readonly namespace: string
   readonly name: string
@@ -42,11 +42,11 @@ export type Authorizer = (user: UserInfo | 'anonymous', attributes: Attributes) 
 
 /** Verbs that change nothing. */
 export const READING_VERBS: readonly string[] = ['get', 'list', 'watch']
-/** Paths that anybody may read; those below them, too. */
+/** Paths that anybody may read, including those below. */
 export const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz', '/version']
-/** Paths that every authenticated user may read; those below them, too. */
+/** Paths that every authenticated user may read, including those below. */
 export const DISCOVERY_PATHS: readonly string[] = ['/api', '/apis', '/openapi']
-/** Group and resource of what every authenticated user may create: questions about itself. */
+/** Group and resource of the self reviews that every authenticated user may create. */
 export const SELF_REVIEWS: readonly (readonly [group: string, resource: string])[] = [
   ['authentication.k8s.io', 'selfsubjectreviews'],
   ['authorization.k8s.io', 'selfsubjectaccessreviews'],
@@ -83,14 +83,14 @@ export function createAuthorizer(bindings: RoleBindings): Authorizer {
   }
 }
 
-/** The more powerful one of those that the user has; undefined = none. */
+/** The more powerful role of the user; undefined = none. */
 export function roleOf(bindings: RoleBindings, user: UserInfo): Role | undefined {
   if (user.name === ANONYMOUS_USER) return undefined
   if (isBound(bindings.admin, user)) return 'admin'
   return isBound(bindings.view, user) ? 'view' : undefined
 }
 
-/** 403, in the words of kube-apiserver (apiserver/pkg/endpoints/handlers/responsewriters/errors.go). */
+/** 403 with kube-apiserver's message (apiserver/pkg/endpoints/handlers/responsewriters/errors.go). */
 export function forbidden(user: UserInfo | 'anonymous', attributes: Attributes): Status {
   const reason = forbiddenMessage(user, attributes)
   if ('path' in attributes) return failure('Forbidden', `forbidden: ${reason}`, {})
@@ -101,7 +101,7 @@ export function forbidden(user: UserInfo | 'anonymous', attributes: Attributes):
   return failure('Forbidden', `${named} is forbidden: ${reason}`, details)
 }
 
-/** What comes after `is forbidden: `. */
+/** The part after `is forbidden: `. */
 export function forbiddenMessage(user: UserInfo | 'anonymous', attributes: Attributes): string {
   const name = JSON.stringify(user === 'anonymous' ? ANONYMOUS_USER : user.name)
   return escaped(`User ${name} cannot ${attributes.verb} ${whatOf(attributes)}`)
@@ -115,7 +115,7 @@ function whatOf(attributes: Attributes): string {
   return `resource ${JSON.stringify(full)} in API group ${JSON.stringify(group)} ${where}`
 }
 
-/** A message that a browser could take for HTML is none. */
+/** Escaped, so that no browser takes the message for HTML. */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
@@ -131,7 +131,7 @@ function allowedToAuthenticated(attributes: Attributes): boolean {
   return SELF_REVIEWS.some(([ownGroup, own]) => group === ownGroup && resource === own)
 }
 
-/** Secrets hold credentials: to read them is to have them. */
+/** Secrets hold credentials: whoever reads them has them. */
 function allowedToViewers(attributes: Attributes): boolean {
   if ('path' in attributes) return false
   const isSecret = attributes.group === '' && attributes.resource === 'secrets'

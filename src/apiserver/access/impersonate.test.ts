@@ -20,7 +20,7 @@ test('nobody is anybody else without asking', () => {
   assert.equal(impersonate('anonymous', [], authorize), 'anonymous')
 })
 
-test('an administrator becomes exactly whom it asks for, and has no power left from before', () => {
+test('an administrator becomes exactly the user it asks for, and keeps no rights of its own', () => {
   const other = impersonate(ADMIN, AS_VIEWER, authorize) as UserInfo
   assert.deepEqual(other, {
     name: 'x',

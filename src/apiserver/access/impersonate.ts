@@ -1,5 +1,5 @@
 // `kubectl --as`: a request as somebody else, for callers who may impersonate (apiserver/pkg/endpoints/filters/impersonation).
-// A server that overlooked these fields would do with the caller's power what was meant as a try with less.
+// A server that ignored these headers would run with the caller's rights what was meant to run with fewer.
 
 import { StatusError, statusError } from '../../api/kube/status.ts'
 import { ANONYMOUS, type UserInfo } from '../../api/kube/user.ts'
@@ -9,8 +9,8 @@ import { isRefusal } from '../../core/refusal/refusal.ts'
 import { type Authorizer, forbidden } from './authorize.ts'
 
 /**
- * Whom the request runs as: the caller, when it asks for nobody else.
- * @throws {StatusError} 403 when the caller may not be all of what it asks for, 400 when that makes no sense
+ * The user that the request runs as: the caller, unless it impersonates somebody.
+ * @throws {StatusError} 403 when the caller may not impersonate all that it asks for, 400 when the headers are inconsistent
  */
 export function impersonate(
   caller: UserInfo | 'anonymous',

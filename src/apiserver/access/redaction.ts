@@ -1,5 +1,5 @@
-// Objects as role view sees them: without the keys and tokens that stand in them, and without copies of these in annotations
-// (kubectl apply keeps the whole object in one). Everything that is answered or watched passes here, whatever its form.
+// Objects as role view sees them: without their keys and tokens, and without copies of these in annotations
+// (kubectl apply keeps the whole object in one). Every response and watch event passes through here, whatever its form.
 
 import { holdsPrivateKey, mentionsInlineSecret } from '../../api/kinds/inline-secrets.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -9,10 +9,10 @@ import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { REDACTED } from '../../api/validation/redacted.ts'
 import { type RoleBindings, roleOf } from './authorize.ts'
 
-/** What of an object is shown to whoever asks. Never changes the object. */
+/** The object as the caller may see it. Never changes the object. */
 export type Shown = (kind: ResourceKind, object: JsonObject) => JsonObject
 
-/** Only role admin, who may write them, sees keys and tokens. */
+/** Only role admin, which may write them, sees keys and tokens. */
 export function shownTo(bindings: RoleBindings, user: UserInfo | 'anonymous'): Shown {
   return user !== 'anonymous' && roleOf(bindings, user) === 'admin' ? (_kind, object) => object : redacted
 }
@@ -20,7 +20,7 @@ export function shownTo(bindings: RoleBindings, user: UserInfo | 'anonymous'): S
 /** Objects of the store are shared and never change: one copy serves all lists and watches. */
 const remembered = new WeakMap<JsonObject, JsonObject>()
 
-/** The object itself, when it holds nothing to hide. */
+/** The object itself when there is nothing to hide. */
 export function redacted(kind: ResourceKind, object: JsonObject): JsonObject {
   if (kind.inlineSecrets === undefined && kind.certificateFields === undefined) return object
   const known = remembered.get(object)
@@ -37,7 +37,7 @@ function hidden(kind: ResourceKind, object: JsonObject): JsonObject {
   return copy
 }
 
-/** A copy with the mark at `path`, if there is a value to hide. */
+/** A copy with the value at `path` redacted, if there is one. */
 function replaced(object: JsonObject, path: readonly string[], hides: (value: string) => boolean): JsonObject {
   const [field = '', ...rest] = path
   const value = Object.hasOwn(object, field) ? object[field] : undefined
@@ -46,7 +46,7 @@ function replaced(object: JsonObject, path: readonly string[], hides: (value: st
     const inner = replaced(value, rest, hides)
     return inner === value ? object : { ...object, [field]: inner }
   }
-  // An empty value says that there is none, and hides nothing.
+  // An empty value means that there is none: it is shown.
   if (value === undefined || value === null || value === '') return object
   return typeof value === 'string' && !hides(value) ? object : { ...object, [field]: REDACTED }
 }
@@ -67,7 +67,7 @@ function secretsOf(kind: ResourceKind, object: JsonObject): readonly string[] {
   return found
 }
 
-/** Without annotations that hold a secret, or may hold one of an earlier version: a part of a copy would be of no use. */
+/** Without annotations that hold a secret, or may hold one of an earlier version: a redacted copy would be useless. */
 function withoutCopies(kind: ResourceKind, object: JsonObject, secrets: readonly string[]): JsonObject {
   const { metadata } = object
   const annotations = isRecord(metadata) ? metadata['annotations'] : undefined

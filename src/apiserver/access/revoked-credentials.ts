@@ -1,5 +1,5 @@
-// Who is cut off from this API server: its RevokedCredentials, in force with the write that makes them. Asked for every request, last,
-// after everything that is remembered of a connection.
+// The credentials revoked for this API server: its RevokedCredentials, in force with the write that creates them. Checked for every request, last,
+// after everything that is cached for a connection.
 
 import { REVOKED_CREDENTIALS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -12,7 +12,7 @@ import type { CompiledRevocation } from '../../core/cluster/compiled-cluster.ts'
 import { compileRevocation, type Revocable, revokedPart } from '../../core/cluster/revocation.ts'
 import { CREDENTIAL_ID_KEY } from '../../core/identity/user-from-cert.ts'
 
-/** Why a credential is refused, in words; '' = it is not. */
+/** The message of the refusal; '' = the credential is not revoked. */
 export type RevocationCheck = (credential: Revocable) => string
 
 const CERTIFICATE_ID = 'X509SHA256='
@@ -22,8 +22,8 @@ export class RevokedCredentials {
   #compiled: CompiledRevocation | undefined
 
   /**
-   * @param onChange called after each change, when it is in force
-   * @throws when the store cannot be read: nobody is to be let in without the list
+   * @param onChange called after each change is in force
+   * @throws when the store cannot be read: nobody may be admitted without the list
    */
   constructor(store: ObjectStore, onChange: () => void) {
     const resource = resourceName(REVOKED_CREDENTIALS)
@@ -50,14 +50,14 @@ export class RevokedCredentials {
   }
 }
 
-/** Ids stand among the hashes: see `credentialIds`. */
+/** Hashes and ids: see `credentialIds`. */
 function byHash(spec: RevokedCredentialSpec): RevokedCredentialSpec {
   const { credentialID: id, ...rest } = spec
   if (id === undefined) return rest
   return id.startsWith(CERTIFICATE_ID) ? { certificateFingerprint: id.slice(CERTIFICATE_ID.length) } : { tokenHash: id }
 }
 
-/** What a token can be recognised by beside its hashes: the id that its issuer has given it, written as compileRevocation writes it. */
+/** The id that its issuer has given a token, in the form of compileRevocation, as another way to recognise it. */
 export function credentialIds({ extra }: UserInfo): readonly string[] {
   return (extra[CREDENTIAL_ID_KEY] ?? []).map((id) => id.replaceAll(':', '').toLowerCase())
 }

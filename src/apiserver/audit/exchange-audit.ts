@@ -1,5 +1,5 @@
-// What goes to the audit log about one request to the API server: filled in step by step while it is served, written once or, for
-// watches, twice. Never a body, and of credentials only their ids (a certificate's fingerprint, a token's jti).
+// The audit event of one request to the API server: filled in step by step while the request is served, written once or, for
+// watches, twice. It never holds a body, and of credentials only their ids (a certificate's fingerprint, a token's jti).
 
 import type { Status } from '../../api/kube/status.ts'
 import { ANONYMOUS, type UserInfo } from '../../api/kube/user.ts'
@@ -14,11 +14,11 @@ export interface ExchangeAuditDeps {
   now(): number
 }
 
-/** Longer ones are cut: a stranger's request must not be able to write much more than its few interesting bytes. */
+/** Longer ones are truncated, so that unauthenticated requests cannot fill the log. */
 const MAX_URI = 4096
 /** As kube-apiserver (apiserver/pkg/audit/request.go). */
 const MAX_USER_AGENT = 1024
-/** Messages of others (400, 422, 500) quote what was sent, keys and tokens among it. */
+/** Codes whose message is logged; those of others (400, 422, 500) quote the request, with keys and tokens in it. */
 const CODES_WITH_MESSAGE: readonly number[] = [401, 403, 404, 405, 406, 409, 410, 413, 415, 429, 503, 504]
 
 export class ExchangeAudit {
@@ -30,7 +30,7 @@ export class ExchangeAudit {
   #target = ''
   #userAgent = ''
   #request: ControlRequest | undefined
-  /** Who sent it; undefined until it is known. */
+  /** The original user; undefined until authenticated. */
   #caller: UserInfo | undefined
   #user: UserInfo | undefined
   #name = ''
@@ -50,23 +50,23 @@ export class ExchangeAudit {
     }
   }
 
-  /** The head could be read. */
+  /** The request head was read. */
   asked(request: ControlRequest): void {
     this.#request = request
   }
 
-  /** Who sends it, once that is proven. */
+  /** The original user, once authenticated. */
   sentBy(caller: UserInfo | 'anonymous'): void {
     this.#caller = caller === 'anonymous' ? ANONYMOUS : caller
   }
 
-  /** Whom it runs as, once that is allowed, and whether that one may do it. */
+  /** The user it runs as, once impersonation is allowed, and the authorization decision. */
   runsAs(user: UserInfo | 'anonymous', allowed: boolean): void {
     this.#user = user === 'anonymous' ? ANONYMOUS : user
     this.annotate({ 'authorization.k8s.io/decision': allowed ? 'allow' : 'forbid' })
   }
 
-  /** Of the object, where only the body says it. */
+  /** The object's name, where only the body has it. */
   named(name: string): void {
     this.#name = name
   }
@@ -75,12 +75,12 @@ export class ExchangeAudit {
     this.#annotations = { ...this.#annotations, ...annotations }
   }
 
-  /** The head of a watch is out. */
+  /** The response head of a watch was sent. */
   started(): void {
     this.#write('ResponseStarted', { code: 200 })
   }
 
-  /** Once; later calls say nothing. @param code 0 = nothing was answered @param failure what was answered instead of an object */
+  /** Writes the event once; later calls do nothing. @param code 0 = no response @param failure the Status in the response */
   completed(code: number, failure?: Status): void {
     if (this.#ended) return
     this.#ended = true
@@ -96,12 +96,12 @@ export class ExchangeAudit {
       auditLine({
         auditId: this.#auditId,
         stage,
-        requestURI: cut(this.#target, MAX_URI),
+        requestURI: truncated(this.#target, MAX_URI),
         verb: info === undefined || info.verb === '' ? this.#method.toLowerCase() : info.verb,
         user: caller,
         impersonatedUser: user === caller ? undefined : user,
         sourceIP: this.#remoteAddress,
-        userAgent: cut(this.#userAgent, MAX_USER_AGENT),
+        userAgent: truncated(this.#userAgent, MAX_USER_AGENT),
         object:
           info?.isResourceRequest === true ? { ...info, name: info.name === '' ? this.#name : info.name } : undefined,
         response,
@@ -120,10 +120,10 @@ function responseOf(code: number, failure: Status | undefined): AuditEvent['resp
     code,
     status: 'Failure',
     ...(reason !== undefined && { reason }),
-    ...(message !== undefined && CODES_WITH_MESSAGE.includes(code) && { message: cut(message, MAX_URI) }),
+    ...(message !== undefined && CODES_WITH_MESSAGE.includes(code) && { message: truncated(message, MAX_URI) }),
   }
 }
 
-function cut(text: string, length: number): string {
+function truncated(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}...TRUNCATED` : text
 }

@@ -1,5 +1,5 @@
-// What a write changed that somebody will ask for after an incident: the degrade switch, who is cut off, and whether all is refused;
-// also what undoes it, such as a shadow, an end, or an exemption. A record at level Metadata says only that an object was written.
+// The changes in a write that matter after an incident: the degrade switch, revocations, and whether everything is refused;
+// also what weakens it, such as shadow mode, an end time, or an exemption. Level Metadata alone records only that an object was written.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
@@ -22,7 +22,7 @@ export function incidentChanges(before: JsonObject | undefined, after: JsonObjec
   return changes
 }
 
-/** The annotation of the deletion of a collection: how many clusters of which mode, and with how many revoked. */
+/** The annotation for the deletion of a collection: how many clusters in which mode, and with how many revocations. */
 export function incidentDeletions(deleted: readonly JsonObject[]): Changes {
   if (deleted.length === 0) return {}
   const modes = new Map<string, number>()
@@ -38,9 +38,9 @@ export function incidentDeletions(deleted: readonly JsonObject[]): Changes {
 
 interface Degrade {
   readonly mode: string
-  /** For people. */
+  /** The text for the annotation. */
   readonly text: string
-  /** Equal when nothing differs but the reason. */
+  /** Equal when only the reason differs. */
   readonly content: string
 }
 
@@ -58,7 +58,7 @@ function degradeOf(object: JsonObject | undefined): Degrade {
   return { mode: String(mode), text: parts.join(' '), content }
 }
 
-/** Whoever is named. */
+/** All revoked users and credentials. */
 function revocationsOf(object: JsonObject | undefined): ReadonlySet<string> {
   const revoked = fieldOf(fieldOf(specOf(object), 'authentication'), 'revoked')
   const entries: readonly unknown[] = Array.isArray(revoked) ? revoked : []
@@ -75,7 +75,7 @@ function revocationChange(before: ReadonlySet<string>, after: ReadonlySet<string
   const added = [...after].filter((one) => !before.has(one)).length
   const removed = [...before].filter((one) => !after.has(one)).length
   if (added === 0 && removed === 0) return ''
-  // Where somebody takes another's place the two numbers are equal.
+  // The numbers are equal when one replaces another.
   const exchange = added > 0 && removed > 0 ? ` (${added} added, ${removed} removed)` : ''
   return `${before.size} -> ${after.size}${exchange}`
 }

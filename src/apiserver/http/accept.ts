@@ -1,17 +1,17 @@
-// The Accept field: which form and encoding of the answer the client wants
+// The Accept header: the form and encoding of the response that the client wants
 // (apiserver/pkg/endpoints/handlers/negotiation/negotiate.go; the order of clauses is that of munnerz/goautoneg).
 
 import { type StatusError, statusError } from '../../api/kube/status.ts'
 import type { Encoding } from './answer.ts'
 
-/** What the object is turned into; `partial` is PartialObjectMetadata, or its list. */
+/** The form of the object; `partial` is PartialObjectMetadata, or its list. */
 export type AnswerForm = 'object' | 'table' | 'partial' | 'discovery-v2' | 'discovery-v2beta1'
 
 export interface Negotiated extends Encoding {
   readonly as: AnswerForm
 }
 
-/** One of the media types that a client takes. */
+/** One media type that a client accepts. */
 export interface AcceptClause {
   readonly type: string
   readonly subtype: string
@@ -21,7 +21,7 @@ export interface AcceptClause {
   readonly q: number
 }
 
-/** Forms for objects; discovery documents know only the conversions to APIGroupDiscoveryList. */
+/** Forms of objects; discovery documents have only the conversions to APIGroupDiscoveryList. */
 const OBJECT_FORMS: ReadonlyMap<string, AnswerForm> = new Map([
   ['meta.k8s.io/v1/Table', 'table'],
   ['meta.k8s.io/v1/PartialObjectMetadata', 'partial'],
@@ -33,7 +33,7 @@ const DISCOVERY_FORMS: ReadonlyMap<string, AnswerForm> = new Map([
   ['apidiscovery.k8s.io/v2beta1/APIGroupDiscoveryList', 'discovery-v2beta1'],
 ])
 
-/** What an endpoint has beside its plain document: the forms of objects, aggregated discovery, nothing, or all of these. */
+/** The forms that a path offers in addition to the plain document: those of objects, aggregated discovery, none, or all. */
 export type OfferedForms = 'objects' | 'discovery' | 'plain' | 'any'
 
 const FORMS: Readonly<Record<OfferedForms, ReadonlyMap<string, AnswerForm>>> = {
@@ -43,17 +43,17 @@ const FORMS: Readonly<Record<OfferedForms, ReadonlyMap<string, AnswerForm>>> = {
   any: new Map([...OBJECT_FORMS, ...DISCOVERY_FORMS]),
 }
 
-/** What to say when `negotiate` finds nothing. */
+/** The error when `negotiate` finds nothing. */
 export function notAcceptable(): StatusError {
   return statusError('NotAcceptable', 'only the following media types are accepted: application/json, application/yaml')
 }
 
-/** Programs of people, who get indented JSON without asking (negotiate.go, isPrettyPrint). */
+/** Interactive programs, which get indented JSON by default (negotiate.go, isPrettyPrint). */
 const PRETTY_AGENTS = ['curl', 'Wget', 'Mozilla/5.0']
 
 /**
- * The first clause that can be fulfilled; one with a conversion that is not known is skipped, not refused. An empty
- * field means JSON. undefined = none: 406 Not Acceptable.
+ * The first clause that can be satisfied; one with an unknown conversion is skipped, not refused. An empty
+ * header means JSON. undefined = none: 406 Not Acceptable.
  */
 export function negotiate(accept: string, endpoint: OfferedForms = 'any'): Negotiated | undefined {
   if (accept === '') return { as: 'object', format: 'json', pretty: false }
@@ -69,7 +69,7 @@ export function negotiate(accept: string, endpoint: OfferedForms = 'any'): Negot
 }
 
 /**
- * Whether the client wants JSON for people, when Accept does not say so.
+ * Whether the client wants indented JSON, when Accept does not say so.
  * @param parameter the first value of the query parameter `pretty`; undefined = there is none
  */
 export function wantsPretty(parameter: string | undefined, userAgent: string): boolean {
@@ -77,7 +77,7 @@ export function wantsPretty(parameter: string | undefined, userAgent: string): b
   return PRETTY_AGENTS.some((prefix) => userAgent.startsWith(prefix))
 }
 
-/** The clauses, the most wanted first: by q, then plain types before wildcards, then in the order of the field. */
+/** The clauses by preference: by q, then plain types before wildcards, then in the order of the header. */
 export function acceptClauses(accept: string): AcceptClause[] {
   const clauses: AcceptClause[] = []
   for (const part of accept.split(',')) {
@@ -112,7 +112,7 @@ function unquoted(value: string): string {
   return value.length >= 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value
 }
 
-/** RFC 9110 section 12.4.2; what is no number counts as 1, as in goautoneg. */
+/** RFC 9110 section 12.4.2; anything but a number counts as 1, as in goautoneg. */
 function quality(text: string): number {
   const q = Number(text)
   return text === '' || Number.isNaN(q) ? 1 : Math.min(Math.max(q, 0), 1)
@@ -125,7 +125,7 @@ function formatOf({ type, subtype }: AcceptClause): 'json' | 'yaml' | undefined 
   return subtype === 'yaml' ? 'yaml' : undefined
 }
 
-/** undefined = a conversion, stream or server version that there is not. */
+/** undefined = an unknown conversion, stream or server version. */
 function formOf({ parameters }: AcceptClause, forms: ReadonlyMap<string, AnswerForm>): AnswerForm | undefined {
   const stream = parameters.get('stream') ?? ''
   if (stream !== '' && stream !== 'watch') return undefined

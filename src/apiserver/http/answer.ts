@@ -1,4 +1,4 @@
-// Answers of the API server that are known as a whole before the first byte leaves: everything but watches.
+// Responses of the API server that are complete before the first byte is sent: all but watches.
 
 import { stringify } from 'yaml'
 import type { Status } from '../../api/kube/status.ts'
@@ -9,17 +9,17 @@ export interface Answer {
   /** Without `:status` and `content-length`. */
   readonly headers: HeaderList
   readonly body: Buffer
-  /** Of the object that a POST made: the path does not say it. */
+  /** Name of the object that a POST created: the path does not have it. */
   readonly createdName?: string
 }
 
 export interface Encoding {
   readonly format: 'json' | 'yaml'
-  /** Indented JSON, for people. */
+  /** Indented JSON. */
   readonly pretty: boolean
 }
 
-/** What kube-apiserver says of nearly all its answers (apiserver/pkg/endpoints/filters/cachecontrol.go). */
+/** The header of nearly all kube-apiserver responses (apiserver/pkg/endpoints/filters/cachecontrol.go). */
 export const NOT_CACHED = 'no-cache, private'
 
 const JSON_ENCODING: Encoding = { format: 'json', pretty: false }
@@ -38,7 +38,7 @@ export function objectAnswer(code: number, value: unknown, encoding: Encoding): 
   }
 }
 
-/** A refusal, or the Success of a deletion; with Retry-After where `details` asks the client to wait. */
+/** A failure, or the Success of a deletion; with Retry-After where `details` has retryAfterSeconds. */
 export function statusAnswer(status: Status, encoding: Encoding = JSON_ENCODING): Answer {
   const answer = objectAnswer(status.code ?? 200, status, encoding)
   const seconds = status.details?.retryAfterSeconds ?? 0
@@ -46,7 +46,7 @@ export function statusAnswer(status: Status, encoding: Encoding = JSON_ENCODING)
   return answer
 }
 
-/** The form in which kube-apiserver answers what no API group owns: `404 page not found`, `ok`. */
+/** The plain-text form of kube-apiserver's responses outside of API groups: `404 page not found`, `ok`. */
 export function textAnswer(code: number, text: string): Answer {
   const headers = ['content-type', 'text/plain; charset=utf-8', 'cache-control', NOT_CACHED]
   return { code, headers: [...headers, 'x-content-type-options', 'nosniff'], body: Buffer.from(text) }

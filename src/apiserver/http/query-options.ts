@@ -8,12 +8,12 @@ import type { Query } from './query.ts'
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
 
 export interface WriteOptions {
-  /** Nothing is stored, everything else happens. */
+  /** Dry run: nothing is stored, everything else happens. */
   readonly dryRun: boolean
   readonly fieldValidation: FieldValidation
-  /** Who is to own the fields: `fieldManager`, else the program of the User-Agent. */
+  /** The owner of the fields: `fieldManager`, or else the program in User-Agent. */
   readonly manager: string
-  /** Only of apply. */
+  /** Only with apply. */
   readonly force: boolean
 }
 
@@ -22,7 +22,7 @@ const MAX_MANAGER = 128
 const VALIDATIONS: readonly string[] = ['', 'Ignore', 'Strict', 'Warn']
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u
 
-/** @throws {StatusError} 422 with every option that is wrong */
+/** @throws {StatusError} 422 with every invalid option */
 export function readWriteOptions(
   query: Query,
   userAgent: string,
@@ -49,7 +49,7 @@ export function readWriteOptions(
   }
 }
 
-/** Of DeleteOptions, too. */
+/** Also for DeleteOptions. */
 export function dryRunErrors(dryRun: readonly string[]): readonly FieldError[] {
   return dryRun.every((value) => value === 'All') ? [] : [notSupported('dryRun', dryRun, ['All'])]
 }
@@ -69,7 +69,7 @@ function validationErrors(validation: string): readonly FieldError[] {
   return VALIDATIONS.includes(validation) ? [] : [notSupported('fieldValidation', validation, VALIDATIONS)]
 }
 
-/** The program's name, what cannot be printed left out (endpoints/handlers/create.go, prefixFromUserAgent). */
+/** The program's name without unprintable characters (endpoints/handlers/create.go, prefixFromUserAgent). */
 export function managerOfAgent(userAgent: string): string {
   const program = userAgent.split('/', 1)[0] ?? ''
   let manager = ''

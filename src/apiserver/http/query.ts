@@ -6,7 +6,7 @@ import { QueryReader } from '../../core/request/query-reader.ts'
 import { int64Problem, isInt64 } from '../../core/text/label-selector.ts'
 
 export class Query {
-  /** What stands behind the `?`. */
+  /** The part after `?`. */
   readonly raw: string
   readonly #values = new Map<string, string[]>()
 
@@ -42,7 +42,7 @@ export class Query {
     return value !== '0' && value.toLowerCase() !== 'false'
   }
 
-  /** undefined when absent. @throws {StatusError} 400 when it is no integer */
+  /** undefined when absent. @throws {StatusError} 400 when it is not an integer */
   integer(key: string): number | undefined {
     if (!this.has(key)) return undefined
     const value = this.text(key)

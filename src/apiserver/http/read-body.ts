@@ -1,4 +1,4 @@
-// The body of a request, whole, and how it is written.
+// The whole body of a request, and its format.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
@@ -8,7 +8,7 @@ import { decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../core/obj
 /** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
 export const MAX_BODY_BYTES: number = 3 * 1024 * 1024
 
-/** What bodies that are still coming may take together, where anybody may send them. */
+/** Limit for the total size of bodies that are being received, where any user may send them. */
 export class BodyBudget {
   #left: number
 
@@ -18,7 +18,8 @@ export class BodyBudget {
 
   /** @throws {StatusError} 429 */
   take(bytes: number): void {
-    if (bytes > this.#left) throw statusError('TooManyRequests', 'too many requests are being sent at a time')
+    if (bytes > this.#left)
+      throw statusError('TooManyRequests', 'too many request bodies are being sent at the same time')
     this.#left -= bytes
   }
 
@@ -27,12 +28,12 @@ export class BodyBudget {
   }
 }
 
-/** Of questions about oneself, which everybody with a credential may ask, and of DeleteOptions: they have some hundred bytes. */
+/** Limit for self reviews, which every authenticated user may send, and for DeleteOptions: they have a few hundred bytes. */
 export const MAX_SMALL_BYTES: number = 16 * 1024
 
 /**
  * The body of such a request.
- * @throws {StatusError} 400 when it is no object, 413 for YAML that is not JSON and above MAX_SMALL_YAML_LENGTH
+ * @throws {StatusError} 400 when it is not an object, 413 for YAML that is not JSON and above MAX_SMALL_YAML_LENGTH
  */
 export function decodeSmallBody(text: string, format: 'json' | 'yaml'): JsonObject {
   try {
@@ -43,7 +44,7 @@ export function decodeSmallBody(text: string, format: 'json' | 'yaml'): JsonObje
     if (!(error instanceof SyntaxError)) throw error
     throw statusError('BadRequest', `couldn't get version/kind; json parse error: ${error.message}`)
   }
-  throw statusError('BadRequest', "couldn't get version/kind; json parse error: the body is no object")
+  throw statusError('BadRequest', "couldn't get version/kind; json parse error: the body is not an object")
 }
 
 function yamlTooLarge(limit: number): Error {
@@ -54,7 +55,7 @@ function yamlTooLarge(limit: number): Error {
   )
 }
 
-/** Collects chunks; each is copied, because it is only valid during the call. */
+/** Collects chunks; each is copied, because it is valid only during the call. */
 export class BodyReader {
   readonly #limit: number
   readonly #budget: BodyBudget | undefined
@@ -62,7 +63,7 @@ export class BodyReader {
   #bytes = 0
 
   /**
-   * @param announced length that the head gives; 0 = none
+   * @param announced Content-Length; 0 = none
    * @throws {StatusError} 413, when it is above the limit
    */
   constructor(limit: number, announced: number, budget?: BodyBudget) {
@@ -83,7 +84,7 @@ export class BodyReader {
     this.#chunks.push(Buffer.from(chunk))
   }
 
-  /** All of it. The reader is empty afterwards. */
+  /** The whole body. The reader is empty afterwards. */
   bytes(): Buffer {
     const whole = Buffer.concat(this.#chunks)
     this.drop()
@@ -101,7 +102,7 @@ export class BodyReader {
   }
 }
 
-/** Of a body that holds an object. An absent type is JSON, as in kube-apiserver. @throws {StatusError} 415 */
+/** The format of a body that holds an object. Without a type it is JSON, as in kube-apiserver. @throws {StatusError} 415 */
 export function bodyFormat(contentType: string): 'json' | 'yaml' {
   if (contentType === '' || contentType === 'application/json') return 'json'
   if (contentType === 'application/yaml') return 'yaml'

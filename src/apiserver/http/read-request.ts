@@ -1,4 +1,4 @@
-// What a request says, read once from its head.
+// The request, parsed once from its head.
 
 import type { HeaderList } from '../../api/ports/stream.ts'
 import { parseRequestInfo, type RequestInfo, type RequestInfoFailure } from '../../core/request/request-info.ts'
@@ -16,7 +16,7 @@ export interface ControlRequest {
   readonly ifNoneMatch: string
 }
 
-/** The request, or why it cannot be one. */
+/** The request, or the reason why it is invalid. */
 export function readRequest(head: HeaderList): ControlRequest | RequestInfoFailure {
   const fields = new Map<string, string>()
   for (let i = 0; i + 1 < head.length; i += 2) {

@@ -48,7 +48,7 @@ const cases: readonly [ms: number, text: string][] = [
 
 for (const [ms, text] of cases) test(`${ms} ms is ${text}`, () => assert.equal(humanDuration(ms), text))
 
-test('what is no time says so', () => {
+test('an invalid time is shown as such', () => {
   const now = Date.parse('2026-01-01T00:01:00Z')
   assert.equal(ageOf('2026-01-01T00:00:00Z', now), '60s')
   assert.equal(ageOf('2026-01-01T02:00:00+02:00', now), '60s')

@@ -13,13 +13,13 @@ interface Term {
 
 export type FieldSelector = readonly Term[]
 
-/** Names under which the core kinds have fields that stand elsewhere in the object (pkg/registry/core/event/strategy.go). */
+/** Selector names of core kinds for fields elsewhere in the object (pkg/registry/core/event/strategy.go). */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['source', 'source.component'],
   ['name', 'metadata.name'],
 ])
 
-/** @throws {SyntaxError} with kube-apiserver's message, also for a field that the kind does not select by */
+/** @throws {SyntaxError} with kube-apiserver's message, also for a field that the kind does not support */
 export function parseFieldSelector(text: string, kind: ResourceKind): FieldSelector {
   const terms: Term[] = []
   for (const part of splitTerms(text)) {
@@ -40,7 +40,7 @@ function checkField(field: string, kind: ResourceKind): void {
   const { selectableFields, namespaced } = kind
   if (field === 'metadata.name' || selectableFields.includes(field)) return
   if (field === 'metadata.namespace' && namespaced) return
-  // runtime.DefaultMetaV1FieldSelectorConversion, of built-in kinds without fields of their own (Lease).
+  // runtime.DefaultMetaV1FieldSelectorConversion, for built-in kinds without selectable fields of their own (Lease).
   if (isBuiltIn(kind) && selectableFields.length === 0) {
     throw new SyntaxError(
       `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
@@ -75,7 +75,7 @@ function operatorAt(part: string, at: number): '' | '!=' | '==' | '=' {
   return part.charAt(at) === '=' ? '=' : ''
 }
 
-/** At commas, but for those behind a backslash. */
+/** Splits at commas that are not escaped. */
 function splitTerms(selector: string): string[] {
   const terms: string[] = []
   let start = 0

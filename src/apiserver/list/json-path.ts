@@ -2,7 +2,7 @@
 // filter that conditions need (client-go/util/jsonpath). `.a.b`, `['a.b']`, `.a\.b`, `[0]`, `[-1]`, `[*]`,
 // `[?(@.type=="Ready")]`.
 
-/** One way down. */
+/** One step of a path. */
 type Step =
   | { readonly kind: 'field'; readonly name: string }
   | { readonly kind: 'index'; readonly index: number }
@@ -27,7 +27,7 @@ export function parseJsonPath(text: string): JsonPath {
   return steps
 }
 
-/** What the path leads to, in order; nothing where something on the way is missing. */
+/** The values at the path, in order; none where a step is missing. */
 export function findJsonPath(root: unknown, path: JsonPath): unknown[] {
   let found: unknown[] = [root]
   for (const step of path) found = found.flatMap((value) => follow(value, step))
@@ -93,7 +93,7 @@ function bracketContent(text: string, inside: string): Step {
   }
 }
 
-/** The bracket that ends the one at `from`; those in quotes and in a filter do not count. */
+/** The bracket that closes the one at `from`; those in quotes and in a filter do not count. */
 function closingBracket(text: string, from: number): number {
   let depth = 0
   let quote = ''

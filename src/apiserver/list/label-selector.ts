@@ -39,12 +39,12 @@ export function parseLabelSelector(text: string): LabelSelector {
       throw new SyntaxError(`found '${tokens.peek()}', expected: identifier after ','`)
     }
   }
-  // What is left to refuse are keys, values and numbers that are badly written.
+  // Only keys, values and numbers can still be invalid.
   if (!isLabelSelector(text)) throw new SyntaxError(`unable to parse requirement: ${badPart(requirements)}`)
   return requirements
 }
 
-/** Whether the labels of the object fulfil all requirements. */
+/** Whether the labels of the object satisfy all requirements. */
 export function labelsMatch(selector: LabelSelector, object: JsonObject): boolean {
   if (selector.length === 0) return true
   const labels = metadataOf(object)['labels']
@@ -73,7 +73,7 @@ function fulfils({ key, operator, values }: Requirement, labels: JsonObject): bo
   }
 }
 
-/** BigInt reads no plus sign. */
+/** BigInt does not accept a plus sign. */
 function unsigned(integer: string): string {
   return integer.startsWith('+') ? integer.slice(1) : integer
 }
@@ -157,11 +157,11 @@ function notParsed(what: string): SyntaxError {
   return new SyntaxError(`unable to parse requirement: ${what}`)
 }
 
-/** Which key or value is at fault, of a selector that is well-formed but for those. */
+/** The invalid key or value of an otherwise well-formed selector. */
 function badPart(requirements: LabelSelector): string {
   for (const { key, values, operator } of requirements) {
-    const [mistake] = qualifiedNameErrors(key)
-    if (mistake !== undefined) return `<nil>: Invalid value: ${JSON.stringify(key)}: ${mistake}`
+    const [keyError] = qualifiedNameErrors(key)
+    if (keyError !== undefined) return `<nil>: Invalid value: ${JSON.stringify(key)}: ${keyError}`
     for (const value of values) {
       if (operator === '>' || operator === '<') {
         if (!isInt64(value)) {

@@ -1,4 +1,4 @@
-// Lists: pages of one moment, selected by labels and fields
+// Lists: consistent pages, selected by labels and fields
 // (apiserver/pkg/storage/etcd3/store.go GetList, apiserver/pkg/storage/continue.go).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -19,7 +19,7 @@ interface Place {
   readonly name: string
 }
 
-/** Where a list goes on: `rv` of its first page, or -1 for whatever is there now. */
+/** Where a list continues: `rv` of its first page, or -1 for the current state. */
 interface ContinueToken {
   readonly revision: number
   readonly after: Place
@@ -31,7 +31,7 @@ const CHUNK = 500
 
 /**
  * @param namespace '' = all
- * @throws {StatusError} 410 when the state that was asked for is no longer known, 504 when it is not known yet
+ * @throws {StatusError} 410 when the requested state is no longer available, 504 when it does not exist yet
  */
 export function listObjects(
   store: ObjectStore,
@@ -49,7 +49,7 @@ export function listObjects(
     const metadata: Record<string, unknown> = { resourceVersion: String(shown) }
     if (page.more && page.last !== undefined) {
       metadata['continue'] = writeToken({ revision: shown, after: page.last })
-      // Nobody has counted what a selector leaves.
+      // The number of objects that match a selector is unknown.
       if (options.labels.length === 0 && options.fields.length === 0) {
         metadata['remainingItemCount'] = store.count(resource, { namespace, after: page.last, ...pinned })
       }
@@ -61,12 +61,12 @@ export function listObjects(
   }
 }
 
-/** `{kind: XList, ...}`, as it is answered. */
+/** The response: `{kind: XList, ...}`. */
 export function listDocument(kind: ResourceKind, { items, metadata }: ListResult): JsonObject {
   return { kind: kind.listKind, apiVersion: apiVersionOf(kind), metadata, items }
 }
 
-/** 504, as kube-apiserver answers a revision that it has not reached; client-go then lists without one. */
+/** 504, as kube-apiserver responds to a revision that it has not reached; client-go then lists without one. */
 export function tooLargeRevision(wanted: number, current: number): StatusError {
   return statusError('Timeout', `Timeout: Too large resource version: ${wanted}, current: ${current}`, {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
@@ -93,7 +93,7 @@ function readPage(
   let last: Place | undefined
   for (;;) {
     const place = after === undefined ? {} : { after }
-    // One more than is wanted tells whether there are more; without a limit all of them in one go.
+    // One more than requested shows whether there are more; without a limit all at once.
     const asked = limit === 0 ? 0 : Math.max(limit + 1, CHUNK)
     const chunk: readonly StoredObject[] = store.list(resource, {
       namespace,
@@ -112,7 +112,7 @@ function readPage(
   }
 }
 
-/** The newest state is good for all but Exact: there is only this one server, so nothing is older than it. */
+/** The newest state satisfies all but Exact: this is the only server. */
 function wantedRevision(store: ObjectStore, options: ListOptions): number {
   if (options.resourceVersion === '' || options.resourceVersion === '0') return store.revision
   const wanted = revisionOf(options.resourceVersion)
@@ -133,7 +133,7 @@ function readToken(options: ListOptions): ContinueToken {
   }
   const token = decodeToken(options.continueToken)
   if (token === undefined) {
-    throw statusError('BadRequest', 'invalid continue token: continue key is not valid: it is none of this server')
+    throw statusError('BadRequest', 'invalid continue token: continue key is not valid: it is not from this server')
   }
   return token
 }
@@ -154,7 +154,7 @@ function decodeToken(text: string): ContinueToken | undefined {
   return { revision: rv, after: { namespace: start.slice(0, slash), name: start.slice(slash + 1, -1) } }
 }
 
-/** 410; of a list that had begun, with a token that goes on with what is there now. */
+/** 410; for a list that had begun, with a token that continues with the current state. */
 function expired(token: ContinueToken | undefined): StatusError {
   if (token === undefined) {
     return statusError('Expired', 'The resourceVersion for the provided list is too old.')

@@ -28,10 +28,10 @@ export interface ListOptions extends Selection {
 export interface WatchOptions extends Selection {
   /** Revision after which events are wanted; undefined = from now. */
   readonly after: number | undefined
-  /** What is there already comes first, as ADDED. */
+  /** Existing objects come first, as ADDED. */
   readonly initialEvents: boolean
   readonly bookmarks: boolean
-  /** A bookmark says where the initial events end. */
+  /** A bookmark marks the end of the initial events. */
   readonly initialBookmark: boolean
   /** undefined = the server's choice. */
   readonly timeoutSeconds: number | undefined
@@ -54,7 +54,7 @@ export function isSelected({ labels, fields }: Selection, object: JsonObject): b
   return labelsMatch(labels, object) && fieldsMatch(fields, object)
 }
 
-/** @throws {StatusError} 400 for what cannot be read, 422 for options that exclude each other */
+/** @throws {StatusError} 400 for malformed options, 422 for options that exclude each other */
 export function readListOptions(query: Query, kind: ResourceKind): ListOptions {
   const resourceVersion = query.text('resourceVersion')
   const resourceVersionMatch = query.text('resourceVersionMatch')
@@ -140,7 +140,7 @@ export function readSelection(query: Query, kind: ResourceKind): Selection {
 }
 
 /**
- * @param refuse makes the error for a text that is no resourceVersion. Default: 400, as of a list
+ * @param refuse creates the error for an invalid resourceVersion. Default: 400, as for a list
  * @throws {StatusError}
  */
 export function revisionOf(resourceVersion: string, refuse: (problem: string) => Error = invalidVersion): number {

@@ -1,4 +1,4 @@
-// What the columns of a Table show: the printer columns of the kind, after its name (apiextensions-apiserver
+// The columns of a Table: the printer columns of the kind, after the name (apiextensions-apiserver
 // pkg/registry/customresource/tableconvertor; the kinds of Kubernetes itself as kubernetes/pkg/printers has them).
 
 import { computedCell } from '../../api/kinds/core-kind-cells.ts'
@@ -19,7 +19,7 @@ export interface ColumnDefinition {
 
 export interface Column {
   readonly definition: ColumnDefinition
-  /** null = nothing to show. */
+  /** null = empty. */
   cell(object: JsonObject, nowMs: number): string | number | boolean | null
 }
 
@@ -33,7 +33,7 @@ const NAME: PrinterColumn = {
 
 const remembered = new WeakMap<ResourceKind, readonly Column[]>()
 
-/** In the order in which kubectl prints them. The name comes first, unless the kind says where it stands. */
+/** In the order in which kubectl prints them. The name comes first, unless the kind places it elsewhere. */
 export function columnsOf(kind: ResourceKind): readonly Column[] {
   const known = remembered.get(kind)
   if (known !== undefined) return known
@@ -58,7 +58,7 @@ function firstAt(jsonPath: string): (object: JsonObject) => unknown {
   return (object) => findJsonPath(object, path)[0]
 }
 
-/** A time is shown as an age, by the server: the client knows only its text. */
+/** The server turns a time into an age: the client only prints text. */
 function cellOf(type: PrinterColumn['type'], value: unknown, nowMs: number): string | number | boolean | null {
   if (value === undefined || value === null) return null
   switch (type) {

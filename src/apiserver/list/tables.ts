@@ -1,4 +1,4 @@
-// Objects in other forms: as a Table (what `kubectl get` shows), and as their metadata alone
+// Objects in other forms: as a Table (for `kubectl get`), and as metadata only
 // (apimachinery/pkg/apis/meta/v1/types.go, Table and PartialObjectMetadata; apiserver/pkg/endpoints/handlers/response.go).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -11,7 +11,7 @@ const META_VERSION = 'meta.k8s.io/v1'
 
 /**
  * @param listMeta metadata of the list, or resourceVersion of the one object
- * @param includeObject what each row carries of its object; kube-apiserver's default is Metadata
+ * @param includeObject the part of the object in each row; kube-apiserver's default is Metadata
  */
 export function tableOf(
   kind: ResourceKind,
@@ -37,7 +37,7 @@ export function tableEventOf(
   return table(kind, [object], versionOf(object), includeObject, nowMs, first ? columnDefinitions(kind) : null)
 }
 
-/** A BOOKMARK of a watch of Tables: no rows, just how far the watch has come. */
+/** A BOOKMARK of a watch of Tables: no rows, only the resourceVersion. */
 export function tableBookmark(kind: ResourceKind, metadata: JsonObject, first: boolean): JsonObject {
   return table(kind, [], metadata, 'None', 0, first ? columnDefinitions(kind) : null)
 }

@@ -2,7 +2,7 @@
 
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 
-/** `listKind` is '' where there are no lists of it. */
+/** `listKind` is '' where it cannot be listed. */
 export interface ApiResource
   extends Pick<
     ResourceKind,

@@ -1,5 +1,5 @@
-// Everything that the API server serves below /api and /apis: the kinds that it stores, and the reviews that it answers
-// without storing anything. Discovery, OpenAPI and the rules of access are made of this list.
+// Everything that the API server serves below /api and /apis: the kinds that it stores, and reviews, which it answers
+// without storing anything. Discovery, OpenAPI and authorization follow from this list.
 
 import { NAMESPACES, SCHEME } from '../../api/kinds/scheme.ts'
 import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
@@ -20,7 +20,7 @@ export interface ApiGroupVersion {
 }
 
 const STORED_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
-/** No namespace goes but by its name. */
+/** Namespaces are only deleted by name. */
 const NAMESPACE_VERBS = STORED_VERBS.filter((verb) => verb !== 'deletecollection')
 const STATUS: Subresource = { name: 'status', verbs: ['get', 'patch', 'update'] }
 

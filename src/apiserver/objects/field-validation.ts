@@ -1,25 +1,25 @@
-// fieldValidation: what becomes of fields that nobody knows or that stand there twice
+// fieldValidation: how unknown and duplicate fields are treated
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#setting-the-field-validation-level).
 
 import type { FieldValidation } from '../http/query-options.ts'
 
 /**
  * The strict errors of a body, in kube-apiserver's order.
- * @param decoding what the decoder found: `duplicate field "spec.y"`
- * @param unknown paths of fields that nobody knows
+ * @param decoding errors of the decoder: `duplicate field "spec.y"`
+ * @param unknown paths of unknown fields
  */
 export function strictErrors(decoding: readonly string[], unknown: readonly string[]): string[] {
   return [...new Set([...decoding, ...unknown.map((path) => `unknown field ${JSON.stringify(path)}`)])]
 }
 
-/** A body may have as many as it has members. */
+/** A body may have as many errors as members. */
 const MOST_LISTED = 100
 
 function moreThan(count: number): string {
   return `and ${count - MOST_LISTED} more errors`
 }
 
-/** The text of the refusal; undefined when there is none. With Warn every error becomes a warning instead. */
+/** The message of the refusal; undefined = accepted. With Warn every error becomes a warning. */
 export function applyFieldValidation(
   errors: readonly string[],
   validation: FieldValidation,

@@ -21,7 +21,7 @@ const ownerReference: JsonSchema = {
       uid: text('UID of the owner.'),
       controller: flag('Whether this owner is the managing controller.'),
       blockOwnerDeletion: flag(
-        'Whether the owner, when it is deleted in the foreground, has to wait until this reference is gone. Default false.',
+        'Whether an owner that is deleted in the foreground has to wait until this reference is removed. Default false.',
       ),
     },
     ['apiVersion', 'kind', 'name', 'uid'],
@@ -78,7 +78,7 @@ export const OBJECT_META_SCHEMA: JsonSchema = object<ObjectMetaFields>(
       'Name of the object, unique in its namespace. Required when creating, unless generateName is given. Cannot be updated.',
     ),
     generateName: text(
-      'Prefix of a name that the server makes when `name` is not given: five random characters follow. A name that exists already is answered with 409.',
+      'Prefix of a name that the server generates when `name` is not given: five random characters follow. If the name exists already, the response is 409.',
     ),
     namespace: text(
       'Namespace in which the name is unique. Empty for cluster-scoped objects; for others empty means "default". Must be a DNS label. Cannot be updated.',
@@ -88,23 +88,23 @@ export const OBJECT_META_SCHEMA: JsonSchema = object<ObjectMetaFields>(
       'Unique in time and space: an object that is deleted and created again gets another one. Populated by the system. Read-only.',
     ),
     resourceVersion: text(
-      'Version of the object in the store. Clients hand it back unmodified: an update with an old one is refused with 409. Populated by the system. Read-only.',
+      'Version of the object in the store. Clients send it back unmodified: an update with an old one is refused with 409. Populated by the system. Read-only.',
     ),
     generation: wholeNumber('Counts the changes of the desired state. Populated by the system. Read-only.', 'int64'),
     creationTimestamp: time('When the server created the object, in UTC. Populated by the system. Read-only.'),
     deletionTimestamp: time(
-      'When the deletion was asked for; the object is gone once `finalizers` is empty. Populated by the system. Read-only.',
+      'When deletion was requested; the object is removed once `finalizers` is empty. Populated by the system. Read-only.',
     ),
     deletionGracePeriodSeconds: wholeNumber(
-      'Seconds that the object has to end gracefully. Only beside deletionTimestamp. Read-only.',
+      'Seconds that the object has to end gracefully. Only set together with deletionTimestamp. Read-only.',
       'int64',
     ),
     labels: map(
-      'Keys and values to organize and select objects by.',
+      'Keys and values to organize and select objects.',
       text('Value of a label: at most 63 letters, digits, `-`, `_` and `.`.'),
     ),
     annotations: map(
-      'Keys and values that tools keep with the object. They cannot be selected by.',
+      'Keys and values that tools store with the object. Objects cannot be selected by them.',
       text('Value of an annotation.'),
     ),
     ownerReferences: {
@@ -114,13 +114,16 @@ export const OBJECT_META_SCHEMA: JsonSchema = object<ObjectMetaFields>(
     },
     finalizers: {
       ...list(
-        'Names of components that have something to do before the object is gone. Each removes its own; none can be added once the deletion was asked for.',
+        'Names of components that must act before the object is removed. Each removes its own; none can be added once deletion was requested.',
         text('`domain/name`.'),
       ),
       'x-kubernetes-list-type': 'set',
     },
     managedFields: {
-      ...list('Who set which fields: the basis of server-side apply. Kept by the server.', managedFieldsEntry),
+      ...list(
+        'Which manager set which fields: the basis of server-side apply. Maintained by the server.',
+        managedFieldsEntry,
+      ),
       'x-kubernetes-list-type': 'atomic',
     },
   },

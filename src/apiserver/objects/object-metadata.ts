@@ -1,11 +1,11 @@
-// ObjectMeta as the server keeps it: which fields are the server's own, and how they are read and set
+// ObjectMeta in the server: which fields the server owns, and how they are read and set
 // (apiserver/pkg/registry/rest/meta.go; apimachinery/pkg/apis/meta/v1/types.go).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 
 const EMPTY: JsonObject = {}
-/** Names from generateName: letters and digits that make no words (apimachinery/pkg/util/rand/rand.go). */
+/** For generateName: letters and digits that form no words (apimachinery/pkg/util/rand/rand.go). */
 const NAME_CHARACTERS = 'bcdfghjklmnpqrstvwxz2456789'
 const RANDOM_LENGTH = 5
 const MAX_GENERATED_BASE = 63 - RANDOM_LENGTH
@@ -28,12 +28,12 @@ export function metaNumber(object: JsonObject, field: string): number {
   return typeof value === 'number' ? value : 0
 }
 
-/** A copy with fields of metadata set; `undefined` takes one away. */
+/** A copy with fields of metadata set; `undefined` removes one. */
 export function withMetadata(object: JsonObject, fields: JsonObject): JsonObject {
   return { ...object, metadata: without({ ...metadataOf(object), ...fields }) }
 }
 
-/** A copy with top-level fields set; `undefined` takes one away. */
+/** A copy with top-level fields set; `undefined` removes one. */
 export function withFields(object: JsonObject, fields: JsonObject): JsonObject {
   return without({ ...object, ...fields })
 }
@@ -60,7 +60,7 @@ export function generateName(base: string, random: () => number): string {
   return name
 }
 
-/** The owner references without those that say the same twice, and a warning when there were any. */
+/** The owner references without duplicates, and a warning when there were any. */
 export function withoutDuplicateOwners(object: JsonObject, warnings: string[]): JsonObject {
   const owners = metadataOf(object)['ownerReferences']
   if (!Array.isArray(owners)) return object

@@ -1,4 +1,4 @@
-// Refusals of the registry, in the words of kube-apiserver (apimachinery/pkg/api/errors/errors.go).
+// Errors of the registry, with kube-apiserver's messages (apimachinery/pkg/api/errors/errors.go).
 
 import { type StatusDetails, StatusError, statusError } from '../../api/kube/status.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
@@ -12,7 +12,7 @@ export function detailsOf({ group, plural }: Named, name: string): StatusDetails
   return { ...(name !== '' && { name }), ...(group !== '' && { group }), kind: plural }
 }
 
-/** What is a plain error inside a kube-apiserver, which therefore answers 500 without a reason. */
+/** A plain error inside kube-apiserver, which therefore responds with 500 without a reason. */
 export function unclassified(message: string): StatusError {
   return new StatusError({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, code: 500 })
 }

@@ -1,5 +1,5 @@
-// The kinds with which a user asks about itself (authentication.k8s.io/v1, authorization.k8s.io/v1). Nothing is stored:
-// they can only be created, and the answer is the object with its status.
+// The kinds with which users ask about themselves (authentication.k8s.io/v1, authorization.k8s.io/v1). Nothing is stored:
+// they can only be created, and the response is the object with its status.
 
 import { flag, type JsonSchema, kubeObject, list, map, object, text } from '../../api/kube/json-schema.ts'
 import type { ApiResource } from './api-resource.ts'
@@ -9,13 +9,13 @@ const AUTHORIZATION = 'authorization.k8s.io'
 
 const userInfo = object<{ username: string; uid: string; groups: string[]; extra: object }>('The user.', {
   username: text('Name of the user.'),
-  uid: text('Tells apart users of the same name, at different times.'),
+  uid: text('Distinguishes users of the same name at different times.'),
   groups: list('Groups of the user.', text('Name of a group.')),
-  extra: map('What else is known of the user.', list('The values.', text('A value.'))),
+  extra: map('Additional information about the user.', list('The values.', text('A value.'))),
 })
 
 const selfSubjectReview = kubeObject(
-  'SelfSubjectReview asks who the server thinks that the caller is (kubectl auth whoami).',
+  'SelfSubjectReview asks which user the server takes the caller for (kubectl auth whoami).',
   `${AUTHENTICATION}/v1`,
   'SelfSubjectReview',
   { status: object<{ userInfo: object }>('The answer of the server.', { userInfo }) },
@@ -59,10 +59,10 @@ const accessReview = kubeObject(
     status: object<{ allowed: boolean; denied: boolean; reason: string; evaluationError: string }>(
       'The answer of the server.',
       {
-        allowed: flag('Whether the caller may.'),
-        denied: flag('Whether a rule forbids it expressly.'),
+        allowed: flag('Whether the request is allowed.'),
+        denied: flag('Whether a rule denies it explicitly.'),
         reason: text('Why.'),
-        evaluationError: text('What went wrong while deciding.'),
+        evaluationError: text('An error during the evaluation.'),
       },
     ),
   },
@@ -97,7 +97,7 @@ const rulesReview = kubeObject(
           }),
         ),
         incomplete: flag('Whether there may be more rules.'),
-        evaluationError: text('What went wrong while deciding.'),
+        evaluationError: text('An error during the evaluation.'),
       },
     ),
   },

@@ -1,4 +1,4 @@
-// The body of a write -> an object of the kind: its type, its shape, and what kube-apiserver says when they are wrong
+// The body of a write -> an object of the kind: checks its type and structure, with kube-apiserver's error messages
 // (endpoints/handlers/create.go and rest.go; apiextensions-apiserver customresource_handler.go, schemaCoercingDecoder).
 
 import type { FieldError } from '../../api/kube/field-error.ts'
@@ -13,15 +13,15 @@ import type { FieldValidation } from '../http/query-options.ts'
 import { applyFieldValidation, strictErrors } from './field-validation.ts'
 import { mergedSecret } from './write-object-secret.ts'
 
-/** A body that was read, and its text for messages. */
+/** A parsed body, and its text for messages. */
 export interface Incoming extends DecodedObject {
   readonly text: string
 }
 
-/** An object in the shape of its kind. */
+/** An object with the structure of its kind. */
 export interface Shaped {
   readonly object: JsonObject
-  /** What fieldValidation is about. */
+  /** Unknown fields, for fieldValidation. */
   readonly unknown: readonly string[]
   /** Errors in metadata. */
   readonly errors: readonly FieldError[]
@@ -29,7 +29,7 @@ export interface Shaped {
 
 const SUMMARY_LENGTH = 30
 
-/** @throws {StatusError} 400 when the text cannot be read */
+/** @throws {StatusError} 400 when the text cannot be parsed */
 export function decodeBody(text: string, format: 'json' | 'yaml', kind: ResourceKind): Incoming {
   try {
     return { ...decodeObject(text, format), text }
@@ -40,7 +40,7 @@ export function decodeBody(text: string, format: 'json' | 'yaml', kind: Resource
 }
 
 /**
- * The object that a body of create or update holds. What fieldValidation lets pass becomes a warning, or nothing.
+ * The object in the body of a create or update. What fieldValidation tolerates becomes a warning, or nothing.
  * @throws {StatusError} 400
  */
 export function objectOfBody(
@@ -65,8 +65,8 @@ export function objectOfBody(
 }
 
 /**
- * Unknown fields pruned, defaults filled in, metadata as ObjectMeta has it.
- * @param refuse makes the error for values that the decoder of a kube-apiserver could not hold. Default: 400
+ * Prunes unknown fields, sets defaults, and brings metadata into the form of ObjectMeta.
+ * @param refuse creates the error for values that kube-apiserver cannot decode. Default: 400
  * @throws {StatusError}
  */
 export function shape(
@@ -85,13 +85,13 @@ export function shape(
   }
 }
 
-/** 400: a body that has a kind, but cannot be read as one of it. */
+/** 400: a body with a kind that cannot be decoded as that kind. */
 export function cannotBeHandled(kind: ResourceKind, given: string, problem: string): Error {
   const message = `${given} in version ${JSON.stringify(kind.version)} cannot be handled as a ${kind.kind}: ${problem}`
   return statusError('BadRequest', message)
 }
 
-/** What is of a wrong type cannot even be decoded, of kinds that are compiled in; of others it is an error among others. */
+/** A value of the wrong type cannot be decoded for compiled-in kinds; for others it is one validation error. */
 function refuseWrongTypes(kind: ResourceKind, object: JsonObject): void {
   for (const { reason, path, message } of validateShape(kind.schema, object)) {
     const [, given] = /: "(int64|number|string|boolean|array|object|null)"$/.exec(message) ?? []
@@ -101,7 +101,7 @@ function refuseWrongTypes(kind: ResourceKind, object: JsonObject): void {
   }
 }
 
-/** Core kinds may leave out what they are; others must say it. */
+/** Core kinds may omit apiVersion and kind; others must have them. */
 function checkType(kind: ResourceKind, object: JsonObject, text: string): JsonObject {
   const apiVersion = object['apiVersion'] ?? ''
   const name = object['kind'] ?? ''
@@ -128,7 +128,7 @@ function checkType(kind: ResourceKind, object: JsonObject, text: string): JsonOb
   return object
 }
 
-/** Kinds that a kube-apiserver has compiled in, and that kubectl treats as such. */
+/** Kinds that are compiled into kube-apiserver, which kubectl treats as such. */
 export function isBuiltIn({ group }: ResourceKind): boolean {
   return group === '' || group.endsWith('.k8s.io')
 }

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 
-/** Everything but `except` at the top. */
+/** Compares all top-level fields other than `except`. */
 export function sameFields(a: JsonObject, b: JsonObject, except: readonly string[]): boolean {
   const rest = (object: JsonObject): JsonObject =>
     Object.fromEntries(Object.entries(object).filter(([key]) => !except.includes(key)))

@@ -9,7 +9,7 @@ import { withFields } from './object-metadata.ts'
 
 const BASE64 = /^[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*$/
 
-/** @throws {StatusError} 400 when a value of `data` is no base64, which Go's decoder cannot hold */
+/** @throws {StatusError} 400 when a value of `data` is not base64, which Go cannot decode */
 export function mergedSecret(kind: ResourceKind, secret: JsonObject): JsonObject {
   const { stringData } = secret
   const data: [string, unknown][] = Object.entries(isRecord(secret['data']) ? secret['data'] : {})

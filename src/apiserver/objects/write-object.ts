@@ -1,4 +1,4 @@
-// What happens to an object on its way into the store: the server's fields of metadata, what a caller may not change, and
+// What happens to an object before it is stored: the server's fields of metadata, immutable fields, and
 // validation (apiserver/pkg/registry/rest: create.go, update.go; apiextensions customresource/strategy.go).
 
 import type { FieldError } from '../../api/kube/field-error.ts'
@@ -24,11 +24,11 @@ import { sameFields } from './write-object-equality.ts'
 
 export type Subresource = '' | 'status'
 
-/** Who writes what, for the checks. */
+/** The write, for the checks. */
 export interface Draft {
   readonly kind: ResourceKind
   readonly object: JsonObject
-  /** Errors that were found while the object was brought into shape. */
+  /** Errors that were found while decoding. */
   readonly errors: readonly FieldError[]
   readonly before: JsonObject | undefined
   readonly subresource: Subresource
@@ -44,7 +44,7 @@ const SYSTEM_FIELDS: JsonObject = {
   generation: undefined,
 }
 
-/** A new object with what only the server sets (BeforeCreate). @param namespace '' for cluster-scoped kinds */
+/** A new object with the fields that only the server sets (BeforeCreate). @param namespace '' for cluster-scoped kinds */
 export function newObject(
   kind: ResourceKind,
   object: JsonObject,
@@ -61,7 +61,7 @@ export function newObject(
   return kind.hasStatus ? withFields(fresh, { status: undefined }) : fresh
 }
 
-/** What an update makes of the object that is there (BeforeUpdate): the fields that it may not change are kept. */
+/** The stored object after an update (BeforeUpdate): fields that it may not change are kept. */
 export function updatedObject(
   kind: ResourceKind,
   given: JsonObject,
@@ -92,8 +92,8 @@ export function updatedObject(
 export type Others = (object: JsonObject) => readonly JsonObject[]
 
 /**
- * Everything that is wrong with an object, by itself and beside the others of its kind. Doubts become warnings.
- * @param others all of the kind, but this one, that claim something that the object claims
+ * Validates an object by itself and against the others of its kind. Warnings are returned to the client.
+ * @param others all other objects of the kind that claim something that the object claims
  * @throws {StatusError} 422 with all causes
  */
 export function validate(draft: Draft, pem: PemChecks, others: Others, warnings: string[]): void {
@@ -101,7 +101,7 @@ export function validate(draft: Draft, pem: PemChecks, others: Others, warnings:
   const shapeErrors = typeErrors(kind, object)
   let errors = shapeErrors
   if (shapeErrors.length === 0) {
-    // Lists: there may be more than a call takes arguments.
+    // A loop: there may be more than a call takes arguments.
     errors = [...draft.errors, ...finalizerErrors(object, before), ...schemaErrors(kind, object)]
     if (subresource === '') errors = [...errors, ...ruleErrors(draft, errors, pem, others, warnings)]
     else errors = errors.filter(({ path }) => concernsStatus(path))
@@ -111,7 +111,7 @@ export function validate(draft: Draft, pem: PemChecks, others: Others, warnings:
   throw invalid(kind.group, named, metaText(object, 'name'), errors)
 }
 
-/** Go's decoder takes an empty text for base64, which the format of a schema does not. */
+/** Go accepts an empty string as base64, the format of a schema does not. */
 function schemaErrors(kind: ResourceKind, object: JsonObject): FieldError[] {
   const errors = validateShape(kind.schema, object)
   return errors.filter(({ message }) => !(isBuiltIn(kind) && message.endsWith(' must be of type byte: ""')))
@@ -123,14 +123,14 @@ function concernsStatus(field: string): boolean {
   )
 }
 
-/** A kind that was not what the path says (customresource/validator.go, ValidateTypeMeta). */
+/** The kind does not match the path (customresource/validator.go, ValidateTypeMeta). */
 function typeErrors(kind: ResourceKind, object: JsonObject): FieldError[] {
   const given = object['kind']
   if (given === kind.kind) return []
   return [invalidValue('kind', given ?? '', `must be ${kind.kind}`)]
 }
 
-/** The rules of the kind, where the shape did not complain already: what has a wrong type looks absent to a rule. */
+/** The rules of the kind, except where the schema failed already: to a rule, a value of the wrong type looks absent. */
 function ruleErrors(
   { kind, object, before }: Draft,
   found: readonly FieldError[],
@@ -148,12 +148,12 @@ function ruleErrors(
   return errors
 }
 
-/** Whether an error at `field` is the same one as an error at `path`, or makes it. */
+/** Whether an error at `field` is the same as an error at `path`, or causes it. */
 function covers(field: string, path: string): boolean {
   return field === path || field.startsWith(`${path}.`) || path.startsWith(`${field}.`) || path.startsWith(`${field}[`)
 }
 
-/** Once an object is being deleted, nobody may hold it back any longer (validation.ValidateNoNewFinalizers). */
+/** Once an object is being deleted, no finalizers can be added (validation.ValidateNoNewFinalizers). */
 function finalizerErrors(object: JsonObject, before: JsonObject | undefined): FieldError[] {
   if (before === undefined || !isBeingDeleted(before)) return []
   const old = finalizersOf(before)

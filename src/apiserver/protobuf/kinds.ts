@@ -1,8 +1,8 @@
-// The messages in which typed clients send the kinds that Kubernetes itself defines: field numbers of the generated.proto
+// The messages of the kinds that Kubernetes itself defines, as typed clients send them: field numbers of the generated.proto
 // files of k8s.io/api and k8s.io/apimachinery.
 
 /**
- * What a field holds. `bytes` become base64, `json` is JSON text, `time` and `microTime` are messages of seconds and
+ * The type of a field. `bytes` become base64, `json` is JSON text, `time` and `microTime` are messages of seconds and
  * nanoseconds.
  */
 export type FieldType = 'string' | 'bool' | 'integer' | 'bytes' | 'json' | 'time' | 'microTime' | MessageType
@@ -11,7 +11,7 @@ export interface MessageField {
   readonly name: string
   readonly type: FieldType
   readonly shape: 'one' | 'list' | 'map'
-  /** A pointer in Go: sent only when it is set, and then its zero means something. */
+  /** A pointer in Go: sent only when set, so that zero has a meaning. */
   readonly optional: boolean
 }
 
@@ -156,7 +156,7 @@ const accessReviewSpec = message(
   [2, 'nonResourceAttributes', message([1, 'path', 'string'], [2, 'verb', 'string']), 'optional'],
 )
 
-/** By `apiVersion/kind`. The status of a review is the server's, and not read. */
+/** By `apiVersion/kind`. The status of a review is set by the server, and not decoded. */
 const MESSAGES: ReadonlyMap<string, MessageType> = new Map([
   ['v1/Secret', secret],
   ['v1/Namespace', namespace],
@@ -170,7 +170,7 @@ const MESSAGES: ReadonlyMap<string, MessageType> = new Map([
   ],
 ])
 
-/** undefined = not sent this way. DeleteOptions come in the version of whatever is deleted. */
+/** undefined = not sent as protobuf. DeleteOptions have the version of the deleted object. */
 export function messageType(apiVersion: string, kind: string): MessageType | undefined {
   return kind === 'DeleteOptions' ? deleteOptions : MESSAGES.get(`${apiVersion}/${kind}`)
 }

@@ -1,6 +1,6 @@
-// Objects in Kubernetes' protocol buffers, as typed clients send the kinds that Kubernetes itself defines: client-go since
-// 1.32, and with it `kubectl auth whoami`, `kubectl create secret` and leader election. There is no way to tell these
-// clients to send JSON; answers they take as JSON (apimachinery/pkg/runtime/serializer/protobuf).
+// Objects in Kubernetes' protobuf format, as typed clients send the kinds that Kubernetes itself defines: client-go since
+// 1.32, and with it `kubectl auth whoami`, `kubectl create secret` and leader election. These clients cannot be told
+// to send JSON, but they accept it in responses (apimachinery/pkg/runtime/serializer/protobuf).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { statusError } from '../../api/kube/status.ts'
@@ -9,12 +9,12 @@ import { type FieldType, type MessageField, type MessageType, messageType } from
 
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf'
 
-/** What such a body begins with: `k8s` and 0. */
+/** The magic bytes of such a body: `k8s` and 0. */
 const MAGIC = Buffer.from('k8s\0')
 
 /**
- * The object as its JSON would be. Takes time in proportion to its length.
- * @throws {StatusError} 400 when it is malformed, or of a kind that is not sent this way
+ * The object as parsed JSON. Takes time in proportion to its length.
+ * @throws {StatusError} 400 when it is malformed, or of a kind that is not sent as protobuf
  */
 export function decodeProtobuf(body: Buffer): JsonObject {
   try {
@@ -51,7 +51,7 @@ function decodeObject(body: Buffer): JsonObject {
   return { apiVersion, kind, ...decodeMessage(raw, type) }
 }
 
-/** Go leaves out what is empty; so does this. Fields that are not known are skipped. */
+/** Omits empty fields, as Go does. Unknown fields are skipped. */
 function decodeMessage(bytes: Buffer, type: MessageType): Record<string, unknown> {
   const object: Record<string, unknown> = {}
   const reader = new ProtobufReader(bytes)
@@ -119,7 +119,7 @@ function decodeTime(bytes: Buffer, type: 'time' | 'microTime'): string | undefin
   }
   const date = new Date(seconds * 1000)
   const year = date.getUTCFullYear()
-  if (!(year >= 0 && year <= 9999 && nanos >= 0 && nanos < 1e9)) throw new SyntaxError('a time is none')
+  if (!(year >= 0 && year <= 9999 && nanos >= 0 && nanos < 1e9)) throw new SyntaxError('a time is invalid')
   const whole = date.toISOString().slice(0, -'.000Z'.length)
   return type === 'time' ? `${whole}Z` : `${whole}.${String(Math.trunc(nanos / 1000)).padStart(6, '0')}Z`
 }

@@ -36,7 +36,7 @@ export function applyObject(
   warnOfDuplicates(incoming, call)
   const shaped = shape(kind, result)
   if (stored === undefined) {
-    // A version says nothing of what is not there, but it is no error either.
+    // A version without an existing object has no meaning, but is not an error.
     const fresh = { ...shaped, object: withMetadata(shaped.object, { resourceVersion: undefined }) }
     return insertObject(context, kind, at.namespace, fresh, call, true)
   }
@@ -57,13 +57,13 @@ function appliedObject(kind: ResourceKind, at: ObjectName, { value }: Incoming):
     throw statusError('BadRequest', `invalid object type: ${named}`)
   }
   const placed = inNamespace(kind, given, at.namespace)
-  // The name may be left to the path.
+  // The name may come from the path.
   const named = metaText(placed, 'name') === '' ? withMetadata(placed, { name: at.name }) : placed
   checkName(named, at)
   return named
 }
 
-/** As it was sent: an object with a `toString` of its own cannot be made a string. */
+/** As it was sent: an object with a `toString` of its own cannot be converted to a string. */
 function told(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)

@@ -1,4 +1,4 @@
-// What the registry is made of, and what every write carries.
+// What the parts of the registry share, and the arguments of every write.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
@@ -20,14 +20,14 @@ export interface RegistryDeps {
   random(): number
 }
 
-/** What the parts of the registry share. */
+/** Shared by the parts of the registry. */
 export interface RegistryContext extends RegistryDeps {
   readonly current: CurrentObjects
 }
 
 export interface WriteCall {
   readonly options: WriteOptions
-  /** What the client is warned of is added here. */
+  /** Warnings for the client are added here. */
   readonly warnings: string[]
 }
 

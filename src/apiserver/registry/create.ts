@@ -14,7 +14,7 @@ import { type Incoming, objectOfBody, type Shaped } from '../objects/write-objec
 import { keyOf, type RegistryContext, type WriteCall, type Written } from './context.ts'
 import { isNamespace, namespaceErrors, newNamespace, requireNamespace } from './namespaces.ts'
 
-/** With a random part in it, so many names are tried. */
+/** Names to try with generateName. */
 const NAME_ATTEMPTS = 8
 
 /** @param namespace of the path; '' for cluster-scoped kinds */
@@ -29,7 +29,7 @@ export function createObject(
   return insertObject(context, kind, namespace, shaped, call)
 }
 
-/** Also of an apply to what is not there, whose managedFields are made already: then `tracked` is true. */
+/** Also for an apply without an existing object, which has its managedFields already: then `tracked` is true. */
 export function insertObject(
   context: RegistryContext,
   kind: ResourceKind,

@@ -1,5 +1,5 @@
-// Who claims what only one object of its kind may have, for kinds whose objects are checked against each other with every
-// write: kept in step with the store, so that a write looks at those alone that claim the same.
+// Claims on what only one object of its kind may have, for kinds whose objects are checked against each other with every
+// write: kept in sync with the store, so that a write looks only at objects with the same claims.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectStore } from '../../api/ports/object-store.ts'
@@ -16,7 +16,7 @@ export class CurrentObjects {
     this.#store = store
   }
 
-  /** Those that claim something that `object` claims, but for the one that is named so. */
+  /** The other objects that claim something that `object` claims. */
   others(kind: ResourceKind, namespace: string, name: string, object: JsonObject): readonly JsonObject[] {
     const { claims } = kind
     if (claims === undefined) return []

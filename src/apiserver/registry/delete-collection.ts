@@ -1,4 +1,4 @@
-// DELETE of a collection: everything that a list with these options would show (registry store.go, DeleteCollection).
+// DELETE of a collection: everything that a list with these options would return (registry store.go, DeleteCollection).
 
 import { StatusError } from '../../api/kube/status.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
@@ -9,7 +9,7 @@ import type { RegistryContext } from './context.ts'
 import { deleteObject } from './deletion.ts'
 import type { DeleteOptions } from './deletion-options.ts'
 
-/** @returns the objects as they were */
+/** @returns the objects before the deletion */
 export function deleteCollection(
   context: RegistryContext,
   kind: ResourceKind,
@@ -23,7 +23,7 @@ export function deleteCollection(
     try {
       deleteObject(context, kind, at, options)
     } catch (error) {
-      // It went with another one: an object whose last finalizer waited for it.
+      // It was removed with another one that had waited for it.
       if (!(error instanceof StatusError && error.reason === 'NotFound')) throw error
     }
   }

@@ -27,7 +27,7 @@ export const DELETE_NOW: DeleteOptions = {
 
 const POLICIES: readonly string[] = ['Foreground', 'Background', 'Orphan']
 
-/** @throws {StatusError} 400 for what cannot be read, 422 for what is not allowed */
+/** @throws {StatusError} 400 for malformed options, 422 for invalid ones */
 export function readDeleteOptions(query: Query, body: string, format: 'json' | 'yaml'): DeleteOptions {
   return body.trim() === '' ? optionsOf(queryOptions(query)) : optionsOf(bodyOptions(body, format))
 }

@@ -1,4 +1,4 @@
-// The writes that take objects away, all of one transaction.
+// The writes that remove objects, all in one transaction.
 
 import type { StoredObject, StoreWrite } from '../../api/ports/object-store.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
@@ -7,14 +7,14 @@ import type { RegistryContext } from './context.ts'
 import { markedForDeletion } from './finalizers.ts'
 import { contentsOf, isNamespace, terminating, waitingNamespace } from './namespaces.ts'
 
-/** Of an object that nothing holds back; the namespace goes with the last thing that it waited for. */
+/** Removes an object without finalizers; a terminating namespace is removed with its last object. */
 export function removalWrites(context: RegistryContext, kind: ResourceKind, stored: StoredObject): StoreWrite[] {
   if (isNamespace(kind)) return namespaceRemoval(context, stored)
   const namespace = waitingNamespace(context, stored)
   return namespace === undefined ? [removal(stored)] : [removal(stored), removal(namespace)]
 }
 
-/** With everything in it. What has finalizers is only marked, and then the namespace waits, too. */
+/** Removes a namespace with its contents. Objects with finalizers are only marked, and then the namespace waits, too. */
 function namespaceRemoval(context: RegistryContext, stored: StoredObject): StoreWrite[] {
   const nowMs = context.now()
   const writes: StoreWrite[] = []

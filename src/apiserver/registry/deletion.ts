@@ -16,9 +16,9 @@ import { isNamespace, refuseImmortal } from './namespaces.ts'
 import { storedObject } from './update.ts'
 
 export interface Deleted {
-  /** It waits for finalizers; undefined = it is gone. */
+  /** It waits for finalizers; undefined = it was removed. */
   readonly waiting: JsonObject | undefined
-  /** The last state of what is gone. */
+  /** The last state of a removed object. */
   readonly last: JsonObject
 }
 
@@ -63,7 +63,7 @@ function remove(context: RegistryContext, kind: ResourceKind, stored: StoredObje
   return { waiting: context.store.get(stored)?.object, last: stored.object }
 }
 
-/** What is answered when the object is gone. */
+/** The Status when the object was removed. */
 export function deletedStatus(kind: ResourceKind, last: JsonObject): Status {
   const details = { ...detailsOf(kind, metaText(last, 'name')), uid: metaText(last, 'uid') }
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }

@@ -1,4 +1,4 @@
-// Events are kept for an hour, and only so many (kube-apiserver --event-ttl).
+// Events are kept for an hour (kube-apiserver --event-ttl), up to a maximum number.
 
 import { EVENTS } from '../../api/kinds/scheme.ts'
 import type { ObjectStore, StoredObject } from '../../api/ports/object-store.ts'
@@ -10,14 +10,14 @@ const TTL_MS = 60 * 60 * 1000
 const SWEEP_MS = 60 * 1000
 /** About a kilobyte each. */
 export const MAX_EVENTS = 5000
-/** As many as are removed at once. */
+/** Number of Events removed in one batch. */
 const BATCH = 500
 
 export function isEvent({ group, plural }: ResourceKind): boolean {
   return group === EVENTS.group && plural === EVENTS.plural
 }
 
-/** Removes the old ones: at most once a minute, and whenever a batch is too many. */
+/** Removes old Events: at most once a minute, and whenever there is a batch too many. */
 export class EventSweeper {
   readonly #store: ObjectStore
   readonly #maxEvents: number
@@ -29,7 +29,7 @@ export class EventSweeper {
     this.#maxEvents = maxEvents
   }
 
-  /** After an event was written, and from time to time. */
+  /** To be called after an Event was written, and from time to time. */
   onWrite(nowMs: number): void {
     this.#written++
     if (nowMs < this.#nextMs && this.#written < Math.min(BATCH, this.#maxEvents)) return
@@ -47,7 +47,7 @@ export class EventSweeper {
   }
 }
 
-/** When it was written last; a time that cannot be read is long ago. */
+/** When it was last written; an invalid time counts as long ago. */
 function lastSeenMs({ object }: StoredObject): number {
   const times = [object['lastTimestamp'], object['eventTime'], metaText(object, 'creationTimestamp')]
   return Math.max(0, ...times.map((time) => (typeof time === 'string' ? Date.parse(time) || 0 : 0)))

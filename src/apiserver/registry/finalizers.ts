@@ -1,8 +1,8 @@
 // The mark of an object that waits for its finalizers (registry/generic/registry/store.go, markAsDeleting).
 //
-// propagationPolicy adds none: the finalizers `orphan` and `foregroundDeletion` are work for a garbage collector, of which
-// there is none here, and nothing would ever take them away. kube-apiserver does the same where the collector is turned off
-// (deletionFinalizersForGarbageCollection). Owner references are stored and no more.
+// propagationPolicy adds none: the finalizers `orphan` and `foregroundDeletion` are for a garbage collector; there is
+// none here, so nothing would ever remove them. kube-apiserver does the same where the collector is disabled
+// (deletionFinalizersForGarbageCollection). Owner references are only stored.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { metaTime } from '../../core/text/meta-time.ts'

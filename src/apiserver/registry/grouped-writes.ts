@@ -1,13 +1,13 @@
-// Writes of the process itself that need not each be on disk before the next one begins: all that are asked for in one turn of the
+// Writes of the process itself that need not each be on disk before the next one begins: all those of one turn of the
 // event loop go to disk together, so that the main thread waits for the disk once.
 
 import type { ObjectStore } from '../../api/ports/object-store.ts'
 
-/** Then what is written so far goes to disk, and everybody else has a turn. */
+/** After this many, the batch goes to disk and the event loop continues. */
 const SLICE_MS = 10
 
 interface Waiting {
-  /** @returns tells who asked */
+  /** @returns a function that settles the caller's promise */
   run(): () => void
   fail(error: unknown): void
 }
@@ -21,7 +21,7 @@ export class GroupedWrites {
     this.#store = store
   }
 
-  /** Resolves, or rejects with what `write` throws, when it is on disk; rejects when it could not be. */
+  /** Resolves, or rejects with what `write` throws, when the batch is on disk; rejects when that fails. */
   add<T>(write: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const run = (): (() => void) => {

@@ -1,5 +1,5 @@
-// ObjectClient without HTTP: for controllers and commands of the process that the API server runs in. It acts as the
-// gateway itself, who may do everything.
+// ObjectClient without HTTP: for controllers and commands in the API server's own process. It acts as the
+// gateway itself, which may do everything.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { statusError } from '../../api/kube/status.ts'
@@ -24,10 +24,10 @@ import { DELETE_NOW } from './deletion-options.ts'
 import { GroupedWrites } from './grouped-writes.ts'
 import type { Registry } from './registry.ts'
 
-/** Who it is, in managedFields and to whoever asks. */
+/** Its user name, also in managedFields. */
 export const GATEWAY_USER = 'system:portcullis'
 const MANAGER = 'portcullis'
-/** Until objects that could not be read are asked for again. */
+/** Delay until a failed read is repeated. */
 const RETRY_MS = 1000
 
 export function createInProcessClient(registry: Registry): ObjectClient {
@@ -63,7 +63,7 @@ class InProcessClient implements ObjectClient {
     const body = incoming(object)
     const write = (): JsonObject =>
       this.#registry.update(kind, at, subresource ?? '', body, callOf(MANAGER, false)).object
-    // Who claims what is known by events, and of a group nobody hears before its end.
+    // Claims are known from events, and the events of a group are delivered at its end.
     return subresource === 'status' && kind.claims === undefined ? this.#statuses.add(write) : write()
   }
 
@@ -107,7 +107,7 @@ class InProcessClient implements ObjectClient {
         if (!stopped) events.onVersion?.(metaText(event.object, 'resourceVersion'))
       })
     }
-    // A disk that fails must not end the process, of which this is only one part.
+    // A disk that fails must not end the whole process.
     const attempt = (): void => {
       if (stopped) return
       try {
@@ -118,7 +118,7 @@ class InProcessClient implements ObjectClient {
         if (!stopped) events.onState(false, error instanceof Error ? error.message : String(error))
       }
     }
-    // Not before the caller has what this returns.
+    // Not before this has returned to the caller.
     queueMicrotask(attempt)
     return {
       async stop() {
@@ -130,7 +130,7 @@ class InProcessClient implements ObjectClient {
   }
 }
 
-/** What an event is to a follower who sees only some labels; undefined = nothing. */
+/** The event as seen through a label selector; undefined = not seen. */
 function seenAs(labels: LabelSelector, { type, object, previous }: StoreEvent): StoreEvent['type'] | undefined {
   if (labels.length === 0) return type
   const before = previous !== undefined && labelsMatch(labels, previous)
@@ -142,7 +142,7 @@ function identity(object: JsonObject): JsonObject {
   return object
 }
 
-/** As if it had been sent: the caller's values may change later, and members that are undefined are none. */
+/** A copy as if sent over HTTP: the caller may change its values later, and undefined members are dropped. */
 function incoming(object: unknown): Incoming {
   const value: unknown = JSON.parse(JSON.stringify(object))
   return { value, duplicates: [], strictErrors: [], text: '' }

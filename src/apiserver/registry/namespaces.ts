@@ -1,4 +1,4 @@
-// Namespaces: nothing is created in one that is not there or that is going away, and one that goes takes its contents along
+// Namespaces: nothing is created in one that does not exist or is terminating, and the contents are deleted with it
 // (apiserver/pkg/admission/plugin/namespace/lifecycle; pkg/registry/core/namespace/strategy.go).
 
 import { NAMESPACES } from '../../api/kinds/scheme.ts'
@@ -14,11 +14,11 @@ import { isBeingDeleted, metadataOf, metaText, withFields, withMetadata } from '
 import { forbidden, notFound } from '../objects/registry-errors.ts'
 import { keyOf, type RegistryContext, type RegistryDeps } from './context.ts'
 
-/** There from the start; `default` and `kube-system` cannot be deleted. */
+/** Created at the start; `default` and `kube-system` cannot be deleted. */
 export const DEFAULT_NAMESPACES: readonly string[] = ['default', 'kube-system']
 
 const NAME_LABEL = 'kubernetes.io/metadata.name'
-/** What kube-apiserver lets a namespace wait for: its contents. */
+/** The finalizer of kube-apiserver's namespaces: they wait for their contents. */
 const FINALIZER = 'kubernetes'
 
 export function isNamespace({ group, plural }: ResourceKind): boolean {
@@ -33,7 +33,7 @@ export function newNamespace(object: JsonObject): JsonObject {
   return withFields(named, { spec: { finalizers: [FINALIZER] }, status: { phase: 'Active' } })
 }
 
-/** An update has no say in what the namespace waits for. */
+/** An update cannot change spec.finalizers. */
 export function keptNamespace(object: JsonObject, before: JsonObject): JsonObject {
   const labels = metadataOf(object)['labels']
   const named = withMetadata(object, {
@@ -42,14 +42,14 @@ export function keptNamespace(object: JsonObject, before: JsonObject): JsonObjec
   return withFields(named, { spec: before['spec'] })
 }
 
-/** Names of namespaces are part of host names: labels, not subdomains. */
+/** Names of namespaces are parts of host names: DNS labels, not subdomains. */
 export function namespaceErrors(name: string): FieldError[] {
   return labelErrors(name).map((error) => invalidValue('metadata.name', name, error))
 }
 
 /**
  * @param name of the object that is to be created in it
- * @throws {StatusError} 404 when the namespace is not there, 403 when it is going away
+ * @throws {StatusError} 404 when the namespace does not exist, 403 when it is terminating
  */
 export function requireNamespace(context: RegistryDeps, kind: ResourceKind, namespace: string, name: string): void {
   if (!kind.namespaced) return
@@ -66,12 +66,12 @@ export function requireNamespace(context: RegistryDeps, kind: ResourceKind, name
   throw new StatusError({ ...status, details: { ...status.details, causes: [cause] } })
 }
 
-/** @throws {StatusError} 403 for a namespace that has to be there */
+/** @throws {StatusError} 403 for a namespace that must exist */
 export function refuseImmortal(name: string): void {
   if (DEFAULT_NAMESPACES.includes(name)) throw forbidden(NAMESPACES, name, 'this namespace may not be deleted')
 }
 
-/** A namespace that waits for what is still in it. */
+/** A terminating namespace that still has contents. */
 export function terminating(namespace: JsonObject): JsonObject {
   const { status } = namespace
   return withFields(namespace, { status: { ...(isRecord(status) ? status : {}), phase: 'Terminating' } })
@@ -89,7 +89,7 @@ export function contentsOf(context: RegistryContext, namespace: string): Content
     .flatMap((kind) => context.store.list(resourceName(kind), { namespace }).map((stored) => ({ kind, stored })))
 }
 
-/** The namespace, when it only waits for this one object. */
+/** The namespace, if it waits only for this object. */
 export function waitingNamespace(context: RegistryContext, last: StoredObject): StoredObject | undefined {
   if (last.namespace === '') return undefined
   const namespace = context.store.get(keyOf(NAMESPACES, { namespace: '', name: last.namespace }))
@@ -100,7 +100,7 @@ export function waitingNamespace(context: RegistryContext, last: StoredObject): 
   return others || !isReady(namespace.object) ? undefined : namespace
 }
 
-/** Whether nothing but its contents holds the namespace back. */
+/** Whether the namespace waits only for its contents. */
 function isReady(namespace: JsonObject): boolean {
   const { finalizers } = metadataOf(namespace)
   return !Array.isArray(finalizers) || finalizers.length === 0

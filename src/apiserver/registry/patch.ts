@@ -1,5 +1,5 @@
-// PATCH: what a merge patch, a JSON patch or a strategic merge patch makes of the object that is there
-// (apiserver/pkg/endpoints/handlers/patch.go). Apply is in registry-apply.ts.
+// PATCH: applies a merge patch, a JSON patch or a strategic merge patch to the stored object
+// (apiserver/pkg/endpoints/handlers/patch.go). Apply is in apply.ts.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
@@ -25,7 +25,7 @@ export type RegistryPatchType = typeof APPLY | typeof JSON_PATCH | typeof MERGE_
 
 const OPERATION_FIELDS: readonly string[] = ['op', 'path', 'from', 'value']
 
-/** Strategic merge patches are for kinds that clients have compiled in. */
+/** Strategic merge patches are only for kinds that are compiled into clients. */
 export function patchTypesOf(kind: ResourceKind): readonly RegistryPatchType[] {
   const types: RegistryPatchType[] = [JSON_PATCH, MERGE_PATCH, APPLY]
   return isBuiltIn(kind) ? [...types, STRATEGIC] : types
@@ -42,7 +42,7 @@ export function patchObject(
 ): Written {
   const stored = storedObject(context, kind, at)
   const patched = patchedObject(stored.object, type, incoming.value)
-  if (!isRecord(patched)) throw statusError('BadRequest', 'the patch leaves no object')
+  if (!isRecord(patched)) throw statusError('BadRequest', 'the result of the patch is not an object')
   const typed = checkKept(kind, patched, at.name)
   checkName(typed, at)
   const shaped = shape(kind, typed, (problem) => badPatch(patched, problem))
@@ -58,7 +58,7 @@ function patchedObject(object: JsonObject, type: RegistryPatchType, patch: unkno
   return type === STRATEGIC ? strategicPatch(object, patch) : mergePatch(object, patch)
 }
 
-/** Errors of the patch itself. */
+/** Errors in the patch itself. */
 function patchErrors(type: RegistryPatchType, { value, strictErrors: errors }: Incoming): readonly string[] {
   if (type !== JSON_PATCH || !Array.isArray(value)) return errors
   const unknown = value.flatMap((operation: unknown, at) =>
@@ -69,7 +69,7 @@ function patchErrors(type: RegistryPatchType, { value, strictErrors: errors }: I
   return [...errors, ...unknown].map((error) => `json patch ${error}`)
 }
 
-/** What the object is cannot be patched. */
+/** apiVersion and kind cannot be patched. */
 function checkKept(kind: ResourceKind, patched: JsonObject, name: string): JsonObject {
   if (patched['kind'] === undefined || patched['kind'] === '') {
     throw badPatch(patched, `Object 'Kind' is missing in '${goJson(patched)}'`)
@@ -86,7 +86,7 @@ function checkKept(kind: ResourceKind, patched: JsonObject, name: string): JsonO
   return patched
 }
 
-/** 422 that shows the whole object, as kube-apiserver has it. */
+/** 422 with the whole object, as kube-apiserver. */
 function badPatch(patched: JsonObject, problem: string): Error {
   return invalid('', '', '', [invalidValue('patch', goJson(patched), problem)])
 }

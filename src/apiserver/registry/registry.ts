@@ -1,5 +1,5 @@
-// The registry: every operation on objects, with the rules of Kubernetes, whoever asks. HTTP comes before it (routes.ts),
-// and the store behind it. Everything is synchronous: nothing happens between two steps of an operation.
+// The registry: every operation on objects, with the rules of Kubernetes, for all callers. HTTP comes before it (routes.ts),
+// the store behind it. Everything is synchronous: nothing happens between two steps of an operation.
 
 import { NAMESPACES } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -28,7 +28,7 @@ export class Registry {
   readonly #context: RegistryContext
   readonly #events: EventSweeper
 
-  /** Creates the namespaces that are always there. */
+  /** Creates the default namespaces. */
   constructor(deps: RegistryDeps) {
     this.store = deps.store
     this.kinds = deps.kinds

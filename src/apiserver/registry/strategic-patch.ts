@@ -1,4 +1,4 @@
-// Strategic merge patches, as far as the kinds that are served need them: lists are replaced but for three in metadata and
+// Strategic merge patches, as far as the served kinds need them: lists are replaced, except for three in metadata and
 // status (apimachinery/pkg/util/strategicpatch/patch.go).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -16,7 +16,7 @@ const RETAIN_KEYS = '$retainKeys'
 const ORDER = '$setElementOrder/'
 const DELETE_ITEMS = '$deleteFromPrimitiveList/'
 
-/** @throws {StatusError} 400 when the patch cannot be read */
+/** @throws {StatusError} 400 when the patch cannot be parsed */
 export function strategicPatch(target: JsonObject, patch: unknown): unknown {
   if (!isRecord(patch)) {
     const type = Array.isArray(patch) ? 'array' : typeof patch
@@ -31,9 +31,9 @@ function mergedRecord(target: JsonObject, patch: JsonObject, path: string): Json
   if (directive === 'delete') return {}
   if (directive === 'replace') return withoutDirectives(patch)
   if (directive !== 'merge') {
-    // An object with a `toString` of its own cannot be made a string.
-    const told = typeof directive === 'string' ? directive : JSON.stringify(directive)
-    throw statusError('BadRequest', `unknown patch type: ${told}`)
+    // An object with a `toString` of its own cannot be converted to a string.
+    const text = typeof directive === 'string' ? directive : JSON.stringify(directive)
+    throw statusError('BadRequest', `unknown patch type: ${text}`)
   }
   const members = new Map(Object.entries(retained(target, patch)))
   for (const [key, value] of Object.entries(patch)) {
@@ -57,7 +57,7 @@ function mergedMember(target: unknown, patch: unknown, path: string): unknown {
 }
 
 function mergedItems(held: readonly unknown[], patch: readonly unknown[], key: string, path: string): unknown[] {
-  // Holes are left where items go, and closed once: what is looked for item by item costs the square of their number.
+  // Removed items leave holes that are closed once at the end: otherwise the cost would be quadratic.
   let items: unknown[] = [...held]
   let places = placesOf(items, key)
   for (const change of patch) {
@@ -86,10 +86,10 @@ function mergedItems(held: readonly unknown[], patch: readonly unknown[], key: s
   return items.filter((item) => item !== HOLE)
 }
 
-/** In the place of an item that has gone; JSON has none. */
+/** Marks a removed item; it cannot occur in JSON. */
 const HOLE = undefined
 
-/** Of each value of the key where its first item is. */
+/** The index of the first item for each value of the key. */
 function placesOf(items: readonly unknown[], key: string): Map<unknown, number> {
   const places = new Map<unknown, number>()
   for (const [at, item] of items.entries()) {
@@ -98,7 +98,7 @@ function placesOf(items: readonly unknown[], key: string): Map<unknown, number> 
   return places
 }
 
-/** `$retainKeys` names all that may stay. */
+/** `$retainKeys` lists all fields that stay. */
 function retained(target: JsonObject, patch: JsonObject): JsonObject {
   const keys = Object.hasOwn(patch, RETAIN_KEYS) ? patch[RETAIN_KEYS] : undefined
   if (!Array.isArray(keys)) return target

@@ -1,4 +1,4 @@
-// PUT, and what every patch ends in: an object takes the place of the one that is there
+// PUT, and the last step of every patch: replaces the stored object
 // (apiserver/pkg/endpoints/handlers/update.go, registry/generic/registry/store.go Update).
 
 import type { FieldError } from '../../api/kube/field-error.ts'
@@ -53,7 +53,7 @@ export function storedObject(context: RegistryContext, kind: ResourceKind, at: O
   return stored
 }
 
-/** @throws {StatusError} 400 when the object is not the one that the path names (endpoints/handlers/rest.go, checkName) */
+/** @throws {StatusError} 400 when the object does not match the path (endpoints/handlers/rest.go, checkName) */
 export function checkName(object: JsonObject, at: ObjectName): void {
   const name = metaText(object, 'name')
   if (name === '') {
@@ -66,7 +66,7 @@ export function checkName(object: JsonObject, at: ObjectName): void {
   }
 }
 
-/** @param tracked whether the object's managedFields are made already */
+/** @param tracked whether the object has its managedFields already */
 export function replaceObject(
   context: RegistryContext,
   kind: ResourceKind,
@@ -86,13 +86,13 @@ export function replaceObject(
   const others: Others = (object) => context.current.others(kind, stored.namespace, stored.name, object)
   const errors: readonly FieldError[] = [...shaped.errors, ...uidErrors(placed, before)]
   validate({ kind, object, errors, before, subresource }, context.pem, others, call.warnings)
-  // A write that changes nothing is none: no new resourceVersion, no event.
+  // A write that changes nothing is not stored: no new resourceVersion, no event.
   if (sameJson(object, before)) return { object: before, created: false }
   if (call.options.dryRun) return { object, created: false }
   return { object: store(context, kind, stored, object), created: false }
 }
 
-/** The last finalizer of an object that is being deleted has gone: so does the object. */
+/** The last finalizer of an object that is being deleted was removed: so is the object. */
 function store(context: RegistryContext, kind: ResourceKind, stored: StoredObject, object: JsonObject): JsonObject {
   const { resource, namespace, name, revision } = stored
   const ends = isBeingDeleted(stored.object) && finalizersOf(object).length === 0
@@ -126,7 +126,7 @@ function trackChange(
   })
 }
 
-/** Custom kinds, and Leases, are only updated by who says what version he has seen (AllowUnconditionalUpdate). */
+/** Updates of custom kinds and Leases must have a resourceVersion (AllowUnconditionalUpdate). */
 function checkVersion(kind: ResourceKind, stored: StoredObject, given: JsonObject): void {
   const version = metaText(given, 'resourceVersion')
   const unconditional = isBuiltIn(kind) && kind.group === ''
@@ -148,7 +148,7 @@ function uidErrors(given: JsonObject, before: JsonObject): FieldError[] {
   return [invalidValue('metadata.uid', uid, 'field is immutable')]
 }
 
-/** The version of what is there, for patches, which need not know it. */
+/** The stored version, for patches, which need not have one. */
 export function withLiveVersion(object: JsonObject, stored: StoredObject): JsonObject {
   const known = metaText(object, 'resourceVersion')
   return known === '' ? withMetadata(object, { resourceVersion: String(stored.revision) }) : object

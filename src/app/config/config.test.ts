@@ -94,7 +94,7 @@ test('a configuration directory alone means files', () => {
 })
 
 test('what belongs to one source is refused with another', () => {
-  const mistakes: [Record<string, unknown>, string][] = [
+  const errors: [Record<string, unknown>, string][] = [
     [{ source: 'embedded', configDir: 'd' }, '--config-dir: has no meaning with --source embedded'],
     [{ kubeconfig: 'k' }, '--kubeconfig: has no meaning with --source embedded'],
     [{ redisPasswordFile: 'p' }, '--redis-password-file: is given without --redis-url'],
@@ -102,7 +102,7 @@ test('what belongs to one source is refused with another', () => {
     [{ controlAdmin: ['alice'] }, '--control-admin: ["alice"] names nobody'],
     [{ controlListen: '0.0.0.0:8443' }, '--control-listen: 0.0.0.0:8443 is also in --listen as 0.0.0.0:8443'],
   ]
-  for (const [flags, problem] of mistakes) assert.deepEqual(problemsOf(flags), [problem])
+  for (const [flags, problem] of errors) assert.deepEqual(problemsOf(flags), [problem])
 })
 
 test('a file sets everything, in YAML types', () => {
@@ -153,7 +153,7 @@ test('the switch takes a bare flag, words and booleans', () => {
   }
 })
 
-test('all mistakes at once, each with its origin and value', () => {
+test('all errors at once, each with its origin and value', () => {
   const yaml = 'drainTimeout: 30\nlistne: 1.2.3.4:1\nlogLevel: loud\nmaxHeaderBytes: [1]\n'
   const problems = problemsOf(
     { config: 'g.yaml', listen: ['::1:8443'], source: 'consul' },
@@ -323,8 +323,8 @@ test('pod protection: what is given is taken', () => {
   })
 })
 
-test('pod protection: mistakes', () => {
-  const mistakes: [Record<string, unknown>, string][] = [
+test('pod protection: errors', () => {
+  const errors: [Record<string, unknown>, string][] = [
     [{ protectionContext: 'c' }, '--protection-context: is given without --protection-kubeconfig'],
     [
       { protectionGeneratorConfig: 'g', protectionKubeconfig: 'k', protectionWorkloadsContext: 'c' },
@@ -354,13 +354,13 @@ test('pod protection: mistakes', () => {
     [{ protectionCompactThreshold: '0' }, '--protection-compact-threshold: "0" is not from 1 to 5000'],
     [{ protectionReservationTimeout: '0s' }, '--protection-reservation-timeout: "0s" is not from 1s to 1h'],
   ]
-  for (const [flags, problem] of mistakes) assert.deepEqual(problemsOf(flags), [problem])
+  for (const [flags, problem] of errors) assert.deepEqual(problemsOf(flags), [problem])
   const files = { configDir: 'd', protectionListen: 'h:1', protectionKubeconfig: 'core' }
   assert.deepEqual(problemsOf(files), [])
   assert.throws(() => load({ protectionStaleAfter: '1s' }), /0s switches it off/)
 })
 
-test('pod protection: doubtful times warn', () => {
+test('pod protection: inconsistent times warn', () => {
   assert.deepEqual(load({ protectionStaleAfter: '0' }).warnings, [])
   assert.deepEqual(load({ protectionStaleAfter: '30s', protectionAggregationRate: '10s' }).warnings, [])
   for (const more of [{ protectionAggregationRate: '10001ms' }, { protectionClockSkew: '11s' }]) {

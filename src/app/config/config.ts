@@ -1,5 +1,5 @@
 // The settings of the process: one table, read from flags, PORTCULLIS_* variables and a YAML file, in this order of
-// precedence. All mistakes are reported at once, each with where it stands, the value and the fix.
+// precedence. All errors are reported at once, each with its origin, the value and the fix.
 
 import { type ListenAddress, parseListenAddress } from '../../core/cluster/listen-address.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
@@ -13,11 +13,11 @@ import { type Setting, type SettingError, type SettingsInput, SettingsReader, se
 /** What `serve` runs with. Frozen. */
 export interface Config extends ObjectsConfig, ReplicasConfig, ServingConfig {
   readonly protection: ProtectionConfig
-  /** What is doubtful but does not stop the gateway; one line each. */
+  /** What is questionable but does not stop the gateway; one line each. */
   readonly warnings: readonly string[]
 }
 
-/** All mistakes; `message` is one line for each. */
+/** All errors; `message` is one line for each. */
 export class ConfigError extends Error {
   readonly problems: readonly SettingError[]
 
@@ -42,7 +42,7 @@ export const CONFIG_FILE: Setting<string> = setting(
   'YAML file of settings, keys as the flags in camelCase',
 )
 
-/** Throws a ConfigError that holds every mistake. */
+/** Throws a ConfigError that holds every error. */
 export function loadConfig(input: SettingsInput): Config {
   const reader = new SettingsReader(input, SETTINGS, CONFIG_FILE)
   const values: Omit<Config, 'warnings'> = {

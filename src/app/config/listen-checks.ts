@@ -1,4 +1,4 @@
-// Addresses that the process listens on: no two may be the same, and the one without a login is best kept on loopback.
+// Addresses that the process listens on: all different, and the one without authentication should be a loopback address.
 
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem } from './setting-problems.ts'
@@ -6,13 +6,13 @@ import type { Setting, SettingsReader } from './settings-reader.ts'
 
 interface Listener {
   readonly setting: Setting
-  /** undefined = not opened, or wrong, which has been said. */
+  /** undefined = not opened, or invalid, which was already reported. */
   readonly address: ListenAddress | undefined
 }
 
 export interface Listeners {
   readonly listen: { readonly setting: Setting; readonly addresses: readonly ListenAddress[] }
-  /** Without TLS and login. */
+  /** Without TLS and authentication. */
   readonly admin: Listener
   readonly others: readonly Listener[]
 }

@@ -1,4 +1,4 @@
-// The settings of the objects: where UpstreamClusters and their like live, and who may edit them where that is our own API server.
+// The settings of the objects: where UpstreamClusters and other objects live, and who may edit them in our own API server.
 
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
@@ -19,22 +19,22 @@ export interface ObjectsConfig {
   readonly source: SourceKind
   /** '' unless the source is files. */
   readonly configDir: string
-  /** Of the embedded API server, and of the webhook that CRDs of a cluster are checked by. */
+  /** Of the embedded API server, or of the webhook that validates CRDs of a cluster. */
   readonly controlListen: ListenAddress
-  /** Names and addresses in the serving certificate of `controlListen`, beside those of this machine. */
+  /** Names and addresses in the serving certificate of `controlListen`, in addition to those of this machine. */
   readonly controlHosts: readonly string[]
   /** `user:NAME` or `group:NAME`. */
   readonly controlAdmins: readonly string[]
   readonly controlViewers: readonly string[]
-  /** Of requests to the embedded API server. '' = where `auditLogPath` goes, '-' = stdout. */
+  /** Audit log of requests to the embedded API server. '' = as `auditLogPath`, '-' = stdout. */
   readonly controlAuditLogPath: string
-  /** Encrypts Secrets at rest; '' = one in dataDir. */
+  /** Key that encrypts Secrets at rest; '' = one in dataDir. */
   readonly storeKeyFile: string
-  /** Of the cluster whose CRDs are the source; '' = that of the pod that this is. */
+  /** Of the cluster whose CRDs are the source; '' = the service account of this pod. */
   readonly kubeconfig: string
   readonly context: string
   readonly installCrds: boolean
-  /** Whose Secrets UpstreamClusters may name without a label on the Secret. */
+  /** Namespaces whose Secrets UpstreamClusters may refer to without a label on the Secret. */
   readonly secretNamespaces: readonly string[]
 }
 
@@ -120,14 +120,14 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
   ),
 }
 
-/** Of Secrets that are there for the gateway: deploy/rbac lets it read them. */
+/** Namespace of Secrets for the gateway: deploy/rbac lets it read them. */
 const SYSTEM_NAMESPACE = 'portcullis-system'
 
 export function readObjects(reader: SettingsReader): ObjectsConfig {
   const table = OBJECTS_TABLE
   const configDir = reader.take(table.configDir, '')
   const source = reader.take(table.source, configDir === '' ? 'embedded' : 'files')
-  // In a cluster `default` holds what others put there; in an API server of our own nobody else does.
+  // In a cluster `default` holds other people's Secrets; in our own API server it does not.
   const namespaces = source === 'embedded' ? [SYSTEM_NAMESPACE, 'default'] : [SYSTEM_NAMESPACE]
   return {
     source,
@@ -145,7 +145,7 @@ export function readObjects(reader: SettingsReader): ObjectsConfig {
   }
 }
 
-/** Mistakes that only two settings together make. */
+/** Errors in combinations of settings. */
 export function checkObjects(config: ObjectsConfig, reader: SettingsReader): void {
   const { source, configDir, kubeconfig, controlAuditLogPath } = config
   const table = OBJECTS_TABLE

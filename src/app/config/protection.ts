@@ -1,4 +1,4 @@
-// The settings of pod protection: where PodProtectors live, and how the ledger is kept.
+// The settings of pod protection: where PodProtectors live, and how the ledger works.
 
 import {
   DEFAULT_PROTECTION_SETTINGS,
@@ -18,18 +18,18 @@ import { type Setting, type SettingsReader, setting } from './settings-reader.ts
 
 export interface ProtectionConfig {
   readonly settings: ProtectionSettings
-  /** Of the core cluster, which holds the PodProtectors; '' = the API server that holds all the other objects. */
+  /** Of the core cluster, which holds the PodProtectors; '' = the API server that holds all other objects. */
   readonly kubeconfig: string
   /** In `kubeconfig`; '' = its current one. */
   readonly context: string
   /** `host:port` of the admission webhook for clusters; undefined = it is not opened. */
   readonly listen: string | undefined
-  /** Which workloads PodProtectors are made of; '' = none are made. */
+  /** The workloads that PodProtectors are generated for; '' = none. */
   readonly generatorConfigFile: string
   /** Of the cluster that holds these workloads; '' = the core cluster. */
   readonly workloadsKubeconfig: string
   readonly workloadsContext: string
-  /** Labels of metrics that make a series for each namespace, or user. */
+  /** Whether metrics have a label for the namespace, or the user. */
   readonly metricsByNamespace: boolean
   readonly metricsByUser: boolean
 }
@@ -39,7 +39,7 @@ const MINUTE = 60_000
 const HOUR = 3_600_000
 /** Below it a slow list or a new connection would look like a dead cluster. */
 const LEAST_STALE_AFTER = 30_000
-/** Default of kube-apiserver's --request-timeout: so long it may go on with a deletion. */
+/** Default of kube-apiserver's --request-timeout: a deletion may take this long. */
 const REQUEST_TIMEOUT = 60_000
 
 type TextName =
@@ -206,7 +206,7 @@ export function readProtection(reader: SettingsReader): ProtectionConfig {
   })
 }
 
-/** Mistakes and doubts that only two settings together make. */
+/** Errors and warnings about combinations of settings. */
 export function checkProtection(
   config: ProtectionConfig,
   source: 'embedded' | 'files' | 'kubernetes',
@@ -239,7 +239,7 @@ function warnOfTimes(settings: ProtectionSettings, reader: SettingsReader): void
   const { staleAfterMs, aggregationRateMs, clockSkewMs, reservationTimeoutMs } = settings
   const warn = (at: Setting, text: string): void => void reader.warnings.push(`${reader.where(at)}: ${text}`)
   const { protectionStaleAfter: stale, protectionReservationTimeout: timeout } = PROTECTION_TABLE
-  // A live cluster writes its time every third of it.
+  // A live cluster writes its time every third of this.
   if (staleAfterMs > 0 && (aggregationRateMs > staleAfterMs / 3 || clockSkewMs > staleAfterMs / 3)) {
     warn(
       stale,

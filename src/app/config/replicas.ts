@@ -1,4 +1,4 @@
-// The settings of a replica among others: what it is called, and what they share limits by.
+// The settings of a replica among others: its name, and the Redis by which they share limits.
 
 import { hostname } from 'node:os'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
@@ -11,7 +11,7 @@ export interface ReplicasConfig {
   /** '' = no limits across replicas. */
   readonly redisUrl: string
   readonly redisPasswordFile: string
-  /** How many replicas there are, as long as Redis has never said so. */
+  /** Number of replicas, until Redis has answered once. */
   readonly expectedReplicas: number
 }
 
@@ -57,7 +57,7 @@ export function readReplicas(reader: SettingsReader): ReplicasConfig {
   }
 }
 
-/** Mistakes that only two settings together make. */
+/** Errors in combinations of settings. */
 export function checkReplicas({ redisUrl, redisPasswordFile }: ReplicasConfig, reader: SettingsReader): void {
   const table = REPLICAS_TABLE
   if (redisPasswordFile === '' || redisUrl !== '' || isWrong(reader, table.redisUrl)) return

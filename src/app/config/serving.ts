@@ -1,5 +1,5 @@
-// The settings of serving: where clients connect, by how many threads and within which bounds they are served, and what is
-// written about it.
+// The settings of serving: where clients connect, the number of threads, limits for clients, and what is
+// logged.
 
 import { availableParallelism } from 'node:os'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
@@ -39,7 +39,7 @@ export interface ServingConfig {
   readonly threads: number
 }
 
-/** Settings that are called as their values are, without the unit. */
+/** Settings whose values have the same names, without the unit. */
 type TimeName = 'drainTimeout' | 'headerTimeout' | 'idleTimeout'
 type PlainName = Exclude<keyof ServingConfig, `${TimeName}Ms`>
 
@@ -156,7 +156,7 @@ export function readServing(reader: SettingsReader): ServingConfig {
   }
 }
 
-/** Mistakes that only two settings together make. */
+/** Errors in combinations of settings. */
 export function checkServing({ tlsCertFile, tlsPrivateKeyFile }: ServingConfig, reader: SettingsReader): void {
   if ((tlsCertFile === '') === (tlsPrivateKeyFile === '')) return
   const { tlsCertFile: cert, tlsPrivateKeyFile: key } = SERVING_TABLE

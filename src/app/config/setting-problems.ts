@@ -1,4 +1,4 @@
-// How checks of several settings together tell what they have found.
+// How checks of combinations of settings report problems.
 
 import type { Setting, SettingsReader } from './settings-reader.ts'
 
@@ -6,12 +6,12 @@ export function addProblem(reader: SettingsReader, at: Setting, message: string,
   reader.problems.push({ where: reader.where(at), message, fix })
 }
 
-/** Whether something has been said about its value already. */
+/** Whether a problem with its value was reported already. */
 export function isWrong(reader: SettingsReader, setting: Setting): boolean {
   return reader.problems.some((known) => known.where === reader.where(setting))
 }
 
-/** All the ways to give it. */
+/** All ways to set it. */
 export function namesOf(setting: Setting): string {
   return `${setting.flag}, ${setting.env} or ${setting.name} in the configuration file`
 }

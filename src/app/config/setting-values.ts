@@ -1,4 +1,4 @@
-// How the text of a setting becomes its value. A parser gives the value, or says what is wrong and what to write
+// How the text of a setting becomes its value. A parser returns the value, or what is wrong and what to write
 // instead; it accepts what a flag or variable (text) and what a YAML file (text, number, boolean, list) can hold.
 
 import type { FieldError } from '../../api/kube/field-error.ts'

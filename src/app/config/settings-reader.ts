@@ -21,7 +21,7 @@ export interface Setting<T = unknown> {
   readonly parse: ValueParser<T>
 }
 
-/** A row, with the flag and the variable that its name makes. */
+/** A row, with the flag and the variable derived from its name. */
 export function setting<T>(
   name: string,
   argument: string,
@@ -36,7 +36,7 @@ export function setting<T>(
 }
 
 export interface SettingsInput {
-  /** Commander's options: camelCase names; undefined = not given. Names that are no settings are ignored. */
+  /** Commander's options: camelCase names; undefined = not given. Names that are not settings are ignored. */
   readonly flags: Readonly<Record<string, unknown>>
   readonly env: Readonly<Record<string, string | undefined>>
   /** Text of a file; throws when it cannot be read. */
@@ -70,7 +70,7 @@ export class SettingsReader {
     if (path !== '') this.#file = this.#readFile(path, this.where(configFile))
   }
 
-  /** The value in force; `absent` when there is none, or when it is wrong and a problem is noted. */
+  /** The value in force; `absent` when there is none, or when it is invalid and a problem was added. */
   take<T, const A>(setting: Setting<T>, absent: A): T | A {
     const found = this.#find(setting)
     if (found === undefined) return absent
@@ -151,7 +151,7 @@ export class SettingsReader {
       })
       return
     }
-    // `key:` with nothing after it is the same as no such line.
+    // `key:` with nothing after it is as if the line were absent.
     if (value === null || value === undefined) return
     values.set(name, { where, raw: isCollection(value) ? value.toJSON() : value })
   }
@@ -159,7 +159,7 @@ export class SettingsReader {
 
 const NOT_SINGLE: InvalidValue = { message: 'is not a single value', fix: 'give one value' }
 
-/** What kubelet sets for Services called portcullis or portcullis-something. */
+/** Variables that kubelet sets for Services called portcullis or portcullis-something. */
 const SERVICE_LINK = /_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/
 
 function didYouMean(name: string, known: Iterable<string>): string {

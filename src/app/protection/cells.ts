@@ -1,4 +1,4 @@
-// The cells of pod protection: for each, who counts its pods, and a client for its API server. Follows the UpstreamClusters.
+// The cells of pod protection: for each, the aggregator that counts its pods, and a client for its API server. Follows the UpstreamClusters.
 
 import { randomUUID } from 'node:crypto'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
@@ -25,7 +25,7 @@ import type { ProtectorTable } from '../../state/protectors.ts'
 export interface ProtectionCellsDeps {
   /** Where the PodProtectors and the Leases are. */
   readonly core: ObjectClient
-  /** No other process writes there: there is nobody to elect a leader with. */
+  /** No other process writes there, so no leader election is needed. */
   readonly alone: boolean
   readonly replica: string
   readonly clusters: ClusterTable
@@ -35,14 +35,14 @@ export interface ProtectionCellsDeps {
   readonly clocks: CellClocks
   readonly log: Logger
   readonly metrics: ProtectionMetrics
-  /** Hears of the calls to the cells. */
+  /** Notified of calls to the cells. */
   readonly calls: KubeCallEvents
 }
 
 /** Where Leases are: a namespace that every API server has. */
 const LEASE_NAMESPACE = 'default'
 
-/** Leads where others could, or always. */
+/** Elects a leader among replicas; without other replicas, always leads. */
 export function holdElection(
   { core, alone, replica, log, metrics }: Pick<ProtectionCellsDeps, 'core' | 'alone' | 'replica' | 'log' | 'metrics'>,
   name: string,
@@ -61,7 +61,7 @@ export function holdElection(
   })
 }
 
-/** Of an object name that may have 253 characters, as a cell may. */
+/** Part of an object name that may have 253 characters, as a cell may. */
 const LONGEST_CELL = 200
 
 function leaseOf(cell: string): string {
@@ -72,10 +72,10 @@ class Cell {
   readonly aggregator: PodAggregator
   readonly #deps: ProtectionCellsDeps
   readonly #lease: LeaderElection
-  /** By the names of their UpstreamClusters. */
+  /** By the name of their UpstreamCluster. */
   readonly #clients = new Map<string, KubeClient>()
   readonly #closing = new Set<Promise<void>>()
-  /** One UpstreamCluster for each cluster, the first by name that has its pods counted. */
+  /** One UpstreamCluster for each cluster: the first by name whose pods are counted. */
   #names: readonly string[] = []
 
   constructor(deps: ProtectionCellsDeps, cell: string, names: readonly string[]) {
@@ -153,7 +153,7 @@ export class ProtectionCells {
     this.#deps = deps
   }
 
-  /** To be called when UpstreamClusters have changed. */
+  /** Call it when UpstreamClusters have changed. */
   update(): void {
     this.#clusters = clustersByCell(this.#deps.clusters)
     for (const [id, cell] of this.#cells) {
@@ -170,7 +170,7 @@ export class ProtectionCells {
     return this.#deps.clusters.get(this.#clusters.get(cell)?.[0] ?? '')?.compiled.protection
   }
 
-  /** Of its clusters, one for each; none = there is no such cell. */
+  /** One client for each of its clusters; none = there is no such cell. */
   clients(cell: string): readonly ObjectClient[] {
     return this.#cells.get(cell)?.clients() ?? []
   }

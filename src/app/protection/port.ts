@@ -1,5 +1,5 @@
-// The port of the protection webhook (--protection-listen). Its certificate is of the control plane's CA in the data directory,
-// also where the objects are files or CRDs of a cluster: kube-apiservers verify it by the caBundle of the webhook, and it verifies
+// The port of the protection webhook (--protection-listen). Its certificate comes from the control plane's CA in the data directory,
+// even where the objects are files or CRDs of a cluster: kube-apiservers verify it by the webhook's caBundle, and it verifies
 // them by client certificate or token.
 
 import { X509Certificate } from 'node:crypto'
@@ -26,7 +26,7 @@ export interface ProtectionPortOptions {
   readonly hosts: readonly string[]
   /** --data-dir. */
   readonly dataDir: string
-  /** Whose credentials are revoked. Default: nobody's. */
+  /** The revoked credentials. Default: none. */
   readonly revoked?: RevocationCheck | undefined
   readonly log: Logger
 }
@@ -34,16 +34,16 @@ export interface ProtectionPortOptions {
 const FLAG = '--protection-listen'
 const MS_PER_DAY = 24 * 60 * 60 * 1000
 const RENEW_BEFORE_MS = 30 * MS_PER_DAY
-/** The certificate is looked at so often. */
+/** How often the certificate is checked. */
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
-/** As long as a review may take, for those that run. */
+/** How long running reviews may take: as long as any. */
 const CLOSE_WITHIN_MS = 10_000
 const CLOSE_LOOK_MS = 10
 
 export class ProtectionPort {
   readonly #options: ProtectionPortOptions
   readonly #dir: string
-  /** PEM: what caBundle is to be. */
+  /** PEM, for caBundle. */
   readonly caPem: string
   /** For the handler. */
   readonly authenticate: WebhookAuthenticator
@@ -52,7 +52,7 @@ export class ProtectionPort {
   #renewal: NodeJS.Timeout | undefined
 
   /**
-   * To be made after the control port, which keeps the same PKI; where there is none, this one makes it.
+   * Create it after the control port, which uses the same PKI; without a control port, this one creates the PKI.
    * @throws {UserError}
    */
   constructor(options: ProtectionPortOptions) {
@@ -91,7 +91,7 @@ export class ProtectionPort {
     this.#renewal.unref()
   }
 
-  /** No new connections; running reviews end. */
+  /** No new connections; running reviews finish. */
   async close(): Promise<void> {
     clearInterval(this.#renewal)
     const listener = this.#listener
@@ -115,8 +115,8 @@ export class ProtectionPort {
   }
 
   /**
-   * Somebody's own, where one was put in the place of the control plane's; else one of our CA, which need not be kept: nobody
-   * knows it but by the CA.
+   * A certificate that the operator has put in the place of the control plane's; otherwise one of our CA, which need not be kept: nobody
+   * knows it except by the CA.
    */
   #currentServing(last?: KeyPair): KeyPair {
     const ca = this.#ca()
@@ -130,7 +130,7 @@ export class ProtectionPort {
   #ca(): KeyPair {
     const ca = readKeyPair(this.#dir, 'ca')
     if (ca !== undefined) return ca
-    throw new UserError(`there is no CA of the control plane in ${this.#dir}`, 'start again, and it is made')
+    throw new UserError(`there is no CA of the control plane in ${this.#dir}`, 'start again to create one')
   }
 
   #hosts(): readonly string[] {

@@ -1,5 +1,5 @@
-// Pod protection, put together: the ledger, the cells whose pods are counted, the webhook, the generator, and what is told of it.
-// It begins when an UpstreamCluster asks for it, or a flag does; until then nothing is read and nothing runs.
+// Wires pod protection together: the ledger, the cells whose pods are counted, the webhook, the generator, and their metrics.
+// It starts when an UpstreamCluster or a flag asks for it; until then nothing is read and nothing runs.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
@@ -38,15 +38,15 @@ export interface ProtectionDeps {
   readonly config: Config
   /** Of the object plane; undefined where objects are files. */
   readonly client: ObjectClient | undefined
-  /** Whose credentials for the webhook are revoked; undefined = there is no such list. */
+  /** The credentials revoked for the webhook; undefined = there is no such list. */
   readonly revoked: RevocationCheck | undefined
   readonly clusters: ClusterTable
   readonly clock: Clock
   readonly clocks: CellClocks
   readonly log: Logger
-  /** Hears of the calls to API servers. */
+  /** Notified of calls to API servers. */
   readonly calls: KubeCallEvents
-  /** Tells the gateway threads which namespaces have a protector; undefined = not known. */
+  /** Tells the gateway threads which namespaces have a protector; undefined = unknown. */
   onNamespaces(namespaces: ReadonlySet<string> | undefined): void
 }
 
@@ -54,7 +54,7 @@ const KNOWN_WITHIN_MS = 3_000
 const KNOWN_LOOK_MS = 5
 const LEADER_LEASE = 'portcullis-protection'
 
-/** What runs once protection has begun. */
+/** What runs once protection has started. */
 interface Running {
   readonly core: ObjectClient
   readonly ledger: ProtectionLedger
@@ -77,7 +77,7 @@ export class Protection {
   #port: ProtectionPort | undefined
   #running: Running | undefined
   #stopped = false
-  /** What is heard of the PodProtectors. */
+  /** The state of the watch of PodProtectors. */
   #core = { current: false, message: '', sinceMs: 0 }
 
   /** @throws {UserError} when a kubeconfig or the generator's configuration cannot be used */
@@ -100,7 +100,7 @@ export class Protection {
     })
   }
 
-  /** Who judges deletions; undefined = nobody can yet. */
+  /** The gate that evaluates deletions; undefined = not started. */
   get gate(): ProtectionGate | undefined {
     return this.#running?.ledger
   }
@@ -110,28 +110,28 @@ export class Protection {
     return this.#port?.port ?? 0
   }
 
-  /** Opens the webhook, where there is to be one. @throws {UserError} */
+  /** Opens the webhook, if configured. @throws {UserError} */
   async start(): Promise<void> {
     const { listen, generatorConfigFile } = this.#deps.config.protection
     if (listen !== undefined || generatorConfigFile !== '') this.#begin()
     if (listen !== undefined) await this.#openWebhook(listen)
   }
 
-  /** Resolves when the PodProtectors are known, or after three seconds: a core cluster that is away stops no start. */
+  /** Resolves when the PodProtectors are known, or after three seconds: an unavailable core cluster does not stop the start. */
   async known(): Promise<void> {
     const { clock } = this.#deps
     const deadline = clock.monotonic() + KNOWN_WITHIN_MS
     while (this.#running?.ledger.protectors.synced === false && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
   }
 
-  /** To be called when UpstreamClusters have changed. */
+  /** Call it when UpstreamClusters have changed. */
   update(): void {
     if (this.#stopped) return
     if (this.#running === undefined && this.#isAsked()) this.#begin()
     this.#running?.cells.update()
   }
 
-  /** For people; null = nothing runs. */
+  /** For /debug/config; null = nothing runs. */
   describe(): object | null {
     if (this.#running === undefined) return null
     const { ledger, cells, lease } = this.#running
@@ -145,7 +145,7 @@ export class Protection {
     }
   }
 
-  /** What this replica does to protect the pods of a cluster; undefined = nothing is asked of it. */
+  /** What this replica does to protect the pods of a cluster; undefined = the cluster does not ask for it. */
   stateOf(cluster: string): GatewayProtection | undefined {
     const protection = this.#deps.clusters.get(cluster)?.compiled.protection
     if (protection === undefined) return undefined
@@ -206,7 +206,7 @@ export class Protection {
     }
     const { settings } = config.protection
     const { metrics } = this
-    // What listens needs the cells, and these the ledger.
+    // Listeners need the cells, and these the ledger.
     let refusals: RefusalEvents | undefined
     const events: ProtectionEvents = {
       ...metrics.events,
@@ -328,7 +328,7 @@ function ownClient(
   return createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
 }
 
-/** @throws {UserError} with every mistake at once */
+/** @throws {UserError} with every error at once */
 function readGeneratorKinds(file: string): readonly GeneratorKind[] {
   if (file === '') return []
   const flag = '--protection-generator-config'

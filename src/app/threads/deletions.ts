@@ -1,5 +1,5 @@
-// Deletions of pods that gateway threads ask about: the ledger of the main thread judges them, and what it has reserved for a
-// thread is given back when nobody is left to use it.
+// Deletions of pods that gateway threads ask about: the ledger of the main thread evaluates them, and what it has reserved for a
+// thread is released when the thread has died.
 
 import type { Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate, ProtectionRequest, Reservation } from '../../api/ports/protection.ts'
@@ -11,7 +11,7 @@ export class ThreadDeletions {
   readonly #protection: () => ProtectionGate | undefined
   readonly #log: Logger
 
-  /** @param protection who judges, as it is now; undefined = nobody */
+  /** @param protection the gate that evaluates, as it is now; undefined = none */
   constructor(protection: () => ProtectionGate | undefined, log: Logger) {
     this.#protection = protection
     this.#log = log
@@ -23,7 +23,7 @@ export class ThreadDeletions {
     const gate = this.#gate
     const verdicts = await gate.review(requests).catch((error: unknown) => {
       this.#log.error('deletions cannot be evaluated', { error })
-      return requests.map((request) => unanswered(request, 'an internal error, which the log of the gateway tells'))
+      return requests.map((request) => unanswered(request, "an internal error; see the gateway's log"))
     })
     if (slot.threadId === threadId && slot.state !== 'gone') {
       slot.post({ type: 'verdicts', id, verdicts })

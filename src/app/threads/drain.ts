@@ -1,4 +1,4 @@
-// The drain of one thread: an end that loses nothing that could be finished.
+// The drain of one thread: whatever can finish does.
 
 import type { Gateway } from '../../gateway/exchange/gateway.ts'
 import type { Listener } from '../../io/listener/listener-socket.ts'
@@ -10,8 +10,8 @@ const WATCH_SPREAD = 0.8
 const DRAIN_POLL_MS = 20
 
 /**
- * GOAWAY to all clients, running requests finish, watches end spread over the drain time. Resolves when nothing runs; who
- * calls it puts a bound to it by cutting what is left.
+ * GOAWAY to all clients, running requests finish, watches end spread over the drain time. Resolves when nothing runs; the
+ * caller bounds it by aborting what is left.
  */
 export async function drainThread(
   listeners: readonly Listener[],

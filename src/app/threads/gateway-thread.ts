@@ -1,5 +1,5 @@
 // A gateway thread: its own listeners on the ports of all, TLS contexts, clusters, connections to upstream, reviewers and
-// metrics, and the request path. It follows the main thread's messages; of the requests, only deletions of protected pods wait
+// metrics, and the request path. It follows the main thread's messages; among requests, only deletions of protected pods wait
 // for any.
 
 import { randomUUID } from 'node:crypto'
@@ -39,12 +39,12 @@ import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.
 import { ThreadOutbox } from './outbox.ts'
 import { ThreadProtection } from './protection.ts'
 
-/** How often the thread reports unasked; less often when that takes long, because there are thousands of clusters. */
+/** How often the thread reports by itself; less often when that takes long, because there are thousands of clusters. */
 const REPORT_MS = 5_000
-/** A report may take one part in so many of the time. */
+/** Reports may take at most this fraction of the time: one in ... */
 const REPORT_SHARE = 500
 
-/** At most one line of a kind in this time: whoever is to be named in it can cause as many as he likes. */
+/** At most one line of a kind in this time: clients can cause any number of them. */
 const RARE_WARNING_MS = 10_000
 
 export class GatewayThread {
@@ -222,7 +222,7 @@ export class GatewayThread {
     this.#outbox.broke(cluster, url)
   }
 
-  /** Who listens to what happens on the request path. */
+  /** The listeners for events of the request path. */
   #observers(): GatewayEvents {
     const { accessLog, auditLog } = this.#data
     const metrics = this.#metrics

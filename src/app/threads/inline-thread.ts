@@ -7,15 +7,15 @@ import type { FromThread, ThreadData, ToThread } from './messages.ts'
 
 let lastId = 0
 
-/** As `startThread` of a worker; its end is that of its listeners and connections. */
+/** As `startThread` of a worker; it ends when its listeners and connections are closed. */
 export function startInlineThread(data: ThreadData, events: ThreadEvents<FromThread>): Thread<ToThread> {
   lastId--
   let ended = false
-  // What a thread says in its constructor comes before who made it has its handle.
+  // Messages from the constructor arrive before the caller has the thread's handle.
   let inside: GatewayThread | undefined
   const early: ToThread[] = []
   const receive = (message: ToThread): void => {
-    // Cloned as on the way to a worker, so that what cannot be cloned shows in every test.
+    // Cloned as for a worker, so that every test finds what cannot be cloned.
     if (inside === undefined) early.push(message)
     else inside.receive(structuredClone(message))
   }

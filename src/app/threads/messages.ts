@@ -1,5 +1,5 @@
-// What the main thread and the gateway threads say to each other. Everything is plain data that can be cloned, apart
-// from memory that stays shared. No request waits for the main thread but a deletion of a pod that may be protected: a
+// The messages between the main thread and the gateway threads. Everything is plain data that can be cloned, except
+// memory that stays shared. No request waits for the main thread except a deletion of a pod that may be protected: a
 // thread serves with what it has.
 
 import type { ProtectionRequest, ProtectionVerdict, Reservation } from '../../api/ports/protection.ts'
@@ -11,7 +11,7 @@ import type { ClusterHandle } from '../../state/clusters.ts'
 import type { ThreadPlace } from '../../state/thread-place.ts'
 import type { Config } from '../config/config.ts'
 
-/** What a thread is born with. */
+/** What a thread is started with. */
 export interface ThreadData {
   readonly place: ThreadPlace
   readonly config: Config
@@ -25,7 +25,7 @@ export interface ThreadData {
 export type ToThread =
   /** A cluster that is new or has changed; in force with the next `commit`. */
   | { readonly type: 'cluster'; readonly handle: ClusterHandle }
-  /** Puts what came since the last one in force, and drops clusters. Answered by `applied`. */
+  /** Puts the clusters since the last commit in force, and drops others. Answered by `applied`. */
   | { readonly type: 'commit'; readonly generation: number; readonly removed: readonly string[] }
   /** Opens the ports; answered by `listening` or `failed`. */
   | { readonly type: 'listen'; readonly addresses: readonly ListenAddress[] }
@@ -33,13 +33,13 @@ export type ToThread =
   | { readonly type: 'report'; readonly id: number }
   /** In which namespaces pods may have a protector; undefined = in any. */
   | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
-  /** What a cluster says against the gateway's own credential; '' = nothing any more. */
+  /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
   | { readonly type: 'credential-fault'; readonly cluster: string; readonly fault: string }
   /** The answer to `protect`, one for each request. */
   | { readonly type: 'verdicts'; readonly id: number; readonly verdicts: readonly ProtectionVerdict[] }
   /** No new connections, running requests finish, watches end spread over the drain time. Answered by `drained`. */
   | { readonly type: 'drain' }
-  /** Ends all requests and connections now. */
+  /** Aborts all requests and connections. */
   | { readonly type: 'abort' }
   /** Closes everything; answered by `ended`, the last message. */
   | { readonly type: 'end' }
@@ -52,10 +52,10 @@ export type FromThread =
   | { readonly type: 'listening'; readonly ports: readonly number[] }
   /** An address cannot be listened on. */
   | { readonly type: 'failed'; readonly address: ListenAddress; readonly message: string; readonly code: string }
-  /** Unasked too, every few seconds, so that little is lost with a thread; `id` is 0 then. */
+  /** Also sent every few seconds without a request, so that little is lost with a thread; `id` is 0 then. */
   | { readonly type: 'report'; readonly id: number; readonly report: ThreadReport }
   | { readonly type: 'lines'; readonly lines: ThreadLines }
-  /** Deletions to be judged together. Answered by `verdicts`. */
+  /** Deletions to be evaluated together. Answered by `verdicts`. */
   | { readonly type: 'protect'; readonly id: number; readonly requests: readonly ProtectionRequest[] }
   /** Deletions that upstream has refused, or that were not sent. */
   | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
@@ -73,16 +73,16 @@ export interface ThreadReport {
   readonly upstreams: readonly EndpointDescription[]
 }
 
-/** What one turn of a thread's event loop has to tell; at most one message per turn. */
+/** The log lines and events of one turn of a thread's event loop; at most one message per turn. */
 export interface ThreadLines {
   readonly log: readonly LogCall[]
   readonly access: readonly string[]
   readonly audit: readonly string[]
   /** Endpoints to which a connection broke: to be probed soon. */
   readonly broken: readonly BrokenEndpoint[]
-  /** Clusters that may have refused the gateway itself: to be asked soon. */
+  /** Clusters that may have refused the gateway itself: their rights are to be checked soon. */
   readonly refusing: readonly string[]
-  /** Characters in all of it, about: what `linesTaken` is to be moved on by. */
+  /** Approximate number of characters in it: `linesTaken` advances by this. */
   readonly size: number
 }
 

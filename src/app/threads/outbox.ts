@@ -1,5 +1,5 @@
-// What a gateway thread has to tell the main thread without being asked: log lines, and endpoints whose connections broke.
-// One message per turn of the event loop. A main thread that does not keep up costs lines, which are counted, never memory.
+// What a gateway thread reports to the main thread by itself: log lines, and endpoints whose connections broke.
+// One message per turn of the event loop. If the main thread does not keep up, lines are dropped and counted; memory does not grow.
 
 import type { Logger } from '../../api/ports/ports.ts'
 import { LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'
@@ -7,7 +7,7 @@ import type { BrokenEndpoint, LogCall, ThreadLines } from './messages.ts'
 
 /** Characters (about) that may be on their way. */
 const MAX_UNDERWAY = 8 * 1024 * 1024
-/** What a log call counts for. */
+/** Characters that a log call counts as. */
 const LOG_CALL_SIZE = 200
 
 export class ThreadOutbox {
@@ -38,7 +38,7 @@ export class ThreadOutbox {
     this.log = { debug: logAs('debug'), info: logAs('info'), warn: logAs('warn'), error: logAs('error') }
   }
 
-  /** Lines lost so far. */
+  /** Lines dropped so far. */
   get accessDropped(): number {
     return this.#accessDropped
   }

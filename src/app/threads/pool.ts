@@ -1,5 +1,5 @@
-// The gateway threads, as the main thread looks after them: starts them, tells them of every change, replaces those that
-// die, asks them for what they counted, and ends them. Nothing here blocks, and no request waits for it.
+// The gateway threads, as managed by the main thread: starts them, sends them every change, replaces those that
+// die, collects their counts, and stops them. Nothing here blocks, and no request waits for it.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
@@ -20,22 +20,22 @@ export interface PoolDeps {
   readonly start: StartThread
   readonly data: Omit<ThreadData, 'place' | 'linesTaken'>
   readonly seed: ThreadData['place']['seed']
-  /** What the threads follow. */
+  /** The table that the threads follow. */
   readonly clusters: ClusterTable
   readonly metrics: GatewayMetrics
   readonly clock: Clock
   readonly log: Logger
   readonly access: LineWriter | undefined
   readonly audit: LineWriter | undefined
-  /** Who judges deletions for the threads; undefined, or absent = nobody. */
+  /** The gate that evaluates deletions for the threads; undefined or absent = none. */
   readonly protection?: () => ProtectionGate | undefined
   /** A connection of a thread to an endpoint broke. */
   onBroken(cluster: string, endpoint: string): void
-  /** A cluster may have refused the gateway itself, and not a user. Default: nobody hears of it. */
+  /** A cluster may have refused the gateway itself, and not a user. Default: ignored. */
   onRefusing?(cluster: string): void
 }
 
-/** How long a thread may take to answer; what does not answer is left out. */
+/** How long a thread may take to answer; one that does not is left out. */
 const ANSWER_MS = 1_000
 
 export class ThreadPool implements WorkerSlotOwner {
@@ -48,7 +48,7 @@ export class ThreadPool implements WorkerSlotOwner {
   #state: 'starting' | 'running' | 'ending' = 'starting'
   #failure: Error | undefined
   #protectedNamespaces: readonly string[] | undefined
-  /** By cluster: what it says against the gateway's own credential. */
+  /** By cluster: why it refuses the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
   readonly #restarts = new Set<NodeJS.Timeout>()
 
@@ -105,7 +105,7 @@ export class ThreadPool implements WorkerSlotOwner {
     return inForce
   }
 
-  /** In which namespaces pods may have a protector; undefined = in any, as long as nothing else was said. */
+  /** The namespaces in which pods may have a protector; undefined = any, the initial state. */
   protectedNamespaces(namespaces: ReadonlySet<string> | undefined): void {
     this.#protectedNamespaces = namespaces === undefined ? undefined : [...namespaces]
     for (const slot of this.slots) {
@@ -117,7 +117,7 @@ export class ThreadPool implements WorkerSlotOwner {
     slot.post({ type: 'protected-namespaces', namespaces: this.#protectedNamespaces })
   }
 
-  /** What a cluster says against the gateway's own credential; '' = nothing any more. */
+  /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
   credentialFault(cluster: string, fault: string): void {
     if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
     if (fault === '') this.#credentialFaults.delete(cluster)
@@ -146,12 +146,12 @@ export class ThreadPool implements WorkerSlotOwner {
     return this.#until(() => this.slots.every((slot) => slot.drained || slot.state === 'gone'))
   }
 
-  /** Ends all requests and connections now. */
+  /** Aborts all requests and connections. */
   abort(): void {
     for (const slot of this.slots) slot.post({ type: 'abort' })
   }
 
-  /** Ends all threads, gently where they answer. */
+  /** Ends all threads, gracefully where they answer. */
   async end(): Promise<void> {
     this.#state = 'ending'
     for (const timer of this.#restarts) clearTimeout(timer)
@@ -193,7 +193,7 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#progress.settle()
   }
 
-  /** What it held is given back; everybody else goes on, and another one takes the place. */
+  /** Releases what the thread held and starts a replacement; the other threads go on. */
   onExit(slot: WorkerSlot, error: Error | undefined): void {
     const { clusters, metrics, log, clock } = this.#deps
     clusters.releaseThread(slot.index)
@@ -231,7 +231,7 @@ export class ThreadPool implements WorkerSlotOwner {
 
   #onFailed(slot: WorkerSlot, address: ListenAddress, message: string, code: string): void {
     if (this.#state === 'running') {
-      // Not its fault, but it cannot be left as it is: the next one tries again, later and later.
+      // Not the thread's fault, but it cannot serve: its replacement tries again, with growing delays.
       const { log } = this.#deps
       log.error('gateway thread cannot listen', {
         thread: slot.index,

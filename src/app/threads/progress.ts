@@ -1,5 +1,5 @@
-// How far all gateway threads have got: what they were told is in force when the last of them has said so, and whoever waits
-// for more than that hears of it here.
+// Which generation all gateway threads have put in force: a change is in force when the last of them has confirmed it, and callers
+// wait for that here.
 
 import type { WorkerSlot } from './worker-slot.ts'
 
@@ -44,14 +44,14 @@ export class ThreadProgress {
     })
   }
 
-  /** Nothing comes of what is waited for. */
+  /** Rejects all who wait. */
   fail(error: Error): void {
     const waiters = this.#waiters
     this.#waiters = []
     for (const waiter of waiters) waiter.reject(error)
   }
 
-  /** Whatever was waited for and is so now. */
+  /** Resolves those whose generation is in force. */
   settle(): void {
     const applied = this.#appliedByAll()
     for (let next = this.#unapplied[0]; next !== undefined && next.generation <= applied; next = this.#unapplied[0]) {

@@ -1,11 +1,11 @@
-// The ledger of pod protection as a gateway thread sees it: questions to the main thread, and its answers. A main thread that
-// does not answer in time is an answer, too.
+// The ledger of pod protection as a gateway thread sees it: requests to the main thread, and its answers. A main thread that
+// does not answer in time counts as an error.
 
 import type { ProtectionGate, ProtectionRequest, ProtectionVerdict, Reservation } from '../../api/ports/protection.ts'
 import { unanswered } from '../../core/protection/ledger/verdicts.ts'
 import type { FromThread } from './messages.ts'
 
-/** The ledger keeps the time itself, and says more than that it is over. */
+/** The ledger has a timeout of its own with a better message; this is the fallback. */
 const GRACE_MS = 500
 
 interface Question {
@@ -49,7 +49,7 @@ export class ThreadProtection implements ProtectionGate {
     this.#post({ type: 'release', reservations })
   }
 
-  /** What the main thread says to a question. Too late, nothing comes of what it has reserved. */
+  /** The main thread's answer. If it comes too late, its reservations are released. */
   settle(id: number, verdicts: readonly ProtectionVerdict[]): void {
     const question = this.#asked.get(id)
     if (question !== undefined) {
@@ -62,7 +62,7 @@ export class ThreadProtection implements ProtectionGate {
     if (reservations.length > 0) this.release(reservations)
   }
 
-  /** Nobody answers any more. */
+  /** Answers whatever still waits: the thread is stopping. */
   end(): void {
     for (const id of [...this.#asked.keys()]) this.#fail(id, 'the gateway is shutting down')
   }

@@ -1,5 +1,5 @@
-// One place among the gateway threads, as the main thread sees it: who is in it, and what that one has said. A thread that
-// dies is followed by another one in the same place, and so in the same columns of shared memory.
+// One slot among the gateway threads, as the main thread sees it: its current thread and that thread's state. A thread that
+// dies is replaced in the same slot, and so in the same columns of shared memory.
 
 import { createRestartHistory, type RestartHistory } from '../../core/endpoints/restart-delay.ts'
 import type { Thread, ThreadEvents } from '../../io/world/threads.ts'
@@ -8,14 +8,14 @@ import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.
 /** Makes a thread: a worker, or one inside the main thread. */
 export type StartThread = (data: ThreadData, events: ThreadEvents<FromThread>) => Thread<ToThread>
 
-/** `starting` until the thread takes messages, `online` until its ports are open, then `listening`; `gone` when it runs no more. */
+/** `starting` until the thread takes messages, `online` until its ports are open, then `listening`; `gone` after it has ended. */
 export type WorkerSlotState = 'starting' | 'online' | 'listening' | 'gone'
 
-/** Who looks after all slots. */
+/** The owner of all slots. */
 export interface WorkerSlotOwner {
-  /** A message, after the slot has taken note of it. */
+  /** Called with each message after the slot has processed it. */
   onMessage(slot: WorkerSlot, message: FromThread): void
-  /** The thread runs no more; `error` is why, as far as it is known. */
+  /** The thread has ended; `error` is the reason, if known. */
   onExit(slot: WorkerSlot, error: Error | undefined): void
 }
 
@@ -30,7 +30,7 @@ export class WorkerSlot {
   #linesTaken = new Int32Array(new SharedArrayBuffer(4))
   #nextAsk = 1
   state: WorkerSlotState = 'gone'
-  /** Whether requests depend on it: not while a successor of a dead thread gets ready. */
+  /** Whether requests depend on it: not while the replacement of a dead thread starts. */
   counts = false
   drained = false
   ended = false
@@ -48,12 +48,12 @@ export class WorkerSlot {
     this.#owner = owner
   }
 
-  /** Of the thread that is in it; 0 = none has been. */
+  /** Of the current thread; 0 = there was none yet. */
   get threadId(): number {
     return this.#thread?.id ?? 0
   }
 
-  /** Puts a new thread in the place. */
+  /** Starts a new thread in this slot. */
   start(): void {
     let error: Error | undefined
     this.state = 'starting'
@@ -72,7 +72,7 @@ export class WorkerSlot {
     try {
       this.#thread = this.#start({ ...this.#data, linesTaken: this.#linesTaken }, events)
     } catch (cause) {
-      // The system has no thread left to give.
+      // The system cannot start another thread.
       this.#onExit(cause instanceof Error ? cause : new Error(String(cause)))
     }
   }
