@@ -377,7 +377,7 @@ test('certificates: over soon, over, and not valid yet', async () => {
   await waitFor('soon', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'True EndsSoon')
   assert.match(
     condition(objects, 'prod', 'CredentialsValid')?.message ?? '',
-    /secureServing.certData: the certificate ends at/,
+    /secureServing.certData: the certificate expires at/,
   )
   assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')
   await waitFor('the event', () => reasonsOfEvents(objects).includes('CertificateEndsSoon'))
@@ -424,8 +424,7 @@ test('what is in shadow stands beside Ready', async () => {
     dispatchPolicies: [{ ...ALLOW_ALL, action: 'Deny', shadow: true }],
   })
   replica.apply('prod')
-  const expected =
-    'in shadow, so nothing is refused by it: accessControl, flow control schema lists, dispatchPolicies[0]'
+  const expected = 'in shadow mode, refusing nothing: accessControl, flow control schema lists, dispatchPolicies[0]'
   await waitFor('the shadows', () => condition(objects, 'prod', 'Ready')?.message.includes(expected) === true)
 })
 

@@ -66,7 +66,7 @@ test('nothing is overwritten without force', () => {
   assert.equal(certsClient({ dir, user: 'ca', groups: [], force: true, ...capture() }), 1)
 })
 
-test('mistakes are one line and exit code 1', () => {
+test('errors are one line and exit code 1', () => {
   const dir = join(root, 'mistakes')
   const cases: ((captured: ReturnType<typeof capture>) => number)[] = [
     (captured) => certsInit({ dir, hosts: [], ...captured }),

@@ -18,7 +18,7 @@ import { createCA } from '../io/pki/pki.ts'
 import { type DegradeOptions, degrade } from './degrade.ts'
 import { type RevokeOptions, revoke } from './revoke.ts'
 
-const WRITTEN = 'written, and not waited for: --status says where it is in force\n'
+const WRITTEN = 'written; --status shows where it is in force\n'
 const NOW = Date.parse('2030-01-31T12:00:00Z')
 const dir = mkdtempSync(join(tmpdir(), 'portcullis-'))
 after(() => rmSync(dir, { recursive: true, force: true }))
@@ -123,19 +123,19 @@ describe('degrade', () => {
     assert.equal(out, 'prod: degrade mode Off (generation 3)\n' + WRITTEN)
   })
 
-  const mistakes: [string, Partial<DegradeOptions>, RegExp][] = [
+  const errors: [string, Partial<DegradeOptions>, RegExp][] = [
     [
       'no such mode',
       { mode: 'Frezze', reason: 'x' },
-      new RegExp(`there is no mode "Frezze"; did you mean Freeze\\? modes are ${DEGRADE_MODES.join(', ')}\n`),
+      new RegExp(`"Frezze" is not a mode; did you mean Freeze\\? modes are ${DEGRADE_MODES.join(', ')}\n`),
     ],
     ['no reason', { mode: 'Freeze' }, /Freeze needs a reason; give --reason TEXT/],
     [
       'a ttl that is none',
       { mode: 'Freeze', reason: 'x', ttl: '30 minutes' },
-      /--ttl "30 minutes" is no duration above zero; write --ttl 30m/,
+      /--ttl "30 minutes" is not a positive duration; write --ttl 30m/,
     ],
-    ['a ttl that is over', { mode: 'Freeze', reason: 'x', ttl: '-5m' }, /is no duration above zero/],
+    ['a ttl that is over', { mode: 'Freeze', reason: 'x', ttl: '-5m' }, /is not a positive duration/],
     ['a ttl beyond all calendars', { mode: 'Freeze', reason: 'x', ttl: '99999999h' }, /--ttl is too long/],
     ['an end of nothing', { mode: 'Off', ttl: '5m' }, /Off has no end/],
     ['nothing to do', {}, /nothing to do; give --mode MODE/],
@@ -148,7 +148,7 @@ describe('degrade', () => {
       /there is no UpstreamCluster "prd"; did you mean prod\? known: prod/,
     ],
   ]
-  for (const [what, options, expected] of mistakes) {
+  for (const [what, options, expected] of errors) {
     test(`${what}: one line, exit code 1, nothing written`, async () => {
       const { code, out, err } = await throwSwitch(options)
       assert.match(err, expected)
@@ -161,7 +161,7 @@ describe('degrade', () => {
 
   test('without a ttl it stays, and that is said', async () => {
     const { code, err } = await throwSwitch({ mode: 'ReadOnly', reason: 'x' })
-    assert.match(err, /^warning: no --ttl was given/)
+    assert.match(err, /^warning: without --ttl/)
     assert.equal(code, 0)
   })
 
@@ -400,7 +400,7 @@ describe('revoke', () => {
     })
   }
 
-  const mistakes: [string, Partial<RevokeOptions>, RegExp][] = [
+  const errors: [string, Partial<RevokeOptions>, RegExp][] = [
     ['nobody', { cluster: 'prod' }, /nobody is named; give one of --user/],
     ['two at once', { cluster: 'prod', user: 'a', tokenFile: 'b' }, /more than one is named/],
     ['an empty user', { cluster: 'prod', user: '' }, /the user has no name/],
@@ -413,7 +413,7 @@ describe('revoke', () => {
       /holds no PEM certificate/,
     ],
   ]
-  for (const [what, options, expected] of mistakes) {
+  for (const [what, options, expected] of errors) {
     test(`${what}: one line, exit code 1, nothing written`, async () => {
       const { code, err } = await cutOff(options)
       assert.match(err, expected)

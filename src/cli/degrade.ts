@@ -52,9 +52,9 @@ export function degrade(options: DegradeOptions): Promise<number> {
     const after = change === undefined ? before : await throwSwitch(client, cluster, change)
     out(`${describe(after, now())}\n`)
     if (change !== undefined && change.mode !== 'Off' && change.expiresAt === null) {
-      err('warning: no --ttl was given: it stays until somebody switches it off\n')
+      err('warning: without --ttl the mode stays until somebody switches it off\n')
     }
-    if (change !== undefined && !status) out('written, and not waited for: --status says where it is in force\n')
+    if (change !== undefined && !status) out('written; --status shows where it is in force\n')
     const inForce = inForceText(after, now())
     const code = status ? await waitApplied({ client, timeoutMs, now, out, err, inForce }, cluster) : 0
     const faults = faultsOf(after, change)
@@ -76,14 +76,14 @@ function readChange({ mode: text, reason = '', ttl, shadow = false, status, now 
   if (text === undefined) {
     if (reason !== '' || ttl !== undefined || shadow)
       throw new UserError('--reason, --ttl and --shadow need --mode', `name one: ${DEGRADE_MODES.join(', ')}`)
-    if (!status) throw new UserError('nothing to do', 'give --mode MODE to throw the switch, or --status to look at it')
+    if (!status) throw new UserError('nothing to do', 'give --mode MODE to set the mode, or --status to see it')
     return undefined
   }
   const mode = DEGRADE_MODES.find((known) => known.toLowerCase() === text.toLowerCase())
   if (mode === undefined) {
     const meant = nearestName(text, DEGRADE_MODES)
     const fix = `${meant === '' ? '' : `did you mean ${meant}? `}modes are ${DEGRADE_MODES.join(', ')}`
-    throw new UserError(`there is no mode ${JSON.stringify(text)}`, fix)
+    throw new UserError(`${JSON.stringify(text)} is not a mode`, fix)
   }
   if (mode === 'Off') {
     if (ttl !== undefined) throw new UserError('Off has no end', 'leave --ttl out')

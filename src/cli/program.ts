@@ -91,12 +91,12 @@ function helpOf(program: CommandUnknownOpts, path: readonly string[], { err }: P
 
 function addSwitches(program: Command, { out, err, now, done }: Context): void {
   forControlPlane(program.command('degrade'))
-    .description('the degrade switch of a cluster: throw it, or see where it is in force')
+    .description('set the degrade mode of a cluster, or see where it is in force')
     .argument('<cluster>', 'metadata.name of the UpstreamCluster')
     .option('--mode <mode>', DEGRADE_MODES.join(', '))
-    .option('--reason <text>', 'shown in every refusal; needed with every mode but Off')
+    .option('--reason <text>', 'shown in every refusal; required with every mode but Off')
     .option('--ttl <duration>', 'the mode ends by itself after this time')
-    .option('--shadow', 'refuse nothing, only count and warn; without it a shadow that is set is ended', false)
+    .option('--shadow', 'refuse nothing, only count and warn; without this flag shadow mode ends', false)
     .option('--status', 'wait until every replica and thread has it in force, and list them', false)
     .option('--timeout <duration>', 'how long to wait', '30s')
     .action(async (cluster, options) =>
@@ -138,7 +138,7 @@ function addInspection(program: Command, { input, out, err, now, done }: Context
     .description('find every error in a directory of UpstreamCluster files')
     .argument('<dir>')
     .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
-    .option('--no-secrets', 'follow no reference to a file or a Secret: for manifests whose keys are elsewhere')
+    .option('--no-secrets', 'do not resolve references to files and Secrets: for manifests whose keys are elsewhere')
     .action(async (dir, { output, secrets }) => done((await import('./check.ts')).check({ dir, output, secrets, out })))
   forControlPlane(program.command('explain'))
     .description('what the gateway would do with a request, or with every line of an access log')

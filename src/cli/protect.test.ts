@@ -141,7 +141,7 @@ describe('status', () => {
       first,
       /^shop +web +2 +6 +3 +1 +1\.5s +1 may go +east: 4 available of 4, 1 being deleted, last event 2s ago$/,
     )
-    assert.match(second, /^ +west: 2 available of 2, last event 2s ago, stale: counts as nothing$/)
+    assert.match(second, /^ +west: 2 available of 2, last event 2s ago, stale: its pods do not count$/)
     assert.equal(first.indexOf('east'), second.indexOf('west'))
   })
 
@@ -226,7 +226,10 @@ describe('status', () => {
       return list.call(core, kind, ...rest)
     }
     const { code, err } = await status()
-    assert.match(err, /^warning: there are no UpstreamClusters to be seen here: whether each cell is still counted/)
+    assert.match(
+      err,
+      /^warning: no UpstreamClusters are visible here: it is not known whether each cell is still counted/,
+    )
     assert.equal(code, 0)
   })
 
@@ -239,13 +242,13 @@ describe('status', () => {
     assert.match(all.out, /data +db[\s\S]*shop +web/)
   })
 
-  const mistakes: [string, Partial<ProtectStatusOptions>, RegExp][] = [
+  const errors: [string, Partial<ProtectStatusOptions>, RegExp][] = [
     ['none', {}, /there is no PodProtector in namespace shop; see -n and -A/],
     ['none of the name', { name: 'wbe' }, /there is no PodProtector "wbe" in namespace shop/],
     ['a name everywhere', { name: 'web', allNamespaces: true }, /give -n NAMESPACE with the name/],
     ['both', { allNamespaces: true }, /--namespace and --all-namespaces are both given/],
   ]
-  for (const [what, options, expected] of mistakes) {
+  for (const [what, options, expected] of errors) {
     test(`${what}: one line, exit code 1`, async () => {
       const { code, err } = await status(options)
       assert.match(err, expected)
@@ -271,7 +274,7 @@ describe('why', () => {
     assert.equal(err, '')
     assert.equal(
       out,
-      'pod shop/web-1: ready for 1m30s, judged as Available\n' +
+      'pod shop/web-1: ready for 1m30s, evaluated as Available\n' +
         'PodProtector shop/web: 5 required, 7 counted, 1 being deleted: lets it pass\n' +
         'a deletion now passes: enough pods are left\n',
     )
@@ -300,7 +303,7 @@ describe('why', () => {
   test('a full buffer: for now', async () => {
     protector({ required: 1, cells: [cell('prod', 6, 'a')], spec: { admissionHistoryConfig: { maxConcurrentLag: 1 } } })
     const { code, out } = await why()
-    assert.match(out, /refuses for now: deletions let through before/)
+    assert.match(out, /refuses for now: earlier deletions/)
     assert.match(out, /has full admission buffer .*; it may pass in a moment\n/)
     assert.equal(code, 1)
   })
@@ -323,7 +326,7 @@ describe('why', () => {
     pod('web-1', { status: { conditions: [] } })
     assert.match((await why()).out, /being deleted: is not asked\na deletion now passes: the pod is not ready/)
     pod('web-1', { metadata: { deletionTimestamp: '2030-01-31T11:59:00Z' } })
-    assert.match((await why()).out, /passes: the pod is being deleted already/)
+    assert.match((await why()).out, /passes: the pod is already being deleted/)
     pod('web-1')
     protector({ required: 6, cells: [cell('prod', 6)], spec: { minReadySeconds: 100 } })
     assert.match((await why()).out, /minReadySeconds and is not counted\na deletion now passes: the pod does not count/)
@@ -335,7 +338,7 @@ describe('why', () => {
     protector({ required: 2, cells: [silent, cell('b', 2)] })
     const marked = await why()
     assert.match(marked.out, /2 required, 2 counted, 0 being deleted: refuses/)
-    assert.match(marked.out, / {2}cell prod is silent: its pods count as nothing\n/)
+    assert.match(marked.out, / {2}cell prod is silent: its pods do not count\n/)
     protector({ required: 2, cells: [cell('prod', 9)] })
     assert.equal((await why({ staleAfter: '5s' })).code, 0)
     assert.equal((await why({ staleAfter: '2s' })).code, 1)
@@ -366,7 +369,7 @@ describe('why', () => {
     assert.deepEqual([known.code, known.err], [0, ''])
     assert.ok(!known.out.includes('nobody has counted'))
     const other = await why({ cluster: 'prd' })
-    assert.match(other.err, /^note: there is no UpstreamCluster .* called prd, .*did you mean prod\?\n$/)
+    assert.match(other.err, /^note: there is no UpstreamCluster prd .*did you mean prod\?\n$/)
     assert.match(other.out, / {2}nobody has counted its pods in cell prd\n/)
     core.list = (kind, ...rest) =>
       kind === UPSTREAM_CLUSTERS
@@ -375,11 +378,11 @@ describe('why', () => {
     assert.equal((await why({ cluster: 'east' })).code, 0)
   })
 
-  const mistakes: [string, Partial<ProtectWhyOptions>, RegExp][] = [
+  const errors: [string, Partial<ProtectWhyOptions>, RegExp][] = [
     ['no such pod', { pod: 'web-2' }, /there is no pod shop\/web-2; is --pod-context that of the cluster\?/],
-    ['a duration that is none', { clockSkew: 'much' }, /--clock-skew "much" is no duration/],
+    ['a duration that is none', { clockSkew: 'much' }, /--clock-skew "much" is not a duration/],
   ]
-  for (const [what, options, expected] of mistakes) {
+  for (const [what, options, expected] of errors) {
     test(`${what}: one line, exit code 1`, async () => {
       const { code, err } = await why(options)
       assert.match(err, expected)
@@ -446,7 +449,7 @@ describe('dry-run', () => {
     const object = core.find(UPSTREAM_CLUSTERS, 'prod')
     core.put(UPSTREAM_CLUSTERS, { ...object, status: { ...(object?.['status'] as object), conditions } })
     const { code, err } = await dryRun({ mode: 'off' })
-    assert.equal(err, 'error: the pods of prod are not protected nevertheless: gw-a: pods is forbidden\n')
+    assert.equal(err, 'error: the pods of prod are still not protected: gw-a: pods is forbidden\n')
     assert.equal(code, 1)
   })
 
@@ -496,13 +499,13 @@ describe('dry-run', () => {
     assert.equal(code, 1)
   })
 
-  const mistakes: [string, Partial<ProtectDryRunOptions>, RegExp][] = [
+  const errors: [string, Partial<ProtectDryRunOptions>, RegExp][] = [
     ['no switch', { mode: 'prod' }, /"prod" is neither on nor off/],
     ['a cluster without protection', { clusters: ['prod', 'bare'] }, /bare has no spec\.podProtection/],
     ['no such cluster', { clusters: ['prd'] }, /there is no UpstreamCluster "prd"; did you mean prod\?/],
-    ['a timeout that is none', { timeout: 'soon' }, /--timeout "soon" is no duration/],
+    ['a timeout that is none', { timeout: 'soon' }, /--timeout "soon" is not a positive duration/],
   ]
-  for (const [what, options, expected] of mistakes) {
+  for (const [what, options, expected] of errors) {
     test(`${what}: one line, exit code 1, nothing written`, async () => {
       cluster('bare')
       const { code, err } = await dryRun(options)

@@ -125,7 +125,7 @@ export function metadataOf(object: JsonObject): ServedMetadata {
 export function readPositiveDuration(flag: string, text: string, parse: (text: string) => number | undefined): number {
   const ms = parse(text)
   if (ms === undefined || ms <= 0) {
-    throw new UserError(`${flag} ${JSON.stringify(text)} is no duration above zero`, `write ${flag} 30m, 90s or 1h30m`)
+    throw new UserError(`${flag} ${JSON.stringify(text)} is not a positive duration`, `write ${flag} 30m, 90s or 1h30m`)
   }
   return ms
 }

@@ -49,7 +49,7 @@ describe('control kubeconfig', () => {
     assert.equal(serverNow(), 'https://gateway.example.com:19443')
   })
 
-  test('mistakes are one line each, with the fix', () => {
+  test('errors are one line each, with the fix', () => {
     const elsewhere = run((output) => printControlKubeconfig({ ...common, dataDir: join(dataDir, 'none'), ...output }))
     assert.equal(elsewhere[0], 1)
     assert.match(elsewhere[2], /^error: .*;.*\n$/)

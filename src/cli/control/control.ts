@@ -65,7 +65,7 @@ export function backupControlStore(options: Output & { readonly dataDir: string;
     backupStore(store, options.file)
     const key = readExistingKey(storeKey)
     const which = key === undefined ? storeKey : `${storeKey}, now ${keyId(key)}`
-    options.out(`${options.file} is complete; keep the key of what is encrypted in it (${which}) elsewhere\n`)
+    options.out(`${options.file} is complete; keep the key that encrypts it (${which}) elsewhere\n`)
     return 0
   })
 }

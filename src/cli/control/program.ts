@@ -13,7 +13,7 @@ export function addControl(program: Command, { out, err, now, done }: CommandCon
     .requiredOption('--user <user>', 'user name')
     .option('--group <group>', 'portcullis:admins, portcullis:viewers or others; may be repeated', collect, [])
     .option('--server <url>', 'how it is reached; default: as admin.kubeconfig in the data directory')
-    .option('--token-ttl <duration>', 'a token that is valid for so long, instead of a client certificate')
+    .option('--token-ttl <duration>', 'print a token with this validity instead of a client certificate')
     .option('--days <days>', 'validity of the client certificate', Number)
     .action(async ({ group: groups, ...options }) =>
       done((await import('./control.ts')).printControlKubeconfig({ ...options, groups, now, out, err })),
@@ -27,9 +27,9 @@ export function addControl(program: Command, { out, err, now, done }: CommandCon
     .option('--token-file <file>', 'bearer token, or a kubeconfig: its current user')
     .option('--credential-id <id>', 'X509SHA256=... or JTI=..., as audit events have it')
     .option('--reason <text>', 'kept with the revocation')
-    .option('--undo', 'take the revocation back', false)
+    .option('--undo', 'remove the revocation', false)
     .option('--list', 'show who is revoked', false)
-    .option('--force', "also the data directory's own administrator", false)
+    .option('--force', "even the data directory's own administrator", false)
     .option('--store-key-file <file>', 'as of the gateway; needed when it does not run')
     .action(async ({ certificate, ...options }) =>
       done((await import('./revoke.ts')).controlRevoke({ ...options, certificateFile: certificate, now, out, err })),
@@ -37,7 +37,7 @@ export function addControl(program: Command, { out, err, now, done }: CommandCon
   control
     .command('webhook')
     .description(
-      'print the configuration by which the API server of --source kubernetes asks the gateway about objects',
+      'print the ValidatingWebhookConfiguration by which the API server of --source kubernetes asks the gateway to check objects',
     )
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .option('--url <url>', 'https://HOST:PORT of --control-listen, as the API server reaches it')
@@ -54,9 +54,9 @@ export function addControl(program: Command, { out, err, now, done }: CommandCon
     )
   control
     .command('rotate-key')
-    .description('encrypt its store with a new key; the gateway has to be stopped')
+    .description('encrypt its store with a new key; the gateway must be stopped')
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .option('--store-key-file <file>', 'as of the gateway')
-    .option('--new-key-file <file>', 'the new key; default: one that is made, in the place of the old one')
+    .option('--new-key-file <file>', 'the new key; default: a generated one, which replaces the old one')
     .action(async (options) => done((await import('./rotate-key.ts')).rotateKey({ ...options, out, err })))
 }

@@ -20,11 +20,11 @@ export function rotateKey({ dataDir, storeKeyFile, newKeyFile, out, err }: Rotat
   return reportUserErrors(err, () => {
     const { bodies, keyId, oldKeyFile, leftover } = rotateStoreKey({ file, keyFile, newKeyFile })
     const where = newKeyFile ?? keyFile
-    out(`${bodies} encrypted objects, old versions included, are under the key ${keyId} in ${where}\n`)
+    out(`${bodies} objects, old versions included, are encrypted with key ${keyId} in ${where}\n`)
     if (newKeyFile !== undefined) out(`start the gateway with --store-key-file ${newKeyFile}\n`)
-    out(`backups made until now need ${oldKeyFile}: keep it with them, and away from here\n`)
+    out(`backups made so far need ${oldKeyFile}: keep it with them, not here\n`)
     if (leftover !== '')
-      err(`note: pages of the file that are free may still hold bytes under the old key: ${leftover}\n`)
+      err(`note: free pages of the file may still hold bytes encrypted with the old key: ${leftover}\n`)
     return 0
   })
 }

@@ -71,17 +71,17 @@ function webhookOf({ group, version, plural, namespaced }: ResourceKind): JsonOb
 
 function whereOf({ url, service, port }: ControlWebhookOptions, path: string): JsonObject {
   if ((url === undefined) === (service === undefined)) {
-    throw new UserError('it is not known where the API server reaches the gateway', 'give --url or --service')
+    throw new UserError('the address at which the API server reaches the gateway is missing', 'give --url or --service')
   }
   if (service === undefined) {
     if (url === undefined || !/^https:\/\/[^/]+\/?$/.test(url)) {
-      throw new UserError(`--url ${url} is no address`, 'write https://HOST:PORT of --control-listen')
+      throw new UserError(`--url ${url} is not an address`, 'write https://HOST:PORT of --control-listen')
     }
     return { url: `${url.replace(/\/$/, '')}${path}` }
   }
   const [namespace = '', name = '', more] = service.split('/')
   if (namespace === '' || name === '' || more !== undefined) {
-    throw new UserError(`--service ${service} is no Service`, 'write NAMESPACE/NAME')
+    throw new UserError(`--service ${service} is not a Service`, 'write NAMESPACE/NAME')
   }
   return { service: { namespace, name, port, path } }
 }

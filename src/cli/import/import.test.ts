@@ -78,7 +78,7 @@ describe('a kubeconfig', () => {
       offline: true,
     })
     assert.equal(code, 0, err)
-    assert.match(err, /^note: prod: its user has to be allowed to impersonate: .*\n/)
+    assert.match(err, /^note: prod: its user must be allowed to impersonate: .*\n/)
     assert.equal(specOf(documents)['secureServing'], undefined)
     assert.match(err, /warning: .*clientCARef: users with client certificates get 401: no cluster was asked/)
     const at = { namespace: 'gw', name: 'prod-upstream' }
@@ -190,7 +190,7 @@ describe('a kubeconfig', () => {
     const file = join(target, 'prod.yaml')
     assert.equal(statSync(file).mode & 0o777, 0o600)
     const text = readFileSync(file, 'utf8')
-    assert.match(text, /^# note: its user has to be allowed to impersonate/)
+    assert.match(text, /^# note: its user must be allowed to impersonate/)
     const second = await fromKubeconfig(config, { dir: target })
     assert.match(second.err, /^error: in .* there is already: prod\.yaml; give another --dir, or --force/)
     assert.equal(second.code, 1)
@@ -199,9 +199,9 @@ describe('a kubeconfig', () => {
 
   for (const [what, text, expected] of [
     ['no YAML', 'a: [', /is not YAML: /],
-    ['another kind', '{"kind":"Pod"}', /is no kubeconfig; it begins with/],
-    ['a list', '[]', /is no kubeconfig/],
-    ['nothing', '', /is no kubeconfig/],
+    ['another kind', '{"kind":"Pod"}', /is not a kubeconfig; it begins with/],
+    ['a list', '[]', /is not a kubeconfig/],
+    ['nothing', '', /is not a kubeconfig/],
     ['no contexts', '{"kind":"Config"}', /has no contexts/],
   ] as const) {
     test(`${what}: one line`, async () => {

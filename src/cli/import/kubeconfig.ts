@@ -57,7 +57,7 @@ function readKubeconfig(file: string): Loose {
     throw new UserError(`${file} is not YAML: ${reason}`, 'give a kubeconfig')
   }
   if (!isRecord(value) || (value['kind'] ?? 'Config') !== 'Config') {
-    throw new UserError(`${file} is no kubeconfig`, 'it begins with apiVersion: v1, kind: Config')
+    throw new UserError(`${file} is not a kubeconfig`, 'it begins with apiVersion: v1, kind: Config')
   }
   return value
 }
@@ -192,8 +192,8 @@ class ContextImport {
     }
     const endpoint = server.replace(/\/+$/, '')
     const parsed = parseEndpoint(endpoint)
-    if (!('mistake' in parsed)) return endpoint
-    this.#say('error', `the server ${JSON.stringify(server)} cannot be an endpoint: it ${parsed.mistake}`)
+    if (!('error' in parsed)) return endpoint
+    this.#say('error', `the server ${JSON.stringify(server)} cannot be an endpoint: it ${parsed.error}`)
     return undefined
   }
 
@@ -246,7 +246,10 @@ class ContextImport {
     }
     this.#take('ca.crt', cluster, 'certificate-authority')
     if (this.#secret['ca.crt'] === undefined) {
-      this.#say('warning', 'the kubeconfig has no certificate-authority: the CAs of this machine vouch for the servers')
+      this.#say(
+        'warning',
+        'the kubeconfig has no certificate-authority: the servers are verified with the CAs of this machine',
+      )
     }
     return serverName
   }
@@ -259,7 +262,7 @@ class ContextImport {
     else if (typeof tokenFile === 'string') {
       const text = this.#read(tokenFile)
       if (text !== undefined) this.#secret.token = base64(text.trim())
-      this.#say('note', 'the token of tokenFile is copied as it is now: who renews that file has to renew the Secret')
+      this.#say('note', 'the token of tokenFile is copied as it is now: renew the Secret when that file is renewed')
     }
     if (isRecord(user['exec'])) {
       const command = JSON.stringify(user['exec']['command'] ?? '')
@@ -271,10 +274,10 @@ class ContextImport {
     if (isRecord(user['auth-provider']))
       this.#say('error', 'cannot take over an auth-provider: give a token or certificate')
     if (user['username'] !== undefined)
-      this.#say('error', 'cannot take over a password: API servers know none any more')
+      this.#say('error', 'cannot take over a password: API servers no longer accept them')
     if (user['as'] !== undefined) this.#say('warning', 'impersonation of the kubeconfig (as) is not taken over')
     if (this.#secret['tls.crt'] === undefined && this.#secret.token === undefined) return
-    this.#say('note', 'its user has to be allowed to impersonate: deploy/rbac/upstream-gateway-user.yaml is the role')
+    this.#say('note', 'its user must be allowed to impersonate: see deploy/rbac/upstream-gateway-user.yaml')
   }
 
   /** `key-data` (base64) before `key` (a file), as kubectl. */

@@ -54,7 +54,7 @@ export function protectDryRun(options: ProtectDryRunOptions): Promise<number> {
       if ((await waitApplied({ client, timeoutMs, now, out, err }, cluster)) !== 0) code = 1
       const fault = shadow ? '' : await faultOf(client, cluster)
       if (fault !== '') {
-        err(`error: the pods of ${cluster} are not protected nevertheless: ${fault}\n`)
+        err(`error: the pods of ${cluster} are still not protected: ${fault}\n`)
         code = 1
       }
     }

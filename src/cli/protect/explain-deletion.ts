@@ -81,12 +81,12 @@ function withoutStale(protector: PodProtector): PodProtector {
 
 const WORDS: Readonly<Record<Finding['result'], string>> = {
   Ok: 'lets it pass',
-  AlreadyHasBucket: 'lets it pass, as it did before',
+  AlreadyHasBucket: 'lets it pass, as before',
   AlreadyUnhealthy: 'lets it pass: the pod does not meet its own criterion',
   Recorded: 'lets it pass: the pod has not been ready for minReadySeconds and is not counted',
-  NoProtector: 'has gone',
+  NoProtector: 'no longer exists',
   Denied: 'refuses: too few would be left',
-  Retry: 'refuses for now: deletions let through before have not been seen to happen',
+  Retry: 'refuses for now: earlier deletions have not been seen to happen yet',
 }
 
 function protectorLines(
@@ -100,14 +100,14 @@ function protectorLines(
   if (fault !== '') lines.push(`  ${fault}`)
   const status = protector.status?.cells.find(({ cellID }) => cellID === cell)
   if (status?.aggregation === undefined) lines.push(`  nobody has counted its pods in cell ${cell}`)
-  else if (status.stale === true) lines.push(`  cell ${cell} is silent: its pods count as nothing`)
+  else if (status.stale === true) lines.push(`  cell ${cell} is silent: its pods do not count`)
   return lines
 }
 
 const PASSES: Readonly<Record<string, string>> = {
   Unmatched: 'no PodProtector selects the pod',
-  AlreadyTerminating: 'the pod is being deleted already',
-  AlreadyAdmitted: 'it was let through before',
+  AlreadyTerminating: 'the pod is already being deleted',
+  AlreadyAdmitted: 'it was admitted before',
   AlreadyUnready: 'the pod is not ready, so nothing is lost with it',
   StillUnavailable: 'the pod does not count as available yet',
   AlreadyUnhealthy: 'the pod does not meet its own criterion',

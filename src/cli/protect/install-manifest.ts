@@ -45,8 +45,8 @@ export function readAddress(
   port: number,
 ): Pick<WebhookAddress, 'url' | 'service'> {
   if ((url === undefined) === (service === undefined)) {
-    const mistake = url === undefined ? 'no address of the webhook is given' : 'both --url and --service are given'
-    throw new UserError(mistake, 'give --url https://HOST:PORT or --service NAMESPACE/NAME')
+    const problem = url === undefined ? 'no address of the webhook is given' : 'both --url and --service are given'
+    throw new UserError(problem, 'give --url https://HOST:PORT or --service NAMESPACE/NAME')
   }
   if (url !== undefined) return { url: checkedUrl(url) }
   const [namespace = '', name = '', ...more] = (service ?? '').split('/')
@@ -54,7 +54,7 @@ export function readAddress(
     throw new UserError(`--service is not NAMESPACE/NAME: ${service}`, 'write for example portcullis-system/portcullis')
   }
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new UserError(`--port is no port: ${port}`, 'give the port of the Service, 1 to 65535')
+    throw new UserError(`--port is not a port: ${port}`, 'give the port of the Service, 1 to 65535')
   }
   return { service: { namespace, name, port } }
 }
@@ -71,13 +71,13 @@ export function checkCell(cell: string): void {
   if (isObjectName(cell)) return
   const fix =
     'a webhook can ask only for a name of lower-case letters, digits, "-" and "."; set spec.podProtection.cell'
-  throw new UserError(`--cluster ${JSON.stringify(cell)} is no DNS name`, fix)
+  throw new UserError(`--cluster ${JSON.stringify(cell)} is not a DNS name`, fix)
 }
 
 /** @throws {UserError} */
 export function checkConfigurationName(name: string): void {
   if (isDnsName(name)) return
-  throw new UserError(`--name ${JSON.stringify(name)} is no DNS name`, `write for example ${CONFIGURATION_NAME}`)
+  throw new UserError(`--name ${JSON.stringify(name)} is not a DNS name`, `write for example ${CONFIGURATION_NAME}`)
 }
 
 export function protectionConfiguration(options: ConfigurationOptions): JsonObject {

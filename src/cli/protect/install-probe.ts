@@ -72,7 +72,7 @@ function withoutToken(text: string): string {
 
 function unreachable(trouble: string): UserError {
   const fix = 'nothing was changed; fix it and try again, or see what would be applied: --print'
-  return new UserError(`the webhook gives no answer to the API server of the worker: ${trouble}`, fix)
+  return new UserError(`the webhook does not answer the API server of the worker: ${trouble}`, fix)
 }
 
 function ignoreMissing(error: unknown): void {

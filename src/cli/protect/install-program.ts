@@ -10,9 +10,9 @@ const DEFAULT_PORT = 9444
 export function registerProtectInstall(command: Command, { out, err, now, done }: CommandContext): void {
   forWorker(forWebhook(command.command('install')))
     .description('make the API servers of a worker cluster ask the protection webhook')
-    .option('--no-token', 'no token in the path: the API servers present a credential (protect credentials)')
+    .option('--no-token', 'put no token in the path: the API servers present a credential (protect credentials)')
     .option('--exclude-namespace <namespace>', 'pods there are never asked about; may be repeated', collect, [])
-    .option('--shadow', 'a webhook that is away stops nothing (failurePolicy Ignore)', false)
+    .option('--shadow', 'deletions pass while the webhook is unavailable (failurePolicy Ignore)', false)
     .option('--print', 'print the manifest, and change nothing', false)
     .option('--timeout <duration>', 'how long to wait for the webhook to answer', '30s')
     .action(async (options) => {
@@ -23,7 +23,7 @@ export function registerProtectInstall(command: Command, { out, err, now, done }
     .description('remove the webhook: deletions that do not pass the gateway are no longer evaluated')
     .action(async (options) => done((await import('./install.ts')).protectUninstall({ ...options, out, err })))
   forWebhook(command.command('credentials'))
-    .description('print the kubeconfig by which the API servers of a worker cluster prove themselves to the webhook')
+    .description('print the kubeconfig with which the API servers of a worker cluster authenticate to the webhook')
     .action(async (options) => done((await import('./install.ts')).protectCredentials({ ...options, out, err })))
 }
 

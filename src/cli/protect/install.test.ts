@@ -208,7 +208,7 @@ test('--print asks nobody', async () => {
   assert.equal(printed.webhooks[0].failurePolicy, 'Fail')
 })
 
-test('mistakes are named, and nothing is sent', async () => {
+test('errors are named, and nothing is sent', async () => {
   const file = join(dir, 'token')
   writeFileSync(file, 'not a token\n')
   const { url: _url, dataDir: _dir, ...bare } = options()
@@ -219,13 +219,13 @@ test('mistakes are named, and nothing is sent', async () => {
     [options({ url: 'https://user@gateway:1' }), /--url is not/],
     [options({ url: 'https://gateway:1/path' }), /--url is not/],
     [{ ...bare, dataDir: dir, service: 'portcullis' }, /--service is not NAMESPACE\/NAME/],
-    [{ ...bare, dataDir: dir, service: 'a/b', port: 0 }, /--port is no port/],
+    [{ ...bare, dataDir: dir, service: 'a/b', port: 0 }, /--port is not a port/],
     [{ ...bare, url: 'https://gateway' }, /the CA of the webhook is not known; give --data-dir DIR/],
     [options({ tokenFile: file }), /holds no token/],
-    [options({ cluster: 'Worker_1' }), /--cluster "Worker_1" is no DNS name/],
-    [options({ name: 'A b' }), /--name "A b" is no DNS name/],
-    [options({ excludeNamespace: ['a.b'] }), /--exclude-namespace "a\.b" is no namespace/],
-    [options({ timeout: 'soon' }), /--timeout "soon" is no duration/],
+    [options({ cluster: 'Worker_1' }), /--cluster "Worker_1" is not a DNS name/],
+    [options({ name: 'A b' }), /--name "A b" is not a DNS name/],
+    [options({ excludeNamespace: ['a.b'] }), /--exclude-namespace "a\.b" is not a namespace/],
+    [options({ timeout: 'soon' }), /--timeout "soon" is not a positive duration/],
     [options({ dataDir: join(dir, 'none') }), /cannot read/],
   ]
   for (const [wrong, said] of rows) {
@@ -241,7 +241,7 @@ test('uninstall', async () => {
   assert.equal(await protectUninstall(options()), 0)
   assert.deepEqual(worker.all(KIND), [])
   assert.equal(await protectUninstall(options()), 0)
-  assert.match(out.join(''), /is gone.*\n.*there is no ValidatingWebhookConfiguration/)
+  assert.match(out.join(''), /is deleted.*\n.*there is no ValidatingWebhookConfiguration/)
 })
 
 test('credentials: as kube-apiserver looks them up', () => {

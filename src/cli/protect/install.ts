@@ -69,7 +69,7 @@ export async function protectInstall(options: ProtectInstallOptions): Promise<nu
     const done = await withRights(() => putConfiguration(client, configuration))
     const policy = shadow ? 'Ignore' : 'Fail'
     out(`ValidatingWebhookConfiguration ${options.name} is ${done}: failurePolicy ${policy}, ${exclusions(options)}\n`)
-    if (shadow) out(`nothing is refused as long as spec.podProtection.shadow of the UpstreamCluster is true\n`)
+    if (shadow) out(`nothing is refused while spec.podProtection.shadow of the UpstreamCluster is true\n`)
     return 0
   })
 }
@@ -84,7 +84,9 @@ export function protectUninstall(options: ProtectUninstallOptions): Promise<numb
   return withControlPlane({ ...options, needs: NEEDS }, async (client) => {
     try {
       await withRights(() => client.delete(VALIDATING_WEBHOOK_CONFIGURATIONS, { namespace: '', name }))
-      out(`ValidatingWebhookConfiguration ${name} is gone: the API server of the worker asks no more\n`)
+      out(
+        `ValidatingWebhookConfiguration ${name} is deleted: the API server of the worker no longer asks the webhook\n`,
+      )
     } catch (error) {
       if (!(error instanceof StatusError) || error.code !== 404) throw error
       out(`there is no ValidatingWebhookConfiguration ${name}\n`)
@@ -146,8 +148,8 @@ function checkedToken(file: string, token: string): string {
   throw new UserError(`${file} holds no token`, 'give a file with the token and nothing else')
 }
 
-function noSource(mistake: string, file: string): UserError {
-  return new UserError(mistake, `give --data-dir DIR of the gateway, or ${file}`)
+function noSource(problem: string, file: string): UserError {
+  return new UserError(problem, `give --data-dir DIR of the gateway, or ${file}`)
 }
 
 /** The webhook must not stop its own pods from being replaced. */
@@ -157,7 +159,7 @@ function excluded({ excludeNamespace, service }: ProtectInstallOptions): readonl
   for (const namespace of all) {
     if (isDnsLabel(namespace)) continue
     const fix = 'a namespace is a DNS label of lower-case letters, digits and "-"'
-    throw new UserError(`--exclude-namespace ${JSON.stringify(namespace)} is no namespace`, fix)
+    throw new UserError(`--exclude-namespace ${JSON.stringify(namespace)} is not a namespace`, fix)
   }
   return all
 }

@@ -6,11 +6,13 @@ import type { CommandContext } from '../command/output.ts'
 import { registerProtectInstall } from './install-program.ts'
 
 export function addProtect(program: Command, { out, err, now, done }: CommandContext): void {
-  const protect = program.command('protect').description('pod protection: how it stands, what it would say, its switch')
+  const protect = program
+    .command('protect')
+    .description('pod protection: its state, what it would answer, its dry-run switch')
   forControlPlane(protect.command('status'))
     .description('PodProtectors with their numbers and cells; exit code 1 when one is below its minimum')
     .argument('[name]', 'only this one')
-    .option('-n, --namespace <namespace>', 'where they are; default: default')
+    .option('-n, --namespace <namespace>', 'namespace; default: default')
     .option('-A, --all-namespaces', 'in all namespaces', false)
     .action(async (name, options) =>
       done(
@@ -18,13 +20,13 @@ export function addProtect(program: Command, { out, err, now, done }: CommandCon
       ),
     )
   forControlPlane(protect.command('why'))
-    .description('what the deletion of a pod would be answered now, and why; exit code 1 when it would be refused')
+    .description('whether a pod may be deleted now, and why; exit code 1 when the deletion would be refused')
     .argument('<pod>', 'its name')
-    .option('-n, --namespace <namespace>', 'where it is; default: default')
-    .requiredOption('--cluster <name>', 'UpstreamCluster that has it, or the name of a cell')
+    .option('-n, --namespace <namespace>', 'namespace of the pod; default: default')
+    .requiredOption('--cluster <name>', 'UpstreamCluster of the pod, or the name of a cell')
     .option(
       '--pod-kubeconfig <file>',
-      'of that cluster, or of the gateway in front of it; default: through the gateway, or as it',
+      'kubeconfig of that cluster, or of the gateway in front of it; default: through the gateway, else with its credential',
     )
     .option('--pod-context <name>', "context in it; default: the kubeconfig's own")
     .option('--stale-after <duration>', '--protection-stale-after of the gateway; default: as it marked the cells')

@@ -43,7 +43,7 @@ export function protectStatus(options: ProtectStatusOptions): Promise<number> {
     const known = faults ?? new Map<string, CellFault>()
     out(textTable([HEAD, ...chosen.flatMap(({ protector }) => rowsOf(protector, known, now()))]))
     if (faults === undefined) {
-      err('warning: there are no UpstreamClusters to be seen here: whether each cell is still counted is not known\n')
+      err('warning: no UpstreamClusters are visible here: it is not known whether each cell is still counted\n')
     }
     for (const { key, fault } of chosen) if (fault !== '') err(`warning: PodProtector ${key}: ${fault}\n`)
     const below = chosen.filter(isBelow)
@@ -106,7 +106,7 @@ function cellText(cell: CellStatus, fault: CellFault | undefined, nowMs: number)
       : [`last event ${ageText(aggregation.lastEventTime, nowMs)} ago`]),
     ...(aggregation?.clockSkewMillis === undefined ? [] : [skewText(aggregation.clockSkewMillis)]),
     ...(fault === undefined ? [] : [`NOT COUNTED${fault.since === '' ? '' : ` for ${ageText(fault.since, nowMs)}`}`]),
-    ...(stale ? ['stale: counts as nothing'] : []),
+    ...(stale ? ['stale: its pods do not count'] : []),
   ]
   return `${cellID}: ${facts.join(', ')}`
 }

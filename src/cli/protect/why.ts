@@ -107,7 +107,7 @@ async function findCell(client: ObjectClient, name: string): Promise<Asked> {
   const known = clusters.filter(({ protection }) => protection !== undefined).map((cluster) => cluster.name)
   const meant = nearestName(name, known)
   const hint = meant === '' ? '' : `; did you mean ${meant}?`
-  const note = `there is no UpstreamCluster with pod protection called ${name}, so it is taken for a cell${hint}`
+  const note = `there is no UpstreamCluster ${name} with pod protection, so ${name} is taken as the name of a cell${hint}`
   return { cell: name, upstream: '', shadow: false, unasked: '', protection: undefined, note }
 }
 
@@ -180,7 +180,7 @@ function readDuration(flag: string, text: string | undefined, preset: number): n
   const ms = parseDuration(text)
   if (ms !== undefined && ms >= 0) return ms
   throw new UserError(
-    `${flag} ${JSON.stringify(text)} is no duration`,
+    `${flag} ${JSON.stringify(text)} is not a duration`,
     `write ${flag} 30s or 5m, as the gateway has it`,
   )
 }
@@ -189,7 +189,7 @@ function podText(pod: PodFacts, nowMs: number): string {
   const since = pod.readySinceMs === 0 ? '' : ` for ${ageText(new Date(pod.readySinceMs).toISOString(), nowMs)}`
   const facts = [
     pod.terminating ? 'being deleted' : pod.ready ? `ready${since}` : 'not ready',
-    `judged as ${pod.criterion}`,
+    `evaluated as ${pod.criterion}`,
     ...(pod.forceDelete ? ['force-delete'] : []),
   ]
   return `pod ${pod.namespace}/${pod.name}: ${facts.join(', ')}`

@@ -41,7 +41,7 @@ export class RestoredCell {
     try {
       const newest = await this.#deps.readVersion()
       if ((compareVersions(newest, version) ?? 0) >= 0) return
-      log.warn('a cell has gone back in time, and is counted anew', { cell, resourceVersion: newest, counted: version })
+      log.warn('a cell has gone back in time and is counted again', { cell, resourceVersion: newest, counted: version })
       this.#restored = true
       this.#deps.onRestored()
     } catch {

@@ -74,6 +74,6 @@ async function resummarize(
     // Somebody else wrote it, or there is none any more.
     if (error instanceof StatusError && (error.reason === 'Conflict' || error.code === 404)) return
     const why = error instanceof Error ? error.message : String(error)
-    log.warn('a cell that went silent could not be marked', { protector: live.key, why })
+    log.warn('a silent cell could not be marked stale', { protector: live.key, why })
   }
 }

@@ -49,7 +49,7 @@ export class UpdateTrigger {
       return
     }
     if (!isHeard(trigger.podSelector)) {
-      log.warn('the pod of the update trigger cannot be made so that podLabelSelector selects it', { cell })
+      log.warn('podLabelSelector cannot select the pod of the update trigger', { cell })
     }
     this.#beat()
   }
@@ -89,7 +89,7 @@ export class UpdateTrigger {
       this.#fault = why
       const { log, cell, trigger } = this.#deps
       const pod = `${trigger.namespace}/${trigger.name}`
-      log.warn('the update trigger cannot write its pod; it goes on trying', { cell, pod, why })
+      log.warn('the update trigger cannot write its pod; it keeps trying', { cell, pod, why })
     }
   }
 

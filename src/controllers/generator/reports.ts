@@ -17,7 +17,8 @@ export class GeneratorReports {
   judge(key: string, { decision, facts }: TurnResult): string {
     if (decision.fault === '') this.#said.delete(key)
     else if (facts?.requirement.kind === 'unclear') this.#say(key, facts.requirement.message)
-    else this.#say(key, 'it is being deleted without the finalizer of the generator: its protector will stay behind')
+    else
+      this.#say(key, 'it is being deleted without the finalizer of the generator: its PodProtector will be left behind')
     return decision.fault
   }
 

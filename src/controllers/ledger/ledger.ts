@@ -117,7 +117,7 @@ class Ledger implements ProtectionLedger {
     const reviewed = await this.#reviewed(requests)
     const durationMs = clock.monotonic() - startMs
     return requests.map((request, index) => {
-      const { verdict, protectors } = reviewed[index] ?? nothingKnown(request, 'there is no verdict')
+      const { verdict, protectors } = reviewed[index] ?? nothingKnown(request, 'the ledger returned no verdict')
       events.reviewed(request, verdict, protectors, durationMs)
       return verdict
     })
@@ -168,7 +168,7 @@ class Ledger implements ProtectionLedger {
     } catch (error) {
       // A bug: it costs these deletions, and nothing else.
       log.error('deletions cannot be evaluated', { error })
-      return requests.map((request) => nothingKnown(request, 'an internal error, which the log of the gateway tells'))
+      return requests.map((request) => nothingKnown(request, 'internal error; the log of the gateway has the details'))
     }
   }
 
@@ -209,7 +209,7 @@ class Ledger implements ProtectionLedger {
     if (fault === '') this.#malformed.delete(key)
     else {
       this.#malformed.set(key, fault)
-      this.#deps.log.warn('PodProtector is not as it should be', { protector: key, fault })
+      this.#deps.log.warn('PodProtector is malformed', { protector: key, fault })
     }
     this.#deps.events.malformed(this.#malformed.size, fault !== '')
   }

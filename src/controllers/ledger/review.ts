@@ -69,7 +69,7 @@ interface Evaluation {
 const RECORD_WAIT_MS = 500
 /** After this time nobody needs the record. */
 const RECORD_TIMEOUT_MS = 30_000
-const UNKNOWN = 'the PodProtectors are not known yet'
+const UNKNOWN = 'the PodProtectors have not been read yet'
 
 /** One result for each request, in their order. */
 export async function reviewAll(

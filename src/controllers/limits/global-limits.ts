@@ -201,7 +201,10 @@ class Limits implements GlobalLimits {
     if (mode === before) return
     this.#sinceMs = clock.now()
     if (before !== 'parted') return
-    log.info('Redis answers: limits of all replicas are kept there', { redis: redis.address, replicas: members.length })
+    log.info('Redis answers: the shared limits are kept there again', {
+      redis: redis.address,
+      replicas: members.length,
+    })
     this.#logged.clear()
   }
 
@@ -217,7 +220,7 @@ class Limits implements GlobalLimits {
     // At the start there is no connection for a moment.
     if (this.#stopped || this.#logged.has(kind) || (error === '' && nowMs - this.#startMs < AWAY_MS)) return
     this.#logged.add(kind)
-    log.warn('Redis is away: each replica keeps to its part of the limits of all replicas', {
+    log.warn('Redis is away: each replica keeps to its part of the shared limits', {
       redis: redis.address,
       error,
       replicas: this.#view.part.replicas,

@@ -67,7 +67,7 @@ async function isGranted(call: RightsCall, right: Right): Promise<boolean> {
   )
   if (status === 401) throw new NoVerdict({ kind: 'rejected', message: 'the cluster does not accept it (401)' })
   if (status === 403) {
-    const message = `the cluster lets the gateway not even ask for its rights (${SELF_REVIEW.resource}: 403): is this credential one of this cluster?`
+    const message = `the cluster does not even let the gateway ask for its rights (${SELF_REVIEW.resource}: 403): is this a credential of this cluster?`
     throw new NoVerdict({ kind: 'missing', missing: [SELF_REVIEW], message })
   }
   const answer = status === 200 || status === 201 ? statusOf(body) : undefined

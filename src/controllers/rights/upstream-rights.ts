@@ -236,7 +236,7 @@ class ClusterRights {
   async #call(path: string, body: string): Promise<KubeAnswer> {
     const { clusters, upstreams, random } = this.#deps
     const live = clusters.get(this.#name)
-    if (live === undefined) throw new KubeCallError('there is no such cluster any more')
+    if (live === undefined) throw new KubeCallError('the cluster no longer exists')
     const available = this.#available()
     const start = Math.floor(random() * available.length)
     let last = 'no endpoint takes requests'

@@ -18,16 +18,20 @@ export function certificateFaults(compiled: CompiledCluster, nowMs: number): rea
   for (const [path, [times]] of leavesOf(compiled)) {
     if (times === undefined) continue
     if (times.endsMs <= nowMs) {
-      faults.push({ path, reason: 'Expired', message: `the certificate ended at ${metaTime(times.endsMs)}` })
+      faults.push({ path, reason: 'Expired', message: `the certificate expired at ${metaTime(times.endsMs)}` })
     } else if (times.beginsMs > nowMs) {
-      faults.push({ path, reason: 'NotYetValid', message: `the certificate begins at ${metaTime(times.beginsMs)}` })
+      faults.push({
+        path,
+        reason: 'NotYetValid',
+        message: `the certificate is not valid before ${metaTime(times.beginsMs)}`,
+      })
     }
   }
   // A bundle may hold old ones beside those in use. Tokens go on working.
   const roots = timesOf(compiled).get(CLIENT_CA) ?? []
   const lastMs = Math.max(...roots.map(({ endsMs }) => endsMs))
   if (roots.length > 0 && lastMs <= nowMs) {
-    const message = `all CAs of client certificates have ended, the last one at ${metaTime(lastMs)}`
+    const message = `all client CAs have expired, the last one at ${metaTime(lastMs)}`
     faults.push({ path: CLIENT_CA, reason: 'Expired', message, partial: true })
   }
   return faults
@@ -38,7 +42,7 @@ export function certificatesEndingSoon(compiled: CompiledCluster, nowMs: number)
   return leavesOf(compiled).flatMap(([path, [times]]) => {
     if (times === undefined || times.endsMs <= nowMs) return []
     const soonMs = Math.min(SOON_MS, (times.endsMs - times.beginsMs) / SOON_PART)
-    return times.endsMs - nowMs > soonMs ? [] : [`${path}: the certificate ends at ${metaTime(times.endsMs)}`]
+    return times.endsMs - nowMs > soonMs ? [] : [`${path}: the certificate expires at ${metaTime(times.endsMs)}`]
   })
 }
 

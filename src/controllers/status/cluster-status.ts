@@ -108,7 +108,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       random: () => deps.random(),
       limit: this.#pace.writes,
       spacingMs: this.#pace.spacingMs,
-      onError: (cluster, error) => log.error('a status could not be made', { cluster, error }),
+      onError: (cluster, error) => log.error('a status could not be computed', { cluster, error }),
     })
     this.#sweep = new StatusSweep({
       live: deps,

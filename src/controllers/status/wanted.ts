@@ -27,9 +27,9 @@ export function wantedStatus(
   nowMs: number,
 ): UpstreamClusterStatus {
   const { replica, threads, leads, limitsMessage, podProtection } = author
-  const mistake = facts.problems.find(({ severity }) => severity === 'error')
+  const problem = facts.problems.find(({ severity }) => severity === 'error')
   const message =
-    mistake === undefined ? limitsMessage : `generation ${facts.generation} is invalid: ${problemMessage(mistake)}`
+    problem === undefined ? limitsMessage : `generation ${facts.generation} is invalid: ${problemMessage(problem)}`
   const own = {
     name: replica,
     threads,

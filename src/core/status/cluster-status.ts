@@ -193,7 +193,7 @@ function readiness(
     return { status: 'False', reason: 'CredentialsInvalid', message, observedGeneration: generation }
   }
   if (ready > 0 && rights.kind === 'unanswered') {
-    const message = `whether the gateway may send requests is not known: ${rights.message}`
+    const message = `it is not known whether the gateway may send requests: ${rights.message}`
     return { status: 'Unknown', reason: 'RightsUnknown', message, observedGeneration: generation }
   }
   if (ready > 0 && rights.kind === 'unasked') {
@@ -205,7 +205,7 @@ function readiness(
   if (ready > 0) {
     const message = joinedMessages([
       `generation ${inForce} is in force, ${ready} of ${enabled.length} endpoints take requests`,
-      ...(facts.shadows.length === 0 ? [] : [`in shadow, so nothing is refused by it: ${facts.shadows.join(', ')}`]),
+      ...(facts.shadows.length === 0 ? [] : [`in shadow mode, refusing nothing: ${facts.shadows.join(', ')}`]),
       ...warnings,
     ])
     return { status: 'True', reason: 'Serving', message, observedGeneration: generation }
@@ -218,7 +218,7 @@ function readiness(
   return { status: 'False', reason: 'NoHealthyEndpoint', message, observedGeneration: generation }
 }
 
-const RIGHTS_UNASKED = 'the cluster has not been asked yet for the rights of the gateway'
+const RIGHTS_UNASKED = 'the rights of the gateway have not been checked yet'
 
 function faultMessage({ path, message }: CredentialFault): string {
   return `${path}: ${message}`
@@ -258,9 +258,9 @@ function endpointsHealth({ inForce }: StatusFacts, enabled: readonly EndpointSta
 /** Those of the object as it is, and whether those in force work. */
 function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus | undefined): Verdict {
   const { inForce, generation, credentials, rights } = facts
-  const mistakes = errorsOf(facts).filter(({ path }) => CREDENTIAL.test(path))
-  if (mistakes.length > 0) {
-    const message = joinedMessages(mistakes.map(problemMessage))
+  const errors = errorsOf(facts).filter(({ path }) => CREDENTIAL.test(path))
+  if (errors.length > 0) {
+    const message = joinedMessages(errors.map(problemMessage))
     return { status: 'False', reason: 'Invalid', message, observedGeneration: generation }
   }
   if (inForce === 0) return pending(0, 'no version is in force')
@@ -291,7 +291,7 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
 }
 
 const NOT_MEASURED =
-  'no API server has told its time: no health check was answered, or only by proxies (fields Via, Server or Age, or no Audit-Id)'
+  'no API server has reported its time: no health check was answered, or only by proxies (fields Via, Server or Age, or no Audit-Id)'
 
 /** Only of a protected cluster. A skew costs nothing but a sign that something else goes by that clock, too. */
 function agreement({ skew, toleratedMs }: MeasuredClocks, observedGeneration: number): Verdict {
@@ -327,12 +327,12 @@ function limitsSharing({ inForce }: StatusFacts, limits: LimitsFact, gateways: r
   const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
     return { status, reason, message, observedGeneration: inForce }
   }
-  if (!limits.redis) return say('False', 'NoRedis', 'without --redis-url each replica keeps the limits alone')
+  if (!limits.redis) return say('False', 'NoRedis', 'without --redis-url each replica enforces the limits on its own')
   const away = gateways.filter(({ message = '' }) => message.startsWith(REDIS_AWAY))
   const texts = away.map(({ name, message = '' }) => `${name}: ${message}`)
   if (texts.length > 0) return say('False', 'RedisAway', joinedMessages(texts))
   if (limits.message !== '') return say('False', 'RedisAway', limits.message)
-  return say('True', 'Shared', 'all replicas together keep the limits')
+  return say('True', 'Shared', 'all replicas enforce the limits together')
 }
 
 /** What the replicas say of themselves: who counts the pods need not be who writes this. */
@@ -354,7 +354,8 @@ function podProtection(
     return say('False', 'Broken', joinedMessages(texts))
   }
   const working = replicas.some(({ podProtection }) => podProtection?.state === (counted ? 'Counting' : 'Judging'))
-  if (!working) return pending(inForce, `no replica ${counted ? 'counts the pods of' : 'judges for'} cell ${cell} yet`)
+  if (!working)
+    return pending(inForce, `no replica ${counted ? 'counts the pods of' : 'evaluates deletions for'} cell ${cell} yet`)
   if (shadow) return say('False', 'Shadow', 'deletions are evaluated and counted, nothing is refused')
   if (counted) return say('True', 'Protecting', `deletions are evaluated, the pods of cell ${cell} are counted`)
   return say(

@@ -52,7 +52,7 @@ test('each mistake has a place and a fix, and costs no other kind', () => {
   const rows: readonly (readonly [unknown, string, RegExp])[] = [
     [{ kind: 'Deploymnt' }, 'kinds[0].kind', /did you mean Deployment/],
     [{ kind: 'Rollout' }, 'kinds[0].group', /before the slash/],
-    [{ kind: 'Rollout', group: 'a.io', plural: 'rollouts' }, 'kinds[0].version', /behind the slash/],
+    [{ kind: 'Rollout', group: 'a.io', plural: 'rollouts' }, 'kinds[0].version', /after the slash/],
     [{ kind: 'Rollout', group: 'a.io', version: 'v1' }, 'kinds[0].plural', /api-resources/],
     [{ kind: 'deployment' }, 'kinds[0].kind', /as manifests do/],
     ['Deployment', 'kinds[0]', /write a map/],
@@ -82,7 +82,7 @@ test('each mistake has a place and a fix, and costs no other kind', () => {
   const fight = parseGeneratorConfig({ kinds: [{ kind: 'Deployment' }, { kind: 'Deployment', prefix: 'second' }] })
   assert.deepEqual(
     [fight.kinds.length, fight.problems[0]?.path, fight.problems[0]?.message],
-    [1, 'kinds[1]', 'Deployment is in the list already'],
+    [1, 'kinds[1]', 'Deployment is listed twice'],
   )
   assert.match(fight.problems[0]?.fix ?? '', /matchExpressions/)
   const rollout = { group: 'a.io', version: 'v1', kind: 'Deployment', plural: 'deployments' }

@@ -50,13 +50,13 @@ export function parseGeneratorConfig(data: unknown): GeneratorConfig {
   const note: Note = (path, message, fix) => out.invalid(path, message, fix)
   if (data === undefined || data === null) return { kinds: [], problems }
   if (!isRecord(data)) {
-    note('', `${shown(data)} is no configuration of the generator`, 'write a map with the list `kinds`')
+    note('', `${shown(data)} is not a generator configuration`, 'write a map with the list `kinds`')
     return { kinds: [], problems }
   }
   unknownFields(data, ['kinds'], '', note)
   const list = data['kinds'] ?? []
   if (!Array.isArray(list)) {
-    note('kinds', 'is no list', 'write one entry for each kind of workload, as `- kind: Deployment`')
+    note('kinds', 'is not a list', 'write one entry for each kind of workload, as `- kind: Deployment`')
     return { kinds: [], problems }
   }
   const kinds: GeneratorKind[] = []
@@ -68,7 +68,7 @@ export function parseGeneratorConfig(data: unknown): GeneratorConfig {
     const { group, plural } = kind.resource
     if (kinds.some(({ resource }) => resource.group === group && resource.plural === plural)) {
       const fix = 'write one entry for it; a protectionSelector with matchExpressions can select by several values'
-      note(where, `${kind.resource.kind} is in the list already`, fix)
+      note(where, `${kind.resource.kind} is listed twice`, fix)
     } else if (kinds.some(({ prefix }) => prefix === kind.prefix)) {
       const message = `another entry's protectors are named ${kind.prefix}-..., too`
       note(where, message, 'remove one of the two, or set its `prefix`')
@@ -81,13 +81,13 @@ type Note = (where: string, message: string, fix: string) => void
 
 function readKind(item: unknown, where: string, note: Note): GeneratorKind | undefined {
   if (!isRecord(item)) {
-    note(where, `${shown(item)} is no kind of workload`, 'write a map, as `kind: Deployment`')
+    note(where, `${shown(item)} is not a kind of workload`, 'write a map, as `kind: Deployment`')
     return undefined
   }
   unknownFields(item, KIND_FIELDS, where, note)
   const { kind } = item
   if (typeof kind !== 'string' || !KIND.test(kind)) {
-    note(`${where}.kind`, `${shown(kind)} is no kind`, 'write it as manifests do, such as Deployment')
+    note(`${where}.kind`, `${shown(kind)} is not a kind`, 'write it as manifests do, such as Deployment')
     return undefined
   }
   const options = readOptions(item, where, note)
@@ -108,15 +108,19 @@ function readCustomKind(
   if (typeof group !== 'string' || (group !== '' && !isObjectName(group))) {
     const near = group === undefined ? nearestName(kind, APPS) : ''
     if (near !== '') note(`${where}.kind`, `${shown(kind)} is not known without a group`, `did you mean ${near}?`)
-    else note(`${where}.group`, `${shown(group)} is no API group`, 'write what stands before the slash of apiVersion')
+    else note(`${where}.group`, `${shown(group)} is not an API group`, 'write the part of apiVersion before the slash')
     return undefined
   }
   if (typeof version !== 'string' || !VERSION.test(version)) {
-    note(`${where}.version`, `${shown(version)} is no version`, 'write what stands behind the slash of apiVersion')
+    note(`${where}.version`, `${shown(version)} is not an API version`, 'write the part of apiVersion after the slash')
     return undefined
   }
   if (typeof plural !== 'string' || !PREFIX.test(plural)) {
-    note(`${where}.plural`, `${shown(plural)} is no resource`, 'write the name that `kubectl api-resources` shows')
+    note(
+      `${where}.plural`,
+      `${shown(plural)} is not a resource name`,
+      'write the name that `kubectl api-resources` shows',
+    )
     return undefined
   }
   return customKind({ group, version, kind, plural }, options)
@@ -130,7 +134,11 @@ function readOptions(item: JsonObject, where: string, note: Note): GeneratorKind
     sound = false
   }
   if (prefix !== undefined && !(typeof prefix === 'string' && PREFIX.test(prefix))) {
-    wrong('prefix', `${shown(prefix)} cannot begin names`, 'write lower case letters and digits, without a dash')
+    wrong(
+      'prefix',
+      `${shown(prefix)} is not a valid name prefix`,
+      'write lower-case letters and digits, without a dash',
+    )
   }
   if (protectNonZero !== undefined && typeof protectNonZero !== 'boolean') {
     wrong('protectNonZero', `${shown(protectNonZero)} is neither true nor false`, 'write true or false')
@@ -139,7 +147,7 @@ function readOptions(item: JsonObject, where: string, note: Note): GeneratorKind
     wrong('rounding', `${shown(rounding)} is not known`, `write ${ROUNDINGS.join(' or ')}`)
   }
   if (defaultMaxUnavailable !== undefined && !isIntOrPercent(defaultMaxUnavailable)) {
-    wrong('defaultMaxUnavailable', `${shown(defaultMaxUnavailable)} is no number of pods`, 'write as 1 or as "25%"')
+    wrong('defaultMaxUnavailable', `${shown(defaultMaxUnavailable)} is not a number of pods`, 'write 1 or "25%"')
   }
   try {
     compileSelector((protectionSelector ?? {}) as LabelSelector)
@@ -154,7 +162,7 @@ function readOptions(item: JsonObject, where: string, note: Note): GeneratorKind
 
 function readPaths(value: unknown, where: string, note: Note): GeneratorKindOptions['fields'] | undefined {
   if (!isRecord(value)) {
-    note(where, 'is no map', 'write paths, as `replicas: .spec.replicas`')
+    note(where, 'is not a map', 'write paths, as `replicas: .spec.replicas`')
     return undefined
   }
   unknownFields(value, PATHS, where, note)
@@ -164,7 +172,7 @@ function readPaths(value: unknown, where: string, note: Note): GeneratorKindOpti
     if (text === undefined) continue
     const path = typeof text === 'string' ? parseFieldPath(text) : undefined
     if (path === undefined)
-      note(`${where}.${name}`, `${shown(text)} is no path`, "write as .spec.replicas or .a['b.c']")
+      note(`${where}.${name}`, `${shown(text)} is not a path`, "write as .spec.replicas or .a['b.c']")
     else paths.push([name, path])
   }
   return Object.fromEntries(paths)

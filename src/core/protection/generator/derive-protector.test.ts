@@ -105,21 +105,21 @@ test('who has no protector, and who keeps it', () => {
 
 test('what nobody can tell is said', () => {
   const rows: readonly (readonly [JsonObject, string])[] = [
-    [workload({ replicas: 'many' }), '.spec.replicas is no number of pods'],
-    [workload({ replicas: -1 }), '.spec.replicas is no number of pods'],
-    [workload({ minReadySeconds: 1.5 }), '.spec.minReadySeconds is no number of seconds'],
+    [workload({ replicas: 'many' }), '.spec.replicas is not a number of pods'],
+    [workload({ replicas: -1 }), '.spec.replicas is not a number of pods'],
+    [workload({ minReadySeconds: 1.5 }), '.spec.minReadySeconds is not a number of seconds'],
     [workload(rolling('a few')), '.spec.strategy.rollingUpdate.maxUnavailable is neither a number nor a percentage'],
     [workload(rolling('3')), '.spec.strategy.rollingUpdate.maxUnavailable is neither a number nor a percentage'],
-    [workload({ selector: {} }), '.spec.selector is empty and selects all pods of the namespace'],
-    [workload({ selector: 'app=www' }), '.spec.selector is no selector of pods'],
+    [workload({ selector: {} }), '.spec.selector is empty, so it selects all pods of the namespace'],
+    [workload({ selector: 'app=www' }), '.spec.selector is not a pod selector'],
     [
       workload({ selector: { matchExpressions: [{ key: 'a', operator: 'in', values: ['b'] }] } }),
-      '.spec.selector cannot be read: matchExpressions[0]: operator "in" is none of In, NotIn, Exists, DoesNotExist',
+      '.spec.selector cannot be read: matchExpressions[0]: operator "in" must be one of In, NotIn, Exists, DoesNotExist',
     ],
-    [{ metadata: { name: 'www' } }, '.spec.selector is no selector of pods'],
+    [{ metadata: { name: 'www' } }, '.spec.selector is not a pod selector'],
     [
       JSON.parse('{"metadata":{"name":"x"},"spec":{"__proto__":{"replicas":3}}}'),
-      '.spec.selector is no selector of pods',
+      '.spec.selector is not a pod selector',
     ],
   ]
   for (const [object, message] of rows) assert.equal(minAvailable(requirementOf(object, DEPLOYMENT)), message)

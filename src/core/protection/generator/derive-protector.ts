@@ -44,10 +44,10 @@ export function requirementOf(workload: JsonObject, kind: GeneratorKind): Requir
   if (isTerminating(workload) && !keeps) return { kind: 'none', why: 'Terminating' }
   if (!kind.protectionSelector.matches(mapOf(workload, 'labels'))) return { kind: 'none', why: 'LabelSelectorMismatch' }
   if (kind.withoutController && hasController(workload)) return { kind: 'none', why: 'OwnedByController' }
-  if (!isCount) return unclear(pathText(fields.replicas), 'is no number of pods')
+  if (!isCount) return unclear(pathText(fields.replicas), 'is not a number of pods')
   const minReadySeconds = fieldAt(workload, fields.minReadySeconds) ?? 0
   if (typeof minReadySeconds !== 'number' || !Number.isInteger(minReadySeconds)) {
-    return unclear(pathText(fields.minReadySeconds), 'is no number of seconds')
+    return unclear(pathText(fields.minReadySeconds), 'is not a number of seconds')
   }
   const selector = selectorOf(fieldAt(workload, fields.selector))
   if (typeof selector === 'string') return unclear(pathText(fields.selector), selector)
@@ -139,11 +139,11 @@ function sameSpec(before: JsonObject, wanted: JsonObject): boolean {
 }
 
 function selectorOf(value: unknown): LabelSelector | string {
-  if (!isRecord(value)) return 'is no selector of pods'
+  if (!isRecord(value)) return 'is not a pod selector'
   const isPlain = value['matchLabels'] === undefined && value['matchExpressions'] === undefined
   const selector = (isPlain ? { matchLabels: value } : value) as LabelSelector
   try {
-    if (compileSelector(selector).requirements.length === 0) return 'is empty and selects all pods of the namespace'
+    if (compileSelector(selector).requirements.length === 0) return 'is empty, so it selects all pods of the namespace'
   } catch (error) {
     return `cannot be read: ${error instanceof Error ? error.message : String(error)}`
   }

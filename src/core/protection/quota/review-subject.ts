@@ -74,7 +74,7 @@ function deletedPod(request: JsonObject): PodFacts {
   const { oldObject } = request
   if (!isRecord(oldObject)) throw malformedReview('request.oldObject is missing: it is the pod that is to be deleted')
   const pod = podFacts(oldObject)
-  if (pod === undefined) throw malformedReview('request.oldObject is no pod with a name and a uid')
+  if (pod === undefined) throw malformedReview('request.oldObject is not a pod with a name and a uid')
   const namespace = textOf(request['namespace'])
   const name = textOf(request['name'])
   if (namespace !== '' && namespace !== pod.namespace)
@@ -85,11 +85,11 @@ function deletedPod(request: JsonObject): PodFacts {
 
 function eviction(request: JsonObject): Omit<EvictionSubject, keyof Asked | 'type'> {
   const { object } = request
-  if (!isRecord(object) || object['kind'] !== 'Eviction') throw malformedReview('request.object is no Eviction')
+  if (!isRecord(object) || object['kind'] !== 'Eviction') throw malformedReview('request.object is not an Eviction')
   const metadata = recordOf(object['metadata'])
   const namespace = textOf(request['namespace']) || textOf(metadata['namespace'])
   const name = textOf(request['name']) || textOf(metadata['name'])
-  if (namespace === '' || name === '') throw malformedReview('request says no namespace and name of a pod')
+  if (namespace === '' || name === '') throw malformedReview('request has no namespace and name of a pod')
   const conditions = recordOf(recordOf(object['deleteOptions'])['preconditions'])
   return {
     namespace,

@@ -82,7 +82,7 @@ export function decodeRecord(body: Buffer, format: 'json' | 'yaml'): JsonRecord 
     throw new UnreadableBody(400, `couldn't get version/kind; json parse error: ${error.message}`)
   }
   if (isRecord(value)) return value
-  throw new UnreadableBody(400, "couldn't get version/kind; json parse error: the body is no object")
+  throw new UnreadableBody(400, "couldn't get version/kind; json parse error: the body is not an object")
 }
 
 function yamlTooLongMessage(limit: number): string {

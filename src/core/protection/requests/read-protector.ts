@@ -58,7 +58,7 @@ function readSpec(
   const fields = recordOf(raw)
   const faults: string[] = []
   const fault = (path: keyof typeof INSTEAD, why: string): void => {
-    faults.push(`spec.${path} ${why}: ${before === undefined ? INSTEAD[path] : 'what it was before stays in force'}`)
+    faults.push(`spec.${path} ${why}: ${before === undefined ? INSTEAD[path] : 'the previous value stays in force'}`)
   }
   const count = (path: 'minAvailable' | 'minReadySeconds', instead: number): number => {
     const value = view[path]
@@ -93,9 +93,9 @@ function readSpec(
 /** What stands for a field that nobody could ever read. */
 const INSTEAD = {
   minAvailable: 'no available pod can be deleted',
-  minReadySeconds: '0 stands for it',
+  minReadySeconds: '0 is used instead',
   selector: 'no pod is protected',
-  aggregationSelector: 'spec.selector stands for it',
+  aggregationSelector: 'spec.selector is used instead',
 } as const
 
 /** The histories are read leniently by who computes with them (cell-history.ts), which wants to see what it writes again. */

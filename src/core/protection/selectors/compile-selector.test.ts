@@ -40,20 +40,23 @@ test('operators mean what they mean to Kubernetes', () => {
 
 test('what is wrong is named', () => {
   const rows: readonly (readonly [unknown, RegExp])[] = [
-    [expression('a', 'in', ['b']), /^matchExpressions\[0\]: operator "in" is none of In, NotIn, Exists, DoesNotExist$/],
+    [
+      expression('a', 'in', ['b']),
+      /^matchExpressions\[0\]: operator "in" must be one of In, NotIn, Exists, DoesNotExist$/,
+    ],
     [expression('a', 'In', []), /^matchExpressions\[0\]: operator In needs at least one value$/],
     [expression('a', 'NotIn'), /operator NotIn needs at least one value/],
     [expression('a', 'Exists', ['b']), /operator Exists takes no values/],
-    [expression('a', 'In', ['b c']), /^matchExpressions\[0\]: "b c" is no value of a label$/],
-    [expression('-a', 'Exists'), /"-a" is no label/],
-    [{ matchLabels: { 'a/b/c': 'x' } }, /^matchLabels\[a\/b\/c\]: "a\/b\/c" is no label$/],
-    [{ matchLabels: { a: 1 } }, /^matchLabels\[a\]: 1 is no value of a label$/],
-    [{ matchLabels: ['a'] }, /^matchLabels is no map/],
-    [{ matchExpressions: {} }, /^matchExpressions is no list/],
-    [{ matchExpressions: ['x'] }, /^matchExpressions\[0\]: nothing is no label$/],
-    [{ matchExpressions: [{ key: 'a', operator: 'In', values: 'b' }] }, /values is no list/],
-    [JSON.parse('{"matchLabels":{"__proto__":"x"}}'), /"__proto__" is no label/],
-    ['app=x', /no object/],
+    [expression('a', 'In', ['b c']), /^matchExpressions\[0\]: "b c" is not a valid label value$/],
+    [expression('-a', 'Exists'), /"-a" is not a valid label key/],
+    [{ matchLabels: { 'a/b/c': 'x' } }, /^matchLabels\[a\/b\/c\]: "a\/b\/c" is not a valid label key$/],
+    [{ matchLabels: { a: 1 } }, /^matchLabels\[a\]: 1 is not a valid label value$/],
+    [{ matchLabels: ['a'] }, /^matchLabels is not a map/],
+    [{ matchExpressions: {} }, /^matchExpressions is not a list/],
+    [{ matchExpressions: ['x'] }, /^matchExpressions\[0\]: nothing is not a valid label key$/],
+    [{ matchExpressions: [{ key: 'a', operator: 'In', values: 'b' }] }, /values is not a list/],
+    [JSON.parse('{"matchLabels":{"__proto__":"x"}}'), /"__proto__" is not a valid label key/],
+    ['app=x', /not an object/],
   ]
   for (const [selector, message] of rows) {
     assert.throws(

@@ -74,11 +74,11 @@ function fulfils({ key, operator, values }: CompiledRequirement, labels: Labels)
 
 /** Takes any JSON: an object of another cluster may have passed no schema. */
 function readRequirements(selector: unknown): readonly CompiledRequirement[] {
-  if (!isRecord(selector)) throw new SyntaxError('it is no object: write matchLabels or matchExpressions')
+  if (!isRecord(selector)) throw new SyntaxError('it is not an object: write matchLabels or matchExpressions')
   const matchLabels = selector['matchLabels'] ?? {}
   const matchExpressions = selector['matchExpressions'] ?? []
-  if (!isRecord(matchLabels)) throw new SyntaxError('matchLabels is no map of labels and values')
-  if (!Array.isArray(matchExpressions)) throw new SyntaxError('matchExpressions is no list of requirements')
+  if (!isRecord(matchLabels)) throw new SyntaxError('matchLabels is not a map of labels to values')
+  if (!Array.isArray(matchExpressions)) throw new SyntaxError('matchExpressions is not a list of requirements')
   const fromLabels = Object.entries(matchLabels).map(([key, value]) =>
     readRequirement({ key, operator: 'In', values: [value] }, `matchLabels[${key}]`),
   )
@@ -90,13 +90,14 @@ function readRequirements(selector: unknown): readonly CompiledRequirement[] {
 
 function readRequirement(item: unknown, where: string): CompiledRequirement {
   const { key, operator, values: given } = recordOf(item)
-  if (typeof key !== 'string' || !isLabelKey(key)) throw new SyntaxError(`${where}: ${shown(key)} is no label`)
+  if (typeof key !== 'string' || !isLabelKey(key))
+    throw new SyntaxError(`${where}: ${shown(key)} is not a valid label key`)
   const list = given ?? []
-  if (!Array.isArray(list)) throw new SyntaxError(`${where}: values is no list`)
+  if (!Array.isArray(list)) throw new SyntaxError(`${where}: values is not a list`)
   const values = new Set<string>()
   for (const value of list as unknown[]) {
     if (typeof value !== 'string' || !isLabelValue(value)) {
-      throw new SyntaxError(`${where}: ${shown(value)} is no value of a label`)
+      throw new SyntaxError(`${where}: ${shown(value)} is not a valid label value`)
     }
     values.add(value)
   }
@@ -110,6 +111,6 @@ function readRequirement(item: unknown, where: string): CompiledRequirement {
       if (values.size > 0) throw new SyntaxError(`${where}: operator ${operator} takes no values`)
       return { key, operator, values }
     default:
-      throw new SyntaxError(`${where}: operator ${shown(operator)} is none of In, NotIn, Exists, DoesNotExist`)
+      throw new SyntaxError(`${where}: operator ${shown(operator)} must be one of In, NotIn, Exists, DoesNotExist`)
   }
 }
