@@ -121,9 +121,7 @@ async function run(t: TestContext, dir: string): Promise<Running> {
   return running
 }
 
-const LIMIT = { timeout: 20_000 }
-
-test('a change, an addition and a removal are delivered', LIMIT, async (t) => {
+test('a change, an addition and a removal are delivered', async (t) => {
   const dir = newDirectory({ 'a.yaml': `${manifest('a')}---\n${manifest('b')}` })
   const running = await run(t, dir)
   assert.deepEqual(running.state, ['a 1', 'b 1'])
@@ -141,7 +139,7 @@ test('a change, an addition and a removal are delivered', LIMIT, async (t) => {
   assert.deepEqual(running.lines, [])
 })
 
-test('a broken file keeps its last good version and is logged once; other files go on', LIMIT, async (t) => {
+test('a broken file keeps its last good version and is logged once; other files go on', async (t) => {
   const dir = newDirectory({ 'a.yaml': manifest('a'), 'b.yaml': manifest('b') })
   const running = await run(t, dir)
   writeFileSync(join(dir, 'a.yaml'), BROKEN)
@@ -163,7 +161,7 @@ test('a broken file keeps its last good version and is logged once; other files 
   assert.deepEqual(running.errors, [])
 })
 
-test('a file that is no YAML any more keeps all it defined; so does one that is cut short', LIMIT, async (t) => {
+test('a file that is no YAML any more keeps all it defined; so does one that is cut short', async (t) => {
   const both = `${manifest('a')}---\n${manifest('b')}`
   const dir = newDirectory({ 'ab.yaml': both, 'c.yaml': manifest('c') })
   const running = await run(t, dir)
@@ -184,7 +182,7 @@ test('a file that is no YAML any more keeps all it defined; so does one that is 
   }
 })
 
-test('a new cluster cannot take a host from one that has it', LIMIT, async (t) => {
+test('a new cluster cannot take a host from one that has it', async (t) => {
   const dir = newDirectory({ 'm.yaml': manifest('m', { host: 'x.example.com' }) })
   const running = await run(t, dir)
   writeFileSync(join(dir, 'a.yaml'), manifest('a', { host: 'X.example.com' }))
@@ -197,7 +195,7 @@ test('a new cluster cannot take a host from one that has it', LIMIT, async (t) =
   await running.untilState('a 1', 'm 1')
 })
 
-test('a renamed file goes on serving', LIMIT, async (t) => {
+test('a renamed file goes on serving', async (t) => {
   const dir = newDirectory({ 'a.yaml': manifest('a') })
   const running = await run(t, dir)
   renameSync(join(dir, 'a.yaml'), join(dir, 'b.yaml'))
@@ -206,7 +204,7 @@ test('a renamed file goes on serving', LIMIT, async (t) => {
   assert.ok(!running.sizes.includes(0), 'the cluster was gone for a moment')
 })
 
-test('referenced files and Secrets are followed and watched', LIMIT, async (t) => {
+test('referenced files and Secrets are followed and watched', async (t) => {
   const secret = (token: string): string =>
     stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { token } })
   const more = {
@@ -235,7 +233,7 @@ test('referenced files and Secrets are followed and watched', LIMIT, async (t) =
   await running.until(({ errors }) => errors[0] === 'a.yaml:12 spec.clientConfig.caRef')
 })
 
-test('a mounted ConfigMap is followed when its link is swapped', LIMIT, async (t) => {
+test('a mounted ConfigMap is followed when its link is swapped', async (t) => {
   const dir = newDirectory()
   const publish = (version: string, text: string): void => {
     mkdirSync(join(dir, version))
@@ -252,7 +250,7 @@ test('a mounted ConfigMap is followed when its link is swapped', LIMIT, async (t
   await running.untilState('a 2')
 })
 
-test('a change that no watcher sees is found by the poll', LIMIT, async (t) => {
+test('a change that no watcher sees is found by the poll', async (t) => {
   const elsewhere = join(newDirectory(), 'a.yaml')
   writeFileSync(elsewhere, manifest('a'))
   const dir = newDirectory()
@@ -262,7 +260,7 @@ test('a change that no watcher sees is found by the poll', LIMIT, async (t) => {
   await running.untilState('a 2')
 })
 
-test('a directory that goes away leaves everything in force', LIMIT, async (t) => {
+test('a directory that goes away leaves everything in force', async (t) => {
   const dir = newDirectory({ 'a.yaml': manifest('a') })
   const running = await run(t, dir)
   renameSync(dir, `${dir}-away`)

@@ -62,7 +62,7 @@ describe('too little of it', () => {
       socket.on('error', () => undefined)
       socket.on('data', () => undefined)
       socket.write(first)
-      await waitFor('the gateway to close the connection', () => socket.destroyed, { timeoutMs: 15_000 })
+      await waitFor('the gateway to close the connection', () => socket.destroyed)
     })
   }
 

@@ -102,7 +102,7 @@ async function start(
     events: { ...NO_PROTECTION_EVENTS, ...events },
   })
   ledgers.push(ledger)
-  await waitFor('the ledger knows the protectors', () => ledger.protectors.synced, { intervalMs: 5, timeoutMs: 10_000 })
+  await waitFor('the ledger knows the protectors', () => ledger.protectors.synced, { intervalMs: 5 })
   return ledger
 }
 

@@ -17,7 +17,7 @@ import { guarded } from './harness/process.ts'
 import { exchangeRaw, openHttp2, requestHttp2 } from './harness/raw-clients.ts'
 import { waitFor } from './harness/wait.ts'
 
-describe('real clusters', { timeout: 1_800_000 }, () => {
+describe('real clusters', () => {
   let east: TestCluster
   let west: TestCluster
   let pod = ''

@@ -121,7 +121,7 @@ async function succeed(running: Promise<KubectlResult>): Promise<string> {
 
 const WHO = ['get', 'configmap', 'who', '-o', 'jsonpath={.data.cluster}']
 
-describe('which cluster', { timeout: 120_000 }, () => {
+describe('which cluster', () => {
   test('kubectl by host name and by path', async () => {
     for (const cluster of [east, west]) {
       for (const path of [false, true]) {
@@ -185,7 +185,7 @@ describe('which cluster', { timeout: 120_000 }, () => {
   })
 })
 
-describe('what belongs to one cluster does not work on the other', { timeout: 60_000 }, () => {
+describe('what belongs to one cluster does not work on the other', () => {
   test('certificates and tokens', async () => {
     const ways = (name: string): Asked[] => [
       { serverName: hostOf(name) },
@@ -206,7 +206,7 @@ describe('what belongs to one cluster does not work on the other', { timeout: 60
   })
 })
 
-describe('a kubeconfig with a path', { timeout: 120_000 }, () => {
+describe('a kubeconfig with a path', () => {
   for (const [protocol, env] of [
     ['WebSocket', {}],
     ['SPDY', SPDY],
@@ -250,7 +250,7 @@ describe('a kubeconfig with a path', { timeout: 120_000 }, () => {
   }
 })
 
-describe('without a default', { timeout: 60_000 }, () => {
+describe('without a default', () => {
   test('an address that nobody claims is told by its name', async () => {
     gateway.write(...configuration(false))
     const user = { token: 'east-token' }

@@ -135,7 +135,7 @@ function assertTold(result: KubectlResult, mode: string): void {
   assert.match(result.stderr, new RegExp(`in degrade mode ${mode} .*until ${EXPIRES_AT}: ${REASON}`))
 }
 
-describe('degrade', { timeout: 180_000 }, () => {
+describe('degrade', () => {
   test('HeartbeatsOnly: nodes stay Ready, kubectl is refused, and lifted all flows again', async () => {
     await assertControllersWork('before')
     const before = await nodeStates()

@@ -87,7 +87,7 @@ async function seenEverywhere(user: Credentials): Promise<any> {
   return direct
 }
 
-describe('auth whoami through the gateway equals direct', { timeout: 120_000 }, () => {
+describe('auth whoami through the gateway equals direct', () => {
   for (const { name, groups = [], uid } of CERTIFICATE_USERS) {
     const shown = name.length > 80 ? `${name.slice(0, 20)}...` : name
     test(`x509: ${JSON.stringify(shown)}, ${groups.length} groups, uid ${uid}`, async () => {
@@ -158,7 +158,7 @@ describe('auth whoami through the gateway equals direct', { timeout: 120_000 }, 
   })
 })
 
-describe('impersonation asked for by a user who may', { timeout: 60_000 }, () => {
+describe('impersonation asked for by a user who may', () => {
   const asked: readonly (readonly string[])[] = [
     ['Impersonate-User', 'jane'],
     ['impersonate-user', 'j%C3%BCrgen', 'impersonate-group', 'a, b', 'Impersonate-Group', 'c', 'impersonate-uid', '7'],
@@ -196,7 +196,7 @@ describe('impersonation asked for by a user who may', { timeout: 60_000 }, () =>
   }
 })
 
-describe('a name that cannot be told to upstream exactly', { timeout: 60_000 }, () => {
+describe('a name that cannot be told to upstream exactly', () => {
   const unspeakable = [
     'x\r\nImpersonate-Group: system:masters',
     'x\nroot',
@@ -216,7 +216,7 @@ describe('a name that cannot be told to upstream exactly', { timeout: 60_000 }, 
   }
 })
 
-describe("the gateway's own user", { timeout: 60_000 }, () => {
+describe("the gateway's own user", () => {
   test('may do nothing by itself, and nobody gets its rights', async () => {
     const kubeconfig = cluster.kubeconfigFor({ cert: cluster.gatewayUser.cert })
     for (const command of ['get pods', 'create configmap x', 'get secrets -A', 'auth can-i delete pods']) {

@@ -377,7 +377,7 @@ const shortSession: Scenario = async (side) => {
   await side.ok('delete configmap kept')
 }
 
-describe('kubectl through the gateway equals kubectl direct', { timeout: 300_000 }, () => {
+describe('kubectl through the gateway equals kubectl direct', () => {
   test('reads', () =>
     assertParity(pairs, async (side) => {
       for (const command of READS) await side.ok(command, { namespace: FIXTURE })

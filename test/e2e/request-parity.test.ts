@@ -245,7 +245,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-describe('one request through the gateway', { timeout: 300_000 }, () => {
+describe('one request through the gateway', () => {
   const protocols = { 'HTTP/2': byHttp2, 'HTTP/1.1': byHttp1 }
   for (const [protocol, ask] of Object.entries(protocols)) {
     describe(protocol, () => {

@@ -85,7 +85,7 @@ for (const [protocol, env] of [
   ['SPDY', SPDY],
 ] as const) {
   for (const credential of ['certificate', 'token'] as const) {
-    describe(`${protocol}, by ${credential}`, { timeout: 120_000 }, () => {
+    describe(`${protocol}, by ${credential}`, () => {
       const run = (args: readonly string[], stdin?: string | Buffer): Promise<KubectlResult> =>
         cluster.kubectl(args, { kubeconfig: kubeconfigs[credential], env, ...(stdin !== undefined && { stdin }) })
       const start = (args: readonly string[]): Promise<RunningKubectl> =>
@@ -216,7 +216,7 @@ for (const [protocol, env] of [
   }
 }
 
-describe('with one of two apiservers gone', { timeout: 120_000 }, () => {
+describe('with one of two apiservers gone', () => {
   test('every exec and port-forward works at once', async () => {
     const victim = cluster.apiservers[1]
     assert.ok(victim)
