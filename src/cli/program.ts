@@ -8,6 +8,7 @@ import type { CommandContext } from './command/output.ts'
 import { addControl } from './control/program.ts'
 import { addImport } from './import/program.ts'
 import { addProtect } from './protect/program.ts'
+import { addScale } from './scale/program.ts'
 
 /** A setting of the gateway as a flag. */
 export interface FlagSetting {
@@ -71,6 +72,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addCredentials(program, context)
   addSwitches(program, context)
   addProtect(program, context)
+  addScale(program, context)
   addImport(program, context)
   addControl(program, context)
   addDemo(program, context)

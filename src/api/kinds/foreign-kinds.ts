@@ -51,6 +51,13 @@ export const CONFIG_MAPS: ResourceKind = foreignKind({
 export const DEPLOYMENTS: ResourceKind = apps('Deployment', 'deployments')
 export const STATEFUL_SETS: ResourceKind = apps('StatefulSet', 'statefulsets')
 export const REPLICA_SETS: ResourceKind = apps('ReplicaSet', 'replicasets')
+export const REPLICATION_CONTROLLERS: ResourceKind = foreignKind({
+  group: '',
+  version: 'v1',
+  kind: 'ReplicationController',
+  plural: 'replicationcontrollers',
+  namespaced: true,
+})
 export const VALIDATING_WEBHOOK_CONFIGURATIONS: ResourceKind = foreignKind({
   group: 'admissionregistration.k8s.io',
   version: 'v1',

@@ -3,7 +3,7 @@
 import type { CellStatus, PodProtector } from '../../api/pod-protector/pod-protector.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
 import { limitsOf } from '../../core/protection/history/limits.ts'
-import { applyOperations, type OperationResult } from '../../core/protection/ledger/history.ts'
+import { applyOperations, type HistoryOperation, type OperationResult } from '../../core/protection/ledger/history.ts'
 import { admitted, type Finding, verdictOf } from '../../core/protection/ledger/verdicts.ts'
 import { criterionOf, evaluateDeletion, freePass } from '../../core/protection/quota/evaluate.ts'
 import type { QuotaPod } from '../../core/protection/quota/quota.ts'
@@ -23,7 +23,7 @@ export function explainDeletion(
   nowMs: number,
 ): DeletionExplanation {
   const free = freePass(request)
-  const findings = protectors.map((live) => findingOf(request, live, settings, nowMs))
+  const findings = protectors.flatMap((live) => findingsOf([request], live, settings, nowMs))
   const lines = protectors.flatMap((live, at) => {
     const finding = findings[at]
     return finding === undefined ? [] : protectorLines(request, live, finding, free !== undefined)
@@ -33,42 +33,44 @@ export function explainDeletion(
   return { lines: [...lines, verdictText(verdict)], passes }
 }
 
-function findingOf(
-  request: ProtectionRequest,
+/**
+ * What a protector says to deletions that come together, those before others first.
+ * @returns in their order
+ */
+export function findingsOf(
+  requests: readonly ProtectionRequest[],
   { key, protector }: LiveProtector,
   settings: ProtectionSettings,
   nowMs: number,
-): Finding {
-  const { cell, pod } = request
+): Finding[] {
   const limits = limitsOf(protector, settings)
   const { clockSkewMs, reservationTimeoutMs } = settings
   const time = { earliestMs: nowMs - clockSkewMs, latestMs: nowMs + clockSkewMs }
-  const evaluation = evaluateDeletion(request, protector.spec.minReadySeconds, time, reservationTimeoutMs)
-  const { scheduled, running, ready } = pod
-  // A pod that is only recorded asks nobody; its numbers are shown all the same.
-  const recorded: QuotaPod = { criterion: criterionOf(request), scheduled, running, ready, available: false }
-  const { result, count, lag, required } = reserve(
-    settings.staleAfterMs > 0 ? protector : withoutStale(protector),
-    { cell, uid: pod.uid, name: pod.name, resourceVersion: pod.resourceVersion },
-    evaluation.type === 'reserve' ? evaluation.pod : recorded,
-    limits,
-    nowMs,
-  )
-  const young = evaluation.type === 'record' || (evaluation.pod.young === true && result === 'AlreadyUnhealthy')
-  const said = young ? 'Recorded' : result === 'Done' ? 'Ok' : result
-  return { protector: key, result: said, count, lag, required, maxConcurrentLag: limits.maxConcurrentLag }
+  const evaluated = requests.map((request) => {
+    const evaluation = evaluateDeletion(request, protector.spec.minReadySeconds, time, reservationTimeoutMs)
+    return { request, evaluation, pod: evaluation.type === 'reserve' ? evaluation.pod : recordedPod(request) }
+  })
+  const operations = evaluated.map(({ request, pod }): HistoryOperation => {
+    const { uid, name, resourceVersion } = request.pod
+    return { type: 'reserve', cell: request.cell, uid, name, resourceVersion, pod, force: false }
+  })
+  const counted = settings.staleAfterMs > 0 ? protector : withoutStale(protector)
+  // Of a batch the last one is taken first.
+  const { results } = applyOperations(counted, operations.toReversed(), limits, nowMs * 1000)
+  return evaluated.map(({ evaluation }, at) => {
+    const { result, count, lag, required } = results[evaluated.length - 1 - at] ?? NOTHING_ASKED
+    const young = evaluation.type === 'record' || (evaluation.pod.young === true && result === 'AlreadyUnhealthy')
+    const said = young ? 'Recorded' : result === 'Done' ? 'Ok' : result
+    return { protector: key, result: said, count, lag, required, maxConcurrentLag: limits.maxConcurrentLag }
+  })
 }
 
-function reserve(
-  protector: PodProtector,
-  bucket: { cell: string; uid: string; name: string; resourceVersion: string },
-  pod: QuotaPod,
-  limits: Parameters<typeof applyOperations>[2],
-  nowMs: number,
-): OperationResult {
-  const operation = { type: 'reserve', ...bucket, pod, force: false } as const
-  const [result] = applyOperations(protector, [operation], limits, nowMs * 1000).results
-  return result ?? { result: 'Ok', startTime: '', count: 0, lag: 0, required: 0 }
+const NOTHING_ASKED: OperationResult = { result: 'Ok', startTime: '', count: 0, lag: 0, required: 0 }
+
+/** A pod that is only recorded asks nobody; its numbers are shown all the same. */
+function recordedPod(request: ProtectionRequest): QuotaPod {
+  const { scheduled, running, ready } = request.pod
+  return { criterion: criterionOf(request), scheduled, running, ready, available: false }
 }
 
 /** What the gateway has found silent is so, without knowing its settings. */

@@ -15,16 +15,31 @@ import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import { otherContexts } from '../../io/kube/contexts.ts'
 import { readNamedSecrets } from '../../io/secrets/read-named-secrets.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
-import { SILENT } from '../client/control-plane.ts'
+import { type ControlPlaneOptions, SILENT, withControlPlane } from '../client/control-plane.ts'
 
-export interface PodReading {
-  readonly namespace: string
-  readonly name: string
+export interface WorkerReading {
+  /** As people call it: `pod shop/web-1`. */
+  readonly what: string
   /** The UpstreamCluster that has it; '' = none is known. */
   readonly upstream: string
   /** Of the API server that holds the objects; '' = as kubectl finds it. */
   readonly kubeconfig: string
   readonly context?: string
+}
+
+/**
+ * Kubeconfig and context of the cluster that has the pod, or of the gateway in front of it. Default: a context that leads through
+ * the gateway, else the credential of the UpstreamCluster, else as kubectl.
+ */
+export interface GivenWorker {
+  readonly podKubeconfig?: string
+  readonly podContext?: string
+  /** Instead of one by kubeconfig: for tests. */
+  readonly podClient?: ObjectClient
+}
+
+export function isGiven({ podKubeconfig, podContext, podClient }: GivenWorker): boolean {
+  return podKubeconfig !== undefined || podContext !== undefined || podClient !== undefined
 }
 
 /** One way to the pod, tried when those before it lead nowhere. */
@@ -37,46 +52,83 @@ interface Way {
 const TIMEOUT_MS = 5_000
 
 /**
+ * Reads from the cluster that --pod-kubeconfig and --pod-context name.
+ * @param needs rights, for the message when they are missing
+ * @param read throws a UserError when there is no such object
+ */
+export async function readGivenWorker<T>(
+  { podKubeconfig, podContext, podClient }: GivenWorker,
+  needs: string,
+  read: (client: ObjectClient) => Promise<T>,
+): Promise<T> {
+  let found: { readonly value: T } | undefined
+  let failure = ''
+  const access: ControlPlaneOptions = {
+    ...(podKubeconfig !== undefined && { kubeconfig: podKubeconfig }),
+    ...(podContext !== undefined && { context: podContext }),
+    ...(podClient !== undefined && { client: podClient }),
+    out: () => undefined,
+    err: (text) => {
+      failure = text.replace(/^error: |\n$/g, '').replace('--kubeconfig', '--pod-kubeconfig')
+    },
+    needs,
+  }
+  await withControlPlane(access, async (client) => {
+    found = { value: await read(client) }
+    return 0
+  })
+  if (found === undefined) throw new UserError(failure, 'see --pod-kubeconfig and --pod-context')
+  return found.value
+}
+
+/**
+ * Reads by the first way that leads there.
  * @param objects of the API server that holds the UpstreamClusters
- * @returns the pod, and by which way it was read
+ * @param read throws a UserError when there is no such object
+ * @returns what was read, and by which way
  * @throws {UserError} that names the ways and why they did not lead there
  */
-export async function readPodByDefault(
+export async function readByDefault<T>(
   objects: ObjectClient,
-  reading: PodReading,
-): Promise<{ readonly pod: PodFacts; readonly by: string }> {
+  reading: WorkerReading,
+  read: (client: ObjectClient) => Promise<T>,
+): Promise<{ readonly value: T; readonly by: string }> {
   const failures: string[] = []
   for (const way of await waysTo(objects, reading)) {
-    const found = await attempt(way, reading)
-    if (typeof found !== 'string') return { pod: found, by: way.by }
-    failures.push(`${way.by}: ${found}`)
+    let client: KubeClient | undefined
+    try {
+      client = await way.open()
+      return { value: await read(client), by: way.by }
+    } catch (error) {
+      if (error instanceof UserError && client !== undefined) throw error
+      failures.push(`${way.by}: ${error instanceof Error ? error.message : String(error)}`)
+    } finally {
+      await client?.close()
+    }
   }
   throw new UserError(
-    `pod ${reading.namespace}/${reading.name} cannot be read (${failures.join('; ')})`,
+    `${reading.what} cannot be read (${failures.join('; ')})`,
     'give --pod-kubeconfig or --pod-context of the cluster that has it, or of the gateway in front of it',
   )
 }
 
-/** Why it did not lead to the pod, as a text. @throws {UserError} when it led to the cluster, and there is no such pod */
-async function attempt(way: Way, { namespace, name, upstream }: PodReading): Promise<PodFacts | string> {
-  let client: KubeClient | undefined
+/** @param missing what to say when there is no such pod */
+export async function readPodFacts(
+  client: ObjectClient,
+  at: { readonly namespace: string; readonly name: string },
+  missing: UserError,
+): Promise<PodFacts> {
   try {
-    client = await way.open()
-    return podFacts(await client.get(PODS, { namespace, name })) ?? 'the pod has no uid'
+    const facts = podFacts(await client.get(PODS, at))
+    if (facts === undefined) throw new Error(`pod ${at.namespace}/${at.name} has no uid`)
+    return facts
   } catch (error) {
-    if (error instanceof StatusError && error.code === 404 && error.status.details?.name === name) {
-      throw new UserError(
-        `there is no pod ${namespace}/${name} in ${upstream || 'that cluster'}`,
-        'see -n and --cluster',
-      )
-    }
-    return error instanceof Error ? error.message : String(error)
-  } finally {
-    await client?.close()
+    if (!(error instanceof StatusError) || error.code !== 404 || error.status.details?.name !== at.name) throw error
+    throw missing
   }
 }
 
-async function waysTo(objects: ObjectClient, reading: PodReading): Promise<readonly Way[]> {
+async function waysTo(objects: ObjectClient, reading: WorkerReading): Promise<readonly Way[]> {
   const { upstream, kubeconfig: kubeconfigFile, context } = reading
   const asKubectl: Way = {
     by: 'as kubectl',

@@ -1,14 +1,11 @@
 // `portcullis protect why`: what the deletion of a pod would be answered now, and by which numbers. Judged by the same code as in
 // the gateway, and nothing is written.
 
-import { PODS } from '../../api/kinds/foreign-kinds.ts'
-import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { PodFacts, ProtectionRequest } from '../../api/ports/protection.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { nearestName } from '../../api/validation/nearest-name.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
-import { podFacts } from '../../core/protection/quota/pod-facts.ts'
 import {
   DEFAULT_PROTECTION_SETTINGS,
   type ProtectionSettings,
@@ -18,26 +15,21 @@ import { parseDuration } from '../../core/text/duration.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
 import { explainDeletion } from './explain-deletion.ts'
 import { ageText, listProtectedClusters, listProtectors } from './objects.ts'
-import { readPodByDefault } from './pod.ts'
+import { type GivenWorker, isGiven, readByDefault, readGivenWorker, readPodFacts } from './pod.ts'
 
-export interface ProtectWhyOptions extends ControlPlaneOptions {
+/** As the gateway has them; Go durations. */
+export interface ProtectionFlags {
+  readonly staleAfter?: string
+  readonly clockSkew?: string
+  readonly maxConcurrentLag?: number
+}
+
+export interface ProtectWhyOptions extends ControlPlaneOptions, GivenWorker, ProtectionFlags {
   readonly pod: string
   /** Default `default`. */
   readonly namespace?: string
   /** An UpstreamCluster with spec.podProtection, or the name of a cell. */
   readonly cluster: string
-  /**
-   * Kubeconfig and context of the cluster that has the pod, or of the gateway in front of it. Default: a context that leads through
-   * the gateway, else the credential of the UpstreamCluster, else as kubectl.
-   */
-  readonly podKubeconfig?: string
-  readonly podContext?: string
-  /** Instead of one by kubeconfig: for tests. */
-  readonly podClient?: ObjectClient
-  /** As the gateway has them; Go durations. */
-  readonly staleAfter?: string
-  readonly clockSkew?: string
-  readonly maxConcurrentLag?: number
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
@@ -79,7 +71,7 @@ export function protectWhy(options: ProtectWhyOptions): Promise<number> {
   )
 }
 
-interface Asked {
+export interface Asked {
   readonly cell: string
   /** The UpstreamCluster; '' = only a cell is known. */
   readonly upstream: string
@@ -91,7 +83,7 @@ interface Asked {
 }
 
 /** The cell of an UpstreamCluster, or a cell as it is: what only Podseidon's webhook protects has no UpstreamCluster. */
-async function findCell(client: ObjectClient, name: string): Promise<Asked> {
+export async function findCell(client: ObjectClient, name: string): Promise<Asked> {
   const clusters = await listProtectedClusters(client)
   const named = clusters.find((cluster) => cluster.name === name)
   const found = named?.protection === undefined ? clusters.find(({ protection }) => protection?.cell === name) : named
@@ -111,7 +103,7 @@ async function findCell(client: ObjectClient, name: string): Promise<Asked> {
   return { cell: name, upstream: '', shadow: false, unasked: '', protection: undefined, note }
 }
 
-function whyNotAsked(pod: PodFacts, { unasked, protection }: Asked): string {
+export function whyNotAsked(pod: Pick<PodFacts, 'namespace' | 'labels'>, { unasked, protection }: Asked): string {
   if (unasked !== '' || protection === undefined) return unasked
   const { excludedNamespaces, objectSelector } = protection
   if (excludedNamespaces.has(pod.namespace)) return `spec.podProtection excludes namespace ${pod.namespace}`
@@ -125,47 +117,20 @@ function whyNotAsked(pod: PodFacts, { unasked, protection }: Asked): string {
 }
 
 async function readPod(objects: ObjectClient, options: ProtectWhyOptions, { upstream }: Asked): Promise<PodFacts> {
-  const { podKubeconfig, podContext, podClient } = options
-  if (podKubeconfig !== undefined || podContext !== undefined || podClient !== undefined) return readGivenPod(options)
   const { pod: name, namespace = 'default', kubeconfig = '', context } = options
-  const reading = { namespace, name, upstream, kubeconfig, ...(context !== undefined && { context }) }
-  const { pod, by } = await readPodByDefault(objects, reading)
+  const what = `pod ${namespace}/${name}`
+  const read = (where: string, fix: string) => (client: ObjectClient) =>
+    readPodFacts(client, { namespace, name }, new UserError(`there is no ${what}${where}`, fix))
+  if (isGiven(options))
+    return readGivenWorker(options, 'get of pods', read('', 'is --pod-context that of the cluster?'))
+  const reading = { what, upstream, kubeconfig, ...(context !== undefined && { context }) }
+  const here = read(` in ${upstream || 'that cluster'}`, 'see -n and --cluster')
+  const { value, by } = await readByDefault(objects, reading, here)
   options.err(`note: the pod is read ${by}\n`)
-  return pod
+  return value
 }
 
-async function readGivenPod(options: ProtectWhyOptions): Promise<PodFacts> {
-  const { pod: name, namespace = 'default', podKubeconfig, podContext, podClient } = options
-  let facts: PodFacts | undefined
-  let failure: UserError | undefined
-  const access: ControlPlaneOptions = {
-    ...(podKubeconfig !== undefined && { kubeconfig: podKubeconfig }),
-    ...(podContext !== undefined && { context: podContext }),
-    ...(podClient !== undefined && { client: podClient }),
-    out: options.out,
-    err: (text) => {
-      failure = new UserError(
-        text.replace(/^error: |\n$/g, '').replace('--kubeconfig', '--pod-kubeconfig'),
-        'see --pod-kubeconfig and --pod-context',
-      )
-    },
-    needs: 'get of pods',
-  }
-  await withControlPlane(access, async (client) => {
-    try {
-      facts = podFacts(await client.get(PODS, { namespace, name }))
-    } catch (error) {
-      if (!(error instanceof StatusError) || error.code !== 404) throw error
-      throw new UserError(`there is no pod ${namespace}/${name}`, 'is --pod-context that of the cluster?')
-    }
-    return 0
-  })
-  if (failure !== undefined) throw failure
-  if (facts === undefined) throw new UserError(`pod ${namespace}/${name} has no uid`, 'is that a kube-apiserver?')
-  return facts
-}
-
-function readSettings({ staleAfter, clockSkew, maxConcurrentLag }: ProtectWhyOptions): ProtectionSettings {
+export function readSettings({ staleAfter, clockSkew, maxConcurrentLag }: ProtectionFlags): ProtectionSettings {
   const { staleAfterMs, clockSkewMs } = DEFAULT_PROTECTION_SETTINGS
   return {
     ...DEFAULT_PROTECTION_SETTINGS,

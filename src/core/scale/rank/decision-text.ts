@@ -19,7 +19,7 @@ export function decisionText({ pod, rank, decision }: PodVerdict, nowMs: number)
     case 'DeletionCost':
       return `deletion cost ${pod.deletionCost}, ${other.name}: ${other.deletionCost}`
     case 'DoubledUp':
-      return `${rank} pods of its owner on its node, ${other.name}: ${otherRank}`
+      return `pods of its owner on its node: ${rank}, ${other.name}: ${otherRank}`
     case 'ReadyTime':
       return ageText('ready for', pod.readySinceMs, other.readySinceMs, other.name, nowMs)
     case 'Restarts':
@@ -43,8 +43,8 @@ function withoutComparison(rule: Decision['rule']): string {
 }
 
 function restartsText(pod: ScalePod, other: ScalePod): string {
-  if (pod.restarts !== other.restarts) return `${pod.restarts} restarts, ${other.name}: ${other.restarts}`
-  return `${pod.sidecarRestarts} restarts of a sidecar, ${other.name}: ${other.sidecarRestarts}`
+  if (pod.restarts !== other.restarts) return `restarts: ${pod.restarts}, ${other.name}: ${other.restarts}`
+  return `restarts of a sidecar: ${pod.sidecarRestarts}, ${other.name}: ${other.sidecarRestarts}`
 }
 
 /** Ages are compared by powers of two of their nanoseconds, and UIDs within one. */

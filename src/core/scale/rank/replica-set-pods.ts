@@ -3,7 +3,8 @@
 
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import { type CompiledSelector, compileSelector } from '../../protection/selectors/compile-selector.ts'
+import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
+import { type CompiledSelector, compileSelector, selectorText } from '../../protection/selectors/compile-selector.ts'
 import { type Candidate, candidate, type RankConditions } from './compare-pods.ts'
 import { type DeletionRank, rankDeletions } from './deletion-rank.ts'
 import { controllerUid, isActive, type ScalePod, timeMs } from './scale-pod.ts'
@@ -28,7 +29,7 @@ export function replicaSetFacts(object: JsonObject): ReplicaSetFacts {
     name: nameOf(object),
     uid: textOf(metadata['uid']),
     controllerUid: controllerUid(object),
-    selector: selectorOf(spec['selector']),
+    selector: podSelector(object)?.compiled,
     replicas: countOf(spec['replicas'], 1),
     availableReplicas: countOf(recordOf(object['status'])['availableReplicas'], 0),
     createdMs: timeMs(metadata['creationTimestamp']),
@@ -113,12 +114,20 @@ function countByNode(pods: readonly ScalePod[]): ReadonlyMap<string, number> {
   return counts
 }
 
-/** A ReplicationController's is a plain map of labels. */
-function selectorOf(value: unknown): CompiledSelector | undefined {
+export interface PodSelector {
+  readonly compiled: CompiledSelector
+  /** What goes behind `?labelSelector=`. */
+  readonly text: string
+}
+
+/** spec.selector, of a ReplicationController a plain map of labels. @returns undefined when it cannot be read */
+export function podSelector(workload: JsonObject): PodSelector | undefined {
+  const value = recordOf(workload['spec'])['selector']
   if (!isRecord(value)) return undefined
   const isPlain = value['matchLabels'] === undefined && value['matchExpressions'] === undefined
+  const selector: LabelSelector = isPlain ? { matchLabels: value as Readonly<Record<string, string>> } : value
   try {
-    return compileSelector(isPlain ? { matchLabels: value as Readonly<Record<string, string>> } : value)
+    return { compiled: compileSelector(selector), text: selectorText(selector) }
   } catch {
     return undefined
   }

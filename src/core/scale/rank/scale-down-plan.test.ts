@@ -174,7 +174,7 @@ describe('plans', () => {
       planned.map(({ name, certain, possible }) => [name, names(certain), possible.count]),
       [['web-v3', ['b'], 0]],
     )
-    assert.equal(planned[0]?.certain[0]?.because, '2 pods of its owner on its node, a: 1')
+    assert.equal(planned[0]?.certain[0]?.because, 'pods of its owner on its node: 2, a: 1')
     assert.deepEqual([planned[0]?.from, planned[0]?.to], [3, 2])
   })
 
