@@ -69,7 +69,7 @@ test('what they show of podProtection as a comment is valid, too', async () => {
 
 test('the two-user example: pod lists are limited for ordinary users, and not for the controller manager', async () => {
   const { clusters } = await loadDirectory(dir, nodePemChecks)
-  const index = buildClusterIndex([...clusters.values()].map(compileCluster))
+  const index = buildClusterIndex([...clusters.values()].map((one) => compileCluster(one)))
   const flowControl = (user: string, groups: string[], method: string, target: string): string | null =>
     explainRequest(index, { host: 'prod.example.com', method, target, user, groups }, Date.parse('2026-01-01'))
       .flowControl
@@ -84,7 +84,7 @@ test('the two-user example: pod lists are limited for ordinary users, and not fo
 
 test('the cluster is found by host name, wildcard, path and as the default', async () => {
   const { clusters } = await loadDirectory(dir, nodePemChecks)
-  const index = buildClusterIndex([...clusters.values()].map(compileCluster))
+  const index = buildClusterIndex([...clusters.values()].map((one) => compileCluster(one)))
   const clusterOf = (host: string, target = '/version'): string | null =>
     explainRequest(index, { host, method: 'GET', target, user: 'alice' }, 0).cluster
   assert.equal(clusterOf('prod.example.com'), 'prod')

@@ -7,9 +7,11 @@ import { dirname, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import type { CommandUnknownOpts } from 'commander'
 import { parseAllDocuments } from 'yaml'
-import type { JsonSchema } from '../src/api/kube/json-schema.ts'
+import { fieldOf, impliedDefault, type JsonSchema } from '../src/api/kube/json-schema.ts'
+import { POD_PROTECTOR_SCHEMA } from '../src/api/pod-protector/schema.ts'
 import { HIGH_WATER_BYTES } from '../src/api/ports/stream.ts'
 import { checkUpstreamCluster } from '../src/api/upstream-cluster/checks.ts'
+import { CLIENT_CONFIG_SCHEMA } from '../src/api/upstream-cluster/credentials-schema.ts'
 import { DEGRADE_MODES } from '../src/api/upstream-cluster/degrade-modes.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../src/api/upstream-cluster/schema.ts'
 import type { UpstreamCluster } from '../src/api/upstream-cluster/upstream-cluster.ts'
@@ -28,11 +30,13 @@ import { METRICS } from '../src/io/metrics/descriptors.ts'
 import { createMetrics } from '../src/io/metrics/metrics.ts'
 import { nodePemChecks } from '../src/io/pki/pem-checks.ts'
 import { createCA, issueCertificate } from '../src/io/pki/pki.ts'
+import { documentationErrors, explanationsOf } from './harness/documented-fields.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const README = read('README.md')
 const UPSTREAM_CLUSTER_PAGE = read('docs/upstream-cluster.md')
 const DEGRADE = read('docs/degrade.md')
+const PROTECTION = read('docs/protection.md')
 const COMMANDS = read('docs/commands.md')
 const OPERATING = read('docs/operating.md')
 const ARCHITECTURE = read('docs/architecture.md')
@@ -319,6 +323,41 @@ test('the docs explain every field of an UpstreamCluster', () => {
   assert.deepEqual([...new Set(missing)], [])
 })
 
+/** The first manifest of the page. */
+function manifestOf(page: string): string {
+  return /^```yaml\n([\s\S]*?)^```/m.exec(page)?.[1] ?? ''
+}
+
+test('the docs give every default and range of an UpstreamCluster as its schema has it', () => {
+  const said = explanationsOf(manifestOf(UPSTREAM_CLUSTER_PAGE))
+  const namespace = impliedDefault(fieldOf(fieldOf(CLIENT_CONFIG_SCHEMA, 'caRef'), 'namespace'))
+  assert.ok(UPSTREAM_CLUSTER_PAGE.includes(`\`namespace\` defaults to \`${String(namespace)}\``))
+  const inProse = (path: string): boolean => path.endsWith('Ref.namespace')
+  assert.deepEqual(documentationErrors(said, UPSTREAM_CLUSTER_SPEC_SCHEMA, 'spec', inProse), [])
+})
+
+test('the table of PodProtector has every field of its spec, and no field or default that the schema has not', () => {
+  const rows = tableRows(PROTECTION)
+    .map(([field = '', meaning = '']) => [/^`([^`]+)`/.exec(field)?.[1] ?? '', meaning] as const)
+    .filter(([path]) => /^(spec|status|\.\.\.buckets)\b/.test(path))
+    .map(
+      ([path, meaning]) =>
+        [path.replace('...buckets', 'status.cells.admissionHistory.buckets').replaceAll('[]', ''), meaning] as const,
+    )
+  const said = new Map(rows)
+  const { spec, status } = POD_PROTECTOR_SCHEMA.properties ?? {}
+  assert.ok(spec !== undefined && status !== undefined)
+  assert.deepEqual(documentationErrors(said, spec, 'spec'), [])
+  assert.deepEqual(documentationErrors(said, status, 'status'), [])
+  const listed = [...said.keys()].filter((path) => path.startsWith('spec.'))
+  const { admissionHistoryConfig, ...others } = spec.properties ?? {}
+  const overrides = Object.keys(admissionHistoryConfig?.properties ?? {}).map(
+    (name) => `admissionHistoryConfig.${name}`,
+  )
+  const fields = [...Object.keys(others), ...overrides].map((name) => `spec.${name}`)
+  assert.deepEqual(listed, fields)
+})
+
 test('the UpstreamCluster of the docs is valid: no error, no warning', () => {
   const whole = yamlBlocks(UPSTREAM_CLUSTER_PAGE).filter((block) => keysOf(block).has('kind'))
   assert.equal(whole.length, 1)
@@ -328,7 +367,7 @@ test('the UpstreamCluster of the docs is valid: no error, no warning', () => {
 test('check and explain take the docs at their word', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-docs-'))
   try {
-    const [text = ''] = /^```yaml\n([\s\S]*?)^```/m.exec(UPSTREAM_CLUSTER_PAGE)?.slice(1) ?? []
+    const text = manifestOf(UPSTREAM_CLUSTER_PAGE)
     writeFileSync(join(dir, 'prod.yaml'), text)
     writeNamedFiles(dir, text)
     const lines: string[] = []

@@ -52,7 +52,7 @@ function setUp() {
         const { removed, failing } = next
         const changed = [...source.clusters.values()].filter(({ object }) => !failing.includes(object.metadata.name))
         const failures = new Map(failing.map((name) => [name, problemOf(name)]))
-        return { changed: changed.map(compileCluster), removed, source, failures }
+        return { changed: changed.map((one) => compileCluster(one)), removed, source, failures }
       },
       follow: ({ source }) => {
         step('follow')

@@ -3,7 +3,7 @@
 import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
 import type { ObjectClient } from '../api/ports/object-client.ts'
-import { DEGRADE_MODES, type DegradeMode } from '../api/upstream-cluster/degrade-modes.ts'
+import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, type DegradeMode } from '../api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../api/upstream-cluster/feature-gates.ts'
 import { type Degrade, FEATURE_GATES_ANNOTATION } from '../api/upstream-cluster/upstream-cluster.ts'
 import { UserError } from '../api/validation/field-errors.ts'
@@ -115,7 +115,7 @@ function degradeOf(object: JsonObject): Degrade {
 
 function describe(object: JsonObject, nowMs: number): string {
   const { name, generation = 1 } = metadataOf(object)
-  const { mode = 'Off', reason = '', expiresAt, shadow = false } = degradeOf(object)
+  const { mode = DEFAULT_DEGRADE_MODE, reason = '', expiresAt, shadow = false } = degradeOf(object)
   const what = `${name}: degrade mode ${mode}`
   const why = reason === '' ? '' : `: ${reason}`
   if (mode === 'Off') return `${what} (generation ${generation})${why}`
@@ -132,7 +132,7 @@ function isOver(object: JsonObject, nowMs: number): boolean {
 
 /** What a replica that has the object in force does. */
 function inForceText(object: JsonObject, nowMs: number): string {
-  const { mode = 'Off', shadow = false } = degradeOf(object)
+  const { mode = DEFAULT_DEGRADE_MODE, shadow = false } = degradeOf(object)
   if (mode === 'Off' || deniesAll(object)) return 'in force'
   if (isOver(object, nowMs)) return 'ended'
   return shadow ? 'in shadow' : 'in force'
@@ -142,7 +142,7 @@ function inForceText(object: JsonObject, nowMs: number): string {
 function faultsOf(object: JsonObject, change: Change | undefined): string[] {
   const found: string[] = []
   const { name } = metadataOf(object)
-  const { mode = 'Off', shadow = false } = degradeOf(object)
+  const { mode = DEFAULT_DEGRADE_MODE, shadow = false } = degradeOf(object)
   if (shadow && mode !== 'Off' && change?.shadow !== true) {
     found.push(
       `${mode} is in shadow on ${name}: nothing is refused, only counted and warned about; give --mode to end the shadow`,

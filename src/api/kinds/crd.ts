@@ -2,10 +2,8 @@
 // as YAML.
 
 import type { JsonObject } from '../kube/json-object.ts'
-import type { JsonSchema } from '../kube/json-schema.ts'
 import { type ResourceKind, resourceName } from '../ports/resource-kind.ts'
-import { UPSTREAM_CLUSTER_SPEC_CRD_SCHEMA } from '../upstream-cluster/schema.ts'
-import { UPSTREAM_CLUSTER_KIND } from '../upstream-cluster/upstream-cluster.ts'
+import { withEntryPattern } from '../upstream-cluster/schema.ts'
 import { POD_PROTECTORS } from './pod-protector-kind.ts'
 import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'
 
@@ -37,13 +35,9 @@ export function crdOf(kind: ResourceKind): JsonObject {
           storage: true,
           ...(kind.hasStatus && { subresources: { status: {} } }),
           additionalPrinterColumns: kind.columns,
-          schema: { openAPIV3Schema: kind.kind === UPSTREAM_CLUSTER_KIND ? upstreamClusterSchema(kind) : kind.schema },
+          schema: { openAPIV3Schema: withEntryPattern(kind.schema) },
         },
       ],
     },
   }
-}
-
-function upstreamClusterSchema({ schema }: ResourceKind): JsonSchema {
-  return { ...schema, properties: { ...schema.properties, spec: UPSTREAM_CLUSTER_SPEC_CRD_SCHEMA } }
 }

@@ -1,23 +1,13 @@
 // Event (v1): what happened to an object.
 
 import type { JsonObject } from '../kube/json-object.ts'
-import { type JsonSchema, kubeObject, object, text, time, wholeNumber } from '../kube/json-schema.ts'
+import { type JsonSchema, kubeObject, shape, text, time, wholeNumber } from '../kube/json-schema.ts'
 import { isRecord } from '../kube/object-shape.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { FieldErrors } from '../validation/field-errors.ts'
 
-interface ObjectReference {
-  readonly kind?: string
-  readonly namespace?: string
-  readonly name?: string
-  readonly uid?: string
-  readonly apiVersion?: string
-  readonly resourceVersion?: string
-  readonly fieldPath?: string
-}
-
 function reference(description: string): JsonSchema {
-  const schema = object<ObjectReference>(description, {
+  const schema = shape(description, {
     kind: text('Its kind.'),
     namespace: text('Its namespace; empty for cluster-scoped objects.'),
     name: text('Its name.'),
@@ -33,7 +23,7 @@ const FIELDS = {
   involvedObject: reference('The object that it happened to.'),
   reason: text('Why, in one CamelCase word for programs.'),
   message: text('What happened, in a sentence for people.'),
-  source: object<{ component?: string; host?: string }>('Who reports it.', {
+  source: shape('Who reports it.', {
     component: text('The program.'),
     host: text('The node that the program runs on.'),
   }),
@@ -42,7 +32,7 @@ const FIELDS = {
   count: wholeNumber('How often it happened.'),
   type: text('Normal or Warning.'),
   eventTime: time('When it was seen first, to the microsecond.'),
-  series: object<{ count?: number; lastObservedTime?: string }>('The series that this event stands for, if any.', {
+  series: shape('The series that this event stands for, if any.', {
     count: wholeNumber('How often it happened until lastObservedTime.'),
     lastObservedTime: time('When it happened last.'),
   }),

@@ -1,21 +1,11 @@
 // Lease (coordination.k8s.io/v1): who leads, and who is alive.
 
-import { kubeObject, object, oneOf, text, time, wholeNumber } from '../kube/json-schema.ts'
+import { kubeObject, oneOf, shape, text, time, wholeNumber } from '../kube/json-schema.ts'
 import { isRecord } from '../kube/object-shape.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { FieldErrors } from '../validation/field-errors.ts'
 
-interface LeaseSpec {
-  readonly holderIdentity?: string
-  readonly leaseDurationSeconds?: number
-  readonly acquireTime?: string
-  readonly renewTime?: string
-  readonly leaseTransitions?: number
-  readonly strategy?: string
-  readonly preferredHolder?: string
-}
-
-const spec = object<LeaseSpec>('Who holds the lease, and for how long.', {
+const spec = shape('Who holds the lease, and for how long.', {
   holderIdentity: text('Who holds it now.'),
   leaseDurationSeconds: wholeNumber('Seconds after renewTime from which on others may take it.'),
   acquireTime: time('When the holder took it.'),

@@ -1,17 +1,9 @@
 // Namespace (v1): where namespaced objects live.
 
-import { kubeObject, list, object, oneOf, text, time } from '../kube/json-schema.ts'
+import { kubeObject, list, oneOf, shape, text, time } from '../kube/json-schema.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 
-interface NamespaceCondition {
-  readonly type: string
-  readonly status: string
-  readonly lastTransitionTime?: string
-  readonly reason?: string
-  readonly message?: string
-}
-
-const condition = object<NamespaceCondition>(
+const condition = shape(
   'Something that the deletion of the namespace waits for.',
   {
     type: text('What the condition is about.'),
@@ -36,13 +28,13 @@ export const NAMESPACES: ResourceKind = {
   hasStatus: true,
   hasGeneration: false,
   schema: kubeObject('Namespace is a scope for names: namespaced objects belong to exactly one.', 'v1', 'Namespace', {
-    spec: object<{ finalizers?: readonly string[] }>('How the namespace behaves.', {
+    spec: shape('How the namespace behaves.', {
       finalizers: {
         ...list('What has to be done before the namespace can go away.', text('A finalizer.')),
         'x-kubernetes-list-type': 'atomic',
       },
     }),
-    status: object<{ phase?: string; conditions?: readonly NamespaceCondition[] }>('What has become of it.', {
+    status: shape('What has become of it.', {
       phase: oneOf('Active, or Terminating while its objects are deleted.', ['Active', 'Terminating']),
       conditions: {
         ...list('What is known about its deletion.', condition),

@@ -10,7 +10,10 @@ export interface JsonSchema {
   readonly required?: readonly string[]
   readonly items?: JsonSchema
   readonly enum?: readonly string[]
+  /** What an API server fills in, and stores. */
   readonly default?: unknown
+  /** What the gateway takes an absent field for: `complete` fills it in, nothing stores it. The one place where it stands. */
+  readonly [IMPLIED]?: { readonly value: unknown; readonly template: string }
   readonly format?: 'byte' | 'date-time' | 'int32' | 'int64'
   /** RE2, as Go has it; what is written here means the same in JavaScript. */
   readonly pattern?: string
@@ -41,15 +44,43 @@ export interface CelRule {
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate'
 }
 
+/** A key that neither JSON, YAML nor Object.entries shows: what API servers are given has no such keyword. */
+const IMPLIED: unique symbol = Symbol('implied default')
+
+declare const OF: unique symbol
+
+/**
+ * A schema of the values of T: what the helpers below make of types that do not fit each other does not compile. T is written by
+ * hand, since isolatedDeclarations wants the type of everything exported to be written down.
+ */
+export interface Schema<T> extends JsonSchema {
+  /** Never there. A function, so that neither a wider nor a narrower type fits. */
+  readonly [OF]?: (value: T) => T
+}
+
 /** Largest integer of the API: Go's int32. */
 export const MAX_INT32 = 2_147_483_647
 
-/** An object with a schema for every field of `T`, so that the types and the schema cannot drift apart. */
+type RequiredKeys<T> = { [K in keyof T]-?: undefined extends T[K] ? never : K }[keyof T] & string
+
+/** A schema for each field of T, of the type of the field. */
+export type SchemasOf<T> = { readonly [K in keyof T & string]-?: Schema<Exclude<T[K], undefined>> }
+
+/** @param required at most those that the type requires, too */
 export function object<T extends object>(
   description: string,
-  properties: Readonly<Record<keyof T & string, JsonSchema>>,
-  required: readonly (keyof T & string)[] = [],
-): JsonSchema {
+  properties: SchemasOf<T>,
+  required: readonly RequiredKeys<T>[] = [],
+): Schema<T> {
+  return { type: 'object', description, properties, ...(required.length > 0 && { required }) }
+}
+
+/** An object whose type nothing else names: it is that of its fields. */
+export function shape<const P extends Readonly<Record<string, JsonSchema>>>(
+  description: string,
+  properties: P,
+  required: readonly (keyof P & string)[] = [],
+): Schema<{ readonly [K in keyof P]?: P[K] extends Schema<infer T> ? T : unknown }> {
   return { type: 'object', description, properties, ...(required.length > 0 && { required }) }
 }
 
@@ -74,50 +105,121 @@ export function kubeObject(
   }
 }
 
-export function list(description: string, items: JsonSchema, minItems = 0): JsonSchema {
+export function list<T>(description: string, items: Schema<T>, minItems = 0): Schema<readonly T[]> {
   return { type: 'array', description, items, ...(minItems > 0 && { minItems }) }
 }
 
 /** Any keys, all values of one kind. */
-export function map(description: string, values: JsonSchema, more: Partial<JsonSchema> = {}): JsonSchema {
+export function map<T>(
+  description: string,
+  values: Schema<T>,
+  more: Partial<JsonSchema> = {},
+): Schema<Readonly<Record<string, T>>> {
   return { type: 'object', description, additionalProperties: values, ...more }
 }
 
-export function text(description: string, more: Partial<JsonSchema> = {}): JsonSchema {
+export function text(description: string, more: Partial<JsonSchema> = {}): Schema<string> {
   return { type: 'string', description, ...more }
 }
 
 /** A moment, RFC 3339 (metav1.Time and metav1.MicroTime). */
-export function time(description: string): JsonSchema {
+export function time(description: string): Schema<string> {
   return { type: 'string', description, format: 'date-time' }
 }
 
-export function oneOf(description: string, values: readonly string[]): JsonSchema {
+/** A text of which only the checks beside the schema say which it may be. */
+export function textOf<T extends string>(description: string): Schema<T> {
+  return { type: 'string', description }
+}
+
+export function oneOf<T extends string>(description: string, values: readonly T[]): Schema<T> {
   return { type: 'string', description, enum: values }
 }
 
+/** As oneOf; '' is the same as absent. */
+export function oneOfOrNone<T extends string>(description: string, values: readonly T[]): Schema<T> {
+  return { type: 'string', description, enum: ['', ...values] }
+}
+
 /** []byte of Go's JSON. */
-export function base64(description: string): JsonSchema {
+export function base64(description: string): Schema<string> {
   return { type: 'string', description, format: 'byte' }
 }
 
-export function flag(description: string): JsonSchema {
+export function flag(description: string): Schema<boolean> {
   return { type: 'boolean', description }
 }
 
-export function integer(description: string, minimum: number, maximum: number = MAX_INT32): JsonSchema {
+export function integer(description: string, minimum: number, maximum: number = MAX_INT32): Schema<number> {
   return { type: 'integer', description, minimum, maximum }
 }
 
 /** Go's int32 or int64, any value of it. */
-export function wholeNumber(description: string, format: 'int32' | 'int64' = 'int32'): JsonSchema {
+export function wholeNumber(description: string, format: 'int32' | 'int64' = 'int32'): Schema<number> {
   return { type: 'integer', description, format }
 }
 
-export function atMost(maxItems: number, schema: JsonSchema): JsonSchema {
+export function atMost<S extends JsonSchema>(maxItems: number, schema: S): S {
   return { ...schema, maxItems }
 }
 
-export function checked(schema: JsonSchema, rules: readonly CelRule[]): JsonSchema {
+export function checked<S extends JsonSchema>(schema: S, rules: readonly CelRule[]): S {
   return { ...schema, 'x-kubernetes-validations': rules }
+}
+
+/** What an absent field means. The description says it in the place of `{default}`, else at its end. */
+export function defaultsTo<T extends string | number | boolean>(value: T, schema: Schema<T>): Schema<T> {
+  const said = schema[IMPLIED]?.template ?? schema.description ?? ''
+  const template = said.includes('{default}') ? said : `${said} Default {default}.`
+  return { ...schema, description: template.replace('{default}', String(value)), [IMPLIED]: { value, template } }
+}
+
+/** As defaultsTo; API servers store it. */
+export function storedDefault<T extends string | number | boolean>(value: T, schema: Schema<T>): Schema<T> {
+  return { ...defaultsTo(value, schema), default: value }
+}
+
+/** What an absent field means; undefined where the schema does not say it. */
+export function impliedDefault(schema: JsonSchema): unknown {
+  return schema[IMPLIED]?.value
+}
+
+type Scalar = string | number | boolean
+
+/** T with every text, number and flag there. */
+export type Complete<T> = {
+  readonly [K in keyof T]-?: Exclude<T[K], undefined> extends Scalar ? Exclude<T[K], undefined> : T[K]
+}
+
+const ZERO: Readonly<Partial<Record<JsonSchema['type'], Scalar>>> = {
+  string: '',
+  boolean: false,
+  integer: 0,
+  number: 0,
+}
+
+/** The object with what its absent texts, numbers and flags mean: their default, else Go's zero value. Lists and maps stay as they are. */
+export function complete<T extends object>(schema: Schema<T>, value: T | undefined): Complete<T> {
+  const filled: Record<string, unknown> = { ...value }
+  for (const [key, known] of Object.entries(schema.properties ?? {})) {
+    filled[key] ??= known[IMPLIED]?.value ?? known.default ?? ZERO[known.type]
+  }
+  // The schema is one of T.
+  return filled as Complete<T>
+}
+
+/** The schema of the items of a list. */
+export function itemOf<T>(schema: Schema<readonly T[]>): Schema<T> {
+  if (schema.items === undefined) throw new Error('the schema has no items')
+  return schema.items
+}
+
+/** The schema of a field. */
+export function fieldOf<T extends object, K extends keyof T & string>(
+  schema: Schema<T>,
+  key: K,
+): Schema<Exclude<T[K], undefined>> {
+  const field = schema.properties?.[key]
+  if (field === undefined) throw new Error(`the schema has no ${key}`)
+  return field
 }

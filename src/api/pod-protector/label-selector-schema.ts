@@ -1,14 +1,16 @@
 // metav1.LabelSelector as a schema.
 
-import { type JsonSchema, list, map, object, text } from '../kube/json-schema.ts'
+import { list, map, object, type Schema, text, textOf } from '../kube/json-schema.ts'
 import type { LabelSelector, LabelSelectorRequirement } from './pod-protector.ts'
 
-export function labelSelector(description: string): JsonSchema {
+export function labelSelector(description: string): Schema<LabelSelector> {
   const requirement = object<LabelSelectorRequirement>(
     'A requirement of a label.',
     {
       key: text('The label.'),
-      operator: text('How the label relates to values: In, NotIn, Exists or DoesNotExist.'),
+      operator: textOf<LabelSelectorRequirement['operator']>(
+        'How the label relates to values: In, NotIn, Exists or DoesNotExist.',
+      ),
       values: {
         ...list('Values for In and NotIn, at least one; none for Exists and DoesNotExist.', text('A value.')),
         'x-kubernetes-list-type': 'atomic',

@@ -8,6 +8,9 @@ export const POD_PROTECTOR_VERSION = 'v1alpha1'
 export const POD_PROTECTOR_API_VERSION = 'podseidon.kubewharf.io/v1alpha1'
 export const POD_PROTECTOR_KIND = 'PodProtector'
 
+/** Of a bucket that has none: it stands for one pod. */
+export const DEFAULT_COUNTER = 1
+
 export interface PodProtector extends KubeObject {
   readonly spec: PodProtectorSpec
   readonly status?: PodProtectorStatus
@@ -84,7 +87,7 @@ export interface AdmissionBucket {
   readonly podUID?: string
   readonly endTime?: string
   /**
-   * By how much fewer pods will be available than were counted. Default 1; 0 = the pod is not counted as available, and
+   * By how much fewer pods will be available than were counted, DEFAULT_COUNTER if absent; 0 = the pod is not counted as available, and
    * must not become so.
    */
   readonly counter?: number

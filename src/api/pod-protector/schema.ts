@@ -1,12 +1,15 @@
 // The schema of PodProtector: Podseidon's own (chart/crds of kubewharf/podseidon), every field described.
 
 import {
+  defaultsTo,
   flag,
   type JsonSchema,
   kubeObject,
   list,
   MAX_INT32,
   object,
+  type Schema,
+  shape,
   text,
   time,
   wholeNumber,
@@ -17,6 +20,7 @@ import {
   type AdmissionHistoryConfig,
   type Aggregation,
   type CellStatus,
+  DEFAULT_COUNTER,
   POD_PROTECTOR_API_VERSION,
   POD_PROTECTOR_KIND,
   type PodProtectorSpec,
@@ -25,7 +29,7 @@ import {
 } from './pod-protector.ts'
 
 /** An int32 that is not negative. Podseidon's schema has the same bound. */
-function count(description: string): JsonSchema {
+function count(description: string): Schema<number> {
   return { ...wholeNumber(description), minimum: 0, maximum: MAX_INT32 }
 }
 
@@ -67,7 +71,7 @@ const bucket = object<AdmissionBucket>(
     podName: text('The pod, where it is only one. Not always kept.'),
     podUID: text('The uid of the pod, where it is only one.'),
     endTime: time('When the last one was let through, of several.'),
-    counter: wholeNumber('By how much fewer pods will be available than were counted. Default 1.'),
+    counter: defaultsTo(DEFAULT_COUNTER, wholeNumber('By how much fewer pods will be available than were counted.')),
     resourceVersion: text('Of the pod as it was admitted; of several, the greatest.'),
     podUIDs: list('Of several that were joined, which.', text('The uid of a pod.')),
   },
@@ -79,7 +83,7 @@ const cell = object<CellStatus>(
   {
     cellID: text('The name of the cell.'),
     aggregation,
-    admissionHistory: object<{ buckets?: readonly AdmissionBucket[] }>('Deletions let through and not yet counted.', {
+    admissionHistory: shape('Deletions let through and not yet counted.', {
       buckets: list('By time.', bucket),
     }),
     stale: flag('Nothing was heard of the cell for so long that its pods do not count any more.'),

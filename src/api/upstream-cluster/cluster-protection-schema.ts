@@ -1,35 +1,47 @@
 // The schema of spec.podProtection.
 
-import { atMost, checked, flag, integer, type JsonSchema, list, object, oneOf, text } from '../kube/json-schema.ts'
+import {
+  atMost,
+  checked,
+  defaultsTo,
+  flag,
+  integer,
+  list,
+  object,
+  oneOf,
+  type Schema,
+  text,
+} from '../kube/json-schema.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
 import { AGGREGATION_RULES, CELL_RULES, NAMESPACE_RULES, OBJECT_NAME_RULES, SIZES } from './cel.ts'
 import type { CellAggregation, PodProtection, UpdateTrigger } from './cluster-protection.ts'
-import { DEFAULT_UPDATE_TRIGGER } from './cluster-protection.ts'
 
-function namespace(description: string): JsonSchema {
+function namespace(description: string): Schema<string> {
   return checked(text(description, { maxLength: SIZES.namespace }), NAMESPACE_RULES)
 }
 
-const updateTrigger: JsonSchema = object<UpdateTrigger>(
+const updateTrigger = object<UpdateTrigger>(
   'A pod that is made and written again and again, so that an idle cluster still sends events. Default: none.',
   {
     namespace: namespace('Its namespace; has to exist.'),
     name: checked(
-      text(`Its name. Default ${DEFAULT_UPDATE_TRIGGER}.`, { maxLength: SIZES.objectName }),
+      defaultsTo('portcullis-update-trigger', text('Its name.', { maxLength: SIZES.objectName })),
       OBJECT_NAME_RULES,
     ),
-    intervalSeconds: integer('Seconds between two writes. Default 1.', 1, 3600),
+    intervalSeconds: defaultsTo(1, integer('Seconds between two writes.', 1, 3600)),
   },
   ['namespace'],
 )
 
-const aggregation: JsonSchema = object<CellAggregation>('How the pods of the cluster are counted.', {
-  disabled: flag("The gateway does not count them: Podseidon's aggregator does. Default false."),
-  syncTime: oneOf(
-    'How it is known up to which moment the pods have been seen. ResourceVersion: by the versions of the cluster itself; ' +
-      'Clock: when an event came; Status: by the times in the status of the pods; Annotation: by syncTimeAnnotation. ' +
-      'Default ResourceVersion.',
-    ['ResourceVersion', 'Clock', 'Status', 'Annotation'],
+const aggregation = object<CellAggregation>('How the pods of the cluster are counted.', {
+  disabled: defaultsTo(false, flag("The gateway does not count them: Podseidon's aggregator does.")),
+  syncTime: defaultsTo(
+    'ResourceVersion',
+    oneOf(
+      'How it is known up to which moment the pods have been seen. ResourceVersion: by the versions of the cluster itself; ' +
+        'Clock: when an event came; Status: by the times in the status of the pods; Annotation: by syncTimeAnnotation.',
+      ['ResourceVersion', 'Clock', 'Status', 'Annotation'],
+    ),
   ),
   syncTimeAnnotation: text('Annotation of pods that holds a time (RFC 3339), for syncTime Annotation.', {
     maxLength: SIZES.annotation,
@@ -38,7 +50,7 @@ const aggregation: JsonSchema = object<CellAggregation>('How the pods of the clu
   updateTrigger,
 })
 
-export const POD_PROTECTION_SCHEMA: JsonSchema = object<PodProtection>(
+export const POD_PROTECTION_SCHEMA: Schema<PodProtection> = object<PodProtection>(
   'When it is there, even empty: deletions and evictions of pods are judged by PodProtectors. Default: they are not.',
   {
     cell: checked(
@@ -50,12 +62,12 @@ export const POD_PROTECTION_SCHEMA: JsonSchema = object<PodProtection>(
       ),
       CELL_RULES,
     ),
-    shadow: flag('Judge, record, count and warn, but let pass. Default false.'),
-    failurePolicy: oneOf('What becomes of a deletion that cannot be judged: Fail refuses it. Default Fail.', [
+    shadow: defaultsTo(false, flag('Judge, record, count and warn, but let pass.')),
+    failurePolicy: defaultsTo(
       'Fail',
-      'Ignore',
-    ]),
-    timeoutSeconds: integer('Seconds that a deletion waits for its judgement. Default 10.', 1, 30),
+      oneOf('What becomes of a deletion that cannot be judged: Fail refuses it.', ['Fail', 'Ignore']),
+    ),
+    timeoutSeconds: defaultsTo(10, integer('Seconds that a deletion waits for its judgement.', 1, 30)),
     excludedNamespaces: atMost(
       SIZES.namespaces,
       list('Namespaces whose pods are deleted without asking.', namespace('A namespace.')),

@@ -7,11 +7,11 @@ import type { LabelSelector } from '../pod-protector/pod-protector.ts'
 export interface PodProtection {
   /** Name of the cluster in status.cells of PodProtectors. Pods of clusters of one name are counted together. Default metadata.name. */
   readonly cell?: string
-  /** Judge, count, record and warn, but let pass. Default false. */
+  /** Judge, count, record and warn, but let pass. */
   readonly shadow?: boolean
-  /** What becomes of a deletion that nobody can judge. Default Fail. */
+  /** What becomes of a deletion that nobody can judge. */
   readonly failurePolicy?: ProtectionFailurePolicy
-  /** Seconds that a deletion waits for its judgement, 1 to 30. Default 10. */
+  /** Seconds that a deletion waits for its judgement, 1 to 30. */
   readonly timeoutSeconds?: number
   /** Pods there are deleted without asking. */
   readonly excludedNamespaces?: readonly string[]
@@ -24,9 +24,8 @@ export type ProtectionFailurePolicy = 'Fail' | 'Ignore'
 
 /** How the pods of the cell are counted. */
 export interface CellAggregation {
-  /** Somebody else counts them: Podseidon's aggregator. Default false. */
+  /** Somebody else counts them: Podseidon's aggregator. */
   readonly disabled?: boolean
-  /** Default ResourceVersion. */
   readonly syncTime?: SyncTime
   /** Annotation of pods that holds their time, RFC 3339; required with syncTime Annotation. */
   readonly syncTimeAnnotation?: string
@@ -44,10 +43,6 @@ export type SyncTime = 'ResourceVersion' | 'Clock' | 'Status' | 'Annotation'
 
 export interface UpdateTrigger {
   readonly namespace: string
-  /** Default portcullis-update-trigger. */
   readonly name?: string
-  /** 1 to 3600. Default 1. */
   readonly intervalSeconds?: number
 }
-
-export const DEFAULT_UPDATE_TRIGGER = 'portcullis-update-trigger'

@@ -1,21 +1,32 @@
 // The schemas of spec.clientConfig and spec.secureServing: keys, certificates and tokens, inline or by reference.
 
-import { atMost, base64, checked, flag, integer, type JsonSchema, list, object, text } from '../kube/json-schema.ts'
+import {
+  atMost,
+  base64,
+  checked,
+  defaultsTo,
+  flag,
+  integer,
+  list,
+  object,
+  type Schema,
+  text,
+} from '../kube/json-schema.ts'
 import { CLIENT_CONFIG_RULES, SECRET_REFERENCE_RULES, SECURE_SERVING_RULES, SERVER_NAME_RULES, SIZES } from './cel.ts'
 import type { ClientConfig, SecretReference, SecureServing } from './upstream-cluster.ts'
 
-function secretReference(what: string): JsonSchema {
+function secretReference(what: string): Schema<SecretReference> {
   const schema = object<SecretReference>(`Where ${what} is kept, instead of inline. Exactly one of file and name.`, {
     file: text('Path of a file, relative to the configuration directory. Only for objects that come from files.'),
     name: text('Name of a Secret.', { maxLength: 253 }),
-    namespace: text('Namespace of the Secret. Default `default`.', { maxLength: 63 }),
+    namespace: defaultsTo('default', text('Namespace of the Secret. Default `{default}`.', { maxLength: 63 })),
     key: text("Key in the Secret's data. Required beside name.", { maxLength: 253 }),
   })
   return checked(schema, SECRET_REFERENCE_RULES)
 }
 
-const clientFields: JsonSchema = object<ClientConfig>('How the gateway connects to the servers, and as whom.', {
-  insecure: flag("Do not verify the servers' certificates. Default false."),
+const clientFields = object<ClientConfig>('How the gateway connects to the servers, and as whom.', {
+  insecure: defaultsTo(false, flag("Do not verify the servers' certificates.")),
   bearerToken: base64("Token of the gateway's own user, base64."),
   keyData: base64("Private key of the gateway's client certificate: PEM, base64."),
   certData: base64("The gateway's client certificate: PEM, base64."),
@@ -24,18 +35,24 @@ const clientFields: JsonSchema = object<ClientConfig>('How the gateway connects 
   keyRef: secretReference('the private key'),
   certRef: secretReference('the client certificate'),
   caRef: secretReference('the CA bundle'),
-  qps: integer(
-    "Limit of the gateway's own calls per second, for each kind apart: token reviews, access reviews, reads of pods to be deleted. Those who have them made take turns. Default 0: none.",
+  qps: defaultsTo(
     0,
+    integer(
+      "Limit of the gateway's own calls per second, for each kind apart: token reviews, access reviews, reads of pods to be deleted. Those who have them made take turns. Default {default}: none.",
+      0,
+    ),
   ),
-  burst: integer('Largest burst of those calls; at least qps when qps is set.', 0),
-  qpsDivisor: integer('qps is divided by this, for less than one call per second. 0 and 1 change nothing.', 0),
+  burst: defaultsTo(0, integer('Largest burst of those calls; at least qps when qps is set.', 0)),
+  qpsDivisor: defaultsTo(
+    0,
+    integer('qps is divided by this, for less than one call per second. 0 and 1 change nothing.', 0),
+  ),
   serverName: text("Name to verify in the servers' certificates. Default: the host of the endpoint."),
 })
 
-export const CLIENT_CONFIG_SCHEMA: JsonSchema = checked(clientFields, CLIENT_CONFIG_RULES)
+export const CLIENT_CONFIG_SCHEMA: Schema<ClientConfig> = checked(clientFields, CLIENT_CONFIG_RULES)
 
-const servingFields: JsonSchema = object<SecureServing>('How clients are served.', {
+const servingFields = object<SecureServing>('How clients are served.', {
   keyData: base64('Private key of the serving certificate: PEM, base64.'),
   certData: base64("Serving certificate for this cluster's host names: PEM, base64. Default: the gateway's own."),
   clientCAData: base64('CA certificates that client certificates are verified with: PEM, base64.'),
@@ -51,4 +68,4 @@ const servingFields: JsonSchema = object<SecureServing>('How clients are served.
   ),
 })
 
-export const SECURE_SERVING_SCHEMA: JsonSchema = checked(servingFields, SECURE_SERVING_RULES)
+export const SECURE_SERVING_SCHEMA: Schema<SecureServing> = checked(servingFields, SECURE_SERVING_RULES)

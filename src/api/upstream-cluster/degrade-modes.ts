@@ -14,6 +14,9 @@ const LADDER = [
 
 export type DegradeMode = (typeof LADDER)[number]['mode']
 
+/** Of an object that names none. */
+export const DEFAULT_DEGRADE_MODE: DegradeMode = 'Off'
+
 /** The stricter, the later. */
 export const DEGRADE_MODES: readonly DegradeMode[] = LADDER.map(({ mode }) => mode)
 

@@ -1,10 +1,22 @@
 // The schema of spec.flowControl.flowControlSchemas.
 
-import { atMost, checked, flag, integer, type JsonSchema, list, object, oneOf, text } from '../kube/json-schema.ts'
+import {
+  atMost,
+  checked,
+  defaultsTo,
+  flag,
+  integer,
+  list,
+  object,
+  oneOf,
+  type Schema,
+  storedDefault,
+  text,
+} from '../kube/json-schema.ts'
 import { FLOW_CONTROL_SCHEMA_RULES, SIZES, TOKEN_BUCKET_RULES } from './cel.ts'
 import type { FlowControlSchema, TokenBucket } from './upstream-cluster.ts'
 
-function tokenBucket(description: string): JsonSchema {
+function tokenBucket(description: string): Schema<TokenBucket> {
   const schema = object<TokenBucket>(
     description,
     { qps: integer('Requests per second.', 1), burst: integer('Largest burst, at least qps.', 1) },
@@ -13,13 +25,13 @@ function tokenBucket(description: string): JsonSchema {
   return checked(schema, TOKEN_BUCKET_RULES)
 }
 
-function inflight(description: string): JsonSchema {
+function inflight(description: string): Schema<{ readonly max: number }> {
   // `{}` is what KubeGateway's own encoder makes of a limit of zero.
-  const max: JsonSchema = { ...integer('Requests running at once; 0 refuses all. Default 0.', 0), default: 0 }
+  const max = storedDefault(0, integer('Requests running at once; 0 refuses all.', 0))
   return object<{ max: number }>(description, { max })
 }
 
-const limit: JsonSchema = object<FlowControlSchema>(
+const limit = object<FlowControlSchema>(
   'A limit that dispatch policies name. Exactly one of exempt, maxRequestsInflight and tokenBucket.',
   {
     name: text('Name, unique in the cluster.', { minLength: 1, maxLength: SIZES.flowControlSchemaName }),
@@ -29,19 +41,19 @@ const limit: JsonSchema = object<FlowControlSchema>(
       'globalAllocate',
       'globalCount',
     ]),
-    exempt: object<object>('No limit.', {}),
+    exempt: object<Readonly<Record<string, never>>>('No limit.', {}),
     maxRequestsInflight: inflight('Limits how many requests run at once. A watch counts until its response begins.'),
     tokenBucket: tokenBucket('Limits how many requests start per second.'),
     globalMaxRequestsInflight: inflight('The limit of all replicas together; at least the local one.'),
     globalTokenBucket: tokenBucket('The limit of all replicas together; at least the local one.'),
-    perUser: flag('Every user has a limit of its own. Default false.'),
-    maxWatches: integer('Watches open at once; 0 = no cap. Stands beside the other limits. Default 0.', 0),
-    shadow: flag('What goes over the limit is counted and warned about, but let pass. Default false.'),
+    perUser: defaultsTo(false, flag('Every user has a limit of its own.')),
+    maxWatches: defaultsTo(0, integer('Watches open at once; 0 = no cap. Stands beside the other limits.', 0)),
+    shadow: defaultsTo(false, flag('What goes over the limit is counted and warned about, but let pass.')),
   },
   ['name'],
 )
 
-export const FLOW_CONTROL_SCHEMAS_SCHEMA: JsonSchema = {
+export const FLOW_CONTROL_SCHEMAS_SCHEMA: Schema<readonly FlowControlSchema[]> = {
   ...atMost(SIZES.flowControlSchemas, list('Limits, by name.', checked(limit, FLOW_CONTROL_SCHEMA_RULES))),
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': ['name'],

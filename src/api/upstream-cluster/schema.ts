@@ -4,12 +4,16 @@
 import {
   atMost,
   checked,
+  defaultsTo,
   flag,
   integer,
   type JsonSchema,
   list,
   object,
   oneOf,
+  oneOfOrNone,
+  type Schema,
+  shape,
   text,
   time,
 } from '../kube/json-schema.ts'
@@ -25,7 +29,7 @@ import {
 } from './cel.ts'
 import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
-import { DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
+import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
 import { ACCESS_RULE_SCHEMA, ENTRY_SCHEMA, RULE_SCHEMA } from './rule-schema.ts'
 import type {
@@ -35,15 +39,16 @@ import type {
   Degrade,
   DispatchPolicy,
   HealthCheck,
+  LogMode,
   Revocation,
   UpstreamClusterSpec,
   UpstreamServer,
 } from './upstream-cluster.ts'
 
-const LOG_MODES = ['on', 'off', '']
+const LOG_MODES: readonly LogMode[] = ['on', 'off', '']
 const ENTRY_PATTERN = '^([^-]|-[^*]|-[*]+[^*]|-?$)'
 
-const server: JsonSchema = object<UpstreamServer>(
+const server = object<UpstreamServer>(
   'One kube-apiserver.',
   {
     endpoint: checked(
@@ -52,22 +57,19 @@ const server: JsonSchema = object<UpstreamServer>(
       }),
       ENDPOINT_RULES,
     ),
-    disabled: flag('The server takes no new requests; running ones finish. Default false.'),
-    weight: integer('Share of the requests relative to the other servers. Default 100.', 0, 1000),
+    disabled: defaultsTo(false, flag('The server takes no new requests; running ones finish.')),
+    weight: defaultsTo(100, integer('Share of the requests relative to the other servers.', 0, 1000)),
   },
   ['endpoint'],
 )
 
-const dispatchPolicy: JsonSchema = object<DispatchPolicy>(
+const dispatchPolicy = object<DispatchPolicy>(
   'What is done with the requests that one of its rules matches.',
   {
-    strategy: oneOf('How a server is picked. Default RoundRobin.', [
-      '',
+    strategy: defaultsTo(
       'RoundRobin',
-      'Random',
-      'LeastRequest',
-      'Affinity',
-    ]),
+      oneOfOrNone('How a server is picked.', ['RoundRobin', 'Random', 'LeastRequest', 'Affinity']),
+    ),
     upstreamSubset: atMost(
       SIZES.upstreamSubset,
       list(
@@ -80,39 +82,42 @@ const dispatchPolicy: JsonSchema = object<DispatchPolicy>(
       maxLength: SIZES.flowControlSchemaName,
     }),
     logMode: oneOf('Access log of these requests: "on", "off" (in quotes), or empty to follow the cluster.', LOG_MODES),
-    action: oneOf('Deny refuses with 403. Default Forward.', ['Forward', 'Deny']),
-    shadow: flag('With action Deny: count and warn, but forward. Default false.'),
+    action: defaultsTo('Forward', oneOf('Deny refuses with 403.', ['Forward', 'Deny'])),
+    shadow: defaultsTo(false, flag('With action Deny: count and warn, but forward.')),
   },
   ['rules'],
 )
 
-const healthCheck: JsonSchema = object<HealthCheck>('How servers are probed.', {
-  path: checked(text('Path asked for with GET. Default /readyz.', { maxLength: 2048 }), PROBE_PATH_RULES),
-  intervalSeconds: integer('Seconds between two probes. Default 5.', 1, 300),
-  timeoutSeconds: integer('Seconds until a probe has failed. Default 3.', 1, 60),
-  healthyThreshold: integer('Consecutive successes until a server is healthy. Default 1.', 1, 100),
-  unhealthyThreshold: integer('Consecutive failures until a server is unhealthy. Default 2.', 1, 100),
+const healthCheck = object<HealthCheck>('How servers are probed.', {
+  path: checked(defaultsTo('/readyz', text('Path asked for with GET.', { maxLength: 2048 })), PROBE_PATH_RULES),
+  intervalSeconds: defaultsTo(5, integer('Seconds between two probes.', 1, 300)),
+  timeoutSeconds: defaultsTo(3, integer('Seconds until a probe has failed.', 1, 60)),
+  healthyThreshold: defaultsTo(1, integer('Consecutive successes until a server is healthy.', 1, 100)),
+  unhealthyThreshold: defaultsTo(2, integer('Consecutive failures until a server is unhealthy.', 1, 100)),
 })
 
-const accessControl: JsonSchema = object<AccessControl>('Who may use the cluster at all.', {
+const accessControl = object<AccessControl>('Who may use the cluster at all.', {
   allow: list('When not empty, everybody whom it does not name is refused.', ACCESS_RULE_SCHEMA),
   deny: list('Asked first.', ACCESS_RULE_SCHEMA),
-  shadow: flag('Count and warn, but let pass. Default false.'),
+  shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
 })
 
-const degrade: JsonSchema = object<Degrade>('The degrade switch, for incidents.', {
-  mode: oneOf(
-    `${DEGRADE_MODES.map((mode) => `${mode}: ${degradeEffect(mode)}`).join('; ')}. Each lets through all that the stricter one ` +
-      'does. Default Off. In YAML write "Off" in quotes: without, it means false.',
-    DEGRADE_MODES,
+const degrade = object<Degrade>('The degrade switch, for incidents.', {
+  mode: defaultsTo(
+    DEFAULT_DEGRADE_MODE,
+    oneOf(
+      `${DEGRADE_MODES.map((mode) => `${mode}: ${degradeEffect(mode)}`).join('; ')}. Each lets through all that the stricter one ` +
+        'does. Default {default}. In YAML write "Off" in quotes: without, it means false.',
+      DEGRADE_MODES,
+    ),
   ),
   reason: text('Shown in every refusal.', { maxLength: 1024 }),
   expiresAt: text('From this moment on (RFC 3339) the mode is Off. Default: never.', { format: 'date-time' }),
   exempt: list('Requests that pass in any mode.', RULE_SCHEMA),
-  shadow: flag('Count and warn, but let pass. Default false.'),
+  shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
 })
 
-const revocation: JsonSchema = object<Revocation>(
+const revocation = object<Revocation>(
   'Whom nothing lets in any more. Exactly one of user, certificateFingerprint and tokenHash.',
   {
     user: text('A user name, however the user proves it.', { minLength: 1, maxLength: SIZES.userName }),
@@ -123,22 +128,22 @@ const revocation: JsonSchema = object<Revocation>(
   },
 )
 
-function sha256(what: string): JsonSchema {
+function sha256(what: string): Schema<string> {
   return checked(text(`SHA-256 of ${what}: 64 lower-case hex digits.`, { maxLength: SIZES.sha256 }), SHA256_RULES)
 }
 
-const authentication: JsonSchema = object<Authentication>('How clients are authenticated.', {
+const authentication = object<Authentication>('How clients are authenticated.', {
   audiences: list("Audiences asked for in a TokenReview. Empty: the cluster's own.", text('An audience.')),
-  tokenSuccessTTLSeconds: integer('Seconds that a verified token is remembered; 0 = not. Default 60.', 0),
-  tokenFailureTTLSeconds: integer('Seconds that a rejected token is remembered; 0 = not. Default 10.', 0),
-  anonymous: flag('Whether requests without credentials pass as system:anonymous. Default true.'),
+  tokenSuccessTTLSeconds: defaultsTo(60, integer('Seconds that a verified token is remembered; 0 = not.', 0)),
+  tokenFailureTTLSeconds: defaultsTo(10, integer('Seconds that a rejected token is remembered; 0 = not.', 0)),
+  anonymous: defaultsTo(true, flag('Whether requests without credentials pass as system:anonymous.')),
   revoked: atMost(
     SIZES.revoked,
     list('Users, certificates and tokens that are refused from now on.', checked(revocation, REVOCATION_RULES)),
   ),
 })
 
-const addresses: JsonSchema = object<Addresses>('By what clients choose this cluster when they name no host.', {
+const addresses = object<Addresses>('By what clients choose this cluster when they name no host.', {
   ips: atMost(
     SIZES.ips,
     list(
@@ -149,27 +154,27 @@ const addresses: JsonSchema = object<Addresses>('By what clients choose this clu
   ports: list("The gateway's listener ports.", integer('A port.', 1, 65535)),
 })
 
-const spec: JsonSchema = object<UpstreamClusterSpec>(
+const spec = object<UpstreamClusterSpec>(
   'An upstream Kubernetes cluster and how it is served.',
   {
     servers: checked(atMost(SIZES.servers, list('The kube-apiservers.', server, 1)), SERVERS_RULES),
     clientConfig: CLIENT_CONFIG_SCHEMA,
     secureServing: SECURE_SERVING_SCHEMA,
-    flowControl: object<{ flowControlSchemas?: unknown }>('Limits.', {
+    flowControl: shape('Limits.', {
       flowControlSchemas: FLOW_CONTROL_SCHEMAS_SCHEMA,
     }),
     dispatchPolicies: atMost(
       SIZES.dispatchPolicies,
       list('In order; the first with a rule that matches decides. No match: 403.', dispatchPolicy, 1),
     ),
-    logging: object<{ mode?: unknown }>('Access log.', {
+    logging: shape('Access log.', {
       mode: oneOf(
         'Access log of this cluster: "on", "off" (in quotes), or empty for what the policies say.',
         LOG_MODES,
       ),
     }),
     addresses,
-    default: flag('Serves every request that no other cluster claims. At most one cluster. Default false.'),
+    default: defaultsTo(false, flag('Serves every request that no other cluster claims. At most one cluster.')),
     healthCheck,
     accessControl,
     degrade,
@@ -179,22 +184,20 @@ const spec: JsonSchema = object<UpstreamClusterSpec>(
   ['servers', 'dispatchPolicies'],
 )
 
-export const UPSTREAM_CLUSTER_SPEC_SCHEMA: JsonSchema = checked(spec, SPEC_RULES)
+export const UPSTREAM_CLUSTER_SPEC_SCHEMA: Schema<UpstreamClusterSpec> = checked(spec, SPEC_RULES)
 
 /**
- * As it stands in the CRD. `-*` in a list excludes everything, and means nothing at all. A CEL rule for each entry of each
- * rule would need limits that are too small for real lists of users, so a pattern stands for it; its message says less than
+ * The schema as it stands in the CRD. `-*` in a list excludes everything, and means nothing at all. A CEL rule for each entry of
+ * each rule would need limits that are too small for real lists of users, so a pattern stands for it; its message says less than
  * the checks do, so only a kube-apiserver is given it.
  */
-export const UPSTREAM_CLUSTER_SPEC_CRD_SCHEMA: JsonSchema = withPattern(UPSTREAM_CLUSTER_SPEC_SCHEMA)
-
-function withPattern(schema: JsonSchema): JsonSchema {
+export function withEntryPattern(schema: JsonSchema): JsonSchema {
   if (schema === ENTRY_SCHEMA) return { ...schema, pattern: ENTRY_PATTERN }
   const { items, properties } = schema
-  const fields = Object.entries(properties ?? {}).map(([name, field]) => [name, withPattern(field)])
+  const fields = Object.entries(properties ?? {}).map(([name, field]) => [name, withEntryPattern(field)])
   return {
     ...schema,
-    ...(items !== undefined && { items: withPattern(items) }),
+    ...(items !== undefined && { items: withEntryPattern(items) }),
     ...(properties !== undefined && { properties: Object.fromEntries(fields) }),
   }
 }

@@ -1,6 +1,6 @@
 // The schema of UpstreamCluster's status.
 
-import { integer, type JsonSchema, list, object, oneOf, text, time } from '../kube/json-schema.ts'
+import { integer, type JsonSchema, list, object, oneOf, type Schema, text, textOf, time } from '../kube/json-schema.ts'
 import type { Condition, GatewayProtection, GatewayStatus, UpstreamClusterStatus } from './status.ts'
 
 const MAX_GENERATION = Number.MAX_SAFE_INTEGER
@@ -24,7 +24,9 @@ const protection = object<GatewayProtection>(
   'What the replica does to protect pods.',
   {
     cell: text('spec.podProtection.cell.'),
-    state: text('Judging: it knows the PodProtectors; Counting: and it counts the pods; Starting; or Broken.'),
+    state: textOf<GatewayProtection['state']>(
+      'Judging: it knows the PodProtectors; Counting: and it counts the pods; Starting; or Broken.',
+    ),
     since: time('Since when that is so.'),
     message: text('Why it cannot.'),
   },
@@ -45,22 +47,22 @@ const gateway = object<GatewayStatus>(
   ['name'],
 )
 
-function generation(description: string): JsonSchema {
+function generation(description: string): Schema<number> {
   return { ...integer(description, 0, MAX_GENERATION), format: 'int64' }
 }
 
-function byKey(schema: JsonSchema, key: string): JsonSchema {
+function byKey<S extends JsonSchema>(schema: S, key: string): S {
   return { ...schema, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] }
 }
 
-export const UPSTREAM_CLUSTER_STATUS_SCHEMA: JsonSchema = {
+export const UPSTREAM_CLUSTER_STATUS_SCHEMA: Schema<UpstreamClusterStatus> = {
   ...object<UpstreamClusterStatus>('What the gateways report.', {
     observedGeneration: generation('metadata.generation that was looked at last.'),
     conditions: byKey(
       list('Ready, EndpointsHealthy, CredentialsValid, Degraded, LimitsShared, PodsProtected.', condition),
       'type',
     ),
-    endpoints: object<{ ready: number; total: number }>('The servers.', {
+    endpoints: object<NonNullable<UpstreamClusterStatus['endpoints']>>('The servers.', {
       ready: integer('Enabled and healthy ones.', 0),
       total: integer('All in spec.servers.', 0),
     }),

@@ -36,7 +36,7 @@ export interface UpstreamClusterSpec {
   readonly logging?: { readonly mode?: LogMode }
   /** Added: addresses by which clients choose this cluster when they name no host. */
   readonly addresses?: Addresses
-  /** Added: serves every request that no other cluster claims. At most one cluster. Default false. */
+  /** Added: serves every request that no other cluster claims. At most one cluster. */
   readonly default?: boolean
   /** Added. */
   readonly healthCheck?: HealthCheck
@@ -53,15 +53,15 @@ export interface UpstreamClusterSpec {
 export interface UpstreamServer {
   /** `https://host:port` or `http://host:port`; no path. */
   readonly endpoint: string
-  /** Takes no new requests; running ones finish. Default false. */
+  /** Takes no new requests; running ones finish. */
   readonly disabled?: boolean
-  /** Added: share of requests relative to the other servers, 0 to 1000. Default 100. */
+  /** Added: share of requests relative to the other servers, 0 to 1000. */
   readonly weight?: number
 }
 
 /** How the gateway connects to the cluster, and as whom. */
 export interface ClientConfig {
-  /** Do not verify the servers' certificates. Default false. */
+  /** Do not verify the servers' certificates. */
   readonly insecure?: boolean
   readonly bearerToken?: string
   readonly keyData?: string
@@ -111,11 +111,11 @@ export interface FlowControlSchema {
   readonly tokenBucket?: TokenBucket
   readonly globalMaxRequestsInflight?: { readonly max: number }
   readonly globalTokenBucket?: TokenBucket
-  /** Added: each user has a limit of its own. Default false. */
+  /** Added: each user has a limit of its own. */
   readonly perUser?: boolean
   /** Added: watches open at once; 0 or absent = no cap. May stand beside the others. */
   readonly maxWatches?: number
-  /** Added: count and warn, but let pass. Default false. */
+  /** Added: count and warn, but let pass. */
   readonly shadow?: boolean
 }
 
@@ -130,7 +130,6 @@ export type Strategy = 'RoundRobin' | 'Random' | 'LeastRequest' | 'Affinity'
 export type LogMode = 'on' | 'off' | ''
 
 export interface DispatchPolicy {
-  /** Default RoundRobin. */
   readonly strategy?: Strategy
   /** Endpoints (as in spec.servers) that may serve; empty = all. */
   readonly upstreamSubset?: readonly string[]
@@ -138,9 +137,9 @@ export interface DispatchPolicy {
   readonly rules: readonly DispatchRule[]
   readonly flowControlSchemaName?: string
   readonly logMode?: LogMode
-  /** Added: Forward (default) or Deny (403). */
+  /** Added: Deny is 403. */
   readonly action?: 'Forward' | 'Deny'
-  /** Added: with action Deny: count and warn, but forward. Default false. */
+  /** Added: with action Deny: count and warn, but forward. */
   readonly shadow?: boolean
 }
 
@@ -175,15 +174,12 @@ export interface Addresses {
 }
 
 export interface HealthCheck {
-  /** Default /readyz. */
   readonly path?: string
-  /** Default 5, 1 to 300. */
   readonly intervalSeconds?: number
-  /** Default 3, 1 to 60. */
   readonly timeoutSeconds?: number
-  /** Consecutive successes until healthy. Default 1. */
+  /** Consecutive successes until healthy. */
   readonly healthyThreshold?: number
-  /** Consecutive failures until unhealthy. Default 2. */
+  /** Consecutive failures until unhealthy. */
   readonly unhealthyThreshold?: number
 }
 
@@ -191,7 +187,7 @@ export interface HealthCheck {
 export interface AccessControl {
   readonly allow?: readonly AccessRule[]
   readonly deny?: readonly AccessRule[]
-  /** Count and warn, but let pass. Default false. */
+  /** Count and warn, but let pass. */
   readonly shadow?: boolean
 }
 
@@ -207,7 +203,6 @@ export interface AccessRule {
 }
 
 export interface Degrade {
-  /** Default Off. */
   readonly mode?: DegradeMode
   /** Shown in every refusal. */
   readonly reason?: string
@@ -215,18 +210,18 @@ export interface Degrade {
   readonly expiresAt?: string
   /** Requests that any mode lets through; the reserved lane. */
   readonly exempt?: readonly DispatchRule[]
-  /** Count and warn, but let pass. Default false. */
+  /** Count and warn, but let pass. */
   readonly shadow?: boolean
 }
 
 export interface Authentication {
   /** Audiences asked for in a TokenReview; empty = the cluster's own. */
   readonly audiences?: readonly string[]
-  /** Seconds that a verified token is remembered. Default 60; 0 = not. */
+  /** Seconds that a verified token is remembered; 0 = not. */
   readonly tokenSuccessTTLSeconds?: number
-  /** Seconds that a rejected token is remembered. Default 10; 0 = not. */
+  /** Seconds that a rejected token is remembered; 0 = not. */
   readonly tokenFailureTTLSeconds?: number
-  /** Whether requests without credentials are let through as system:anonymous. Default true, as kube-apiserver. */
+  /** Whether requests without credentials are let through as system:anonymous. */
   readonly anonymous?: boolean
   /** Added: who is refused from now on, on connections that are open as well. */
   readonly revoked?: readonly Revocation[]

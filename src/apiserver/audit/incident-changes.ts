@@ -3,6 +3,7 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { DEFAULT_DEGRADE_MODE } from '../../api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 
@@ -46,7 +47,7 @@ interface Degrade {
 
 function degradeOf(object: JsonObject | undefined): Degrade {
   const degrade = fieldOf(specOf(object), 'degrade')
-  const { mode = 'Off', shadow, expiresAt, exempt } = isRecord(degrade) ? degrade : {}
+  const { mode = DEFAULT_DEGRADE_MODE, shadow, expiresAt, exempt } = isRecord(degrade) ? degrade : {}
   const exempted = Array.isArray(exempt) ? exempt : []
   const parts = [
     String(mode),

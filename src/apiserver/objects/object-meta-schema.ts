@@ -1,6 +1,6 @@
 // metav1.ObjectMeta, as `kubectl explain KIND.metadata` shows it (apimachinery/pkg/apis/meta/v1/types.go).
 
-import { flag, type JsonSchema, list, map, object, text, time, wholeNumber } from '../../api/kube/json-schema.ts'
+import { flag, type JsonSchema, list, map, object, shape, text, time, wholeNumber } from '../../api/kube/json-schema.ts'
 
 interface OwnerReference {
   readonly apiVersion: string
@@ -53,25 +53,7 @@ const managedFieldsEntry = object<ManagedFieldsEntry>('ManagedFieldsEntry says w
   subresource: text('The subresource through which the object was changed; empty for the main resource.'),
 })
 
-interface ObjectMetaFields {
-  readonly name: string
-  readonly generateName: string
-  readonly namespace: string
-  readonly selfLink: string
-  readonly uid: string
-  readonly resourceVersion: string
-  readonly generation: number
-  readonly creationTimestamp: string
-  readonly deletionTimestamp: string
-  readonly deletionGracePeriodSeconds: number
-  readonly labels: object
-  readonly annotations: object
-  readonly ownerReferences: object
-  readonly finalizers: readonly string[]
-  readonly managedFields: object
-}
-
-export const OBJECT_META_SCHEMA: JsonSchema = object<ObjectMetaFields>(
+export const OBJECT_META_SCHEMA: JsonSchema = shape(
   'ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create.',
   {
     name: text(

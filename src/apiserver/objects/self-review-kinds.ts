@@ -1,13 +1,13 @@
 // The kinds with which users ask about themselves (authentication.k8s.io/v1, authorization.k8s.io/v1). Nothing is stored:
 // they can only be created, and the response is the object with its status.
 
-import { flag, type JsonSchema, kubeObject, list, map, object, text } from '../../api/kube/json-schema.ts'
+import { flag, type JsonSchema, kubeObject, list, map, shape, text } from '../../api/kube/json-schema.ts'
 import type { ApiResource } from './api-resource.ts'
 
 const AUTHENTICATION = 'authentication.k8s.io'
 const AUTHORIZATION = 'authorization.k8s.io'
 
-const userInfo = object<{ username: string; uid: string; groups: string[]; extra: object }>('The user.', {
+const userInfo = shape('The user.', {
   username: text('Name of the user.'),
   uid: text('Distinguishes users of the same name at different times.'),
   groups: list('Groups of the user.', text('Name of a group.')),
@@ -18,20 +18,10 @@ const selfSubjectReview = kubeObject(
   'SelfSubjectReview asks which user the server takes the caller for (kubectl auth whoami).',
   `${AUTHENTICATION}/v1`,
   'SelfSubjectReview',
-  { status: object<{ userInfo: object }>('The answer of the server.', { userInfo }) },
+  { status: shape('The answer of the server.', { userInfo }) },
 )
 
-interface ResourceAttributes {
-  readonly namespace: string
-  readonly verb: string
-  readonly group: string
-  readonly version: string
-  readonly resource: string
-  readonly subresource: string
-  readonly name: string
-}
-
-const resourceAttributes = object<ResourceAttributes>('A request for a resource.', {
+const resourceAttributes = shape('A request for a resource.', {
   namespace: text('Namespace of the request. Empty: all namespaces, or none for cluster-scoped resources.'),
   verb: text('get, list, watch, create, update, patch, delete, deletecollection; * is all.'),
   group: text('API group of the resource; * is all.'),
@@ -46,25 +36,19 @@ const accessReview = kubeObject(
   `${AUTHORIZATION}/v1`,
   'SelfSubjectAccessReview',
   {
-    spec: object<{ resourceAttributes: object; nonResourceAttributes: object }>(
-      'What is asked. Exactly one of resourceAttributes and nonResourceAttributes.',
-      {
-        resourceAttributes,
-        nonResourceAttributes: object<{ path: string; verb: string }>('A request for a path.', {
-          path: text('The path of the URL.'),
-          verb: text('get, post, put, ...'),
-        }),
-      },
-    ),
-    status: object<{ allowed: boolean; denied: boolean; reason: string; evaluationError: string }>(
-      'The answer of the server.',
-      {
-        allowed: flag('Whether the request is allowed.'),
-        denied: flag('Whether a rule denies it explicitly.'),
-        reason: text('Why.'),
-        evaluationError: text('An error during the evaluation.'),
-      },
-    ),
+    spec: shape('What is asked. Exactly one of resourceAttributes and nonResourceAttributes.', {
+      resourceAttributes,
+      nonResourceAttributes: shape('A request for a path.', {
+        path: text('The path of the URL.'),
+        verb: text('get, post, put, ...'),
+      }),
+    }),
+    status: shape('The answer of the server.', {
+      allowed: flag('Whether the request is allowed.'),
+      denied: flag('Whether a rule denies it explicitly.'),
+      reason: text('Why.'),
+      evaluationError: text('An error during the evaluation.'),
+    }),
   },
   ['spec'],
 )
@@ -76,30 +60,27 @@ const rulesReview = kubeObject(
   `${AUTHORIZATION}/v1`,
   'SelfSubjectRulesReview',
   {
-    spec: object<{ namespace: string }>('What is asked.', { namespace: text('The namespace.') }),
-    status: object<{ resourceRules: object; nonResourceRules: object; incomplete: boolean; evaluationError: string }>(
-      'The answer of the server.',
-      {
-        resourceRules: list(
-          'Requests for resources that are allowed.',
-          object<{ verbs: string[]; apiGroups: string[]; resources: string[]; resourceNames: string[] }>('A rule.', {
-            verbs: names('Verbs.'),
-            apiGroups: names('API groups.'),
-            resources: names('Resources.'),
-            resourceNames: names('Names of objects. Empty: all.'),
-          }),
-        ),
-        nonResourceRules: list(
-          'Requests for paths that are allowed.',
-          object<{ verbs: string[]; nonResourceURLs: string[] }>('A rule.', {
-            verbs: names('Verbs.'),
-            nonResourceURLs: names('Paths.'),
-          }),
-        ),
-        incomplete: flag('Whether there may be more rules.'),
-        evaluationError: text('An error during the evaluation.'),
-      },
-    ),
+    spec: shape('What is asked.', { namespace: text('The namespace.') }),
+    status: shape('The answer of the server.', {
+      resourceRules: list(
+        'Requests for resources that are allowed.',
+        shape('A rule.', {
+          verbs: names('Verbs.'),
+          apiGroups: names('API groups.'),
+          resources: names('Resources.'),
+          resourceNames: names('Names of objects. Empty: all.'),
+        }),
+      ),
+      nonResourceRules: list(
+        'Requests for paths that are allowed.',
+        shape('A rule.', {
+          verbs: names('Verbs.'),
+          nonResourceURLs: names('Paths.'),
+        }),
+      ),
+      incomplete: flag('Whether there may be more rules.'),
+      evaluationError: text('An error during the evaluation.'),
+    }),
   },
   ['spec'],
 )

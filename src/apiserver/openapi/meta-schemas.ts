@@ -1,35 +1,25 @@
 // Schemas of what requests and answers hold beside the objects themselves (apimachinery/pkg/apis/meta/v1/types.go).
 
-import { type JsonSchema, list, object, text, wholeNumber } from '../../api/kube/json-schema.ts'
+import { type JsonSchema, list, shape, text, wholeNumber } from '../../api/kube/json-schema.ts'
 import { OBJECT_META_SCHEMA } from '../objects/object-meta-schema.ts'
 
 export const META_PREFIX = 'io.k8s.apimachinery.pkg.apis.meta.v1.'
 
-const listMeta = object<{
-  resourceVersion: string
-  continue: string
-  remainingItemCount: number
-  selfLink: string
-}>('ListMeta describes metadata that synthetic resources must have, including lists and various status objects.', {
-  resourceVersion: text('Version of the store that the list shows: a watch from here misses nothing. Read-only.'),
-  continue: text('Opaque; given with the next request it brings the items that follow. Absent when there are none.'),
-  remainingItemCount: wholeNumber('How many items follow, where that is known.', 'int64'),
-  selfLink: text('Deprecated: a legacy read-only field that is no longer populated by the system.'),
-})
+const listMeta = shape(
+  'ListMeta describes metadata that synthetic resources must have, including lists and various status objects.',
+  {
+    resourceVersion: text('Version of the store that the list shows: a watch from here misses nothing. Read-only.'),
+    continue: text('Opaque; given with the next request it brings the items that follow. Absent when there are none.'),
+    remainingItemCount: wholeNumber('How many items follow, where that is known.', 'int64'),
+    selfLink: text('Deprecated: a legacy read-only field that is no longer populated by the system.'),
+  },
+)
 
-const deleteOptions = object<{
-  apiVersion: string
-  kind: string
-  gracePeriodSeconds: number
-  preconditions: object
-  orphanDependents: boolean
-  propagationPolicy: string
-  dryRun: string[]
-}>('DeleteOptions may be provided when deleting an API object.', {
+const deleteOptions = shape('DeleteOptions may be provided when deleting an API object.', {
   apiVersion: text('Version of the schema of these options.'),
   kind: text('DeleteOptions.'),
   gracePeriodSeconds: wholeNumber('Seconds before the object is deleted. Zero means at once.', 'int64'),
-  preconditions: object<{ uid: string; resourceVersion: string }>('What must hold, or the answer is 409.', {
+  preconditions: shape('What must hold, or the answer is 409.', {
     uid: text('The UID of the object.'),
     resourceVersion: text('The resourceVersion of the object.'),
   }),
@@ -38,20 +28,13 @@ const deleteOptions = object<{
   dryRun: list('`All`: everything is checked, nothing is stored.', text('All.')),
 })
 
-const cause = object<{ reason: string; message: string; field: string }>('One cause of a failure.', {
+const cause = shape('One cause of a failure.', {
   reason: text('The cause in one word, for programs.'),
   message: text('The cause in words, for people.'),
   field: text('The field that it is about, such as `items[0].name`.'),
 })
 
-const details = object<{
-  name: string
-  group: string
-  kind: string
-  uid: string
-  causes: object
-  retryAfterSeconds: number
-}>('More about the reason.', {
+const details = shape('More about the reason.', {
   name: text('Name of the object that it is about.'),
   group: text('Its API group.'),
   kind: text('Its kind, or its resource.'),
@@ -60,16 +43,7 @@ const details = object<{
   retryAfterSeconds: wholeNumber('Seconds after which the request may be sent again.'),
 })
 
-const status = object<{
-  apiVersion: string
-  kind: string
-  metadata: object
-  status: string
-  message: string
-  reason: string
-  details: object
-  code: number
-}>('Status is a return value for calls that do not return other objects.', {
+const status = shape('Status is a return value for calls that do not return other objects.', {
   apiVersion: text('v1.'),
   kind: text('Status.'),
   metadata: listMeta,

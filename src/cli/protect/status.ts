@@ -1,6 +1,7 @@
 // `portcullis protect status`: what protects how much, in which cell, and what is below its minimum.
 
 import type { CellStatus, PodProtector } from '../../api/pod-protector/pod-protector.ts'
+import { DEFAULT_COUNTER } from '../../api/pod-protector/pod-protector.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { skewText } from '../../core/protection/clocks/cell-clock.ts'
 import { formatDuration } from '../../core/text/duration.ts'
@@ -114,7 +115,7 @@ function cellText(cell: CellStatus, fault: CellFault | undefined, nowMs: number)
 /** Deletions that were let through and not seen to have happened. */
 function beingDeleted({ admissionHistory, stale = false }: CellStatus): number {
   if (stale) return 0
-  return (admissionHistory?.buckets ?? []).reduce((all, { counter = 1 }) => all + counter, 0)
+  return (admissionHistory?.buckets ?? []).reduce((all, { counter = DEFAULT_COUNTER }) => all + counter, 0)
 }
 
 function estimatedOf({ status }: PodProtector): number {

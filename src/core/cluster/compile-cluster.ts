@@ -1,8 +1,10 @@
 // UpstreamCluster -> CompiledCluster: defaults applied, bytes decoded, names turned into indexes.
 
+import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../api/kube/json-schema.ts'
 import type { ResolvedCluster } from '../../api/ports/ports.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
-import type { DispatchPolicy } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
+import type { DispatchPolicy, UpstreamClusterSpec } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { compileProtection } from './compile-protection.ts'
@@ -20,35 +22,48 @@ import {
 import type { CompiledCluster, CompiledEndpoint, CompiledPolicy, CompiledSchema } from './compiled-cluster.ts'
 
 /**
- * Everything that the request path needs, with all defaults applied. Does not throw on an object that validation
+ * Everything that the request path needs, with the defaults of the schema. Does not throw on an object that validation
  * accepts, and fails closed on what it would not: an unknown endpoint in a subset serves nothing.
  */
-export function compileCluster(resolved: ResolvedCluster): CompiledCluster {
+export function compileCluster(
+  resolved: ResolvedCluster,
+  schema: Schema<UpstreamClusterSpec> = UPSTREAM_CLUSTER_SPEC_SCHEMA,
+): CompiledCluster {
   const { metadata, spec } = resolved.object
   const gates = parseFeatureGates(metadata.annotations?.[FEATURE_GATES_ANNOTATION] ?? '').enabled
-  const endpoints = compileEndpoints(spec.servers)
-  const schemas = (spec.flowControl?.flowControlSchemas ?? []).map(compileSchema)
+  const endpoints = compileEndpoints(spec.servers, fieldOf(schema, 'servers'))
+  const limit = itemOf(fieldOf(fieldOf(schema, 'flowControl'), 'flowControlSchemas'))
+  const schemas = (spec.flowControl?.flowControlSchemas ?? []).map((one) => compileSchema(one, limit))
+  const policy = itemOf(fieldOf(schema, 'dispatchPolicies'))
   return {
     name: metadata.name,
     revision: resolved.revision,
     hosts: hostNames([metadata.name, ...(spec.secureServing?.serverNames ?? [])]),
     ips: spec.addresses?.ips ?? [],
     ports: spec.addresses?.ports ?? [],
-    isDefault: spec.default ?? false,
+    isDefault: complete(schema, spec).default,
     endpoints,
-    client: compileClient(spec.clientConfig ?? {}, endpoints),
+    client: compileClient(spec.clientConfig, endpoints, fieldOf(schema, 'clientConfig')),
     serving: {
       ...compilePair(spec.secureServing ?? {}),
       clientCA: decode(spec.secureServing?.clientCAData),
     },
     schemas,
-    policies: spec.dispatchPolicies.map((policy, index) => compilePolicy(policy, index, endpoints, schemas)),
+    policies: spec.dispatchPolicies.map((one, index) =>
+      compilePolicy(complete(policy, one), index, endpoints, schemas),
+    ),
     logMode: spec.logging?.mode ?? '',
-    healthCheck: compileHealthCheck(spec.healthCheck ?? {}),
-    access: spec.accessControl === undefined ? undefined : compileAccess(spec.accessControl),
-    degrade: compileDegrade(spec.degrade ?? {}, gates.has('DenyAllRequests')),
-    authentication: compileAuthentication(spec.authentication ?? {}),
-    protection: spec.podProtection === undefined ? undefined : compileProtection(spec.podProtection, metadata.name),
+    healthCheck: compileHealthCheck(spec.healthCheck, fieldOf(schema, 'healthCheck')),
+    access:
+      spec.accessControl === undefined
+        ? undefined
+        : compileAccess(spec.accessControl, fieldOf(schema, 'accessControl')),
+    degrade: compileDegrade(spec.degrade, gates.has('DenyAllRequests'), fieldOf(schema, 'degrade')),
+    authentication: compileAuthentication(spec.authentication, fieldOf(schema, 'authentication')),
+    protection:
+      spec.podProtection === undefined
+        ? undefined
+        : compileProtection(spec.podProtection, metadata.name, fieldOf(schema, 'podProtection')),
     closeWhenIdle: gates.has('CloseConnectionWhenIdle'),
   }
 }
@@ -61,22 +76,22 @@ function hostNames(names: readonly string[]): readonly string[] {
 }
 
 function compilePolicy(
-  policy: DispatchPolicy,
+  policy: Complete<DispatchPolicy>,
   index: number,
   endpoints: readonly CompiledEndpoint[],
   schemas: readonly CompiledSchema[],
 ): CompiledPolicy {
   const subset = policy.upstreamSubset ?? []
   const indexes = subset.map((url) => endpoints.findIndex((endpoint) => endpoint.url === url))
-  const schemaName = policy.flowControlSchemaName ?? ''
+  const { flowControlSchemaName: schemaName, strategy, logMode, shadow } = policy
   return {
     index,
     rules: policy.rules.map(compileRule),
-    strategy: policy.strategy ?? 'RoundRobin',
+    strategy,
     endpoints: subset.length === 0 ? [...endpoints.keys()] : [...new Set(indexes.filter((at) => at >= 0))],
     schema: schemaName === '' ? -1 : schemas.findIndex((schema) => schema.name === schemaName),
-    logMode: policy.logMode ?? '',
+    logMode,
     deny: policy.action === 'Deny',
-    shadow: policy.shadow ?? false,
+    shadow,
   }
 }

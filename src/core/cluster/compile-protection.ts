@@ -1,43 +1,52 @@
 // spec.podProtection with its defaults.
 
+import { type Complete, complete, fieldOf, type Schema } from '../../api/kube/json-schema.ts'
 import { isEmptySelector } from '../../api/pod-protector/label-selector-checks.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
-import {
-  type CellAggregation,
-  DEFAULT_UPDATE_TRIGGER,
-  type PodProtection,
-  type UpdateTrigger,
-} from '../../api/upstream-cluster/cluster-protection.ts'
+import type { CellAggregation, PodProtection, UpdateTrigger } from '../../api/upstream-cluster/cluster-protection.ts'
+import { POD_PROTECTION_SCHEMA } from '../../api/upstream-cluster/cluster-protection-schema.ts'
 import type { CompiledAggregation, CompiledProtection } from './compiled-cluster.ts'
 
 const SECOND_MS = 1000
 
 /** `name` is metadata.name of the cluster. */
-export function compileProtection(protection: PodProtection, name: string): CompiledProtection {
+export function compileProtection(
+  protection: PodProtection,
+  name: string,
+  schema: Schema<PodProtection> = POD_PROTECTION_SCHEMA,
+): CompiledProtection {
+  const { shadow, failurePolicy, timeoutSeconds } = complete(schema, protection)
   return {
     cell: protection.cell ?? name,
-    shadow: protection.shadow ?? false,
-    failurePolicy: protection.failurePolicy ?? 'Fail',
-    timeoutMs: (protection.timeoutSeconds ?? 10) * SECOND_MS,
+    shadow,
+    failurePolicy,
+    timeoutMs: timeoutSeconds * SECOND_MS,
     excludedNamespaces: new Set(protection.excludedNamespaces ?? []),
     objectSelector: narrowing(protection.objectSelector),
-    aggregation: compileAggregation(protection.aggregation ?? {}),
+    aggregation: compileAggregation(protection.aggregation, fieldOf(schema, 'aggregation')),
   }
 }
 
-function compileAggregation(aggregation: CellAggregation): CompiledAggregation {
-  const { disabled = false, syncTime = 'ResourceVersion', syncTimeAnnotation = '', updateTrigger } = aggregation
+function compileAggregation(given: CellAggregation | undefined, schema: Schema<CellAggregation>): CompiledAggregation {
+  const { disabled, syncTime, syncTimeAnnotation, podLabelSelector, updateTrigger } = complete(schema, given)
   return {
     enabled: !disabled,
     syncTime,
     syncTimeAnnotation: syncTime === 'Annotation' ? syncTimeAnnotation : '',
-    podSelector: narrowing(aggregation.podLabelSelector),
-    updateTrigger: updateTrigger === undefined || disabled ? undefined : compileTrigger(updateTrigger),
+    podSelector: narrowing(podLabelSelector),
+    updateTrigger:
+      updateTrigger === undefined || disabled
+        ? undefined
+        : compileTrigger(complete(fieldOf(schema, 'updateTrigger'), updateTrigger)),
   }
 }
 
-function compileTrigger({ namespace, name, intervalSeconds = 1 }: UpdateTrigger): CompiledAggregation['updateTrigger'] {
-  return { namespace, name: name ?? DEFAULT_UPDATE_TRIGGER, intervalMs: intervalSeconds * SECOND_MS }
+function compileTrigger({
+  namespace,
+  name,
+  intervalSeconds,
+}: Complete<UpdateTrigger>): CompiledAggregation['updateTrigger'] {
+  return { namespace, name, intervalMs: intervalSeconds * SECOND_MS }
 }
 
 /** A selector of everything is as good as none. */

@@ -1,7 +1,9 @@
 // Rules of dispatch policies, degrade exemptions and access lists, compiled: what `-x`, `*`, trailing stars and empty
 // lists mean is settled here, once per change, so that matching only looks up.
 
+import { complete, fieldOf, type Schema } from '../../api/kube/json-schema.ts'
 import { SERVICE_ACCOUNT_PREFIX } from '../../api/kube/user.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
 import type { AccessControl, AccessRule, DispatchRule } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { parseCidr } from './cidr.ts'
 import type {
@@ -14,6 +16,7 @@ import type {
 
 const ALL: CompiledList = { kind: 'all', exact: new Set(), prefixes: [], subresources: new Set(), except: new Set() }
 const NONE: CompiledList = { ...ALL, kind: 'none' }
+const ACCESS_CONTROL = fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'accessControl')
 
 type Entries = readonly string[] | undefined
 
@@ -41,11 +44,11 @@ export function effectiveEntries(entries: readonly string[]): readonly string[] 
   return positive.length > 0 ? positive : entries
 }
 
-export function compileAccess(access: AccessControl): CompiledAccess {
+export function compileAccess(access: AccessControl, schema: Schema<AccessControl> = ACCESS_CONTROL): CompiledAccess {
   return {
     allow: (access.allow ?? []).map(compileAccessRule),
     deny: (access.deny ?? []).map(compileAccessRule),
-    shadow: access.shadow ?? false,
+    shadow: complete(schema, access).shadow,
   }
 }
 

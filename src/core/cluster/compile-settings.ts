@@ -1,6 +1,8 @@
 // The parts of an UpstreamCluster that are no rules, compiled: endpoints, limits, credentials, health check, degrade
-// switch, authentication. All defaults that src/api/upstream-cluster/upstream-cluster.ts documents are applied here.
+// switch, authentication. Defaults come from the schema.
 
+import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../api/kube/json-schema.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
 import type {
   Authentication,
   ClientConfig,
@@ -22,48 +24,53 @@ import type {
 } from './compiled-cluster.ts'
 import { compileRevocation } from './revocation.ts'
 
-const DEFAULT_WEIGHT = 100
 const DEFAULT_PORTS = { http: 80, https: 443 } as const
 const SECOND_MS = 1000
+const DEGRADE = fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade')
 
 const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?/i
 
 /** An endpoint that is named twice counts once, as the first time. */
-export function compileEndpoints(servers: readonly UpstreamServer[]): readonly CompiledEndpoint[] {
+export function compileEndpoints(
+  servers: readonly UpstreamServer[],
+  schema: Schema<readonly UpstreamServer[]>,
+): readonly CompiledEndpoint[] {
   const endpoints = new Map<string, CompiledEndpoint>()
   for (const server of servers) {
-    if (!endpoints.has(server.endpoint)) endpoints.set(server.endpoint, compileEndpoint(server))
+    if (!endpoints.has(server.endpoint))
+      endpoints.set(server.endpoint, compileEndpoint(complete(itemOf(schema), server)))
   }
   return [...endpoints.values()]
 }
 
-function compileEndpoint(server: UpstreamServer): CompiledEndpoint {
-  const [, scheme = '', ipv6, name = '', port] = ENDPOINT.exec(server.endpoint) ?? []
+function compileEndpoint({ endpoint, disabled, weight }: Complete<UpstreamServer>): CompiledEndpoint {
+  const [, scheme = '', ipv6, name = '', port] = ENDPOINT.exec(endpoint) ?? []
   const known = scheme.toLowerCase() === 'http' ? 'http' : 'https'
   return {
-    url: server.endpoint,
+    url: endpoint,
     scheme: known,
     host: ipv6 ?? name,
     port: port === undefined ? DEFAULT_PORTS[known] : Number(port),
-    disabled: server.disabled ?? false,
-    weight: server.weight ?? DEFAULT_WEIGHT,
+    disabled,
+    weight,
   }
 }
 
 /** A `global*` limit stands beside its local one, and a request needs both. */
-export function compileSchema(schema: FlowControlSchema): CompiledSchema {
+export function compileSchema(schema: FlowControlSchema, of: Schema<FlowControlSchema>): CompiledSchema {
+  const { name, perUser, maxWatches, shadow, strategy = '' } = complete(of, schema)
   const { qps, burst } = schema.tokenBucket ?? { qps: 0, burst: 0 }
   const { max } = schema.maxRequestsInflight ?? { max: 0 }
   return {
-    name: schema.name,
+    name,
     kind: kindOf(schema),
     qps,
     burst,
     max,
-    perUser: schema.perUser ?? false,
-    maxWatches: schema.maxWatches ?? 0,
-    shadow: schema.shadow ?? false,
-    strategy: schema.strategy ?? '',
+    perUser,
+    maxWatches,
+    shadow,
+    strategy,
     shared: sharedLimit(schema),
   }
 }
@@ -87,20 +94,23 @@ function kindOf(schema: FlowControlSchema): CompiledSchema['kind'] {
  * What the checks have warned about is in force as they said: a CA verifies whatever `insecure` says, a key without a certificate
  * is none. And whatever they said, no token leaves in clear.
  */
-export function compileClient(client: ClientConfig, endpoints: readonly CompiledEndpoint[]): CompiledClient {
+export function compileClient(
+  given: ClientConfig | undefined,
+  endpoints: readonly CompiledEndpoint[],
+  schema: Schema<ClientConfig>,
+): CompiledClient {
+  const client = complete(schema, given)
   const ca = decode(client.caData)
   const inClear = endpoints.some(({ scheme }) => scheme === 'http')
-  const divisor = client.qpsDivisor ?? 0
-  const qps = (client.qps ?? 0) / (divisor > 1 ? divisor : 1)
   return {
-    insecure: client.insecure === true && ca === '',
+    insecure: client.insecure && ca === '',
     // Token files end with a newline, which no header can carry.
     bearerToken: inClear ? '' : decode(client.bearerToken).trim(),
     ...compilePair(client),
     ca,
-    serverName: client.serverName ?? '',
-    qps,
-    burst: client.burst ?? 0,
+    serverName: client.serverName,
+    qps: client.qps / Math.max(1, client.qpsDivisor),
+    burst: client.burst,
   }
 }
 
@@ -123,42 +133,37 @@ export function decode(data: string | undefined): string {
   return data === undefined ? '' : Buffer.from(data, 'base64').toString('utf8')
 }
 
-export function compileHealthCheck(check: HealthCheck): CompiledHealthCheck {
-  return {
-    path: check.path ?? '/readyz',
-    intervalMs: (check.intervalSeconds ?? 5) * SECOND_MS,
-    timeoutMs: (check.timeoutSeconds ?? 3) * SECOND_MS,
-    healthyThreshold: check.healthyThreshold ?? 1,
-    unhealthyThreshold: check.unhealthyThreshold ?? 2,
-  }
+export function compileHealthCheck(check: HealthCheck | undefined, schema: Schema<HealthCheck>): CompiledHealthCheck {
+  const { intervalSeconds, timeoutSeconds, ...others } = complete(schema, check)
+  return { ...others, intervalMs: intervalSeconds * SECOND_MS, timeoutMs: timeoutSeconds * SECOND_MS }
 }
 
 /** KubeGateway's switch, when thrown, outranks spec.degrade: it may only be stricter. Exempt rules stay in force. */
-export function compileDegrade(degrade: Degrade, denyAllRequests: boolean): CompiledDegrade {
-  const exempt = (degrade.exempt ?? []).map(compileRule)
-  const shadow = degrade.shadow ?? false
+export function compileDegrade(
+  degrade: Degrade | undefined,
+  denyAllRequests: boolean,
+  schema: Schema<Degrade> = DEGRADE,
+): CompiledDegrade {
+  const { exempt: rules = [], ...given } = complete(schema, degrade)
+  const exempt = rules.map(compileRule)
   if (denyAllRequests) {
     const reason = `annotation ${FEATURE_GATES_ANNOTATION}: DenyAllRequests=true`
     return { mode: 'Freeze', reason, expiresAtMs: 0, expiresAt: '', exempt, shadow: false }
   }
-  const expiresAt = degrade.expiresAt ?? ''
-  const expiresAtMs = Date.parse(expiresAt)
-  return {
-    mode: degrade.mode ?? 'Off',
-    reason: degrade.reason ?? '',
-    expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs,
-    expiresAt,
-    exempt,
-    shadow,
-  }
+  const expiresAtMs = Date.parse(given.expiresAt)
+  return { ...given, expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs, exempt }
 }
 
-export function compileAuthentication(authentication: Authentication): CompiledAuthentication {
+export function compileAuthentication(
+  given: Authentication | undefined,
+  schema: Schema<Authentication>,
+): CompiledAuthentication {
+  const { audiences = [], anonymous, revoked = [], ...ttl } = complete(schema, given)
   return {
-    audiences: authentication.audiences ?? [],
-    successTtlMs: (authentication.tokenSuccessTTLSeconds ?? 60) * SECOND_MS,
-    failureTtlMs: (authentication.tokenFailureTTLSeconds ?? 10) * SECOND_MS,
-    anonymous: authentication.anonymous ?? true,
-    revoked: compileRevocation(authentication.revoked ?? []),
+    audiences,
+    successTtlMs: ttl.tokenSuccessTTLSeconds * SECOND_MS,
+    failureTtlMs: ttl.tokenFailureTTLSeconds * SECOND_MS,
+    anonymous,
+    revoked: compileRevocation(revoked),
   }
 }

@@ -2,11 +2,13 @@
 // object with the bytes in their places. They are resolved by secret-files.ts and sources/objects/references.ts.
 
 import type { FieldError } from '../../api/kube/field-error.ts'
+import { fieldOf, impliedDefault } from '../../api/kube/json-schema.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { CLIENT_SECRETS, SERVING_SECRETS } from '../../api/upstream-cluster/credential-checks.ts'
+import { CLIENT_CONFIG_SCHEMA } from '../../api/upstream-cluster/credentials-schema.ts'
 import { childPath, type FieldErrors, shown } from '../../api/validation/field-errors.ts'
 
-const DEFAULT_NAMESPACE = 'default'
+const DEFAULT_NAMESPACE = impliedDefault(fieldOf(fieldOf(CLIENT_CONFIG_SCHEMA, 'caRef'), 'namespace'))
 const SECTIONS: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
   ['clientConfig', CLIENT_SECRETS],
   ['secureServing', SERVING_SECRETS],
@@ -41,7 +43,7 @@ export interface Resolved {
 /** `namespace/name` of a Secret. */
 export function secretName(namespace: unknown, name: unknown): string {
   const given = typeof namespace === 'string' && namespace !== '' ? namespace : DEFAULT_NAMESPACE
-  return `${given}/${String(name)}`
+  return `${String(given)}/${String(name)}`
 }
 
 /** All references in place of inline bytes. Takes any JSON value. */

@@ -3,6 +3,7 @@
 
 import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
 import type { AdmissionBucket } from '../../../api/pod-protector/pod-protector.ts'
+import { DEFAULT_COUNTER } from '../../../api/pod-protector/pod-protector.ts'
 import { formatMicros, parseMicros } from './micro-time.ts'
 
 /** The greatest number that fields of the status may have. */
@@ -33,7 +34,7 @@ export function readBucket(bucket: unknown, nowMicros: number): HistoryEntry {
   const start = timeOf(fields['startTime'], nowMicros) ?? nowMicros
   const version = textOf(fields['resourceVersion'])
   const name = textOf(fields['podName'])
-  const counter = countOf(fields['counter']) ?? 1
+  const counter = countOf(fields['counter']) ?? DEFAULT_COUNTER
   if (uid !== '') return { start, end: start, uid, name, version, counter: Math.min(1, counter), uids: new Set() }
   const uids = new Set(Array.isArray(fields['podUIDs']) ? fields['podUIDs'].map(textOf) : [])
   uids.delete('')
