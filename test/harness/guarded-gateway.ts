@@ -31,9 +31,17 @@ export interface GuardedGateway {
   readonly gate: ScriptedGate
   /** Lines of the access log and of the audit log. */
   readonly access: Readonly<Record<string, unknown>>[]
-  readonly audit: { readonly annotations: Readonly<Record<string, string>> }[]
+  readonly audit: {
+    readonly auditID: string
+    readonly stage: string
+    readonly verb: string
+    readonly responseStatus: { readonly reason: string; readonly message: string }
+    readonly annotations: Readonly<Record<string, string>>
+  }[]
   /** In which namespaces pods are protected; undefined = in any. */
   cover(namespaces: ReadonlySet<string> | undefined): void
+  /** Replaces all objects; resolves when they are in force. */
+  apply(clusters: readonly UpstreamCluster[]): Promise<void>
   stop(): Promise<void>
 }
 
@@ -103,14 +111,23 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
   })
   pool.start()
   await pool.online()
-  clusters.change([compileCluster({ object: cluster, revision: '1' })], [], systemClock.monotonic())
-  await pool.publish([cluster.metadata.name], [])
+  let revision = 0
+  const apply = async (objects: readonly UpstreamCluster[]): Promise<void> => {
+    revision++
+    const changed = objects.map((object) => compileCluster({ object, revision: String(revision) }))
+    const names = changed.map(({ name }) => name)
+    const removed = [...clusters.names()].filter((name) => !names.includes(name))
+    clusters.change(changed, removed, systemClock.monotonic())
+    await pool.publish(names, removed)
+  }
+  await apply([cluster])
   const [port = 0] = await pool.listen([{ host: '127.0.0.1', port: 0 }])
   return {
     port,
     gate,
     access,
     audit,
+    apply,
     cover: (namespaces) => pool.protectedNamespaces(namespaces),
     stop: () => pool.end(),
   }
