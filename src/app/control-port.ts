@@ -1,29 +1,22 @@
 // The control port: the embedded API server, or the webhook for CRDs. Its certificate is renewed while it is open.
 
-import { hostname } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../api/ports/ports.ts'
 import type { RequestHandler } from '../api/ports/stream.ts'
-import { formatListenAddress, type ListenAddress } from '../core/cluster/listen-address.ts'
-import { type ControlListener, listenControl } from '../io/listener/control-listener.ts'
+import { formatListenAddress } from '../core/cluster/listen-address.ts'
 import { controlPaths } from '../io/listener/control-paths.ts'
+import { hostsOfPort, openRenewedPort, type RenewedPort } from '../io/listener/renewed-port.ts'
 import { type ControlPki, ensureControlPki } from '../io/pki/control-pki.ts'
-import { cannotListen, requireFreePort } from '../io/world/free-port.ts'
 import type { Config } from './config/config.ts'
 
-/** How often the serving certificate is checked, to renew it in time. */
-const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
 /** Watches were ended before: only responses are still under way. */
 const CLOSE_WITHIN_MS = 500
-const CLOSE_LOOK_MS = 10
 
 export class ControlPort {
   readonly #config: Config
   readonly #log: Logger
   readonly #dir: string
   pki: ControlPki
-  #listener: ControlListener | undefined
-  #renewal: NodeJS.Timeout | undefined
+  #open: RenewedPort | undefined
 
   constructor(config: Config, log: Logger) {
     this.#config = config
@@ -33,7 +26,7 @@ export class ControlPort {
   }
 
   get port(): number {
-    return this.#listener?.port ?? 0
+    return this.#open?.port ?? 0
   }
 
   /** The address for commands on this machine; every certificate of ours has these names. */
@@ -44,51 +37,23 @@ export class ControlPort {
   }
 
   async open(handler: RequestHandler): Promise<void> {
-    const address = this.#config.controlListen
-    await requireFreePort(address, '--control-listen')
-    const { servingCert: cert, servingKey: key, caPem } = this.pki
-    try {
-      this.#listener = await listenControl({ ...address, serving: { cert, key }, clientCAs: [caPem], handler })
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
-      throw cannotListen(address, message, String(Reflect.get(Object(error), 'code')), '--control-listen')
+    const { controlListen } = this.#config
+    const serving = () => {
+      this.pki = this.#ensurePki(this.#open?.port ?? controlListen.port)
+      return { cert: this.pki.servingCert, key: this.pki.servingKey }
     }
-    this.pki = this.#ensurePki(this.port)
-    this.#renewal = setInterval(() => this.#renew(), RENEWAL_CHECK_MS)
-    this.#renewal.unref()
+    this.#open = await openRenewedPort(controlListen, '--control-listen', [this.pki.caPem], serving, handler, this.#log)
+    // Its number is known now, and admin.kubeconfig has it.
+    this.pki = this.#ensurePki(this.#open.port)
   }
 
-  #renew(): void {
-    try {
-      this.pki = this.#ensurePki(this.port)
-      this.#listener?.setServing({ cert: this.pki.servingCert, key: this.pki.servingKey })
-    } catch (error) {
-      this.#log.error('the certificate of the control port cannot be renewed', { error })
-    }
+  async close(): Promise<void> {
+    await this.#open?.close(CLOSE_WITHIN_MS)
   }
 
   #ensurePki(port: number): ControlPki {
-    const { controlHosts, controlListen } = this.#config
-    const own = isWildcard(controlListen) ? [] : [controlListen.host]
-    const machine = /^[A-Za-z0-9.-]+$/.test(hostname()) ? [hostname()] : []
-    const hosts = [...new Set([...controlHosts, ...own, 'localhost', '127.0.0.1', '::1', ...machine])]
+    const hosts = hostsOfPort(this.#config.controlHosts, this.#config.controlListen)
     const server = `https://${formatListenAddress({ host: hosts[0] ?? 'localhost', port })}`
     return ensureControlPki(this.#dir, hosts, { server })
   }
-
-  /** No new connections; running requests finish, and what is still open after a moment is closed. */
-  async close(): Promise<void> {
-    clearInterval(this.#renewal)
-    const listener = this.#listener
-    if (listener === undefined) return
-    listener.drain()
-    for (let waitedMs = 0; waitedMs < CLOSE_WITHIN_MS && listener.connections() > 0; waitedMs += CLOSE_LOOK_MS) {
-      await sleep(CLOSE_LOOK_MS)
-    }
-    listener.close()
-  }
-}
-
-function isWildcard({ host }: ListenAddress): boolean {
-  return host === '0.0.0.0' || host === '::'
 }

@@ -3,21 +3,18 @@
 // them by client certificate or token.
 
 import { X509Certificate } from 'node:crypto'
-import { hostname } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../api/ports/ports.ts'
 import type { RequestHandler } from '../../api/ports/stream.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
-import { type ControlListener, listenControl } from '../../io/listener/control-listener.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
+import { hostsOfPort, openRenewedPort, type RenewedPort } from '../../io/listener/renewed-port.ts'
 import { ensureControlPki, readControlTokenKey } from '../../io/pki/control-pki.ts'
 import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
 import { isIssuedBy, issueServingCertificate, type KeyPair } from '../../io/pki/pki.ts'
 import { readKeyPair } from '../../io/pki/pki-files.ts'
 import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
-import { cannotListen, requireFreePort } from '../../io/world/free-port.ts'
 import { createWebhookAuthenticator, type WebhookAuthenticator } from '../../webhooks/protection-webhook-callers.ts'
 
 export interface ProtectionPortOptions {
@@ -31,14 +28,10 @@ export interface ProtectionPortOptions {
   readonly log: Logger
 }
 
-const FLAG = '--protection-listen'
 const MS_PER_DAY = 24 * 60 * 60 * 1000
 const RENEW_BEFORE_MS = 30 * MS_PER_DAY
-/** How often the certificate is checked. */
-const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
 /** How long running reviews may take: as long as any. */
 const CLOSE_WITHIN_MS = 10_000
-const CLOSE_LOOK_MS = 10
 
 export class ProtectionPort {
   readonly #options: ProtectionPortOptions
@@ -48,8 +41,7 @@ export class ProtectionPort {
   /** For the handler. */
   readonly authenticate: WebhookAuthenticator
   #serving: KeyPair
-  #listener: ControlListener | undefined
-  #renewal: NodeJS.Timeout | undefined
+  #open: RenewedPort | undefined
 
   /**
    * Create it after the control port, which uses the same PKI; without a control port, this one creates the PKI.
@@ -73,45 +65,22 @@ export class ProtectionPort {
 
   /** 0 = not open. */
   get port(): number {
-    return this.#listener?.port ?? 0
+    return this.#open?.port ?? 0
   }
 
   /** @throws {UserError} when the port cannot be opened */
   async open(handler: RequestHandler): Promise<void> {
-    const { listen } = this.#options
-    await requireFreePort(listen, FLAG)
-    const { certPem: cert, keyPem: key } = this.#serving
-    try {
-      this.#listener = await listenControl({ ...listen, serving: { cert, key }, clientCAs: [this.caPem], handler })
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
-      throw cannotListen(listen, message, String(Reflect.get(Object(error), 'code')), FLAG)
-    }
-    this.#renewal = setInterval(() => this.#renew(), RENEWAL_CHECK_MS)
-    this.#renewal.unref()
-  }
-
-  /** No new connections; running reviews finish. */
-  async close(): Promise<void> {
-    clearInterval(this.#renewal)
-    const listener = this.#listener
-    if (listener === undefined) return
-    this.#listener = undefined
-    listener.drain()
-    for (let waitedMs = 0; waitedMs < CLOSE_WITHIN_MS && listener.connections() > 0; waitedMs += CLOSE_LOOK_MS) {
-      await sleep(CLOSE_LOOK_MS)
-    }
-    listener.close()
-  }
-
-  #renew(): void {
-    try {
+    const { listen, log } = this.#options
+    const serving = () => {
       this.#serving = this.#currentServing(this.#serving)
-      const { certPem: cert, keyPem: key } = this.#serving
-      this.#listener?.setServing({ cert, key })
-    } catch (error) {
-      this.#options.log.error('the certificate of the protection webhook cannot be renewed', { error })
+      return { cert: this.#serving.certPem, key: this.#serving.keyPem }
     }
+    this.#open = await openRenewedPort(listen, '--protection-listen', [this.caPem], serving, handler, log)
+  }
+
+  async close(): Promise<void> {
+    await this.#open?.close(CLOSE_WITHIN_MS)
+    this.#open = undefined
   }
 
   /**
@@ -134,10 +103,7 @@ export class ProtectionPort {
   }
 
   #hosts(): readonly string[] {
-    const { hosts, listen } = this.#options
-    const own = listen.host === '0.0.0.0' || listen.host === '::' ? [] : [listen.host]
-    const machine = /^[A-Za-z0-9.-]+$/.test(hostname()) ? [hostname()] : []
-    return [...new Set([...hosts, ...own, 'localhost', '127.0.0.1', '::1', ...machine])]
+    return hostsOfPort(this.#options.hosts, this.#options.listen)
   }
 }
 
