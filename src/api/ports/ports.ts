@@ -42,6 +42,10 @@ export interface Logger {
   error(message: string, fields?: Record<string, unknown>): void
 }
 
+const quiet = (): void => undefined
+/** For commands: what goes wrong is an error of the command, and said once. */
+export const SILENT: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
 /** Time as an argument. */
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. */

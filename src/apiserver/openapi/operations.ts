@@ -1,6 +1,7 @@
 // The paths and operations of every resource, before they are written down as OpenAPI v2 or v3
 // (apiextensions-apiserver/pkg/controller/openapi/builder/builder.go).
 
+import type { JsonObject } from '../../api/kube/json-object.ts'
 import { apiVersionOf } from '../../api/ports/resource-kind.ts'
 import type { ApiResource } from '../objects/api-resource.ts'
 import { META_PREFIX } from './meta-schemas.ts'
@@ -33,13 +34,26 @@ export interface ApiBody {
   readonly required: boolean
 }
 
-const OBJECT_TYPES = ['application/json', 'application/yaml']
+/** What objects are sent and answered in. */
+export const OBJECT_TYPES: readonly string[] = ['application/json', 'application/yaml']
 /** No strategic merge patch: kubectl would send it wherever it is listed. */
 const PATCH_TYPES = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml']
 
 const STATUS_SCHEMA = `${META_PREFIX}Status`
 const DELETE_OPTIONS_SCHEMA = `${META_PREFIX}DeleteOptions`
 const PATCH_SCHEMA = `${META_PREFIX}Patch`
+
+/** The item of a path: its parameters, and each operation under its method. */
+export function pathItem(
+  { parameters, operations }: ApiPath,
+  parameter: (one: ApiParameter) => JsonObject,
+  operation: (one: ApiOperation) => JsonObject,
+): JsonObject {
+  return {
+    parameters: parameters.map(parameter),
+    ...Object.fromEntries(operations.map((one) => [one.method, operation(one)])),
+  }
+}
 
 /** Name of the kind's schema: the group backwards, and Kubernetes' own ones as Go packages. */
 export function schemaName({ group, version }: ApiResource, kind: string): string {

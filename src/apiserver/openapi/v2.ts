@@ -3,28 +3,20 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { API_RESOURCES } from '../objects/api-resources.ts'
-import { type ApiBody, type ApiOperation, type ApiPath, groupTag, pathsOf } from './operations.ts'
+import { type ApiBody, type ApiOperation, groupTag, OBJECT_TYPES, pathItem, pathsOf } from './operations.ts'
 import type { ApiParameter } from './parameters.ts'
 import { reference, schemasOf } from './schemas.ts'
-
-const ANSWER_TYPES = ['application/json', 'application/yaml']
 
 /** @param programVersion of the whole API: `info.version` */
 export function v2Document(programVersion: string): JsonObject {
   const paths: Record<string, unknown> = {}
-  for (const path of API_RESOURCES.flatMap(pathsOf)) paths[path.path] = pathItem(path)
+  for (const path of API_RESOURCES.flatMap(pathsOf)) paths[path.path] = pathItem(path, parameter, operation)
   return {
     swagger: '2.0',
     info: { title: 'Portcullis', version: programVersion },
     paths,
     definitions: schemasOf(API_RESOURCES, 'v2'),
   }
-}
-
-function pathItem({ parameters, operations }: ApiPath): JsonObject {
-  const item: Record<string, unknown> = { parameters: parameters.map(parameter) }
-  for (const one of operations) item[one.method] = operation(one)
-  return item
 }
 
 function operation(facts: ApiOperation): JsonObject {
@@ -37,7 +29,7 @@ function operation(facts: ApiOperation): JsonObject {
     tags: [groupTag(resource)],
     description,
     operationId: id,
-    produces: ANSWER_TYPES,
+    produces: OBJECT_TYPES,
     ...(body !== undefined && { consumes: body.contentTypes }),
     parameters: [...(body === undefined ? [] : [bodyParameter(body)]), ...parameters.map(parameter)],
     responses: byCode,

@@ -3,11 +3,9 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { API_GROUPS, type ApiGroupVersion } from '../objects/api-resources.ts'
-import { type ApiOperation, type ApiPath, groupTag, pathsOf } from './operations.ts'
+import { type ApiOperation, groupTag, OBJECT_TYPES, pathItem, pathsOf } from './operations.ts'
 import type { ApiParameter } from './parameters.ts'
 import { reference, schemasOf } from './schemas.ts'
-
-const ANSWER_TYPES = ['application/json', 'application/yaml']
 
 /** `apis/proxy.kubegateway.io/v1alpha1` -> what its document is made of; the paths of the index. */
 export const V3_DOCUMENTS: ReadonlyMap<string, ApiGroupVersion> = new Map(
@@ -19,7 +17,7 @@ export const V3_DOCUMENTS: ReadonlyMap<string, ApiGroupVersion> = new Map(
 /** @param programVersion of the whole API: `info.version` */
 export function v3Document({ resources }: ApiGroupVersion, programVersion: string): JsonObject {
   const paths: Record<string, unknown> = {}
-  for (const path of resources.flatMap(pathsOf)) paths[path.path] = pathItem(path)
+  for (const path of resources.flatMap(pathsOf)) paths[path.path] = pathItem(path, parameter, operation)
   return {
     openapi: '3.0.0',
     info: { title: 'Portcullis', version: programVersion },
@@ -37,12 +35,6 @@ export function v3Index(tags: ReadonlyMap<string, string>): JsonObject {
 
 export function documentUrl(path: string, tag: string): string {
   return `/openapi/v3/${path}?hash=${tag}`
-}
-
-function pathItem({ parameters, operations }: ApiPath): JsonObject {
-  const item: Record<string, unknown> = { parameters: parameters.map(parameter) }
-  for (const one of operations) item[one.method] = operation(one)
-  return item
 }
 
 function operation(facts: ApiOperation): JsonObject {
@@ -66,7 +58,7 @@ function operation(facts: ApiOperation): JsonObject {
 }
 
 function responses({ action, responses }: ApiOperation): JsonObject {
-  const types = action === 'list' ? [...ANSWER_TYPES, 'application/json;stream=watch'] : ANSWER_TYPES
+  const types = action === 'list' ? [...OBJECT_TYPES, 'application/json;stream=watch'] : OBJECT_TYPES
   const byCode: Record<string, unknown> = {}
   for (const { code, description, schema } of responses) byCode[code] = { description, content: content(types, schema) }
   byCode['401'] = { description: 'Unauthorized' }

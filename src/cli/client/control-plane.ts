@@ -4,7 +4,7 @@ import { POD_PROTECTORS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
-import type { Logger } from '../../api/ports/ports.ts'
+import { SILENT } from '../../api/ports/ports.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { nearestName } from '../../api/validation/nearest-name.ts'
@@ -33,10 +33,6 @@ export interface ServedMetadata {
   readonly annotations?: Readonly<Record<string, string>>
   readonly labels?: Readonly<Record<string, string>>
 }
-
-const quiet = (): void => undefined
-/** What goes wrong is an error of the command, and said once. */
-export const SILENT: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 /** Runs `action` with a client; what a server refuses, or does not answer, is one line and exit code 1. */
 export async function withControlPlane(

@@ -2,6 +2,7 @@
 
 import { parse } from 'yaml'
 import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
+import { SILENT } from '../../api/ports/ports.ts'
 import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { isDnsName, parseEndpoint } from '../../api/validation/name-syntax.ts'
@@ -11,7 +12,6 @@ import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import { USABLE_LABEL } from '../../io/secrets/usable-secrets.ts'
 import { readFileNamedBy } from '../../io/sources/files/manifest-files.ts'
-import { SILENT } from '../client/control-plane.ts'
 import { reportUserErrors } from '../command/output.ts'
 import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './output.ts'
 

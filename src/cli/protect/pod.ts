@@ -5,6 +5,7 @@ import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import { SECRETS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
+import { SILENT } from '../../api/ports/ports.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
 import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -15,7 +16,7 @@ import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import { otherContexts } from '../../io/kube/contexts.ts'
 import { readNamedSecrets } from '../../io/secrets/read-named-secrets.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
-import { type ControlPlaneOptions, SILENT, withControlPlane } from '../client/control-plane.ts'
+import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
 
 export interface WorkerReading {
   /** As people call it: `pod shop/web-1`. */

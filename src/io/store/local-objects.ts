@@ -7,7 +7,7 @@ import { userInfo } from 'node:os'
 import process from 'node:process'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
-import type { Logger } from '../../api/ports/ports.ts'
+import { SILENT } from '../../api/ports/ports.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
@@ -46,9 +46,6 @@ export interface LocalOptions {
 
 const TOKEN_TTL_SECONDS = 60
 const ADMIN_GROUP = 'portcullis:admins'
-const quiet = (): void => undefined
-/** What goes wrong is an error of the command, and said once. */
-const SILENT: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 /** @throws {UserError} when neither way is open */
 export async function withLocalObjects<T>(

@@ -5,6 +5,7 @@
 
 import type { FieldError } from '../../../api/kube/field-error.ts'
 import type { SourceError } from '../../../api/ports/ports.ts'
+import { compareText } from '../../../core/objects/go-values.ts'
 import { settleClaims } from '../objects/settle-claims.ts'
 import type { DirectoryReading } from './load.ts'
 import { type FoundCluster, type LoadedCluster, located } from './objects.ts'
@@ -49,7 +50,7 @@ export function decide(
     clusters.set(name, last)
   }
   settleConflicts(clusters, { owners, inForce, vanishing, kept, problems })
-  problems.sort((a, b) => compare(a.file, b.file) || a.line - b.line)
+  problems.sort((a, b) => compareText(a.file, b.file) || a.line - b.line)
   return { clusters, problems, kept, vanishing }
 }
 
@@ -99,8 +100,4 @@ function settleConflicts(clusters: Map<string, LoadedCluster>, circumstances: Ci
 
 function duplicate(path: string, message: string, fix: string): FieldError {
   return { reason: 'FieldValueDuplicate', path, message, fix, severity: 'error' }
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }

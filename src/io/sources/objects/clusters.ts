@@ -8,6 +8,7 @@ import type { ResolvedCluster, SourceError } from '../../../api/ports/ports.ts'
 import { type ClusterCheckOptions, droppedFields } from '../../../api/upstream-cluster/checks.ts'
 import { claimsOf } from '../../../api/upstream-cluster/cluster-conflicts.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
+import { compareText } from '../../../core/objects/go-values.ts'
 import { referencesOf, type SecretReferenceAt } from '../../secrets/secret-references.ts'
 import { type CheckedCluster, checkCluster, secretsOf } from './check-cluster.ts'
 import { ClusterClaims } from './claims.ts'
@@ -279,15 +280,11 @@ function stateOf(object: JsonObject): string {
 
 /** Who came first: by creationTimestamp (seconds), then by name. */
 function byAge(a: ClusterEntry, b: ClusterEntry): number {
-  return compare(createdAt(a.object), createdAt(b.object)) || compare(a.name, b.name)
+  return compareText(createdAt(a.object), createdAt(b.object)) || compareText(a.name, b.name)
 }
 
 function createdAt(object: JsonObject): string {
   return String(metadataOf(object)['creationTimestamp'] ?? '')
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }
 
 function metadataOf({ metadata }: JsonObject): Readonly<Record<string, unknown>> {
