@@ -6,6 +6,7 @@ import { CUSTOM_KINDS, crdOf } from '../api/kinds/crd.ts'
 import { NAMESPACES, SCHEME, SECRETS, UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
 import { type ResolvedReferences, upstreamClusterKind } from '../api/kinds/upstream-cluster-kind.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
+import { OWN_NAMESPACE } from '../api/kube/own-names.ts'
 import { StatusError } from '../api/kube/status.ts'
 import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { ObjectStore } from '../api/ports/object-store.ts'
@@ -101,7 +102,6 @@ function filesPlane(config: Config, log: Logger): ObjectPlane {
   return { source, client: undefined, port: 0, adminKubeconfig: '', revoked: undefined, start: nothing, stop: nothing }
 }
 
-const SYSTEM = 'portcullis-system'
 class EmbeddedPlane implements ObjectPlane {
   readonly source: ResourceSource
   readonly client: ObjectClient
@@ -163,7 +163,7 @@ class EmbeddedPlane implements ObjectPlane {
   async start(): Promise<void> {
     // For the gateway's own Leases and the Secrets of imported clusters.
     await this.client
-      .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: SYSTEM } })
+      .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: OWN_NAMESPACE } })
       .catch(ignoreExisting)
     await this.#control.open(this.#handler)
     replaceFile(this.#addressFile, `${this.#control.localUrl}\n`, 0o600)

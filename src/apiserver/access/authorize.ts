@@ -2,10 +2,15 @@
 // but Secrets. Every authenticated user may use discovery and self reviews; anonymous users may only check whether
 // the server is healthy. No group has rights by its name alone, not even system:masters.
 
+import { ADMIN_GROUP, VIEWER_GROUP } from '../../api/kube/own-names.ts'
 import { failure, type Status } from '../../api/kube/status.ts'
-import { ANONYMOUS_USER, GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
-import { resourceName } from '../../api/ports/resource-kind.ts'
+import { ANONYMOUS, ANONYMOUS_USER, GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import {
+  type AccessReviewAttributes,
+  escapeHtml,
+  impersonationForbiddenMessage,
+} from '../../core/identity/impersonate.ts'
 
 export type Role = 'admin' | 'view'
 
@@ -16,19 +21,6 @@ export interface Subjects {
 
 export type RoleBindings = Readonly<Record<Role, Subjects>>
 
-export interface ResourceAttributes {
-  /** get, list, watch, create, update, patch, delete, deletecollection. */
-  readonly verb: string
-  /** '' = the core group. */
-  readonly group: string
-  /** The plural. */
-  readonly resource: string
-  /** '' = none, as for the next two. */
-  readonly subresource: string
-  readonly namespace: string
-  readonly name: string
-}
-
 export interface PathAttributes {
   /** The HTTP method in lower case. */
   readonly verb: string
@@ -36,7 +28,7 @@ export interface PathAttributes {
   readonly path: string
 }
 
-export type Attributes = ResourceAttributes | PathAttributes
+export type Attributes = AccessReviewAttributes | PathAttributes
 
 export type Authorizer = (user: UserInfo | 'anonymous', attributes: Attributes) => boolean
 
@@ -54,8 +46,8 @@ export const SELF_REVIEWS: readonly (readonly [group: string, resource: string])
 ]
 
 const DEFAULT_BINDINGS: RoleBindings = {
-  admin: { users: [], groups: ['portcullis:admins'] },
-  view: { users: [], groups: ['portcullis:viewers'] },
+  admin: { users: [], groups: [ADMIN_GROUP] },
+  view: { users: [], groups: [VIEWER_GROUP] },
 }
 
 /**
@@ -92,32 +84,14 @@ export function roleOf(bindings: RoleBindings, user: UserInfo): Role | undefined
 
 /** 403 with kube-apiserver's message (apiserver/pkg/endpoints/handlers/responsewriters/errors.go). */
 export function forbidden(user: UserInfo | 'anonymous', attributes: Attributes): Status {
-  const reason = forbiddenMessage(user, attributes)
-  if ('path' in attributes) return failure('Forbidden', `forbidden: ${reason}`, {})
+  const who = user === 'anonymous' ? ANONYMOUS : user
+  if ('path' in attributes) {
+    const cannot = `User ${JSON.stringify(who.name)} cannot ${attributes.verb} path ${JSON.stringify(attributes.path)}`
+    return failure('Forbidden', `forbidden: ${escapeHtml(cannot)}`, {})
+  }
   const { group, resource, name } = attributes
-  const what = resourceName({ group, plural: resource })
-  const named = name === '' ? what : `${what} ${JSON.stringify(name)}`
   const details = { ...(name !== '' && { name }), ...(group !== '' && { group }), kind: resource }
-  return failure('Forbidden', `${named} is forbidden: ${reason}`, details)
-}
-
-/** The part after `is forbidden: `. */
-export function forbiddenMessage(user: UserInfo | 'anonymous', attributes: Attributes): string {
-  const name = JSON.stringify(user === 'anonymous' ? ANONYMOUS_USER : user.name)
-  return escaped(`User ${name} cannot ${attributes.verb} ${whatOf(attributes)}`)
-}
-
-function whatOf(attributes: Attributes): string {
-  if ('path' in attributes) return `path ${JSON.stringify(attributes.path)}`
-  const { group, resource, subresource, namespace } = attributes
-  const full = subresource === '' ? resource : `${resource}/${subresource}`
-  const where = namespace === '' ? 'at the cluster scope' : `in the namespace ${JSON.stringify(namespace)}`
-  return `resource ${JSON.stringify(full)} in API group ${JSON.stringify(group)} ${where}`
-}
-
-/** Escaped, so that no browser takes the message for HTML. */
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return failure('Forbidden', impersonationForbiddenMessage(who, attributes, ''), details)
 }
 
 function allowedToAnybody(attributes: Attributes): boolean {

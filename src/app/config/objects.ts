@@ -1,5 +1,6 @@
 // The settings of the objects: where UpstreamClusters and other objects live, and who may edit them in our own API server.
 
+import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import {
@@ -120,15 +121,12 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
   ),
 }
 
-/** Namespace of Secrets for the gateway: deploy/rbac lets it read them. */
-const SYSTEM_NAMESPACE = 'portcullis-system'
-
 export function readObjects(reader: SettingsReader): ObjectsConfig {
   const table = OBJECTS_TABLE
   const configDir = reader.take(table.configDir, '')
   const source = reader.take(table.source, configDir === '' ? 'embedded' : 'files')
   // In a cluster `default` holds other people's Secrets; in our own API server it does not.
-  const namespaces = source === 'embedded' ? [SYSTEM_NAMESPACE, 'default'] : [SYSTEM_NAMESPACE]
+  const namespaces = source === 'embedded' ? [OWN_NAMESPACE, 'default'] : [OWN_NAMESPACE]
   return {
     source,
     configDir,

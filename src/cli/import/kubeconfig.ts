@@ -2,6 +2,7 @@
 
 import { parse } from 'yaml'
 import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
+import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import { SILENT } from '../../api/ports/ports.ts'
 import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -14,8 +15,6 @@ import { USABLE_LABEL } from '../../io/secrets/usable-secrets.ts'
 import { readFileNamedBy } from '../../io/sources/files/manifest-files.ts'
 import { reportUserErrors } from '../command/output.ts'
 import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './output.ts'
-
-const SYSTEM = 'portcullis-system'
 
 export interface ImportKubeconfigOptions extends ImportOutput {
   readonly file: string
@@ -32,7 +31,7 @@ type Loose = Readonly<Record<string, unknown>>
 /** Returns the exit code: 1 when the file cannot be read, or what comes of a context would be refused. */
 export function importKubeconfig(options: ImportKubeconfigOptions): Promise<number> {
   return reportUserErrors(options.err, async () => {
-    const { file, namespace = 'portcullis-system', offline = false } = options
+    const { file, namespace = OWN_NAMESPACE, offline = false } = options
     const ask = options.clientCA ?? ((context) => readClientCA({ kubeconfigFile: file, context }, SILENT))
     const config = readKubeconfig(file)
     const contexts = named(config['contexts'], 'context')
@@ -64,7 +63,7 @@ function readKubeconfig(file: string): Loose {
 
 /** The gateway uses Secrets of its own namespace as they are, and others by this label alone. */
 function labelsIn(namespace: string): { readonly labels?: Readonly<Record<string, string>> } {
-  return namespace === SYSTEM ? {} : { labels: { [USABLE_LABEL]: 'true' } }
+  return namespace === OWN_NAMESPACE ? {} : { labels: { [USABLE_LABEL]: 'true' } }
 }
 
 /** The items of a list of `{ name, <key> }`; the first of a name counts, as for kubectl. */

@@ -1,6 +1,7 @@
 // The flags of `portcullis import`.
 
 import type { Command } from 'commander'
+import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import { forControlPlane } from '../command/flags.ts'
 import type { CommandContext } from '../command/output.ts'
 
@@ -15,7 +16,7 @@ export function addImport(program: Command, { out, err, done }: CommandContext):
     .command('kubeconfig')
     .description('an UpstreamCluster and a Secret for each context')
     .argument('<file>', 'kubeconfig')
-    .option('--namespace <namespace>', 'of the Secrets', 'portcullis-system')
+    .option('--namespace <namespace>', 'of the Secrets', OWN_NAMESPACE)
     .option('--offline', 'do not ask the clusters for the CA of their client certificates', false)
     .option('--dir <dir>', 'write a file for each there; default: to standard output')
     .option('--force', 'overwrite files that are there', false)

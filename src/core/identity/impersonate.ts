@@ -23,7 +23,7 @@ export interface ClientImpersonation {
   readonly extra: Readonly<Record<string, readonly string[]>>
 }
 
-/** authorization.k8s.io/v1 ResourceAttributes of one review. */
+/** authorization.k8s.io/v1 ResourceAttributes of one review; '' = none. */
 export interface AccessReviewAttributes {
   readonly verb: string
   readonly group: string
@@ -151,7 +151,7 @@ export function impersonatedUser(wanted: ClientImpersonation): UserInfo {
 
 /** The message of kube-apiserver's 403 (apiserver/pkg/endpoints/handlers/responsewriters/errors.go). */
 export function impersonationForbiddenMessage(
-  originalUser: UserInfo,
+  originalUser: Pick<UserInfo, 'name'>,
   attributes: AccessReviewAttributes,
   reason: string,
 ): string {
@@ -230,6 +230,6 @@ function invalid(message: string): Refusal {
 }
 
 /** Kubernetes does this so that an error never looks like HTML. */
-function escapeHtml(text: string): string {
+export function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -2,10 +2,11 @@
 // it is alive. An entry whose replica is gone is removed by the leader.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import type { GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 
 /** Where replicas keep their Leases; `default` where this namespace cannot be had. */
-export const REPLICA_NAMESPACES = ['portcullis-system', 'default'] as const
+export const REPLICA_NAMESPACES: readonly [string, string] = [OWN_NAMESPACE, 'default']
 /** A replica that has not renewed for so long is gone. */
 export const REPLICA_LEASE_SECONDS = 30
 export const REPLICA_LABEL_SELECTOR = 'app.kubernetes.io/component=portcullis-replica'

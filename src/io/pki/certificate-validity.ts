@@ -1,14 +1,13 @@
 // Validity periods of certificates.
 
 import { X509Certificate } from 'node:crypto'
+import { CERTIFICATE } from './pem-checks.ts'
 
 export interface CertificateTimes {
   /** notBefore and notAfter, milliseconds since the epoch. */
   readonly beginsMs: number
   readonly endsMs: number
 }
-
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
 /** The times of each certificate in a PEM text, in order; what cannot be parsed is left out. */
 export function certificateTimes(pem: string): readonly CertificateTimes[] {

@@ -6,6 +6,7 @@ import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
+import { ADMIN_GROUP } from '../../api/kube/own-names.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { base64 } from '../../core/text/base64.ts'
@@ -36,7 +37,6 @@ export interface ControlUser {
 }
 
 const CONTROL_PORT = 9443
-const ADMIN_GROUP = 'portcullis:admins'
 const ADMIN_USER = 'portcullis-admin'
 /** Common name of a new CA. */
 export const CONTROL_CA_NAME = 'portcullis control plane CA'

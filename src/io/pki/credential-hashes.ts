@@ -5,6 +5,7 @@
 
 import { createHash, X509Certificate } from 'node:crypto'
 import { UNRECOGNISABLE } from '../../core/cluster/revocation.ts'
+import { CERTIFICATE } from './pem-checks.ts'
 
 /** What go-jose removes from a token before parsing (`\s` of Go's regexp). */
 const WHITE_SPACE = /[\t\n\f\r ]/g
@@ -71,13 +72,11 @@ function readHeader(der: Buffer, at: number): { contentAt: number; endAt: number
   return { contentAt, endAt: contentAt + der.readUIntBE(at + 2, bytes) }
 }
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/
-
 /** The first certificate of a PEM text; undefined when there is none that can be read. */
 export function readCertificate(
   pem: string,
 ): { readonly subject: string; readonly hashes: readonly string[] } | undefined {
-  const block = CERTIFICATE.exec(pem)?.[0]
+  const block = pem.match(CERTIFICATE)?.[0]
   if (block === undefined) return undefined
   try {
     const certificate = new X509Certificate(block)

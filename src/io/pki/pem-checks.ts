@@ -4,7 +4,8 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { PemChecks } from '../../api/validation/pem-checks.ts'
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
+/** A certificate of a PEM text. */
+export const CERTIFICATE: RegExp = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 const BEGIN_CERTIFICATE = /-----BEGIN CERTIFICATE-----/g
 /** OpenSSL's security level 2, Node's default, refuses shorter keys in a handshake. */
 const MIN_RSA_BITS = 2048

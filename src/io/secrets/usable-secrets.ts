@@ -3,6 +3,7 @@
 // their choice. Namespaces of the list are watched; other Secrets are read one by one, and only labelled ones are reported.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { hasLabel, type KnownSecretData, NamedSecrets, type NamedSecretsOptions } from './named-secrets.ts'
@@ -11,7 +12,6 @@ import { hasLabel, type KnownSecretData, NamedSecrets, type NamedSecretsOptions 
 export const USABLE_LABEL = 'portcullis.io/usable-by-gateway'
 
 /** They hold the keys of the shared CAs and of their tokens: whoever has them can impersonate the gateway. */
-export const OWN_NAMESPACE = 'portcullis-system'
 export const OWN_SECRETS = { serving: 'portcullis-serving-ca', control: 'portcullis-control-ca' } as const
 const OWN_NAMES: ReadonlySet<string> = new Set(Object.values(OWN_SECRETS).map((name) => `${OWN_NAMESPACE}/${name}`))
 

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { ADMIN_GROUP } from '../../api/kube/own-names.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import { SILENT } from '../../api/ports/ports.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
@@ -45,7 +46,6 @@ export interface LocalOptions {
 }
 
 const TOKEN_TTL_SECONDS = 60
-const ADMIN_GROUP = 'portcullis:admins'
 
 /** @throws {UserError} when neither way is open */
 export async function withLocalObjects<T>(

@@ -1,0 +1,8 @@
+// Names that Portcullis itself has in a cluster and in its own API server.
+
+/** The namespace of the gateway: its Secrets, its Leases, and Secrets that UpstreamClusters may name without a label. */
+export const OWN_NAMESPACE = 'portcullis-system'
+
+/** The groups that may do everything, and read everything, in the embedded API server. */
+export const ADMIN_GROUP = 'portcullis:admins'
+export const VIEWER_GROUP = 'portcullis:viewers'
