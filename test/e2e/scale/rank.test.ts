@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { PODS, REPLICA_SETS } from '../../../src/api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../../src/api/kube/json-object.ts'
-import { SILENT } from '../../../src/cli/client/control-plane.ts'
+import { SILENT } from '../../../src/api/ports/ports.ts'
 import type { ComparisonWindow } from '../../../src/core/scale/rank/age-bucket.ts'
 import type { DeletionRank } from '../../../src/core/scale/rank/deletion-rank.ts'
 import {
