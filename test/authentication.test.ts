@@ -517,7 +517,7 @@ describe('acting as somebody else', () => {
     ...over,
   })
 
-  test('every item is reviewed, as the gateway and about the requestor; upstream sees the other user only', async () => {
+  test('every item is reviewed, as the gateway and about the requester; upstream sees the other user only', async () => {
     const bob = somebody()
     const answer = await as([
       'impersonate-user',
@@ -566,7 +566,7 @@ describe('acting as somebody else', () => {
     assert.ok(!seen.raw.includes('admin'))
   })
 
-  test('an allowed impersonation is remembered for the requestor, and for nobody else', async () => {
+  test('an allowed impersonation is remembered for the requester, and for nobody else', async () => {
     const bob = somebody()
     await as(['impersonate-user', bob])
     await as(['impersonate-user', bob])

@@ -100,7 +100,7 @@ function classOf({ record }: Exchange, { caller }: Permit): RequestClass {
   return record.longRunning ? 'watch' : 'unary'
 }
 
-/** What comes of one sending. What an attempt given up still says is not heard. */
+/** What comes of one attempt. What still comes of one that was given up is ignored. */
 class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Holder {
   stream: Stream | undefined = undefined
   /** What has come of an answer that the client gets when it is whole. */

@@ -1,5 +1,5 @@
 // Impersonation that the client asks for (kubectl --as): each item is authorised by a SubjectAccessReview sent as the gateway,
-// then the requestor's identity is replaced (apiserver/pkg/endpoints/filters/impersonation).
+// then the requester's identity is replaced (apiserver/pkg/endpoints/filters/impersonation).
 
 import {
   type AccessReviewAttributes,
@@ -22,41 +22,41 @@ const COULD_NOT = 'impersonation could not be authorized'
 export function impersonate(
   exchange: Exchange,
   live: LiveCluster,
-  requestor: Authenticated,
+  requester: Authenticated,
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
   const wanted = exchange.head.impersonates ? readImpersonation(exchange.list) : undefined
-  if (wanted === undefined) return requestor
+  if (wanted === undefined) return requester
   if (isRefusal(wanted)) return wanted
-  return reviewed(exchange, live, requestor, wanted)
+  return reviewed(exchange, live, requester, wanted)
 }
 
 /** One review after the other, the user first, up to the first no: who may not impersonate has one made, whatever he asks for. */
 async function reviewed(
   exchange: Exchange,
   live: LiveCluster,
-  requestor: Authenticated,
+  requester: Authenticated,
   wanted: ClientImpersonation,
 ): Promise<Authenticated | Refusal> {
   const { clock } = exchange.gw
   const endsAtMs = clock.monotonic() + REVIEW_TIMEOUT_MS
-  for (const { asked, meant } of questions(requestor, wanted)) {
+  for (const { asked, meant } of questions(requester, wanted)) {
     const timeoutMs = endsAtMs - clock.monotonic()
-    const verdict = await ask(exchange, live, requestor, asked, timeoutMs)
+    const verdict = await ask(exchange, live, requester, asked, timeoutMs)
     if (verdict.kind === 'unavailable') return refuseUnanswered(exchange.gw, live, 'access-review', COULD_NOT, verdict)
     if (verdict.kind === 'denied')
-      return refuse('impersonation-forbidden', impersonationForbiddenMessage(requestor.user, meant, verdict.reason))
+      return refuse('impersonation-forbidden', impersonationForbiddenMessage(requester.user, meant, verdict.reason))
   }
-  return authenticated(impersonatedUser(wanted), requestor.kind === 'anonymous' ? 'anonymous' : 'token')
+  return authenticated(impersonatedUser(wanted), requester.kind === 'anonymous' ? 'anonymous' : 'token')
 }
 
 /**
- * Nobody has verified an anonymous requestor, so that he must not have a review made for each name that he can think of: he may
+ * Nobody has verified an anonymous requester, so that he must not have a review made for each name that he can think of: he may
  * impersonate users of any name, or none. That is one question for all requests of this kind.
  */
-function questions(requestor: Authenticated, wanted: ClientImpersonation): readonly Question[] {
+function questions(requester: Authenticated, wanted: ClientImpersonation): readonly Question[] {
   const all = impersonationReviews(wanted).map((attributes) => ({ asked: attributes, meant: attributes }))
   const [first] = all
-  if (requestor.kind !== 'anonymous' || first === undefined) return all
+  if (requester.kind !== 'anonymous' || first === undefined) return all
   return [{ asked: { ...first.asked, namespace: '', name: '' }, meant: first.meant }, ...all]
 }
 
@@ -69,13 +69,13 @@ interface Question {
 function ask(
   { gw, peer, gone }: Exchange,
   live: LiveCluster,
-  requestor: Authenticated,
+  requester: Authenticated,
   attributes: AccessReviewAttributes,
   timeoutMs: number,
 ): AccessReviewResult | Promise<AccessReviewResult> {
   if (gone || timeoutMs <= 0) return NO_TIME
-  const { user } = requestor
-  const source = budgetKey(requestor, peer.remoteAddress)
+  const { user } = requester
+  const source = budgetKey(requester, peer.remoteAddress)
   const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user, attributes }
   return gw.access.review(query, reviewCall(gw, live, 'access-review', source, timeoutMs))
 }

@@ -42,7 +42,7 @@ function admission(): Admission {
   }
 }
 
-/** Filters that answer as told, and note that they were asked; undefined = it passes. */
+/** Filters that answer as told, and record that they were asked; undefined = it passes. */
 function pipelineOf(
   answers: Partial<Record<FilterName, () => Outcome>>,
   shadows: readonly FilterName[] = [],

@@ -1,4 +1,4 @@
-// One sending of a request to one endpoint: what forwarding and upgrades do alike.
+// One attempt to send a request to one endpoint: what forwarding and upgrades have in common.
 
 import type { HeaderList } from '../../api/ports/stream.ts'
 import { warningValue } from '../../core/refusal/warning.ts'

@@ -65,6 +65,8 @@ export class Exchange implements StreamEvents, RunningRequest {
   requestEnded: boolean
   /** Its body; undefined until something of it comes, which for most requests is never. */
   body: RequestBody | undefined = undefined
+  /** All of the body as it came, where a filter has read it. */
+  bytes: Buffer | undefined = undefined
   /** Made for this deletion of a pod: given back when upstream does not do it. */
   reservation: Reservation | undefined = undefined
   /** What an answer of 409 leads to instead of being passed on; undefined = it is passed on. */
@@ -148,7 +150,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   }
 
   /** From here on the body goes into `whole`, until its end. */
-  readBody(whole: WholeBody): void {
+  readInto(whole: WholeBody): void {
     this.transition('reading')
     this.#ensureBody().readInto(whole)
     if (this.requestEnded) whole.finish('complete')

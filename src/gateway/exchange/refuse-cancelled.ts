@@ -9,13 +9,13 @@ import { type Authenticated, budgetKey } from './identity.ts'
 const RETRY_AFTER_SECONDS = 1
 
 /** Asked of whoever sends a request, before anything is done for it. Undefined = it may go on. */
-export function refuseCancelled(exchange: Exchange, requestor: Authenticated): Refusal | undefined {
+export function refuseCancelled(exchange: Exchange, requester: Authenticated): Refusal | undefined {
   const { gw, record, monotonicMs } = exchange
   const { cancelledRequests, cancelledLongRunning } = gw.budgets
   // So that it costs nothing while nobody gives up any.
   if (cancelledRequests.users === 0 && cancelledLongRunning.users === 0) return undefined
   const { cluster, longRunning } = record
-  const who = budgetKey(requestor, exchange.peer.remoteAddress)
+  const who = budgetKey(requester, exchange.peer.remoteAddress)
   let budget = cancelledRequests
   if (!budget.isSpent(cluster, who, monotonicMs)) {
     // Who ends many watches at once goes on with everything else.

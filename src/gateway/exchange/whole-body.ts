@@ -1,5 +1,4 @@
-// The body of a request, whole: for decisions that depend on what it says. It is small, and the client is not waited for longer
-// than for an answer of the gateway's own.
+// The body of a request, collected until it is whole, too large or too late.
 
 export type BodyEnd = 'complete' | 'too-large' | 'too-late' | 'gone'
 

@@ -7,16 +7,14 @@ import { readDeletionRequest } from '../../core/protection/requests/deletion-req
 import { fieldsForBody, type ReadBody, UnreadableBody } from '../../core/protection/requests/deletion-request-body.ts'
 import { queryOf } from '../../core/protection/requests/deletion-request-query.ts'
 import { readEvictionRequest } from '../../core/protection/requests/eviction-request.ts'
-import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import type { Decision } from '../exchange/decision.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import { WholeBody } from '../exchange/whole-body.ts'
+import { readBody } from '../exchange/read-body.ts'
 
 /** DeleteOptions and Evictions have some hundred bytes; the body of any other request is not read by the gateway. */
 export const MAX_DELETION_BYTES: number = 16 * 1024
-/** How long a client may take to send it. */
-const BODY_TIMEOUT_MS = 30_000
 
 /**
  * uid that no pod has, as a precondition: upstream then says itself that there is no such pod, and deletes none that has come
@@ -41,21 +39,9 @@ export interface Asked extends ReadBody {
 
 /** Reads the body to its end, and what it asks for. Only for a caller that may delete. */
 export async function readAsked({ exchange, cause }: Deletion): Promise<Asked | Refusal> {
-  const { head, list, client } = exchange
-  if (Number(headerValue(list, 'content-length') ?? '0') > MAX_DELETION_BYTES) return tooLarge()
-  const whole = new WholeBody(MAX_DELETION_BYTES, BODY_TIMEOUT_MS)
-  exchange.readBody(whole)
-  // Upstream, which would say it, is not asked yet.
-  if (headerValue(list, 'expect')?.toLowerCase() === '100-continue' && !exchange.requestEnded)
-    client.headers([':status', '100'], false)
-  switch (await whole.ended) {
-    case 'too-large':
-      return tooLarge()
-    case 'too-late':
-      return refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`)
-    default:
-  }
-  const bytes = whole.take()
+  const bytes = await readBody(exchange, MAX_DELETION_BYTES, tooLarge)
+  if (isRefusal(bytes)) return bytes
+  const { head } = exchange
   const { fields } = head
   const contentType = headerValue(fields, 'content-type') ?? ''
   const query = queryOf(exchange.target)
