@@ -1,5 +1,5 @@
-// Desired objects -> cluster table of the main thread: compiles what changed, and puts it there. What comes after that is
-// said in app/apply-change.ts.
+// Desired objects -> cluster table of the main thread: compiles what has changed, and puts it there. The steps after that are in
+// app/apply-change.ts.
 
 import type { Clock, Logger, SourceChange, SourceError } from '../api/ports/ports.ts'
 import { compileCluster } from '../core/cluster/compile-cluster.ts'
@@ -17,7 +17,7 @@ export interface CompiledChange {
   /** What the source delivered. */
   readonly source: SourceChange
   /**
-   * Clusters whose newest version could not be compiled, of this change or one before, and why: their last good one stays in
+   * Clusters whose newest version could not be compiled, in this or an earlier change, and why. Their last good version stays in
    * force.
    */
   readonly failures: ReadonlyMap<string, SourceError>
@@ -33,9 +33,9 @@ export interface UpstreamClustersDeps {
 }
 
 export interface UpstreamClustersController {
-  /** What a source delivered, compiled as far as it differs from what is in the table. Nothing else changes by it. */
+  /** Compiles what a source delivered, as far as it differs from the table. Changes nothing else. */
   compile(source: SourceChange): CompiledChange
-  /** Puts it in the cluster table of the main thread: connections, certificates and probes go with it. */
+  /** Puts the change in the cluster table of the main thread, and updates connections, certificates and probes. */
   follow(change: CompiledChange): void
 }
 
@@ -47,7 +47,7 @@ export function createUpstreamClustersController(deps: UpstreamClustersDeps): Up
   }
 }
 
-/** @param failures known from changes before; brought up to date */
+/** @param failures known from earlier changes; updated */
 function compileChange(
   source: SourceChange,
   failures: Map<string, SourceError>,
@@ -66,11 +66,11 @@ function compileChange(
     if (current?.revision === resolved.revision) continue
     try {
       const next = compileCluster(resolved)
-      // Certificates that OpenSSL does not take are found here, and not in the handshakes of clients.
+      // Finds certificates that OpenSSL rejects here, not in the handshakes of clients.
       contexts.forCluster(next)
       changed.push(next)
     } catch (error) {
-      // What slipped through validation must not take the other clusters along: what was in force stays.
+      // An object that slipped through validation must not affect other clusters: its last version stays in force.
       log.error('cluster cannot be compiled', { cluster: name, error })
       failures.set(name, failureOf(name, error))
     }
@@ -100,7 +100,7 @@ function failureOf(cluster: string, error: unknown): SourceError {
   return { reason: 'FieldValueInvalid', file: '', line: 0, path: 'spec', message, fix, severity: 'error', cluster }
 }
 
-/** Where the source does not say what has changed: anything may have. */
+/** Without information on what has changed, all names. */
 function namesIn({ clusters }: SourceChange, table: ClusterTable): ReadonlySet<string> {
   return new Set([...clusters.keys(), ...table.names()])
 }

@@ -1,28 +1,28 @@
-// The pods of a cell, over all clusters that it has. Two UpstreamClusters may lead to one cluster, and then both tell of the same pods:
-// a pod is one pod, by its uid, whoever tells of it, and what one of them has seen to be gone does not come back by another that is
-// late. It may come back, though: a watch with a selector also says that a pod is gone when its labels have left the selection.
+// The pods of a cell in all of its clusters. Two UpstreamClusters may lead to one cluster, and then both report the same pods. A pod
+// is identified by its uid, whoever reports it. Once one cluster has seen it deleted, a late report of another does not bring it back.
+// It can come back, though: a watch with a selector also reports a pod as deleted when its labels no longer match.
 
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import { compareVersions, joinVersions } from '../../core/protection/history/resource-version.ts'
 import type { PodSnapshot, SnapshotPod } from './pod-snapshot.ts'
 
-/** What a count needs of them. */
+/** What a count needs of the pods. */
 export interface CountedPods {
-  /** Of the cell; of several clusters, of each. '' = nothing was seen. */
+  /** resourceVersion of the cell; with several clusters, of each. '' = nothing was seen. */
   readonly version: string
   get(uid: string): SnapshotPod | undefined
   /** @throws {SyntaxError} when the selector cannot be read */
   select(namespace: string, selector: LabelSelector): Iterable<SnapshotPod>
 }
 
-/** Whoever is later than by so many deletions tells of what is gone once more. */
+/** How many deletions are remembered. A cluster that is further behind reports older ones again. */
 const MAX_GONE = 20_000
 
 export class CellPods implements CountedPods {
   readonly #snapshots: ReadonlyMap<string, PodSnapshot>
   /**
-   * By uid, oldest first: which clusters have seen it to be gone, each with the resourceVersion as of which it was; '' = not known.
-   * Empty where there is only one.
+   * By uid, oldest first: the clusters that have seen the pod deleted, each with the resourceVersion of the deletion; '' = not known.
+   * Empty if there is only one cluster.
    */
   readonly #gone = new Map<string, Map<string, string>>()
 
@@ -40,7 +40,7 @@ export class CellPods implements CountedPods {
     return joinVersions(versions)
   }
 
-  /** For people: pods of which several tell count as often. */
+  /** For people: a pod that several clusters report counts once for each. */
   get size(): number {
     let size = 0
     for (const snapshot of this.#snapshots.values()) size += snapshot.size
@@ -57,11 +57,11 @@ export class CellPods implements CountedPods {
     return found
   }
 
-  /** Whether some cluster has seen it to be gone, has not told of it again, and did so later than this version of it. */
+  /** Whether a cluster has seen the pod deleted after this version of it, and has not reported it again. */
   #isGone({ uid, resourceVersion }: SnapshotPod): boolean {
     for (const [name, goneAt] of this.#gone.get(uid) ?? []) {
       if (this.#snapshots.get(name)?.get(uid) !== undefined) continue
-      // The same: it has left the selection of one cluster with this version. A deletion has one of its own.
+      // Equal: with this version the pod left the selection of one cluster. A deletion has a version of its own.
       const order = compareVersions(resourceVersion, goneAt)
       if (order === undefined || order < 0) return true
     }
@@ -80,8 +80,8 @@ export class CellPods implements CountedPods {
   }
 
   /**
-   * One of the clusters has seen it to be gone.
-   * @param version newer than any that the pod had while it was there; '' = that is not known
+   * One of the clusters has seen the pod deleted.
+   * @param version newer than any that the pod had; '' = not known
    */
   forget(name: string, uid: string, version: string): void {
     if (this.#snapshots.size < 2) return
@@ -101,7 +101,7 @@ export class CellPods implements CountedPods {
   }
 }
 
-/** Of two that tell of the same pod, and so of the same cluster. The end of a pod is never taken back. */
+/** For two reports of one pod, which come from the same cluster. Termination is never undone. */
 function isLater(a: SnapshotPod, b: SnapshotPod): boolean {
   if (a.terminating !== b.terminating) return a.terminating
   return (compareVersions(a.resourceVersion, b.resourceVersion) ?? 0) > 0

@@ -1,6 +1,6 @@
-// Stream time of a cell: a moment of which it is known that everything that was committed before it has been seen. By
-// resourceVersion it is proved: what our clock said before the newest resourceVersion was asked for, once the watch has come
-// that far. The other ways are Podseidon's, and believe clocks.
+// Stream time of a cell: everything that was committed before this moment has been seen. With resourceVersions this is proved: the
+// time is our clock before we asked for the newest resourceVersion, and it counts once the watch has reached that version. The
+// other modes are Podseidon's and trust clocks.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -16,7 +16,7 @@ export interface StreamTimeDeps {
   readVersion(): Promise<string>
   readonly clock: Clock
   readonly log: Logger
-  /** The time has moved although the stream said nothing. */
+  /** The time has advanced without an event of the stream. */
   onMoved(): void
 }
 
@@ -28,26 +28,26 @@ interface Milestone {
 
 /** Between two reads of the newest resourceVersion. */
 const READ_INTERVAL_MS = 5_000
-/** Bookmarks come every minute, so that mostly twelve reads wait for one. */
+/** Bookmarks come every minute, so usually twelve reads wait for one. */
 const MAX_MILESTONES = 32
 const MAX_WAIT_MS = 3_600_000
-/** Of moments that are waited for: near ones count as one. */
+/** Awaited moments closer together than this count as one. */
 const ROUND_MICROS = 100_000
 
 export class CellStreamTime {
   readonly #deps: StreamTimeDeps
   #time: number | undefined
-  /** Up to where the stream has come; '' = nowhere. */
+  /** The version that the stream has reached; '' = none. */
   #version = ''
   #milestones: readonly Milestone[] = []
-  /** Microseconds, rounded up a little: somebody waits for the time to pass each of them. */
+  /** Awaited moments, microseconds, rounded up a little. */
   readonly #wanted = new Set<number>()
   #reading = false
   #nextReadMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
-  /** From the monotonic clock to the time that is told, milliseconds: it starts as the wall clock, and never jumps as that may. */
+  /** What is added to the monotonic clock, milliseconds: the time starts as the wall clock, but never jumps. */
   readonly #epochMs: number
 
   constructor(deps: StreamTimeDeps) {
@@ -55,7 +55,7 @@ export class CellStreamTime {
     this.#epochMs = deps.clock.now() - deps.clock.monotonic()
   }
 
-  /** Microseconds, by the clock of `time`: what is noted now is compared with it later. */
+  /** Microseconds, by the same clock as `time`. */
   now(): number {
     const { mode, clock } = this.#deps
     return Math.round((mode === 'ResourceVersion' ? this.#epochMs + clock.monotonic() : clock.now()) * 1000)
@@ -66,11 +66,11 @@ export class CellStreamTime {
     return this.#time
   }
 
-  /** All pods were read. To be called before `reached`. */
+  /** All pods were read. Call before `reached`. */
   replaced(pods: readonly JsonObject[]): void {
     for (const pod of pods) this.observed(pod)
     const { mode } = this.#deps
-    // Nothing there that could tell a time, and it is not to be waited for.
+    // No pod carries a time: do not wait for one.
     if ((mode === 'Status' || mode === 'Annotation') && this.#time === undefined) this.#move(this.now())
   }
 
@@ -81,7 +81,7 @@ export class CellStreamTime {
     if (mode === 'Annotation') this.#move(annotationTime(pod, annotation, this.now()))
   }
 
-  /** The stream has come so far. */
+  /** The stream has reached this version. */
   reached(version: string): void {
     this.#version = version
     if (this.#deps.mode === 'Clock') this.#move(this.now())
@@ -89,12 +89,12 @@ export class CellStreamTime {
   }
 
   /**
-   * Somebody waits for the time to pass `moment` (microseconds). In mode ResourceVersion it does so only then. What is asked
-   * for is forgotten when it was read, but not when that failed.
+   * A caller waits for the time to pass `moment` (microseconds). In mode ResourceVersion the time advances only on demand. A
+   * demand is dropped after a successful read, and kept after a failed one.
    */
   need(moment: number): void {
     if (this.#deps.mode !== 'ResourceVersion' || this.#stopped) return
-    // It is being waited for already.
+    // A pending milestone covers it.
     if (this.#milestones.some(({ time }) => time > moment)) return
     this.#wanted.add(Math.ceil(moment / ROUND_MICROS) * ROUND_MICROS)
     this.#arm()
@@ -123,7 +123,7 @@ export class CellStreamTime {
     return moved
   }
 
-  /** Reads when that is of use to whoever wants least, and not too often. */
+  /** Schedules the next read: when it satisfies the earliest demand, but not too often. */
   #arm(): void {
     if (this.#stopped || this.#reading || this.#wanted.size === 0) return
     if (this.#milestones.length >= MAX_MILESTONES) return
@@ -133,11 +133,11 @@ export class CellStreamTime {
     for (const wanted of this.#wanted) least = Math.min(least, wanted)
     const usefulMs = nowMs + (least + 1 - this.now()) / 1000
     const atMs = Math.max(nowMs, usefulMs, this.#nextReadMs)
-    // One whose time has come while the process was halted is late.
+    // A timer that became due while the process was halted is late.
     if (this.#timer !== undefined && this.#timerAtMs <= atMs && this.#timerAtMs > nowMs) return
     clearTimeout(this.#timer)
     this.#timerAtMs = atMs
-    // A time that is far away is looked at again in between.
+    // A distant time is reached in several steps.
     this.#timer = setTimeout(() => this.#onTimer(), Math.min(Math.ceil(atMs - nowMs), MAX_WAIT_MS))
     this.#timer.unref()
   }

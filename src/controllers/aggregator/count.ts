@@ -18,35 +18,35 @@ import type { CountedPods } from './cell-pods.ts'
 import type { SnapshotPod } from './pod-snapshot.ts'
 import type { CountOutcome } from './queue.ts'
 
-/** What is counted, all of one moment. */
+/** What a count is made of, all as of one moment. */
 export interface CountInput {
   readonly cell: string
   readonly pods: CountedPods
   /** Microseconds; undefined = not known. */
   readonly streamTime: number | undefined
-  /** When the stream was last heard, microseconds. */
+  /** When the stream last said something, microseconds. */
   readonly heardAt: number
-  /** The cell has gone back to an older resourceVersion than was counted once. */
+  /** The cell has gone back to a resourceVersion older than one already counted. */
   readonly restored: boolean
   readonly settings: ProtectionSettings
   /** Wall clock, milliseconds. */
   readonly nowMs: number
   readonly monotonicMs: number
-  /** What the clocks of the cell's API servers may say now; undefined = not known. */
+  /** What the clocks of the cell's API servers may show now; undefined = not known. */
   readonly time: CellTime | undefined
-  /** Their certain skew, for people. */
+  /** Their proven skew, for people. */
   readonly skewMs: number
   /** As CellSnapshot has it. */
   readonly knownSince: CellSnapshot['knownSince']
 }
 
 export interface Counted extends AggregatedCell {
-  /** Milliseconds until a pod has been ready for minReadySeconds; undefined = none waits. */
+  /** Milliseconds until the next pod has been ready for minReadySeconds; undefined = none is waiting. */
   readonly nextAvailableMs: number | undefined
 }
 
 /**
- * Reads the snapshot and its version together: nothing else runs between.
+ * Reads the snapshot and its version in one turn of the event loop, so that they belong together.
  * @throws {SyntaxError} when the selector cannot be read
  */
 export function countPods(protector: PodProtector, input: CountInput): Counted {
@@ -78,12 +78,12 @@ export function countPods(protector: PodProtector, input: CountInput): Counted {
   return { ...result, nextAvailableMs: counts.nextAvailableMs }
 }
 
-/** By the arrival of what said that it is ready, or by its API server's own stamp, whichever says more. */
+/** By when its readiness was first seen, or by the API server's own timestamp, whichever gives more. */
 function readyForIn({ monotonicMs, time }: CountInput): ReadyFor<SnapshotPod> {
   return (pod) => Math.max(monotonicMs - pod.readySeenMs, readyAtLeastMs(pod, time))
 }
 
-/** A pod that this protector does not count, or no more, is alive like any other. */
+/** A pod that this protector does not count (any longer) is `alive`. */
 function stateIn(
   pods: CountedPods,
   namespace: string,
@@ -101,7 +101,7 @@ function stateIn(
   }
 }
 
-/** @returns the protector as it is then @throws (rejects) as ObjectClient.update */
+/** @returns the protector after the write @throws (rejects) as ObjectClient.update */
 export async function writeStatus(
   core: ObjectClient,
   protector: PodProtector,
@@ -110,9 +110,9 @@ export async function writeStatus(
   return await core.update(POD_PROTECTORS, { ...protector, status }, 'status')
 }
 
-/** What becomes of a count that failed, and the protector as it is now when somebody else has written it. Never rejects. */
+/** What to do after a failed count; on a conflict also the protector as it is now. Never rejects. */
 export async function afterError(core: ObjectClient, { metadata }: PodProtector, error: unknown): Promise<AfterError> {
-  // It is counted again when its selector is mended.
+  // It is counted again when its selector is fixed.
   if (error instanceof SyntaxError) return { outcome: 'done' }
   const { namespace = '', name } = metadata
   if (isMissing(error, name)) return { outcome: 'done' }

@@ -1,4 +1,4 @@
-// What an aggregator is made of, and what it tells of itself.
+// What an aggregator needs, and how it describes itself.
 
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -12,7 +12,7 @@ export interface PodAggregatorDeps {
   readonly cell: string
   /** Where the PodProtectors are. */
   readonly core: ObjectClient
-  /** The clusters that have its pods, as it is now, by name; none = they are not to be counted. */
+  /** The clusters that have the pods of the cell now, by name; none = the pods are not counted. */
   members(): readonly CellMember[]
   readonly protectors: ProtectorTable
   /** Whether this replica counts the pods of this cell; asked before each write. */
@@ -29,25 +29,25 @@ export interface PodAggregatorDeps {
 /** For people. */
 export interface PodAggregatorDescription {
   readonly cell: string
-  /** Whose pods are counted; empty when it does not lead. */
+  /** The clusters whose pods are counted; empty unless it leads. */
   readonly clusters: readonly string[]
-  /** It is the one that counts, or is about to. */
+  /** It counts, or is about to. */
   readonly leads: boolean
-  /** Since when `current` and `message` are so: milliseconds since the epoch. */
+  /** When `current` or `message` last changed: milliseconds since the epoch. */
   readonly sinceMs: number
   /** It leads, and the list of pods is complete. */
   readonly active: boolean
   readonly pods: number
   /** resourceVersion up to which pods have been seen; '' = none. */
   readonly resourceVersion: string
-  /** Microseconds since the epoch: everything before this has been seen; undefined = not known. */
+  /** Stream time, microseconds since the epoch: everything before it has been seen; undefined = not known. */
   readonly streamTime: number | undefined
   /** Whether the watch is up to date. */
   readonly current: boolean
   /** What is wrong; '' = nothing. */
   readonly message: string
-  /** Protectors that are to be counted. */
+  /** Protectors to be counted. */
   readonly queued: number
-  /** Protectors that wait for the stream to go on. */
+  /** Protectors that wait for the next event of the stream. */
   readonly waiting: number
 }

@@ -1,5 +1,5 @@
-// In a gateway thread: puts the snapshots of the main thread in force, at once for new requests, and ends what ran on
-// endpoints and clusters that are gone, or for somebody who is revoked.
+// In a gateway thread: puts the snapshots of the main thread in force. New requests see them at once. Requests end that run on
+// removed endpoints or clusters, or for a revoked user.
 
 import type { Clock } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
@@ -17,7 +17,7 @@ export interface FollowerDeps {
   random(): number
   /** Requests that outlive their endpoint are ended within this time. */
   readonly drainTimeoutMs: number
-  /** How many threads share what only all of them together may use. */
+  /** How many threads divide limits that hold for all of them together. */
   readonly threads: number
 }
 
@@ -50,7 +50,7 @@ export function createSnapshotFollower(deps: FollowerDeps): SnapshotFollower {
   }
 }
 
-/** clientConfig.qps is of all threads together. They make these calls rarely: an equal part for each will do. */
+/** clientConfig.qps holds for all threads together. They make these calls rarely, so each gets an equal part. */
 function ownPart(compiled: CompiledCluster, threads: number): CompiledCluster {
   const { client } = compiled
   if (threads === 1 || client.qps <= 0) return compiled
@@ -66,7 +66,7 @@ function endpointsOf(clusters: ClusterTable, names: readonly string[]): Set<stri
   return all
 }
 
-/** Not only after a revocation: a change of the cluster is rare, and this is a look at what runs. */
+/** On every change of the cluster, not only after a revocation: changes are rare, and this only looks at running requests. */
 function endRevoked({ running }: FollowerDeps, changed: readonly CompiledCluster[]): void {
   for (const { name, authentication } of changed) {
     if (authentication.revoked !== undefined) running.abortRevoked(name, authentication.revoked)

@@ -1,5 +1,5 @@
-// One cluster of a cell as its aggregator follows it: its pods, up to where they were seen, and whether it has gone back in time.
-// Mostly a cell has only one.
+// One cluster of a cell as its aggregator follows it: its pods, and up to which version they were seen. Most cells have only one
+// cluster.
 
 import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -25,14 +25,14 @@ export interface MemberStreamDeps {
   readonly clock: Clock
   readonly log: Logger
   /**
-   * Each pod that is no more, or that the selection has lost, before `onReplaced` or `onChanged`; undefined = nobody wants to know.
-   * @param version newer than any that the pod had while it was there; '' = not known yet, and it is called again when it is
+   * Called for each pod that was deleted or no longer matches the selector, before `onReplaced` or `onChanged`; undefined = no listener.
+   * @param version newer than any that the pod had; '' = not known yet, and it is called again once it is
    */
   readonly onGone: ((member: string, uid: string, version: string) => void) | undefined
-  /** All pods were read anew. */
+  /** All pods were listed again. */
   onReplaced(): void
   onChanged(change: PodChange): void
-  /** The stream has said something, or it is known up to when it has. */
+  /** The stream or its stream time has advanced. */
   onAdvanced(): void
 }
 
@@ -40,16 +40,16 @@ export class MemberStream implements FollowEvents {
   readonly name: string
   readonly pods: PodSnapshot
   readonly streamTime: CellStreamTime
-  /** Wall clock, milliseconds: when it was last heard. */
+  /** When the stream last said something: wall clock, milliseconds. */
   heardAtMs = 0
   current = false
   message = ''
-  /** Since when `current` is so, wall clock, milliseconds. */
+  /** When `current` last changed: wall clock, milliseconds. */
   sinceMs: number
   readonly #client: ObjectClient
   readonly #deps: MemberStreamDeps
   readonly #following: Following
-  /** uids that the last list lacks, until its version is known. */
+  /** Uids missing in the last list, until its version is known. */
   #listedGone: string[] = []
   #stopped = false
 
@@ -113,7 +113,7 @@ export class MemberStream implements FollowEvents {
     this.#deps.onChanged(change)
   }
 
-  /** @param last as the event shows it: with the version of the deletion, or of the change by which it left the selection */
+  /** @param last the pod in the event, with the version of the deletion or of the change after which it no longer matched */
   #gone({ uid, resourceVersion }: SnapshotPod, last: JsonObject): void {
     const version = podFacts(last)?.resourceVersion ?? ''
     const isNewer = (compareVersions(version, resourceVersion) ?? 0) > 0

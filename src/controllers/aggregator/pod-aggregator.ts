@@ -1,5 +1,5 @@
-// Counts the pods of one cell for the statuses of PodProtectors, and takes deletions that have been seen to happen out of their
-// admission histories. Only one replica does so at a time; the others hold nothing of it.
+// Counts the pods of one cell for the statuses of PodProtectors, and removes deletions that have happened from their admission
+// histories. Only one replica does so at a time; the others keep no pods.
 
 import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import type { CellMember } from './member.ts'
@@ -10,16 +10,16 @@ export type { CellMember, PodAggregatorDeps, PodAggregatorDescription }
 
 export interface PodAggregator {
   describe(): PodAggregatorDescription
-  /** To be called when leadership was won or lost, or the cell's spec changed; it is noticed within a second without. */
+  /** Call when leadership or the cell's spec has changed; otherwise it is noticed within a second. */
   leaderChanged(): void
-  /** Nothing is written after it. */
+  /** Nothing is written afterwards. */
   stop(): Promise<void>
 }
 
-/** Noticed so late when nobody says it. */
+/** How often leadership and spec are checked without a call of `leaderChanged`. */
 const BEAT_MS = 1_000
 
-/** Counts from now on, while it is leader. */
+/** Counts from now on, while this replica leads. */
 export function startPodAggregator(deps: PodAggregatorDeps): PodAggregator {
   return new Aggregator(deps)
 }
@@ -27,7 +27,7 @@ export function startPodAggregator(deps: PodAggregatorDeps): PodAggregator {
 class Aggregator implements PodAggregator {
   readonly #deps: PodAggregatorDeps
   readonly #beating: NodeJS.Timeout
-  /** What it does as leader, and what that was made for. */
+  /** The work as leader, and the configuration it was made for. */
   #term: { readonly made: string; readonly work: AggregatorTerm } | undefined
   /** By cluster. */
   readonly #triggers = new Map<string, { readonly made: string; readonly work: UpdateTrigger }>()
@@ -77,7 +77,7 @@ class Aggregator implements PodAggregator {
     }
   }
 
-  /** One for each cluster that has one: each is a stream of its own. */
+  /** One for each cluster that configures one: each cluster is a stream of its own. */
   #settleTriggers(members: readonly CellMember[]): void {
     const { cell, clock, random, log, events } = this.#deps
     const wanted = new Set<string>()
@@ -121,7 +121,7 @@ const IDLE: Omit<PodAggregatorDescription, 'cell'> = {
   waiting: 0,
 }
 
-/** The same for the same; '' = for nothing. */
+/** Equal for equal configurations; '' = for none. */
 function madeFor(values: readonly unknown[]): string {
   return values.length === 0 ? '' : JSON.stringify(values)
 }

@@ -1,5 +1,5 @@
-// The pods of a cell as of one resourceVersion. Of a pod of 10 KB only some hundred bytes are kept; the rest is thrown away
-// as soon as it is read.
+// The pods of a cell as of one resourceVersion. Of a pod of 10 KB only a few hundred bytes are kept; the rest is dropped as soon
+// as it is read.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
@@ -10,9 +10,9 @@ import { PodIndex } from '../../core/protection/selectors/pod-index.ts'
 
 type Labels = PodFacts['labels']
 
-/** A pod as it was heard of. */
+/** A pod as the stream reported it. */
 export interface SnapshotPod extends PodFacts {
-  /** Monotonic: since when it is known to be ready without a break; 0 when it is not. Whatever said so, it was ready before. */
+  /** Monotonic ms: since when it is known to have been ready without a break; 0 = not ready. It may have been ready earlier. */
   readonly readySeenMs: number
 }
 
@@ -23,7 +23,7 @@ export interface PodChange {
 
 export class PodSnapshot {
   #index = new PodIndex<SnapshotPod>()
-  /** What `replace` will put in force, and how many pods were read for it. */
+  /** The index that `replace` will put in force, and how many pods it was built from. */
   #next = { index: new PodIndex<SnapshotPod>(), pods: 0 }
   #version = ''
   #complete = false
@@ -35,7 +35,7 @@ export class PodSnapshot {
     this.#monotonic = monotonic
   }
 
-  /** Whether all pods have been here once. */
+  /** Whether all pods were listed at least once. */
   get complete(): boolean {
     return this.#complete
   }
@@ -58,7 +58,7 @@ export class PodSnapshot {
     return this.#index.select(namespace, selector)
   }
 
-  /** Some of the pods that `replace` will be called with: of 100,000 at once everybody else would wait for a second. */
+  /** Some of the pods that `replace` will be called with: indexing 100,000 at once would block the event loop for a second. */
   prepare(pods: readonly JsonObject[], first: boolean): void {
     if (first) this.#next = { index: new PodIndex(), pods: 0 }
     const next = this.#next
@@ -70,8 +70,8 @@ export class PodSnapshot {
   }
 
   /**
-   * All pods as of one moment. What was known before is in force until all of them are here.
-   * @param onGone for each uid that was known before and is not among them; nobody has to ask
+   * All pods as of one moment. The previous pods stay in force until all of these are here.
+   * @param onGone called for each known uid that is not among them
    */
   replace(pods: readonly JsonObject[], onGone?: (uid: string) => void): void {
     if (this.#next.pods !== pods.length) this.prepare(pods, true)
@@ -100,7 +100,7 @@ export class PodSnapshot {
     this.#version = version
   }
 
-  /** @param live by an event; else by a list, which does not say since when */
+  /** @param live reported by an event; otherwise by a list, which does not say since when */
   #factsOf(pod: JsonObject, live: boolean): SnapshotPod | undefined {
     const facts = podFacts(pod)
     if (facts === undefined) return undefined
@@ -111,12 +111,12 @@ export class PodSnapshot {
     if (known?.ready === true && readySinceMs !== 0 && known.readySinceMs === readySinceMs) {
       return { ...facts, labels, readySeenMs: known.readySeenMs, readyWrittenMs: known.readyWrittenMs }
     }
-    // What is heard at once needs no stamp, and the clock of that may just have been set.
+    // An event arrives at once and needs no timestamp; the clock behind a timestamp may just have been set.
     return { ...facts, labels, readySeenMs: this.#monotonic(), readyWrittenMs: live ? 0 : facts.readyWrittenMs }
   }
 }
 
-/** Whether the two are counted alike; not so of what the resourceVersion alone tells apart. */
+/** Whether both count the same; a different resourceVersion alone makes no difference. */
 export function sameForCounting(a: PodFacts, b: PodFacts): boolean {
   return (
     a.terminating === b.terminating &&
@@ -135,7 +135,7 @@ export function sameLabels({ labels: a }: PodFacts, { labels: b }: PodFacts): bo
   return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && a[key] === b[key])
 }
 
-/** Of an owner of condition Ready no more than that it is one. */
+/** Of the owner of condition Ready, only that it owns it. */
 const READY_FIELDS = { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': {} } } }
 const KEPT_ANNOTATIONS_PREFIX = 'podseidon.kubewharf.io/'
 
@@ -171,7 +171,7 @@ export function slimPod(pod: JsonObject, annotation = ''): JsonObject {
 class SharedLabels {
   readonly #known = new Map<string, Labels>()
 
-  /** @param pods how many there are: far more kinds of labels than that are leftovers */
+  /** @param pods how many there are: far more label sets than that are leftovers */
   shared(labels: Labels, pods: number): Labels {
     const key = JSON.stringify(labels)
     const known = this.#known.get(key)

@@ -1,5 +1,5 @@
-// Podseidon's next-event pool: protectors with deletions of which the stream has not yet told, and which are counted again as
-// soon as it goes on.
+// Podseidon's next-event pool: protectors with deletions that the stream has not reported yet. They are counted again at its
+// next event.
 
 import type { Clock } from '../../api/ports/ports.ts'
 import type { AggregatorEvents } from '../../core/protection/requests/aggregator-events.ts'
@@ -29,7 +29,7 @@ export class NextEventPool {
     if (this.#waiting.delete(key)) this.#tell()
   }
 
-  /** Those that waited; now none does. */
+  /** Empties the pool. @returns the protectors that waited */
   drain(): readonly string[] {
     const nowMs = this.#clock.monotonic()
     if (this.#waiting.size === 0) return []

@@ -1,9 +1,9 @@
-// Which protectors are to be counted anew, and when: each once, however often it is said, at the earliest of the times; one
-// protector never twice at once, several at a time.
+// Which protectors to count again, and when: each once, however often it is added, at the earliest time asked for. Several run
+// at a time, one protector never twice.
 
 import type { Clock } from '../../api/ports/ports.ts'
 
-/** `conflict` = somebody else wrote meanwhile; `failed` = later and later. */
+/** `conflict` = somebody else wrote first; `failed` = retried with a growing backoff. */
 export type CountOutcome = 'done' | 'conflict' | 'failed'
 
 export interface AggregationQueueDeps {
@@ -25,22 +25,22 @@ interface Due {
 const CONFLICT_MS = 10
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 60_000
-/** Then everybody else has a turn: what is counted and need not be written waits for nothing. */
+/** After this much counting other work runs first: a count that needs no write never yields by itself. */
 const SLICE_MS = 10
-/** setTimeout takes no more. */
+/** The longest delay that setTimeout takes. */
 const MAX_DELAY_MS = 2 ** 31 - 1
 
 export class AggregationQueue {
   readonly #deps: AggregationQueueDeps
   readonly #due = new Map<string, Due>()
-  /** All of `#due`, and what is due no longer; the earliest first. */
+  /** Everything in `#due`, and outdated entries; the earliest first. */
   readonly #heap = new DueHeap()
   readonly #running = new Set<string>()
-  /** How often in a row, and until when nothing is tried. */
+  /** Failures in a row, and the end of the backoff. */
   readonly #failures = new Map<string, { count: number; untilMs: number }>()
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
-  /** Spent on counting since everybody else had a turn, and when they have the next one. */
+  /** Time spent counting since other work last ran, and the pending turn for it. */
   #spentMs = 0
   #others: NodeJS.Immediate | undefined
   #stopped = false
@@ -54,7 +54,7 @@ export class AggregationQueue {
     return this.#due.size
   }
 
-  /** @returns false when it was to be counted already, at that time or before */
+  /** @returns false when it was already due at that time or earlier */
   add(key: string, delayMs: number): boolean {
     if (this.#stopped) return false
     const untilMs = this.#failures.get(key)?.untilMs ?? Number.NEGATIVE_INFINITY
@@ -72,7 +72,7 @@ export class AggregationQueue {
     this.#failures.delete(key)
   }
 
-  /** No more turns; resolves when those that run are over. */
+  /** Starts no more counts; resolves when the running ones are done. */
   stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -110,7 +110,7 @@ export class AggregationQueue {
       const first = this.#heap.first
       if (first === undefined || first.atMs > nowMs) break
       this.#heap.pop()
-      // What was moved to an earlier time, or forgotten, is still in the heap.
+      // An entry that was moved to an earlier time or forgotten is still in the heap.
       if (this.#due.get(first.key) !== first || this.#running.has(first.key)) continue
       this.#due.delete(first.key)
       void this.#run(first.key)
@@ -142,7 +142,7 @@ export class AggregationQueue {
 
   #settle(key: string, outcome: CountOutcome): void {
     const { clock, random } = this.#deps
-    // What came while it ran.
+    // Added while it ran.
     const waiting = this.#due.get(key)
     if (outcome === 'failed') {
       const count = this.#failures.get(key)?.count ?? 0

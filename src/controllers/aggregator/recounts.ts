@@ -1,5 +1,5 @@
-// Which protectors of a cell are to be counted anew, when, and because of what: each at the pace that is set for it, and those
-// whose deletions the stream has not told of yet as soon as it goes on.
+// Which protectors of a cell to count again, when, and why: each at its configured rate, and those with deletions that the stream
+// has not reported yet at its next event.
 
 import { limitsOf } from '../../core/protection/history/limits.ts'
 import type { EnqueueKind, HandledKind } from '../../core/protection/requests/aggregator-events.ts'
@@ -25,22 +25,22 @@ export class Recounts {
     this.#queue = new AggregationQueue({ count, clock, random: () => deps.random(), limit })
   }
 
-  /** Those that are to be counted. */
+  /** Protectors to be counted. */
   get queued(): number {
     return this.#queue.size
   }
 
-  /** Those that wait for the stream to go on. */
+  /** Protectors that wait for the next event of the stream. */
   get waiting(): number {
     return this.#pool.size
   }
 
-  /** Grows with everything that the stream says. */
+  /** Grows with each event of the stream. */
   get progress(): number {
     return this.#progress
   }
 
-  /** Something was heard: `mark` says what is to be counted for it. */
+  /** Handles an event: `mark` marks the protectors to count. */
   handle(namespace: string, kind: HandledKind, mark: () => void): void {
     const { clock, events } = this.#deps
     const beginMs = clock.monotonic()
@@ -61,7 +61,7 @@ export class Recounts {
     return limitsOf(protector, settings).aggregationRateMs * (low + this.#deps.random() * (high - low))
   }
 
-  /** The stream has said something. */
+  /** The stream has advanced. */
   advanced(): void {
     this.#progress++
     if (this.#pool.size === 0) return
@@ -73,14 +73,14 @@ export class Recounts {
     })
   }
 
-  /** It was counted as of `progress`, and is again when the stream has said more than that. */
+  /** The protector was counted as of `progress`; it is counted again when the stream advances beyond that. */
   awaitMore(live: LiveProtector, progress: number): void {
-    // What was said while it was written has drained the pool already.
+    // An event during the write has already drained the pool.
     if (progress === this.#progress) this.#pool.add(live.key)
     else this.mark(live, 'NextEvent')
   }
 
-  /** It need not be counted for what the stream says next. */
+  /** The next event of the stream need not recount it. */
   awaitNothing(live: LiveProtector): void {
     this.#pool.remove(live.key)
   }
@@ -90,7 +90,7 @@ export class Recounts {
     this.#pool.remove(key)
   }
 
-  /** Nothing is begun from now on; resolves when what runs has ended. */
+  /** Starts nothing more; resolves when the running counts are done. */
   stop(): Promise<void> {
     return this.#queue.stop()
   }

@@ -1,5 +1,5 @@
-// Whether a cell has gone back in time, as after a restored backup: then statuses of newer snapshots are of another world, and
-// not of somebody who has seen more.
+// Whether a cell has gone back in time, as after a restored backup. Then a status counted from a newer snapshot is outdated, not
+// ahead of us.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { compareVersions } from '../../core/protection/history/resource-version.ts'
@@ -10,11 +10,11 @@ export interface RestoredCellDeps {
   readVersion(): Promise<string>
   readonly clock: Clock
   readonly log: Logger
-  /** It was found. */
+  /** Called once, when it is found. */
   onRestored(): void
 }
 
-/** Between two questions. */
+/** Between two checks. */
 const CHECK_INTERVAL_MS = 5_000
 
 export class RestoredCell {
@@ -27,12 +27,12 @@ export class RestoredCell {
     this.#deps = deps
   }
 
-  /** Never false again. */
+  /** Once true, it stays true. */
   get restored(): boolean {
     return this.#restored
   }
 
-  /** Somebody has counted the cell as of `version`, which is newer than what is known here: mostly we are late. Never rejects. */
+  /** Another replica has counted the cell as of `version`, newer than what is known here: usually we are just late. Never rejects. */
   async check(version: string): Promise<void> {
     const { clock, cell, log } = this.#deps
     if (this.#checking || this.#restored || clock.monotonic() < this.#nextMs) return
@@ -45,7 +45,7 @@ export class RestoredCell {
       this.#restored = true
       this.#deps.onRestored()
     } catch {
-      // It is asked again when a protector is counted again.
+      // The next count of a protector checks again.
     } finally {
       this.#checking = false
     }

@@ -1,5 +1,5 @@
-// Marks cells of which nothing was heard for staleAfter, in the statuses of PodProtectors that nobody writes otherwise, and takes
-// the mark away when they are heard of again. The ledger judges by the time itself; this is for whoever reads statuses.
+// Marks cells that have been silent for staleAfter in the statuses of PodProtectors that nobody else writes, and removes the mark
+// when they are heard from again. The ledger compares the times itself; the mark is for readers of statuses.
 
 import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
 import { StatusError } from '../../api/kube/status.ts'
@@ -22,14 +22,14 @@ export interface StaleCellSweeperDeps {
 }
 
 export interface StaleCellSweeper {
-  /** Nothing is written after it. */
+  /** Nothing is written afterwards. */
   stop(): Promise<void>
 }
 
-/** At the soonest, however short staleAfter is. */
+/** The shortest interval, however short staleAfter is. */
 const MIN_SWEEP_MS = 100
 
-/** Looks every third of staleAfter; does nothing when that is 0. */
+/** Sweeps three times per staleAfter; does nothing when that is 0. */
 export function startStaleCellSweeper(deps: StaleCellSweeperDeps): StaleCellSweeper {
   const { staleAfterMs } = deps.settings
   let running = Promise.resolve()
@@ -60,7 +60,7 @@ export function startStaleCellSweeper(deps: StaleCellSweeperDeps): StaleCellSwee
   }
 }
 
-/** Never rejects; what could not be written is found again. */
+/** Never rejects; a failed write is retried by the next sweep. */
 async function resummarize(
   { core, protectors, settings, clock, log }: StaleCellSweeperDeps,
   live: LiveProtector,
@@ -71,7 +71,7 @@ async function resummarize(
     const status = summarize(protector.status?.cells ?? [], limits, Math.round(clock.now() * 1000))
     protectors.put(await core.update(POD_PROTECTORS, { ...protector, status }, 'status'))
   } catch (error) {
-    // Somebody else wrote it, or there is none any more.
+    // Somebody else wrote it first, or it was deleted.
     if (error instanceof StatusError && (error.reason === 'Conflict' || error.code === 404)) return
     const why = error instanceof Error ? error.message : String(error)
     log.warn('a silent cell could not be marked stale', { protector: live.key, why })

@@ -1,5 +1,5 @@
-// What the aggregator of a cell does from when it becomes leader until it is no more: follows the pods, and counts those of the
-// protectors whose counts may have changed. Everything that it knows ends with it.
+// What the aggregator of a cell does while it leads: it follows the pods, and counts for the protectors whose counts may have
+// changed. Its state ends with the term.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { certainSkewMs } from '../../core/protection/clocks/cell-clock.ts'
@@ -19,11 +19,11 @@ import { RestoredCell } from './restored.ts'
 
 /** Protectors at a time; one of them never twice. */
 const CONCURRENCY = 4
-/** A timer may end a moment before its time; the pod would be counted one aggregation later. */
+/** A timer may fire slightly early, and the pod would then be counted one aggregation later. */
 const TIMER_SLACK_MS = 2
-/** As long as the clocks of the cell are not known, it is looked again so soon what they say of pods that have just become ready. */
+/** While the clocks of the cell are not known: how often pods that have just become ready are checked again. */
 const CLOCK_LOOK_MS = 1_000
-/** How often within `staleAfter` it is looked for cells that would become stale. */
+/** How often within `staleAfter` the term looks for statuses that would become stale. */
 const REFRESHES = 12
 const MIN_REFRESH_MS = 100
 
@@ -36,11 +36,11 @@ export class AggregatorTerm {
   readonly #recounts: Recounts
   readonly #unlisten: () => void
   readonly #refreshing: NodeJS.Timeout | undefined
-  /** Why the last count could not be written; '' = it could. */
+  /** Why the last count could not be written; '' = it was written. */
   #writeFault = ''
-  /** Since when there is one, or is none: wall clock, milliseconds. */
+  /** When `#writeFault` last appeared or went away: wall clock, milliseconds. */
   #writtenSinceMs: number
-  /** The protector that is being told of our own write. */
+  /** The protector whose own write is being fed back: it needs no recount. */
   #telling = ''
   #stopped = false
 
@@ -97,7 +97,7 @@ export class AggregatorTerm {
     }
   }
 
-  /** What is wrong, and since when it is so. */
+  /** What is wrong, and since when. */
   #state(): Pick<PodAggregatorDescription, 'leads' | 'sinceMs' | 'message'> {
     const silent = this.#members.find(({ message }) => message !== '')
     if (silent !== undefined) return { leads: true, sinceMs: silent.sinceMs, message: silent.message }
@@ -106,7 +106,7 @@ export class AggregatorTerm {
     return { leads: true, sinceMs, message: this.#writeFault }
   }
 
-  /** Nothing is begun from now on; resolves when what runs has ended. */
+  /** Starts nothing more; resolves when the running counts are done. */
   async stop(): Promise<void> {
     this.#stopped = true
     clearInterval(this.#refreshing)
@@ -127,7 +127,7 @@ export class AggregatorTerm {
   #onChanged({ before, after }: PodChange): void {
     if (before !== undefined && after !== undefined && sameForCounting(before, after)) return
     const { protectors } = this.#deps
-    // Who counted it before must hear that it does so no more.
+    // A protector that counted it before must be recounted, too.
     const counted = before !== undefined && (after === undefined || !sameLabels(before, after)) ? before : undefined
     this.#recounts.handle((after ?? before)?.namespace ?? '', 'Pod', () => {
       for (const pod of [counted, after]) {
@@ -137,7 +137,7 @@ export class AggregatorTerm {
     })
   }
 
-  /** Of the cluster that is behind; undefined = that of one is not known. */
+  /** The earliest of all clusters; undefined = not known for one of them. */
   #streamTime(): number | undefined {
     let least = Number.POSITIVE_INFINITY
     for (const { streamTime } of this.#members) {
@@ -147,12 +147,12 @@ export class AggregatorTerm {
     return Number.isFinite(least) ? least : undefined
   }
 
-  /** Of the cluster that has been silent for longest. */
+  /** Of the cluster that has been silent the longest. */
   #heardAtMs(): number {
     return Math.min(...this.#members.map(({ heardAtMs }) => heardAtMs))
   }
 
-  // === what is to be counted ===
+  // === what to count ===
 
   #onProtector(live: LiveProtector, gone: boolean): void {
     if (gone) {
@@ -164,7 +164,7 @@ export class AggregatorTerm {
     this.#recounts.handle(namespace, 'PodProtector', () => this.#recounts.mark(live, 'PodProtector'))
   }
 
-  /** A cell that is heard of must not become stale because nothing changes there. */
+  /** Recounts so that a cell that is heard from does not become stale only because nothing changes there. */
   #refresh(): void {
     const { protectors, cell, settings } = this.#deps
     if (!this.#pods.complete) return
@@ -172,7 +172,7 @@ export class AggregatorTerm {
     for (const live of aging) this.#recounts.mark(live, 'List')
   }
 
-  // === one turn ===
+  // === one count ===
 
   async #count(key: string): Promise<CountOutcome> {
     const { protectors, clock, log, events, cell } = this.#deps
@@ -231,7 +231,7 @@ export class AggregatorTerm {
     this.#learn(await writeStatus(this.#deps.core, protector, status))
   }
 
-  /** The next aggregation builds on it, even when the watch is late. */
+  /** So that the next aggregation builds on it, even if the watch is late. */
   #learn(object: JsonObject): void {
     const { metadata } = object as { metadata?: { namespace?: string; name?: string } }
     this.#telling = `${metadata?.namespace}/${metadata?.name}`

@@ -1,5 +1,5 @@
-// Keeps a pod in a cell and writes it again and again, so that an idle cell still sends events: without any, nobody knows
-// whether the watch has seen everything. The pod is never scheduled. It stays when the process ends.
+// Keeps a pod in a cell and updates it regularly, so that an idle cell still sends events: without events nobody knows whether
+// the watch has seen everything. The pod is never scheduled. It stays when the process ends.
 
 import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -18,7 +18,7 @@ export interface UpdateTriggerDeps {
   readonly client: ObjectClient
   readonly cell: string
   readonly trigger: NonNullable<CompiledAggregation['updateTrigger']> & {
-    /** What the aggregator listens to; the pod gets labels by which it is among them. */
+    /** What the aggregator watches; the pod gets labels that match. */
     readonly podSelector: LabelSelector | undefined
   }
   readonly clock: Clock
@@ -36,7 +36,7 @@ export class UpdateTrigger {
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> = Promise.resolve()
   #failures = 0
-  /** What was said last to be wrong. */
+  /** The error that was logged last. */
   #fault = ''
   #stopped = false
 
@@ -93,7 +93,7 @@ export class UpdateTrigger {
     }
   }
 
-  /** A merge patch also makes the annotation when it was lost. @returns false when there is no pod */
+  /** A merge patch also restores a removed annotation. @returns false when there is no pod */
   async #update(): Promise<boolean> {
     const { client, trigger } = this.#deps
     const { namespace, name } = trigger
@@ -118,7 +118,7 @@ export class UpdateTrigger {
       await client.create(PODS, triggerPod(trigger, this.#annotations()))
       this.#tell('create', '')
     } catch (error) {
-      // Somebody made it at this moment: it is updated next time.
+      // Created by another replica at the same moment: the next update finds it.
       if (error instanceof StatusError && error.reason === 'AlreadyExists') return
       this.#tell('create', errorName(error))
       throw error
@@ -134,7 +134,7 @@ export class UpdateTrigger {
   }
 }
 
-/** As Podseidon's dummy pod; the rest lets it into a namespace of Pod Security level `restricted`. */
+/** Podseidon's dummy pod, with what a namespace of Pod Security level `restricted` demands. */
 function triggerPod(
   { namespace, name, podSelector }: UpdateTriggerDeps['trigger'],
   annotations: Record<string, string>,

@@ -1,4 +1,4 @@
-// What the generator knows of workloads and PodProtectors: no more than it takes to tell whether something has to be done.
+// What the generator knows of workloads and PodProtectors: just enough to decide whether something has to be done.
 
 import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
@@ -17,19 +17,19 @@ import {
 import { cellsToRemove } from '../../core/protection/ledger/remove-cells.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 
-/** What one turn is about. */
+/** What one turn reconciles. */
 export type GeneratorSubject =
   | { readonly source: SourceRef }
-  /** A protector of no workload that is followed. */
+  /** A protector without a workload that is watched. */
   | { readonly protector: { readonly namespace: string; readonly name: string } }
 
 export class GeneratorCache {
   readonly #kinds: readonly GeneratorKind[]
   readonly #sources = new Map<string, { readonly ref: SourceRef; readonly facts: SourceFacts }>()
   readonly #protectors = new Map<string, JsonObject>()
-  /** By `namespace/name` of the protector: the key of the workload that is to have it. */
+  /** By `namespace/name` of the protector: the key of the workload that should have it. */
   readonly #wantedBy = new Map<string, string>()
-  /** By the key of a workload: protectors that say they are its own. */
+  /** By the key of a workload: protectors that claim to belong to it. */
   readonly #claims = new NamesByKey()
   readonly #subjects = new Map<string, GeneratorSubject>()
 
@@ -41,7 +41,7 @@ export class GeneratorCache {
     return this.#subjects.size
   }
 
-  /** Of everything that is known. */
+  /** The keys of all subjects. */
   keys(): IterableIterator<string> {
     return this.#subjects.keys()
   }
@@ -50,7 +50,7 @@ export class GeneratorCache {
     return this.#subjects.get(key)
   }
 
-  /** @returns the key of what is to be looked at */
+  /** @returns the key to reconcile */
   putSource(kind: GeneratorKind, object: JsonObject): string {
     const ref: SourceRef = { kind, namespace: namespaceOf(object), name: nameOf(object) }
     const key = sourceKey(ref)
@@ -76,7 +76,7 @@ export class GeneratorCache {
     return [...this.#protectors.keys()]
   }
 
-  /** @returns the keys of what is to be looked at; none when only its status has changed */
+  /** @returns the keys to reconcile; none when only the status has changed */
   putProtector(object: JsonObject): string[] {
     const at = { namespace: namespaceOf(object), name: nameOf(object) }
     const key = `${at.namespace}/${at.name}`
@@ -102,7 +102,7 @@ export class GeneratorCache {
     return this.#concerned(key, this.#unclaim(key, before))
   }
 
-  /** Of protectors that say they are the workload's and are not the one that it is to have. */
+  /** Names of protectors that claim the workload but are not the one it should have. */
   otherNames(ref: SourceRef): string[] {
     const key = sourceKey(ref)
     const own = wantedKey(ref)
@@ -110,13 +110,13 @@ export class GeneratorCache {
     return others.map((other) => other.slice(other.indexOf('/') + 1))
   }
 
-  /** Whether somebody asks to forget cells of it. @param key `namespace/name` */
+  /** Whether removal of cells is requested. @param key `namespace/name` */
   removesCells(key: string): boolean {
     const protector = this.#protectors.get(key)
     return protector !== undefined && cellsToRemove(protector) !== undefined
   }
 
-  /** By what is known. */
+  /** The decision from what is known. */
   decide(ref: SourceRef): GeneratorDecision {
     const facts = this.#sources.get(sourceKey(ref))?.facts
     const others = this.otherNames(ref).map((name) => this.#protectors.get(`${ref.namespace}/${name}`))
@@ -157,7 +157,7 @@ export class GeneratorCache {
   }
 }
 
-/** No prefix of a kind begins so. */
+/** No prefix of a kind begins with a dash. */
 function strayKey(protectorKey: string): string {
   return `- ${protectorKey}`
 }

@@ -1,5 +1,5 @@
-// PodProtectors of workloads, kept as the workloads say: created, repaired when anybody changes them, and taken away with their
-// workload, but never because a workload is not to be found. The leader does it; everybody else follows, to be ready.
+// Keeps the PodProtectors of workloads: creates them, repairs them when somebody changes them, and deletes them together with their
+// workload, but never because a workload is missing. The leader writes; the other replicas watch, ready to take over.
 
 import { POD_PROTECTORS } from '../../api/kinds/pod-protector-kind.ts'
 import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
@@ -20,26 +20,26 @@ export interface ProtectorGeneratorDeps {
   readonly workloads: ObjectClient
   /** Where the PodProtectors are. */
   readonly core: ObjectClient
-  /** None: only cells are removed on request. */
+  /** None = only cells are removed, on request. */
   readonly kinds: readonly GeneratorKind[]
   isLeader(): boolean
-  /** Of the process; for the summary after cells were removed. */
+  /** Of the process; used to sum up after cells were removed. */
   readonly limits: HistoryLimits
   readonly clock: Clock
   /** In [0, 1). */
   random(): number
   readonly log: Logger
   readonly events: GeneratorEvents
-  /** How often everything is looked at although nothing was heard of it. Default 60 s. */
+  /** How often everything is reconciled without an event. Default 60 s. */
   readonly resyncMs?: number
 }
 
 export interface ProtectorGenerator {
   /** Workloads that wait for a turn. */
   readonly queued: number
-  /** Whether this process leads has changed. It is noticed within a second anyway. */
+  /** Leadership has changed; otherwise it is noticed within a second. */
   leaderChanged(): void
-  /** Nothing is written after it. */
+  /** Nothing is written afterwards. */
   stop(): Promise<void>
 }
 
@@ -60,11 +60,11 @@ class Generator implements ProtectorGenerator {
   readonly #queue: StatusQueue
   readonly #followings: Following[] = []
   #ticking: NodeJS.Timeout | undefined
-  /** Kinds of which all were heard once, and 'protectors'. */
+  /** Kinds that were listed at least once, and 'protectors'. */
   readonly #heard = new Set<GeneratorKind | 'protectors'>()
   readonly #reports: GeneratorReports
   #wasLeader = false
-  /** The round that is being made. */
+  /** Position of the current sweep. */
   #swept: Iterator<string> = [].values()
   #stopped = false
 
@@ -94,7 +94,7 @@ class Generator implements ProtectorGenerator {
     const tickMs = Math.min(TICK_MS, resyncMs)
     this.#ticking = setInterval(() => {
       this.leaderChanged()
-      // In pieces, so that very many workloads hold up nothing else.
+      // In slices, so that many workloads do not block other work.
       this.#sweep(Math.ceil((this.#cache.size * tickMs) / resyncMs))
     }, tickMs)
     this.#ticking.unref()
@@ -153,7 +153,7 @@ class Generator implements ProtectorGenerator {
   #removeSource(key: string): void {
     this.#cache.removeSource(key)
     this.#reports.forget(key)
-    // Its protector dangles from now on, which is to be counted.
+    // Its protector is dangling now, which a metric counts.
     this.#add([key])
   }
 
@@ -172,7 +172,7 @@ class Generator implements ProtectorGenerator {
 
   #add(keys: Iterable<string>): void {
     if (!this.#mayWrite()) return
-    // Most changes of a workload are of its status.
+    // Most changes of a workload concern only its status.
     for (const key of keys) if (this.#concerns(key)) this.#queue.add(key)
   }
 
@@ -181,7 +181,7 @@ class Generator implements ProtectorGenerator {
     this.#add(this.#cache.keys())
   }
 
-  /** A part of everything, and then the next. */
+  /** Reconciles the next slice. */
   #sweep(count: number): void {
     const keys: string[] = []
     while (keys.length < count) {
@@ -195,13 +195,13 @@ class Generator implements ProtectorGenerator {
     this.#add(keys)
   }
 
-  /** Whether a turn would find more than that all is as it has to be. */
+  /** Whether a turn would find something to do or to report. */
   #concerns(key: string): boolean {
     const subject = this.#cache.subject(key)
     if (subject === undefined || !this.#heard.has('protectors')) return false
     if ('protector' in subject)
       return this.#cache.removesCells(`${subject.protector.namespace}/${subject.protector.name}`)
-    // As long as nobody knows the workloads of the kind, none of them is missing.
+    // Before the workloads of the kind were listed, none of them is missing.
     if (!this.#heard.has(subject.source.kind)) return false
     const { actions, findings, fault } = this.#cache.decide(subject.source)
     return actions.length > 0 || fault !== '' || findings.some((finding) => finding !== 'Sync')
@@ -238,7 +238,7 @@ class Generator implements ProtectorGenerator {
       }
       const result = await settleSource(deps, ref, others)
       for (const finding of result.decision.findings) events.found(ref.kind, ref.namespace, finding)
-      error = this.#reports.judge(key, result)
+      error = this.#reports.report(key, result)
       return 'written'
     } catch (thrown) {
       error = errorName(thrown)
@@ -250,7 +250,7 @@ class Generator implements ProtectorGenerator {
 
   #mayWrite(): boolean {
     const leads = this.#deps.isLeader()
-    // What is left undone now has to be done once it leads again, however soon that is.
+    // So that work left undone now is done when it leads again, however soon.
     if (!leads) this.#wasLeader = false
     return leads && !this.#stopped
   }

@@ -1,4 +1,4 @@
-// How well all workloads together are protected: sums over PodProtectors that follow each change of one of them.
+// How well all workloads together are protected: sums over all PodProtectors, updated with each change of one.
 
 import type { PodProtector } from '../../api/pod-protector/pod-protector.ts'
 import {
@@ -39,7 +39,7 @@ export class ProtectorMonitor {
   }
 }
 
-/** What is in the table now, and from now on. @returns ends it */
+/** Monitors the table from now on. @returns stops it */
 export function monitorProtectors(monitor: ProtectorMonitor, table: ProtectorTable): () => void {
   for (const { key, protector } of table.values()) monitor.put(key, protector)
   return table.onChange(({ key, protector }, gone) => {

@@ -1,4 +1,4 @@
-// What is said of workloads that are not protected as they should be: once, until it is something else.
+// Logs workloads that are not protected as they should be: each problem once, until it changes.
 
 import { StatusError } from '../../api/kube/status.ts'
 import type { Logger } from '../../api/ports/ports.ts'
@@ -14,7 +14,7 @@ export class GeneratorReports {
   }
 
   /** @returns what is wrong, for metrics; '' = nothing */
-  judge(key: string, { decision, facts }: TurnResult): string {
+  report(key: string, { decision, facts }: TurnResult): string {
     if (decision.fault === '') this.#said.delete(key)
     else if (facts?.requirement.kind === 'unclear') this.#say(key, facts.requirement.message)
     else
@@ -23,7 +23,7 @@ export class GeneratorReports {
   }
 
   failed(key: string, error: unknown): TurnOutcome {
-    // Another writer was faster, or the object is gone by now.
+    // Somebody else wrote first, or the object is gone.
     if (error instanceof StatusError && error.code === 409) return 'again'
     this.#say(key, error instanceof Error ? error.message : String(error))
     return 'failed'

@@ -1,5 +1,5 @@
-// One look at a workload and its protectors: what is known may be old, so that whatever is to be written is decided anew by what
-// the API servers say now. Each write names the version that it was decided by; who was faster wins, and it is decided again.
+// Reconciles one workload and its protectors. The cache may be outdated, so the objects are read again before a write. Each write
+// carries the resourceVersion it was decided on; on a conflict the workload is reconciled again.
 
 import { POD_PROTECTORS } from '../../api/kinds/pod-protector-kind.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -23,15 +23,15 @@ export interface TurnDeps {
   now(): number
 }
 
-/** What was found and done about a workload. */
+/** What was found and done for a workload. */
 export interface TurnResult {
   readonly decision: GeneratorDecision
   readonly facts: SourceFacts | undefined
 }
 
 /**
- * @param otherNames of protectors that may be too many
- * @throws {Error} of the clients; what was written before stays
+ * @param otherNames names of protectors that may be superfluous
+ * @throws {Error} of the clients; earlier writes stay
  */
 export async function settleSource(deps: TurnDeps, ref: SourceRef, otherNames: readonly string[]): Promise<TurnResult> {
   const { kind, namespace, name } = ref
@@ -53,7 +53,7 @@ export async function settleSource(deps: TurnDeps, ref: SourceRef, otherNames: r
   return { decision, facts }
 }
 
-/** Cells of a protector that belongs to no workload are removed all the same. */
+/** A protector without a workload: cells are removed on request all the same. */
 export async function settleStray(deps: TurnDeps, at: ObjectName): Promise<void> {
   const protector = await found(deps.core, POD_PROTECTORS, at)
   if (protector !== undefined && deps.isLeader()) await removeCells(deps, protector)
@@ -84,7 +84,7 @@ class SourceWrites {
     try {
       await this.#do(action)
     } catch (error) {
-      // A namespace that is not there is no race.
+      // A missing namespace is not a race.
       const isGone = error instanceof StatusError && error.code === 404 && action.type !== 'CreateProtector'
       throw isGone ? statusError('Conflict', error.message) : error
     }
@@ -137,7 +137,7 @@ class SourceWrites {
   }
 }
 
-/** The status first: once the annotation is gone, nobody knows of the cells. */
+/** The status first: once the annotation is gone, the request is forgotten. */
 async function removeCells(deps: TurnDeps, protector: JsonObject): Promise<JsonObject> {
   const cells = cellsToRemove(protector)
   if (cells === undefined) return protector

@@ -1,5 +1,5 @@
-// When deletions that others have let through were first known to the aggregator, by its own clock. Until when they may happen is
-// counted from then on, so that it does not matter what the clocks of those others say.
+// When the aggregator first saw each admitted deletion, by its own clock. The time until which a deletion may still happen starts
+// there, so that the clocks of other replicas do not matter.
 
 import type { HistoryEntry } from '../../core/protection/history/entry.ts'
 import type { CellSnapshot } from '../../core/protection/ledger/prune-history.ts'
@@ -9,8 +9,8 @@ export class AdmissionTimes {
   readonly #known = new Map<string, Known>()
 
   /**
-   * For one aggregation of one protector: what is not asked for in it is forgotten.
-   * @param nowMicros for what is new
+   * For one aggregation of one protector: entries that it does not ask for are forgotten.
+   * @param nowMicros the time for new entries
    */
   of(protector: string, nowMicros: number): NonNullable<CellSnapshot['knownSince']> {
     const before = this.#known.get(protector)
@@ -32,7 +32,7 @@ export class AdmissionTimes {
 interface Known {
   /** By uid and time. */
   readonly entries: Map<string, number>
-  /** By time alone: several that were joined have the time of the last of them. */
+  /** By time alone: a joined entry has the time of its last deletion. */
   readonly stamps: Map<number, number>
 }
 

@@ -1,5 +1,5 @@
-// The ledger of pod protection in this process: follows the PodProtectors, gives verdicts on deletions, and writes those that pass
-// into their admission histories. There is one ledger for the request path and the webhook; other replicas have theirs, and
+// The ledger of pod protection in this process: it watches the PodProtectors, gives verdicts on deletions, and writes admitted ones
+// into the admission histories. The request path and the webhook share one ledger; other replicas have their own, and all of them
 // meet in the objects.
 
 import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
@@ -25,7 +25,7 @@ import { type LedgerAnswer, type Reviewed, reviewAll } from './review.ts'
 import { type LedgerOperation, type LedgerResult, LedgerWrites, releasesOf } from './writes.ts'
 
 export interface ProtectionLedgerDeps {
-  /** Of the store that has the PodProtectors. */
+  /** Client of the API server that holds the PodProtectors. */
   readonly client: ObjectClient
   readonly settings: ProtectionSettings
   readonly clock: Clock
@@ -35,22 +35,22 @@ export interface ProtectionLedgerDeps {
   random(): number
   readonly log: Logger
   readonly events: ProtectionEvents
-  /** The namespaces that have a protector: called when they are known, and when they have changed. */
+  /** Called with the namespaces that have a protector, once they are known and when they change. */
   onNamespaces?(namespaces: ReadonlySet<string> | undefined): void
 }
 
 export interface ProtectionLedger extends ProtectionGate {
   readonly protectors: ProtectorTable
-  /** PodProtectors that have something to be written. */
+  /** PodProtectors with pending writes. */
   readonly writing: number
-  /** Writes what is under way, for a second at most; whoever waits then gets an error. Nothing is written after it. */
+  /** Finishes pending writes for at most a second; requests that still wait then get an error. Nothing is written afterwards. */
   stop(): Promise<void>
 }
 
-/** Of one write, whatever its requests would wait. */
+/** Timeout of one write, however long its requests would wait. */
 const WRITE_TIMEOUT_MS = 10_000
 const IDLE_MS = 1_000
-/** PodProtectors at a time; as many connections as a client of an API server opens. */
+/** PodProtectors that are written at a time; as many connections as a client of an API server opens. */
 const WRITES_AT_ONCE = 32
 const STOP_MS = 1_000
 
@@ -166,7 +166,7 @@ class Ledger implements ProtectionLedger {
         requests,
       )
     } catch (error) {
-      // A bug: it costs these deletions, and nothing else.
+      // A bug: it fails these deletions and nothing else.
       log.error('deletions cannot be evaluated', { error })
       return requests.map((request) => nothingKnown(request, 'internal error; the log of the gateway has the details'))
     }
@@ -182,7 +182,7 @@ class Ledger implements ProtectionLedger {
     })
   }
 
-  /** With the next write. When it cannot be written for long, the aggregator does it by reservationTimeout. */
+  /** Releases with the next write. If that fails for long, the aggregator drops the reservations after reservationTimeout. */
   #takeBack(key: string, operations: readonly LedgerOperation[]): void {
     if (operations.length === 0) return
     const { settings, clock, events } = this.#deps

@@ -1,6 +1,6 @@
-// Events (core v1) about deletions that were refused, on the PodProtector and on the pod, for `kubectl describe` and `kubectl get
-// events`. There is one Event for each object and reason, which counts. Nothing waits for them: what is too much is dropped,
-// and what cannot be written is only counted.
+// Events (core v1) about refused deletions, on the PodProtector and on the pod, for `kubectl describe` and `kubectl get events`. There
+// is one Event for each object and reason, with a count. Nothing waits for Events: an excess is dropped, and failed writes are only
+// counted.
 
 import { EVENTS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -13,9 +13,9 @@ import { DELAYED_REASON, REFUSED_REASON } from '../../core/protection/quota/prot
 import { metaTime } from '../../core/text/meta-time.ts'
 
 export interface RefusalEventsDeps {
-  /** Of the store that has the PodProtectors. */
+  /** Client of the API server that holds the PodProtectors. */
   readonly core: ObjectClient
-  /** Of the cluster that has the pods of a cell; undefined = none is known, and pods get no Events. */
+  /** Client of the cluster that has the pods of a cell; undefined = not known, and pods get no Events. */
   worker(cell: string): ObjectClient | undefined
   /** metadata.uid of a PodProtector by `namespace/name`; '' = not known. */
   protectorUid(key: string): string
@@ -49,19 +49,19 @@ interface Series {
   readonly firstMs: number
   message: string
   lastMs: number
-  /** All there were, and how many of them were told. */
+  /** Occurrences, and how many of them were written. */
   count: number
   told: number
-  /** Monotonic; not written before. */
+  /** Monotonic: not written before. */
   dueMs: number
   writing: boolean
 }
 
 const COMPONENT = 'portcullis'
-/** Of a message, as events.k8s.io limits it. */
+/** Characters of a message, the limit of events.k8s.io. */
 const MAX_MESSAGE = 1024
 const MAX_NAME = 253
-/** Older ones are forgotten: they begin anew. */
+/** Beyond this, the oldest series are forgotten and start over. */
 const MAX_SERIES = 2_000
 const PACE: RefusalEventsPace = { objectMs: 10_000, spacingMs: 50 }
 
@@ -70,7 +70,7 @@ export class RefusalEvents {
   failures = 0
   readonly #deps: RefusalEventsDeps
   readonly #pace: RefusalEventsPace
-  /** The longest untouched first. */
+  /** Least recently used first. */
   readonly #series = new Map<string, Series>()
   readonly #writes = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | undefined
@@ -84,7 +84,7 @@ export class RefusalEvents {
     this.#pace = { ...PACE, ...deps.pace }
   }
 
-  /** As ProtectionEvents has it. Returns at once. */
+  /** See ProtectionEvents. Returns at once. */
   reviewed(request: ProtectionRequest, verdict: ProtectionVerdict): void {
     const { status, overridden, protector, message } = verdict
     if (this.#stopped || request.dryRun || overridden !== '') return
@@ -102,7 +102,7 @@ export class RefusalEvents {
     if (worker !== undefined) this.#count(worker, involved, reason, `${deletion} by ${user} is refused: ${message}`)
   }
 
-  /** What is not written yet stays unwritten. */
+  /** Drops what has not been written. */
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -122,7 +122,7 @@ export class RefusalEvents {
     this.#series.delete(key)
     this.#series.set(key, series)
     if (this.#series.size > MAX_SERIES) this.#series.delete(this.#series.keys().next().value ?? key)
-    // Of a burst the first is enough.
+    // For a burst, arming once is enough.
     if (series.count === series.told + 1) this.#arm()
   }
 
@@ -172,7 +172,7 @@ export class RefusalEvents {
     const { count, told } = series
     series.told = count
     try {
-      // Of one that has been told before only the count changes; it may have been forgotten by its server, too.
+      // Only the count of a written Event changes; the server may have deleted it in between.
       if (told === 0 || !(await this.#patch(series, count))) await this.#create(series, count)
     } catch (error) {
       this.failures++
@@ -187,7 +187,7 @@ export class RefusalEvents {
       await series.client.create(EVENTS, event)
     } catch (error) {
       if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error
-      // Of another replica, or of this one before it was started anew.
+      // Written by another replica, or by this one before a restart.
       const at = { namespace: series.involved.namespace, name: eventName(series) }
       const known = (await series.client.get(EVENTS, at))['count']
       const before = typeof known === 'number' ? known : 1
@@ -197,7 +197,7 @@ export class RefusalEvents {
     }
   }
 
-  /** @returns whether it is there */
+  /** @returns false when the Event does not exist */
   async #patch(series: Series, count: number): Promise<boolean> {
     const at = { namespace: series.involved.namespace, name: eventName(series) }
     const body = { count, lastTimestamp: metaTime(series.lastMs), message: shortened(series.message) }

@@ -1,5 +1,5 @@
-// One limit that replicas share, as the main thread of one of them keeps it: looks at what requests took, asks Redis, and
-// fills the account that requests take from. Nothing here is waited for; one question at a time is under way.
+// One shared limit, as the main thread of a replica keeps it: it looks at what requests took, asks Redis, and refills the account
+// that requests take from. No request waits for it; one call to Redis is in flight at a time.
 
 import type { CompiledSharedLimit } from '../../core/cluster/compiled-cluster.ts'
 import { requestsMissed, tokensAtHand, tokensTaken } from '../../core/limits/global-account.ts'
@@ -11,21 +11,21 @@ import { requestsInFlight } from '../../core/limits/in-flight.ts'
 import type { LimitName, RedisLimits, SharedBucket } from '../../io/redis/limits.ts'
 import type { SharedFlow } from '../../state/flow-tables.ts'
 
-/** How things stand at one look. */
-export interface Look {
+/** The state at one tick. */
+export interface Tick {
   readonly mode: SharingMode
   readonly part: ReplicaPart
   readonly nowMs: number
 }
 
-/** One limit as it stands. */
+/** The state of one limit. */
 export interface SharedLimitStatus extends LimitName {
   readonly kind: 'tokenBucket' | 'maxRequestsInflight'
-  /** `shared` = out of the account in Redis; `parted` = this replica keeps to its part. */
+  /** `shared` = from the account in Redis; `parted` = this replica keeps to its part. */
   readonly mode: 'shared' | 'parted'
   /** Tokens, or slots, that this replica may use now. */
   readonly atHand: number
-  /** Requests a second that ask for it here, or that run. */
+  /** Requests per second of this replica, or running requests. */
   readonly demand: number
 }
 
@@ -34,31 +34,31 @@ export interface FlowKeeper {
   readonly flow: SharedFlow
   /** The object has changed. */
   update(flow: SharedFlow): void
-  look(look: Look): void
-  /** The limit goes, or the replica ends: what it holds goes back, if Redis is there. */
+  tick(tick: Tick): void
+  /** The limit is removed, or the replica stops: returns what it holds, if Redis is available. */
   giveBack(): Promise<void>
   status(): SharedLimitStatus
 }
 
-/** A limit that Redis alone refuses to keep is kept by parts, and asked for again this much later. */
+/** After Redis refused a call for this limit, the replica keeps to its part, and asks again this much later. */
 const RETRY_MS = 1_000
 
-/** Whether one limit can be asked about. */
-class Asking {
+/** The calls to Redis for one limit. */
+class RedisCalls {
   busy = false
-  /** Since when it fails; -1 = it does not. */
+  /** Since when calls fail; -1 = they do not. */
   failedMs = -1
 
   isParted(mode: SharingMode): boolean {
     return mode === 'parted' || this.failedMs >= 0
   }
 
-  mayAsk({ mode, nowMs }: Look): boolean {
+  mayAsk({ mode, nowMs }: Tick): boolean {
     if (this.busy || mode === 'parted') return false
     return this.failedMs < 0 || nowMs - this.failedMs >= RETRY_MS
   }
 
-  /** Failures of all limits together are for the beats to judge. */
+  /** That all limits fail is noticed by the heartbeat. */
   run(asked: Promise<void>, nowMs: number): void {
     this.busy = true
     asked
@@ -81,12 +81,12 @@ export function createKeeper(
   flow: SharedFlow,
   redis: RedisLimits,
   replica: string,
-  look: Look,
+  tick: Tick,
 ): FlowKeeper {
   const shared = flow.schema.shared ?? { qps: 1, burst: 1, max: 0 }
   return flow.schema.kind === 'tokenBucket'
-    ? new TokenKeeper(name, flow, shared, redis, look)
-    : new SlotKeeper(name, flow, shared, redis, replica, look)
+    ? new TokenKeeper(name, flow, shared, redis, tick)
+    : new SlotKeeper(name, flow, shared, redis, replica, tick)
 }
 
 class TokenKeeper implements FlowKeeper {
@@ -94,19 +94,19 @@ class TokenKeeper implements FlowKeeper {
   flow: SharedFlow
   readonly #redis: RedisLimits
   readonly #share: TokenShare
-  readonly #asking = new Asking()
+  readonly #calls = new RedisCalls()
   #bucket: SharedBucket
   #mode: SharingMode
 
-  constructor(name: LimitName, flow: SharedFlow, shared: CompiledSharedLimit, redis: RedisLimits, look: Look) {
+  constructor(name: LimitName, flow: SharedFlow, shared: CompiledSharedLimit, redis: RedisLimits, tick: Tick) {
     const { cell, account } = flow
     this.name = name
     this.flow = flow
     this.#redis = redis
-    this.#mode = look.mode
+    this.#mode = tick.mode
     this.#bucket = redis.bucket(name, shared)
-    this.#share = new TokenShare(shared, look.nowMs, tokensTaken(account), requestsMissed(account))
-    changeTokens(cell, account, this.#share.seed(look.part) - tokensAtHand(account))
+    this.#share = new TokenShare(shared, tick.nowMs, tokensTaken(account), requestsMissed(account))
+    changeTokens(cell, account, this.#share.seed(tick.part) - tokensAtHand(account))
   }
 
   update(flow: SharedFlow): void {
@@ -118,23 +118,23 @@ class TokenKeeper implements FlowKeeper {
     this.#bucket = this.#redis.bucket(this.name, shared)
   }
 
-  look(look: Look): void {
+  tick(tick: Tick): void {
     const { cell, account } = this.flow
-    const { mode, part, nowMs } = look
+    const { mode, part, nowMs } = tick
     const share = this.#share
     this.#mode = mode
     share.observe(tokensTaken(account), requestsMissed(account), part, nowMs)
     const atHand = tokensAtHand(account)
-    if (this.#asking.isParted(mode)) changeTokens(cell, account, share.due(atHand, part))
-    if (!this.#asking.mayAsk(look)) return
-    const retry = this.#asking.failedMs >= 0
+    if (this.#calls.isParted(mode)) changeTokens(cell, account, share.due(atHand, part))
+    if (!this.#calls.mayAsk(tick)) return
+    const retry = this.#calls.failedMs >= 0
     const wanted = retry ? 0 : share.wants(atHand, mode, part, nowMs)
-    if (wanted !== undefined) this.#asking.run(this.#ask(wanted, nowMs), nowMs)
+    if (wanted !== undefined) this.#calls.run(this.#ask(wanted, nowMs), nowMs)
   }
 
   async #ask(wanted: number, nowMs: number): Promise<void> {
     const { cell, account } = this.flow
-    // What goes back is gone here first.
+    // Returned tokens leave the account first.
     const given = wanted < 0 ? changeTokens(cell, account, wanted) : wanted
     const { change, level } = await this.#bucket.take(given)
     if (change > 0) changeTokens(cell, account, change)
@@ -148,7 +148,7 @@ class TokenKeeper implements FlowKeeper {
   }
 
   status(): SharedLimitStatus {
-    const mode = this.#asking.isParted(this.#mode) ? 'parted' : 'shared'
+    const mode = this.#calls.isParted(this.#mode) ? 'parted' : 'shared'
     const atHand = tokensAtHand(this.flow.account)
     return { ...this.name, kind: 'tokenBucket', mode, atHand, demand: this.#share.demand }
   }
@@ -160,7 +160,7 @@ class SlotKeeper implements FlowKeeper {
   readonly #redis: RedisLimits
   readonly #replica: string
   readonly #share: SlotShare
-  readonly #asking = new Asking()
+  readonly #calls = new RedisCalls()
   #mode: SharingMode
   #slots = 0
 
@@ -170,15 +170,15 @@ class SlotKeeper implements FlowKeeper {
     shared: CompiledSharedLimit,
     redis: RedisLimits,
     replica: string,
-    look: Look,
+    tick: Tick,
   ) {
     this.name = name
     this.flow = flow
     this.#redis = redis
     this.#replica = replica
-    this.#mode = look.mode
+    this.#mode = tick.mode
     this.#share = new SlotShare(shared.max, requestsMissed(flow.account))
-    this.#set(wholePart(shared.max, look.part))
+    this.#set(wholePart(shared.max, tick.part))
   }
 
   update(flow: SharedFlow): void {
@@ -186,23 +186,23 @@ class SlotKeeper implements FlowKeeper {
     this.#share.max = flow.schema.shared?.max ?? 0
   }
 
-  look(look: Look): void {
+  tick(tick: Tick): void {
     const { cell, account } = this.flow
-    const { mode, part, nowMs } = look
+    const { mode, part, nowMs } = tick
     const share = this.#share
     this.#mode = mode
     share.observe(requestsMissed(account), nowMs)
-    if (this.#asking.isParted(mode)) this.#set(share.parted(part, nowMs))
-    if (!this.#asking.mayAsk(look)) return
+    if (this.#calls.isParted(mode)) this.#set(share.parted(part, nowMs))
+    if (!this.#calls.mayAsk(tick)) return
     const target = share.target(requestsInFlight(cell), mode, part, nowMs)
     if (!share.isDue(target, part, nowMs)) return
-    // Fewer are used before Redis is told so, and more only after it has said so.
+    // Use fewer before Redis is told, and more only after Redis has granted them.
     const running = target < share.granted ? this.#set(target) : requestsInFlight(cell)
-    this.#asking.run(this.#ask(target, running, look), nowMs)
+    this.#calls.run(this.#ask(target, running, tick), nowMs)
   }
 
-  /** What is in use stays leased; those over `wanted` end by and by. */
-  async #ask(wanted: number, used: number, { part, nowMs }: Look): Promise<void> {
+  /** Slots in use stay leased; those above `wanted` are freed as requests end. */
+  async #ask(wanted: number, used: number, { part, nowMs }: Tick): Promise<void> {
     const { max } = this.#share
     const lacks = this.#share.lacks(nowMs)
     const request = { replica: this.#replica, used, wanted, lacks, max, part: wholePart(max, { ...part, rank: 0 }) }
@@ -216,13 +216,13 @@ class SlotKeeper implements FlowKeeper {
     return setSlots(this.flow.cell, this.flow.account, slots)
   }
 
-  /** The lease goes with the replica. */
+  /** The lease is dropped when the replica leaves. */
   giveBack(): Promise<void> {
     return Promise.resolve()
   }
 
   status(): SharedLimitStatus {
-    const mode = this.#asking.isParted(this.#mode) ? 'parted' : 'shared'
+    const mode = this.#calls.isParted(this.#mode) ? 'parted' : 'shared'
     const demand = requestsInFlight(this.flow.cell)
     return { ...this.name, kind: 'maxRequestsInflight', mode, atHand: this.#slots, demand }
   }

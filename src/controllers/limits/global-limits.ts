@@ -1,10 +1,10 @@
-// Limits that all replicas share (globalTokenBucket, globalMaxRequestsInflight), kept in Redis. Runs in the main thread; requests
-// take what it has fetched ahead from shared memory and never wait for Redis.
+// Limits that all replicas share (globalTokenBucket, globalMaxRequestsInflight), kept in Redis. Runs in the main thread. Requests take
+// what was fetched ahead from shared memory and never wait for Redis.
 //
-// With Redis away, each replica keeps to its part: the limit divided by the replicas that were alive when Redis was last
-// heard. Error bounds: src/core/limits/global-tokens.ts and global-slots.ts. Beyond them:
-//   - A replica that alone has lost Redis keeps to its part while the others share the whole: one part more in all.
-//   - After a crash, its slots are free within LEASE_MS, and the tokens that it held are lost.
+// While Redis is away, each replica keeps to its part: the limit divided by the replicas that were alive when Redis last
+// answered. Error bounds: src/core/limits/global-tokens.ts and global-slots.ts. Beyond them:
+//   - If only one replica has lost Redis, it keeps to its part while the others share the whole: one part more in all.
+//   - After a crash of a replica its slots are free within LEASE_MS, and its tokens are lost.
 //   - A replica that was never told how many there are (`expectedReplicas`), and has never reached Redis, is alone.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -13,14 +13,14 @@ import { TOKENS_EVERY_MS } from '../../core/limits/global-tokens.ts'
 import type { LimitName, RedisLimits } from '../../io/redis/limits.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { SharedFlow } from '../../state/flow-tables.ts'
-import { createKeeper, type FlowKeeper, type Look, type SharedLimitStatus } from './global-limit-flows.ts'
+import { createKeeper, type FlowKeeper, type SharedLimitStatus, type Tick } from './global-limit-flows.ts'
 
 export interface GlobalLimitsDeps {
   readonly clusters: ClusterTable
   readonly redis: RedisLimits
-  /** Names this process among all replicas: another one after a restart. */
+  /** Unique name of this process among all replicas; different after a restart. */
   readonly replica: string
-  /** How many replicas there are, as long as Redis has never said so. Default 1. */
+  /** How many replicas to assume until Redis has answered. Default 1. */
   readonly expectedReplicas?: number
   readonly clock: Clock
   random(): number
@@ -36,31 +36,31 @@ export interface GlobalLimitsStatus {
   readonly sinceMs: number
   /** Why Redis is away; '' = it is not. */
   readonly message: string
-  /** Replicas alive; with Redis away, those that were. */
+  /** Replicas that are alive or, while Redis is away, were alive last. */
   readonly replicas: readonly string[]
   readonly limits: readonly SharedLimitStatus[]
 }
 
 export interface GlobalLimits {
   /**
-   * The limits of these clusters have come, gone or changed. To be called before gateway threads hear of it: without it, that
-   * is noticed at the next look, and requests under a new limit are refused until then.
+   * Limits of these clusters were added, removed or changed. Call before the gateway threads are told; otherwise it is noticed at
+   * the next tick, and requests under a new limit are refused until then.
    */
   changed(clusters: readonly string[]): void
   status(): GlobalLimitsStatus
-  /** Gives back what this replica holds, as far as Redis is there. */
+  /** Returns what this replica holds, if Redis is available. */
   stop(): Promise<void>
 }
 
 const BEAT_MS = 250
-/** With no limit to share. */
+/** Interval while no limit is shared. */
 const IDLE_MS = 100
-/** A beat that is unanswered for so long, over several looks: Redis is away. A pause of this process alone is no sign. */
+/** Redis is away when a heartbeat was unanswered for this long and over several ticks: a pause of this process alone does not count. */
 const AWAY_MS = 500
-const AWAY_LOOKS = 4
+const AWAY_TICKS = 4
 /** Looks are spread by this much, so that no replica always comes first. */
 const JITTER = 0.4
-/** What only a person can mend is worth a line of its own. */
+/** Errors that only an operator can fix get a log line of their own. */
 const LASTING = /^(NOAUTH|WRONGPASS|NOPERM|ERR (AUTH|invalid password|Client sent AUTH))|certificate/i
 
 export function startGlobalLimits(deps: GlobalLimitsDeps): GlobalLimits {
@@ -76,7 +76,7 @@ class Limits implements GlobalLimits {
   #stopped = false
   #beatMs = Number.NEGATIVE_INFINITY
   #beating = false
-  #looksSinceBeat = 0
+  #ticksSinceBeat = 0
   #sinceMs: number
   readonly #startMs: number
   readonly #logged = new Set<string>()
@@ -86,16 +86,16 @@ class Limits implements GlobalLimits {
     this.#view = new ReplicaView(deps.replica, deps.expectedReplicas ?? 1)
     this.#sinceMs = deps.clock.now()
     this.#startMs = deps.clock.monotonic()
-    this.#look()
+    this.#tick()
   }
 
   changed(names: readonly string[]): void {
     if (this.#stopped) return
     const { clusters, clock } = this.#deps
-    const look: Look = { mode: this.#view.mode, part: this.#view.part, nowMs: clock.monotonic() }
+    const tick: Tick = { mode: this.#view.mode, part: this.#view.part, nowMs: clock.monotonic() }
     for (const name of names) {
       const live = clusters.get(name)
-      if (live !== undefined) for (const flow of live.flows.shared()) this.#take(name, flow, look)
+      if (live !== undefined) for (const flow of live.flows.shared()) this.#take(name, flow, tick)
     }
   }
 
@@ -125,25 +125,25 @@ class Limits implements GlobalLimits {
     redis.close()
   }
 
-  #look(): void {
+  #tick(): void {
     const { clusters, clock, random } = this.#deps
     const nowMs = clock.monotonic()
     this.#beat(nowMs)
-    const look: Look = { mode: this.#view.mode, part: this.#view.part, nowMs }
-    if (clusters.generation !== this.#generation) this.#follow(look)
-    for (const keeper of this.#keepers.values()) keeper.look(look)
+    const tick: Tick = { mode: this.#view.mode, part: this.#view.part, nowMs }
+    if (clusters.generation !== this.#generation) this.#follow(tick)
+    for (const keeper of this.#keepers.values()) keeper.tick(tick)
     const everyMs = this.#keepers.size === 0 ? IDLE_MS : TOKENS_EVERY_MS
-    this.#timer = setTimeout(() => this.#look(), everyMs * (1 + JITTER * (random() - 0.5)))
+    this.#timer = setTimeout(() => this.#tick(), everyMs * (1 + JITTER * (random() - 0.5)))
     this.#timer.unref()
   }
 
-  /** Takes up limits that are new, and lets go of those that are not shared any more. */
-  #follow(look: Look): void {
+  /** Adopts new limits, and drops those that are no longer shared. */
+  #follow(tick: Tick): void {
     const { clusters } = this.#deps
     const gone = new Set(this.#keepers.keys())
     this.#generation = clusters.generation
     for (const { compiled, flows } of clusters.values()) {
-      for (const flow of flows.shared()) gone.delete(this.#take(compiled.name, flow, look))
+      for (const flow of flows.shared()) gone.delete(this.#take(compiled.name, flow, tick))
     }
     for (const key of gone) {
       void this.#keepers
@@ -155,31 +155,31 @@ class Limits implements GlobalLimits {
   }
 
   /** @returns the key of the limit */
-  #take(cluster: string, flow: SharedFlow, look: Look): string {
+  #take(cluster: string, flow: SharedFlow, tick: Tick): string {
     const { redis, replica } = this.#deps
     const name: LimitName = { cluster, schema: flow.schema.name }
     const key = `${name.cluster}/${name.schema}`
     const keeper = this.#keepers.get(key)
     if (keeper !== undefined && isSame(keeper.flow, flow)) keeper.update(flow)
-    else this.#keepers.set(key, createKeeper(name, flow, redis, replica, look))
+    else this.#keepers.set(key, createKeeper(name, flow, redis, replica, tick))
     return key
   }
 
   #beat(nowMs: number): void {
     const { redis, replica } = this.#deps
-    this.#looksSinceBeat++
+    this.#ticksSinceBeat++
     if (!redis.ready) {
       this.#onDisconnect(nowMs)
       return
     }
     if (this.#beating) {
-      if (nowMs - this.#beatMs >= AWAY_MS && this.#looksSinceBeat >= AWAY_LOOKS) this.#onDisconnect(nowMs)
+      if (nowMs - this.#beatMs >= AWAY_MS && this.#ticksSinceBeat >= AWAY_TICKS) this.#onDisconnect(nowMs)
       return
     }
     if (nowMs - this.#beatMs < BEAT_MS) return
     this.#beatMs = nowMs
     this.#beating = true
-    this.#looksSinceBeat = 0
+    this.#ticksSinceBeat = 0
     redis
       .beat(replica)
       .then(
@@ -208,7 +208,7 @@ class Limits implements GlobalLimits {
     this.#logged.clear()
   }
 
-  /** One line for each time that Redis goes away, and one for what a person has to mend. */
+  /** Logs once each time that Redis goes away, and once for each error that an operator must fix. */
   #onDisconnect(nowMs: number): void {
     const { redis, clock, log } = this.#deps
     if (this.#view.mode !== 'parted') {
@@ -228,7 +228,7 @@ class Limits implements GlobalLimits {
   }
 }
 
-/** Whether both are one limit: of the same memory and kind. */
+/** Whether both are the same limit: same memory, same kind. */
 function isSame(a: SharedFlow, b: SharedFlow): boolean {
   return a.account === b.account && a.schema.kind === b.schema.kind
 }

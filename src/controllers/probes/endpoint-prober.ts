@@ -1,26 +1,26 @@
-// The health checks of one endpoint, one after the other: at the interval of its cluster, and out of turn when something has
-// changed. An endpoint that is dead costs one probe in an interval: its own failure is no reason to ask it again.
+// The health checks of one endpoint, one after the other: at the interval of its cluster, and early when something has changed. A dead
+// endpoint costs one probe per interval: its own failure is no reason for another probe.
 
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { ProbeGate } from './probe-gate.ts'
 
 /** What all probers share. */
 export interface ProberDeps {
-  /** Probes the endpoint and reports the outcome; whether it was healthy. Nothing when it is not listed any more. */
+  /** Probes the endpoint and reports the outcome, unless it is no longer listed. Resolves with whether it was healthy. */
   probe(prober: EndpointProber): Promise<boolean>
-  /** Once, when the first probe is over or will not be. */
+  /** Called once, when the first probe has ended or will not happen. */
   firstOver(): void
   /** In [0, 1). */
   random(): number
-  /** For probes out of turn, which can be thousands at once. */
+  /** For early probes, of which there can be thousands at once. */
   readonly gate: ProbeGate<EndpointProber>
 }
 
-/** Probes of many gateways must not come together: each interval is varied by this much either way. */
+/** So that many gateways do not probe at the same moment, each interval varies by this fraction. */
 const JITTER = 0.1
-/** First probes come as fast as they can. The second ones are spread from this part of the interval to all of it. */
+/** First probes start at once. Second ones are spread from this fraction of the interval to the whole. */
 const EARLIEST_SECOND = 0.5
-/** A broken connection is followed by a probe, but a storm of them by no storm. */
+/** A probe follows a broken connection after this delay, so that many broken connections cause one probe. */
 const REPROBE_DELAY_MS = 100
 
 export class EndpointProber {
@@ -29,15 +29,15 @@ export class EndpointProber {
   #compiled: CompiledCluster
   #timer: NodeJS.Timeout | undefined
   #running = false
-  /** The next probe, or the one that runs, comes out of turn. */
+  /** The next probe, or the running one, is early. */
   #early = false
-  /** While a probe runs, which may have seen the state of before. */
+  /** Set while a probe is running, which may have seen the earlier state. */
   #brokeDuringProbe = false
   #changedDuringProbe = false
-  /** The last probe in turn succeeded, and no broken connection has led to another one since. */
+  /** The last regular probe succeeded, and no broken connection has caused an early one since. */
   #mayReprobe = false
   #firstOver = false
-  /** Probes that failed one after the other. */
+  /** Failed probes in a row. */
   #failures = 0
   #stopped = false
 
@@ -58,7 +58,7 @@ export class EndpointProber {
     return this.#stopped
   }
 
-  /** The cluster may have changed: a repaired CA, credential or check must not wait for the next interval. */
+  /** The cluster may have changed: a fixed CA, credential or health check must not wait for the next interval. */
   follow(compiled: CompiledCluster): void {
     if (this.#compiled === compiled) return
     this.#compiled = compiled
@@ -66,20 +66,20 @@ export class EndpointProber {
     else this.#soon()
   }
 
-  /** A connection broke. That of the probe that runs, perhaps: its outcome says whether this is news. */
+  /** A connection broke. It may be that of the running probe, whose outcome then tells. */
   broke(): void {
     if (this.#running) this.#brokeDuringProbe = true
     else this.#reprobe()
   }
 
-  /** A probe that fails has said all that a broken connection can say. */
+  /** After a failed probe, a broken connection is no news. */
   #reprobe(): void {
     if (!this.#mayReprobe) return
     this.#mayReprobe = false
     this.#soon()
   }
 
-  /** Not while it runs. A storm must not put the probe off again and again. */
+  /** Not called while a probe runs. Repeated calls do not postpone the probe. */
   #soon(): void {
     if (this.#early) return
     this.#early = true
@@ -96,7 +96,7 @@ export class EndpointProber {
     this.#timer.unref()
   }
 
-  /** By the gate, when it comes out of turn. */
+  /** Early probes are started by the gate. */
   async run(): Promise<void> {
     if (this.#stopped) {
       this.#deps.gate.leave(this)
@@ -118,7 +118,7 @@ export class EndpointProber {
   #settle(healthy: boolean): void {
     const first = !this.#firstOver
     this.#failures = healthy ? 0 : this.#failures + 1
-    // A connection broke and the probe failed, too: whether the endpoint is dead is settled now, not in some intervals.
+    // A connection broke and the probe failed, too: find out now whether the endpoint is dead, not some intervals later.
     const undecided =
       this.#early && !first && !healthy && this.#failures < this.#compiled.healthCheck.unhealthyThreshold
     this.#mayReprobe = healthy && (first || !this.#early || this.#mayReprobe)

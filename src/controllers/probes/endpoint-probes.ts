@@ -1,6 +1,5 @@
-// Health checks of all endpoints: GET the probe path of each, at its interval, at once when it is new, and soon after its
-// cluster has changed or a connection of requests broke. Probes use the same kind of connections as requests, so that what
-// hangs for them hangs for the probe.
+// Health checks of all endpoints: GET of the probe path at the interval, at once for a new endpoint, and soon after its cluster has
+// changed or a connection broke. Probes use the same kind of connection as requests, so that they hang when requests hang.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
@@ -15,31 +14,31 @@ import { createProbeGate } from './probe-gate.ts'
 
 export interface ProbeEvents {
   /**
-   * An answer of the API server itself came, whatever it says; not called when a proxy may have dated it.
+   * The API server itself has answered, with whatever status; not called when a proxy may have set the date.
    * @param date its header field `Date`
-   * @param sentMs when it was asked for, monotonic
+   * @param sentMs when the probe was sent, monotonic
    */
   answered(cluster: CompiledCluster, endpoint: string, date: string, sentMs: number, receivedMs: number): void
   probed(cluster: string, endpoint: string, healthy: boolean): void
 }
 
 export interface EndpointProbes {
-  /** Follows a change of the cluster table: new endpoints are probed at once, those of changed clusters soon, gone ones no more. */
+  /** Follows a change of the cluster table: new endpoints are probed at once, those of changed clusters soon, removed ones no longer. */
   change(changed: readonly CompiledCluster[], removed: readonly string[]): void
   /**
-   * A connection to the endpoint broke: it is probed again soon, unless its last probe failed and this is no news. At most
-   * once until the next probe in turn.
+   * A connection to the endpoint broke: it is probed soon, unless its last probe already failed. At most once until the next
+   * regular probe.
    */
   probeNow(cluster: string, endpoint: string): void
-  /** Resolves when every endpoint has been probed once, or after 3 s: those that are silent must not hold up all others. */
+  /** Resolves when every endpoint was probed once, or after 3 s, so that silent endpoints do not delay the others. */
   firstRound(): Promise<void>
   stop(): void
 }
 
 const FIRST_ROUND_MS = 3_000
-/** 502, 503 and 504 are said by whoever stands in front of the API server, by a clock of his own. */
+/** 502, 503 and 504 come from a proxy in front of the API server, with the date of its own clock. */
 const FIRST_OF_PROXIES = 502
-/** Fields that a kube-apiserver never sends: of proxies, many of which date answers anew, and of caches. */
+/** Fields of proxies, many of which set the date themselves, and of caches; a kube-apiserver never sends them. */
 const OF_PROXIES = ['via', 'server', 'age']
 
 export function startEndpointProbes(
@@ -79,9 +78,9 @@ class AllProbes implements EndpointProbes {
   readonly #deps: ProberDeps
   /** By cluster, then URL. */
   readonly #probers = new Map<string, ReadonlyMap<string, EndpointProber>>()
-  /** Endpoints that have had no probe yet. */
+  /** Endpoints that were not probed yet. */
   #unprobed = 0
-  /** Who waits for the first round, and until when. */
+  /** Callers that wait for the first round, with their deadlines. */
   readonly #waiters = new Map<() => void, NodeJS.Timeout>()
 
   constructor(probe: ProberDeps['probe'], random: () => number) {
@@ -156,7 +155,7 @@ function ownDate(head: HeaderList | undefined): string | undefined {
 interface Probed {
   /** '' when healthy, else why not. */
   readonly message: string
-  /** By the clock of the API server; undefined = it did not answer, or somebody in front of it may have said it. */
+  /** By the clock of the API server; undefined = it did not answer, or a proxy may have set the date. */
   readonly date: string | undefined
 }
 

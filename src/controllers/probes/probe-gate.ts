@@ -1,16 +1,16 @@
-// Probes that many endpoints want at the same moment (at the start, or when a credential of all of them has changed) go out
-// some at a time: thousands of handshakes at once would hold up everything else, and overrun who answers them.
+// Limits how many probes start at the same moment (after the start, or when a shared credential has changed): thousands of TLS
+// handshakes at once would block everything else, and overload the servers.
 
 export interface ProbeGate<T> {
-  /** `start` is called for it when there is room: never before this returns. */
+  /** `start` is called when there is room, never before `enter` returns. */
   enter(one: T): void
-  /** It is over, or will not be. Without effect for one that did not enter. */
+  /** The probe has ended or will not happen. No effect for one that did not enter. */
   leave(one: T): void
 }
 
-/** Under way at most. */
+/** Probes that may be starting at a time. */
 const MAX_STARTING = 64
-/** What has not been answered after this long only waits, and costs nothing: the next one may go. */
+/** A probe that is unanswered after this time only waits and costs nothing: the next one may start. */
 const STARTING_MS = 100
 
 export function createProbeGate<T extends object>(start: (one: T) => void): ProbeGate<T> {

@@ -1,5 +1,5 @@
-// Asks a cluster, as the gateway's own user, whether that has each right that it needs (SelfSubjectAccessReview). A review of all
-// rules at once (SelfSubjectRulesReview) would be one call, but is incomplete where an authorizer is a webhook.
+// Asks a cluster, as the gateway's own user, for each right that the gateway needs (SelfSubjectAccessReview). SelfSubjectRulesReview
+// would answer in one call, but is incomplete with a webhook authorizer.
 
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import { missingRightsMessage, type Right, reviewAttributes } from '../../core/identity/gateway-rights.ts'
@@ -10,10 +10,10 @@ export type RightsAnswer =
   | { readonly kind: 'missing'; readonly missing: readonly Right[]; readonly message: string }
   /** The credential itself is not accepted (401). */
   | { readonly kind: 'rejected'; readonly message: string }
-  /** Nobody could say. */
+  /** No API server could tell. */
   | { readonly kind: 'unanswered'; readonly message: string }
 
-/** POSTs a body to a path as the gateway. Rejects when nobody answers. */
+/** POSTs a body to a path as the gateway. Rejects without an answer. */
 export type RightsCall = (path: string, body: string) => Promise<KubeAnswer>
 
 const ACCESS_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
@@ -38,7 +38,7 @@ export async function askRights(call: RightsCall, rights: readonly Right[]): Pro
   }
 }
 
-/** An answer that decides for all questions. */
+/** An answer that settles all reviews at once. */
 class NoVerdict extends Error {
   readonly answer: RightsAnswer
 
@@ -52,7 +52,7 @@ async function missingOf(call: RightsCall, right: Right): Promise<readonly Right
   if (await isGranted(call, right)) return []
   if (right.orElse === undefined) return [right]
   const missing = (await Promise.all(right.orElse.map((part) => missingOf(call, part)))).flat()
-  // None of them at all: the one that stands in the file says it shorter.
+  // All of them are missing: the combined right in the file is shorter to read.
   return missing.length === right.orElse.length ? [right] : missing
 }
 

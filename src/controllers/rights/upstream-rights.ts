@@ -1,6 +1,6 @@
-// Whether the gateway's credential may do in each cluster what the gateway needs: asked when a cluster or its credential is new,
-// when upstream refuses in a way that looks like it, and every few minutes. Each replica asks: it may have another version of the
-// credential than the others, and its log is where its requests fail.
+// Whether the gateway's credential has the rights it needs in each cluster: checked when a cluster or its credential is new, when
+// upstream's refusals suggest a missing right, and every few minutes. Each replica checks for itself: it may have another version of
+// the credential, and its own log should explain why its requests fail.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
@@ -13,15 +13,15 @@ import type { Endpoint } from '../../state/endpoints.ts'
 import { createProbeGate, type ProbeGate } from '../probes/probe-gate.ts'
 import { askRights, type RightsAnswer } from './ask-rights.ts'
 
-/** `unasked`: the cluster has not answered yet. */
+/** `unasked` = the cluster has not answered yet. */
 export type RightsState = RightsAnswer | { readonly kind: 'unasked' }
 
 export interface UpstreamRights {
-  /** As far as it is known. */
+  /** The state known so far. */
   get(cluster: string): RightsState
   /** Follows a change of the cluster table. */
   change(changed: readonly CompiledCluster[], removed: readonly string[]): void
-  /** Something has changed that only the cluster knows: an endpoint has come up, or requests are refused. */
+  /** Something may have changed in the cluster: an endpoint came up, or requests are refused. */
   checkNow(cluster: string): void
   stop(): void
 }
@@ -33,28 +33,28 @@ export interface UpstreamRightsDeps {
   /** In [0, 1). */
   random(): number
   readonly log: Logger
-  /** The state of a cluster is another one, or has another message. */
+  /** The state of a cluster or its message has changed. */
   onChange(cluster: string, state: RightsState): void
   readonly pace?: Partial<RightsPace>
 }
 
 export interface RightsPace {
-  /** Between two questions as long as all is well. Default 5 min: a right that was taken away breaks requests meanwhile, which hurries it. */
+  /** Between two checks while nothing is missing. Default 5 min: a revoked right breaks requests, which triggers a check. */
   readonly everyMs: number
-  /** At most, while something is missing: somebody is about to apply the file. Default 15 s. */
+  /** At most between two checks while something is missing, since somebody is about to fix it. Default 15 s. */
   readonly missingMs: number
-  /** After the first question without a good answer, it is twice this; doubles up to `missingMs` or `everyMs`. Default 1 s. */
+  /** Half of the wait after the first failed check; doubles up to `missingMs` or `everyMs`. Default 1 s. */
   readonly retryMs: number
-  /** Hurrying never asks sooner after the question before. Default 15 s. */
+  /** `checkNow` never checks sooner than this after the last check. Default 15 s. */
   readonly cooldownMs: number
 }
 
 const DEFAULT_PACE: RightsPace = { everyMs: 300_000, missingMs: 15_000, retryMs: 1_000, cooldownMs: 15_000 }
-/** Many gateways must not ask together: each wait is varied by this much either way. */
+/** So that many gateways do not ask at the same moment, each wait varies by this fraction. */
 const JITTER = 0.1
 const TIMEOUT_MS = 5_000
 const MAX_TRIES = 3
-/** So many questions in a row have to fail before what was known counts no more. */
+/** How many checks in a row must fail before the known state is dropped. */
 const FORGIVEN = 3
 const UNASKED: RightsState = { kind: 'unasked' }
 
@@ -89,19 +89,19 @@ class ClusterRights {
   readonly #deps: UpstreamRightsDeps
   readonly #pace: RightsPace
   readonly #gate: ProbeGate<ClusterRights>
-  #asks: string
+  #fingerprint: string
   #rights: readonly Right[]
   #timer: NodeJS.Timeout | undefined
   #dueMs = Number.POSITIVE_INFINITY
   #askedMs = Number.NEGATIVE_INFINITY
   #running = false
-  /** What is being asked is answered for another credential, or something has happened since. */
+  /** Whether another check must follow the running one: the credential has changed, or `checkNow` was called. */
   #again: 'no' | 'soon' | 'now' = 'no'
-  /** In a row. */
+  /** Checks without an answer, in a row. */
   #unanswered = 0
-  /** Since it was last granted. */
+  /** Negative answers since the rights were last granted. */
   #negatives = 0
-  /** This credential once had all of these rights. */
+  /** This credential had all of these rights before. */
   #wasGranted = false
   #stopped = false
 
@@ -111,16 +111,16 @@ class ClusterRights {
     this.#pace = pace
     this.#gate = gate
     this.#rights = gatewayRights(compiled)
-    this.#asks = asksOf(compiled, this.#rights)
+    this.#fingerprint = fingerprintOf(compiled, this.#rights)
     this.#enter()
   }
 
-  /** What was known of another credential, or of other rights, says nothing. */
+  /** A state known for another credential or other rights is dropped. */
   follow(compiled: CompiledCluster): void {
     const rights = gatewayRights(compiled)
-    const asks = asksOf(compiled, rights)
-    if (asks === this.#asks) return
-    this.#asks = asks
+    const fingerprint = fingerprintOf(compiled, rights)
+    if (fingerprint === this.#fingerprint) return
+    this.#fingerprint = fingerprint
     this.#rights = rights
     this.#unanswered = 0
     this.#negatives = 0
@@ -154,7 +154,7 @@ class ClusterRights {
     if (!this.#stopped) this.#gate.enter(this)
   }
 
-  /** @param earlier an earlier time that is planned stays */
+  /** @param earlier true = do not postpone a check that is planned earlier */
   #schedule(delayMs: number, earlier = false): void {
     if (this.#stopped) return
     const dueMs = this.#deps.clock.monotonic() + delayMs
@@ -165,13 +165,13 @@ class ClusterRights {
     this.#timer.unref()
   }
 
-  /** By the gate. Never rejects. */
+  /** Called by the gate. Never rejects. */
   async ask(): Promise<void> {
     this.#running = true
     this.#again = 'no'
     this.#askedMs = this.#deps.clock.monotonic()
-    const asks = this.#asks
-    // Whoever finds an endpoint healthy says so.
+    const fingerprint = this.#fingerprint
+    // `checkNow` is called when an endpoint becomes healthy.
     if (this.state.kind === 'unasked' && this.#available().length === 0) {
       this.#gate.leave(this)
       this.#running = false
@@ -182,7 +182,7 @@ class ClusterRights {
     this.#gate.leave(this)
     this.#running = false
     if (this.#stopped) return
-    if (asks !== this.#asks) this.#enter()
+    if (fingerprint !== this.#fingerprint) this.#enter()
     else this.#settle(answer)
   }
 
@@ -203,8 +203,8 @@ class ClusterRights {
   }
 
   /**
-   * One question without an answer is no news; a right that is gone, or a credential that is no longer accepted, is asked for twice:
-   * an API server that has just started knows neither RBAC nor service accounts, whether it was missed meanwhile or not.
+   * A single check without an answer changes nothing. A lost right or a rejected credential is checked twice: an API server that has
+   * just started knows neither RBAC rules nor service accounts, whether its restart was noticed or not.
    */
   #isUnconfirmed({ kind }: RightsAnswer): boolean {
     if (kind === 'unanswered') return this.state.kind !== 'unasked' && this.#unanswered < FORGIVEN
@@ -232,7 +232,7 @@ class ClusterRights {
     return endpoints?.all.filter((_, i) => endpoints.available(i, nowMs)) ?? []
   }
 
-  /** One endpoint that takes requests after the other. That one of them refuses the credential counts only when no other accepts it. */
+  /** Tries the available endpoints one after the other. A refusal of one counts only if no other accepts the credential. */
   async #call(path: string, body: string): Promise<KubeAnswer> {
     const { clusters, upstreams, random } = this.#deps
     const live = clusters.get(this.#name)
@@ -270,7 +270,7 @@ function missingText(missing: readonly Right[]): string {
     : 'the gateway lacks rights in a cluster: its requests are refused'
 }
 
-/** Why requests of users are refused; '' = not for want of rights. */
+/** Why requests of users are refused; '' = not because of missing rights. */
 export function requestFault(state: RightsState): string {
   if (state.kind === 'rejected') return state.message
   return state.kind === 'missing' && !onlyProtectionRights(state.missing) ? state.message : ''
@@ -280,8 +280,8 @@ function messageOf(state: RightsState): string {
   return 'message' in state ? state.message : ''
 }
 
-/** Another text when the answer may be another one. */
-function asksOf(
+/** Changes whenever the answer may change. */
+function fingerprintOf(
   { client, endpoints }: Pick<CompiledCluster, 'client' | 'endpoints'>,
   rights: readonly Right[],
 ): string {

@@ -1,11 +1,11 @@
-// What the validity of a cluster's certificates says of it: those that are over, not valid yet, or over soon.
+// Certificates of a cluster that have expired, are not valid yet, or expire soon.
 
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { CredentialFault } from '../../core/status/cluster-status.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 import { type CertificateTimes, certificateTimes } from '../../io/pki/certificate-validity.ts'
 
-/** Told so long before the end; of certificates that live shorter, in the last fifth of their life. */
+/** How long before expiry a certificate is reported; short-lived ones in the last fifth of their validity. */
 const SOON_MS = 14 * 24 * 60 * 60 * 1000
 const SOON_PART = 5
 const CLIENT_CERT = 'spec.clientConfig.certData'
@@ -27,7 +27,7 @@ export function certificateFaults(compiled: CompiledCluster, nowMs: number): rea
       })
     }
   }
-  // A bundle may hold old ones beside those in use. Tokens go on working.
+  // A bundle may hold old CAs beside those in use. Tokens still work.
   const roots = timesOf(compiled).get(CLIENT_CA) ?? []
   const lastMs = Math.max(...roots.map(({ endsMs }) => endsMs))
   if (roots.length > 0 && lastMs <= nowMs) {
@@ -37,7 +37,7 @@ export function certificateFaults(compiled: CompiledCluster, nowMs: number): rea
   return faults
 }
 
-/** Sentences about those that are valid, and not for long. */
+/** Sentences about certificates that are valid but expire soon. */
 export function certificatesEndingSoon(compiled: CompiledCluster, nowMs: number): readonly string[] {
   return leavesOf(compiled).flatMap(([path, [times]]) => {
     if (times === undefined || times.endsMs <= nowMs) return []
@@ -46,7 +46,7 @@ export function certificatesEndingSoon(compiled: CompiledCluster, nowMs: number)
   })
 }
 
-/** The first certificate of a chain is the one that is shown. */
+/** The leaf is the first certificate of a chain. */
 function leavesOf(compiled: CompiledCluster): readonly [string, readonly CertificateTimes[]][] {
   return [...timesOf(compiled)].filter(([path]) => path !== CLIENT_CA)
 }

@@ -1,6 +1,6 @@
-// Statuses of UpstreamClusters that tell the truth: each replica writes its own entry of status.gateways, the leader among
-// them writes conditions and endpoints, removes entries of replicas that are gone, and tells of transitions by Events. Nothing
-// that serves requests waits for any of it: while the API server is away, statuses wait.
+// Writes the statuses of UpstreamClusters. Each replica writes its own entry of status.gateways; the leader also writes conditions and
+// endpoints, removes entries of dead replicas, and reports transitions as Events. Serving requests never waits for this: while the API
+// server is away, statuses wait.
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
@@ -31,14 +31,14 @@ export interface ClusterStatusDeps {
   readonly clusters: LiveClusters
   /** What a cluster says of the rights of the gateway. */
   rights(cluster: string): ClusterRights
-  /** Of the last change that was delivered; another array when it is another one. */
+  /** Problems of the last delivered change; a new array for each change. */
   problems(): readonly SourceError[]
   readonly clock: Clock
-  /** Of the protected cells. Default: nothing is told of clocks. */
+  /** Clocks of the protected cells. Default: clocks are not reported. */
   readonly clocks?: CellClocks
-  /** What is to be said of the limits that a cluster shares with other replicas; '' = all is well. Default: nothing. */
+  /** What is wrong with the limits that a cluster shares between replicas; '' = nothing. Default: nothing. */
   limitsMessage?(cluster: string): string
-  /** What this replica does to protect the pods of a cluster; undefined = nothing is asked of it. Default: nothing. */
+  /** What this replica does to protect the pods of a cluster; undefined = they are not protected. Default: undefined. */
   podProtection?(cluster: string): GatewayProtection | undefined
   /** In [0, 1). */
   random(): number
@@ -53,7 +53,7 @@ export interface StatusPace {
   readonly spacingMs: number
   /** How often the state of all endpoints is compared. Default 1 s. */
   readonly sweepMs: number
-  /** How long a new generation may take to come into force, or to be found wrong, before this is told. Default 500 ms. */
+  /** How long a new generation may take to come into force or be found invalid before its status is written. Default 500 ms. */
   readonly settleMs: number
   /** Between two renewals of this replica's Lease. Default 10 s. */
   readonly beatMs: number
@@ -61,14 +61,14 @@ export interface StatusPace {
 
 export interface ClusterStatusController {
   /**
-   * All threads have put something in force, or a change was delivered that brought nothing.
-   * @param generations metadata.generation in force of each cluster: the whole truth. It is read later, too: it may be one
-   * map that always says what is in force.
+   * All threads have put a change in force, or a change had no effect.
+   * @param generations metadata.generation in force of every cluster. It is also read later: it may be a live map of what is in
+   * force.
    * @param threads how many gateway threads there are
-   * @param changed clusters that may differ from the time before; default: any
+   * @param changed clusters that may have changed; default: all
    */
   applied(generations: ReadonlyMap<string, number>, threads: number, changed?: ReadonlySet<string>): void
-  /** Nothing is written after it. */
+  /** Nothing is written afterwards. */
   stop(): Promise<void>
 }
 
@@ -120,7 +120,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   }
 
   start(): void {
-    // Its own Lease first: a leader would take the entries of a replica without one for leftovers.
+    // Its own Lease first: a leader would remove the entries of a replica without one.
     void this.#replicas.start().then(() => {
       if (this.#stopped) return
       this.#following = this.#deps.client.follow(UPSTREAM_CLUSTERS, '', this)
@@ -175,7 +175,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     this.#queue.forget(name)
   }
 
-  /** Looks again at the clusters of which another delivery says something else. */
+  /** Queues the clusters whose problems have changed since the last delivery. */
   #readProblems(): void {
     for (const name of this.#problems.read(this.#deps.problems())) if (this.#known.has(name)) this.#queue.add(name)
   }
@@ -197,7 +197,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     known.podProtection = this.#deps.podProtection?.(name)
     const wanted = this.#statusOf(known, facts, before)
     if (sameJson(wanted, before)) return 'nothing'
-    // A server that keeps less than it is given must not be asked without end.
+    // A server that drops part of what it is given must not be written to forever.
     if (sameJson(wanted, known.wanted) && sameJson(before, known.answered)) return 'nothing'
     return await this.#write(name, known, before, wanted)
   }
@@ -247,7 +247,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     }
   }
 
-  /** Somebody else was faster: what they wrote counts. */
+  /** After a conflict: continue from the current object. */
   async #refresh(name: string): Promise<TurnOutcome> {
     try {
       this.#learn(await this.#deps.client.get(UPSTREAM_CLUSTERS, { namespace: '', name }))

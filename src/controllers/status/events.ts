@@ -1,6 +1,6 @@
-// Events (core v1) about UpstreamClusters, for `kubectl describe` and `kubectl get events`. There is one Event for each cluster
-// and reason, which counts: however an endpoint flaps, it does not fill a store. Events are written when it can be done;
-// nothing waits for them, and what is too much is dropped.
+// Events (core v1) about UpstreamClusters, for `kubectl describe` and `kubectl get events`. There is one Event for each cluster and
+// reason, with a count, so that a flapping endpoint does not fill the store. Events are best effort: nothing waits for them, and an
+// excess is dropped.
 
 import { EVENTS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -13,7 +13,7 @@ import { metaTime } from '../../core/text/meta-time.ts'
 /** Where events of cluster-scoped objects are kept (client-go/tools/record). */
 const NAMESPACE = 'default'
 const COMPONENT = 'portcullis'
-/** Of a message, as events.k8s.io limits it. */
+/** Characters of a message, the limit of events.k8s.io. */
 const MAX_MESSAGE = 1024
 const MAX_NAME = 253
 const MAX_WAITING = 1_000

@@ -1,4 +1,4 @@
-// What there is to say about one UpstreamCluster, gathered from the live state of the main thread.
+// The facts behind the status of one UpstreamCluster, gathered from the live state of the main thread.
 
 import type { Clock, SourceError } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
@@ -32,13 +32,13 @@ export interface GatheringDeps {
   readonly clock: Clock
   /** What a cluster says of the rights of the gateway. */
   rights(cluster: string): ClusterRights
-  /** What is wrong with limits that replicas share; '' = nothing; absent = there is nothing to share them by. */
+  /** What is wrong with shared limits; '' = nothing; absent = there is no Redis. */
   limitsMessage?(cluster: string): string
-  /** Default: of no cluster it is told what its clocks say. */
+  /** Default: clocks are not reported. */
   readonly clocks?: CellClocks
 }
 
-/** A RightsFact that names what is missing. */
+/** A RightsFact with the missing rights. */
 export type ClusterRights =
   | Exclude<RightsFact, { readonly kind: 'missing' }>
   | { readonly kind: 'missing'; readonly missing: readonly Right[]; readonly message: string }
@@ -72,14 +72,14 @@ export function gatherFacts(
   }
 }
 
-/** Nothing but the protection of pods goes by them. */
+/** Only pod protection depends on clocks. */
 function measuredClocks({ clock, clocks }: GatheringDeps, { protection }: CompiledCluster): MeasuredClocks | undefined {
   if (protection === undefined || clocks === undefined) return undefined
   const skew = clocks.skew(protection.cell, clock.now(), clock.monotonic())
   return { skew, toleratedMs: clocks.marginMs }
 }
 
-/** What only counts and warns; the degrade switch and pod protection have conditions of their own. */
+/** What is in shadow mode, except the degrade switch and pod protection, which have their own conditions. */
 function shadowsOf({ access, policies, schemas }: CompiledCluster): string[] {
   const found = access?.shadow === true ? ['accessControl'] : []
   for (const { name, shadow } of schemas) if (shadow) found.push(`flow control schema ${name}`)
@@ -109,8 +109,7 @@ function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState
 }
 
 /**
- * Whatever may change the status without a word from anybody: endpoints, the end of the degrade mode, certificates. Another text
- * when there is something else to say.
+ * Changes whenever the status may change without an event: endpoints, expiry of the degrade mode, certificates, rights, clocks.
  */
 export function liveSignature(deps: GatheringDeps, name: string): string {
   const { clusters, clock, rights } = deps
@@ -134,7 +133,7 @@ export function liveSignature(deps: GatheringDeps, name: string): string {
   return text
 }
 
-/** It changes slowly, and by whole seconds. */
+/** Rounded, because skew drifts slowly. */
 function clocksSignature({ skew }: MeasuredClocks): string {
   return skew === undefined ? 'unknown' : String(Math.round(certainSkewMs(skew) / SKEW_STEP_MS))
 }
@@ -142,7 +141,7 @@ function clocksSignature({ skew }: MeasuredClocks): string {
 const SKEW_STEP_MS = 5_000
 const REFUSED = 'answered with 401'
 
-/** Certificates that have run out, and credentials that upstream does not take. */
+/** Expired certificates, and credentials that upstream rejects. */
 function credentialFaults(
   compiled: CompiledCluster,
   endpoints: readonly EndpointState[],

@@ -8,16 +8,16 @@ import { generationOf, uidOf } from './objects.ts'
 export interface KnownCluster {
   object: JsonObject
   generation: number
-  /** The first time this generation was seen: monotonic milliseconds. */
+  /** When this generation was first seen: monotonic milliseconds. */
   seenAtMs: number
-  /** What was written last, and what the server made of it. */
+  /** The status written last, and what the server returned. */
   wanted: UpstreamClusterStatus | undefined
   answered: unknown
-  /** What changes by itself, as of the last look. */
+  /** `liveSignature` as of the last sweep. */
   signature: string
-  /** What this replica's entry says, or is about to say, of shared limits. */
+  /** The shared-limits message in this replica's entry. */
   limitsMessage: string
-  /** As `limitsMessage`, of what it does to protect pods. */
+  /** The pod protection state in this replica's entry. */
   podProtection: GatewayProtection | undefined
 }
 
@@ -40,7 +40,7 @@ export class KnownClusters {
     return this.#all.keys()
   }
 
-  /** One that comes while they are walked is walked, too. */
+  /** Includes clusters added during the iteration. */
   entries(): MapIterator<[string, KnownCluster]> {
     return this.#all.entries()
   }

@@ -13,7 +13,7 @@ export function uidOf(object: JsonObject): string {
   return metadataOf(object).uid ?? ''
 }
 
-/** An object without a generation has only ever one. */
+/** 1 for an object without a generation. */
 export function generationOf(object: JsonObject): number {
   return metadataOf(object).generation ?? 1
 }

@@ -13,7 +13,7 @@ export class ProblemIndex {
     return this.#byCluster.get(cluster) ?? NONE
   }
 
-  /** Takes over a delivery: another array is another one. Returns the clusters of which it says something else. */
+  /** Reads a delivery, unless it is the same array as before. Returns the clusters whose problems have changed. */
   read(problems: readonly SourceError[]): readonly string[] {
     if (problems === this.#read) return []
     const before = this.#byCluster

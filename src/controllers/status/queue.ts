@@ -1,17 +1,17 @@
-// The work queue of statuses: one turn for each cluster that has something to say, however often it says so; few turns at
-// a time, and writes of one cluster never closer together than the spacing.
+// The work queue of statuses: a cluster that was added several times gets one turn. Few turns run at a time, and writes of one cluster
+// keep the spacing.
 
 import type { Clock } from '../../api/ports/ports.ts'
 
 /**
- * What came of a turn. `nothing` = there was nothing to write, so that the next one need not keep its distance; `again` = soon,
- * somebody else was faster; `failed` = later and later.
+ * The outcome of a turn. `nothing` = nothing was written, so the next turn need not keep the spacing; `again` = retry soon after a
+ * conflict; `failed` = retry with a growing backoff.
  */
 export type TurnOutcome = 'written' | 'nothing' | 'again' | 'failed'
 
 export interface QueueDeps {
   turn(cluster: string): Promise<TurnOutcome>
-  /** A turn that broke off, which is a bug; it counts as failed. Default: nobody hears of it. */
+  /** A turn has thrown, which is a bug; it counts as failed. Default: ignored. */
   onError?(cluster: string, error: unknown): void
   readonly clock: Clock
   /** In [0, 1). */
@@ -28,7 +28,7 @@ interface QueueEntry {
   /** When the timer ends, monotonic. */
   dueMs: number
   state: 'idle' | 'waiting' | 'ready' | 'running'
-  /** Something came while it ran. */
+  /** Added again while it ran. */
   again: boolean
   /** When the last turn that wrote something began; monotonic. */
   lastMs: number
@@ -38,7 +38,7 @@ interface QueueEntry {
 const AGAIN_MS = 200
 const FIRST_BACKOFF_MS = 1_000
 const MAX_BACKOFF_MS = 30_000
-/** setTimeout takes no more. */
+/** The longest delay that setTimeout takes. */
 const MAX_DELAY_MS = 2 ** 31 - 1
 
 export class StatusQueue {
@@ -53,14 +53,14 @@ export class StatusQueue {
     this.#deps = deps
   }
 
-  /** What is ready or waits for its time. */
+  /** Clusters that are ready or waiting. */
   get size(): number {
     let size = 0
     for (const { state } of this.#entries.values()) if (state === 'ready' || state === 'waiting') size++
     return size
   }
 
-  /** As soon as may be, or after `delayMs`; an earlier turn that is due already stays. */
+  /** Queues a turn as soon as possible, or after `delayMs`; a turn that is due earlier stays. */
   add(cluster: string, delayMs = 0): void {
     if (this.#stopped) return
     const entry = this.#entryOf(cluster)
@@ -76,7 +76,7 @@ export class StatusQueue {
     this.#arm(entry, dueMs, nowMs)
   }
 
-  /** Whatever made turns fail is over. */
+  /** The cause of failures is gone: failed turns are retried at once. */
   retry(): void {
     for (const entry of this.#entries.values()) {
       if (entry.failures === 0) continue
@@ -95,7 +95,7 @@ export class StatusQueue {
     this.#ready = this.#ready.filter((other) => other !== entry)
   }
 
-  /** No more turns; resolves when those that run are over. */
+  /** Starts no more turns; resolves when the running ones are done. */
   stop(): Promise<void> {
     this.#stopped = true
     for (const entry of this.#entries.values()) clearTimeout(entry.timer)
@@ -164,7 +164,7 @@ export class StatusQueue {
     this.#pump()
   }
 
-  /** Never rejects: one odd object must not end the process. */
+  /** Never rejects: one bad object must not end the process. */
   async #turnOf(cluster: string): Promise<TurnOutcome> {
     try {
       return await this.#deps.turn(cluster)

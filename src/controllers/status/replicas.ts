@@ -1,5 +1,5 @@
-// Which replicas are alive: each renews a Lease of its own, and is gone when it has not for as long as that says. Measured by
-// the own clock from when a change was seen, so that clocks that differ do no harm (as client-go's leader election does it).
+// Which replicas are alive: each renews a Lease of its own, and is considered dead after its duration without a renewal. Measured by the
+// local clock from the last observed change, so that clock skew does no harm (as in client-go's leader election).
 
 import { LEASES } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -18,12 +18,12 @@ import { metaMicroTime } from '../../core/text/meta-time.ts'
 
 const BEAT_MS = 10_000
 const GONE_MS = REPLICA_LEASE_SECONDS * 1000
-/** A look at the Leases counts for so long. */
+/** How long a list of the Leases is considered current. */
 const FRESH_MS = 2 * BEAT_MS
 
-interface Heard {
+interface ObservedLease {
   renewTime: string
-  /** Monotonic milliseconds at which it changed last. */
+  /** When it last changed, monotonic milliseconds. */
   atMs: number
 }
 
@@ -33,7 +33,7 @@ export class ReplicaLeases {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #beatMs: number
-  readonly #heard = new Map<string, Heard>()
+  readonly #heard = new Map<string, ObservedLease>()
   #seenAtMs = Number.NEGATIVE_INFINITY
   #namespace: string | undefined
   #lease: JsonObject | undefined
@@ -51,13 +51,13 @@ export class ReplicaLeases {
     this.#beatMs = beatMs
   }
 
-  /** Resolves after the first attempt, whatever came of it. */
+  /** Resolves after the first attempt, successful or not. */
   start(): Promise<void> {
     this.#beating = this.#beat()
     return this.#beating
   }
 
-  /** Leaves: the others need not wait for the Lease to run out. */
+  /** Deletes the Lease, so that the others need not wait for it to expire. */
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -67,7 +67,7 @@ export class ReplicaLeases {
     await this.#client.delete(LEASES, at).catch(() => undefined)
   }
 
-  /** Only what was looked for lately can be found missing; a name that is new has the time of a Lease. */
+  /** false while the list of Leases is outdated; a name seen for the first time gets the duration of a Lease. */
   isGone(replica: string): boolean {
     const nowMs = this.#clock.monotonic()
     if (replica === this.#replica || nowMs - this.#seenAtMs > FRESH_MS) return false
@@ -132,7 +132,7 @@ export class ReplicaLeases {
       if (error.code === 404) return undefined
       if (error.reason !== 'AlreadyExists') throw error
     }
-    // Of this replica's life before, or of another one of the same name: that shows as two that renew it in turn.
+    // Left from an earlier run of this replica, or owned by another replica of the same name: then both renew it in turn.
     const name = replicaLeaseName(this.#replica)
     const known = await this.#client.get(LEASES, { namespace, name })
     return await this.#client.update(LEASES, { ...known, spec: wanted['spec'] })

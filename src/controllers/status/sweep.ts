@@ -1,5 +1,5 @@
-// What changes in statuses without a word from anybody: endpoints, certificates, shared limits, replicas that go, and who leads.
-// It is looked at again and again, a part of the clusters at a time.
+// Notices what changes in statuses without an event: endpoints, certificates, shared limits, dead replicas, and leadership. Sweeps over
+// all clusters again and again, a slice at a time.
 
 import type { Clock } from '../../api/ports/ports.ts'
 import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
@@ -9,7 +9,7 @@ import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts
 import type { KnownCluster, KnownClusters } from './known.ts'
 import { statusOf } from './objects.ts'
 
-/** What is looked at. */
+/** The state that a sweep looks at. */
 export interface LiveState {
   readonly clusters: LiveClusters
   readonly clock: Clock
@@ -23,21 +23,21 @@ export interface LiveState {
 export interface StatusSweepDeps {
   readonly live: LiveState
   readonly known: KnownClusters
-  /** In which `step` is called SWEEP_SLICES times. */
+  /** Duration of a sweep, in which `step` is called SWEEP_SLICES times. */
   readonly roundMs: number
-  /** Whether a replica is. */
+  /** Whether a replica is dead. */
   isGone(replica: string): boolean
-  /** There may be something else to say of this cluster. */
+  /** The status of this cluster may have changed. */
   onChanged(cluster: string): void
 }
 
-/** A round is made in so many pieces, so that thousands of clusters hold up nothing else. */
+/** A sweep is divided into this many slices, so that thousands of clusters do not block other work. */
 export const SWEEP_SLICES = 10
 
 export class StatusSweep {
   readonly #deps: StatusSweepDeps
   #wasLeader = false
-  /** The round that is being made. */
+  /** Position of the current sweep. */
   #swept: MapIterator<[string, KnownCluster]>
   #nextOwnMs = 0
 
@@ -46,7 +46,7 @@ export class StatusSweep {
     this.#swept = deps.known.entries()
   }
 
-  /** The next piece of the round. */
+  /** The next slice. */
   step(): void {
     const { live, known } = this.#deps
     const leads = live.isLeader()
@@ -65,7 +65,7 @@ export class StatusSweep {
     }
   }
 
-  /** Each replica says of itself when it keeps limits alone, and what it does to protect pods. */
+  /** Each replica reports in its own entry whether it shares limits, and how it protects pods. */
   #lookAtOwn(): void {
     const { live, known, roundMs } = this.#deps
     const nowMs = live.clock.monotonic()

@@ -1,4 +1,4 @@
-// The status that a replica wants an UpstreamCluster to have: its own entry of status.gateways, and all the rest where it leads.
+// The status that a replica wants to write: its own entry of status.gateways and, if it leads, everything else.
 
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { clusterStatus, type StatusFacts } from '../../core/status/cluster-status.ts'
@@ -6,16 +6,16 @@ import { gatewayEntry, withGateway, withoutGone } from '../../core/status/gatewa
 import { problemMessage } from '../../core/status/messages.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 
-/** The replica that says it. */
+/** The replica that writes. */
 export interface StatusAuthor {
   readonly replica: string
   readonly threads: number
   readonly leads: boolean
-  /** What it has to say of shared limits; '' = nothing. */
+  /** What is wrong with its shared limits; '' = nothing. */
   readonly limitsMessage: string
-  /** What it does to protect pods; undefined = nothing is asked of it. */
+  /** What it does to protect pods; undefined = the pods are not protected. */
   readonly podProtection: GatewayProtection | undefined
-  /** Which of the other replicas are gone. */
+  /** Whether another replica is dead. */
   isGone(replica: string): boolean
 }
 
