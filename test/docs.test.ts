@@ -44,6 +44,7 @@ const LIFE = read('docs/life-of-a-request.md')
 /** Rooms with words of their own. */
 const ROOMS = [
   'src/http2',
+  'src/core/admission',
   'src/core/policy',
   'src/core/limits',
   'src/core/protection',

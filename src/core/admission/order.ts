@@ -25,8 +25,11 @@ export type FilterName = (typeof FILTER_ORDER)[number]
 /** A filter for each name: what is missing does not compile. */
 export type FilterSet<A, Later = never> = Readonly<Record<FilterName, Filter<A, Later>>>
 
-/** Those that need nothing but what an Admission says, and answer at once: the request path and `explain` run these. */
-export const PURE_FILTERS: Omit<FilterSet<Admission>, 'protection'> = {
+/** Filters that have to ask somebody, or to read the body: the request path has them, and `explain` says who is asked. */
+export type AskingFilter = 'protection'
+
+/** All others need nothing but what an Admission says, and answer at once: the request path and `explain` run these. */
+export const PURE_FILTERS: Omit<FilterSet<Admission>, AskingFilter> = {
   'access-list': accessList,
   'dispatch-action': dispatchAction,
   degrade,
