@@ -13,7 +13,7 @@ const BANNED: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bjudg(e|es|ed|ing|ement|ements)\b/, 'evaluate, decide, check'],
   [/\bseats?\b/, 'worker slot'],
   [/\bhurry\b/, 'probeNow'],
-  [/\bsendings?\b/, 'attempts'],
+  [/\bsendings\b/, 'attempts'],
   [/\banew\b/, 'again, new'],
   [/\bwhom\b/, 'who, the user that'],
   [/\bso long(?! as)\b/, 'this long, as long as'],

@@ -1,7 +1,7 @@
-// How much of what is legal in small amounts and an attack in large ones a peer may do: a token bucket for each kind.
+// Limits for what is legal in small amounts and an attack in large ones: a token bucket for each kind.
 
 export interface BudgetSize {
-  /** What may come at once. */
+  /** Size of a burst. */
   readonly burst: number
   readonly perSecond: number
 }
@@ -25,13 +25,13 @@ export class Budget {
     return true
   }
 
-  /** What is left now. */
+  /** Tokens left now. */
   left(nowMs: number): number {
     this.#refill(nowMs)
     return this.#left
   }
 
-  /** Adds to what is left: something that makes the kind legitimate has happened. */
+  /** Adds tokens: something has happened that makes this kind of frame legitimate. */
   add(count: number): void {
     this.#left = Math.min(this.#size.burst, this.#left + count)
   }
@@ -44,23 +44,23 @@ export class Budget {
 }
 
 /**
- * Streams that the peer resets before they are answered (CVE-2023-44487), or makes us reset (CVE-2025-8671): an honest client
- * gives up at most all of its streams at once, and few of them every second.
+ * Streams that the peer resets before the response (CVE-2023-44487), or makes us reset (CVE-2025-8671): a well-behaved client
+ * cancels at most all of its streams at once, and few of them per second.
  */
 export const RESETS: BudgetSize = { burst: 500, perSecond: 100 }
-/** Streams that the peer resets when they have been answered: so watches are cancelled. */
+/** Streams that the peer resets after the response began: the way watches are cancelled. */
 export const CANCELLED_ANSWERS: BudgetSize = { burst: 1000, perSecond: 100 }
-/** SETTINGS: each wants an acknowledgement and may change every stream's window (CVE-2019-9515). */
+/** SETTINGS: each requires an acknowledgement and may change every stream's window (CVE-2019-9515). */
 export const SETTINGS_FRAMES: BudgetSize = { burst: 50, perSecond: 5 }
-/** PING: each wants an answer (CVE-2019-9512). */
+/** PING: each requires an answer (CVE-2019-9512). */
 export const PINGS: BudgetSize = { burst: 200, perSecond: 20 }
-/** Frames that carry nothing: DATA without data and without END_STREAM, CONTINUATION and HEADERS without a block (CVE-2019-9518). */
+/** Empty frames: DATA without data and without END_STREAM, CONTINUATION and HEADERS without a block (CVE-2019-9518). */
 export const EMPTY_FRAMES: BudgetSize = { burst: 500, perSecond: 50 }
-/** WINDOW_UPDATE beyond what the DATA that we send explains. */
+/** WINDOW_UPDATE beyond what our DATA frames justify. */
 export const WINDOW_UPDATES: BudgetSize = { burst: 10_000, perSecond: 500 }
-/** Window updates that one DATA frame of ours explains: Go's client gives windows back in pieces of 4 KiB, on two levels. */
+/** Window updates that one DATA frame of ours justifies: Go's client returns windows in pieces of 4 KiB, on two levels. */
 export const WINDOW_UPDATES_PER_DATA = 16
-/** PRIORITY and frames of unknown types: they have no effect, and cost us. */
+/** PRIORITY and frames of unknown types: they have no effect, but cost CPU. */
 export const IGNORED_FRAMES: BudgetSize = { burst: 1000, perSecond: 100 }
 
 /** The budgets of one peer. */

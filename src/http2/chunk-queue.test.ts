@@ -11,7 +11,7 @@ function taken(queue: ChunkQueue, size: number): string {
   return Buffer.concat(parts).toString('latin1')
 }
 
-test('gives the bytes back in order, however they were cut', () => {
+test('returns the bytes in order, however they were chunked', () => {
   const push = fc.integer({ min: 0, max: 3000 }).map((size) => ({ push: size, shift: 0 }))
   const shift = fc.integer({ min: 1, max: 5000 }).map((size) => ({ push: 0, shift: size }))
   fc.assert(

@@ -1,9 +1,9 @@
-// Bytes that wait, in the order in which they came, in memory of the pool: a peer which sends byte by byte costs little more
-// than the bytes, and nothing of what they came in is kept alive.
+// A FIFO of bytes in pooled memory: a peer that sends byte by byte costs little more
+// than the bytes, and the chunks in which they arrived are not kept alive.
 
 import { releaseSlab, SLAB_BYTES, takeSlab } from './slabs.ts'
 
-/** The first piece of a queue: most that wait at all are small. */
+/** Size of the first piece of a queue: most queues stay small. */
 const FIRST_BYTES = 2048
 
 /** Takes bytes by copying them. */
@@ -12,20 +12,20 @@ export interface ByteSink {
 }
 
 export class ChunkQueue {
-  /** All bytes that wait. */
+  /** Number of queued bytes. */
   bytes: number = 0
-  /** The first is read from #from on, the last is written up to #to; those between are full. */
+  /** The first is read from #from on, the last is written up to #to; those in between are full. */
   readonly #slabs: Buffer[] = []
   #from = 0
   #to = 0
 
-  /** Memory that is taken, whole pieces: a few bytes more than fit in the first take a large one. */
+  /** Allocated memory, in whole pieces: a few bytes more than fit into the first take a large one. */
   get memory(): number {
     const first = this.#slabs[0]
     return first === undefined ? 0 : first.length + (this.#slabs.length - 1) * SLAB_BYTES
   }
 
-  /** Memory that so many bytes more would take. */
+  /** Memory that this many more bytes would take. */
   growth(length: number): number {
     const last = this.#slabs[this.#slabs.length - 1]
     if (last === undefined && length > 0 && length <= FIRST_BYTES) return FIRST_BYTES
@@ -50,7 +50,7 @@ export class ChunkQueue {
     this.bytes += length
   }
 
-  /** The next `size` bytes, at most all, go to `sink`, which copies them. */
+  /** Passes the next `size` bytes, at most all, to `sink`, which copies them. */
   moveTo(sink: ByteSink, size: number): void {
     const slabs = this.#slabs
     let left = Math.min(size, this.bytes)
@@ -70,13 +70,13 @@ export class ChunkQueue {
     }
   }
 
-  /** Everything that waits, which goes on waiting; valid until another method is called. */
+  /** All queued bytes, which stay queued; valid until another method is called. */
   pieces(): readonly Buffer[] {
     const last = this.#slabs.length - 1
     return this.#slabs.map((slab, i) => slab.subarray(i === 0 ? this.#from : 0, i === last ? this.#to : slab.length))
   }
 
-  /** Nothing waits any more. */
+  /** Empties the queue. */
   clear(): void {
     for (const slab of this.#slabs) releaseSlab(slab)
     this.#slabs.length = 0

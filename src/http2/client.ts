@@ -1,4 +1,4 @@
-// The client's side of a connection: it opens streams and gets answers.
+// The client side of a connection: opens streams and receives responses.
 
 import type { HeaderList, SharedFields, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
@@ -12,7 +12,7 @@ import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 import { UnconfirmedResets } from './unconfirmed-resets.ts'
 
 export interface ClientEvents {
-  /** The peer's SETTINGS have come, or changed: `maxStreams` is known. */
+  /** The peer's SETTINGS have arrived or changed: `maxStreams` is known. */
   onReady(): void
   /** A stream has ended: there may be room for another. */
   onSlotFree(): void
@@ -21,7 +21,7 @@ export interface ClientEvents {
 }
 
 const { CANCEL, PROTOCOL_ERROR, STREAM_CLOSED, LARGEST_STREAM_ID } = frame
-/** What a peer should allow at least (RFC 9113 section 6.5.2), and what is assumed until its SETTINGS have come. */
+/** What a peer should allow at least (RFC 9113 section 6.5.2), assumed until its SETTINGS have arrived. */
 const ASSUMED_MAX_STREAMS = 100
 
 export class ClientConnection extends Connection {
@@ -54,39 +54,39 @@ export class ClientConnection extends Connection {
     ])
   }
 
-  /** The peer's SETTINGS have come. */
+  /** Whether the peer's SETTINGS have arrived. */
   get ready(): boolean {
     return this.settings.received
   }
 
-  /** Streams that the peer lets be open at a time. */
+  /** Concurrent streams that the peer allows. */
   get maxStreams(): number {
     return this.settings.received ? this.settings.maxStreams : ASSUMED_MAX_STREAMS
   }
 
-  /** Streams that count against `maxStreams`: those that are open, and those that the peer may not know to be reset. */
+  /** Streams that count against `maxStreams`: open ones, and reset ones that the peer may not know about. */
   override get takenStreams(): number {
     return this.streams.open.size + this.#resets.count
   }
 
-  /** Takes new streams, as long as fewer than `maxStreams` are taken. */
+  /** Whether new streams are possible, as long as fewer than `maxStreams` are in use. */
   get usable(): boolean {
     return !this.over && !this.goaway.received && this.goaway.state === 'no' && this.#nextStream <= LARGEST_STREAM_ID
   }
 
-  /** Heads and control frames that are not sent yet. */
+  /** Bytes of unsent heads and control frames. */
   get backlogBytes(): number {
     return this.sender.bytes
   }
 
-  /** Largest header list that the peer takes, as RFC 9113 section 6.5.2 counts it; infinite when it does not say. */
+  /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 section 6.5.2); infinite when not sent. */
   get maxListBytes(): number {
     return this.sender.maxListBytes
   }
 
   /**
-   * Sends a request; only on a `usable` connection with room for a stream. What goes wrong is told by `events.onReset`.
-   * Undefined: nothing was sent, because the head is larger than `maxListBytes`.
+   * Sends a request; only on a `usable` connection with room for a stream. Errors are reported by `events.onReset`.
+   * Returns undefined when nothing was sent because the head is larger than `maxListBytes`.
    * @param head pseudo-header fields first
    * @param shared more fields, behind `head`
    */
@@ -154,7 +154,7 @@ export class ClientConnection extends Connection {
     else if (!this.streams.closed.wasResetByUs(id)) this.blameGone(id, STREAM_CLOSED)
   }
 
-  /** The answer is complete; nobody needs the rest of the request. */
+  /** The response is complete; the rest of the request is not needed. */
   override onRemoteEnd(stream: Http2Stream): void {
     this.streams.resetStream(stream, CANCEL)
   }

@@ -1,9 +1,9 @@
-// The streams of a connection that ended last: what is still on its way for them is no offence (RFC 9113 section 5.1, closed).
+// The most recently closed streams of a connection: frames still under way for them are not an error (RFC 9113 section 5.1, closed).
 
 const REMEMBERED = 128
 
 export class ClosedStreams {
-  /** A ring; negative: we reset it. */
+  /** A ring; negative: reset by us. */
   readonly #ids: Int32Array = new Int32Array(REMEMBERED)
   #at = 0
   #forgottenTo = 0
@@ -15,17 +15,17 @@ export class ClosedStreams {
     this.#at = (this.#at + 1) % REMEMBERED
   }
 
-  /** The peer may not know yet. */
+  /** The peer may not know about it yet. */
   wasResetByUs(id: number): boolean {
     return this.#ids.includes(-id)
   }
 
-  /** By the peer's END_STREAM or RST_STREAM: it knows. */
+  /** By the peer's END_STREAM or RST_STREAM, so it knows. */
   wasEndedByPeer(id: number): boolean {
     return this.#ids.includes(id)
   }
 
-  /** It may be one that was open, but that is long ago. */
+  /** It may have been open, but long ago. */
   isForgotten(id: number): boolean {
     return id <= this.#forgottenTo
   }

@@ -1,6 +1,6 @@
-// One HTTP/2 connection without I/O (RFC 9113): bytes in, events and bytes out. Its parts read what comes (receiver.ts), send
-// (sender.ts) and know the streams (streams.ts); here is what joins them: the driver, errors, and the end. How a stream begins
-// and what its heads must hold is in server.ts and client.ts.
+// One HTTP/2 connection without I/O (RFC 9113): bytes in, events and bytes out. Its parts receive (receiver.ts), send
+// (sender.ts) and manage the streams (streams.ts); this file joins them: the driver, errors, and closing. How a stream begins
+// and what its heads must contain is in server.ts and client.ts.
 
 import { type Budget, PeerBudgets } from './budget.ts'
 import { ControlFrames, type ControlHost } from './control-frames.ts'
@@ -19,15 +19,15 @@ import { Sender, type SenderHost } from './sender.ts'
 import type { Http2Stream } from './stream.ts'
 import { Streams, type StreamsHost } from './streams.ts'
 
-/** Who moves the bytes: src/io/socket/http2-socket.ts. */
+/** Moves the bytes: src/io/socket/http2-socket.ts. */
 export interface ConnectionDriver {
-  /** Output waits: `takeOutput` is to be called before long. Not said again until then. */
+  /** There is output: call `takeOutput` soon. Not repeated until then. */
   onOutput(): void
-  /** Nothing more is read or sent but what `takeOutput` still gives; then the socket is to be closed. */
+  /** The connection is done: send what `takeOutput` still returns, then close the socket. */
   onClosed(code: number, message: string): void
 }
 
-/** What the parts of a connection ask of it. */
+/** What the parts of a connection need from it. */
 interface Host extends ControlHost, DeadlinesHost, GoawayHost, HeaderHost, SenderHost, SettingsHost, StreamsHost {}
 
 const { NO_ERROR, PROTOCOL_ERROR, ENHANCE_YOUR_CALM, INTERNAL_ERROR } = frame
@@ -44,11 +44,11 @@ export abstract class Connection implements Host {
   readonly #receiver: Receiver
   readonly #deadlines: Deadlines
   readonly #resets: Budget
-  /** No more input is looked at, and no more output made. */
+  /** Input is ignored, and no more output is produced. */
   protected over = false
-  /** When the driver last called. */
+  /** Time of the driver's last call. */
   nowMs: number
-  /** Server side; a client's peer opens none. */
+  /** Server side only: a client's peer opens no streams. */
   lastPeerStream = 0
 
   constructor(limits: Http2Limits, counters: Http2Counters, driver: ConnectionDriver, preface: string, nowMs: number) {
@@ -98,7 +98,7 @@ export abstract class Connection implements Host {
 
   // === for the driver ===
 
-  /** Bytes from the peer. `onBody` hands out parts of `chunk`; afterwards its memory may be used again. Never throws. */
+  /** Bytes from the peer. `onBody` passes on parts of `chunk`, whose memory may be reused afterwards. Never throws. */
   receive(chunk: Buffer, nowMs: number): void {
     if (this.over) return
     this.nowMs = nowMs
@@ -108,7 +108,7 @@ export abstract class Connection implements Host {
   }
 
   /**
-   * What is to be written next, in order; false = nothing. Heads and control frames first, then about `budget` bytes of
+   * The next output, in order; false = none. Heads and control frames first, then about `budget` bytes of
    * bodies, a frame of each stream in turn. The memory is the reader's until `releaseOutput`.
    */
   takeOutput(budget: number, into: Buffer[]): boolean {
@@ -120,7 +120,7 @@ export abstract class Connection implements Host {
     this.sender.release()
   }
 
-  /** To be called every second or so: deadlines. */
+  /** Checks deadlines; call it about every second. */
   tick(nowMs: number): void {
     if (this.over) return
     this.nowMs = nowMs
@@ -128,7 +128,7 @@ export abstract class Connection implements Host {
     this.goaway.tick(nowMs)
   }
 
-  /** No new streams; those that are open end in their own time. */
+  /** No new streams; open ones finish. */
   drain(nowMs: number): void {
     if (this.over || this.goaway.state !== 'no') return
     this.nowMs = nowMs
@@ -140,7 +140,7 @@ export abstract class Connection implements Host {
     this.end(code, code === NO_ERROR ? '' : 'ended by the gateway')
   }
 
-  /** The socket has ended or broken: nothing can be sent any more. */
+  /** The socket has closed: nothing more can be sent. */
   onSocketClosed(): void {
     if (!this.over) this.#close(INTERNAL_ERROR, 'connection lost')
   }
@@ -154,7 +154,7 @@ export abstract class Connection implements Host {
     if (more > 0) this.sender.windowUpdate(0, more)
   }
 
-  /** Behind a body (RFC 9113 section 8.1): no pseudo-header fields, and nothing after them. */
+  /** After a body (RFC 9113 section 8.1): no pseudo-header fields, and END_STREAM. */
   protected onTrailers(stream: Http2Stream, end: boolean, outcome: number): void {
     if (!end || outcome !== DECODED || this.decoder.pseudoCount > 0) {
       this.blame(stream, PROTOCOL_ERROR)
@@ -166,7 +166,7 @@ export abstract class Connection implements Host {
     this.streams.afterRemoteEnd(stream)
   }
 
-  // === for the parts of a connection: what they ask, and what they tell (their host interfaces say more) ===
+  // === for the parts of a connection: their host interfaces ===
 
   abstract readonly isServer: boolean
   abstract isIdle(id: number): boolean
@@ -180,7 +180,7 @@ export abstract class Connection implements Host {
   }
 
   onResetByUs(): void {
-    // A client is told by RST_STREAM, and has nothing to do for it.
+    // A client gets RST_STREAM, and need not do anything.
   }
 
   get heldSinceMs(): number {
@@ -196,11 +196,11 @@ export abstract class Connection implements Host {
   }
 
   onLocalEnd(_stream: Http2Stream): void {
-    // A client waits for the answer; the server side decides otherwise.
+    // A client waits for the response; the server side overrides this.
   }
 
   onRemoteEnd(_stream: Http2Stream): void {
-    // A server still has to answer; the client side decides otherwise.
+    // A server still has to respond; the client side overrides this.
   }
 
   fail(code: number, message: string): void {
@@ -229,12 +229,12 @@ export abstract class Connection implements Host {
     this.#countBlame()
   }
 
-  /** Only of clients: an upstream that resets its streams costs nothing that we have not asked for. */
+  /** Only for clients: an upstream that resets streams causes no work that we have not asked for. */
   #countBlame(): void {
     if (this.isServer && !this.#resets.take(this.nowMs)) this.abuse('madeYouReset')
   }
 
-  /** Closes in good order when nobody needs the connection any more. */
+  /** Closes cleanly when the connection is no longer needed. */
   closeIfIdle(): void {
     if (this.over || this.streams.open.size > 0) return
     if (this.goaway.state === 'final' || this.goaway.received) this.end(NO_ERROR, '')

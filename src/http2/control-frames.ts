@@ -1,4 +1,4 @@
-// The small frames of the peer: PRIORITY, RST_STREAM, PING, GOAWAY and WINDOW_UPDATE (RFC 9113 sections 6.3, 6.4, 6.7 to 6.9).
+// Control frames from the peer: PRIORITY, RST_STREAM, PING, GOAWAY and WINDOW_UPDATE (RFC 9113 sections 6.3, 6.4, 6.7 to 6.9).
 
 import type { PeerBudgets } from './budget.ts'
 import type { Http2Counters } from './counters.ts'
@@ -9,9 +9,9 @@ import type { Sender } from './sender.ts'
 import { resetReason } from './stream.ts'
 import type { Streams } from './streams.ts'
 
-/** Who wants to know that the peer goes, and closes when nothing is left. */
+/** Handles the peer's GOAWAY, and closes when no stream is left. */
 export interface ControlHost extends FrameHost {
-  /** The answer to a PING of ours; `payload` is the first half of it. */
+  /** The answer to a PING of ours; `payload` is its first half. */
   onPingAnswered(payload: number): void
   onPeerGoaway(lastStream: number, code: number): void
   closeIfIdle(): void

@@ -1,7 +1,7 @@
-// What HTTP/2 connections count: one plain object per thread, shared by all its connections, read when somebody
-// scrapes. A connection adds to a field and knows nothing of metrics.
+// Counters of HTTP/2 connections: one plain object per thread, shared by all its connections, read by each
+// scrape. A connection adds to a field and does not know about metrics.
 
-/** What only a broken or hostile peer does: a new kind is one line here. */
+/** What only a faulty or hostile peer does: a new kind is one line here. */
 const ABUSE = {
   /** Connections ended with ENHANCE_YOUR_CALM: the peer reset its streams too fast (CVE-2023-44487). */
   rapidReset: 0,
@@ -17,7 +17,7 @@ const ABUSE = {
   emptyFrames: 0,
   /** Ended because of too many WINDOW_UPDATE frames. */
   windowUpdateFlood: 0,
-  /** Field sections that HPACK would blow up beyond what a peer may send. */
+  /** Field sections that HPACK would expand beyond what a peer may send. */
   hpackBomb: 0,
   /** Field sections above SETTINGS_MAX_HEADER_LIST_SIZE: answered with 431, or the stream was reset. */
   headerListTooLarge: 0,
@@ -42,11 +42,11 @@ const OTHERS = {
   goawaySent: 0,
   /** Streams answered with REFUSED_STREAM, by either side. */
   streamsRefused: 0,
-  /** Heads that were not sent, because the peer takes none of their size: its request got 431, or its answer 502. */
+  /** Heads that were not sent because they exceed the peer's limit: the request got 431, or the response became 502. */
   headsNotSent: 0,
   /** Connections ended because a PING was not answered in time. */
   pingTimeouts: 0,
-  /** Connections of clients drained because no stream was open for too long, or none was ever opened. */
+  /** Connections of clients drained because they were idle for too long, or no stream was ever opened. */
   idleTimeouts: 0,
   /** Connections ended because our SETTINGS were not acknowledged in time (RFC 9113 section 6.5.3). */
   settingsTimeouts: 0,
@@ -55,7 +55,7 @@ const OTHERS = {
 /** Running totals since the thread started; they only grow. Server and client connections add to the same fields. */
 export type Http2Counters = typeof ABUSE & typeof OTHERS
 
-/** The fields that count what only a broken or hostile peer does. */
+/** The fields that count what only a faulty or hostile peer does. */
 export type AbuseKind = keyof typeof ABUSE
 
 function isAbuse(field: string): field is AbuseKind {

@@ -1,4 +1,4 @@
-// DATA of the peer (RFC 9113 section 6.1): what the windows let in goes to the stream that it is for.
+// DATA from the peer (RFC 9113 section 6.1): checked against the windows and passed to its stream.
 
 import type { Budget } from './budget.ts'
 import type { FrameHost } from './frame-host.ts'
@@ -17,7 +17,7 @@ export class DataFrames {
   readonly #streams: Streams
   readonly #window: ReceiveWindow
   readonly #emptyFrames: Budget
-  /** Who gets the frame that is being read, and whether it is the last. */
+  /** The stream of the current frame, and whether the frame is its last. */
   #stream: Http2Stream | undefined
   #end = false
 
@@ -28,7 +28,7 @@ export class DataFrames {
     this.#emptyFrames = emptyFrames
   }
 
-  /** `length` is that of the frame, padding and all. False: its bytes are not to be read. */
+  /** `length` is that of the frame with padding. False: its bytes are to be skipped. */
   onStart(length: number, flags: number, id: number): boolean {
     const host = this.#host
     if (!this.#window.receive(length)) {
@@ -49,13 +49,13 @@ export class DataFrames {
     return !host.closed
   }
 
-  /** Who gets the data; undefined = nobody, and they only count. */
+  /** The stream that gets the data; undefined = none, the bytes only count. */
   #streamOf(id: number, length: number): Http2Stream | undefined {
     const host = this.#host
     const stream = this.#streams.open.get(id)
     if (stream === undefined) {
       if (host.isIdle(id)) host.fail(PROTOCOL_ERROR, 'DATA on an idle stream')
-      // Silence if we reset it, since the peer may not know yet, or if it is over for long.
+      // Ignored if we reset it, since the peer may not know yet, or if it closed long ago.
       else if (this.#streams.closed.wasEndedByPeer(id)) host.blameGone(id, STREAM_CLOSED)
       return undefined
     }
@@ -63,7 +63,7 @@ export class DataFrames {
       host.blame(stream, STREAM_CLOSED)
       return undefined
     }
-    // A response begins with its head (RFC 9113 section 8.1); a request's stream was opened by it.
+    // A response begins with its head (RFC 9113 section 8.1); a request's head opened the stream.
     if (!stream.answered && !host.isServer) {
       host.blame(stream, PROTOCOL_ERROR)
       return undefined
@@ -76,7 +76,7 @@ export class DataFrames {
     return stream
   }
 
-  /** Padding counts in flow control (RFC 9113 section 6.1), and nobody will take it. */
+  /** Padding counts in flow control (RFC 9113 section 6.1), but nobody consumes it. */
   onPadding(bytes: number, all: boolean): void {
     if (all && !this.#end && !this.#emptyFrames.take(this.#host.nowMs)) {
       this.#host.abuse('emptyFrames')
@@ -103,7 +103,7 @@ export class DataFrames {
       return
     }
     stream.unread += size
-    // With the last bytes of the frame goes the end of the stream: one event less.
+    // The last bytes carry the end of the stream: one event less.
     const end = this.#end && last
     if (end && !this.#streams.lengthFits(stream)) return
     if (end) {

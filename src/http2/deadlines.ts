@@ -1,5 +1,5 @@
-// What a connection waits for and for how long: SETTINGS and their acknowledgement, the end of a frame or header block, and any
-// sign of life, for which PING asks.
+// Deadlines of a connection: SETTINGS and their acknowledgement, the end of a frame or header block, and any
+// sign of life, which PING requests.
 
 import type { Http2Counters } from './counters.ts'
 import { ENHANCE_YOUR_CALM, NO_ERROR, SETTINGS_TIMEOUT } from './frames.ts'
@@ -7,19 +7,19 @@ import type { Http2Limits } from './limits.ts'
 import type { PeerSettings } from './peer-settings.ts'
 import type { Sender } from './sender.ts'
 
-/** Who has what is waited for. */
+/** The connection. */
 export interface DeadlinesHost {
-  /** Streams that the peer has, as far as we know. */
+  /** Streams that are open for the peer, as far as we know. */
   readonly takenStreams: number
-  /** Since when a frame or header block waits for its end; -1 = none does. */
+  /** Since when a frame or header block is incomplete; -1 = none is. */
   readonly heldSinceMs: number
-  /** It did not come. */
+  /** A deadline has passed. */
   end(code: number, message: string): void
 }
 
-/** What `onClosed` says of a peer that does not answer; the code is NO_ERROR, as of a clean end. */
+/** The message of `onClosed` for a peer that does not answer; with code NO_ERROR, as for a clean end. */
 export const PING_UNANSWERED = 'no answer to PING'
-/** Payload of the PINGs that ask for life. */
+/** Payload of keepalive PINGs. */
 const PING_KEEPALIVE = 0x706f7274
 
 export class Deadlines {
@@ -50,7 +50,7 @@ export class Deadlines {
     this.lastReceivedMs = nowMs
   }
 
-  /** To be called every second or so, while the connection lives. */
+  /** Call it about every second while the connection is open. */
   tick(nowMs: number): void {
     const limits = this.#limits
     if (!this.#settings.received && nowMs - this.#startedMs > limits.headTimeoutMs) {

@@ -1,20 +1,20 @@
-// Cuts the bytes of a peer into frames (RFC 9113 section 4.1). Frames come to the sink whole, however the bytes were split;
-// DATA is passed on as it comes, so that nothing of a body is copied.
+// Splits the bytes of a peer into frames (RFC 9113 section 4.1). The sink gets whole frames, however the bytes were chunked;
+// DATA is passed on as it arrives, so that bodies are not copied.
 
 import * as frame from './frames.ts'
 
-/** Who gets the frames. */
+/** Receives the frames. */
 export interface FrameSink {
   /** A whole frame other than DATA; its payload is `length` bytes of `bytes` from `payload` on. */
   onFrame(type: number, flags: number, id: number, bytes: Buffer, payload: number, length: number): void
-  /** DATA begins; `length` is that of the frame, padding and all. False: its bytes are not to be read. */
+  /** DATA begins; `length` is that of the frame with padding. False: its bytes are to be skipped. */
   onDataStart(length: number, flags: number, id: number): boolean
-  /** Bytes that only fill: the octet that counts them, and themselves. `all` = the frame holds nothing else. */
+  /** Padding, with the octet of its length. `all` = the frame holds nothing else. */
   onPadding(bytes: number, all: boolean): void
-  /** The next bytes of the body; `last` = nothing of the frame follows. */
+  /** The next bytes of the body; `last` = the end of the frame. */
   onDataBytes(chunk: Buffer, from: number, to: number, last: boolean): void
   onDataEnd(): void
-  /** The bytes are no HTTP/2: a connection error. */
+  /** The bytes are not HTTP/2: a connection error. */
   onFrameError(code: number, message: string): void
 }
 
@@ -27,29 +27,29 @@ export class FrameReader {
   readonly #preface: string
   #prefaceSeen = 0
   #stopped = false
-  // A frame that has come in part; of DATA, only its header.
+  // A partial frame; of DATA, only its header.
   #held: Buffer = EMPTY
   #heldBytes = 0
   #heldNeed = 0
   #heldSinceMs = 0
-  // The DATA frame that is being read.
+  // The current DATA frame.
   #dataLeft = 0
   #pad = 0
   #padUnread = false
 
-  /** @param preface what the peer sends first; '' on the client side */
+  /** @param preface the peer's connection preface; '' on the client side */
   constructor(sink: FrameSink, maxFrameBytes: number, preface: string) {
     this.#sink = sink
     this.#maxFrameBytes = maxFrameBytes
     this.#preface = preface
   }
 
-  /** Since when a frame waits for its end; -1 = none does. */
+  /** Since when a frame is incomplete; -1 = none is. */
   get heldSinceMs(): number {
     return this.#heldBytes > 0 ? this.#heldSinceMs : -1
   }
 
-  /** Nothing more is passed on. */
+  /** Stops passing on frames. */
   stop(): void {
     this.#stopped = true
     this.#held = EMPTY
@@ -78,7 +78,7 @@ export class FrameReader {
     return at
   }
 
-  /** At least a frame header is there, nothing is held. */
+  /** Called with at least a frame header and no partial frame. */
   #readFrame(chunk: Buffer, at: number, nowMs: number): number {
     const length = lengthAt(chunk, at)
     if (length > this.#maxFrameBytes) return this.#tooLong(chunk.length)
@@ -97,7 +97,7 @@ export class FrameReader {
     return end
   }
 
-  /** Keeps what has come of a frame until all of it is there; of DATA, only until its header is. */
+  /** Keeps a partial frame until it is complete; of DATA, only until its header is. */
   #hold(chunk: Buffer, from: number, nowMs: number): number {
     let at = from
     if (this.#heldBytes === 0) {

@@ -1,4 +1,4 @@
-// Frames of HTTP/2 (RFC 9113 section 6): types, flags, error codes, settings, and how a frame header is written.
+// Frames of HTTP/2 (RFC 9113 section 6): types, flags, error codes, settings, and writing frame headers.
 
 export const DATA = 0
 export const HEADERS = 1
@@ -30,7 +30,7 @@ export const CANCEL = 8
 export const COMPRESSION_ERROR = 9
 export const ENHANCE_YOUR_CALM = 11
 
-/** RFC 9113 section 6.5.2; ENABLE_CONNECT_PROTOCOL is of RFC 8441. */
+/** RFC 9113 section 6.5.2; ENABLE_CONNECT_PROTOCOL is from RFC 8441. */
 export const HEADER_TABLE_SIZE = 1
 export const ENABLE_PUSH = 2
 export const MAX_CONCURRENT_STREAMS = 3
@@ -40,7 +40,7 @@ export const MAX_HEADER_LIST_SIZE = 6
 export const ENABLE_CONNECT_PROTOCOL = 8
 
 export const FRAME_HEADER_BYTES = 9
-/** What a peer may assume before our SETTINGS reach it, and the least that MAX_FRAME_SIZE may say. */
+/** Defaults before SETTINGS arrive; also the least value of MAX_FRAME_SIZE. */
 export const DEFAULT_WINDOW_BYTES = 65_535
 export const DEFAULT_FRAME_BYTES = 16_384
 export const LARGEST_FRAME_BYTES = 16_777_215

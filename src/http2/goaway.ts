@@ -1,13 +1,13 @@
-// GOAWAY of both sides (RFC 9113 section 6.8): a server says it in two steps, so that no request on its way is lost.
+// GOAWAY of both sides (RFC 9113 section 6.8): a server sends it in two steps, so that no request under way is lost.
 
 import type { Http2Counters } from './counters.ts'
 import { LARGEST_STREAM_ID, NO_ERROR } from './frames.ts'
 import type { Sender } from './sender.ts'
 
-/** Who has the streams. */
+/** The connection. */
 export interface GoawayHost {
   readonly isServer: boolean
-  /** The largest id of a stream that the peer opened. */
+  /** The largest stream id that the peer has opened. */
   readonly lastPeerStream: number
   closeIfIdle(): void
 }
@@ -18,7 +18,7 @@ const PING_DRAIN = 0x64726169
 const DRAIN_STEP_MS = 1000
 
 export class Goaway {
-  /** Ours: `announced` = streams on their way are served, `final` = no new streams. */
+  /** Ours: `announced` = streams under way are served, `final` = no new streams. */
   state: 'no' | 'announced' | 'final' = 'no'
   /** The peer's: it wants no new streams. */
   received: boolean = false
@@ -26,7 +26,7 @@ export class Goaway {
   readonly #sender: Sender
   readonly #counters: Http2Counters
   #announcedMs = 0
-  /** The last stream that is served has been said. */
+  /** Whether the last stream id was sent. */
   #done = false
 
   constructor(host: GoawayHost, sender: Sender, counters: Http2Counters) {
@@ -35,7 +35,7 @@ export class Goaway {
     this.#counters = counters
   }
 
-  /** No new streams, from now on or soon. */
+  /** Whether new streams are refused, from now on or soon. */
   begin(nowMs: number): void {
     if (!this.#host.isServer) {
       // A client needs no GOAWAY to stop: it closes when its last stream has ended.
@@ -65,7 +65,7 @@ export class Goaway {
     this.#host.closeIfIdle()
   }
 
-  /** The connection ends: says why, unless all was said. */
+  /** The connection ends: sends the reason, unless the final GOAWAY was sent. */
   end(code: number): void {
     if (!this.#done || code !== NO_ERROR) this.#write(this.#host.lastPeerStream, code)
   }

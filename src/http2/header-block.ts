@@ -1,13 +1,13 @@
-// A header block that comes in several frames: HEADERS and CONTINUATION (RFC 9113 section 6.10).
+// A header block in several frames: HEADERS and CONTINUATION (RFC 9113 section 6.10).
 
-/** For peers that split as they like. A block that may be large may have more: one for each of these octets. */
+/** Frames that any block may have. Where large blocks are allowed, one more for each of these octets. */
 const MAX_CONTINUATIONS = 128
 const CONTINUATION_BYTES = 8192
 
 export class HeaderBlock {
-  /** The stream that it belongs to; 0 = no block is open. */
+  /** Its stream; 0 = no block is open. */
   stream = 0
-  /** END_STREAM of its HEADERS frame. */
+  /** Whether its HEADERS frame has END_STREAM. */
   end = false
   sinceMs = 0
   #parts: Buffer[] = []
@@ -20,7 +20,7 @@ export class HeaderBlock {
     this.sinceMs = nowMs
     this.#frames = 0
     this.#bytes = to - from
-    // Copies: a small part of a chunk would keep all of it alive.
+    // Copies: a small part of a chunk would keep the whole chunk alive.
     this.#parts = [Buffer.from(bytes.subarray(from, to))]
   }
 

@@ -1,5 +1,5 @@
-// HEADERS and CONTINUATION of the peer (RFC 9113 sections 6.2 and 6.10): whole header blocks, decoded in the order in which
-// they came.
+// HEADERS and CONTINUATION from the peer (RFC 9113 sections 6.2 and 6.10): whole header blocks, decoded in the order in which
+// they arrive.
 
 import type { Budget } from './budget.ts'
 import type { Http2Counters } from './counters.ts'
@@ -9,18 +9,18 @@ import { HeaderBlock } from './header-block.ts'
 import { COMPRESSION, DECODED, type HpackDecoder, MALFORMED, TOO_LARGE } from './hpack/decoder.ts'
 import type { Http2Limits } from './limits.ts'
 
-/** Who gets the heads. */
+/** Receives the heads. */
 export interface HeaderHost extends FrameHost {
-  /** A whole header block; `outcome` is the decoder's, which holds the fields. */
+  /** A whole header block; `outcome` is that of the decoder, which holds the fields. */
   onHead(id: number, end: boolean, outcome: number): void
 }
 
 const { FLAG_END_STREAM, FLAG_END_HEADERS, FLAG_PADDED, FLAG_PRIORITY, LARGEST_STREAM_ID } = frame
 const { PROTOCOL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR } = frame
 
-/** A large list from a block so much smaller is made to be unpacked (CVE-2016-6581): its octets go upstream, ours to encode. */
+/** A large list from a much smaller block is a decompression bomb (CVE-2016-6581): we would have to encode all its octets for upstream. */
 const BOMB_FACTOR = 8
-/** What a list may unpack to in any case. */
+/** Size that any list may expand to. */
 const UNPACKED_BYTES = 64 * 1024
 
 export class HeaderFrames {
@@ -31,7 +31,7 @@ export class HeaderFrames {
   readonly #maxListBytes: number
   readonly #maxBlockBytes: number
   readonly #block: HeaderBlock = new HeaderBlock()
-  /** The stream depends on itself (RFC 7540 section 5.3.1): RFC 9113 dropped priorities, but not every peer has. */
+  /** The stream depends on itself (RFC 7540 section 5.3.1): RFC 9113 removed priorities, but some peers still send them. */
   #broken = false
 
   constructor(
@@ -49,17 +49,17 @@ export class HeaderFrames {
     this.#maxBlockBytes = maxHeaderListBytes + blockSlackBytes
   }
 
-  /** The stream whose header block has begun and not ended; 0 = none. */
+  /** The stream of the open header block; 0 = none. */
   get open(): number {
     return this.#block.stream
   }
 
-  /** Since when it is open; -1 = none is. */
+  /** Since when it has been open; -1 = none is. */
   get openSinceMs(): number {
     return this.#block.stream === 0 ? -1 : this.#block.sinceMs
   }
 
-  /** Nothing more comes. */
+  /** Ignores further frames. */
   stop(): void {
     this.#block.clear()
   }

@@ -1,4 +1,4 @@
-// What a connection allows its peer, and when it gives up on it. One table for both sides.
+// Limits and deadlines of a connection for its peer. One table for both sides.
 
 export interface Http2Limits {
   /** SETTINGS_MAX_CONCURRENT_STREAMS; a stream above it is refused. Server side only. */
@@ -6,40 +6,40 @@ export interface Http2Limits {
   /** SETTINGS_MAX_HEADER_LIST_SIZE, bytes (name, value and 32 for each field). Above it: 431, or the stream is reset. */
   readonly maxHeaderListBytes: number
   /**
-   * Octets of a header block beyond the largest list. A block with a list that is too large is read to its end, so that the
-   * table stays in step and the other streams go on; one that is larger still ends the connection.
+   * Octets of a header block beyond the largest list. A block with too large a list is read to its end, so that the
+   * table stays in sync and the other streams go on; an even larger one ends the connection.
    */
   readonly blockSlackBytes: number
   /** SETTINGS_HEADER_TABLE_SIZE. */
   readonly headerTableBytes: number
-  /** SETTINGS_INITIAL_WINDOW_SIZE, at least 65,535: what the peer may send on a stream before it is taken. */
+  /** SETTINGS_INITIAL_WINDOW_SIZE, at least 65,535: bytes that the peer may send on a stream before they are consumed. */
   readonly streamWindowBytes: number
   /** The same of the connection, at least 65,535. */
   readonly connectionWindowBytes: number
   /**
-   * When the window of the connection is given back: when the bytes have been taken (memory is bounded by the window, but
-   * one stream that nobody reads can stop the others), or as they come (no stream stops another; memory is bounded by
+   * When the connection window is returned: when the bytes were consumed (memory is bounded by the window, but
+   * one stream that nobody reads can block the others), or on arrival (no stream blocks another; memory is bounded by
    * the streams' windows).
    */
   readonly connectionCredit: 'when-taken' | 'at-once'
   /** SETTINGS_MAX_FRAME_SIZE. */
   readonly maxFrameBytes: number
-  /** The preface and SETTINGS of the peer must be there by then, and a header block that has begun must end. */
+  /** Deadline for the peer's preface and SETTINGS, and for completing a header block. */
   readonly headTimeoutMs: number
-  /** Our SETTINGS must be acknowledged by then. */
+  /** Deadline for the acknowledgement of our SETTINGS. */
   readonly settingsTimeoutMs: number
-  /** After so long without a byte from the peer a PING asks whether it lives; with no open stream nobody asks. */
+  /** After this long without a byte from the peer a PING is sent; only while a stream is open. */
   readonly pingIntervalMs: number
-  /** The peer must say anything by then, or the connection is lost. */
+  /** Without any byte from the peer by then, the connection counts as dead. */
   readonly pingTimeoutMs: number
-  /** Bytes of answers' heads and control frames that a peer leaves unread. */
+  /** Bytes of response heads and control frames that a peer may leave unread. */
   readonly maxBacklogBytes: number
 }
 
 export interface ServerLimits extends Http2Limits {
-  /** A client opens its first stream by then, or the connection is drained. */
+  /** Without a first stream by then, the connection is drained. */
   readonly firstRequestMs: number
-  /** So long after its last stream a connection is drained. PINGs do not keep it open. */
+  /** A connection is drained this long after its last stream. PINGs do not keep it open. */
   readonly idleTimeoutMs: number
 }
 
@@ -58,7 +58,7 @@ export const SERVER_LIMITS: ServerLimits = {
   pingIntervalMs: 60_000,
   pingTimeoutMs: 30_000,
   firstRequestMs: 30_000,
-  // Longer than the 90 s after which client-go drops idle connections, so that the client is the one who closes.
+  // Longer than the 90 s after which client-go closes idle connections, so that the client closes first.
   idleTimeoutMs: 120_000,
   maxBacklogBytes: 4 * 1024 * 1024,
 }

@@ -1,5 +1,5 @@
-// Bytes on their way out: frames are written one behind the other into pooled memory. Bodies are copied: that costs less than
-// the memory that they came in would, were it kept until the socket has taken them.
+// Output: frames are written one after the other into pooled memory. Bodies are copied: that costs less than
+// keeping the memory in which they arrived until the socket has taken them.
 
 import { releaseSlab, SLAB_BYTES, takeSlab } from './slabs.ts'
 
@@ -9,10 +9,10 @@ export class Output {
   /** Where the next bytes go; valid after `reserve`. */
   buffer: Buffer = NOTHING
   at = 0
-  /** Bytes that `take` would give. */
+  /** Bytes that `take` would return. */
   bytes = 0
   #pooled = false
-  /** What is full; parts of slabs, the slabs, and those that were taken and are not written yet. */
+  /** Finished parts of slabs, the slabs, and the ones taken but not written yet. */
   readonly #parts: Buffer[] = []
   readonly #full: Buffer[] = []
   readonly #taken: Buffer[] = []
@@ -21,7 +21,7 @@ export class Output {
   reserve(size: number): void {
     if (this.buffer.length - this.at >= size) return
     this.#closePart()
-    // What is larger gets a memory of its own, which is not used again.
+    // Larger pieces get memory of their own, which is not reused.
     this.#pooled = size <= SLAB_BYTES
     this.buffer = this.#pooled ? takeSlab() : Buffer.allocUnsafeSlow(size)
   }
@@ -54,7 +54,7 @@ export class Output {
     this.bytes = 0
   }
 
-  /** What was taken has been written: its memory can be used again. */
+  /** What was taken has been written: its memory can be reused. */
   release(): void {
     const taken = this.#taken
     for (let i = 0; i < taken.length; i++) releaseSlab(taken[i] ?? NOTHING)

@@ -1,4 +1,4 @@
-// SETTINGS of the peer (RFC 9113 section 6.5): what it lets us do, applied as it comes, and whether it has acknowledged ours.
+// SETTINGS of the peer (RFC 9113 section 6.5), applied on arrival, and whether it has acknowledged ours.
 
 import type { Budget } from './budget.ts'
 import type { FrameHost } from './frame-host.ts'
@@ -6,7 +6,7 @@ import * as frame from './frames.ts'
 import type { Sender } from './sender.ts'
 import type { StreamTable } from './stream-table.ts'
 
-/** Who wants to know that they have come. */
+/** The connection. */
 export interface SettingsHost extends FrameHost {
   onPeerSettings(): void
 }
@@ -14,11 +14,11 @@ export interface SettingsHost extends FrameHost {
 const { FLAG_ACK, PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, LARGEST_WINDOW_BYTES } = frame
 
 export class PeerSettings {
-  /** The first SETTINGS have come. */
+  /** The first SETTINGS have arrived. */
   received: boolean = false
   /** Ours were acknowledged. */
   acknowledged: boolean = false
-  /** INITIAL_WINDOW_SIZE: of each stream. */
+  /** INITIAL_WINDOW_SIZE of each stream. */
   windowBytes: number = frame.DEFAULT_WINDOW_BYTES
   maxStreams: number = Number.POSITIVE_INFINITY
   readonly #host: SettingsHost
@@ -97,7 +97,7 @@ export class PeerSettings {
     }
   }
 
-  /** RFC 9113 section 6.9.2: open streams change, too, and may fall below zero. */
+  /** RFC 9113 section 6.9.2: windows of open streams change, too, and may become negative. */
   #resizeWindows(bytes: number): void {
     const change = bytes - this.windowBytes
     this.windowBytes = bytes

@@ -1,20 +1,20 @@
-// The window of the connection for what the peer sends (RFC 9113 section 5.2): what it lets in, and when that is given back.
+// The connection's receive window (RFC 9113 section 5.2), and when it is returned to the peer.
 
 import type { Http2Limits } from './limits.ts'
 import type { Sender } from './sender.ts'
 
-/** Whose window it is. */
+/** The connection. */
 export interface WindowHost {
-  /** Nothing is given back any more. */
+  /** Nothing is returned any more. */
   readonly closed: boolean
 }
 
 export class ReceiveWindow {
   readonly #host: WindowHost
   readonly #sender: Sender
-  /** It is given back when the bytes were taken; else as they come. */
+  /** Whether it is returned when bytes were consumed; otherwise on arrival. */
   readonly #whenTaken: boolean
-  /** At least so much at a time. */
+  /** Least size of an update. */
   readonly #updateBytes: number
   #left: number
   #taken = 0
@@ -27,7 +27,7 @@ export class ReceiveWindow {
     this.#left = limits.connectionWindowBytes
   }
 
-  /** This much has come. False: it is more than was allowed. */
+  /** This many bytes have arrived. False: more than allowed. */
   receive(bytes: number): boolean {
     if (bytes > this.#left) return false
     this.#left -= bytes
@@ -35,7 +35,7 @@ export class ReceiveWindow {
     return true
   }
 
-  /** This much of what came was taken. */
+  /** This many bytes were consumed. */
   onTaken(bytes: number): void {
     if (this.#whenTaken) this.#giveBack(bytes)
   }

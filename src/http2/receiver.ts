@@ -1,5 +1,5 @@
-// What a connection receives: frames in the order in which they may come (SETTINGS first, a header block in one piece), each
-// to the part that knows it.
+// Receiving: checks the order of frames (SETTINGS first, header blocks uninterrupted) and passes each
+// to the part that handles it.
 
 import type { Budget } from './budget.ts'
 import type { ControlFrames } from './control-frames.ts'
@@ -13,7 +13,7 @@ import type { PeerSettings } from './peer-settings.ts'
 const { HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION } = frame
 const { FLAG_ACK, PROTOCOL_ERROR } = frame
 
-/** Who gets which frames. */
+/** The handlers of frames. */
 export interface FrameHandlers {
   readonly settings: PeerSettings
   readonly headers: HeaderFrames
@@ -31,8 +31,8 @@ export class Receiver implements FrameSink {
   readonly #reader: FrameReader
 
   /**
-   * @param ignored frames of unknown types
-   * @param preface what the peer sends first; '' on the client side
+   * @param ignored budget for frames of unknown types
+   * @param preface the peer's connection preface; '' on the client side
    */
   constructor(host: FrameHost, parts: FrameHandlers, ignored: Budget, maxFrameBytes: number, preface: string) {
     this.#host = host
@@ -44,7 +44,7 @@ export class Receiver implements FrameSink {
     this.#reader = new FrameReader(this, maxFrameBytes, preface)
   }
 
-  /** Since when a frame, or a header block of several, waits for its end; -1 = none does. */
+  /** Since when a frame, or a header block of several, is incomplete; -1 = none is. */
   get heldSinceMs(): number {
     const frameMs = this.#reader.heldSinceMs
     const blockMs = this.#headers.openSinceMs
@@ -55,7 +55,7 @@ export class Receiver implements FrameSink {
     this.#reader.read(chunk, nowMs)
   }
 
-  /** Nothing more is passed on. */
+  /** Stops passing on frames. */
   stop(): void {
     this.#reader.stop()
     this.#headers.stop()

@@ -1,4 +1,4 @@
-// What a connection sends: heads in the order in which they were encoded, control frames, and bodies as the windows allow, a
+// Sending: heads in the order in which they were encoded, control frames, and bodies as the windows allow, a
 // frame of each stream in turn (RFC 9113 sections 4.3, 5.2 and 6.9).
 
 import type { EncodedFields } from '../api/ports/stream.ts'
@@ -8,11 +8,11 @@ import { encodeBound, HpackEncoder, listBytesOf } from './hpack/encoder.ts'
 import { Output } from './output.ts'
 import type { Http2Stream } from './stream.ts'
 
-/** Who wants to know what was sent. */
+/** The connection. */
 export interface SenderHost {
-  /** Bytes wait; not said again until they were taken. */
+  /** There is output; not repeated until it was taken. */
   onBytes(): void
-  /** The last frame of our half of a stream has been written. */
+  /** The last frame of our half of a stream was written. */
   onEndSent(stream: Http2Stream): void
 }
 
@@ -21,7 +21,7 @@ const { FLAG_END_STREAM, FLAG_END_HEADERS, FLAG_ACK, FRAME_HEADER_BYTES } = fram
 
 /** Above this much unsent, bodies wait in their streams, so that they are counted, and heads of other streams go first. */
 const OUTPUT_HIGH_BYTES = 64 * 1024
-/** Streams in the round below which dead ones among them do not matter. */
+/** Below this many streams in the round, dead ones are not removed. */
 const MIN_ROUND = 64
 const COMPACT_AT = 1024
 
@@ -29,7 +29,7 @@ export class Sender {
   readonly encoder: HpackEncoder = new HpackEncoder()
   /** The peer's SETTINGS_MAX_FRAME_SIZE. */
   frameBytes: number = frame.DEFAULT_FRAME_BYTES
-  /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE. Go's server ends the connection, with all its streams, on what is well above. */
+  /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE. Go's server ends the connection, with all its streams, for lists well above it. */
   maxListBytes: number = Number.POSITIVE_INFINITY
   /** The window of the connection. */
   window: number = frame.DEFAULT_WINDOW_BYTES
@@ -37,17 +37,17 @@ export class Sender {
   readonly #windowUpdates: Budget
   readonly #output: Output = new Output()
   #signalled = false
-  /** Streams with data to send and a window for it, in turn. */
+  /** Streams with data to send and an open window, in turn. */
   readonly #round: Http2Stream[] = []
   #roundAt = 0
 
-  /** @param windowUpdates gets more with each DATA frame: those explain the peer's window updates */
+  /** @param windowUpdates refilled with each DATA frame, which justifies window updates of the peer */
   constructor(host: SenderHost, windowUpdates: Budget) {
     this.#host = host
     this.#windowUpdates = windowUpdates
   }
 
-  /** Serialised and not taken yet. */
+  /** Serialised bytes not taken yet. */
   get bytes(): number {
     return this.#output.bytes
   }
@@ -56,7 +56,7 @@ export class Sender {
     return this.#output.bytes > 0 || (this.window > 0 && this.#roundAt < this.#round.length)
   }
 
-  /** Says that bytes wait, once until they are taken. */
+  /** Reports output, once until it is taken. */
   signal(): void {
     if (this.#signalled) return
     this.#signalled = true
@@ -116,7 +116,7 @@ export class Sender {
 
   // === bodies ===
 
-  /** Sends a body at once, when nothing is in its way; false: it has to be queued. */
+  /** Sends a body at once if possible; false: it has to be queued. */
   bodyNow(stream: Http2Stream, chunk: Buffer, end: boolean): boolean {
     const size = chunk.length
     if (size > 0) {
@@ -130,7 +130,7 @@ export class Sender {
     return true
   }
 
-  /** The stream has something queued: it takes part in the round when its window is open. */
+  /** The stream has queued data: it joins the round when its window is open. */
   schedule(stream: Http2Stream): void {
     if (stream.scheduled || stream.dead || stream.queued === 0 || stream.sendWindow <= 0) return
     stream.scheduled = true
@@ -138,7 +138,7 @@ export class Sender {
     if (this.window > 0) this.signal()
   }
 
-  /** The stream is over. While the window of the connection is closed, many such would gather in the round. */
+  /** The stream is closed. While the connection window is closed, many of these would pile up in the round. */
   forget(stream: Http2Stream, openStreams: number): void {
     if (!stream.scheduled || this.#round.length - this.#roundAt <= 2 * openStreams + MIN_ROUND) return
     const round = this.#round
@@ -172,7 +172,7 @@ export class Sender {
     }
   }
 
-  /** One frame of a stream; then what follows it, or the stream waits for its next turn. */
+  /** Sends one frame of a stream; then its end, or the stream waits for its next turn. */
   #turn(stream: Http2Stream): void {
     const size = Math.min(this.frameBytes, stream.sendWindow, this.window, stream.queued)
     const end = stream.endsWith(size)
@@ -262,7 +262,7 @@ export class Sender {
     output.advance(FRAME_HEADER_BYTES)
   }
 
-  /** The client's preface, in front of everything. */
+  /** The client's connection preface. */
   preface(): void {
     this.#output.append(Buffer.from(frame.PREFACE, 'latin1'))
   }

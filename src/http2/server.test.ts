@@ -61,7 +61,7 @@ describe('server: a request', () => {
     side.request(0).stream.headers([':status', '413'], true)
     assert.deepEqual(side.errors(), ['1 NO_ERROR'])
     side.send(frameOf(frame.DATA, END, 1, Buffer.alloc(100)))
-    assert.deepEqual(side.errors(), [], 'what was on its way is no offence')
+    assert.deepEqual(side.errors(), [], 'frames under way are not an error')
   })
 
   it('with too large a head gets 431, and the connection lives', () => {
@@ -135,7 +135,7 @@ describe('server: a request', () => {
     'a connection-specific field': [...GET, 'connection', 'close'],
     'te other than trailers': [...GET, 'te', 'gzip'],
     'a length that contradicts the end': [...GET, 'content-length', '3'],
-    'a length that is no number': [...GET, 'content-length', '+3'],
+    'a length that is not a number': [...GET, 'content-length', '+3'],
   })) {
     it(`with ${what} is malformed`, () => {
       const side = new ServerSide()
@@ -199,7 +199,7 @@ describe('server: an idle connection', () => {
     assert.deepEqual(side.closed, { code: frame.NO_ERROR, message: '' })
   })
 
-  it('is drained so long after its last stream, PING or not', () => {
+  it('is drained a fixed time after its last stream, PING or not', () => {
     const side = new ServerSide()
     side.now = firstRequestMs - 1
     side.send(side.head(1, GET, END), side.head(3, GET, END))

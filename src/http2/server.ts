@@ -1,4 +1,4 @@
-// The server's side of a connection: requests come as header blocks on new streams.
+// The server side of a connection: requests arrive as header blocks on new streams.
 
 import type { Peer, RequestHandler } from '../api/ports/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
@@ -14,7 +14,7 @@ const REQUEST = METHOD | SCHEME | PATH
 const CONNECT_REQUEST = METHOD | AUTHORITY
 
 const TOO_LARGE_ANSWER: readonly string[] = [':status', '431', 'content-length', '0']
-/** A gateway to kube-apiservers is no tunnel: CONNECT is not implemented here (RFC 9110 section 15.6.2). */
+/** The gateway is not a tunnel: CONNECT is not implemented (RFC 9110 section 15.6.2). */
 const CONNECT_ANSWER: readonly string[] = [':status', '501', 'content-length', '0']
 
 export class ServerConnection extends Connection {
@@ -23,7 +23,7 @@ export class ServerConnection extends Connection {
   readonly #handler: RequestHandler
   readonly #firstRequestMs: number
   readonly #idleTimeoutMs: number
-  /** Since when no stream is open, about, and the last one that had been opened then. */
+  /** About since when no stream is open, and the last stream opened by then. */
   #idleSinceMs: number
   #lastSeen = 0
 
@@ -84,7 +84,7 @@ export class ServerConnection extends Connection {
       this.#onOldStream(id)
       return
     }
-    // After the last GOAWAY nothing that is new is served; the client knows that it can send it again elsewhere.
+    // After the final GOAWAY no new stream is served; the client knows that it can send the request again elsewhere.
     if (this.goaway.state === 'final') return
     this.lastPeerStream = id
     if (this.streams.open.size >= this.limits.maxConcurrentStreams) {
@@ -114,11 +114,11 @@ export class ServerConnection extends Connection {
     stream.remoteEnded = end
     if (!end) stream.expectedBytes = contentLength
     const events = this.#handler(this.#peer, stream, fields, end)
-    // The answer may be complete already, or the connection over.
+    // The response may be complete already, or the connection closed.
     if (!stream.dead && !(stream.localEnded && stream.remoteEnded)) stream.events = events
   }
 
-  /** HEADERS on a stream that is over, or was passed over (RFC 9113 section 5.1.1). */
+  /** HEADERS on a stream that is closed or was skipped (RFC 9113 section 5.1.1). */
   #onOldStream(id: number): void {
     if (this.streams.closed.wasResetByUs(id)) return
     if (!this.streams.closed.wasEndedByPeer(id)) {
@@ -134,7 +134,7 @@ export class ServerConnection extends Connection {
     this.blameGone(id, code)
   }
 
-  /** Answers what the request path never sees. */
+  /** Responds to what the request path never sees. */
   #answer(id: number, end: boolean, head: readonly string[]): void {
     this.sender.head(id, head, undefined, true)
     if (end) return
@@ -142,13 +142,13 @@ export class ServerConnection extends Connection {
     this.streams.closed.add(id, true)
   }
 
-  /** All of an answer is on its way and the client still sends: it need not (RFC 9113 section 8.1). */
+  /** The response is complete while the client still sends: it can stop (RFC 9113 section 8.1). */
   override onLocalEnd(stream: Http2Stream): void {
     this.streams.resetStream(stream, NO_ERROR)
   }
 
   override isIdle(id: number): boolean {
-    // Behind the last GOAWAY streams are passed over, and so is what follows on them (RFC 9113 section 6.8).
+    // After the final GOAWAY, new streams and their frames are ignored (RFC 9113 section 6.8).
     return (id & 1) === 0 || (id > this.lastPeerStream && this.goaway.state !== 'final')
   }
 
@@ -161,7 +161,7 @@ export class ServerConnection extends Connection {
   }
 
   override onStreamGone(): void {
-    // Nobody waits for a place.
+    // Nothing waits for a free stream.
   }
 }
 

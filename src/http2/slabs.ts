@@ -1,9 +1,9 @@
-// Memory for bytes on their way, used again and again by all connections of a thread: none is allocated for each message, and
-// none of it has to be collected.
+// Pooled memory for bytes in transit, shared by all connections of a thread: nothing is allocated per message, and
+// nothing has to be garbage-collected.
 
-/** Of one piece. */
+/** Size of one slab. */
 export const SLAB_BYTES: number = 32 * 1024
-/** Pieces kept for use: 8 MiB. */
+/** Slabs kept in the pool: 8 MiB. */
 const MAX_POOLED = 256
 
 const pool: Buffer[] = []
@@ -12,7 +12,7 @@ export function takeSlab(): Buffer {
   return pool.pop() ?? Buffer.allocUnsafeSlow(SLAB_BYTES)
 }
 
-/** Nobody reads or writes it any more. */
+/** Returns a slab that nobody reads or writes any more. */
 export function releaseSlab(slab: Buffer): void {
   if (slab.length === SLAB_BYTES && pool.length < MAX_POOLED) pool.push(slab)
 }

@@ -1,4 +1,4 @@
-// The open streams of a connection, by number. Not a Map: each table that a Map outgrows points to the next one, so that one
+// The open streams of a connection, by id. Not a Map: each table that a Map outgrows points to the next one, so that one
 // which has grown old keeps all streams since alive until a full collection; with thousands of short streams a second
 // that makes young collections take a hundred times as long.
 
@@ -6,7 +6,7 @@ import type { Http2Stream } from './stream.ts'
 
 const MIN_PLACES = 8
 
-/** Open addressing with linear probing; numbers of one connection rise by two, so they hardly collide. */
+/** Open addressing with linear probing; ids of one connection rise by two, so they hardly collide. */
 export class StreamTable {
   size: number = 0
   #places: (Http2Stream | undefined)[] = new Array<Http2Stream | undefined>(MIN_PLACES).fill(undefined)
@@ -20,15 +20,15 @@ export class StreamTable {
     }
   }
 
-  /** Adds a stream whose number is not in the table. */
+  /** Adds a stream whose id is not in the table. */
   add(stream: Http2Stream): void {
-    // At least a quarter stays empty: every search ends soon.
+    // At least a quarter stays empty, so every search is short.
     if ((this.size + 1) * 4 > this.#places.length * 3) this.#resize(this.#places.length * 2)
     this.#put(stream)
     this.size++
   }
 
-  /** False when it was not there. */
+  /** False when it was not in the table. */
   delete(id: number): boolean {
     const places = this.#places
     const mask = this.#mask
@@ -39,7 +39,7 @@ export class StreamTable {
       if (stream.id === id) break
       at = (at + 1) & mask
     }
-    // Those behind it move up, so that no search ends early.
+    // The ones behind it move up, so that no search ends early.
     let free = at
     for (let next = (at + 1) & mask; ; next = (next + 1) & mask) {
       const stream = places[next]
@@ -56,7 +56,7 @@ export class StreamTable {
     return true
   }
 
-  /** All of them, in a list of its own: the table may change meanwhile. */
+  /** All of them, as a copy: the table may change during iteration. */
   all(): Http2Stream[] {
     const all: Http2Stream[] = []
     for (const stream of this.#places) if (stream !== undefined) all.push(stream)

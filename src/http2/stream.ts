@@ -1,5 +1,5 @@
-// One stream: the seam's Stream on an HTTP/2 connection, and what the connection knows of it. Server and client sides are
-// the same class: what differs is when a head may come, which server.ts and client.ts say.
+// One stream: a Stream on an HTTP/2 connection, and the connection's state of it. Server and client sides are
+// the same class: they differ in when a head may arrive, which is in server.ts and client.ts.
 
 import {
   type HeaderList,
@@ -53,22 +53,22 @@ function resetCode(reason: ResetReason): number {
   }
 }
 
-/** What a stream asks of the connection that it is on. */
+/** What a stream needs from its connection. */
 export interface StreamCarrier {
-  /** At least so much of a stream's window is given back at a time. */
+  /** Least size of an update of a stream's window. */
   readonly streamUpdateBytes: number
   sendHead(stream: Http2Stream, list: HeaderList, end: boolean): void
-  /** False: it has to be queued, and `schedule` be called. */
+  /** False: it has to be queued, and `schedule` called. */
   sendNow(stream: Http2Stream, chunk: Buffer, end: boolean): boolean
   schedule(stream: Http2Stream): void
   sendTrailers(stream: Http2Stream, list: HeaderList): void
   sendWindowUpdate(id: number, bytes: number): void
-  /** So much of what came was taken. */
+  /** This many received bytes were consumed. */
   onTaken(bytes: number): void
   resetStream(stream: Http2Stream, code: number): void
 }
 
-/** Hears of a stream until the request path has said who listens, and after nobody does any more. */
+/** The listener of a stream before the request path has set one, and after it is done. */
 export const NOBODY: StreamEvents = {
   onHeaders: () => undefined,
   onBody: () => undefined,
@@ -77,40 +77,40 @@ export const NOBODY: StreamEvents = {
   onReset: () => undefined,
 }
 
-/** What the body of a message must have: no check. */
+/** Expected length of a body: not checked. */
 export const ANY_LENGTH = -1
 
 export class Http2Stream implements Stream {
   readonly id: number
   readonly #connection: StreamCarrier
   events: StreamEvents
-  /** We have sent END_STREAM, or have it queued. */
+  /** END_STREAM was sent or is queued. */
   ending = false
   /** END_STREAM is serialised. */
   localEnded: boolean = false
-  /** The peer's END_STREAM has come. */
+  /** The peer's END_STREAM has arrived. */
   remoteEnded: boolean = false
-  /** Reset by one of us, or lost with the connection: nothing more happens. */
+  /** Reset by either side, or lost with the connection: nothing more happens. */
   dead: boolean = false
-  /** The final response head has come, or on the server side: was sent. */
+  /** The final response head was received, or on the server side: sent. */
   answered: boolean = false
-  /** The connection has it in its round of streams with data to send. */
+  /** It is in the connection's round of streams with data to send. */
   scheduled: boolean = false
-  /** What the peer lets us send. */
+  /** Send window. */
   sendWindow: number
-  /** What we let the peer send. */
+  /** Receive window. */
   receiveWindow: number
-  /** Taken by the other side, not yet given back to the peer. */
+  /** Consumed, but not yet returned to the peer. */
   #taken = 0
-  /** Of the peer's `content-length`; ANY_LENGTH when there is none. */
+  /** Rest of the peer's `content-length`; ANY_LENGTH when there is none. */
   expectedBytes: number = ANY_LENGTH
   receivedBytes: number = 0
-  /** Given to `onBody` and not taken yet. */
+  /** Passed to `onBody` and not consumed yet. */
   unread: number = 0
-  /** Client side, of a request by HEAD: the answer has no body, whatever its `content-length` says (RFC 9110 section 9.3.2). */
+  /** Client side, for HEAD requests: the response has no body, whatever its `content-length` (RFC 9110 section 9.3.2). */
   bodyless: boolean = false
   queued: number = 0
-  /** What waits for its turn; undefined until something does. */
+  /** Queued data; undefined until there is some. */
   #queue: ChunkQueue | undefined
   #trailers: HeaderList | undefined
   #high = false
@@ -123,7 +123,7 @@ export class Http2Stream implements Stream {
     this.receiveWindow = receiveWindow
   }
 
-  // === the seam ===
+  // === the Stream interface ===
 
   headers(list: HeaderList, end: boolean): void {
     if (this.dead || this.ending) return
@@ -146,7 +146,7 @@ export class Http2Stream implements Stream {
   }
 
   credit(bytes: number): void {
-    // Nothing is unread once the stream is over: its bytes were given back to the connection then.
+    // Nothing is unread once the stream is closed: its bytes were returned to the connection then.
     const taken = bytes < this.unread ? bytes : this.unread
     if (taken === 0) return
     this.unread -= taken
@@ -166,7 +166,7 @@ export class Http2Stream implements Stream {
 
   // === for the connection ===
 
-  /** Copies the next `size` bytes of what is queued to `sink`. */
+  /** Copies the next `size` queued bytes to `sink`. */
   moveTo(sink: ByteSink, size: number): void {
     const queue = this.#queue
     if (queue === undefined) return
@@ -174,7 +174,7 @@ export class Http2Stream implements Stream {
     this.queued = queue.bytes
   }
 
-  /** END_STREAM belongs on the DATA frame that takes the next `size` bytes: nothing is queued behind it. */
+  /** Whether the DATA frame with the next `size` bytes has END_STREAM: nothing is queued behind it. */
   endsWith(size: number): boolean {
     return this.ending && size === this.queued && this.#trailers === undefined
   }
@@ -187,14 +187,14 @@ export class Http2Stream implements Stream {
     return list
   }
 
-  /** After sending: tells who waits that there is room again, a frame's worth at a time, so that no burst follows. */
+  /** After sending: reports that there is room again, one frame at a time, so that no burst follows. */
   notifyDrained(): void {
     if (!this.#high || this.queued >= HIGH_WATER_BYTES) return
     if (this.queued === 0) this.#high = false
     this.events.onDrained()
   }
 
-  /** Nothing of it is kept: a dead stream may be held by the request path for a while. */
+  /** Drops its buffers: the request path may hold a dead stream for a while. */
   clear(): void {
     this.#queue?.clear()
     this.#queue = undefined

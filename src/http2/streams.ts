@@ -1,4 +1,4 @@
-// The streams of a connection: those that are open and those that ended last, what they send, and how they end.
+// The streams of a connection: open ones and recently closed ones, what they send, and how they end.
 
 import type { HeaderList } from '../api/ports/stream.ts'
 import { ClosedStreams } from './closed-streams.ts'
@@ -10,7 +10,7 @@ import type { Sender } from './sender.ts'
 import { ANY_LENGTH, Http2Stream, NOBODY, type StreamCarrier } from './stream.ts'
 import { StreamTable } from './stream-table.ts'
 
-/** Who wants to know how they end. */
+/** The connection. */
 export interface StreamsHost {
   /** Nothing is sent any more. */
   readonly closed: boolean
@@ -20,16 +20,16 @@ export interface StreamsHost {
   onLocalEnd(stream: Http2Stream): void
   /** The peer has ended its half, ours is open. */
   onRemoteEnd(stream: Http2Stream): void
-  /** We reset it before the peer had ended its half: it may still work on it. */
+  /** We reset it before the peer ended its half: the peer may still work on it. */
   onResetByUs(): void
-  /** There is one less. */
+  /** A stream was closed. */
   onStreamGone(): void
   closeIfIdle(): void
 }
 
-/** The answer was too large for its client (RFC 9110 section 15.6.3: what came from upstream cannot be passed on). */
+/** The response head is too large for the client (RFC 9110 section 15.6.3: the upstream response cannot be passed on). */
 const HEAD_TOO_LARGE_ANSWER: HeaderList = [':status', '502', 'content-length', '0']
-/** A window is given back in pieces no larger than this, so that what it lets in does not come in bursts. */
+/** Largest window update, so that data does not arrive in bursts. */
 const LARGEST_UPDATE_BYTES = 64 * 1024
 
 export class Streams implements StreamCarrier {
@@ -51,7 +51,7 @@ export class Streams implements StreamCarrier {
     this.streamUpdateBytes = Math.min(limits.streamWindowBytes >> 1, LARGEST_UPDATE_BYTES)
   }
 
-  /** Opens one. `sendWindow` is what the peer lets it send. */
+  /** Opens a stream with the peer's initial window. */
   add(id: number, sendWindow: number): Http2Stream {
     const stream = new Http2Stream(this, id, sendWindow, this.#limits.streamWindowBytes)
     this.open.add(stream)
@@ -74,7 +74,7 @@ export class Streams implements StreamCarrier {
     if (this.#sender.bytes > this.#limits.maxBacklogBytes) this.#host.abuse('slowRead')
   }
 
-  /** A response head that the client does not take: it gets one without fields. An interim one is not needed. */
+  /** A response head that is too large for the client: it gets one without fields. An interim one is dropped. */
   #headTooLarge(stream: Http2Stream, list: HeaderList): void {
     this.#counters.headsNotSent++
     if (list[1]?.startsWith('1') === true) return
@@ -116,7 +116,7 @@ export class Streams implements StreamCarrier {
 
   // === how they end ===
 
-  /** Only the frame: of a stream that is none, or is over. */
+  /** Only the frame, for a stream that does not exist or is closed. */
   sendReset(id: number, code: number): void {
     if (code === REFUSED_STREAM) this.#counters.streamsRefused++
     this.#sender.reset(id, code)
@@ -136,7 +136,7 @@ export class Streams implements StreamCarrier {
     else this.#host.onLocalEnd(stream)
   }
 
-  /** The peer's half has ended, and that was heard. */
+  /** The peer's half has ended, and the listener was notified. */
   afterRemoteEnd(stream: Http2Stream): void {
     if (stream.dead) return
     if (stream.localEnded) this.#retire(stream)
@@ -177,7 +177,7 @@ export class Streams implements StreamCarrier {
       stream.dead = true
       stream.clear()
       stream.events = NOBODY
-      // Its last event is being heard just now: it is complete.
+      // Its last event is being delivered now: it is complete.
       if (!stream.localEnded || !stream.remoteEnded) events.onReset('connection')
     }
   }

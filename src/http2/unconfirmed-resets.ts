@@ -1,24 +1,24 @@
-// Streams that we have reset, and of which the peer may not know yet. Until it does they count as open: a server that still works
-// on them works on more than its SETTINGS_MAX_CONCURRENT_STREAMS otherwise, and Go's ends the connection, with all its streams
-// (golang/go#63417). As Go's own client does (golang/go#66763), a PING says when the peer has read RST_STREAM.
+// Streams that we have reset without the peer knowing yet. Until it does they count as open: a server that still works
+// on them would otherwise exceed its SETTINGS_MAX_CONCURRENT_STREAMS, and Go's ends the connection, with all its streams
+// (golang/go#63417). As in Go's own client (golang/go#66763), a PING shows when the peer has read RST_STREAM.
 
 import type { Sender } from './sender.ts'
 
 /** Payload of these PINGs. */
 const PING_RESETS = 0x72737473
 /**
- * PINGs between two ticks, beside the tick's own, while resets alone keep a connection full. Go's server ends a connection on which more
+ * PINGs between two ticks, in addition to the tick's own, while only resets keep a connection full. Go's server ends a connection on which more
  * than four times its streams wait for handlers that do not end (http2/server.go, scheduleHandler): with these it is three times a second.
  */
 const EXTRA_PINGS = 2
 
 export class UnconfirmedResets {
-  /** Before the PING that is under way, and since then. */
+  /** Resets before the PING under way, and since then. */
   #asked = 0
   #since = 0
   #extraPings = EXTRA_PINGS
 
-  /** How many there are. */
+  /** Their number. */
   get count(): number {
     return this.#asked + this.#since
   }
@@ -28,15 +28,15 @@ export class UnconfirmedResets {
   }
 
   /**
-   * To be called every second or so: one PING for all that were reset since the last. What a server begins for nothing is
-   * bounded that way, too: on each connection its streams, three times a second.
+   * Call it about every second: one PING for all streams reset since the last. This also bounds the wasted work of
+   * a server: on each connection its streams, three times a second.
    */
   tick(sender: Sender): void {
     this.#extraPings = EXTRA_PINGS
     this.#ask(sender)
   }
 
-  /** To be called when no stream is free, and some would be but for these: others would have to wait, or open connections. */
+  /** Call it when only these resets leave no stream free: otherwise requests would wait, or open connections. */
   tickWhenFull(sender: Sender): void {
     if (this.#extraPings > 0 && this.#ask(sender)) this.#extraPings--
   }

@@ -1,10 +1,10 @@
-// The tables of a decoder (RFC 7541 sections 2.3 and 4): each entry with its size, and with what the field rules say of it, so that
-// nobody asks again.
+// The tables of a decoder (RFC 7541 sections 2.3 and 4): each entry with its size and its flags from the field rules, so that
+// they are checked only once.
 
 import { KNOWN_FLAGS } from './field-rules.ts'
 import { STATIC_NAMES, STATIC_NUMBERS, STATIC_VALUES } from './static.ts'
 
-/** What an entry costs beyond its octets (RFC 7541 section 4.1, RFC 9113 section 6.5.2). */
+/** Overhead of an entry (RFC 7541 section 4.1, RFC 9113 section 6.5.2). */
 export const ENTRY_OVERHEAD = 32
 /** Size of the table until the peer knows our SETTINGS (RFC 9113 section 6.5.2). */
 const INITIAL_TABLE_BYTES = 4096
@@ -30,7 +30,7 @@ export class DecoderTable {
   #bytes = 0
   #maxBytes = INITIAL_TABLE_BYTES
 
-  /** @param maxBytes the most that `resize` will ask for */
+  /** @param maxBytes the largest size for `resize` */
   constructor(maxBytes: number) {
     // A peer that has not seen our SETTINGS yet uses the initial size.
     const entries = Math.max(maxBytes, INITIAL_TABLE_BYTES) / ENTRY_OVERHEAD
@@ -42,17 +42,17 @@ export class DecoderTable {
     this.#mask = capacity - 1
   }
 
-  /** Whether there is an entry so old: 0 is the newest. */
+  /** Whether an entry of this age exists: 0 is the newest. */
   has(age: number): boolean {
     return age < this.#count
   }
 
-  /** Where it is. */
+  /** Its slot. */
   slotOf(age: number): number {
     return (this.#newest - age) & this.#mask
   }
 
-  /** A field becomes the newest entry. One that is too large empties the table (RFC 7541 section 4.4). */
+  /** Adds a field as the newest entry. One that is too large empties the table (RFC 7541 section 4.4). */
   insert(name: string, value: string, size: number, flags: number): void {
     if (size > this.#maxBytes) {
       this.#evict(0)

@@ -25,7 +25,7 @@ export class HpackDecoder {
   /** Of the last block: how many pseudo-header fields, and which (METHOD, PATH, ... of field-rules.ts). */
   pseudoCount = 0
   pseudoMask = 0
-  /** `content-length` of the last block; -1 when there is none, -2 when it is no number or two contradict each other. */
+  /** `content-length` of the last block; -1 when there is none, -2 when it is not a number or two contradict each other. */
   contentLength = -1
   /** Of the last block: the size of its list, as `maxListBytes` counts it. */
   listBytes = 0

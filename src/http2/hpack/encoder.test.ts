@@ -155,7 +155,7 @@ test('size updates go in front of the next block: the smallest size, then the la
   assert.equal(updates(100, 100), '3f45')
 })
 
-test('after the table was emptied its fields are sent anew', () => {
+test('after the table was emptied its fields are sent in full again', () => {
   const encoder = new HpackEncoder()
   const list = ['accept', '*/*', 'x-other', 'b']
   assert.deepEqual(lengths([list, list, list], encoder), [5 + 11, 1 + 11, 2])

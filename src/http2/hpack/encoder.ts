@@ -1,5 +1,5 @@
-// HPACK encoding (RFC 7541). Strings go out as plain octets, without Huffman. What is worth a table entry is decided by
-// the field's name, so that fields which differ in each message do not push the useful ones out.
+// HPACK encoding (RFC 7541). Strings are sent as plain octets, without Huffman. Whether a field gets a table entry depends on
+// its name, so that fields that differ in each message do not evict the useful ones.
 
 import type { EncodedFields } from '../../api/ports/stream.ts'
 import { writeLatin1 } from './latin1.ts'
@@ -8,11 +8,11 @@ import { KNOWN_NAMES, KNOWN_NUMBERS, STATIC_COUNT, STATIC_INDEX, STATIC_NAMES, S
 
 /** More of the peer's table is never used. */
 const MAX_TABLE_BYTES = 4096
-/** What an entry costs beyond its octets (RFC 7541 section 4.1). */
+/** Overhead of an entry (RFC 7541 section 4.1). */
 const ENTRY_OVERHEAD = 32
 /** The most entries a table of that size can have: a power of two. */
 const SLOTS: number = MAX_TABLE_BYTES / ENTRY_OVERHEAD
-/** Longer values are rarely sent twice, and would push out much else. */
+/** Longer values are rarely sent twice, and would evict many others. */
 const MAX_INDEXED_VALUE = 1024
 /** How many entries of one name are looked at. */
 const MAX_CHAIN = 8
@@ -31,7 +31,7 @@ const STATIC_MATCHES: Uint8Array = Uint8Array.from(
   (name) => STATIC_NAMES.filter((other, index) => other === name && STATIC_VALUES[index] !== '').length,
 )
 
-/** Where a name that is not known leaves its last value, for ON_REPEAT. A power of two. */
+/** Slots for the last values of unknown names, for ON_REPEAT. A power of two. */
 const REPEAT_SLOTS = 16
 
 /** Encodes the field blocks of one direction of one connection, in order. */
@@ -159,7 +159,7 @@ export class HpackEncoder {
     return STATIC_COUNT + 1 + this.#inserted - entry
   }
 
-  /** Returns the number of the new entry. The caller has seen that it fits; `otherName` is '' for a known name. */
+  /** Returns the number of the new entry. The caller has checked that it fits; `otherName` is '' for a known name. */
   #insert(otherName: string, name: string, value: string, previous: number): number {
     const size = name.length + value.length + ENTRY_OVERHEAD
     this.#evict(this.#maxBytes - size)

@@ -1,5 +1,5 @@
-// Which header fields HTTP/2 allows (RFC 9113 section 8.2, RFC 9110 sections 5.1 and 5.5). Names and values are judged
-// once, when a literal is read or enters a table; the verdict stays with the table entry.
+// Which header fields HTTP/2 allows (RFC 9113 section 8.2, RFC 9110 sections 5.1 and 5.5). Names and values are checked
+// once, when a literal is read or enters a table; the flags stay with the table entry.
 
 import { KNOWN_NAMES } from './static.ts'
 
@@ -21,7 +21,7 @@ export const BAD_VALUE = 512
 /** The part of the flags that comes from the name alone. */
 export const NAME_FLAGS = 511
 
-/** Of one connection only (RFC 9113 section 8.2.2). */
+/** Connection-specific (RFC 9113 section 8.2.2). */
 const CONNECTION_SPECIFIC: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -41,7 +41,7 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
   ['te', TE],
 ])
 
-/** Flags of the known names, by number (hpack-static.ts). */
+/** Flags of the known names, by number (static.ts). */
 export const KNOWN_FLAGS: Uint16Array = Uint16Array.from(KNOWN_NAMES, (name) =>
   CONNECTION_SPECIFIC.has(name) ? BAD_NAME : (SPECIAL.get(name) ?? 0),
 )
@@ -58,14 +58,14 @@ VALUE_OCTETS[0x09] = 1
 const SPACE = 0x20
 const TAB = 0x09
 
-/** Flags of a name that is not known: BAD_NAME or 0. Pseudo-header fields that are not known are bad. */
+/** Flags of an unknown name: BAD_NAME or 0. Unknown pseudo-header fields are bad. */
 export function nameFlags(octets: Uint8Array, from: number, to: number): number {
   let good = from < to ? 1 : 0
   for (let i = from; i < to; i++) good &= NAME_OCTETS[octets[i] as number] as number
   return good === 1 ? 0 : BAD_NAME
 }
 
-/** BAD_VALUE or 0. `name` are the flags of the field's name: a `te` is held to its one value. */
+/** BAD_VALUE or 0. `name` are the flags of the field's name: `te` allows only one value. */
 export function valueFlags(name: number, octets: Uint8Array, from: number, to: number): number {
   if (from === to) return name & TE ? BAD_VALUE : 0
   let good = 1

@@ -1,5 +1,5 @@
-// The Huffman code of HPACK (RFC 7541 section 5.2 and appendix B): decoding only. What we send goes out as plain octets,
-// which costs a few bytes on the wire and saves the time of both sides.
+// The Huffman code of HPACK (RFC 7541 section 5.2 and appendix B): decoding only. We send plain octets,
+// which costs a few bytes on the wire and saves CPU time on both sides.
 
 /** Length of the code of each octet, in bits, and of EOS (256). The code is canonical: the lengths say all. */
 // biome-ignore format: sixteen in a row, as in the RFC
@@ -87,7 +87,7 @@ function step(children: Int16Array, state: number, octet: number): number {
   return emitted | (node << 16) | (count << 24)
 }
 
-/** Room that `huffmanDecode` needs for an input of so many octets: no code is shorter than 5 bits. */
+/** Room that `huffmanDecode` needs for an input of this many octets: no code is shorter than 5 bits. */
 export function huffmanBound(length: number): number {
   return length * 2 + 2
 }

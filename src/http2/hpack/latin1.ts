@@ -10,7 +10,7 @@ interface Latin1Buffer extends Uint8Array {
 /** Longest text that is written by a loop. */
 const LOOP_LIMIT = 16
 
-/** Only given octets within bounds: the type spares eight casts a line. */
+/** Only called with octets within bounds: this type avoids eight casts a line. */
 const chars = String.fromCharCode as (...octets: (number | undefined)[]) => string
 
 /** A string of its own: nothing of `octets`, which is a Buffer, stays alive with it. */

@@ -1,10 +1,10 @@
-// A literal that comes again octet for octet need not be decoded again. Many HTTP/2 libraries never put `:path` and
-// `authorization` into the table, so that a poll or a bearer token costs its full length in each request.
+// A literal that is repeated octet for octet need not be decoded again. Many HTTP/2 libraries never put `:path` and
+// `authorization` into the table, so that the path of a poll or a bearer token is sent in full with each request.
 
-/** Longer literals are not remembered. A service account token has about 1,200 characters. */
+/** Longer literals are not cached. A service account token has about 1,200 characters. */
 const MAX_OCTETS = 2048
 
-/** The last string literal of one field, as it was on the wire and as it was read. */
+/** The last string literal of one field, as on the wire and as decoded. */
 export class LiteralMemo {
   value = ''
   flags = 0
@@ -12,7 +12,7 @@ export class LiteralMemo {
   #length = 0
 
   /**
-   * Where the remembered literal ends when it stands at `at` again, else -1. Its length is part of it (RFC 7541 section
+   * The end of the cached literal if it is at `at` again, else -1. Its length is part of it (RFC 7541 section
    * 5.2), so equal octets are the whole literal.
    */
   match(block: Uint8Array, at: number, end: number): number {
@@ -23,7 +23,7 @@ export class LiteralMemo {
     return at + length
   }
 
-  /** Remembers the literal from `from` to `to` and what it means. */
+  /** Caches the literal from `from` to `to` and its value. */
   keep(block: Uint8Array, from: number, to: number, value: string, flags: number): void {
     const length = to - from
     this.value = value

@@ -1,5 +1,5 @@
-// How a decoder reads integers, strings and literal fields (RFC 7541 sections 5 and 6.2). Which field rules a literal breaks
-// is found out here, once: the flags go into the table with it.
+// How a decoder reads integers, strings and literal fields (RFC 7541 sections 5 and 6.2). The field rules of a literal
+// are checked here, once: the flags go into the table with it.
 
 import { type DecoderTable, ENTRY_OVERHEAD, STATIC_FLAGS } from './decoder-table.ts'
 import { KNOWN_FLAGS, NAME_FLAGS, nameFlags, valueFlags } from './field-rules.ts'
@@ -8,10 +8,10 @@ import { latin1Text } from './latin1.ts'
 import { LiteralMemo } from './literal-memo.ts'
 import { KNOWN_NAMES, knownNumber, STATIC_COUNT, STATIC_NAMES } from './static.ts'
 
-/** No integer in a block means anything as large as this. */
+/** No valid integer in a block is as large as this. */
 const MAX_INTEGER = 2 ** 28
 
-/** Names of the static table whose last literal is remembered. */
+/** Names of the static table whose last literal is cached. */
 const PATH_FIRST: number = STATIC_NAMES.indexOf(':path')
 const PATH_LAST: number = STATIC_NAMES.lastIndexOf(':path')
 const AUTHORIZATION_INDEX: number = STATIC_NAMES.indexOf('authorization')
@@ -20,13 +20,13 @@ const AUTHORIZATION_INDEX: number = STATIC_NAMES.indexOf('authorization')
 const SCRATCH_BYTES = 16_384
 const SCRATCH: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
 
-/** Reads the literals of one decoder; what the last read brought is in its fields. */
+/** Reads the literals of one decoder; its fields hold the last result. */
 export class LiteralReader {
-  /** Behind what was read. */
+  /** Offset behind what was read. */
   at = 0
   name = ''
   value = ''
-  /** As the table and the list count it. */
+  /** Size, as the table and the list count it. */
   size = 0
   flags = 0
   readonly #table: DecoderTable
@@ -41,7 +41,7 @@ export class LiteralReader {
     this.#table = table
   }
 
-  /** Lets go of the block and of the last literal. */
+  /** Releases the block and the last literal. */
   forget(): void {
     this.#octets = SCRATCH
     this.value = ''
@@ -65,7 +65,7 @@ export class LiteralReader {
     return true
   }
 
-  /** Sets `value` and adds its flags to `flags`; of some fields from memory. */
+  /** Sets `value` and adds its flags to `flags`; for some fields from the cache. */
   #remembered(block: Buffer, end: number, nameIndex: number): boolean {
     let memo = this.#path
     if (nameIndex === AUTHORIZATION_INDEX) memo = this.#authorization

@@ -1,15 +1,15 @@
-// Which fields an HPACK encoder puts into its table. The table holds some forty fields and forgets the oldest, so what
-// differs in each message stays out; what tells who somebody is stays out for good.
+// Which fields an HPACK encoder puts into its table. The table holds some forty fields and evicts the oldest, so what
+// differs in each message stays out; identities and credentials always stay out.
 
 import { KNOWN_NAMES } from './static.ts'
 
-/** Into the table at once: few distinct values, sent again and again. */
+/** Into the table at once: few distinct values, sent repeatedly. */
 export const INDEX_AT_ONCE = 0
-/** Into the table when the same value comes again, with no other new value in between. */
+/** Into the table when the same value is repeated, with no other new value in between. */
 export const ON_REPEAT = 1
 /** Differs in each message: literal without indexing. */
 export const DO_NOT_INDEX = 2
-/** A credential or an identity: never-indexed literal, for every hop behind us, too (RFC 7541 section 7.1.3). */
+/** A credential or an identity: never-indexed literal, also for every later hop (RFC 7541 section 7.1.3). */
 export const NEVER_INDEX = 3
 
 // biome-ignore format: word lists
@@ -34,10 +34,10 @@ const POLICIES: ReadonlyMap<string, number> = new Map([
 /** By number of the known name. */
 export const KNOWN_POLICIES: Uint8Array = Uint8Array.from(KNOWN_NAMES, (name) => POLICIES.get(name) ?? ON_REPEAT)
 
-/** Prefixes of names that carry an identity, whatever comes behind them. */
+/** Prefixes of names that carry an identity. */
 const IDENTITY_PREFIXES: readonly string[] = ['impersonate-', 'x-remote-']
 
-/** The policy of a name that is not known. */
+/** The policy of an unknown name. */
 export function otherPolicy(name: string): number {
   for (let i = 0; i < IDENTITY_PREFIXES.length; i++) {
     if (name.startsWith(IDENTITY_PREFIXES[i] as string)) return NEVER_INDEX

@@ -1,4 +1,4 @@
-// Field names that HPACK knows in advance: the static table (RFC 7541 appendix A), and the names that Kubernetes and
+// Known field names: the static table (RFC 7541 appendix A), and the names that Kubernetes and
 // proxies send all the time. Every name here has a number, and one string that all decoded lists share.
 
 /** The static table, from index 1 on: name, value, name, value, ... */
@@ -30,7 +30,7 @@ export const STATIC_VALUES: readonly string[] = ['', ...STATIC_TABLE.filter((_, 
 // biome-ignore format: a word list
 const MORE_NAMES: readonly string[] = [
   ':protocol',
-  // Of one connection only (RFC 9113 section 8.2.2): known, in order to be refused.
+  // Connection-specific (RFC 9113 section 8.2.2): known in order to be refused.
   'connection', 'keep-alive', 'proxy-connection', 'te', 'upgrade',
   'audit-id', 'warning', 'x-kubernetes-pf-flowschema-uid', 'x-kubernetes-pf-prioritylevel-uid', 'kubectl-command',
   'kubectl-session', 'impersonate-user', 'impersonate-group', 'impersonate-uid', 'x-remote-user', 'x-remote-group',

@@ -74,7 +74,7 @@ class Candidate {
   #seenAt = 0
   /** When the last successful acquire or renewal was sent: monotonic; nobody can count from an earlier moment. */
   #renewedAt = Number.NEGATIVE_INFINITY
-  #told = false
+  #reported = false
   #fault = ''
 
   constructor(client: ObjectClient, options: LeaseOptions) {
@@ -103,23 +103,23 @@ class Candidate {
       const expiry = this.#expiryTimer()
       await this.#attempt()
       clearTimeout(expiry)
-      this.#tell()
+      this.#report()
       const waitMs = this.#periodMs * (1 + this.#random() * JITTER)
       const again = this.#expiryTimer()
       await sleep(waitMs, undefined, { signal }).catch(() => undefined)
       clearTimeout(again)
-      this.#tell()
+      this.#report()
     }
     if (this.isLeader()) await this.#release()
     this.#seen = undefined
-    this.#tell()
+    this.#report()
   }
 
   /** Reports the loss of leadership when it happens, whatever is being waited for. */
   #expiryTimer(): NodeJS.Timeout | undefined {
     if (!this.isLeader()) return undefined
     const leftMs = this.#renewedAt + this.#deadlineMs - this.#clock.monotonic()
-    return setTimeout(() => this.#tell(), Math.max(0, leftMs) + 1)
+    return setTimeout(() => this.#report(), Math.max(0, leftMs) + 1)
   }
 
   async #attempt(): Promise<void> {
@@ -204,10 +204,10 @@ class Candidate {
     return this.#seen?.holderIdentity === this.#options.identity
   }
 
-  #tell(): void {
+  #report(): void {
     const leader = this.isLeader()
-    if (leader === this.#told) return
-    this.#told = leader
+    if (leader === this.#reported) return
+    this.#reported = leader
     const { identity, log, onChange } = this.#options
     const holder = this.#seen?.holderIdentity ?? ''
     log.info(leader ? 'became leader' : 'stopped leading', {

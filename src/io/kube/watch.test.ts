@@ -109,7 +109,7 @@ test('a gap in the history leads to a list, whether it is told as an event or as
   assert.deepEqual(received, ['list', 'all a', 'true', 'list', 'all b', 'list', 'all c'])
 })
 
-test('watches that end at once, or send what is no watch, are not asked for in a tight loop, and count as away', async (t) => {
+test('watches that end at once, or send something else, are not repeated in a tight loop, and count as failed', async (t) => {
   const nonsense = [Buffer.from('<html>\n'), line('ADDED', { metadata: {} }), Buffer.from('{"type":1}\n')]
   const steps: Step[] = nonsense.map((chunk) => ({ chunks: [chunk] }))
   const { received, follow, asked } = script(t, [{}, ...steps, {}, {}], [[object('a', 9)]])
@@ -191,7 +191,7 @@ test('pages are told one by one, as they were transformed', async (t) => {
   assert.deepEqual(told, ['page A,B true', 'page C,D false', 'all A,B,C,D'])
 })
 
-test('lines: however they are cut', () => {
+test('lines: however they are chunked', () => {
   const whole = Buffer.concat([line('ADDED', object('ä', 1)), line('DELETED', object('b', 2))])
   for (let cut = 0; cut <= whole.length; cut++) {
     const lines = new WatchLines()
@@ -203,7 +203,7 @@ test('lines: however they are cut', () => {
   }
 })
 
-test('a refusal is told once, and what was wrong before it is not told any more', async (t) => {
+test('a refusal is reported once, and replaces what was wrong before', async (t) => {
   const { received, follow } = script(
     t,
     [],

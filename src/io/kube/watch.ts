@@ -59,7 +59,7 @@ class Follower {
   /** Of the last event or list; '' = a list is due. */
   #version = ''
   /** The last state that was reported. */
-  #told: { readonly current: boolean; readonly message: string } | undefined
+  #reported: { readonly current: boolean; readonly message: string } | undefined
   #fault = ''
   #away: NodeJS.Timeout | undefined
   /** Whether the watch that just ended brought an event or lasted. */
@@ -90,7 +90,7 @@ class Follower {
       try {
         if (this.#version === '') await this.#untilStopped((signal) => this.#list(signal))
         await this.#untilStopped((signal) => this.#watch(signal))
-        if (!this.#lively) this.#lost('every watch ends at once')
+        if (!this.#lively) this.#onFailure('every watch ends at once')
       } catch (error) {
         if (this.#stopping.signal.aborted) break
         waitMs = this.#failed(error)
@@ -124,10 +124,10 @@ class Follower {
     const { items, resourceVersion } = await listAll(this.#pages, {
       signal,
       transform: this.#transform,
-      onPage: (objects, first) => this.#tell(() => this.#events.onPage?.(objects, first)),
+      onPage: (objects, first) => this.#deliver(() => this.#events.onPage?.(objects, first)),
     })
     if (this.#stopping.signal.aborted) return
-    this.#tell(() => {
+    this.#deliver(() => {
       this.#events.onReplace(items)
       // What the listener could not take does not count as delivered.
       if (resourceVersion !== '') this.#events.onVersion?.(resourceVersion)
@@ -170,7 +170,7 @@ class Follower {
     if (typeof resourceVersion !== 'string' || resourceVersion === '') {
       throw new Error(`the watch sent ${JSON.stringify(type.slice(0, 20))} without a resourceVersion`)
     }
-    this.#tell(() => {
+    this.#deliver(() => {
       if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') {
         this.#events.onChange(type, this.#transform(object))
       }
@@ -195,8 +195,8 @@ class Follower {
       this.#version = ''
       clearTimeout(this.#away)
       this.#away = undefined
-      this.#say(false, message)
-    } else this.#lost(message)
+      this.#report(false, message)
+    } else this.#onFailure(message)
     const seconds = error instanceof StatusError ? (error.status.details?.retryAfterSeconds ?? 0) : 0
     return Math.min(seconds * 1000, this.#timing.longestDelayMs)
   }
@@ -215,29 +215,29 @@ class Follower {
   #reached(): void {
     clearTimeout(this.#away)
     this.#away = undefined
-    this.#say(true, '')
+    this.#report(true, '')
   }
 
-  #lost(why: string): void {
+  #onFailure(why: string): void {
     this.#fault = why
-    if (this.#told?.current === false) this.#say(false, why)
+    if (this.#reported?.current === false) this.#report(false, why)
     if (this.#away !== undefined) return
     this.#away = setTimeout(() => {
       // Only a list says when we have caught up; after this long the history is mostly gone anyway.
       this.#version = ''
-      this.#say(false, this.#fault)
+      this.#report(false, this.#fault)
     }, this.#timing.awayMs)
   }
 
-  #say(current: boolean, message: string): void {
-    if (this.#told?.current === current && this.#told.message === message) return
+  #report(current: boolean, message: string): void {
+    if (this.#reported?.current === current && this.#reported.message === message) return
     if (this.#stopping.signal.aborted) return
-    this.#told = { current, message }
-    this.#tell(() => this.#events.onState(current, message))
+    this.#reported = { current, message }
+    this.#deliver(() => this.#events.onState(current, message))
   }
 
   /** An error of the listener must not end the follower. */
-  #tell(call: () => void): void {
+  #deliver(call: () => void): void {
     try {
       call()
     } catch (error) {

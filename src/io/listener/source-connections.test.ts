@@ -21,7 +21,7 @@ test('each address has so many connections at a time', () => {
   assert.ok(open('2001:db8:0:1::1') !== undefined)
 })
 
-test('0 is no limit', () => {
+test('0 means no limit', () => {
   const sources = new SourceConnections(0)
   for (let i = 0; i < 1_000; i++) assert.ok(sources.admit(new EventEmitter(), '192.0.2.1'))
 })

@@ -95,7 +95,7 @@ test('a refused request is an event with rule and reason', () => {
   })
 })
 
-test('impersonation: user is who sent it, impersonatedUser is as whom', () => {
+test('impersonation: user is the original user, impersonatedUser the other', () => {
   const [event] = audited(DELETE_POD, { impersonator: 'root', impersonatorGroups: ['system:masters'] })
   assert.deepEqual(event?.['user'], { username: 'root', groups: ['system:masters'] })
   assert.deepEqual(event['impersonatedUser'], { username: 'alice', uid: 'u-1', groups: ['dev'] })

@@ -36,7 +36,7 @@ export interface Metric<Values extends readonly string[] = readonly string[]> ex
   readonly perCluster: boolean
   /** Labels that each row has of its own: not the cluster, nor those of the row it belongs to. */
   readonly ownLabels: readonly string[]
-  /** Upper bounds of the buckets; none when it is no histogram. */
+  /** Upper bounds of the buckets; none unless it is a histogram. */
   readonly bounds: Float64Array
   /** Rows of endpoints that are not in the configuration are not shown. */
   readonly knownEndpoints: boolean

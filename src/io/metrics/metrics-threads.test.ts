@@ -71,7 +71,7 @@ function sent(from: MetricsRecorder): MetricsSnapshot {
   return structuredClone(from.snapshot())
 }
 
-/** Lines of the text by name and labels, without those about the process. Two lines of one name are a mistake. */
+/** Lines of the text by name and labels, without those about the process. Two lines of one name are an error. */
 async function samples(metrics: GatewayMetrics): Promise<Map<string, number>> {
   const found = new Map<string, number>()
   for (const line of (await metrics.text()).split('\n')) {
@@ -279,7 +279,7 @@ test('a cluster that goes is forgotten, also what dead threads counted of it', a
   assert.ok(stage !== undefined)
   metrics.clustersChanged([stage], ['prod'])
   assert.equal((await samples(metrics)).get(TOTAL), undefined)
-  // It comes back: both threads begin anew.
+  // It comes back: both threads start from zero.
   two.clustersChanged([], ['prod'])
   metrics.clustersChanged(CLUSTERS)
   two.clustersChanged(CLUSTERS)

@@ -38,7 +38,7 @@ test('pods and protectors are counted once in a window, and shown when it has en
   assert.equal(await lineOf(metrics, pods), `${pods} 0`)
 })
 
-test('what the webhook answers without the ledger is counted too, and what the ledger judged only once', async () => {
+test('what the webhook answers without the ledger is counted too, and what the ledger evaluated only once', async () => {
   const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
   const answered = { cell: 'prod', cause: 'DeletePod', code: 200, durationMs: 1 }
   metrics.webhookAnswered({ ...answered, status: 'NotRelevant' })

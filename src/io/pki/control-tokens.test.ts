@@ -52,7 +52,7 @@ const refused: readonly [what: string, header: unknown, claims: unknown][] = [
   ['another issuer', HEADER, { ...CLAIMS, iss: 'other' }],
   ['no issuer', HEADER, { ...CLAIMS, iss: undefined }],
   ['no user', HEADER, { ...CLAIMS, sub: '' }],
-  ['a user that is no text', HEADER, { ...CLAIMS, sub: 5 }],
+  ['a user that is not a string', HEADER, { ...CLAIMS, sub: 5 }],
   ['anonymous', HEADER, { ...CLAIMS, sub: 'system:anonymous' }],
   ['no groups', HEADER, { ...CLAIMS, groups: undefined }],
   ['groups that are no texts', HEADER, { ...CLAIMS, groups: ['a', 5] }],

@@ -28,7 +28,7 @@ kCJ5J5UH8eC6Vqku
 /** Order of P-256 (FIPS 186-4, D.1.2.3). */
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
 
-/** The signature (r, s) as (r, n-s): the last element of a certificate, written anew. */
+/** The signature (r, s) as (r, n-s): the last element of a certificate, replaced. */
 function resigned(der: Buffer): Buffer {
   const tbsAt = contentAt(der, 0)
   const algorithmAt = endAt(der, tbsAt)
@@ -83,7 +83,7 @@ test('certificates of one user are told apart by both hashes', () => {
   assert.notEqual(signed, otherSigned)
 })
 
-test('what is no certificate has the hash of its bytes alone', () => {
+test('anything but a certificate has only the hash of its bytes', () => {
   for (const bytes of [
     [],
     [0x30],

@@ -44,7 +44,7 @@ export function sha256(data: string | Buffer): string {
   return createHash('sha256').update(data).digest('hex')
 }
 
-/** `header.payload` (RFC 7515 section 5.1), decoded and encoded again; undefined when the token is no JWT. */
+/** `header.payload` (RFC 7515 section 5.1), decoded and encoded again; undefined when the token is not a JWT. */
 function signedPartOfJwt(token: string): string | undefined {
   const parts = token.replace(WHITE_SPACE, '').split('.')
   if (parts.length !== 3) return undefined

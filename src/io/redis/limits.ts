@@ -109,7 +109,7 @@ class RedisLimitStore implements RedisLimits {
   }
 
   async beat(replica: string): Promise<{ members: readonly ReplicaMember[]; redisMs: number }> {
-    const answer = await this.#note(this.#redis.portcullisHeartbeat(this.#keys.replicas, replica, ALIVE_MS))
+    const answer = await this.#tracked(this.#redis.portcullisHeartbeat(this.#keys.replicas, replica, ALIVE_MS))
     this.#error = ''
     const members: ReplicaMember[] = []
     for (let i = 1; i + 1 < answer.length; i += 2) {
@@ -133,7 +133,7 @@ class RedisLimitStore implements RedisLimits {
     return {
       take: async (wanted) => {
         const asked = wanted < 0 ? limiter.reward(key, -wanted, kept) : limiter.consume(key, wanted, kept)
-        const { consumedPoints, msBeforeNext } = await this.#note(asked)
+        const { consumedPoints, msBeforeNext } = await this.#tracked(asked)
         return { change: consumedPoints, level: Math.max(0, points - (msBeforeNext * qps) / 1000) }
       },
     }
@@ -143,7 +143,7 @@ class RedisLimitStore implements RedisLimits {
     const { replica, used, wanted, lacks, max, part } = request
     const key = this.#keys.leases(cluster, schema)
     const asked = this.#redis.portcullisLease(key, replica, used, wanted, lacks ? 1 : 0, max, LEASE_MS, part)
-    const [slots, others, lacking] = await this.#note(asked)
+    const [slots, others, lacking] = await this.#tracked(asked)
     return { slots, others, lacking }
   }
 
@@ -156,7 +156,7 @@ class RedisLimitStore implements RedisLimits {
     this.#redis.disconnect()
   }
 
-  async #note<T>(asked: Promise<T>): Promise<T> {
+  async #tracked<T>(asked: Promise<T>): Promise<T> {
     try {
       return await asked
     } catch (error) {

@@ -61,7 +61,7 @@ describe('what is remembered', () => {
   })
 })
 
-test('a review that the gateway holds back is no answer, and is not counted as one that was sent', async () => {
+test('a review that the gateway holds back has no result, and is not counted as sent', async () => {
   const lookups: string[] = []
   const reviewer = createTokenReviewer(
     () => 0,

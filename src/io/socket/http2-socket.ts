@@ -83,9 +83,9 @@ export class Http2Socket implements ConnectionDriver, Tickable {
       this.#error = error.message
     })
     // A peer that has sent FIN cannot receive anything more: HTTP/2 has no half-closed connections.
-    socket.on('end', () => this.#lost())
+    socket.on('end', () => this.#onSocketClose())
     socket.on('close', () => {
-      this.#lost()
+      this.#onSocketClose()
       removeTickable(this)
     })
     addTickable(this)
@@ -167,7 +167,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     this.#socket.end()
   }
 
-  #lost(): void {
+  #onSocketClose(): void {
     if (this.#closed) return
     this.#closed = true
     this.#connection?.onSocketClosed()

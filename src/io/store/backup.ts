@@ -10,17 +10,17 @@ import { syncDirectory } from './key.ts'
 import { createPrivateFile } from './lock.ts'
 
 /**
- * More than a store is ever written between its last backup and its loss. The copy starts so much later, without history: a client
- * that saw revisions which the copy does not have is told 410 and lists anew, and revisions never go back (etcd: --bump-revision).
+ * More revisions than are ever written between the last backup and the loss of a store. The copy starts this much later, without history: a client
+ * that saw revisions that the copy does not have gets 410 and lists again, and revisions never go back (etcd: --bump-revision).
  */
 export const REVISIONS_SKIPPED = 1_000_000_000
 
 /**
- * Copies a store into a new file, from any process and while another one writes it: a consistent state of one moment (SQLite's
+ * Copies a store into a new file, from any process and while another one writes it: a consistent snapshot (SQLite's
  * VACUUM INTO). The file appears when it is complete and on disk. To restore it: stop the process, put the copy in the place of the
- * store's file and remove the files beside it that end in -wal and -shm. Secrets in it need the key file, which is not copied.
+ * store's file and remove the files next to it that end in -wal and -shm. Secrets in it need the key file, which is not copied.
  *
- * `sqlite3 store.db "VACUUM INTO 'copy.db'"` works too, but goes on with the old revisions: then restart every client that watches.
+ * `sqlite3 store.db "VACUUM INTO 'copy.db'"` works too, but keeps the old revisions: then restart every client that watches.
  * Copying the files of a running store does not work.
  * @throws {UserError} the target exists or cannot be written, or the store cannot be read
  */

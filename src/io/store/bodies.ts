@@ -1,5 +1,5 @@
-// Objects as the store keeps them: JSON text, or sealed with AES-256-GCM (NIST SP 800-38D) when they are Secrets, or hold keys and
-// tokens themselves. A sealed body belongs to its key and revision: nobody can put an old one, or that of another Secret, in its place.
+// Stored objects: JSON text, or sealed with AES-256-GCM (NIST SP 800-38D) when they are Secrets, or hold keys and
+// tokens themselves. A sealed body is bound to its key and revision: it cannot be replaced by an old one, or that of another Secret.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { mayHoldSecret } from '../../api/kinds/inline-secrets.ts'
@@ -18,7 +18,7 @@ const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** The tag does not fit: another key, or bytes that were changed. */
+/** The authentication tag does not match: another key, or modified bytes. */
 export class SealBroken extends StoreDamaged {}
 
 export class ObjectBodies {
@@ -35,13 +35,13 @@ export class ObjectBodies {
     return isSecret(key, json) ? this.seal(contextOf(key, revision), json) : json
   }
 
-  /** A body of another store, or of this one under another key. @param from opens it @throws {SealBroken} */
+  /** Re-encrypts a body of another store, or of this one under another key. @param from opens it @throws {SealBroken} */
   reseal(key: ObjectKey, revision: number, body: Uint8Array, from: ObjectBodies): Uint8Array {
     const context = contextOf(key, revision)
     return this.seal(context, from.open(context, body))
   }
 
-  /** Frozen, all the way down. @throws {SealBroken} */
+  /** Deeply frozen. @throws {SealBroken} */
   decode(key: ObjectKey, revision: number, body: Body): JsonObject {
     if (typeof body !== 'string') return parse(this.open(contextOf(key, revision), body), key)
     if (key.resource === SEALED_RESOURCE) {
@@ -50,7 +50,7 @@ export class ObjectBodies {
     return parse(body, key)
   }
 
-  /** @param context what the text is; opening asks for the same */
+  /** @param context additional data; opening needs the same */
   seal(context: string, text: string): Uint8Array {
     const nonce = randomBytes(NONCE_BYTES)
     const cipher = createCipheriv(CIPHER, this.#secretKey(), nonce)
@@ -100,14 +100,14 @@ function parse(json: string | undefined, key: ObjectKey): JsonObject {
   try {
     value = JSON.parse(json ?? '')
   } catch {
-    // Falls through: no object.
+    // Falls through: not an object.
   }
   if (!isObject(value)) throw new StoreDamaged(`no object: ${key.resource} ${key.namespace}/${key.name}`)
   freeze(value)
   return value
 }
 
-/** One object is shared by all who read it: whoever changed it would change it for all. */
+/** One object is shared by all readers: a change would affect all of them. */
 function freeze(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   Object.freeze(value)

@@ -1,4 +1,4 @@
-// What SQLite says, in words for people: at the start a UserError, later a Status of 500. Result codes: sqlite.org/rescode.html.
+// Errors of SQLite as messages for people: at the start a UserError, later a Status of 500. Result codes: sqlite.org/rescode.html.
 
 import { StatusError, statusError } from '../../api/kube/status.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -11,10 +11,10 @@ const FULL = 13
 const CANTOPEN = 14
 const NOTADB = 26
 
-/** SQLite is content with the file, but it does not hold what a store holds. */
+/** The file is valid for SQLite, but its content is not that of a store. */
 export class StoreDamaged extends Error {}
 
-/** The primary result code of an error of node:sqlite; 0 = it is none. */
+/** The primary result code of a node:sqlite error; 0 = another error. */
 function resultCode(error: unknown): number {
   if (!(error instanceof Error && 'errcode' in error) || typeof error.errcode !== 'number') return 0
   return error.errcode & 0xff
@@ -24,7 +24,7 @@ export function isBusy(error: unknown): boolean {
   return resultCode(error) === BUSY
 }
 
-/** Of an error while a store was opened. Other errors than SQLite's are bugs and stay as they are. */
+/** For an error while a store is opened. Errors other than SQLite's are bugs and stay as they are. */
 export function openingFailure(error: unknown, file: string): unknown {
   const message = error instanceof Error ? error.message : String(error)
   if (error instanceof StoreDamaged) return damaged(file, message)
@@ -53,7 +53,7 @@ export function openingFailure(error: unknown, file: string): unknown {
   }
 }
 
-/** Of an error while an open store was read or written: 500 InternalError that says what to do. */
+/** For an error while an open store is read or written: 500 InternalError that says what to do. */
 export function runningFailure(error: unknown, file: string): unknown {
   if (error instanceof StatusError) return error
   const message = error instanceof Error ? error.message : String(error)

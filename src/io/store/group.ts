@@ -1,14 +1,14 @@
-// Writes of one transaction that stand for themselves: one that fails is undone alone.
+// Independent writes in one transaction: one that fails is rolled back alone.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { StoreEvent } from '../../api/ports/object-store.ts'
 
-/** One for a store; used for one transaction after the other. */
+/** One per store; used for one transaction after the other. */
 export class StoreGroup {
   readonly #savepoint: StatementSync
   readonly #release: StatementSync
   readonly #undo: StatementSync
-  /** Of which nobody has heard; undefined = there is no group now. */
+  /** Events that were not delivered yet; undefined = there is no group now. */
   #events: StoreEvent[] | undefined
   #broken: { readonly error: unknown } | undefined
 
@@ -28,14 +28,14 @@ export class StoreGroup {
     this.#broken = undefined
   }
 
-  /** The transaction is over, or will be in this moment. @returns what has happened in it */
+  /** The transaction ends. @returns its events */
   end(): readonly StoreEvent[] {
     const events = this.#events ?? []
     this.#events = undefined
     return events
   }
 
-  /** @throws what `apply` throws, which is undone then */
+  /** @throws what `apply` throws; its writes are rolled back then */
   write(apply: () => readonly StoreEvent[]): readonly StoreEvent[] {
     this.check()
     try {
@@ -50,12 +50,12 @@ export class StoreGroup {
     }
   }
 
-  /** @throws what has broken the group: nothing of it was written, and nothing may be */
+  /** @throws the error that broke the group: none of it was written, and nothing may be */
   check(): void {
     if (this.#broken !== undefined) throw this.#broken.error
   }
 
-  /** After some errors of the disk SQLite has undone everything by itself; a write after that would be one alone. */
+  /** After some disk errors SQLite has rolled back everything by itself; a later write would be outside of the transaction. */
   #undoOne(error: unknown): void {
     try {
       this.#undo.run()

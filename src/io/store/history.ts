@@ -1,4 +1,4 @@
-// The table of events: what watches resume from and what lists of an older revision are made of, until it is compacted.
+// The table of events: watches resume from it and lists of older revisions are built from it, until it is compacted.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -6,17 +6,17 @@ import type { ListRange, StoredObject, StoreEvent } from '../../api/ports/object
 import { IN_RANGE, type ObjectTable, rangeParameters } from './objects.ts'
 import { integerOf, onlyRow, type Row, textOf } from './values.ts'
 
-/** Where a store stands. Changes with a transaction, or not at all. */
+/** The position of a store. It changes atomically with a transaction. */
 export interface StorePosition {
   readonly revision: number
   /** History is complete after this revision. */
   readonly oldest: number
-  /** Of the bodies that only history needs. */
+  /** Size of the bodies that only history needs. */
   readonly historyBytes: number
 }
 
 export interface HistoryLimits {
-  /** Kept: this many revisions, and everything younger than `ageMs`, whichever is more. */
+  /** Keeps this many revisions, and everything younger than `ageMs`, whichever is more. */
   readonly revisions: number
   readonly ageMs: number
   /** But never more than these. */
@@ -24,12 +24,12 @@ export interface HistoryLimits {
   readonly maxBytes: number
 }
 
-/** Of a replay, read at once. */
+/** Events read at once in a replay. */
 const PAGE_EVENTS = 100
 /** So that one write does not pay for all of a burst. */
 const MAX_DROPPED = 200
 
-/** What was not changed since, and of what was, the state before the first change. */
+/** Objects that have not changed since, and for the others the state before their first change. */
 const AT_REVISION = `
 SELECT namespace, name, revision FROM objects WHERE ${IN_RANGE} AND revision <= $revision
 UNION ALL
@@ -70,7 +70,7 @@ export class StoreHistory {
   }
 
   /**
-   * @param previous revision of the state before; 0 = there was none
+   * @param previous revision of the previous state; 0 = none
    * @returns bytes of that state, which only history needs from now on
    */
   append({ revision, resource, namespace, name, type }: StoreEvent, previous: number, timeMs: number): number {
@@ -95,7 +95,7 @@ export class StoreHistory {
     return row === undefined ? 0 : integerOf(row, 'count')
   }
 
-  /** Drops what is old, within the transaction of a write. */
+  /** Drops old events, within the transaction of a write. */
   compact(position: StorePosition, nowMs: number): StorePosition {
     const { revisions, ageMs, maxRevisions, maxBytes } = this.#limits
     const { revision } = position
@@ -109,7 +109,7 @@ export class StoreHistory {
       const old = first <= revision - revisions && integerOf(row, 'time') <= nowMs - ageMs
       if (!tooMuch && !old) break
       this.#drop.run(first)
-      // Nothing but this event asks for the state before it.
+      // Only this event needs the state before it.
       this.#objects.dropBody(integerOf(row, 'previous'))
       oldest = first
       historyBytes -= integerOf(row, 'previous_bytes')

@@ -1,4 +1,4 @@
-// The file with the key that Secrets are encrypted with in the store: 32 random bytes, as one line of base64.
+// The file with the key that encrypts Secrets in the store: 32 random bytes, as one line of base64.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, unlinkSync, writeSync } from 'node:fs'
@@ -10,7 +10,7 @@ const KEY_BYTES = 32
 const BASE64 = /^[A-Za-z0-9+/]{43}=$/
 
 /**
- * Reads the key, and makes one first (mode 0600, on disk before this returns) when there is no such file. Whoever backs a store
+ * Reads the key; creates it first (mode 0600, on disk before this returns) when the file does not exist. Whoever backs a store
  * up needs this file, too: without it the Secrets are lost.
  * @throws {UserError} when the file cannot be read or written, or holds something else
  */
@@ -18,12 +18,12 @@ export function readStoreKey(file: string): Buffer {
   return readKey(file) ?? createKey(file)
 }
 
-/** As readStoreKey; undefined = there is no such file, and none is made. @throws {UserError} */
+/** As readStoreKey, but does not create a file; undefined = it does not exist. @throws {UserError} */
 export function readExistingKey(file: string): Buffer | undefined {
   return readKey(file)
 }
 
-/** Makes a new key in place of what may be in the file; on disk before this returns. @throws {UserError} */
+/** Creates a new key, replacing the file if it exists; on disk before this returns. @throws {UserError} */
 export function createNewKey(file: string): Buffer {
   try {
     rmSync(file, { force: true })
@@ -33,7 +33,7 @@ export function createNewKey(file: string): Buffer {
   return createKey(file)
 }
 
-/** Tells keys apart, and nothing about them: eight hex digits. */
+/** Identifies a key without revealing it: eight hex digits. */
 export function keyId(key: Buffer): string {
   return createHash('sha256').update(key).digest('hex').slice(0, 8)
 }
@@ -55,7 +55,7 @@ function readKey(file: string): Buffer | undefined {
   return Buffer.from(text, 'base64')
 }
 
-/** Complete or not there at all, whatever happens meanwhile; of two processes at once, both get the same key. */
+/** Atomic, whatever happens; two processes at once get the same key. */
 function createKey(file: string): Buffer {
   makePrivateDirectory(dirname(file))
   const key = randomBytes(KEY_BYTES)
@@ -88,7 +88,7 @@ function writeDurably(file: string, text: string): void {
   }
 }
 
-/** After it, the names of files in it survive a power cut. */
+/** After it, the names of files in the directory survive a power failure. */
 export function syncDirectory(dir: string): void {
   const fd = openSync(dir, 'r')
   try {

@@ -1,5 +1,5 @@
-// A store with the file of its key. A change of the key (store-rotation.ts) cannot write both at once, so that after a crash the
-// store may be under the key that was about to be put in place: it lies beside the old one until it has taken its place.
+// A store with its key file. A change of the key (rotation.ts) cannot write both atomically, so after a crash the
+// store may use the new key, which is kept next to the old one until it has replaced it.
 
 import { linkSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -9,19 +9,19 @@ import { WrongStoreKey } from './open.ts'
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from './store.ts'
 
 export interface KeyedStoreOptions extends Omit<SqliteStoreOptions, 'key'> {
-  /** Made when it does not exist, unless `existing`. */
+  /** Created when it does not exist, unless `existing`. */
   readonly keyFile: string
-  /** Whether there has to be a key already. Default false. */
+  /** Whether the key must exist already. Default false. */
   readonly existing?: boolean
 }
 
-/** The key that is about to take the place of the one in `keyFile`. */
+/** The key that is about to replace the one in `keyFile`. */
 export function nextKeyFile(keyFile: string): string {
   return `${keyFile}.next`
 }
 
 /**
- * Opens the store, and completes or forgets a change of its key that was cut off.
+ * Opens the store, and completes or discards an interrupted change of its key.
  * @throws {UserError} as openSqliteStore, and when there is no usable key
  */
 export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedStoreOptions): SqliteStore {
@@ -33,7 +33,7 @@ export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedS
   }
   let store = current === undefined ? undefined : tryOpen(options, current)
   if (store !== undefined) {
-    // It was never put to use. Whoever changes keys has the store open meanwhile: nobody does, now that we have it.
+    // It was never used. A process that changes keys has the store open: nobody does, now that we have it.
     forget(nextKeyFile(keyFile))
     return store
   }
@@ -48,8 +48,8 @@ export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedS
 }
 
 /**
- * Puts the next key in the place of the one of now, which is kept under another name: backups that were made until now need it.
- * May be done again when it was cut off. @returns where the old key is; '' = there was none
+ * Replaces the current key with the next one, and keeps the old one under another name: existing backups need it.
+ * Can be repeated when interrupted. @returns where the old key is; '' = there was none
  */
 export function adoptNextKey(keyFile: string): string {
   const old = readExistingKey(keyFile)
@@ -68,7 +68,7 @@ export function adoptNextKey(keyFile: string): string {
   return kept
 }
 
-/** A file that cannot be removed does no harm: the next change of the key writes another one. */
+/** A file that cannot be removed does no harm: the next change of the key overwrites it. */
 function forget(file: string): void {
   try {
     rmSync(file, { force: true })
@@ -81,7 +81,7 @@ function keepAs(file: string, kept: string): void {
   try {
     linkSync(file, kept)
   } catch (error) {
-    // The name says which key it is: it has been kept before.
+    // The name contains the key's id: it was kept before.
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
   }
 }

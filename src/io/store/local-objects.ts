@@ -21,7 +21,7 @@ import { openKeyedStore } from './keyed-store.ts'
 import { lockStore, StoreInUse } from './lock.ts'
 
 export interface Created {
-  /** What is there afterwards: another object, when the name was taken. */
+  /** The object afterwards: another one, when the name was taken. */
   readonly object: JsonObject
   /** False: the name was taken. */
   readonly isNew: boolean
@@ -32,14 +32,14 @@ export interface LocalObjects {
   list(kind: ResourceKind): Promise<readonly JsonObject[]>
   /** Cluster-scoped kinds only. */
   create(kind: ResourceKind, object: JsonObject): Promise<Created>
-  /** Whether it was there. */
+  /** Whether it existed. */
   remove(kind: ResourceKind, name: string): Promise<boolean>
 }
 
 export interface LocalOptions {
   /** `--data-dir` of the gateway. */
   readonly dataDir: string
-  /** Its `--store-key-file`; used when it does not run. */
+  /** Its `--store-key-file`; used when it is not running. */
   readonly storeKeyFile?: string | undefined
   /** Wall clock, milliseconds. */
   readonly now: () => number
@@ -47,7 +47,7 @@ export interface LocalOptions {
 
 const TOKEN_TTL_SECONDS = 60
 
-/** @throws {UserError} when neither way is open */
+/** @throws {UserError} when neither way works */
 export async function withLocalObjects<T>(
   options: LocalOptions,
   action: (objects: LocalObjects) => Promise<T>,
@@ -104,7 +104,7 @@ function isOpen(file: string): boolean {
   }
 }
 
-/** The account of the system that runs the command; a container may have none by this number. */
+/** The system account that runs the command; a container may have none for this uid. */
 function accountName(): string {
   try {
     return userInfo().username
@@ -126,7 +126,7 @@ async function withRunning<T>(
   }
   const server = readTextFile(address).trim()
   const tls = { ca: readTextFile(caCertificate), cert: '', key: '', serverName: '', insecure: false }
-  // Its own name on record, and one that nobody has revoked by accident.
+  // A user name of its own in the audit log, which nobody has revoked by accident.
   const user = `portcullis:local:${accountName()}`
   const token = issueControlToken(readControlTokenKey(pki), {
     user,

@@ -1,5 +1,5 @@
-// One process at a time may write a store. The lock is SQLite's own on an empty file beside it: the system takes it away from a
-// process that dies, however that happens, and other programs can still read the store itself, for a backup.
+// One process at a time may write a store. The lock is SQLite's own on an empty file next to it: the system releases it when a
+// process dies, and other programs can still read the store itself, for a backup.
 
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -20,7 +20,7 @@ export function lockStore(file: string): FileLock {
   let db: DatabaseSync | undefined
   try {
     db = new DatabaseSync(lockFile, { timeout: 0 })
-    // Held by a transaction that never ends; with its journal in memory the file stays empty.
+    // Held by an endless transaction; with its journal in memory the file stays empty.
     db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
     const held = db
     return { release: () => held.close() }
@@ -37,7 +37,7 @@ export function lockStore(file: string): FileLock {
 }
 
 /**
- * Makes an empty file that only its owner may read, unless there is one. An existing file is not even opened: closing any
+ * Creates an empty file that only its owner may read, unless it exists. An existing file is not even opened: closing any
  * descriptor of a file drops the locks that the process has on it (POSIX).
  */
 export function createPrivateFile(file: string): void {

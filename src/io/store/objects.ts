@@ -1,4 +1,4 @@
-// The tables of objects as they are now, and of all the bodies that are still needed.
+// The tables of current objects, and of all bodies that are still needed.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { LRUCache } from 'lru-cache'
@@ -8,10 +8,10 @@ import type { Body, ObjectBodies } from './bodies.ts'
 import { StoreDamaged } from './errors.ts'
 import { bodyOf, integerOf, type Row, textOf } from './values.ts'
 
-/** What a list costs must not grow with the size of the objects: they are parsed once. JSON of so many bytes is remembered. */
+/** Objects are parsed once, so that the cost of a list does not grow with their size. Cache size in bytes of JSON. */
 const REMEMBERED_BYTES = 32 * 1024 * 1024
 
-/** Of the statements that list: see rangeParameters(). */
+/** For list statements: see rangeParameters(). */
 export const IN_RANGE = `resource = $resource AND ($namespace = '' OR namespace = $namespace)
   AND ($after = 0 OR (namespace, name) > ($afterNamespace, $afterName))`
 
@@ -69,7 +69,7 @@ export class ObjectTable {
     this.#put.run(key.resource, key.namespace, key.name, revision)
   }
 
-  /** Its bodies stay. */
+  /** Keeps its bodies. */
   remove({ resource, namespace, name }: ObjectKey): void {
     this.#remove.run(resource, namespace, name)
   }
@@ -89,18 +89,18 @@ export class ObjectTable {
     return { ...key, revision, object }
   }
 
-  /** Of a row with namespace, name and revision. */
+  /** From a row with namespace, name and revision. */
   storedIn(resource: string, row: Row): StoredObject {
     const key = { resource, namespace: textOf(row, 'namespace'), name: textOf(row, 'name') }
     return this.stored(key, integerOf(row, 'revision'))
   }
 
-  /** Bytes that the body of a revision takes; 0 for revision 0. */
+  /** Size of the body of a revision; 0 for revision 0. */
   bytes(revision: number): number {
     return revision === 0 ? 0 : sizeOf(this.#bodyOf(revision))
   }
 
-  /** A transaction was rolled back: revisions after this one will be written again, with other objects. */
+  /** A transaction was rolled back: revisions after this one will be reused for other objects. */
   forget(after: number, through: number): void {
     for (let revision = after + 1; revision <= through; revision++) this.#remembered.delete(revision)
   }
@@ -113,7 +113,7 @@ export class ObjectTable {
   }
 }
 
-/** The values that IN_RANGE asks for. */
+/** The parameters of IN_RANGE. */
 export function rangeParameters(resource: string, { namespace, after }: ListRange): Record<string, string | number> {
   return {
     resource,
@@ -124,7 +124,7 @@ export function rangeParameters(resource: string, { namespace, after }: ListRang
   }
 }
 
-/** An object takes a little, too, when it is empty. */
+/** Overhead of each object. */
 function sizeOf(body: Body): number {
   return (typeof body === 'string' ? Buffer.byteLength(body) : body.length) + 1
 }

@@ -346,7 +346,7 @@ try {
 }
 `
 
-/** As nobody when the tests run as root, whom no permission stops. */
+/** As nobody when the tests run as root, which ignores permissions. */
 function withoutPrivileges(action: () => void): void {
   if (process.getuid?.() !== 0) {
     action()

@@ -12,20 +12,20 @@ import { sealPlainBodies } from './reseal.ts'
 import { bodyOf, integerOf, onlyRow, singleValue } from './values.ts'
 
 export const MEMORY = ':memory:'
-/** Grows with every change of the tables that an older version could not read. */
+/** Increased with every change of the tables that an older version could not read. */
 export const SCHEMA_VERSION = 2
-/** Of the file header, "Prtc": tells a store from any other SQLite database (sqlite.org/pragma.html#pragma_application_id). */
+/** In the file header, "Prtc": distinguishes a store from other SQLite databases (sqlite.org/pragma.html#pragma_application_id). */
 const APPLICATION_ID = 0x50727463
 const KEY_CHECK = 'portcullis store key'
 
-/** The store was made, or last re-encrypted, with another key. */
+/** The store was created, or last re-encrypted, with another key. */
 export class WrongStoreKey extends UserError {}
 
-/** How long a program that reads the store may hold us up. */
+/** How long another program that reads the store may block us. */
 const BUSY_TIMEOUT_MS = 2_000
 
 /**
- * Names are compared by their UTF-8 bytes (BINARY). A body is one state of one object, sealed (BLOB) or not (TEXT), and bears the
+ * Names are compared by their UTF-8 bytes (BINARY). A body is one state of one object, sealed (BLOB) or not (TEXT), with the
  * revision that wrote it; a deletion writes none. `previous` is the revision of the state before the event, 0 = there was none.
  */
 const TABLES = `
@@ -52,7 +52,7 @@ export interface OpenDatabase {
 }
 
 /**
- * @param maxBytes the file must not grow beyond it; undefined = as the disk has room
+ * @param maxBytes limit of the file's size; undefined = none
  * @param bodies with the key that must be the store's
  * @throws {UserError}
  */
@@ -120,27 +120,27 @@ function prepareSchema(db: DatabaseSync, file: string): number {
   return found
 }
 
-/** Version 1 kept UpstreamClusters in clear, the keys and tokens in them as well. */
+/** Version 1 kept UpstreamClusters unencrypted, including their keys and tokens. */
 function upgrade(db: DatabaseSync, bodies: ObjectBodies, hasKey: boolean): void {
-  // What is replaced is overwritten: it was in clear.
+  // Replaced data is overwritten: it was unencrypted.
   db.exec('PRAGMA secure_delete = 1; BEGIN IMMEDIATE')
   const sealed = hasKey ? sealPlainBodies(db, bodies) : 0
   db.exec(`UPDATE store SET schema = ${SCHEMA_VERSION}; COMMIT; PRAGMA secure_delete = 0`)
-  // So is what earlier versions of these objects have left in pages that are free, and in the log.
+  // So is what earlier versions of these objects left in free pages and in the log.
   if (sealed === 0) return
   try {
     db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
-    // No room for a second copy: a store that does not open for that would be worse.
+    // No room for a second copy: failing to open the store would be worse.
   }
 }
 
-/** From now on the store is one of this key. */
+/** Binds the store to this key. */
 export function sealKeyCheck(db: DatabaseSync, bodies: ObjectBodies): void {
   db.prepare('UPDATE store SET key_check = ?').run(bodies.seal(KEY_CHECK, KEY_CHECK))
 }
 
-/** A store remembers a text sealed with its key, so that a wrong one shows at the start and not at the first Secret. */
+/** A store keeps a text sealed with its key, so that a wrong key is found at the start and not at the first Secret. */
 function checkKey(db: DatabaseSync, file: string, bodies: ObjectBodies, hasKey: boolean): void {
   const sealed = bodyOf(onlyRow(db.prepare('SELECT key_check FROM store')), 'key_check')
   if (!hasKey) {

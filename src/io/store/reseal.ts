@@ -1,4 +1,4 @@
-// Bodies that are encrypted anew, all of a store in the transaction of whoever calls: under another key, or those that were in clear.
+// Re-encrypts the bodies of a store, in the caller's transaction: under another key, or those that were unencrypted.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { ObjectKey } from '../../api/ports/object-store.ts'
@@ -6,17 +6,17 @@ import type { Body, ObjectBodies } from './bodies.ts'
 import { StoreDamaged } from './errors.ts'
 import { bodyOf, integerOf, onlyRow, textOf } from './values.ts'
 
-/** Whose every body is: those of objects as they are now, and those that only history needs. */
+/** The objects of all bodies: current ones, and those that only history needs. */
 const OWNERS = `
 SELECT revision, resource, namespace, name FROM objects
 UNION SELECT revision, resource, namespace, name FROM events WHERE deleted = 0
 UNION SELECT previous, resource, namespace, name FROM events WHERE previous > 0`
 
 /**
- * @param from with the key of now
+ * @param from with the current key
  * @param to with the next one
  * @returns how many
- * @throws {StoreDamaged} when one of them cannot be opened, or is nobody's: then nothing may be committed
+ * @throws {StoreDamaged} when one of them cannot be opened, or belongs to no object: then nothing may be committed
  */
 export function resealBodies(db: DatabaseSync, from: ObjectBodies, to: ObjectBodies): number {
   const all = integerOf(
@@ -31,7 +31,7 @@ export function resealBodies(db: DatabaseSync, from: ObjectBodies, to: ObjectBod
   return done
 }
 
-/** @returns how many were in clear, and are no longer */
+/** @returns how many were unencrypted */
 export function sealPlainBodies(db: DatabaseSync, bodies: ObjectBodies): number {
   return rewrite(db, (key, revision, body) => {
     if (typeof body !== 'string') return undefined
@@ -40,7 +40,7 @@ export function sealPlainBodies(db: DatabaseSync, bodies: ObjectBodies): number 
   })
 }
 
-/** One at a time: together they may be more than memory holds. */
+/** One at a time: together they may not fit into memory. */
 function rewrite(
   db: DatabaseSync,
   change: (key: ObjectKey, revision: number, body: Body) => Uint8Array | undefined,

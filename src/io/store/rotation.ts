@@ -1,5 +1,5 @@
-// Another key for a store: all that is encrypted in it is encrypted anew, in one transaction. Whatever moment the process dies in, the
-// store opens afterwards, with the old key or the new one, by the key file that it always had.
+// Changes the key of a store: re-encrypts all that is encrypted, in one transaction. Whenever the process dies, the
+// store can be opened afterwards, with the old key or the new one, using the same key file.
 
 import { existsSync } from 'node:fs'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -12,11 +12,11 @@ import { openDatabase, sealKeyCheck } from './open.ts'
 import { resealBodies } from './reseal.ts'
 
 export interface RotationOptions {
-  /** Of the store; it must exist, and nobody may have it open. */
+  /** The store; it must exist, and must not be open. */
   readonly file: string
-  /** Its key of now; unless `newKeyFile` says otherwise, the new one takes its place. */
+  /** Its current key; replaced by the new one unless `newKeyFile` is given. */
   readonly keyFile: string
-  /** Of the new key, made when it does not exist; then `keyFile` stays as it is, and the gateway has to be told the other one. */
+  /** The new key, created when it does not exist; then `keyFile` stays, and the gateway must be started with the other file. */
   readonly newKeyFile?: string | undefined
   /** Called between any two steps: for tests that end the process there. */
   readonly onStep?: (step: RotationStep) => void
@@ -25,12 +25,12 @@ export interface RotationOptions {
 export type RotationStep = 'opened' | 'key made' | 'written' | 'committed' | 'adopted' | 'cleaned'
 
 export interface Rotation {
-  /** What was encrypted anew: Secrets and objects with keys, of history as well. */
+  /** Number of re-encrypted bodies: Secrets and objects with keys, including history. */
   readonly bodies: number
   readonly keyId: string
-  /** Where the old key is kept; backups of before need it. */
+  /** Where the old key is kept; older backups need it. */
   readonly oldKeyFile: string
-  /** '' = nothing under the old key is left in the file. */
+  /** '' = nothing encrypted with the old key is left in the file. */
   readonly leftover: string
 }
 
@@ -39,7 +39,7 @@ export function rotateStoreKey({ file, keyFile, newKeyFile, onStep = () => undef
   if (!existsSync(file)) {
     throw new UserError(`there is no store at ${file}`, 'give the --data-dir of a gateway with --source embedded')
   }
-  // Completes what was cut off, and tells at once what is wrong with the store or its key.
+  // Completes an interrupted change, and reports problems with the store or its key.
   closeAfterOpening(file, keyFile)
   const from = new ObjectBodies(readExistingKey(keyFile))
   const { db, lock } = openDatabase(file, from, true, undefined)
@@ -51,7 +51,7 @@ export function rotateStoreKey({ file, keyFile, newKeyFile, onStep = () => undef
     }
     onStep('key made')
     const to = new ObjectBodies(key)
-    // What is replaced is overwritten: whoever has the old key must not find it in pages that are free.
+    // Replaced data is overwritten: it must not be found in free pages with the old key.
     db.exec('PRAGMA secure_delete = 1; BEGIN IMMEDIATE')
     const bodies = resealBodies(db, from, to)
     sealKeyCheck(db, to)
@@ -83,7 +83,7 @@ function closeAfterOpening(file: string, keyFile: string): void {
   }
 }
 
-/** Under the new key everything is already: what fails here leaves old bytes, and nothing else. @returns what failed */
+/** Everything is under the new key already: a failure here only leaves old bytes behind. @returns what failed */
 function clean(action: () => void): string {
   try {
     action()

@@ -192,7 +192,7 @@ test('a full store refuses a write as a whole, says why, and takes smaller ones'
   assert.deepEqual(names(store), ['/b'])
 })
 
-test('together: each write stands for itself, all is heard of at the end, and nobody begins to watch within', () => {
+test('together: each write is independent, all events are delivered at the end, and no watch can start within', () => {
   using store = closing(memoryStore())
   const received: string[] = []
   store.watch(RESOURCE, '', 1, ({ type, name, revision }) => received.push(`${type} ${name} ${revision}`))

@@ -26,28 +26,28 @@ import { integerOf, onlyRow } from './values.ts'
 import { StoreWatchers } from './watchers.ts'
 
 export interface SqliteStoreOptions {
-  /** `:memory:` = nothing is kept. Made, with its directory, when it does not exist. Beside it: -wal, -shm and -lock. */
+  /** `:memory:` = nothing is kept. Created, with its directory, when it does not exist. Next to it: -wal, -shm and -lock. */
   readonly file: string
   /**
-   * 32 bytes (store-key.ts): what `secrets` are encrypted with. undefined: in memory a random one; in a file no Secret can be
+   * 32 bytes (key.ts) that encrypt `secrets`. undefined: in memory a random one; in a file no Secret can be
    * written. Only the objects are sealed, not their names.
    */
   readonly key: Buffer | undefined
-  /** Of history kept for watches and lists, at least. Default 10,000; never more than 100,000. */
+  /** Least number of revisions kept for watches and lists. Default 10,000; never more than 100,000. */
   readonly historyRevisions?: number
   /** Younger history is kept, too. Milliseconds; default 300,000, the 5 minutes of kube-apiserver. */
   readonly historyMs?: number
-  /** Of history, at most, in bytes of its objects. Default 256 MiB. */
+  /** Most bytes of objects in history. Default 256 MiB. */
   readonly historyBytes?: number
-  /** The file may not grow beyond it. Default: as the disk has room. */
+  /** Limit of the file's size. Default: none. */
   readonly maxBytes?: number
   readonly now?: () => number
-  /** Hears what a watcher throws; the watcher stays. Default: a process warning. */
+  /** Called with what a watcher throws; the watcher stays. Default: a process warning. */
   readonly onWatcherError?: (error: unknown) => void
 }
 
 export interface SqliteStore extends ObjectStore {
-  /** A copy of this moment into a new file; see backupStore(). @throws {UserError} */
+  /** Copies the current state into a new file; see backupStore(). @throws {UserError} */
   backup(file: string): void
 }
 
@@ -57,8 +57,8 @@ const HISTORY_MS = 300_000
 const HISTORY_BYTES = 256 * 1024 * 1024
 
 /**
- * Opens a store, or makes a new one. While it is open, errors of the disk are StatusErrors (500): nothing of that write was kept,
- * and what was there before still is.
+ * Opens a store, or creates it. While it is open, disk errors are StatusErrors (500): nothing of that write was kept,
+ * and the previous state is intact.
  * @throws {UserError} the file cannot be used, is another program's, a newer version's, in use, or sealed with another key
  */
 export function openSqliteStore(options: SqliteStoreOptions): SqliteStore {
@@ -159,10 +159,10 @@ class OpenStore implements SqliteStore {
       this.#rollBack()
       this.#objects.forget(start.revision, this.#position.revision)
       this.#position = start
-      // One that the disk has no room for must not take the others with it.
+      // One that does not fit on the disk must not fail the others.
       if (asked.length > 1) return asked.flatMap((task) => this.together([task]))
       const failure = { error: runningFailure(error, this.#file) }
-      // Where nothing could be begun, none has been asked yet.
+      // If the transaction could not begin, none was called yet.
       return asked.length === 1 ? [failure] : Array.from(tasks, () => failure)
     }
     this.#watchers.announce(events)
@@ -170,7 +170,7 @@ class OpenStore implements SqliteStore {
   }
 
   watch(resource: string, namespace: string, after: number, onEvent: (event: StoreEvent) => void): () => void {
-    if (this.#group.active) throw new TypeError('what is written together may yet fail: nobody can watch it')
+    if (this.#group.active) throw new TypeError('writes in a group may still fail: they cannot be watched')
     if (after < this.#position.oldest) throw new StoreCompacted(this.#position.oldest)
     return this.#reading(() => this.#watchers.add(resource, namespace, after, onEvent))
   }
@@ -207,7 +207,7 @@ class OpenStore implements SqliteStore {
 
   #applyAll(writes: readonly StoreWrite[]): readonly StoreEvent[] {
     const now = this.#now()
-    // First, so that what it frees can be used.
+    // First, so that freed space can be used.
     const start = this.#watchers.replaying ? this.#position : this.#history.compact(this.#position, now)
     const events: StoreEvent[] = []
     let bytes = start.historyBytes
@@ -227,7 +227,7 @@ class OpenStore implements SqliteStore {
     try {
       if (this.#db.isOpen && this.#db.isTransaction) this.#db.exec('ROLLBACK')
     } catch {
-      // What went wrong first is told.
+      // The first error is reported.
     }
   }
 
@@ -249,7 +249,7 @@ class OpenStore implements SqliteStore {
   ): Pick<StoreEvent, 'type' | 'object'> {
     if (object !== undefined) {
       this.#objects.put(key, revision, JSON.stringify(withRevision(object, revision)))
-      // Read back: what watchers see is what is stored, whatever the caller does with its object later.
+      // Read back: watchers see what is stored, whatever the caller does with its object later.
       const { object: after } = this.#objects.stored(key, revision)
       return { type: previous === undefined ? 'ADDED' : 'MODIFIED', object: after }
     }

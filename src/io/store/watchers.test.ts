@@ -93,7 +93,7 @@ test('a watcher that throws hurts neither the write nor the others, and hears th
   store.close()
 })
 
-test('what a watcher writes is on disk at once, and heard of after all have heard of the event at hand', () => {
+test('what a watcher writes is on disk at once, and delivered after the current event was delivered to all', () => {
   const store = memoryStore()
   const log: string[] = []
   let depth = 0

@@ -1,10 +1,10 @@
-// Who follows the store. No onEvent is ever called while another one runs: what a watcher writes, and what it watches anew, is
-// heard of after every watcher has heard of the event at hand, and before the outermost write() or watch() returns.
+// The watchers of the store. onEvent calls are never nested: what a watcher writes, and new watches that it starts, are
+// delivered after the current event was delivered to every watcher, and before the outermost write() or watch() returns.
 
 import type { StoreEvent } from '../../api/ports/object-store.ts'
 
 export interface PastEvents {
-  /** Of a resource (and a namespace, unless '') after a revision, oldest first, at most one page of them. */
+  /** Events of a resource (and a namespace, unless '') after a revision, oldest first, at most one page. */
   after(resource: string, namespace: string, revision: number): readonly StoreEvent[]
 }
 
@@ -12,9 +12,9 @@ class Watcher {
   readonly resource: string
   readonly namespace: string
   readonly onEvent: (event: StoreEvent) => void
-  /** Hears that history cannot be read. */
+  /** Called when history cannot be read. */
   readonly onFailure: (error: unknown) => void
-  /** It has heard of everything up to this revision. */
+  /** The last delivered revision. */
   last: number
   ended = false
 
@@ -41,20 +41,20 @@ class Watcher {
 export class StoreWatchers {
   readonly #history: PastEvents
   readonly #report: (error: unknown) => void
-  /** They hear of events as they happen. */
+  /** Watchers that get events as they happen. */
   readonly #live = new Set<Watcher>()
-  /** They still have to hear of what has happened already. */
+  /** Watchers that are still catching up with past events. */
   readonly #behind: Watcher[] = []
   readonly #events: StoreEvent[] = []
   #delivering = false
 
-  /** @param report hears what watchers throw; they stay */
+  /** @param report called with what watchers throw; they stay */
   constructor(history: PastEvents, report: (error: unknown) => void) {
     this.#history = history
     this.#report = report
   }
 
-  /** Whether history is being read: none of it may be dropped meanwhile. */
+  /** Whether history is being read: none of it may be dropped then. */
   get replaying(): boolean {
     return this.#behind.length > 0
   }
@@ -105,7 +105,7 @@ export class StoreWatchers {
     }
   }
 
-  /** What is written meanwhile is read here too; when its event comes up, `last` tells that it was heard already. */
+  /** Later writes are read here too; when their event comes up, `last` shows that it was delivered already. */
   #catchUp(watcher: Watcher): void {
     try {
       for (;;) {
@@ -115,7 +115,7 @@ export class StoreWatchers {
       }
       if (!watcher.ended) this.#live.add(watcher)
     } catch (error) {
-      // It hears nothing rather than something with a gap.
+      // No events are better than events with a gap.
       watcher.onFailure(error)
     }
     const at = this.#behind.indexOf(watcher)

@@ -1,4 +1,4 @@
-// How a socket to an endpoint is opened: who we are, whom we trust, and what we speak.
+// Opens sockets to an endpoint: our credentials, trusted CAs, and protocols.
 
 import { isIP, connect as netConnect, type Socket } from 'node:net'
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls'
@@ -13,7 +13,7 @@ export function upstreamTls(endpoint: CompiledEndpoint, client: CompiledClient):
   const name = client.serverName !== '' ? client.serverName : endpoint.host
   return {
     rejectUnauthorized: !client.insecure,
-    // SNI must not be an IP address (RFC 6066 section 3); the certificate is checked against the host then.
+    // SNI must not be an IP address (RFC 6066 section 3); then the certificate is checked against the host.
     ...(isIP(name) === 0 ? { servername: name } : {}),
     ...(client.ca !== '' ? { ca: client.ca } : {}),
     ...(client.cert !== '' ? { cert: client.cert, key: client.key } : {}),
@@ -24,7 +24,7 @@ export function upstreamTls(endpoint: CompiledEndpoint, client: CompiledClient):
 export class UpstreamConnector {
   readonly #endpoint: CompiledEndpoint
   readonly #client: CompiledClient
-  /** Made once: reading a CA bundle costs milliseconds. */
+  /** Created once: parsing a CA bundle takes milliseconds. */
   #tls: ConnectionOptions | undefined
 
   constructor(endpoint: CompiledEndpoint, client: CompiledClient) {
@@ -32,7 +32,7 @@ export class UpstreamConnector {
     this.#client = client
   }
 
-  /** @throws (rejects) the error of the system or of OpenSSL, or after 5 s */
+  /** @throws (rejects) the error of the system or OpenSSL, or a timeout after 5 s */
   tls(protocols: string[]): Promise<TLSSocket> {
     return this.#connectTls(protocols, (options) => tlsConnect(options))
   }
@@ -61,7 +61,7 @@ export class UpstreamConnector {
       socket.once('error', reject)
       socket.once('close', () => {
         clearTimeout(deadline)
-        // A server that closes in the handshake without a word; without effect once connected.
+        // A server that closes silently during the handshake; without effect once connected.
         reject(new Error('connection closed in the handshake'))
       })
     })

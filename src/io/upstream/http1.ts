@@ -29,17 +29,17 @@ export interface Http1PoolOptions {
 
 const CONNECT_TIMEOUT_MS = 5_000
 const MAX_HEADER_BYTES = 4 * 1024 * 1024
-/** As many as HTTP/2 takes (hpack-decoder.ts). */
+/** As many as HTTP/2 accepts (hpack/decoder.ts). */
 const MAX_FIELDS = 4000
 /**
- * Largest header list that is sent over HTTP/1.1, which has no SETTINGS to ask: what net/http takes (DefaultMaxHeaderBytes).
- * On more it closes the connection, which would count against the endpoint.
+ * Largest header list that is sent over HTTP/1.1, which has no SETTINGS: what net/http accepts (DefaultMaxHeaderBytes).
+ * For more it closes the connection, which would count against the endpoint.
  */
 export const HTTP1_MAX_LIST_BYTES: number = 1024 * 1024
 /** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
 const KEEP_ALIVE_MS = 60_000
 const EMPTY = Buffer.alloc(0)
-/** Codes of Node and undici that say that no byte of the request has left. */
+/** Codes of Node and undici for failures before any byte of the request was sent. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -128,7 +128,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
       if (name === ':method') method = value
       else if (name === ':path') path = value
       else if (name === ':authority') fields.push('host', value)
-      // undici does not wait for 100 (Continue), and tells nobody when one comes.
+      // undici does not wait for 100 (Continue), and does not report one.
       else if (name === 'expect') this.#expectsContinue = true
       else if (!name.startsWith(':') && name !== 'te') fields.push(name, value)
     }
@@ -145,7 +145,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
       controller.abort(new Error('aborted'))
       return
     }
-    // A client that waits to be asked for the body would wait for ever: from here on somebody takes it.
+    // A client that waits for 100 (Continue) would wait for ever: from here on its body is consumed.
     if (this.#expectsContinue) this.#events.onHeaders([':status', '100'], false)
     this.#expectsContinue = false
   }

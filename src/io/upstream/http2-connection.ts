@@ -1,4 +1,4 @@
-// One HTTP/2 connection to an endpoint: what it may take, how long it lives, and why it ended.
+// One HTTP/2 connection to an endpoint: its capacity, its lifetime, and why it ended.
 
 import type { Duplex } from 'node:stream'
 import type { HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
@@ -12,36 +12,36 @@ import { Http2Socket, type Http2SocketEvents } from '../socket/http2-socket.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
 
-/** Why a connection to an endpoint was closed: what counts it. */
+/** Why a connection to an endpoint was closed: the counter for it. */
 export type CloseCause = Exclude<keyof UpstreamCounters, 'opened' | 'connectFailed'>
 
 export interface ConnectionOwner {
-  /** The server's SETTINGS have come. Once, and not after `onGone`. */
+  /** The server's SETTINGS have arrived. Once, and not after `onGone`. */
   onReady(): void
-  /** It takes more than before. */
+  /** It has more capacity than before. */
   onRoom(): void
   /**
-   * It is over. Once.
-   * @param broken nobody had asked for it
-   * @param wasReady it had been able to carry requests
+   * It was closed. Once.
+   * @param broken the error, if not closed on purpose
+   * @param wasReady it was able to carry requests
    */
   onGone(connection: UpstreamConnection, cause: CloseCause, broken: Error | undefined, wasReady: boolean): void
 }
 
-/** Streams that a new connection takes until its first response came, or a second went by. */
+/** Slow start: streams that a new connection takes until its first response, or for a second. */
 const SLOW_START_STREAMS = 32
 const SLOW_START_MS = 1_000
-/** Jittered by a fifth either way: connections that were opened together do not end together. */
+/** Jittered by a fifth either way, so that connections opened together do not end together. */
 const MAX_AGE_MS = 10 * 60_000
 const AGE_JITTER = 0.2
 /** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
 const IDLE_CLOSE_MS = 60_000
 /**
- * Heads that are not sent yet, above which a connection takes no requests: a server that is slow to read is not given more, or
- * what waits would come to be the end of the connection (CLIENT_LIMITS.maxBacklogBytes).
+ * Bytes of unsent heads above which a connection takes no requests: a slow server gets no more, otherwise
+ * the backlog would end the connection (CLIENT_LIMITS.maxBacklogBytes).
  */
 const FULL_BACKLOG_BYTES = 1024 * 1024
-/** Bytes under way that count as one stream more: small answers do not stand behind a large list. */
+/** Bytes in transit that count as one more stream, so that small responses do not queue behind a large list. */
 const BYTES_PER_LOAD_BITS = 13
 
 export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carrier {
@@ -53,14 +53,14 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   #ready = false
   #readyAtMs = 0
   #retired: CloseCause | undefined
-  /** Whether it has shown that it answers. */
+  /** Whether it has answered. */
   #proven = false
-  /** Streams ever opened, and as many as there were when `#idleSinceMs` was set. */
+  /** Number of streams opened so far, and what it was when `#idleSinceMs` was set. */
   #opened = 0
   #openedSeen = 0
   #idleSinceMs: number
   #gone = false
-  /** Full of heads when it was last given one. */
+  /** Whether its head backlog was full after the last request. */
   #full = false
 
   /** @param chance in [0, 1) */
@@ -81,7 +81,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return connection.takenStreams < (this.#proven || maxStreams < SLOW_START_STREAMS ? maxStreams : SLOW_START_STREAMS)
   }
 
-  /** Takes new requests, if not just now. */
+  /** Takes new requests, though perhaps not at the moment. */
   get active(): boolean {
     return this.#retired === undefined && this.#ready && this.#connection.usable
   }
@@ -99,17 +99,17 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return this.#connection.openStreams
   }
 
-  /** How long a new request would have to share: streams, and bytes of late. */
+  /** Load that a new request would share: streams, and recent bytes. */
   get load(): number {
     return this.#connection.takenStreams + (this.#driver.recentBytes >> BYTES_PER_LOAD_BITS)
   }
 
-  /** Largest header list that the server takes, as RFC 9113 section 6.5.2 counts it; infinite when it does not say. */
+  /** The server's SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 section 6.5.2); infinite when not sent. */
   get maxListBytes(): number {
     return this.#connection.maxListBytes
   }
 
-  /** To be retired as soon as another connection can take its place. */
+  /** Old enough to be retired as soon as another connection can replace it. */
   get expired(): boolean {
     return this.#expired && this.#retired === undefined
   }
@@ -122,20 +122,20 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return stream ?? new UnsentStream(events, 'head-too-large')
   }
 
-  /** It answers: slow start is over. */
+  /** It has answered: slow start is over. */
   prove(): void {
     if (this.#proven) return
     this.#proven = true
     this.#owner.onRoom()
   }
 
-  /** No new requests; it closes when the last one has ended. */
+  /** No new requests; closes when the last one has ended. */
   retire(cause: CloseCause, nowMs: number): void {
     this.#retired ??= cause
     this.#closeWhenEmpty(nowMs)
   }
 
-  /** Our GOAWAY comes last: some servers take nothing after it, not even what was sent before. */
+  /** Our GOAWAY comes last: after it some servers process nothing, not even earlier requests. */
   #closeWhenEmpty(nowMs: number): void {
     if (this.#connection.openStreams === 0 && !this.#gone) this.#connection.drain(nowMs)
   }
@@ -145,7 +145,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     this.#driver.destroy(0)
   }
 
-  /** Retires what is idle; the rest is the owner's to decide. */
+  /** Retires an idle connection; the owner decides about others. */
   tick(nowMs: number): void {
     if (this.#retired !== undefined) {
       this.#closeWhenEmpty(nowMs)
@@ -153,7 +153,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     }
     if (!this.#ready) return
     if (nowMs >= this.#expiresAtMs) this.#expired = true
-    // A server that allows no streams at all has not shown that it answers.
+    // A server that allows no streams at all has not answered.
     if (!this.#proven && this.#connection.maxStreams > 0 && nowMs - this.#readyAtMs >= SLOW_START_MS) this.prove()
     if (this.#connection.openStreams > 0 || this.#opened !== this.#openedSeen) {
       this.#openedSeen = this.#opened
@@ -161,7 +161,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     } else if (nowMs - this.#idleSinceMs >= IDLE_CLOSE_MS) this.retire('closedByIdle', nowMs)
   }
 
-  // === what the engine says ===
+  // === called by the engine ===
 
   onReady(): void {
     if (this.#ready) {
@@ -201,7 +201,7 @@ function closeCause(code: number, message: string): CloseCause {
   return message === PING_UNANSWERED ? 'closedByPingTimeout' : 'closedByLoss'
 }
 
-/** Hears the first response on a connection that has not shown yet that it answers. */
+/** Listens for the first response on a connection that has not answered yet. */
 class FirstAnswer implements StreamEvents {
   readonly #events: StreamEvents
   readonly #connection: UpstreamConnection

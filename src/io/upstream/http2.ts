@@ -1,5 +1,5 @@
 // HTTP/2 connections to one endpoint for one class of requests, so that a large list, thousands of watches or a 401 (which
-// makes kube-apiserver close the connection) never disturb requests of another class.
+// makes kube-apiserver close the connection) never affect requests of another class.
 
 import type { Duplex } from 'node:stream'
 import type { HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
@@ -11,50 +11,50 @@ import { type Carrier, WaitingStream } from './waiting.ts'
 export interface Http2Connector {
   /** A socket that negotiated h2, or an error. */
   connect(): Promise<Duplex>
-  /** A connection could not be made: a reason to doubt the endpoint. */
+  /** A connection could not be opened: the endpoint may be down. */
   onFailed(error: Error): void
-  /** One broke that had not been asked to close: another reason. */
-  onLost(error: Error): void
+  /** A connection broke unexpectedly: the endpoint may be down. */
+  onBroken(error: Error): void
 }
 
-/** What is counted: by the engine, and of connections. */
+/** Counters of the engine and of connections. */
 export interface Http2GroupCounters {
   readonly http2: Http2Counters
   readonly pool: UpstreamCounters
 }
 
-/** How requests are laid on connections. */
+/** How requests are assigned to connections. */
 export interface Http2GroupShape {
   /**
    * Connections among which requests are spread once each has some load; more are opened only when streams run out. One:
    * a connection is filled before the next is used.
    */
   readonly spread: number
-  /** At most; beyond it requests wait for a free stream. */
+  /** Most connections; beyond them requests wait for a free stream. */
   readonly connections: number
 }
 
 /**
- * A request that waits for a connection or a stream for so long is refused: twice what connecting may take. Its client gets
- * an answer rather than silence, and may come back when there is room, or go elsewhere.
+ * A request that waits this long for a connection or a stream is refused: twice the connect timeout. Its client gets
+ * a response rather than silence, and may retry later or elsewhere.
  */
 const LONGEST_WAIT_MS = 10_000
-/** Load (streams, and bytes counted as such) that one connection carries before requests go to another one as well. */
+/** Load (streams, and bytes counted as such) of a connection before requests go to another one as well. */
 const SPREAD_LOAD = 16
-/** Connections that have not answered yet at most, so that a server which has just started is not met by all at once. */
+/** Most connections that have not answered yet, so that a server that has just started does not get all at once. */
 const MAX_UNPROVEN = 2
 
 export class Http2Group implements ConnectionOwner {
   readonly #connector: Http2Connector
   readonly #shape: Http2GroupShape
   readonly #counters: Http2GroupCounters
-  /** All that are open, and those that are coming up: also what was retired and still carries streams. */
+  /** All connections that are open or opening, including retired ones that still carry streams. */
   readonly #connections: UpstreamConnection[] = []
   readonly #waiting = new Set<WaitingStream>()
   readonly #onAbandoned = (stream: WaitingStream): void => void this.#waiting.delete(stream)
-  /** One connection is on its way, from the call until its SETTINGS: there is only ever one. */
+  /** Whether a connection is being opened, until its SETTINGS arrive: at most one at a time. */
   #opening = false
-  /** The last one failed: not again before the next tick, unless somebody waits who has nothing else. */
+  /** The last attempt failed: not again before the next tick, unless a request waits that has no alternative. */
   #failed = false
   #state: 'open' | 'draining' | 'destroyed' = 'open'
 
@@ -64,9 +64,9 @@ export class Http2Group implements ConnectionOwner {
     this.#shape = shape
   }
 
-  /** Sends a request; never fails at once: what goes wrong is told by `events.onReset`. */
+  /** Sends a request; errors are reported asynchronously by `events.onReset`. */
   open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
-    // First come, first served: who waits goes before.
+    // First come, first served: waiting requests go first.
     const connection = this.#waiting.size === 0 ? this.#pick() : undefined
     if (connection !== undefined) return connection.open(head, shared, end, events)
     const stream = new WaitingStream(head, shared, end, events, this.#onAbandoned, performance.now())
@@ -78,7 +78,7 @@ export class Http2Group implements ConnectionOwner {
     return stream
   }
 
-  /** The connection for the next request; undefined = none has a free stream. */
+  /** The connection for the next request; undefined = no free stream. */
   #pick(): UpstreamConnection | undefined {
     const connections = this.#connections
     const { spread } = this.#shape
@@ -88,7 +88,7 @@ export class Http2Group implements ConnectionOwner {
       const connection = connections[i]
       if (connection === undefined || !connection.takesMore) continue
       const load = connection.load
-      // The first that has little to do: requests that share a connection share its writes, and the others become idle.
+      // The first one with little load: requests that share a connection share its writes, and the others become idle.
       if (spread === 1 || load < SPREAD_LOAD) return connection
       if (load >= least) continue
       best = connection
@@ -104,7 +104,7 @@ export class Http2Group implements ConnectionOwner {
     if (this.#opening || this.#waiting.size === 0 || this.#state === 'destroyed') return
     const active = this.#active()
     if (active >= this.#shape.connections || (this.#failed && active > 0)) return
-    // What is still in slow start will take more before long.
+    // Connections in slow start will take more soon.
     let unproven = 0
     let room = 0
     for (const connection of this.#connections) {
@@ -143,7 +143,7 @@ export class Http2Group implements ConnectionOwner {
     this.#connections.push(new UpstreamConnection(socket, http2, this, performance.now(), Math.random()))
   }
 
-  /** Nothing of what waits has been sent: it may be sent elsewhere, where nothing here will take it. */
+  /** Rejects all waiting requests: none was sent, so they may be sent elsewhere. */
   #onFailed(): void {
     this.#opening = false
     this.#failed = true
@@ -151,19 +151,19 @@ export class Http2Group implements ConnectionOwner {
     for (const stream of this.takeWaiting()) stream.refuse()
   }
 
-  /** The requests that wait are somebody else's from here on. */
+  /** Hands over the waiting requests. */
   takeWaiting(): WaitingStream[] {
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     return waiting
   }
 
-  /** Everything that waits goes over something else: the endpoint speaks no h2. */
+  /** The endpoint does not speak h2: waiting requests use another transport. */
   handOver(carrier: Carrier): void {
     for (const stream of this.takeWaiting()) stream.send(carrier)
   }
 
-  // === what connections say ===
+  // === called by connections ===
 
   onReady(): void {
     this.#counters.pool.opened++
@@ -189,9 +189,9 @@ export class Http2Group implements ConnectionOwner {
     const at = this.#connections.indexOf(connection)
     if (at >= 0) this.#connections.splice(at, 1)
     this.#counters.pool[wasReady ? cause : 'connectFailed']++
-    if (broken !== undefined && wasReady) this.#connector.onLost(broken)
+    if (broken !== undefined && wasReady) this.#connector.onBroken(broken)
     if (broken !== undefined && !wasReady) this.#connector.onFailed(broken)
-    // One that ends before its SETTINGS is as good as one that was refused.
+    // One that ends before its SETTINGS counts as refused.
     if (!wasReady) this.#onFailed()
     else this.#connectForWaiting()
   }
@@ -207,7 +207,7 @@ export class Http2Group implements ConnectionOwner {
     if (this.#state === 'draining') this.#retireAll()
   }
 
-  /** Those that have waited for too long; they stand in the order in which they came. */
+  /** Rejects requests that have waited for too long; they are in order of arrival. */
   #refuseLate(nowMs: number): void {
     for (const stream of this.#waiting) {
       if (nowMs - stream.sinceMs < LONGEST_WAIT_MS) return
@@ -216,7 +216,7 @@ export class Http2Group implements ConnectionOwner {
     }
   }
 
-  /** An old connection goes when there is another: no request waits for its successor. */
+  /** An old connection is retired when there is another one, so that no request waits for its successor. */
   #retireExpired(nowMs: number): void {
     let expired = false
     let fresh = false
@@ -231,7 +231,7 @@ export class Http2Group implements ConnectionOwner {
     if (!fresh && this.#active() > 0 && this.#state === 'open' && !this.#opening && !this.#failed) this.#connect()
   }
 
-  /** No new requests; those that were taken go on until they end, also when they wait for a connection. */
+  /** No new requests; accepted ones finish, even if they still wait for a connection. */
   drain(): void {
     if (this.#state !== 'open') return
     this.#state = 'draining'
@@ -250,7 +250,7 @@ export class Http2Group implements ConnectionOwner {
     for (const stream of this.takeWaiting()) stream.refuse()
   }
 
-  /** Largest header list that the server takes on all of them; infinite when it does not say. */
+  /** The smallest SETTINGS_MAX_HEADER_LIST_SIZE of all connections; infinite when not sent. */
   get maxListBytes(): number {
     return Math.min(...this.#connections.map((connection) => connection.maxListBytes))
   }
@@ -269,7 +269,7 @@ export class Http2Group implements ConnectionOwner {
     return this.#waiting.size
   }
 
-  /** Nothing is left of it. */
+  /** Everything is closed. */
   get over(): boolean {
     return this.#connections.length === 0 && this.#waiting.size === 0 && !this.#opening
   }

@@ -1,5 +1,5 @@
 // The gateway's own calls to a kube-apiserver: TokenReview and SubjectAccessReview over the connections that carry the
-// clients' requests, probes over those of the main thread. And calls that it makes in the place of a client's request.
+// clients' requests, probes over those of the main thread. Also calls that it makes on behalf of a client's request.
 
 import type { HeaderList, SharedFields } from '../../api/ports/stream.ts'
 import type { UpstreamEndpoint } from './pool.ts'
@@ -15,24 +15,24 @@ export interface KubeCall {
   /** Of `body`. Default application/json. */
   readonly contentType?: string
   readonly timeoutMs: number
-  /** Whom it is made for; absent = the gateway itself. `token` is '' then. */
+  /** The user it is made for; absent = the gateway itself. If set, `token` is ''. */
   readonly credentials?: SharedFields
-  /** Instead of the gateway's user-agent. Nothing of what this call says itself. */
+  /** Header fields instead of the gateway's user-agent; none that the call sets itself. */
   readonly fields?: HeaderList
-  /** Bytes of an answer that are taken. Default 3 MiB. */
+  /** Largest accepted response, bytes. Default 3 MiB. */
   readonly maxAnswerBytes?: number
 }
 
 export interface KubeAnswer {
   readonly status: number
   readonly body: string
-  /** Absent where nobody asked the network. */
+  /** Absent when nothing was sent. */
   readonly head?: HeaderList
 }
 
-/** Why no answer came. */
+/** Why there was no response. */
 export class KubeCallError extends Error {
-  /** No server has processed it. */
+  /** Whether no server can have processed it. */
   readonly unprocessed: boolean
 
   constructor(message: string, unprocessed = false) {
@@ -41,7 +41,7 @@ export class KubeCallError extends Error {
   }
 }
 
-/** The gateway itself held it back: so many others are made already. */
+/** The gateway itself held it back: too many calls are running. */
 export class CallLimitError extends KubeCallError {
   readonly retryAfterSeconds: number
 
@@ -51,9 +51,9 @@ export class CallLimitError extends KubeCallError {
   }
 }
 
-/** The request's head is larger than the server takes: nothing was sent, and no other endpoint of the cluster would take it. */
+/** The request's head is larger than the server accepts: nothing was sent, and other endpoints would not accept it either. */
 export class HeadTooLargeError extends KubeCallError {
-  /** What it takes. */
+  /** The server's limit. */
   readonly maxBytes: number
 
   constructor(maxBytes: number) {
@@ -62,18 +62,18 @@ export class HeadTooLargeError extends KubeCallError {
   }
 }
 
-/** It did as it was told, and says more than is taken: so would any other endpoint. */
+/** The server has processed the request, but its response is too large; so would be that of any other endpoint. */
 export class AnswerTooLargeError extends KubeCallError {
   constructor(maxBytes: number) {
     super(`the answer is larger than ${maxBytes} bytes`)
   }
 }
 
-/** Of the answer to one of the gateway's own calls, unless it says another number; more is cut off as an error. */
+/** Default limit of a response, bytes; a larger one is an error. */
 const MAX_ANSWER_BYTES = 3 * 1024 * 1024
 const USER_AGENT = 'portcullis'
 
-/** @throws {KubeCallError} when no complete answer came in time */
+/** @throws {KubeCallError} when no complete response arrived in time */
 export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<KubeAnswer> {
   const head: HeaderList = [
     ':method',

@@ -1,5 +1,5 @@
-// ObjectClient of an UpstreamCluster: with its clientConfig, on an endpoint that is healthy now. Both are looked up for each
-// request, so that a change of the object, or of the endpoints' health, is followed at once.
+// ObjectClient of an UpstreamCluster: with its clientConfig, on a healthy endpoint. Both are looked up for each
+// request, so that changes of the object, or of the endpoints' health, take effect at once.
 
 import type { Logger } from '../../api/ports/ports.ts'
 import type { CompiledClient } from '../../core/cluster/compiled-cluster.ts'
@@ -8,7 +8,7 @@ import type { KubeAccessSource } from '../kube/client-http.ts'
 import type { KubeAccess } from '../kube/config-access.ts'
 import { systemClock } from '../world/clock.ts'
 
-/** What is needed of a LiveCluster (src/state/clusters.ts). */
+/** The needed part of a LiveCluster (src/state/clusters.ts). */
 export interface UpstreamView {
   readonly compiled: { readonly name: string; readonly client: CompiledClient }
   readonly endpoints: {
@@ -25,22 +25,22 @@ export interface UpstreamEndpointView {
 }
 
 export interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
-  /** The cluster as it is now; undefined = there is none. */
+  /** The current cluster; undefined = it does not exist. */
   cluster(): UpstreamView | undefined
   readonly log: Logger
 }
 
-/** Its calls reject with a plain Error as long as the cluster has no endpoint that may take requests. */
+/** Its calls reject with a plain Error while the cluster has no endpoint that may take requests. */
 export function createUpstreamKubeClient({ cluster, ...options }: UpstreamKubeClientOptions): KubeClient {
   return clientOf(new UpstreamAccess(cluster), options)
 }
 
 class UpstreamAccess implements KubeAccessSource {
   readonly #cluster: () => UpstreamView | undefined
-  /** Made anew when the object changes. */
+  /** Replaced when the object changes. */
   #client: CompiledClient | undefined
   #tls: KubeAccess['tls'] | undefined
-  /** Rounds over the endpoints. */
+  /** Round-robin over the endpoints. */
   #turn = 0
 
   constructor(cluster: () => UpstreamView | undefined) {
@@ -67,12 +67,12 @@ class UpstreamAccess implements KubeAccessSource {
     }
   }
 
-  /** The object says everything there is: other credentials come with its next change. */
+  /** Credentials change only with the object. */
   renew(): boolean {
     return false
   }
 
-  /** A watch moves on when its endpoint has left or another one is better, and when it is no longer who we are. */
+  /** A watch moves when its endpoint was removed or another one is better, or when the credentials have changed. */
   stillGood(access: KubeAccess): boolean {
     const live = this.#cluster()
     if (live === undefined) return false
@@ -95,7 +95,7 @@ class UpstreamAccess implements KubeAccessSource {
   }
 }
 
-/** What has not been checked yet is not unhealthy. */
+/** An unchecked endpoint is not unhealthy. */
 function whyUnavailable({ endpoints }: UpstreamView): string {
   const enabled = endpoints.all.filter((endpoint) => endpoint.enabled)
   if (enabled.length === 0) return 'has no endpoint that is enabled'

@@ -1,4 +1,4 @@
-// All connections to one kube-apiserver: HTTP/2 in classes apart, or HTTP/1.1, by what the server negotiates.
+// All connections to one kube-apiserver: HTTP/2 with separate classes, or HTTP/1.1, as negotiated.
 
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
@@ -13,7 +13,7 @@ import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './htt
 /** Requests of different classes never share a connection. */
 export type RequestClass = 'unary' | 'watch' | 'anonymous'
 
-/** What one class has now. */
+/** The connections of one class. */
 export interface ClassConnections {
   readonly connections: number
   /** Requests on them. */
@@ -33,7 +33,7 @@ export interface EndpointConnections {
 
 export interface UpstreamEndpoint {
   /**
-   * Sends a request on behalf of a client. What goes wrong is told by `events.onReset`, never thrown.
+   * Sends a request on behalf of a client. Errors are reported by `events.onReset`, never thrown.
    * @param shared fields behind those of `head`, encoded once for many requests
    * @param end the request has no body
    */
@@ -46,7 +46,7 @@ export interface UpstreamEndpoint {
   ): Stream
   /** A connection of its own that speaks HTTP/1.1, for upgrades. */
   connectHttp1(): Promise<TLSSocket | Socket>
-  /** Bytes of a header list that the server takes (RFC 9113 section 6.5.2): what is larger is not sent. */
+  /** Largest header list that the server accepts (RFC 9113 section 6.5.2); larger ones are not sent. */
   maxListBytes(kind: RequestClass): number
   /** No new requests; running ones finish. */
   drain(): void
@@ -55,11 +55,11 @@ export interface UpstreamEndpoint {
 }
 
 export interface UpstreamEvents {
-  /** A connection failed or broke: a reason to doubt the endpoint. */
+  /** A connection failed or broke: the endpoint may be down. */
   onBroken(error: Error): void
 }
 
-/** For requests that come and go: 64 x 100 streams (a kube-apiserver's 250 even) are more than one endpoint can work on. */
+/** For short requests: 64 x 100 streams (kube-apiserver even allows 250) are more than one endpoint can process. */
 const MAX_CONNECTIONS = 64
 /** Watches keep their streams for minutes, and one endpoint may have 100,000 of them. */
 const MAX_WATCH_CONNECTIONS = 1_024
@@ -73,7 +73,7 @@ const SHAPES: Readonly<Record<RequestClass, Http2GroupShape>> = {
   anonymous: { spread: 1, connections: MAX_CONNECTIONS },
 }
 const SAME_ACCIDENT_MS = 100
-/** So long it is believed that a server speaks no h2; then the next request asks again. */
+/** How long a server is assumed not to speak h2; then the next request negotiates again. */
 const HTTP1_BELIEVED_MS = 10 * 60_000
 
 export function createUpstreamEndpoint(
@@ -91,7 +91,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #events: UpstreamEvents
   readonly #counters: Http2GroupCounters
   readonly #connector: UpstreamConnector
-  /** Learnt from the last connection; plain http has no negotiation. */
+  /** As of the last connection; plain http has no negotiation. */
   #protocol: 'unknown' | 'h2' | 'http/1.1'
   #protocolSinceMs = 0
   #lostAtMs: number = Number.NEGATIVE_INFINITY
@@ -125,7 +125,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
       onFailed: (error: Error) => {
         if (!(error instanceof SpeaksHttp1)) this.#events.onBroken(error)
       },
-      onLost: (error: Error) => this.#onLost(error),
+      onBroken: (error: Error) => this.#onBroken(error),
     }
     return new Http2Group(connector, SHAPES[kind], this.#counters)
   }
@@ -153,7 +153,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
       addTickable(this)
     }
     if (this.#protocol === 'http/1.1') return this.#http1Pool().open(head, shared, end, events)
-    // Not known yet: it waits for the first connection like any other, and learns then what it will be sent over.
+    // Unknown yet: it waits for the first connection, which decides the protocol.
     return this.#group(kind).open(head, shared, end, events)
   }
 
@@ -173,8 +173,8 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     throw new SpeaksHttp1()
   }
 
-  /** Connections that break together are one accident, not one for each of them. */
-  #onLost(error: Error): void {
+  /** Connections that break together count as one failure. */
+  #onBroken(error: Error): void {
     const nowMs = performance.now()
     if (nowMs - this.#lostAtMs < SAME_ACCIDENT_MS) return
     this.#lostAtMs = nowMs
@@ -216,7 +216,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     else if (!believed && this.#unary.over && this.#watch.over && this.#anonymous.over) this.#rest()
   }
 
-  /** Thousands of endpoints that nobody uses are not asked every second. */
+  /** Unused endpoints, of which there may be thousands, are not ticked every second. */
   #rest(): void {
     this.#ticking = false
     removeTickable(this)
@@ -256,5 +256,5 @@ function describeGroup(group: Http2Group): ClassConnections {
   return { connections: group.connections, streams: group.streams, waiting: group.waiting }
 }
 
-/** The server negotiated HTTP/1.1: no failure, but not h2. */
+/** The server negotiated HTTP/1.1: not a failure, but not h2. */
 class SpeaksHttp1 extends Error {}

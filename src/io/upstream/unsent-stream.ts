@@ -1,4 +1,4 @@
-// The stream of a request that was not sent: nothing is known of it but why.
+// The stream of a request that was not sent, with the reason.
 
 import type { ResetReason, Stream, StreamEvents } from '../../api/ports/stream.ts'
 
@@ -6,7 +6,7 @@ export class UnsentStream implements Stream {
   readonly queued: number = 0
   #over = false
 
-  /** `events.onReset` follows, not before the caller of `open()` has this stream. */
+  /** `events.onReset` follows after `open()` has returned this stream. */
   constructor(events: StreamEvents, reason: ResetReason) {
     queueMicrotask(() => {
       if (this.#over) return

@@ -17,12 +17,12 @@ export interface SpliceEvents {
   onBodyEnd(): void
   /** Before an answer: `sent` tells whether upstream may have seen the request. After 101: never. */
   onFailed(error: Error, sent: boolean): void
-  /** The joined connection is over. */
+  /** The joined connection was closed. */
   onClosed(bytesFromClient: number, bytesToClient: number): void
 }
 
 export interface Splice {
-  /** Ends both connections at once. */
+  /** Aborts both connections. */
   abort(): void
 }
 
@@ -119,7 +119,7 @@ class Splicing implements Splice {
         this.#events.onBodyEnd()
         return
       }
-      // Broken off: the client must not take what it got for the whole.
+      // Aborted: the client must not take a partial response for the whole.
       client.destroy()
       this.#events.onClosed(0, this.#toClient)
     })
@@ -147,7 +147,7 @@ class Splicing implements Splice {
     upstream.on('error', () => client.destroy())
     client.on('error', () => upstream.destroy())
     upstream.once('close', () => {
-      // What upstream said last is still on its way to the client.
+      // The last bytes from upstream are still on their way to the client.
       if (!client.destroyed && !client.writableEnded) client.end()
       this.#close()
     })
@@ -155,7 +155,7 @@ class Splicing implements Splice {
     upstream.pipe(client)
   }
 
-  /** Whatever the state: who started the splice hears of the end, and gives back what it holds. */
+  /** Whatever the state: notifies the owner of the splice, which releases what it holds. */
   #onClientClose(): void {
     this.#upstream?.destroy()
     if (this.#state === 'connecting' || this.#state === 'sent') this.fail(new Error('the client went away'), true)
@@ -174,7 +174,7 @@ class Splicing implements Splice {
   }
 }
 
-/** node:http would announce a chunked body for a POST that names no length, and its end would be the first bytes of the new protocol. */
+/** node:http would announce a chunked body for a POST without a length, and the final chunk would be the first bytes of the new protocol. */
 function withoutBody(method: string, fields: HeaderList): HeaderList {
   return method === 'GET' || fields.includes('content-length') ? fields : [...fields, 'content-length', '0']
 }

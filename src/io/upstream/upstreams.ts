@@ -1,5 +1,5 @@
-// The connections of every cluster, kept in step with the objects: an endpoint or a credential that changed gets new
-// connections, the old ones finish what runs on them.
+// The connections of every cluster, kept in sync with the objects: an endpoint or a credential that changed gets new
+// connections, the old ones finish their requests.
 
 import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
@@ -17,11 +17,11 @@ export interface EndpointDescription extends EndpointConnections {
   readonly endpoint: string
 }
 
-/** Where connections count what happens. */
+/** The counters of connections. */
 export interface UpstreamCounting {
   /** Shared by all HTTP/2 connections. */
   readonly http2Upstreams: Http2Counters
-  /** Of the connections to one endpoint; the same object each time. */
+  /** Counters of the connections to one endpoint; the same object each time. */
   upstream(cluster: string, endpoint: string): UpstreamCounters
 }
 
@@ -44,7 +44,7 @@ export class Upstreams {
     return this.#clusters.get(cluster)?.get(url)?.endpoint
   }
 
-  /** Makes the connections of one cluster fit; others are not touched. */
+  /** Updates the connections of one cluster; others are not touched. */
   update(cluster: CompiledCluster): void {
     const before = this.#clusters.get(cluster.name) ?? new Map<string, ClusterEndpoints>()
     const after = new Map<string, ClusterEndpoints>()

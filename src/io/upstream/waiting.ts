@@ -1,8 +1,8 @@
-// A request that is opened before the connection that will carry it: it keeps its body until then.
+// A request that waits for the connection that will carry it; its body is buffered until then.
 
 import type { HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
 
-/** Whatever can send it: an HTTP/2 connection, or the HTTP/1.1 pool. */
+/** Can send it: an HTTP/2 connection, or the HTTP/1.1 pool. */
 export interface Carrier {
   open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream
 }
@@ -17,7 +17,7 @@ export class WaitingStream implements Stream {
   /** The request has no body. */
   readonly #end: boolean
   readonly #events: StreamEvents
-  /** Told when the request is given up while it waits. */
+  /** Called when the request is cancelled while it waits. */
   readonly #onAbandoned: (stream: WaitingStream) => void
   #stream: Stream | undefined
   #chunks: Buffer[] = []
@@ -42,7 +42,7 @@ export class WaitingStream implements Stream {
     this.#onAbandoned = onAbandoned
   }
 
-  /** The wait is over. Not for a stream that was reset. */
+  /** Sends the request. Not for a stream that was reset. */
   send(carrier: Carrier): void {
     if (this.#over || this.#stream !== undefined) return
     const stream = carrier.open(this.#head, this.#shared, this.#end, this.#events)
@@ -58,7 +58,7 @@ export class WaitingStream implements Stream {
     this.#trailers = undefined
   }
 
-  /** Nothing of it has been sent, and nothing will be. Never inside `open()`: the caller does not have the stream yet. */
+  /** The request is refused unsent. Never inside `open()`: the caller does not have the stream yet. */
   refuse(): void {
     if (this.#over || this.#stream !== undefined) return
     this.#over = true

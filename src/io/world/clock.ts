@@ -1,12 +1,12 @@
-// The clock of the machine: the only place that reads time for the request path.
+// The system clock: the only place that reads time for the request path.
 
 import type { Clock } from '../../api/ports/ports.ts'
 
 const ATTEMPTS = 20
 
 /**
- * From `performance.now()`, which counts from the start of a thread, to the clock of all threads. Of several attempts the
- * one counts that took least time: a thread that is interrupted between two readings would be early for ever.
+ * The offset from `performance.now()`, which counts from the start of a thread, to the clock of all threads. Of several attempts the
+ * fastest counts: a thread that is interrupted between two readings would be off for ever.
  */
 const offsetMs = ((): number => {
   let best = Number.POSITIVE_INFINITY

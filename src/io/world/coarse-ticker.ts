@@ -1,5 +1,5 @@
-// One timer for everything in a thread that has a deadline of seconds: connections and pools are asked once a second what is
-// due, so that no request and no connection has a timer of its own.
+// One timer per thread for all deadlines of seconds: connections and pools are ticked once a second,
+// so that no request and no connection has a timer of its own.
 
 /** Something with deadlines. */
 export interface Tickable {
@@ -27,7 +27,7 @@ export function removeTickable(member: Tickable): void {
   timer = undefined
 }
 
-/** What the timer does; a test may say that it is later. */
+/** What the timer calls; tests may pass a later time. */
 export function tickAll(nowMs: number): void {
   for (const member of members) member.tick(nowMs)
 }

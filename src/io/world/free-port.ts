@@ -1,11 +1,11 @@
-// Whether a port is anybody's, and what to say when one cannot be opened.
+// Whether a port is free, and the message when one cannot be opened.
 
 import { createServer } from 'node:net'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 
 /**
- * Fails when a process listens on the address already, also one that would share it: two gateways that share a port by
+ * Fails when a process listens on the address already, even one that would share it: two gateways that share a port by
  * accident would each get some of the connections. Port 0 is always free.
  * @param flag where the address was given
  * @throws {UserError} saying what to do

@@ -1,27 +1,27 @@
-// Worker threads: starting one, and talking with it by messages.
+// Worker threads: starting them and exchanging messages.
 
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 
-/** What a started thread tells. */
+/** Events of a started thread. */
 export interface ThreadEvents<From> {
   onMessage(message: From): void
-  /** Why it will end: an error that nobody caught, or no memory left. `onExit` follows. */
+  /** Why it will end: an uncaught error, or out of memory. `onExit` follows. */
   onError(error: Error): void
-  /** It runs no more. */
+  /** It has ended. */
   onExit(): void
 }
 
-/** A thread, as who started it sees it. */
+/** A thread, as its parent sees it. */
 export interface Thread<To> {
-  /** Never used twice in a process. */
+  /** Never reused in a process. */
   readonly id: number
   post(message: To): void
-  /** Ends it at once, in the middle of whatever it does; resolves when it runs no more. */
+  /** Ends it at once, in the middle of whatever it does; resolves when it has ended. */
   terminate(): Promise<void>
 }
 
 /**
- * Starts `entry` as a thread. `data` and all messages are cloned; memory that is shared stays shared.
+ * Starts `entry` as a thread. `data` and all messages are cloned; shared memory stays shared.
  * @param data what the thread finds with `threadData`
  */
 export function startThread<To, From>(entry: URL, name: string, data: unknown, events: ThreadEvents<From>): Thread<To> {
@@ -39,7 +39,7 @@ export function startThread<To, From>(entry: URL, name: string, data: unknown, e
   }
 }
 
-/** The thread's own end of the line: to who started it. */
+/** The thread's channel to its parent. */
 export interface ParentLine<To> {
   readonly data: unknown
   post(message: To): void
@@ -49,7 +49,7 @@ export interface ParentLine<To> {
 export function parentLine<To, From>(onMessage: (message: From) => void): ParentLine<To> {
   const port = parentPort
   if (port === null) throw new Error('not a worker thread')
-  // Messages that come before this turn ends wait.
+  // Messages that arrive before this turn ends are queued.
   port.on('message', onMessage)
   return { data: workerData, post: (message) => port.postMessage(message) }
 }

@@ -1,4 +1,4 @@
-// A name for a text that no other text has: entity tags.
+// A hash of a text, for entity tags.
 
 import { hash } from 'node:crypto'
 

@@ -76,7 +76,7 @@ test('what is broken stays in its last good version', () => {
   assert.deepEqual(hosts(after(NOTHING, [{ ...A, host: undefined }])), [])
 })
 
-test('a cluster that is renamed by mistake stays', () => {
+test('a cluster that is renamed by accident stays', () => {
   const renamed = after(after(NOTHING, [A, { ...B, file: 'a' }]), [{ ...A, name: 'A', host: undefined }])
   assert.deepEqual([hosts(renamed), renamed.vanishing.size], [['a x', 'b y'], 0])
 })

@@ -1,7 +1,7 @@
-// What is in force after a reading of the directory, given what was before. The rules:
-// - a broken cluster, and whatever a broken file defined, stays in its last good version;
-// - two that claim the same name, host, address or port: who has it keeps it, else the first by file and line;
-// - what is gone is removed when the caller says that it has been gone for long enough.
+// What is in force after the directory was read, given what was in force before. The rules:
+// - a broken cluster, and whatever a broken file had defined, keeps its last good version;
+// - if two claim the same name, host, address or port: the current holder keeps it, else the first by file and line;
+// - what is gone from the files is removed when the caller says that it has been gone for long enough.
 
 import type { FieldError } from '../../../api/kube/field-error.ts'
 import type { SourceError } from '../../../api/ports/ports.ts'
@@ -16,7 +16,7 @@ export interface Decision {
   readonly problems: readonly SourceError[]
   /** In force in a version that the files no longer have, because of errors. */
   readonly kept: ReadonlySet<string>
-  /** Gone from the files, and still in force only because `mayVanish` said no. */
+  /** Gone from the files, and in force only because `mayVanish` returned false. */
   readonly vanishing: ReadonlySet<string>
 }
 
@@ -39,7 +39,7 @@ export function decide(
     }
   }
   const unclear = new Set(reading.brokenFiles)
-  // A broken cluster of a new name may be an old one that was being renamed.
+  // A broken cluster with a new name may be an old one that is being renamed.
   for (const [name, { loaded, source }] of owners)
     if (loaded === undefined && !inForce.has(name)) unclear.add(source.file)
   for (const [name, last] of inForce) {
@@ -84,13 +84,13 @@ interface Circumstances {
   readonly problems: SourceError[]
 }
 
-/** As settleClaims; what is lost is reported where it is claimed. */
+/** As settleClaims; a lost claim is reported where it is made. */
 function settleConflicts(clusters: Map<string, LoadedCluster>, circumstances: Circumstances): void {
   const { owners, inForce, vanishing, kept, problems } = circumstances
   settleClaims(clusters, inForce, ({ loser, holder, claim }, held, fallsBack) => {
     if (fallsBack) kept.add(loser)
     const source = owners.get(loser)?.source
-    // What is about to be removed gives way in a moment: no error.
+    // What is about to be removed gives way in a moment: not an error.
     if (source === undefined || vanishing.has(holder)) return
     const { file = '', line = 0 } = held ?? {}
     const message = `UpstreamCluster ${JSON.stringify(loser)} claims ${claim.what}, which ${JSON.stringify(holder)} (${file}:${line}) has`

@@ -1,5 +1,5 @@
-// One reading of a configuration directory: which UpstreamClusters are in it, which of them are good, and every error.
-// Knows nothing of earlier readings; what stays in force despite errors is decided in files-decide.ts.
+// One reading of a configuration directory: its UpstreamClusters, which of them are valid, and every error.
+// Independent of earlier readings; what stays in force despite errors is decided in decide.ts.
 
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -17,9 +17,9 @@ export interface DirectoryReading {
   /** By file name, then line. */
   readonly clusters: readonly FoundCluster[]
   readonly problems: readonly SourceError[]
-  /** Files that may define more than could be understood. */
+  /** Files that may define more than could be parsed. */
   readonly brokenFiles: ReadonlySet<string>
-  /** Equal for two readings exactly when, as far as the file system tells, nothing changed in between. */
+  /** Equal for two readings exactly when, according to the file system, nothing has changed in between. */
   readonly signature: string
   /** Directories in which a change may mean a change of a cluster. */
   readonly directories: ReadonlySet<string>
@@ -34,7 +34,7 @@ export class DirectoryReader {
   readonly #parser = new FileParser()
   #secretPaths: readonly string[] = []
 
-  /** @param followsReferences false: what they lead to is taken on trust; what is read then is for checks only */
+  /** @param followsReferences false: references are not resolved, for checks only */
   constructor(dir: string, pem: PemChecks, checks: ClusterCheckOptions = {}, followsReferences = true) {
     this.#dir = dir
     this.#loader = new ClusterLoader(pem, checks, followsReferences)
@@ -73,7 +73,7 @@ export class DirectoryReader {
     return { clusters, problems, brokenFiles, signature, directories: await this.#directories(names) }
   }
 
-  /** From names and times of all files that matter, without reading them. */
+  /** From names and times of all relevant files, without reading them. */
   async signature(): Promise<string> {
     const names = await this.#names().catch(() => [])
     const paths = [this.#dir, ...names.map((name) => join(this.#dir, name)), ...this.#secretPaths]
@@ -81,7 +81,7 @@ export class DirectoryReader {
       paths.map(async (path) => {
         const facts = await stat(path).catch(() => undefined)
         if (facts === undefined) return `${path} -`
-        // Of a directory only whether it is the same one: files that do not matter come and go in it.
+        // For a directory only its identity: irrelevant files come and go in it.
         if (facts.isDirectory()) return `${path} ${facts.ino}`
         return `${path} ${facts.ino} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}`
       }),
@@ -89,7 +89,7 @@ export class DirectoryReader {
     return parts.join('\n')
   }
 
-  /** Files that configure, sorted. Dot-files are not: editors' and ConfigMap volumes' own (`..data`). */
+  /** Configuration files, sorted. Dot-files are skipped: they belong to editors and ConfigMap volumes (`..data`). */
   async #names(): Promise<string[]> {
     try {
       const names = await readdir(this.#dir)
@@ -103,7 +103,7 @@ export class DirectoryReader {
     }
   }
 
-  /** A mounted ConfigMap or Secret changes by a symbolic link, in its directory; other links lead elsewhere. */
+  /** A mounted ConfigMap or Secret is replaced by a symbolic link in its directory; other links lead elsewhere. */
   async #directories(names: readonly string[]): Promise<ReadonlySet<string>> {
     const paths = [...names.map((name) => join(this.#dir, name)), ...this.#secretPaths]
     const real = await Promise.all(paths.map((path) => realpath(path).catch(() => path)))
@@ -134,7 +134,7 @@ async function readText(path: string): Promise<Text> {
     if (facts.size > MAX_FILE_BYTES) return failed('is larger than 3 MiB', 'split the file')
     const bytes = await readFile(path)
     if (bytes.length === 0) {
-      // A writer that truncated the file and was cut short leaves this behind; nobody means "no clusters" by it.
+      // An interrupted writer leaves an empty file behind; it does not mean "no clusters".
       return failed(
         'is empty; what it defined before stays in force',
         'delete the file to remove its clusters',

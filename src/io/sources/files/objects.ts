@@ -13,14 +13,14 @@ import { type CheckedCluster, checkCluster, secretsOf } from '../objects/check-c
 import type { SourceObject } from './parse.ts'
 import { resolveReferences, type SecretFiles } from './secret-files.ts'
 
-/** A good cluster and where it was found. */
+/** A valid cluster and its location. */
 export interface LoadedCluster extends ResolvedCluster {
   /** Relative to the directory. */
   readonly file: string
   readonly line: number
 }
 
-/** A cluster that a file defines, good or not. */
+/** A cluster that a file defines, valid or not. */
 export interface FoundCluster {
   readonly name: string
   readonly source: SourceObject
@@ -61,7 +61,7 @@ export function sortObjects(
   return { secrets, clusters }
 }
 
-/** Whether the object is none of ours for certain: not one of ours with its kind misspelt or missing. */
+/** Whether the object is certainly not one of ours, rather than one of ours with its kind misspelt or missing. */
 function isForeign({ apiVersion, kind }: Readonly<Record<string, unknown>>, out: FieldErrors): boolean {
   const near = typeof kind === 'string' ? nearestName(kind, [UPSTREAM_CLUSTER_KIND, 'Secret']) : ''
   const fix = near !== '' ? `did you mean ${near}?` : `the directory is for ${UPSTREAM_CLUSTER_KIND} and Secret`
@@ -73,7 +73,7 @@ function isForeign({ apiVersion, kind }: Readonly<Record<string, unknown>>, out:
   return true
 }
 
-/** Checks objects, and remembers what it said about those that did not change: reading keys and certificates is slow. */
+/** Checks objects, and caches the result of unchanged ones: reading keys and certificates is slow. */
 export class ClusterLoader {
   readonly #pem: PemChecks
   readonly #checks: ClusterCheckOptions
@@ -86,7 +86,7 @@ export class ClusterLoader {
     this.#checks = checks
   }
 
-  /** Undefined when the object does not even say its name. */
+  /** Undefined when the object has no name. */
   async load(
     source: SourceObject,
     secrets: SortedObjects['secrets'],

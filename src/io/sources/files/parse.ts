@@ -1,5 +1,5 @@
-// Text of a configuration file -> objects with their lines. Documents are cut apart before they are parsed, so that an error
-// in one cannot swallow the next, and a document that did not change is not parsed again (YAML is slow).
+// Text of a configuration file -> objects with their lines. Documents are split before they are parsed, so that an error
+// in one does not affect the next, and an unchanged document is not parsed again (YAML is slow).
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { isRecord } from '../../../api/kube/object-shape.ts'
@@ -12,18 +12,18 @@ export interface SourceObject {
   /** 1-based line on which the object begins. */
   readonly line: number
   readonly value: unknown
-  /** The line of a field, or of what would hold it when it is absent. */
+  /** The line of a field; if absent, of its parent. */
   lineOf(path: string): number
 }
 
 export interface ParsedFile {
   readonly objects: readonly SourceObject[]
   readonly problems: readonly SourceError[]
-  /** Whether a part of the file could not be understood at all, so that it may have held anything. */
+  /** Whether a part of the file could not be parsed, so that it may have held anything. */
   readonly broken: boolean
 }
 
-/** What one document says, whichever line of the file it begins on. */
+/** One document, independent of the line on which it begins. */
 interface ParsedDocument {
   readonly value: unknown
   readonly root: unknown
@@ -33,7 +33,7 @@ interface ParsedDocument {
   readonly broken: boolean
 }
 
-/** Aliases that a document may expand, counted with what they expand to: enough for people, not for a bomb. */
+/** Limit for expanded aliases, as protection against YAML bombs. */
 const MAX_ALIAS_COUNT = 100
 
 export class FileParser {
@@ -54,7 +54,7 @@ export class FileParser {
     return { objects, problems, broken }
   }
 
-  /** After all files of a reading: forgets documents that none of them has any more. */
+  /** After all files of a reading: drops cached documents that no file has any more. */
   endReading(): void {
     this.#known = this.#used
     this.#used = new Map()
@@ -67,7 +67,7 @@ export class FileParser {
   }
 }
 
-/** `firstLine` counts from 0. A line that begins with `---` ends a document wherever it stands (YAML 1.2 section 9.1.2). */
+/** `firstLine` counts from 0. A line that begins with `---` always ends a document (YAML 1.2 section 9.1.2). */
 function splitDocuments(text: string): { source: string; firstLine: number }[] {
   const documents: { source: string; firstLine: number }[] = []
   let lines: string[] = []
@@ -79,7 +79,7 @@ function splitDocuments(text: string): { source: string; firstLine: number }[] {
       lines = []
       firstLine = number
     }
-    // Directives (%YAML) change nothing: the version is always 1.2, as documented.
+    // Directives (%YAML) have no effect: the version is always 1.2, as documented.
     lines.push(line.startsWith('%') ? '' : line)
   }
   documents.push({ source: lines.join('\n'), firstLine })
@@ -168,7 +168,7 @@ function objectsIn(file: string, firstLine: number, { value, root, lines }: Pars
   return items.map((item: unknown, index) => source(isSeq(list) ? list.items[index] : root, item))
 }
 
-/** Where in the text the field is, or the deepest part of its path that exists. */
+/** Position of the field, or of the deepest existing part of its path. */
 function offsetOf(root: unknown, path: string): number {
   let node = root
   let offset = startOf(node)

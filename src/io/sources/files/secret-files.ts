@@ -16,7 +16,7 @@ const MAX_SECRET_BYTES = 1024 * 1024
 /** Secrets by `namespace/name`, each with its keys. */
 export type Secrets = ReadonlyMap<string, ReadonlyMap<string, Buffer>>
 
-/** Reads files that references name, each once; remembers which they were, found or not. */
+/** Reads referenced files, each once, and records their paths, found or not. */
 export class SecretFiles {
   readonly #dir: string
   readonly #read = new Map<string, Promise<Buffer | string>>()
@@ -25,12 +25,12 @@ export class SecretFiles {
     this.#dir = dir
   }
 
-  /** Absolute paths of all files asked for. */
+  /** Absolute paths of all requested files. */
   get paths(): Iterable<string> {
     return this.#read.keys()
   }
 
-  /** The bytes, or why there are none. */
+  /** The bytes, or the reason why there are none. */
   read(file: string): Promise<Buffer | string> {
     const path = resolve(this.#dir, file)
     const known = this.#read.get(path)
@@ -52,7 +52,7 @@ async function readSecretFile(path: string): Promise<Buffer | string> {
   }
 }
 
-/** Leaves alone what is malformed or stands beside inline bytes: that is for `checkUpstreamCluster` to report. */
+/** Skips references that are malformed or conflict with inline bytes: `checkUpstreamCluster` reports them. */
 export async function resolveReferences(object: unknown, secrets: Secrets, files: SecretFiles): Promise<Resolved> {
   const out = new FieldErrors()
   const found = new Map<SecretReferenceAt, Buffer>()

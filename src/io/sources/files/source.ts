@@ -1,6 +1,6 @@
 // UpstreamClusters from a directory of YAML and JSON files, watched. An error never takes down what is in force: the last
-// good version stays until the error is fixed (the rules are in files-decide.ts). Changes are seen through fs.watch, and
-// by a slow poll where that fails (network file systems, exhausted watch limits, links to elsewhere).
+// good version stays until the error is fixed (the rules are in decide.ts). Changes are seen through fs.watch, and
+// by slow polling where that fails (network file systems, exhausted watch limits, links to elsewhere).
 
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import type { Logger, ResourceSource, SourceChange, SourceError } from '../../../api/ports/ports.ts'
@@ -15,26 +15,26 @@ export interface FilesSourceOptions {
   readonly dir: string
   readonly pem: PemChecks
   readonly log: Logger
-  /** What this gateway can do. Default: everything. */
+  /** Features of this gateway, for checks. Default: all. */
   readonly checks?: ClusterCheckOptions
   /** Milliseconds without a change until the directory is read again. Default 50. */
   readonly debounceMs?: number
 }
 
 const DEFAULT_DEBOUNCE_MS = 50
-/** However often something changes, it is read after this many times the debounce. */
+/** Under constant change it is read after this many times the debounce. */
 const MAX_DEBOUNCES = 5
 const POLL_MS = 2000
-/** Editors replace a file by deleting it, and writers by truncating it: only what stays away this long is gone. */
+/** Editors replace a file by deleting it, and writers by truncating it: only what is missing for this long is gone. */
 const VANISH_MS = 300
 
-/** `start` rejects with a UserError when the directory cannot be read. Afterwards nothing ends the source but `stop`. */
+/** `start` rejects with a UserError when the directory cannot be read. Afterwards only `stop` ends the source. */
 export function createFilesSource(options: FilesSourceOptions): ResourceSource {
   return new FilesSource(options)
 }
 
 /**
- * Reads a directory once: its good clusters by name, in the order of files and lines, and all problems.
+ * Reads a directory once: its valid clusters by name, in the order of files and lines, and all problems.
  *
  * @throws {UserError} when the directory cannot be read
  */
@@ -53,9 +53,9 @@ class FilesSource implements ResourceSource {
   readonly #log: Logger
   readonly #debounceMs: number
   readonly #reader: DirectoryReader
-  /** Directory to its watcher; keyed with the inode, so that a directory made anew is watched anew. */
+  /** Watchers by directory and inode, so that a directory that was replaced gets a new watcher. */
   readonly #watchers = new Map<string, FSWatcher>()
-  /** Cluster to the monotonic time at which it was first missing. */
+  /** By cluster: the monotonic time since which it is missing. */
   readonly #missingSince = new Map<string, number>()
   #onChange: (change: SourceChange) => void = () => undefined
   #inForce: ReadonlyMap<string, LoadedCluster> = new Map()
@@ -109,7 +109,7 @@ class FilesSource implements ResourceSource {
     }, delay)
   }
 
-  /** One reading at a time; what happens during one leads to another. */
+  /** One reading at a time; a change during one leads to another. */
   #readNow(): void {
     if (this.#reading !== undefined) {
       this.#readAgain = true
@@ -145,7 +145,7 @@ class FilesSource implements ResourceSource {
     }
   }
 
-  /** The directory is gone, or unreadable: what is in force stays. */
+  /** The directory is missing or unreadable: what is in force stays. */
   #keepAll(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error)
     const fix = error instanceof UserError ? error.fix : 'see the log'
@@ -173,7 +173,7 @@ class FilesSource implements ResourceSource {
     try {
       this.#onChange({ clusters, problems })
     } catch (error) {
-      // The next change must find the source alive.
+      // The source must survive for the next change.
       this.#log.error('the configuration could not be applied', { error })
     }
   }
@@ -216,7 +216,7 @@ class FilesSource implements ResourceSource {
         const watcher = watch(directory, { persistent: false }, () => this.#schedule())
         watcher.on('error', (error) => this.#watchError(directory, error))
         this.#watchers.set(key, watcher)
-        // What happened between the reading and now went unseen.
+        // Changes between the reading and now went unseen.
         this.#schedule()
       } catch (error) {
         this.#watchError(directory, error)
@@ -231,7 +231,7 @@ class FilesSource implements ResourceSource {
   }
 }
 
-/** A problem moves with the text before it, and stays the same one. */
+/** Without the line: a problem stays the same when text before it changes. */
 function keyOf({ file, path, message }: SourceError): string {
   return JSON.stringify([file, path, message])
 }

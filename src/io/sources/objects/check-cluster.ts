@@ -1,4 +1,4 @@
-// What the checks say about one UpstreamCluster with the secrets it refers to, wherever it came from.
+// The checks of one UpstreamCluster with the secrets it refers to, whatever its source.
 
 import { createHash } from 'node:crypto'
 import type { FieldError } from '../../../api/kube/field-error.ts'
@@ -14,9 +14,9 @@ import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import type { Resolved } from '../../secrets/secret-references.ts'
 
 export interface CheckedCluster {
-  /** Equal for two resolutions of one object exactly when they led to the same bytes. */
+  /** Equal for two resolutions of one object exactly when they gave the same bytes. */
   readonly secrets: string
-  /** Of the object with what its references led to; not those of following them. */
+  /** Problems of the resolved object, without those of resolving references. */
   readonly problems: readonly FieldError[]
   /** Undefined when there are errors. */
   readonly good: ResolvedCluster | undefined
@@ -47,7 +47,7 @@ function revisionOf({ metadata, spec }: UpstreamCluster): string {
   return createHash('sha256').update(content).digest('hex').slice(0, 16)
 }
 
-/** For JSON.stringify: the order in which fields were written makes no difference. */
+/** For JSON.stringify: independent of the order of fields. */
 function sortedKeys(_key: string, value: unknown): unknown {
   if (!isRecord(value)) return value
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))

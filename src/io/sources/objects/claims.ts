@@ -1,9 +1,9 @@
-// Which UpstreamClusters claim what only one of them can have, and to whom a change of some of them can make a difference.
+// Claims of UpstreamClusters on what only one of them can have, and which clusters a change of some of them can affect.
 
 import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
 
 export class ClusterClaims {
-  /** Of each cluster that makes any. */
+  /** The claims of each cluster that makes any. */
   readonly #claims = new Map<string, readonly string[]>()
   readonly #claimants = new NamesByKey()
   /** Those that changed since the last settlement, with the claims that they made before. */
@@ -13,7 +13,7 @@ export class ClusterClaims {
     return this.#touched.size > 0
   }
 
-  /** It claims these now, and nothing else. */
+  /** Replaces the claims of a cluster. */
   set(name: string, claims: readonly string[]): void {
     for (const claim of this.#of(name)) this.#claimants.remove(claim, name)
     for (const claim of claims) this.#claimants.add(claim, name)
@@ -21,15 +21,15 @@ export class ClusterClaims {
     else this.#claims.set(name, claims)
   }
 
-  /** The next settlement is about it, too; to be called before its claims change. */
+  /** Includes a cluster in the next settlement; call it before its claims change. */
   touch(name: string): void {
     this.#touched.set(name, [...(this.#touched.get(name) ?? []), ...this.#of(name)])
   }
 
-  /** Those touched, and whoever claims what one of these claims, claimed or has: nobody else can win or lose anything. */
+  /** The touched clusters, and all that claim what one of these claims, claimed or holds: no others can be affected. */
   affected(): ReadonlySet<string> {
     const names = new Set(this.#touched.keys())
-    // A set that grows while it is walked is walked to its new end.
+    // Iterating a set includes members that are added on the way.
     for (const name of names) {
       const claims = [...(this.#touched.get(name) ?? []), ...this.#of(name)]
       for (const claim of claims) for (const other of this.#claimants.get(claim)) names.add(other)

@@ -1,5 +1,5 @@
-// UpstreamClusters of an API server, and which version of each is in force: the last good one, and of what only one cluster
-// can have, the claim of whoever has it, else of the oldest object. A change costs what it touches, whatever the rest.
+// UpstreamClusters of an API server, and which version of each is in force: the last good one; and for what only one cluster
+// can have, the claim of the current holder, else of the oldest object. The cost of a change depends only on what it touches.
 
 import type { FieldError } from '../../../api/kube/field-error.ts'
 import type { JsonObject } from '../../../api/kube/json-object.ts'
@@ -23,22 +23,22 @@ export interface ClusterObjectsOptions {
 }
 
 export interface Settlement {
-  /** In force in another version than before, new, or gone. */
+  /** Clusters whose version in force has changed: new, updated or removed. */
   readonly changed: ReadonlySet<string>
-  /** Clusters about which there is something else to say than before, with what was said then. */
+  /** Clusters whose problems have changed, with the previous ones. */
   readonly reported: ReadonlyMap<string, readonly SourceError[]>
 }
 
 interface ClusterEntry {
   readonly name: string
   object: JsonObject
-  /** Of what the verdict depends on in the object. */
+  /** The parts of the object that the checks depend on. */
   state: string
   references: readonly SecretReferenceAt[]
   verdict: CheckedCluster | undefined
-  /** The version that ought to be in force; undefined when there are errors. */
+  /** The version that should be in force; undefined when there are errors. */
   good: ResolvedCluster | undefined
-  /** The last one, and what its Secrets held. */
+  /** The last good version, and the content of its Secrets. */
   lastGood: LastGood | undefined
   problems: readonly SourceError[]
   conflicts: SourceError[]
@@ -56,13 +56,13 @@ export class ClusterObjects {
   readonly #checks: ClusterCheckOptions
   readonly #entries = new Map<string, ClusterEntry>()
   readonly #inForce = new Map<string, ResolvedCluster>()
-  /** Of the good version of each cluster and of the one in force. */
+  /** Claims of the good version of each cluster and of the one in force. */
   readonly #claims = new ClusterClaims()
   /** To be checked. */
   readonly #unchecked = new Set<string>()
   /** Clusters whose Secrets have not been read yet. */
   readonly #waiting = new Set<string>()
-  /** Those about which there is something to say. */
+  /** Clusters with problems. */
   readonly #reports = new Map<string, readonly SourceError[]>()
 
   constructor({ secrets, pem, checks = {} }: ClusterObjectsOptions) {
@@ -93,14 +93,14 @@ export class ClusterObjects {
     return this.#reports.get(name) ?? []
   }
 
-  /** These are all there are. */
+  /** Replaces all objects. */
   replace(objects: readonly JsonObject[]): void {
     const names = new Set<string>()
     for (const object of objects) names.add(this.put(object))
     for (const name of [...this.#entries.keys()]) if (!names.has(name)) this.remove(name)
   }
 
-  /** Returns its name. What is as it was is not looked at again. */
+  /** Returns its name. An unchanged object is not checked again. */
   put(object: JsonObject): string {
     const name = String(metadataOf(object)['name'] ?? '')
     const state = stateOf(object)
@@ -129,12 +129,12 @@ export class ClusterObjects {
     this.#claims.set(name, [])
   }
 
-  /** What is known of these Secrets changed. */
+  /** The state of these Secrets has changed. */
   secretsChanged(names: readonly string[]): void {
     for (const secret of names) for (const name of this.#references.usersOf(secret)) this.#unchecked.add(name)
   }
 
-  /** Checks one object that is due; false when none is. */
+  /** Checks one object that needs it; false when none does. */
   checkNext(): boolean {
     const next = this.#unchecked.values().next()
     if (next.done === true) return false
@@ -199,7 +199,7 @@ export class ClusterObjects {
     const { name, references } = entry
     const unread = this.#references.unread(references)
     if (unread !== undefined) {
-      // The version before stays; this is only seen where an answer takes long.
+      // The previous version stays; this is only seen where a read takes long.
       const message = `${WAITS}${unread.secret}, which could not be read yet`
       const fix = 'nothing, unless this persists: then check that the gateway may read Secrets there (deploy/rbac)'
       const problem: FieldError = { reason: 'FieldValueInvalid', path: unread.path, message, fix, severity: 'warning' }
@@ -226,7 +226,7 @@ export class ClusterObjects {
     this.#reclaim(entry)
   }
 
-  /** As the object is now, with the bytes of when it was last good; undefined when not only its Secrets are bad. */
+  /** The current object with the bytes of its last good version; undefined when its errors are not only in its Secrets. */
   #withLastSecrets(entry: ClusterEntry): ResolvedCluster | undefined {
     const { lastGood, object, references, state } = entry
     if (lastGood === undefined) return undefined
@@ -263,7 +263,7 @@ export class ClusterObjects {
 
 const WAITS = 'waits for Secret '
 
-/** What a moment ends, and what is no news in a log: every object with a new Secret waits for an answer at first. */
+/** Temporary problems that are not logged: every object with a new Secret waits for it at first. */
 export function isWaiting({ message }: SourceError): boolean {
   return message.startsWith(WAITS)
 }
@@ -272,13 +272,13 @@ function reported(cluster: string, problem: FieldError): SourceError {
   return { file: '', line: 0, ...problem, cluster }
 }
 
-/** Equal when nothing differs that the checks or the gateway look at: a write of the status leaves it as it is. */
+/** Equal when nothing differs that the checks or the gateway use: status updates do not change it. */
 function stateOf(object: JsonObject): string {
   const { uid, generation, resourceVersion, labels, annotations } = metadataOf(object)
   return JSON.stringify([uid, generation ?? resourceVersion ?? object, labels, annotations])
 }
 
-/** Who came first: by creationTimestamp (seconds), then by name. */
+/** Oldest first: by creationTimestamp (seconds), then by name. */
 function byAge(a: ClusterEntry, b: ClusterEntry): number {
   return compareText(createdAt(a.object), createdAt(b.object)) || compareText(a.name, b.name)
 }

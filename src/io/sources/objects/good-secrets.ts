@@ -1,5 +1,5 @@
-// The bytes of the Secrets with which an UpstreamCluster was last good. What changes in the object otherwise comes into force with
-// them while a Secret is bad: the degrade switch and revocations must work then, too.
+// The bytes of the Secrets with which an UpstreamCluster was last valid. Other changes of the object come into force with
+// them while a Secret is broken: the degrade switch and revocations must work then, too.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { type Resolved, type SecretReferenceAt, withBytes } from '../../secrets/secret-references.ts'
@@ -7,14 +7,14 @@ import { type Resolved, type SecretReferenceAt, withBytes } from '../../secrets/
 /** By reference: its path, the Secret and the key. */
 export type GoodSecrets = ReadonlyMap<string, Buffer>
 
-/** Of references that all led to bytes. */
+/** For an object whose references were all resolved. */
 export function goodSecretsOf(references: readonly SecretReferenceAt[], { origins, bytes }: Resolved): GoodSecrets {
   const inline = new Map([...origins.values()].map((path, index) => [path, bytes[index] ?? '']))
   return new Map(references.map((one) => [keyOf(one), Buffer.from(inline.get(one.path) ?? '', 'base64')]))
 }
 
 /**
- * The object with those bytes; undefined when it has no references, or others than when it was good: bytes of two moments need not
+ * The object with those bytes; undefined when it has no references, or others than when it was valid: bytes of different times need not
  * fit together.
  */
 export function withGoodSecrets(

@@ -1,5 +1,5 @@
 // UpstreamClusters and the Secrets they name from an API server: the embedded one, or that of a Kubernetes cluster. What is
-// in force stays in force, whatever happens to the server; nothing is kept on disk, so that a start needs it once.
+// in force stays in force, whatever happens to the server; nothing is kept on disk, so a start needs the server once.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
@@ -16,26 +16,26 @@ export interface ObjectsSourceOptions {
   readonly client: ObjectClient
   readonly pem: PemChecks
   readonly log: Logger
-  /** What this gateway can do; file references are always errors. */
+  /** Features of this gateway, for checks; file references are always errors. */
   readonly checks?: ClusterCheckOptions
-  /** Whose Secrets may be named without a label of their own (usable-secrets.ts). */
+  /** Namespaces whose Secrets need no label (usable-secrets.ts). */
   readonly secretNamespaces: readonly string[]
-  /** Milliseconds in which `start` must have heard from the server. Default 30 s. */
+  /** Milliseconds within which `start` must reach the server. Default 30 s. */
   readonly startTimeoutMs?: number
   /** Milliseconds between two reads of a Secret that cannot be watched. Default 60 s. */
   readonly refreshMs?: number
 }
 
-/** A change is delivered when nothing else came for so long, */
+/** A change is delivered when nothing else has changed for this long, */
 const QUIET_MS = 10
-/** and in an endless stream of changes at the latest after this. */
+/** and under constant change at the latest after this. */
 const LONGEST_WAIT_MS = 500
-/** Checking thousands of objects must not hold up what else runs in the thread. */
+/** Checking thousands of objects must not block the thread. */
 const SLICE_MS = 10
 const START_TIMEOUT_MS = 30_000
 const REFRESH_MS = 60_000
 
-/** `start` rejects with a UserError when the server could not be heard for 30 s. Afterwards nothing ends the source but `stop`. */
+/** `start` rejects with a UserError when the server was not reached for 30 s. Afterwards only `stop` ends the source. */
 export function createObjectsSource(options: ObjectsSourceOptions): ResourceSource {
   return new ObjectsSource(options)
 }
@@ -48,13 +48,13 @@ class ObjectsSource implements ResourceSource {
   readonly #clusters: ClusterObjects
   #onChange: (change: SourceChange) => void = () => undefined
   #following: Following | undefined
-  /** All objects have been heard of once. */
+  /** Whether all objects were listed once. */
   #synced = false
-  /** The first delivery waits for the Secrets that are named; not for ever. */
+  /** The first delivery waits for referenced Secrets; not for ever. */
   #patient = true
   #delivered: 'nothing' | 'something' = 'nothing'
   #onFirst: () => void = () => undefined
-  /** Why objects cannot be followed now; '' = they are. */
+  /** Why objects cannot be watched now; '' = they are. */
   #fault = ''
   #faultChanged = false
   #quiet: NodeJS.Timeout | undefined
@@ -93,7 +93,7 @@ class ObjectsSource implements ResourceSource {
     clearTimeout(late)
     if (outcome !== 'late') return
     if (this.#synced) {
-      // Clusters that wait for a Secret must not keep the others waiting.
+      // Clusters that wait for a Secret must not delay the others.
       this.#patient = false
       this.#schedule()
       await first
@@ -167,7 +167,7 @@ class ObjectsSource implements ResourceSource {
       }
       this.#deliver()
     } catch (error) {
-      // The next change must find the source alive.
+      // The source must survive for the next change.
       this.#log.error('the configuration could not be applied', { error })
     }
   }
@@ -198,7 +198,7 @@ class ObjectsSource implements ResourceSource {
   #faultProblem(): readonly SourceError[] {
     if (this.#fault === '') return []
     const message = `UpstreamClusters cannot be watched, and what was in force stays in force: ${this.#fault}`
-    const fix = 'changes are taken over when the API server answers again'
+    const fix = 'changes come into force when the API server answers again'
     return [{ reason: 'FieldValueInvalid', file: '', line: 0, path: '', message, fix, severity: 'warning' }]
   }
 

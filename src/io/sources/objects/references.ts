@@ -1,4 +1,4 @@
-// Which UpstreamClusters name which Secrets, and what these references lead to.
+// Which UpstreamClusters refer to which Secrets, and the resolution of these references.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { FieldErrors } from '../../../api/validation/field-errors.ts'
@@ -7,7 +7,7 @@ import type { KnownSecretData } from '../../secrets/named-secrets.ts'
 import { type Resolved, type SecretReferenceAt, secretBytes, withBytes } from '../../secrets/secret-references.ts'
 import { refusalFix } from '../../secrets/usable-secrets.ts'
 
-/** The Secrets as the table needs them: UsableSecrets, or a stand-in. */
+/** The lookup of Secrets: UsableSecrets, or a test double. */
 export interface SecretLookup {
   get(name: string): KnownSecretData
   retain(name: string): void
@@ -16,7 +16,7 @@ export interface SecretLookup {
 
 export class ClusterReferences {
   readonly #secrets: SecretLookup
-  /** Secret -> clusters that name it. */
+  /** Secret -> clusters that refer to it. */
   readonly #users = new NamesByKey()
 
   constructor(secrets: SecretLookup) {
@@ -27,9 +27,9 @@ export class ClusterReferences {
     return this.#users.get(secret)
   }
 
-  /** A cluster has other references than before. */
+  /** Replaces the references of a cluster. */
   replace(name: string, before: readonly SecretReferenceAt[], after: readonly SecretReferenceAt[]): void {
-    // First what is new, so that a Secret that stays in use is not forgotten in between.
+    // New ones first, so that a Secret that stays in use is not dropped in between.
     for (const { secret } of after) {
       if (secret === '') continue
       this.#secrets.retain(secret)
@@ -42,7 +42,7 @@ export class ClusterReferences {
     }
   }
 
-  /** The first reference to a Secret about which there is no answer yet. */
+  /** The first reference to a Secret that was not read yet. */
   unread(references: readonly SecretReferenceAt[]): SecretReferenceAt | undefined {
     return references.find(({ secret }) => secret !== '' && this.#secrets.get(secret).state === 'unread')
   }

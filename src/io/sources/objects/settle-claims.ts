@@ -1,5 +1,5 @@
-// The rule for what only one cluster can have, whatever the source: who has it in force keeps it, else the first in order
-// gets it; who loses falls back to its last good version, or is not loaded.
+// The rule for what only one cluster can have, whatever the source: the holder in force keeps it, else the first in order
+// gets it; a loser falls back to its last good version, or is not loaded.
 
 import type { ResolvedCluster } from '../../../api/ports/ports.ts'
 import {
@@ -11,9 +11,9 @@ import {
 import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
 
 /**
- * Takes out of `wanted` what may not be in force. Falling back may revive an old claim, hence the loop; it ends, because
- * versions in force have no conflicts among them and never lose. After the first round only what fell back can be in anybody's
- * way, so that a chain of clusters, each of which makes the next fall back, costs what it is long.
+ * Removes from `wanted` what may not be in force. Falling back may revive an old claim, hence the loop; it ends, because
+ * versions in force have no conflicts among them and never lose. After the first round only fallbacks can cause
+ * conflicts, so a chain of clusters that each make the next fall back costs time linear in its length.
  *
  * @param wanted new versions where they are good, else the last good ones; in the order in which claims are given
  * @param inForce every cluster that shares a claim with one of `wanted` must be among these, if it is in force at all
