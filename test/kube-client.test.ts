@@ -47,7 +47,7 @@ function throughProxy(t: TestContext, timing: Partial<FollowTiming> = {}, timeou
   const quick = { firstDelayMs: 20, longestDelayMs: 100, ...timing }
   const client = createKubeClient({ kubeconfigFile, log, timing: quick, timeoutMs })
   t.after(async () => {
-    proxy.mend()
+    proxy.restore()
     await client.close()
   })
   return client
@@ -235,10 +235,10 @@ test('a broken connection is taken up where it broke', async (t) => {
   await direct.create(SECRETS, secret('a', '1', namespace))
   const received = mirror(t, client, namespace)
   await waitFor('the list', () => received.isCurrent())
-  proxy.cut()
+  proxy.sever()
   await direct.create(SECRETS, secret('b', '2', namespace))
   await direct.delete(SECRETS, { namespace, name: 'a' })
-  proxy.mend()
+  proxy.restore()
   await waitFor('both changes', () => received.received.length === 2)
   assert.deepEqual([received.received, received.replaced], [['ADDED b', 'DELETED a'], 1])
   assert.deepEqual(
@@ -254,14 +254,14 @@ test('away for long: says so, and is current again only when it knows everything
   await direct.create(SECRETS, secret('kept', '1', namespace))
   const received = mirror(t, client, namespace)
   await waitFor('the list', () => received.isCurrent())
-  proxy.cut()
+  proxy.sever()
   await waitFor('the news that it is away', () => received.states.at(-1)?.current === false)
   assert.match(received.states.at(-1)?.message ?? '', /^no answer from https:.*: the connection broke$/)
   const attempts = proxy.accepted
   await waitFor('more attempts', () => proxy.accepted > attempts + 3)
   await direct.create(SECRETS, secret('b', '2', namespace))
   await direct.delete(SECRETS, { namespace, name: 'a' })
-  proxy.mend()
+  proxy.restore()
   await waitFor('the news that it is current', () => received.isCurrent())
   assert.deepEqual(received.states.at(-1)?.known.sort(), ['b', 'kept'])
   assert.equal(received.replaced, 2)
@@ -308,9 +308,9 @@ test('of two candidates one leads; the other follows when it stops or is cut off
     return Object(now['spec']).renewTime !== Object(first['spec']).renewTime
   })
   assert.equal(b.isLeader(), false)
-  proxy.cut()
+  proxy.sever()
   await waitFor('b to lead', () => b.isLeader())
-  proxy.mend()
+  proxy.restore()
   const taken = Object((await direct.get(LEASES, lease))['spec'])
   assert.deepEqual([taken.holderIdentity, taken.leaseTransitions], ['b', 1])
   await b.stop()

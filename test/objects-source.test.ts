@@ -287,7 +287,7 @@ test('what is broken stays in its last good version, and says so once', async (t
   server.put(cluster('a', { hosts: ['z'] }))
   assert.deepEqual([hosts((await mended).clusters), (await mended).problems.length], [['a z'], 1])
   assert.deepEqual(
-    lines.filter((line) => line.startsWith('broken')),
+    lines.filter((line) => line.startsWith('invalid')),
     ['invalid configuration; the cluster is not served', 'invalid configuration; what was in force stays in force'],
   )
 })
@@ -601,7 +601,7 @@ describe('Secrets of other namespaces', () => {
     assert.deepEqual(messages(source.last), absent)
     assert.equal(source.last.clusters.size, 0)
     const [problem] = source.last.problems
-    assert.match(problem?.message ?? '', /^Secret kube-system\/s may not be used: namespace kube-system is none of /)
+    assert.match(problem?.message ?? '', /^Secret kube-system\/s may not be used: namespace kube-system is not one of /)
     assert.match(problem?.message ?? '', /--secret-namespace \(ns\), .* label portcullis\.io\/usable-by-gateway=true/)
     assert.match(
       problem?.fix ?? '',

@@ -105,7 +105,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
 }
 
-/** A load client: prints JSON lines, goes on when it is told to. */
+/** A load client: prints JSON lines, goes on when requested. */
 export class Client {
   readonly #child: ChildProcess
   readonly #lines: Interface

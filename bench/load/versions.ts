@@ -5,9 +5,9 @@ import process from 'node:process'
 
 /** For example "Node 24.20.0 (OpenSSL 3.5.7), HAProxy 2.6.12-1+deb12u4 (OpenSSL 3.0.19)". Throws where HAProxy is missing. */
 export function versions(): string {
-  const told = execFileSync('haproxy', ['-vv'], { encoding: 'utf8' })
-  const haproxy = /^HAProxy version (\S+)/m.exec(told)?.[1]
+  const output = execFileSync('haproxy', ['-vv'], { encoding: 'utf8' })
+  const haproxy = /^HAProxy version (\S+)/m.exec(output)?.[1]
   // What it was built with may be older than what is loaded.
-  const library = /^Running on OpenSSL version : OpenSSL (\S+)/m.exec(told)?.[1]
+  const library = /^Running on OpenSSL version : OpenSSL (\S+)/m.exec(output)?.[1]
   return `Node ${process.versions.node} (OpenSSL ${process.versions.openssl}), HAProxy ${haproxy} (OpenSSL ${library})`
 }

@@ -1,6 +1,6 @@
 // `node bench/protection/batches.ts`: what admissions cost the store. 10,000 deletions that come evenly over 5 s go through the ledger
 // into PodProtectors of the embedded API server (its registry, a SQLite store with fsync): first all of one protector, then spread
-// over 200. Told: writes, and how long a verdict takes. Ends with 1 when one protector costs 100 writes or more.
+// over 200. Prints writes, and how long a verdict takes. Ends with 1 when one protector costs 100 writes or more.
 
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'

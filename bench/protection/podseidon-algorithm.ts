@@ -1,6 +1,6 @@
 // Podseidon's algorithm (kubewharf/podseidon at 9a84add), as it is, for comparison: its quota and history with the defects that
 // matter to it. Counters of joined buckets are not added; maxConcurrentLag is constant within a batch and off once it is
-// passed; one pod twice in a batch gets two buckets; a pod that has a bucket is not judged; buckets are dropped by the clock.
+// passed; one pod twice in a batch gets two buckets; a pod that has a bucket is not evaluated; buckets are dropped by the clock.
 
 import type {
   AdmissionBucket,
@@ -79,7 +79,7 @@ export function podseidonQuota(
   // Decremented on a copy only.
   const remaining = limits.maxConcurrentLag === 0 ? undefined : limits.maxConcurrentLag - lag
   const results = pods.map((): 'Ok' | 'AlreadyUnhealthy' | 'Denied' | 'Retry' => 'Retry')
-  const judge = (pod: QuotaPod): 'Ok' | 'AlreadyUnhealthy' | 'Denied' | 'Retry' => {
+  const evaluate = (pod: QuotaPod): 'Ok' | 'AlreadyUnhealthy' | 'Denied' | 'Retry' => {
     if (remaining === 0) return 'Retry'
     const meets = { Available: pod.available, Ready: pod.ready, Running: pod.running, Scheduled: pod.scheduled }
     if (!meets[pod.criterion]) return 'AlreadyUnhealthy'
@@ -89,7 +89,7 @@ export function podseidonQuota(
   for (let i = pods.length - 1; i >= 0; i--) {
     const pod = pods[i]
     if (pod === undefined) continue
-    const result = judge(pod)
+    const result = evaluate(pod)
     results[i] = result
     if (result !== 'Ok' && result !== 'AlreadyUnhealthy') continue
     if (pod.available) counts.Available--
@@ -119,14 +119,14 @@ export function podseidonBatch(
     buckets[index] = { startTime, podUID: uid }
     return 'AlreadyHasBucket'
   })
-  const judged = items.filter((_, index) => results[index] === undefined)
+  const evaluated = items.filter((_, index) => results[index] === undefined)
   const quota = podseidonQuota(
     protector,
     summarized,
-    judged.map(({ pod }) => pod),
+    evaluated.map(({ pod }) => pod),
     limits,
   )
-  const rest = judged.map(({ cell, uid }, index): PodseidonResult => {
+  const rest = evaluated.map(({ cell, uid }, index): PodseidonResult => {
     const result = quota[index] ?? 'Retry'
     if (result === 'Ok' || result === 'AlreadyUnhealthy') cells.get(cell)?.push({ startTime, podUID: uid })
     return result

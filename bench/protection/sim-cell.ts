@@ -1,5 +1,5 @@
 // One cell as it truly is: pods with their versions in etcd, a controller that replaces what is deleted, kubelets. And the
-// watch of it: late, in order, stalling, listing anew.
+// watch of it: late, in order, stalling, listing again.
 
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import type { PodFacts } from '../../src/api/ports/protection.ts'

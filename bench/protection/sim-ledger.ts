@@ -1,4 +1,4 @@
-// Who judges deletions in a run: what both algorithms have to be.
+// The ledger that evaluates deletions in a run: the interface of both algorithms.
 
 import type { PodFacts } from '../../src/api/ports/protection.ts'
 import type { ProtectionSettings } from '../../src/core/protection/requests/protection-settings.ts'
@@ -38,7 +38,7 @@ export interface World {
 
 /** A replica of the gateway, or of the webhook. */
 export interface SimReplica {
-  /** Changes when the process starts anew. */
+  /** Changes when the process restarts. */
   readonly incarnation: number
   readonly up: boolean
   review(cell: string, pod: PodFacts, timeoutMs: number, done: (verdict: SimVerdict) => void): void

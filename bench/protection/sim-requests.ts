@@ -7,12 +7,12 @@ import { SimRandom } from './sim-queue.ts'
 import type { SimWave } from './sim-scenario.ts'
 import type { Admitted, Truth } from './sim-truth.ts'
 
-export interface RequestsParts {
+export interface RequestsDeps {
   readonly world: World
   readonly truth: Truth
   readonly cells: readonly TrueCell[]
   readonly replicas: readonly SimReplica[]
-  /** All deletions are judged by the webhook only. */
+  /** All deletions are evaluated by the webhook only. */
   readonly webhookOnly: boolean
 }
 
@@ -30,12 +30,12 @@ const REVIEW_TIMEOUT_MS = 10_000
 const REPEATS = 5
 
 export class SimRequests {
-  private readonly parts: RequestsParts
+  private readonly deps: RequestsDeps
   private lastPod: SimPod | undefined
 
-  constructor(parts: RequestsParts) {
-    this.parts = parts
-    const { world } = parts
+  constructor(deps: RequestsDeps) {
+    this.deps = deps
+    const { world } = deps
     world.scenario.waves.forEach((wave, index) => {
       for (let i = 0; i < wave.size; i++) {
         const random = new SimRandom(world.scenario.seed, `request ${index} ${i}`)
@@ -45,7 +45,7 @@ export class SimRequests {
   }
 
   private ask(wave: SimWave, random: SimRandom): void {
-    const { cells, webhookOnly } = this.parts
+    const { cells, webhookOnly } = this.deps
     const cell = cells[wave.cell ?? random.integer(0, cells.length - 1)]
     if (cell === undefined) return
     const living = cell.pods.filter(({ gone, facts }) => !gone && !facts.terminating)
@@ -62,7 +62,7 @@ export class SimRequests {
   }
 
   private begin(asked: Asked): void {
-    this.parts.truth.asked++
+    this.deps.truth.asked++
     if (asked.via === 'webhook') this.reachUpstream(asked)
     else this.getPod(asked, REPEATS)
   }
@@ -70,7 +70,7 @@ export class SimRequests {
   /** The filter: it reads the pod, asks, forwards. */
   private getPod(asked: Asked, repeats: number): void {
     const { random, pod, cell } = asked
-    const { queue, settings } = this.parts.world
+    const { queue, settings } = this.deps.world
     queue.after(this.latency(random), () => {
       if (pod.gone) return
       const { facts } = pod
@@ -83,10 +83,10 @@ export class SimRequests {
         replica.review(cell.id, facts, REVIEW_TIMEOUT_MS, (verdict) => {
           if (verdict.outcome !== 'admitted') return this.onRefusal(asked, verdict)
           this.trace(asked, `is admitted: ${verdict.reason}`)
-          const admitted = this.parts.truth.admit(pod, verdict.seen)
+          const admitted = this.deps.truth.admit(pod, verdict.seen)
           const gate = { replica, incarnation, verdict, admitted }
           queue.after(this.latency(random), () => {
-            if (replica.incarnation !== incarnation) return this.parts.truth.abandon(admitted)
+            if (replica.incarnation !== incarnation) return this.deps.truth.abandon(admitted)
             const precondition = settings.versionPrecondition && verdict.free ? facts.resourceVersion : undefined
             this.forward(asked, gate, precondition, repeats)
           })
@@ -97,9 +97,9 @@ export class SimRequests {
 
   private forward(asked: Asked, gate: Gate, precondition: string | undefined, repeats: number): void {
     const { random, pod } = asked
-    const { queue, settings } = this.parts.world
+    const { queue, settings } = this.deps.world
     const answer = (refused: boolean, status: number): void => {
-      if (refused) this.parts.truth.abandon(gate.admitted)
+      if (refused) this.deps.truth.abandon(gate.admitted)
       const lost = random.chance(asked.wave.answerLost)
       // The connection breaks, and the gateway tries once more: it hears what the second try meets.
       const resent = lost && random.chance(0.5)
@@ -128,7 +128,7 @@ export class SimRequests {
   /** A deletion that no filter has seen. */
   private reachUpstream(asked: Asked): void {
     const { random, pod } = asked
-    this.parts.world.queue.after(this.upstreamLatency(random), () => {
+    this.deps.world.queue.after(this.upstreamLatency(random), () => {
       if (!pod.gone) this.webhookReview(asked, REPEATS, undefined, () => {})
     })
   }
@@ -141,7 +141,7 @@ export class SimRequests {
     done: (committed: boolean) => void,
   ): void {
     const { random, pod, cell } = asked
-    const { queue } = this.parts.world
+    const { queue } = this.deps.world
     const replica = this.replica(random)
     const fail = (verdict: SimVerdict | undefined): void => {
       done(false)
@@ -173,7 +173,7 @@ export class SimRequests {
             if (this.refusedUpstream(asked)) return done(false)
             if (pod.facts !== facts) return this.webhookReview(asked, repeats - 1, byFilter, done)
             this.trace(asked, `is admitted by the webhook: ${verdict.reason}`)
-            this.commit(asked, byFilter ?? this.parts.truth.admit(pod, verdict.seen))
+            this.commit(asked, byFilter ?? this.deps.truth.admit(pod, verdict.seen))
             done(true)
           }),
         )
@@ -182,15 +182,15 @@ export class SimRequests {
   }
 
   private commit(asked: Asked, admitted: Admitted): void {
-    const before = this.parts.truth.overAdmissions
-    this.parts.truth.commit(admitted)
+    const before = this.deps.truth.overAdmissions
+    this.deps.truth.commit(admitted)
     asked.cell.commitDeletion(asked.pod)
-    const over = this.parts.truth.overAdmissions > before
-    this.trace(asked, over ? `is committed: OVER-ADMISSION ${this.parts.truth.explanations.at(-1)}` : 'is committed')
+    const over = this.deps.truth.overAdmissions > before
+    this.trace(asked, over ? `is committed: OVER-ADMISSION ${this.deps.truth.explanations.at(-1)}` : 'is committed')
   }
 
   private onRefusal(asked: Asked, verdict: SimVerdict | undefined): void {
-    const { truth, world } = this.parts
+    const { truth, world } = this.deps
     this.trace(asked, `is refused: ${verdict?.reason ?? 'no replica'}`)
     if (verdict !== undefined) truth.refuse(asked.pod, verdict.limited)
     if (asked.retries === 0) return
@@ -205,7 +205,7 @@ export class SimRequests {
   }
 
   private replica(random: SimRandom): SimReplica | undefined {
-    const { replicas } = this.parts
+    const { replicas } = this.deps
     const first = random.integer(0, replicas.length - 1)
     return [...replicas.slice(first), ...replicas.slice(0, first)].find(({ up }) => up)
   }
@@ -215,12 +215,12 @@ export class SimRequests {
   }
 
   private upstreamLatency(random: SimRandom): number {
-    const { upstreamLatencyMs, upstreamSlow } = this.parts.world.scenario
+    const { upstreamLatencyMs, upstreamSlow } = this.deps.world.scenario
     return random.wait(upstreamLatencyMs, 5_000) + (random.chance(upstreamSlow) ? random.between(1_000, 40_000) : 0)
   }
 
   private trace({ pod, via, cell }: Asked, text: string): void {
-    this.parts.world.trace(() => `${via} deletion of ${cell.id}/${pod.facts.name} ${text}`)
+    this.deps.world.trace(() => `${via} deletion of ${cell.id}/${pod.facts.name} ${text}`)
   }
 }
 

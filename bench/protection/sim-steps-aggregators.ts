@@ -173,7 +173,7 @@ export abstract class StepsAggregators extends StepsPods {
     aggregator.stalled = false
     aggregator.snapshot = new Map(living.map(({ facts }) => [facts.uid, facts]))
     aggregator.delivered = this.eventsOf(cell).length
-    this.heard(aggregator, this.versions[cell === 0 ? 0 : 1])
+    this.onVersion(aggregator, this.versions[cell === 0 ? 0 : 1])
   }
 
   /** As it was some events ago. */
@@ -193,14 +193,14 @@ export abstract class StepsAggregators extends StepsPods {
     aggregator.delivered++
     if (event.gone) aggregator.snapshot.delete(event.facts.uid)
     else aggregator.snapshot.set(event.facts.uid, event.facts)
-    this.heard(aggregator, event.version)
+    this.onVersion(aggregator, event.version)
   }
 
   protected bookmark(cell: 0 | 1): void {
-    this.heard(this.aggregators[cell], this.versions[cell])
+    this.onVersion(this.aggregators[cell], this.versions[cell])
   }
 
-  protected heard(aggregator: StepsAggregator, version: number): void {
+  protected onVersion(aggregator: StepsAggregator, version: number): void {
     aggregator.version = version
     aggregator.heardAt = this.now
     if (aggregator.asked === undefined || aggregator.asked.version > version) return
@@ -211,7 +211,7 @@ export abstract class StepsAggregators extends StepsPods {
   protected askStreamTime(cell: 0 | 1): void {
     const aggregator = this.aggregators[cell]
     aggregator.asked = { at: this.now, version: this.versions[cell] }
-    if (aggregator.version >= this.versions[cell]) this.heard(aggregator, aggregator.version)
+    if (aggregator.version >= this.versions[cell]) this.onVersion(aggregator, aggregator.version)
   }
 
   protected compute(cell: number, protector: number): void {

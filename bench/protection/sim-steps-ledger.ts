@@ -229,7 +229,7 @@ export abstract class StepsLedger extends StepsAggregators {
     }
     const strict = via === 'webhook' || (deletion.unasked && this.mutation !== 'no precondition')
     if (strict && pod.facts !== facts) {
-      // It has changed since: the webhook is asked once more, or the filter reads it anew.
+      // It has changed since: the webhook is asked once more, or the filter reads it again.
       deletion.facts = pod.facts
       deletion.replica = 1 - deletion.replica
       this.evaluateDeletion(deletion)

@@ -13,7 +13,7 @@ import { TIMEOUT_MS } from './sim-steps-aggregators.ts'
 import { type StepsDeletion, StepsLedger } from './sim-steps-ledger.ts'
 import type { Step } from './sim-steps-pods.ts'
 
-/** From the moment at which a deletion is judged, its whole way through ledger and upstream takes less, or it is given up. */
+/** From the moment at which a deletion is evaluated, its whole way through ledger and upstream takes less, or it is cancelled. */
 const UPSTREAM_MS = 110_000
 const MAX_PODS = 8
 const MAX_DELETIONS = 6

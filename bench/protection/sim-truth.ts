@@ -2,7 +2,7 @@
 //
 // A pod is truly available while it is not terminating and has been ready for minReadySeconds of true time, whatever any clock
 // says. An over-admission is a committed deletion of a pod that counts (by the criterion
-// by which it was judged), after which fewer than minAvailable count, in all cells together, and before which it was not so.
+// by which it was evaluated), after which fewer than minAvailable count, in all cells together, and before which it was not so.
 //
 // Losses of the data plane (a pod that becomes unready by itself) cannot be known before they are seen. A deletion is
 // therefore not blamed for pods that became unready after the version of their cell that the aggregation in force showed when
@@ -40,7 +40,7 @@ interface Refusal {
   /** Of the protectors in force, at that moment. */
   readonly believed: readonly { readonly estimated: number; readonly reserved: readonly (SimPod | undefined)[] }[]
   readonly limited: boolean
-  readonly judgements: readonly {
+  readonly evaluations: readonly {
     readonly minAvailable: number
     readonly count: number
     readonly counted: boolean
@@ -90,13 +90,13 @@ export class Truth {
   refuse(pod: SimPod, limited: boolean): void {
     this.refused++
     const believed = this.protectorsOf(pod).map(({ key }) => this.believed(key))
-    const judgements = this.protectorsOf(pod).map((protector) => ({
+    const evaluations = this.protectorsOf(pod).map((protector) => ({
       minAvailable: protector.minAvailable,
       count: this.count(protector),
       counted: this.counts(protector, pod),
       flying: [...this.flying].filter(({ pod: other }) => other !== pod && this.isCounted(protector, other)),
     }))
-    this.refusals.push({ judgements, believed, limited })
+    this.refusals.push({ evaluations, believed, limited })
   }
 
   /** Right before upstream commits it. */
@@ -130,11 +130,11 @@ export class Truth {
   needlessRefusals(): Map<Needless, number> {
     const reasons = new Map<Needless, number>()
     for (const refusal of this.refusals) {
-      const allowed = refusal.judgements.every(
-        (judgement) =>
-          !judgement.counted ||
-          judgement.count - judgement.flying.filter(({ outcome }) => outcome === 'committed').length >
-            judgement.minAvailable,
+      const allowed = refusal.evaluations.every(
+        (evaluation) =>
+          !evaluation.counted ||
+          evaluation.count - evaluation.flying.filter(({ outcome }) => outcome === 'committed').length >
+            evaluation.minAvailable,
       )
       if (!allowed) continue
       const reason = reasonOf(refusal)
@@ -197,10 +197,10 @@ function selectedBy({ selects }: SimProtector, { labels }: PodFacts): boolean {
   return selects === 'all' || selects === labels['app']
 }
 
-function reasonOf({ judgements, believed, limited }: Refusal): Needless {
+function reasonOf({ evaluations, believed, limited }: Refusal): Needless {
   if (limited) return 'lag limit'
   let reason: Needless = 'old or no answer'
-  judgements.forEach(({ minAvailable }, index) => {
+  evaluations.forEach(({ minAvailable }, index) => {
     const { estimated, reserved } = believed[index] ?? { estimated: 0, reserved: [] }
     if (estimated > minAvailable) return
     const failed = reserved.filter((pod) => pod?.deleted === false).length

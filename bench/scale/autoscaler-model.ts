@@ -39,7 +39,7 @@ export class CloudGroup {
   readonly minSize: number
   target: number
   readonly nodes: string[]
-  /** What was ordered and is no node. */
+  /** Nodes that were requested and have not registered. */
   ordered: Ordered[] = []
   #made = 0
 

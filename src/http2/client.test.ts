@@ -18,7 +18,7 @@ describe('client', () => {
     side.send(side.head(1, ['x-sum', '1'], END))
     assert.deepEqual(received.heads, [[':status', '100'], OK])
     assert.deepEqual([received.body, received.trailers, side.connection.openStreams], ['ab', ['x-sum', '1'], 0])
-    assert.deepEqual(side.told, ['ready', 'slot'])
+    assert.deepEqual(side.events, ['ready', 'slot'])
   })
 
   it('encodes shared fields once, behind the others', () => {
@@ -120,9 +120,9 @@ describe('client', () => {
     assert.deepEqual([connection.openStreams, connection.takenStreams], [0, 2])
     connection.tick(2)
     assert.deepEqual(side.take(), [], 'one PING is under way')
-    side.told.length = 0
+    side.events.length = 0
     side.send(frameOf(frame.PING, frame.FLAG_ACK, 0, ping?.payload ?? Buffer.alloc(8)))
-    assert.deepEqual([connection.takenStreams, side.told], [1, ['slot']])
+    assert.deepEqual([connection.takenStreams, side.events], [1, ['slot']])
     connection.tick(3)
     const [again] = side.take()
     side.send(frameOf(frame.PING, frame.FLAG_ACK, 0, again?.payload ?? Buffer.alloc(8)))

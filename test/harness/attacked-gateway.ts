@@ -88,22 +88,23 @@ export async function attackedGateway(): Promise<AttackedGateway> {
   return { stub, other, http1, gateway, session, asAlice, assertServing }
 }
 
-/** All that upstream was told about who sent the request. */
+/** All that upstream received about the user. */
 export function identityOf(request: SeenRequest): Record<string, string[]> {
-  const told: Record<string, string[]> = {}
+  const received: Record<string, string[]> = {}
   for (let i = 0; i + 1 < request.raw.length; i += 2) {
     const name = request.raw[i] ?? ''
     if (!/impersonate|x-remote|authorization|x-forwarded-user/.test(name)) continue
-    told[name] = [...(told[name] ?? []), request.raw[i + 1] ?? '']
+    received[name] = [...(received[name] ?? []), request.raw[i + 1] ?? '']
   }
-  return told
+  return received
 }
 
 /** Exactly alice, whose certificate also has a credential id. */
 export function assertAlice(request: SeenRequest | undefined): void {
   assert.ok(request, 'nothing was forwarded')
-  const { 'impersonate-extra-authentication.kubernetes.io%2fcredential-id': credential, ...told } = identityOf(request)
-  assert.deepEqual(told, {
+  const { 'impersonate-extra-authentication.kubernetes.io%2fcredential-id': credential, ...received } =
+    identityOf(request)
+  assert.deepEqual(received, {
     authorization: ['Bearer gateway-token'],
     'impersonate-user': ['alice'],
     'impersonate-group': ALICE_GROUPS,

@@ -142,7 +142,7 @@ function fail(line: string): never {
 /** A lock that its holder's death releases, whatever the death: SQLite's lock on a file is the kernel's. */
 async function lockBuild(file: string): Promise<Disposable> {
   const database = new DatabaseSync(file)
-  let told = false
+  let announced = false
   for (;;) {
     try {
       database.exec('BEGIN EXCLUSIVE')
@@ -150,8 +150,8 @@ async function lockBuild(file: string): Promise<Disposable> {
     } catch (error) {
       if (!(error instanceof Error && error.message.includes('database is locked'))) throw error
     }
-    if (!told) process.stderr.write('waiting for another process that builds the test programs\n')
-    told = true
+    if (!announced) process.stderr.write('waiting for another process that builds the test programs\n')
+    announced = true
     await sleep(LOCK_POLL_MS)
   }
 }

@@ -10,7 +10,7 @@ import { withFreePorts } from './ports.ts'
 import { type RunningProcess, startProcess } from './process.ts'
 
 export interface ComponentOptions {
-  /** Which apiserver or gateway it talks to, and as whom. Default: apiserver 0, as the component itself. */
+  /** Which apiserver or gateway it talks to, and as which user. Default: apiserver 0, as the component itself. */
   readonly kubeconfig?: string
   /** Appended, so that they win. */
   readonly flags?: readonly string[]

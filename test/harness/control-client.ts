@@ -13,7 +13,7 @@ export interface ControlResponse {
   /** Lower-case names; lists as Node gives them. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
-  /** undefined when the body is no JSON. */
+  /** undefined when the body is not JSON. */
   readonly json: Json
 }
 

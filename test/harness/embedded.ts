@@ -155,7 +155,7 @@ export class ClientConnections {
     this.#certificate = certificate
   }
 
-  /** Those that the gateway has ended are opened anew. */
+  /** Those that the gateway has ended are reopened. */
   sessions(): readonly ClientHttp2Session[] {
     const { port } = this.#gateway()
     const certificate = this.#certificate

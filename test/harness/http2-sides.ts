@@ -69,7 +69,7 @@ export function settings(...pairs: number[]): Buffer {
   return frameOf(frame.SETTINGS, 0, 0, payload)
 }
 
-/** What one stream told, and the stream. */
+/** The events of one stream, and the stream. */
 export class Received implements StreamEvents {
   stream: Stream | undefined
   head: HeaderList = []
@@ -197,7 +197,7 @@ export class ServerSide extends Side<ServerConnection> {
 
 export class ClientSide extends Side<ClientConnection> {
   readonly connection: ClientConnection
-  readonly told: string[] = []
+  readonly events: string[] = []
 
   constructor(limits: Partial<Http2Limits> = {}, start = true) {
     super()
@@ -206,9 +206,9 @@ export class ClientSide extends Side<ClientConnection> {
       this.counters,
       this.driver,
       {
-        onReady: () => this.told.push('ready'),
-        onSlotFree: () => this.told.push('slot'),
-        onGoaway: (code) => this.told.push(`goaway ${code}`),
+        onReady: () => this.events.push('ready'),
+        onSlotFree: () => this.events.push('slot'),
+        onGoaway: (code) => this.events.push(`goaway ${code}`),
       },
       0,
     )

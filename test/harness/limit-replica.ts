@@ -99,7 +99,7 @@ export function startReplica(options: ReplicaOptions, ...schemas: readonly FlowC
   let stalledMs = 0
   const timer = setInterval(() => {
     const nowMs = systemClock.monotonic()
-    // A pause of this process is no burst of its clients.
+    // A pause of this process is not a burst of its clients.
     owed += (Math.min(nowMs - lastMs, LATE_MS) * perSecond) / 1000
     stalledMs += Math.max(0, nowMs - lastMs - LATE_MS)
     lastMs = nowMs

@@ -157,7 +157,7 @@ export class MemoryObjects implements ObjectClient {
     this.#held ??= []
   }
 
-  /** They hear everything they have not heard, in order. */
+  /** Delivers all missing events, in order. */
   resume(): void {
     const held = this.#held ?? []
     this.#held = undefined

@@ -1,5 +1,5 @@
 // The same kubectl commands on two ways to one cluster, and what has to be equal of their output: everything but what the
-// cluster makes anew for every object, and the address that the client was told.
+// cluster creates for every object, and the address that the client was told.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// A TCP proxy on this machine whose cable a test can pull: cut, mended, frozen (connections stay, nothing passes), or
-// hung (as frozen, new connections too, and what was sent meanwhile arrives when it is mended).
+// A TCP proxy on this machine whose connection a test can break: severed, restored, frozen (connections stay, nothing passes), or
+// hung (as frozen, new connections too, and what was sent meanwhile arrives when it is restored).
 
 import { connect, createServer, type Socket } from 'node:net'
 
@@ -8,12 +8,12 @@ export interface SeverableProxy {
   /** Connections that were accepted so far. */
   readonly accepted: number
   /** Resets all connections, and new ones at once. */
-  cut(): void
+  sever(): void
   /** From now on nothing passes on the connections that there are; new ones work. */
   freeze(): void
-  /** Nothing passes on any connection, new ones included, until it is mended. */
+  /** Nothing passes on any connection, new ones included, until it is restored. */
   hang(): void
-  mend(): void
+  restore(): void
   stop(): Promise<void>
 }
 
@@ -22,7 +22,7 @@ export function startSeverableProxy(port: number): Promise<SeverableProxy> {
   const open = new Set<Socket>()
   const other = new Map<Socket, Socket>()
   let isCut = false
-  /** What is to be done when a hanging cable is mended; undefined = it does not hang. */
+  /** What is to be done when a hanging cable is restored; undefined = it does not hang. */
   let hanging: (() => void)[] | undefined
   let accepted = 0
   const pass = (from: Socket, to: Socket): void => {
@@ -58,7 +58,7 @@ export function startSeverableProxy(port: number): Promise<SeverableProxy> {
         get accepted() {
           return accepted
         },
-        cut: () => {
+        sever: () => {
           isCut = true
           for (const socket of open) socket.resetAndDestroy()
         },
@@ -77,7 +77,7 @@ export function startSeverableProxy(port: number): Promise<SeverableProxy> {
             held.push(() => void from.pipe(to))
           }
         },
-        mend: () => {
+        restore: () => {
           isCut = false
           const held = hanging ?? []
           hanging = undefined

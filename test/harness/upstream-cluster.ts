@@ -26,7 +26,7 @@ export function hostOf(name: string): string {
   return `${name}.portcullis.test`
 }
 
-/** All apiservers of `cluster`; everybody whom its client CA or its tokens vouch for; everything forwarded and logged. */
+/** All apiservers of `cluster`; all users that its client CA or its tokens authenticate; everything forwarded and logged. */
 export function upstreamClusterFor(cluster: TestCluster, options: UpstreamClusterOptions = {}): UpstreamCluster {
   const name = options.name ?? cluster.name
   const { cert, token } = cluster.gatewayUser

@@ -20,7 +20,7 @@ const CLIENT = { insecure: true, bearerToken: '', key: '', cert: '', ca: '', ser
 
 export interface TestEndpoint {
   readonly pool: UpstreamEndpoint
-  /** What `onBroken` was told. */
+  /** The arguments of `onBroken`. */
   readonly broken: Error[]
 }
 

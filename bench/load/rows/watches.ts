@@ -9,7 +9,7 @@ const STREAMS = 100
 export const WATCH_PATH = '/api/v1/pods?watch=1'
 /** Apiservers, as many would need them: a gateway opens a limited number of connections to each. */
 export const WATCH_ENDPOINTS = 10
-/** Memory is read when it has not changed for so long. */
+/** Memory is read when it has not changed for this long. */
 const QUIET_SECONDS = 3
 const QUIET_AT_MOST_SECONDS = 20
 const KIB = 1024

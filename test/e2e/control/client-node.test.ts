@@ -219,12 +219,12 @@ describe('informers', { concurrency: false }, () => {
     // The watch is open when an event has come through.
     await embedded.patch('kept.example.com', { spec: { degrade: { mode: 'ReadOnly', reason: 'x' } } })
     await waitFor('the change', () => modeOf(watching, 'kept.example.com') === 'ReadOnly')
-    proxy.cut()
+    proxy.sever()
     await waitFor('the error', () => watching.errors() > 0)
     await embedded.admin.delete(`${UC_PATH}/lost.example.com`)
     await embedded.admin.post(UC_PATH, manifest('new.example.com'))
     await embedded.patch('kept.example.com', { spec: { degrade: { mode: 'Freeze' } } })
-    proxy.mend()
+    proxy.restore()
     await waitFor('all of it', () => {
       const names = watching.informer.list().map(({ metadata }) => metadata?.name)
       return names.sort((a = '', b = '') => (a < b ? -1 : 1)).join() === 'kept.example.com,new.example.com'

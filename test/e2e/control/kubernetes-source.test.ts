@@ -91,7 +91,7 @@ async function started(t: TestContext, kubeconfigFile: string, refreshMs = 60_00
   const source = createObjectsSource({ client, pem: nodePemChecks, log, secretNamespaces: ['default'], refreshMs })
   const deliveries: SourceChange[] = []
   t.after(async () => {
-    proxy.mend()
+    proxy.restore()
     await source.stop()
     await client.close()
   })
@@ -193,7 +193,7 @@ test('the API server away: everything stays in force, it is said, and caught up 
     data: { token: base64('one') },
   })
   const { inForce, problems, deliveries } = await started(t, kubeconfig)
-  proxy.cut()
+  proxy.sever()
   await waitFor('the news', () => problems().some((message) => message.includes('what was in force stays in force')))
   assert.deepEqual([hostOf(inForce('p')), hostOf(inForce('q'))], ['p.test', 'q.test'])
   await cluster.kubectl(['delete', 'uc', 'p'])
@@ -207,7 +207,7 @@ test('the API server away: everything stays in force, it is said, and caught up 
     { fieldManager: 'test' },
   )
   const before = deliveries.length
-  proxy.mend()
+  proxy.restore()
   await waitFor('everything', () => problems().length === 0 && tokenOf(inForce('q')) === 'two' && inForce('r'))
   assert.deepEqual([inForce('p'), hostOf(inForce('q')), hostOf(inForce('r'))], [undefined, 'other.test', 'r.test'])
   assert.ok(deliveries.length - before <= 4)

@@ -156,14 +156,14 @@ async function stalled(namespace: string, lost: boolean, act: () => Promise<read
     const answers = await act()
     assert.deepEqual(tally(answers), { gone: MAY_GO, refused: VICTIMS.length - MAY_GO })
     await blind(namespace, answers)
-    if (lost) proxy.cut()
-    proxy.mend()
+    if (lost) proxy.sever()
+    proxy.restore()
     await healed(
       namespace,
       VICTIMS.filter((_, i) => answers[i] === 'refused'),
     )
   } finally {
-    proxy.mend()
+    proxy.restore()
     await sampled.stop()
   }
   assert.deepEqual(sampled.shortfalls, [])
