@@ -32,6 +32,7 @@ import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schem
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
 import { ACCESS_RULE_SCHEMA, ENTRY_SCHEMA, RULE_SCHEMA } from './rule-schema.ts'
+import { STRATEGIES } from './strategies.ts'
 import type {
   AccessControl,
   Addresses,
@@ -66,10 +67,7 @@ const server = object<UpstreamServer>(
 const dispatchPolicy = object<DispatchPolicy>(
   'What is done with the requests that one of its rules matches.',
   {
-    strategy: defaultsTo(
-      'RoundRobin',
-      oneOfOrNone('How a server is picked.', ['RoundRobin', 'Random', 'LeastRequest', 'Affinity']),
-    ),
+    strategy: defaultsTo('RoundRobin', oneOfOrNone('How a server is picked.', STRATEGIES)),
     upstreamSubset: atMost(
       SIZES.upstreamSubset,
       list(

@@ -5,6 +5,7 @@
 import type { KubeObject } from '../kube/meta.ts'
 import type { PodProtection } from './cluster-protection.ts'
 import type { DegradeMode } from './degrade-modes.ts'
+import type { Strategy } from './strategies.ts'
 
 export const UPSTREAM_CLUSTER_API_VERSION = 'proxy.kubegateway.io/v1alpha1'
 export const UPSTREAM_CLUSTER_KIND = 'UpstreamCluster'
@@ -126,7 +127,6 @@ export interface TokenBucket {
   readonly burst: number
 }
 
-export type Strategy = 'RoundRobin' | 'Random' | 'LeastRequest' | 'Affinity'
 export type LogMode = 'on' | 'off' | ''
 
 export interface DispatchPolicy {

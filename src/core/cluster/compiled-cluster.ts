@@ -2,7 +2,8 @@
 
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
-import type { LogMode, Strategy } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
+import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
 
 /** One list of a rule, made ready: `-x` semantics resolved at compile time. */
 export interface CompiledList {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import type { Strategy } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { STRATEGIES, type Strategy } from '../../api/upstream-cluster/strategies.ts'
 import {
   affinityHash,
   createCursor,
@@ -14,8 +14,6 @@ import {
 } from './pick-endpoint.ts'
 
 type Mutable = { -readonly [K in keyof EndpointView]: EndpointView[K] }
-
-const STRATEGIES: readonly Strategy[] = ['RoundRobin', 'Random', 'LeastRequest', 'Affinity']
 
 function endpoint(index: number, weight = 100): Mutable {
   const url = `https://10.0.0.${index}:6443`

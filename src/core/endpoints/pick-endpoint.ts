@@ -1,6 +1,6 @@
-// Which endpoint takes a request: the four strategies, behind one function type.
+// Which endpoint takes a request: the strategies, behind one function type.
 
-import type { Strategy } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
 
 /** What a strategy may look at. */
 export interface EndpointView {
