@@ -130,9 +130,9 @@ describe('token bucket', () => {
 
   test('a refusal says which limit it was and when to come back; for events it does not', async () => {
     const scene = await setUp({ tokenBucket: { qps: 1, burst: 1 } })
-    await h2Request(sessionOf(scene), [])
-    const refused = await h2Request(sessionOf(scene), [])
-    assert.equal(refused.status, 429)
+    const responses = await Promise.all(flood(scene, 20).responses)
+    const refused = responses.find(({ status }) => status === 429)
+    assert.ok(refused)
     const [seconds = ''] = valuesOf(refused.head, 'retry-after')
     assert.match(seconds, /^[1-9][0-9]*$/)
     const { message, reason, code, details } = statusIn(refused)
@@ -157,10 +157,10 @@ describe('token bucket', () => {
     scene.apply({ servers: [{ endpoint: scene.stub.url, disabled: true }] })
     for (let i = 0; i < 50; i++) assert.equal((await h2Request(sessionOf(scene), [])).status, 503)
     scene.apply({})
+    const beforeMs = performance.now()
     const responses = await Promise.all(flood(scene, 5).responses)
     assert.ok(responses.every(({ status }) => status === 200))
     // And none was made by giving back: there are no more than the burst.
-    const beforeMs = performance.now()
     const more = await Promise.all(flood(scene, 50).responses)
     const refilled = Math.ceil((performance.now() - beforeMs) / 1000) + 1
     assert.ok(more.filter(({ status }) => status === 200).length <= refilled)

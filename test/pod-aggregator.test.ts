@@ -304,10 +304,12 @@ test('a selector that changes, and a protector that is new, are counted without 
 })
 
 test('a pod is counted when it has been ready long enough, without an event', async (t) => {
-  const { core, worker } = start(t)
+  const wall = { ms: Date.now() }
+  const { core, worker } = start(t, { clock: { now: () => wall.ms, monotonic: systemClock.monotonic } })
   core.put(POD_PROTECTORS, protector({ minReadySeconds: 1 }))
-  worker.put(PODS, pod('a', { readySince: Date.now() }))
+  worker.put(PODS, pod('a', { readySince: wall.ms }))
   await summed(core, 1, 0, 0)
+  wall.ms += 2_000
   await summed(core, 1, 1, 1)
 })
 
