@@ -1,5 +1,5 @@
-// The one JSON Schema of UpstreamCluster's spec: shape, types, ranges and a description of every field. ajv checks objects
-// against it, the CRD in deploy/crds/ carries it. What a schema cannot say is in upstream-cluster-checks.ts.
+// The one JSON Schema of UpstreamCluster's spec: shape, types, ranges, defaults and a description of every field. Objects are
+// checked against it, the CRD in deploy/crds/ carries it. What a schema cannot say is in checks.ts.
 
 import {
   atMost,

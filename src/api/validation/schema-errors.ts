@@ -1,11 +1,11 @@
-// Checks a value against a schema with ajv, and says what is wrong in the words and with the paths of Kubernetes.
+// Where a value does not fit its schema, with the paths of Kubernetes, and what to do about it.
 
-import { Ajv, type DefinedError, type ValidateFunction } from 'ajv'
 import type { FieldError, FieldErrorReason } from '../kube/field-error.ts'
 import { type JsonSchema, MAX_INT32 } from '../kube/json-schema.ts'
-import { propertyOf } from '../kube/object-shape.ts'
+import { ownProperty, type SchemaView, viewOf } from '../kube/schema-view.ts'
 import { childPath, MOST_REPORTED, type SeverityCounts, shown } from './field-errors.ts'
 import { nearestName } from './nearest-name.ts'
+import { findViolations, type Violated, type Violation } from './schema-violations.ts'
 
 export interface ShapeErrors {
   /** At most one for each path, and no more than are reported; unknown fields included, as warnings. */
@@ -21,128 +21,77 @@ export interface ShapeErrors {
 /** `path` is where `value` stands in its object. */
 export type SchemaCheck = (value: unknown, path: string) => ShapeErrors
 
-// Formats and patterns are checked by rules of our own, with better messages.
-const FORMATS = { byte: true, 'date-time': true, int32: true, int64: true } as const
-
 export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
-  const ajv = new Ajv({ allErrors: true, verbose: true, formats: FORMATS })
-  const validate: ValidateFunction = ajv.compile(strict(schema))
+  const view = viewOf(schema)
   return (value, path) => {
     const problems: FieldError[] = []
     const paths = new Set<string>()
     const mistyped = new Set<string>()
     const more = { error: 0, warning: 0 }
-    if (validate(value)) return { problems, more, paths, mistyped }
-    const found = { error: 0, warning: 0 }
-    // The list is ajv's own, and its type is a union of what its keywords report. It may be as long as the object has members.
-    for (const error of (validate.errors ?? []) as DefinedError[]) {
-      const place = locate(schema, error, path)
-      if (error.keyword === 'type') mistyped.add(place.path)
-      if (paths.has(place.path)) continue
-      paths.add(place.path)
-      const severity = error.keyword === 'additionalProperties' ? 'warning' : 'error'
+    const seen = { error: 0, warning: 0 }
+    findViolations(view, value, path, childPath, (violation) => {
+      const said = REASONS[violation.violated]
+      // Of lists that are maps by keys the rules have a better message.
+      const isKeyed = violation.schema['x-kubernetes-list-type'] === 'map'
+      if (said === undefined || (violation.violated === 'duplicate' && isKeyed)) return true
+      if (violation.violated === 'type') mistyped.add(violation.path)
+      if (paths.has(violation.path)) return true
+      paths.add(violation.path)
+      const severity = violation.violated === 'unknown' ? 'warning' : 'error'
       // Describing takes longer than finding.
-      if (found[severity]++ >= MOST_REPORTED) more[severity]++
-      else
-        problems.push({
-          reason: REASONS.get(error.keyword) ?? 'FieldValueInvalid',
-          ...describe(place.schema, error),
-          path: place.path,
-          severity,
-        })
-    }
+      if (seen[severity]++ >= MOST_REPORTED) more[severity]++
+      else problems.push({ reason: said, path: violation.path, ...describe(violation), severity })
+      return true
+    })
     return { problems, more, paths, mistyped }
   }
 }
 
-/** Of what has none: FieldValueInvalid. */
-const REASONS: ReadonlyMap<string, FieldErrorReason> = new Map([
-  ['required', 'FieldValueRequired'],
-  ['additionalProperties', 'FieldValueForbidden'],
-  ['uniqueItems', 'FieldValueDuplicate'],
-])
-
-/** As ajv is to see it. A CRD may not say additionalProperties: false: the API server prunes, or rejects when asked. */
-function strict(schema: JsonSchema): object {
-  const entries = Object.entries(schema).filter(
-    ([keyword]) => keyword !== 'pattern' && !keyword.startsWith('x-kubernetes-'),
-  )
-  const properties = Object.entries(schema.properties ?? {}).map(([key, known]) => [key, strict(known)])
-  const { additionalProperties: values } = schema
-  const open = values !== undefined ? strict(values) : schema['x-kubernetes-preserve-unknown-fields'] === true
-  return {
-    ...Object.fromEntries(entries),
-    ...(schema.items !== undefined && { items: strict(schema.items) }),
-    ...(schema['x-kubernetes-list-type'] === 'set' && { uniqueItems: true }),
-    ...(schema.type === 'object' && { properties: Object.fromEntries(properties), additionalProperties: open }),
-  }
+/** What is not here, rules of our own check, with better messages. */
+const REASONS: Readonly<Partial<Record<Violated, FieldErrorReason>>> = {
+  type: 'FieldValueInvalid',
+  enum: 'FieldValueInvalid',
+  required: 'FieldValueRequired',
+  unknown: 'FieldValueForbidden',
+  minimum: 'FieldValueInvalid',
+  maximum: 'FieldValueInvalid',
+  minLength: 'FieldValueInvalid',
+  maxLength: 'FieldValueInvalid',
+  minItems: 'FieldValueInvalid',
+  maxItems: 'FieldValueInvalid',
+  maxProperties: 'FieldValueInvalid',
+  duplicate: 'FieldValueDuplicate',
 }
 
-/** @param schema of the place that the error is about, or for a member that is missing or unknown, of its parent */
-function describe(schema: JsonSchema, error: DefinedError): Pick<FieldError, 'message' | 'fix'> {
-  const problem = (message: string, fix: string): Pick<FieldError, 'message' | 'fix'> => ({ message, fix })
-  switch (error.keyword) {
-    case 'required': {
-      const name = error.params.missingProperty
-      const what = propertyOf(schema, name)?.description ?? ''
-      return problem('is required', `add ${name}: ${firstSentence(what)}`)
-    }
-    case 'additionalProperties':
-      return problem('unknown field, ignored', unknownFieldFix(schema, error.params.additionalProperty))
+function describe({ violated, schema, value, name }: Violation): Pick<FieldError, 'message' | 'fix'> {
+  const error = (message: string, fix: string): Pick<FieldError, 'message' | 'fix'> => ({ message, fix })
+  switch (violated) {
+    case 'required':
+      return error('is required', `add ${name}: ${firstSentence(ownProperty(schema, name)?.description ?? '')}`)
+    case 'unknown':
+      return error('unknown field, ignored', unknownNameFix(name, Object.keys(schema.properties ?? {})))
     case 'type':
-      return problem(`is ${typeOf(error.data)}, not ${TYPE_NAMES[schema.type]}`, typeFix(schema))
+      return error(`is ${typeOf(value)}, not ${TYPE_NAMES.get(schema.type ?? '') ?? ''}`, typeFix(schema))
     case 'enum':
-      return problem(`${shown(error.data)} is not known`, choiceFix(schema.enum ?? [], error.data))
+      return error(`${shown(value)} is not known`, choiceFix((schema.enum ?? []).map(String), value))
     case 'minimum':
     case 'maximum':
-      return problem(`${shown(error.data)} is out of range`, `write a number ${rangeOf(schema)}`)
+      return error(`${shown(value)} is out of range`, `write a number ${rangeOf(schema)}`)
     case 'minItems':
-      return problem('is empty', 'add at least one entry')
+      return error('is empty', 'add at least one entry')
     case 'minLength':
-      return problem('is empty', `write ${firstSentence(schema.description ?? 'a value')}`)
+      return error('is empty', `write ${firstSentence(schema.description ?? 'a value')}`)
     case 'maxLength':
-      return problem('is too long', `write at most ${schema.maxLength ?? 0} characters`)
+      return error('is too long', `write at most ${schema.maxLength ?? 0} characters`)
     case 'maxItems':
-      return problem('has too many entries', `write at most ${schema.maxItems ?? 0}`)
+      return error('has too many entries', `write at most ${schema.maxItems ?? 0}`)
     case 'maxProperties':
-      return problem('has too many entries', `write at most ${schema.maxProperties ?? 0}`)
-    case 'uniqueItems':
-      return problem('is named twice', 'remove one of the two')
+      return error('has too many entries', `write at most ${schema.maxProperties ?? 0}`)
+    case 'duplicate':
+      return error('is named twice', 'remove one of the two')
     default:
-      return problem(error.message ?? 'is not valid', 'see the description of the field')
+      return error('is not valid', 'see the description of the field')
   }
-}
-
-/** Where the error is, and the schema that its description needs. */
-function locate(root: JsonSchema, error: DefinedError, rootPath: string): { path: string; schema: JsonSchema } {
-  const { path, schema } = placeOf(root, error.instancePath, rootPath)
-  switch (error.keyword) {
-    case 'required':
-      return { path: childPath(path, error.params.missingProperty), schema }
-    case 'additionalProperties':
-      return { path: childPath(path, error.params.additionalProperty), schema }
-    case 'uniqueItems':
-      return { path: `${path}[${error.params.i}]`, schema }
-    default:
-      return { path, schema }
-  }
-}
-
-/** `/servers/0/endpoint` (a JSON pointer, RFC 6901) as a path, and the schema of what is there. */
-function placeOf(root: JsonSchema, pointer: string, rootPath: string): { path: string; schema: JsonSchema } {
-  let path = rootPath
-  let schema = root
-  for (const escaped of pointer.split('/').slice(1)) {
-    const key = escaped.replaceAll('~1', '/').replaceAll('~0', '~')
-    if (schema.items !== undefined) {
-      path = `${path}[${key}]`
-      schema = schema.items
-    } else {
-      path = childPath(path, key)
-      schema = propertyOf(schema, key) ?? schema.additionalProperties ?? schema
-    }
-  }
-  return { path, schema }
 }
 
 /** Of an unknown field: the known name that was probably meant, else all of them. */
@@ -152,18 +101,14 @@ export function unknownNameFix(name: string, known: readonly string[]): string {
   return known.length === 0 ? 'remove it' : `remove it; known here: ${known.join(', ')}`
 }
 
-function unknownFieldFix(schema: JsonSchema, name: string): string {
-  return unknownNameFix(name, Object.keys(schema.properties ?? {}))
-}
-
-const TYPE_NAMES: Readonly<Record<JsonSchema['type'], string>> = {
-  object: 'a map',
-  array: 'a list',
-  string: 'a text',
-  integer: 'a whole number',
-  number: 'a number',
-  boolean: 'true or false',
-}
+const TYPE_NAMES: ReadonlyMap<string, string> = new Map([
+  ['object', 'a map'],
+  ['array', 'a list'],
+  ['string', 'a text'],
+  ['integer', 'a whole number'],
+  ['number', 'a number'],
+  ['boolean', 'true or false'],
+])
 
 function typeOf(value: unknown): string {
   if (value === null) return 'null'
@@ -173,7 +118,7 @@ function typeOf(value: unknown): string {
   return shown(value)
 }
 
-function typeFix(schema: JsonSchema): string {
+function typeFix(schema: SchemaView): string {
   switch (schema.type) {
     case 'object': {
       const names = Object.keys(schema.properties ?? {})
@@ -187,12 +132,12 @@ function typeFix(schema: JsonSchema): string {
       return `write a whole number ${rangeOf(schema)}`
     case 'number':
       return 'write a number'
-    case 'boolean':
+    default:
       return 'write true or false, without quotes'
   }
 }
 
-function rangeOf({ minimum = -MAX_INT32, maximum = MAX_INT32 }: JsonSchema): string {
+function rangeOf({ minimum = -MAX_INT32, maximum = MAX_INT32 }: SchemaView): string {
   return `from ${minimum} to ${maximum}`
 }
 

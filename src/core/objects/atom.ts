@@ -3,7 +3,7 @@
 
 import type { JsonSchema } from '../../api/kube/json-schema.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { ownProperty, type SchemaView, viewOf } from './schema-view.ts'
+import { ownProperty, type SchemaView, viewOf } from '../../api/kube/schema-view.ts'
 
 /** What a place may hold. More than one only where the schema does not say. */
 export interface Atom {

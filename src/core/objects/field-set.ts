@@ -2,7 +2,7 @@
 // in which every node may be a member of the set itself, have members below it, or both.
 
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { compareText } from './go-values.ts'
+import { compareText } from '../../api/kube/sorted-json.ts'
 import { isElement, shownElement } from './path-element.ts'
 
 export class FieldSet {

@@ -1,7 +1,8 @@
 // Values as Go's %v, %#v and %T print them, where messages of kube-apiserver show its insides.
 
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { compareText, goNumber, goQuote } from './go-values.ts'
+import { compareText } from '../../api/kube/sorted-json.ts'
+import { goNumber, goQuote } from './go-values.ts'
 
 /** `%v` */
 export function goPlain(value: unknown): string {

@@ -2,8 +2,8 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { compareText } from '../../api/kube/sorted-json.ts'
 import { decodeFieldSet, encodeFieldSet, FieldSet } from './field-set.ts'
-import { compareText } from './go-values.ts'
 
 export type Operation = 'Apply' | 'Update'
 

@@ -3,9 +3,9 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { JsonSchema } from '../../api/kube/json-schema.ts'
+import { compareText } from '../../api/kube/sorted-json.ts'
 import { type Atom, objectAtom } from './atom.ts'
 import { type FieldSet, fieldSetOf } from './field-set.ts'
-import { compareText } from './go-values.ts'
 import { capUpdaters, type ManagedEntries, type ManagedEntry, type Manager, managerKey } from './managed-entries.ts'
 import { type Comparison, compareValues } from './typed-compare.ts'
 

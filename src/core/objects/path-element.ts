@@ -2,8 +2,9 @@
 // these keys, `v:"x"` the item of a set (sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize-pe.go).
 
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { sortedJson } from '../../api/kube/sorted-json.ts'
 import type { ListAtom } from './atom.ts'
-import { goBadValue, sortedJson } from './go-values.ts'
+import { goBadValue } from './go-values.ts'
 
 export function memberElement(name: string): string {
   return `f:${name}`

@@ -3,63 +3,91 @@
 
 import type { FieldError } from '../../api/kube/field-error.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import type { SchemaView } from '../../api/kube/schema-view.ts'
+import { findViolations, jsonTypeOf, typesOf, type Violation } from '../../api/validation/schema-violations.ts'
 import {
   duplicate,
-  errorsOfEach,
   invalidType,
   invalidValue,
   MOST_ERRORS,
   notSupported,
   required,
+  tooLong,
   tooMany,
 } from './field-error.ts'
-import { goJson } from './go-values.ts'
-import { numberErrors, textErrors } from './scalar-errors.ts'
-import { additionalSchema, memberSchema, ownProperty, type SchemaView } from './schema-view.ts'
+import { goJson, goNumber } from './go-values.ts'
 
-/** @param path `spec.servers[0]`; '' = the object itself */
-export function errorsOf(schema: SchemaView, value: unknown, path: string): FieldError[] {
-  // Lists, not arguments of a call: there may be as many as the object has members.
-  return [
-    ...typeErrors(schema, value, path),
-    ...(typeof value === 'string' ? textErrors(schema, value, path) : []),
-    ...(typeof value === 'number' ? numberErrors(schema, value, path) : []),
-    ...(Array.isArray(value) ? listErrors(schema, value, path) : []),
-    ...enumErrors(schema, value, path),
-    ...(isRecord(value) ? objectErrors(schema, value, path) : []),
-  ]
-}
-
-/** x-kubernetes-list-type: items of a set, and keys of a map, that are there twice (schema/listtype/validation.go). */
-export function duplicateItems(schema: SchemaView | undefined, value: unknown, path: string): FieldError[] {
-  if (schema === undefined) return []
-  if (Array.isArray(value)) {
-    const { items } = schema
-    const own = ownDuplicates(schema, value, path)
-    return [...own, ...errorsOfEach(value.entries(), ([at, item]) => duplicateItems(items, item, `${path}[${at}]`))]
-  }
-  if (!isRecord(value)) return []
-  return errorsOfEach(Object.entries(value), ([key, member]) => {
-    const at = ownProperty(schema, key) === undefined ? `${path}[${key}]` : childOf(path, key)
-    return duplicateItems(memberSchema(schema, key), member, at)
+/** The errors of a value, of very many the first. Members that the schema does not know are none: they were pruned. */
+export function shapeErrors(schema: SchemaView, value: unknown): readonly FieldError[] {
+  const errors: FieldError[] = []
+  const memberPath = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`)
+  findViolations(schema, value, '', memberPath, (violation) => {
+    const error = errorOf(violation)
+    if (error !== undefined) errors.push(error)
+    return errors.length < MOST_ERRORS
   })
+  return errors
 }
 
-function childOf(path: string, key: string): string {
-  return path === '' ? key : `${path}.${key}`
+function errorOf({ violated, path, schema, value }: Violation): FieldError | undefined {
+  const rule = (text: string): FieldError => invalidValue(path, sizeOf(value), `${path} in body should ${text}`)
+  switch (violated) {
+    case 'type':
+      return typeError(schema, value, path)
+    case 'format':
+      return invalidType(
+        path,
+        String(value),
+        `${path} in body must be of type ${schema.format}: ${JSON.stringify(value)}`,
+      )
+    case 'enum':
+      return notSupported(
+        path,
+        value,
+        (schema.enum ?? []).map((one) => (typeof one === 'string' ? one : goJson(one))),
+      )
+    case 'required':
+      return required(path)
+    case 'unknown':
+      return undefined
+    case 'duplicate':
+      return duplicate(path, value)
+    case 'listKey':
+      return invalidValue(path, value, 'must be an object for an array of list-type map')
+    case 'pattern':
+      return rule(`match '${schema.pattern}'`)
+    case 'multipleOf':
+      return rule(`be a multiple of ${goNumber(schema.multipleOf ?? 0)}`)
+    case 'minimum':
+      return rule(
+        `be greater than ${schema.exclusiveMinimum === true ? '' : 'or equal to '}${goNumber(schema.minimum ?? 0)}`,
+      )
+    case 'maximum':
+      return rule(
+        `be less than ${schema.exclusiveMaximum === true ? '' : 'or equal to '}${goNumber(schema.maximum ?? 0)}`,
+      )
+    case 'minLength':
+      return rule(`be at least ${schema.minLength} chars long`)
+    case 'maxLength':
+      return tooLong(path, schema.maxLength ?? 0)
+    case 'minItems':
+      return rule(`have at least ${schema.minItems} items`)
+    case 'maxItems':
+      return tooMany(path, countOf(value), schema.maxItems ?? 0)
+    case 'minProperties':
+      return rule(`have at least ${schema.minProperties} properties`)
+    case 'maxProperties':
+      return tooMany(path, countOf(value), schema.maxProperties ?? 0)
+  }
 }
 
-function typeErrors(schema: SchemaView, value: unknown, path: string): FieldError[] {
-  const wanted =
-    schema['x-kubernetes-int-or-string'] === true ? ['integer', 'string'] : schema.type ? [schema.type] : []
-  if (wanted.length === 0 || (value === null && schema.nullable === true)) return []
-  const actual = typeOf(value)
-  if (wanted.includes(actual) || (actual === 'integer' && wanted.includes('number'))) return []
+function typeError(schema: SchemaView, value: unknown, path: string): FieldError {
+  const actual = jsonTypeOf(value)
   // What should be text of a format is called by it, and what is there instead by its format, if it has one.
   const formatted = schema.format !== undefined && schema.type === 'string' && value !== null
-  const name = formatted ? schema.format : wanted.join(',')
+  const name = formatted ? schema.format : typesOf(schema).join(',')
   const shown = formatted ? (NUMBER_FORMATS.get(actual) ?? '') : actual
-  return [invalidType(path, shown, `${inBody(path)} must be of type ${name}: "${shown}"`)]
+  return invalidType(path, shown, `${path} in body must be of type ${name}: "${shown}"`)
 }
 
 const NUMBER_FORMATS: ReadonlyMap<string, string> = new Map([
@@ -67,88 +95,11 @@ const NUMBER_FORMATS: ReadonlyMap<string, string> = new Map([
   ['number', 'float64'],
 ])
 
-function typeOf(value: unknown): string {
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return 'array'
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
-  return typeof value
+/** Of a list or map how many it has; any other value as it is. */
+function sizeOf(value: unknown): unknown {
+  return typeof value === 'object' ? countOf(value) : value
 }
 
-function inBody(path: string): string {
-  return `${path} in body`
-}
-
-function listErrors(schema: SchemaView, value: readonly unknown[], path: string): FieldError[] {
-  const { items, minItems, maxItems } = schema
-  const errors =
-    items === undefined ? [] : errorsOfEach(value.entries(), ([at, item]) => errorsOf(items, item, `${path}[${at}]`))
-  if (minItems !== undefined && value.length < minItems) {
-    errors.push(invalidValue(path, value.length, `${inBody(path)} should have at least ${minItems} items`))
-  }
-  if (maxItems !== undefined && value.length > maxItems) errors.push(tooMany(path, value.length, maxItems))
-  return errors
-}
-
-function enumErrors({ enum: values }: SchemaView, value: unknown, path: string): FieldError[] {
-  if (values === undefined || values.length === 0) return []
-  const json = goJson(value)
-  if (values.some((allowed) => goJson(allowed) === json)) return []
-  const supported = values.map((allowed) => (typeof allowed === 'string' ? allowed : goJson(allowed)))
-  return [notSupported(path, value, supported)]
-}
-
-function objectErrors(schema: SchemaView, value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
-  const errors: FieldError[] = []
-  const keys = Object.keys(value)
-  const { minProperties, maxProperties } = schema
-  if (minProperties !== undefined && keys.length < minProperties) {
-    errors.push(invalidValue(path, keys.length, `${inBody(path)} should have at least ${minProperties} properties`))
-  }
-  if (maxProperties !== undefined && keys.length > maxProperties) {
-    errors.push(tooMany(path, keys.length, maxProperties))
-  }
-  const additional = additionalSchema(schema)
-  for (const key of keys) {
-    if (errors.length >= MOST_ERRORS) break
-    if (additional !== undefined && ownProperty(schema, key) === undefined) {
-      for (const error of errorsOf(additional, value[key], `${path}.${key}`)) errors.push(error)
-    }
-  }
-  for (const [key, known] of Object.entries(schema.properties ?? {})) {
-    if (!Object.hasOwn(value, key)) continue
-    for (const error of errorsOf(known, value[key], childOf(path, key))) errors.push(error)
-  }
-  for (const key of schema.required ?? []) {
-    if (!Object.hasOwn(value, key)) errors.push(required(childOf(path, key)))
-  }
-  return errors
-}
-
-function ownDuplicates(schema: SchemaView, items: readonly unknown[], path: string): FieldError[] {
-  const type = schema['x-kubernetes-list-type']
-  if (type === 'set') {
-    return repeated(items).map((at) => duplicate(`${path}[${at}]`, items[at]))
-  }
-  if (type !== 'map') return []
-  const odd = items.findIndex((item) => item !== null && !isRecord(item))
-  if (odd >= 0) {
-    return [invalidValue(`${path}[${odd}]`, items[odd], 'must be an object for an array of list-type map')]
-  }
-  const names = schema['x-kubernetes-list-map-keys'] ?? []
-  const keys = items.map((item) => {
-    const given = names.filter((name) => isRecord(item) && Object.hasOwn(item, name))
-    return Object.fromEntries(given.map((name) => [name, isRecord(item) ? item[name] : undefined]))
-  })
-  return repeated(keys).map((at) => duplicate(`${path}[${at}]`, keys[at]))
-}
-
-/** Where each value is for the second time; a third time is not told. */
-function repeated(values: readonly unknown[]): number[] {
-  const times = new Map<string, number>()
-  return values.flatMap((value, at) => {
-    const json = goJson(value)
-    const before = times.get(json) ?? 0
-    times.set(json, before + 1)
-    return before === 1 ? [at] : []
-  })
+function countOf(value: unknown): number {
+  return Array.isArray(value) ? value.length : isRecord(value) ? Object.keys(value).length : 0
 }

@@ -6,9 +6,9 @@ import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { JsonSchema } from '../../api/kube/json-schema.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import { compareText } from './go-values.ts'
-import { additionalSchema, memberSchema, ownProperty, type SchemaView, viewOf } from './schema-view.ts'
-import { duplicateItems, errorsOf } from './shape-errors.ts'
+import { additionalSchema, memberSchema, ownProperty, type SchemaView, viewOf } from '../../api/kube/schema-view.ts'
+import { compareText } from '../../api/kube/sorted-json.ts'
+import { shapeErrors } from './shape-errors.ts'
 
 export interface ShapedObject {
   readonly object: JsonObject
@@ -39,8 +39,7 @@ export function withDefaults(schema: JsonSchema, object: JsonObject): JsonObject
  * before (shapeObject). CEL rules are not evaluated.
  */
 export function validateShape(schema: JsonSchema, object: JsonObject): readonly FieldError[] {
-  const view = viewOf(schema)
-  return [...errorsOf(view, object, ''), ...duplicateItems(view, object, '')]
+  return shapeErrors(viewOf(schema), object)
 }
 
 const META_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata'])

@@ -2,10 +2,10 @@
 // (sigs.k8s.io/structured-merge-diff/v6/typed/{tofieldset,validate}.go).
 
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { compareText } from '../../api/kube/sorted-json.ts'
 import { type Atom, deduced, kindOfAtom, type ListAtom, type MapAtom, memberAtom } from './atom.ts'
 import { FieldSet } from './field-set.ts'
 import { goPlain, goSyntax, goTypeName } from './go-syntax.ts'
-import { compareText } from './go-values.ts'
 import { itemElement, memberElement, shownElement } from './path-element.ts'
 
 /** Every leaf, and the items of lists that have owners of their own. */

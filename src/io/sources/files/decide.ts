@@ -4,8 +4,8 @@
 // - what is gone from the files is removed when the caller says that it has been gone for long enough.
 
 import type { FieldError } from '../../../api/kube/field-error.ts'
+import { compareText } from '../../../api/kube/sorted-json.ts'
 import type { SourceError } from '../../../api/ports/ports.ts'
-import { compareText } from '../../../core/objects/go-values.ts'
 import { settleClaims } from '../objects/settle-claims.ts'
 import type { DirectoryReading } from './load.ts'
 import { type FoundCluster, type LoadedCluster, located } from './objects.ts'

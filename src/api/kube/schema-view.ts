@@ -1,10 +1,11 @@
 // A JsonSchema with everything that a structural schema of Kubernetes may say, whether the type of the API names it or not.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
 
-import type { JsonSchema } from '../../api/kube/json-schema.ts'
+import type { JsonSchema } from './json-schema.ts'
 
 export interface SchemaView {
   readonly type?: string
+  readonly description?: string
   readonly properties?: Readonly<Record<string, SchemaView>>
   /** `true` as in OpenAPI: members of any shape. */
   readonly additionalProperties?: SchemaView | boolean
