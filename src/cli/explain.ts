@@ -67,7 +67,7 @@ async function explainLines(
 }
 
 /** For people: one fact a line, aligned. */
-export function formatExplanation(input: ExplainInput, result: ExplainOutput): string {
+function formatExplanation(input: ExplainInput, result: ExplainOutput): string {
   const rows: [string, string][] = [['request', `${input.method} ${input.target}`]]
   if (result.requestInfo !== null) {
     for (const [key, value] of Object.entries(result.requestInfo)) {

@@ -21,7 +21,7 @@ export function shownTo(bindings: RoleBindings, user: UserInfo | 'anonymous'): S
 const remembered = new WeakMap<JsonObject, JsonObject>()
 
 /** The object itself when there is nothing to hide. */
-export function redacted(kind: ResourceKind, object: JsonObject): JsonObject {
+function redacted(kind: ResourceKind, object: JsonObject): JsonObject {
   if (kind.inlineSecrets === undefined && kind.certificateFields === undefined) return object
   const known = remembered.get(object)
   if (known !== undefined) return known

@@ -70,7 +70,7 @@ function validationErrors(validation: string): readonly FieldError[] {
 }
 
 /** The program's name without unprintable characters (endpoints/handlers/create.go, prefixFromUserAgent). */
-export function managerOfAgent(userAgent: string): string {
+function managerOfAgent(userAgent: string): string {
   const program = userAgent.split('/', 1)[0] ?? ''
   let manager = ''
   for (const character of program) {

@@ -127,7 +127,7 @@ export function readWatchOptions(query: Query, kind: ResourceKind): WatchOptions
 }
 
 /** @throws {StatusError} 400 */
-export function readSelection(query: Query, kind: ResourceKind): Selection {
+function readSelection(query: Query, kind: ResourceKind): Selection {
   try {
     return {
       labels: parseLabelSelector(query.text('labelSelector')),

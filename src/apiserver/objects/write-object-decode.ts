@@ -86,7 +86,7 @@ export function shape(
 }
 
 /** 400: a body with a kind that cannot be decoded as that kind. */
-export function cannotBeHandled(kind: ResourceKind, given: string, problem: string): Error {
+function cannotBeHandled(kind: ResourceKind, given: string, problem: string): Error {
   const message = `${given} in version ${JSON.stringify(kind.version)} cannot be handled as a ${kind.kind}: ${problem}`
   return statusError('BadRequest', message)
 }

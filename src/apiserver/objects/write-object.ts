@@ -10,6 +10,7 @@ import type { PemChecks } from '../../api/validation/pem-checks.ts'
 import { forbidden, invalidValue } from '../../core/objects/field-error.ts'
 import { goQuote } from '../../core/objects/go-values.ts'
 import { validateShape } from '../../core/objects/structural-schema.ts'
+import { sameJson } from '../../core/text/same-json.ts'
 import {
   finalizersOf,
   isBeingDeleted,
@@ -20,7 +21,6 @@ import {
   withMetadata,
 } from './object-metadata.ts'
 import { isBuiltIn } from './write-object-decode.ts'
-import { sameFields } from './write-object-equality.ts'
 
 export type Subresource = '' | 'status'
 
@@ -162,4 +162,11 @@ function finalizerErrors(object: JsonObject, before: JsonObject | undefined): Fi
   const list = added.map(goQuote).join(', ')
   const detail = `no new finalizers can be added if the object is being deleted, found new finalizers []string{${list}}`
   return [forbidden('metadata.finalizers', detail)]
+}
+
+/** Whether a write changes anything: compares all top-level fields other than `except`. */
+function sameFields(a: JsonObject, b: JsonObject, except: readonly string[]): boolean {
+  const rest = (object: JsonObject): JsonObject =>
+    Object.fromEntries(Object.entries(object).filter(([key]) => !except.includes(key)))
+  return sameJson(rest(a), rest(b))
 }

@@ -33,7 +33,7 @@ export function deleteObject(
   return deleteStored(context, kind, storedObject(context, kind, at), options)
 }
 
-export function deleteStored(
+function deleteStored(
   context: RegistryContext,
   kind: ResourceKind,
   stored: StoredObject,

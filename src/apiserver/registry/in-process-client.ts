@@ -24,8 +24,7 @@ import { DELETE_NOW } from './deletion-options.ts'
 import { GroupedWrites } from './grouped-writes.ts'
 import type { Registry } from './registry.ts'
 
-/** Its user name, also in managedFields. */
-export const GATEWAY_USER = 'system:portcullis'
+/** Also in managedFields. */
 const MANAGER = 'portcullis'
 /** Delay until a failed read is repeated. */
 const RETRY_MS = 1000

@@ -23,7 +23,7 @@ export function importKubeGateway(options: ControlPlaneOptions & ImportOutput): 
 const FOREIGN_ANNOTATIONS = new Set(['kubectl.kubernetes.io/last-applied-configuration'])
 
 /** @param object an UpstreamCluster as KubeGateway's API server gives it */
-export function importCluster(object: JsonObject): ImportedCluster {
+function importCluster(object: JsonObject): ImportedCluster {
   const { name, labels, annotations = {} } = metadataOf(object)
   const remarks: Remark[] = []
   const note = (path: string, message: string): void => void remarks.push({ severity: 'note', path, message })

@@ -9,7 +9,7 @@ import { base64 } from '../../core/text/base64.ts'
 /** Of the object. Not Podseidon's, so that both can be there while one takes the place of the other. */
 export const CONFIGURATION_NAME = 'protection.portcullis.io'
 /** Of the webhook in it: Podseidon's, because messages and the keys of audit annotations begin with it. */
-export const WEBHOOK_NAME = 'podseidon.kubewharf.io'
+const WEBHOOK_NAME = 'podseidon.kubewharf.io'
 export const PROBE_NAME = 'probe.protection.portcullis.io'
 const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name'
 const API_VERSION = 'admissionregistration.k8s.io/v1'

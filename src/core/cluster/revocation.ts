@@ -45,7 +45,7 @@ export function revokedPart(revoked: CompiledRevocation, { user, kind, hashes }:
   return revoked.users.has(user.name) ? revokedUserMessage(user.name) : ''
 }
 
-export function revokedUserMessage(user: string): string {
+function revokedUserMessage(user: string): string {
   return `user "${user}" is revoked`
 }
 

@@ -11,7 +11,7 @@ import { QueryReader } from './query-reader.ts'
 export const MAX_SELECTOR_LENGTH: number = 64 * 1024
 
 /** Of each option the first value, decoded; undefined when absent. */
-export class ListQuery {
+class ListQuery {
   fieldSelector: string | undefined = undefined
   labelSelector: string | undefined = undefined
   watch: string | undefined = undefined

@@ -8,7 +8,7 @@ export const METHOD = 1
 export const PATH = 2
 export const AUTHORITY = 4
 export const SCHEME = 8
-export const PROTOCOL = 16
+const PROTOCOL = 16
 export const STATUS = 32
 export const PSEUDO_BITS = 63
 /** `content-length`. */

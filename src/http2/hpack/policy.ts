@@ -4,11 +4,11 @@
 import { KNOWN_NAMES } from './static.ts'
 
 /** Into the table at once: few distinct values, sent repeatedly. */
-export const INDEX_AT_ONCE = 0
+const INDEX_AT_ONCE = 0
 /** Into the table when the same value is repeated, with no other new value in between. */
 export const ON_REPEAT = 1
 /** Differs in each message: literal without indexing. */
-export const DO_NOT_INDEX = 2
+const DO_NOT_INDEX = 2
 /** A credential or an identity: never-indexed literal, also for every later hop (RFC 7541 section 7.1.3). */
 export const NEVER_INDEX = 3
 

@@ -10,7 +10,6 @@ export type {
   HistoryOperation,
   OperationResult,
   RecordOperation,
-  ReleaseOperation,
   ReserveOperation,
 } from './history-operation.ts'
 
