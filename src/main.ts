@@ -6,7 +6,7 @@ import { VERSION } from './app/version.ts'
 import { reportUserErrors } from './cli/command/output.ts'
 import { runProgram } from './cli/program.ts'
 
-// The reader of a pipe may leave early (`| head`): that is no error.
+// The reader of a pipe may exit early (`| head`): that is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

@@ -67,13 +67,13 @@ describe('identity in header fields', () => {
     })
   }
 
-  test('HTTP/2: fields that speak for somebody else are dropped', async () => {
+  test('HTTP/2: fields with a forged identity are dropped', async () => {
     const list = ['x-remote-user', 'admin', 'x-remote-group', 'system:masters', 'impersonate-tenant', 'root']
     assert.equal((await h2Request(session, list)).status, 200)
     assertAlice(stub.seen[0])
   })
 
-  test('a user whom access reviews refuse: 403, nothing forwarded', async () => {
+  test('a user refused by access reviews: 403, nothing forwarded', async () => {
     const answer = await http1Request(
       asAlice,
       requestHead('GET /api/v1/pods', ['Impersonate-User: admin', 'Impersonate-Uid: 7']),
@@ -230,7 +230,7 @@ describe('redirects', () => {
 })
 
 describe('targets', () => {
-  test('of more than 10000 parameters are for nobody: what hides behind them cannot be told', async () => {
+  test('of more than 10000 parameters are refused: they could hide anything', async () => {
     for (const hidden of ['watch=1', 'labelSelector=app%3Da']) {
       const answer = await h2Request(session, [':path', `/api/v1/pods?${'&'.repeat(10_000)}${hidden}`])
       assert.equal(answer.status, 400)
@@ -258,7 +258,7 @@ describe('targets', () => {
     '/./clusters/other.example.com/api/v1/pods',
   ]
   for (const target of raw) {
-    test(`${target} goes on as it came`, async () => {
+    test(`${target} is forwarded unchanged`, async () => {
       assert.equal((await h2Request(session, [':path', target])).status, 200)
       assert.deepEqual(
         stub.seen.map(({ path }) => path),
@@ -271,7 +271,7 @@ describe('targets', () => {
     })
   }
 
-  test('the path prefix goes away, what is behind it stays', async () => {
+  test('the path prefix is removed, the rest stays', async () => {
     for (const rest of ['/../other.example.com/api', '/%2e%2e/x', '//api', '/clusters/other.example.com/api', '?x=1']) {
       stub.seen.length = 0
       assert.equal((await h2Request(session, [':path', `/clusters/${HOST}${rest}`])).status, 200)
@@ -299,7 +299,7 @@ describe('targets', () => {
     assert.equal(other.seen.length, 0)
   })
 
-  test('the decision is made on the very target that goes on', async () => {
+  test('the decision is made on the exact target that is forwarded', async () => {
     const rules = [{ verbs: ['*'], apiGroups: [''], resources: ['pods'], namespaces: ['a'] }]
     const strict = await startInProcess([clusterObject([stub], { clientCA, spec: { dispatchPolicies: [{ rules }] } })])
     const client = h2Connect({ port: strict.port, serverName: HOST, certificate: alice })
@@ -344,7 +344,7 @@ describe('targets', () => {
   })
 })
 
-describe('what strangers learn and reach', () => {
+describe('what unauthenticated clients can learn and reach', () => {
   const ADMIN_PATHS = ['/metrics', '/debug/config', '/debug/pprof/', '/debug/flags/v', '/readyz', '/livez', '/configz']
 
   test('no admin handler on the proxy port, whatever Host says', async () => {

@@ -225,7 +225,7 @@ describe('a token', () => {
   })
 })
 
-describe('what is remembered', () => {
+describe('caching', () => {
   const carol = { username: 'carol' }
 
   test('50 requests with a new token at once: one review', async () => {
@@ -337,7 +337,7 @@ describe('what is remembered', () => {
     assert.equal(first.reviews.length, 1, 'remembered all the time')
   })
 
-  test('the last endpoint goes while a token is verified: an HTTP/1.1 upload is read to its end all the same', async (t) => {
+  test('the last endpoint is removed while a token is verified: an HTTP/1.1 upload is still read to its end', async (t) => {
     const token = freshToken()
     let asked: SeenReview | undefined
     first.answerToken = (review) => {
@@ -384,7 +384,7 @@ describe('how a token is sent', () => {
     })
   }
 
-  test('what is no credential is 401 where anonymous is off', async () => {
+  test('an invalid credential is 401 where anonymous is off', async () => {
     await serve({ authentication: { anonymous: false } })
     for (const value of ['Basic VDpU', 'Bearer  T', 'Bearer', '']) {
       const head = requestHead('GET /api/v1/pods', [`Authorization: ${value}`])
@@ -393,7 +393,7 @@ describe('how a token is sent', () => {
     assert.equal(first.seen.length, 0)
   })
 
-  test('a token that is no text: 401', async () => {
+  test('a token that is not a string: 401', async () => {
     const head = Buffer.from(requestHead('GET /api/v1/pods', ['Authorization: Bearer \xff\xfe']), 'latin1')
     assert.equal((await http1Request({ port: gateway.port }, head)).status, 401)
     assert.equal(first.seen.length + first.reviews.length, 0)
@@ -578,7 +578,7 @@ describe('acting as somebody else', () => {
     assert.equal(first.seen.length, 2)
   })
 
-  test('one denied item is enough: 403 that says who may not what, and why', async () => {
+  test('one denied item is enough: 403 with user, verb, resource and reason', async () => {
     first.answerAccess = (review) => {
       const { name } = attributesOf(review) as { name: string }
       replyReview(review, name === 'system:masters' ? { allowed: false, reason: 'not you' } : { allowed: true })
@@ -632,7 +632,7 @@ describe('acting as somebody else', () => {
   }
 
   for (const status of [{}, { allowed: 'true' }, { allowed: 1 }, { allowed: true, denied: true }, { denied: true }]) {
-    test(`${JSON.stringify(status)} is no yes`, async () => {
+    test(`${JSON.stringify(status)} is not accepted`, async () => {
       first.answerAccess = (review) => replyReview(review, status)
       assert.equal((await as(['impersonate-user', somebody()])).status, 403)
       assert.equal(first.seen.length, 0)

@@ -148,7 +148,7 @@ async function cancelUntilRefused(cert: KeyPair | undefined): Promise<Response> 
   }
 }
 
-test('a user who gives up requests on many connections is refused for a moment, and nobody else', async () => {
+test('only a user who cancels requests on many connections is refused, for a moment', async () => {
   const mallory = clientPair(clientCA, 'mallory')
   const refused = await cancelUntilRefused(mallory)
   assert.deepEqual(valuesOf(refused.head, 'retry-after'), ['1'])
@@ -201,7 +201,7 @@ for (const [name, path, smallHeads] of [
   ['that are watches', WATCH, false],
   ['that are watches whose head they do not take', WATCH, true],
 ] as const) {
-  test(`who gives up requests ${name} is refused for a moment`, async () => {
+  test(`a user who cancels requests ${name} is refused for a moment`, async () => {
     const cert = clientPair(clientCA, `mallory of ${name}`)
     const own = h2Connect({ port: gateway.port, serverName: HOST, certificate: cert })
     await waitFor(

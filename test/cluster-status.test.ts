@@ -267,7 +267,7 @@ test('a change that is not in force leaves Ready at the generation before', asyn
   assert.equal(statusOf(objects, 'prod').gateways?.[0]?.observedGeneration, 2)
 })
 
-test('a bad object is not Ready, says all mistakes, and that the last good version stays', async () => {
+test('an invalid object is not Ready, reports all errors, and that the last good version stays', async () => {
   const objects = new MemoryObjects()
   const replica = await serving(objects)
   put(objects, 'prod', { default: true })
@@ -305,7 +305,7 @@ test('one that was never good has no version in force', async () => {
   assert.equal(statusOf(objects, 'bad').gateways?.[0]?.threadsApplied, 0)
 })
 
-test('nobody says Ready before the cluster has said that the gateway may send requests', async () => {
+test('Ready is not set before the cluster has confirmed that the gateway may send requests', async () => {
   const objects = new MemoryObjects()
   put(objects, 'prod')
   const replica = new Replica(objects)
@@ -335,7 +335,7 @@ test('rights that are missing: not Ready, with what is missing, an event, and th
   await waitFor('the other event', () => reasonsOfEvents(objects).includes('CredentialsValid'))
 })
 
-test('a credential that is refused, and a cluster that does not answer, are told apart', async () => {
+test('a refused credential and a cluster that does not answer are distinguished', async () => {
   const objects = new MemoryObjects()
   const replica = await serving(objects)
   replica.rights = { kind: 'rejected', message: 'the cluster does not accept it (401)' }
@@ -347,7 +347,7 @@ test('a credential that is refused, and a cluster that does not answer, are told
   await waitFor('an event', () => reasonsOfEvents(objects).includes('CredentialsUnknown'))
 })
 
-test('another leader, which has not asked yet, leaves what the one before has found', async () => {
+test('a new leader that has not checked yet keeps what the previous one has found', async () => {
   const objects = new MemoryObjects()
   const first = await serving(objects)
   const second = new Replica(objects, 'replica-b', false)
@@ -391,7 +391,7 @@ test('certificates: over soon, over, and not valid yet', async () => {
   await waitFor('before', () => reasonOf(objects, 'early', 'CredentialsValid') === 'False NotYetValid')
 })
 
-test('CAs of client certificates that have all ended: told, and tokens go on', async () => {
+test('client CAs that have all expired are reported, and tokens still work', async () => {
   const objects = new MemoryObjects()
   const [old, current] = [createCA({ commonName: 'old', days: 1 }), createCA({ commonName: 'new', days: 100 })]
   const clientCAData = base64(`${old.certPem}${current.certPem}`)
@@ -406,7 +406,7 @@ test('CAs of client certificates that have all ended: told, and tokens go on', a
   assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')
 })
 
-test('an endpoint of weight 0 takes no requests because it is told so: that is no fault', async () => {
+test('an endpoint of weight 0 takes no requests by configuration: that is not an error', async () => {
   const objects = new MemoryObjects()
   put(objects, 'prod', { servers: [{ endpoint: FIRST }, { endpoint: SECOND, weight: 0 }] })
   const replica = new Replica(objects)
@@ -415,7 +415,7 @@ test('an endpoint of weight 0 takes no requests because it is told so: that is n
   await waitFor('healthy', () => reasonOf(objects, 'prod', 'EndpointsHealthy') === 'True AllHealthy')
 })
 
-test('what is in shadow stands beside Ready', async () => {
+test('shadow mode is reported next to Ready', async () => {
   const objects = new MemoryObjects()
   const replica = await serving(objects)
   put(objects, 'prod', {
@@ -453,7 +453,7 @@ test('limits that replicas share: no Redis, Redis away from one of them, and all
   await waitFor('the event', () => reasonsOfEvents(objects).includes('LimitsNotShared'))
 })
 
-test('protected pods: what the replicas do for it is the condition, whoever of them leads', async () => {
+test('protected pods: the condition follows what the replicas do, whichever leads', async () => {
   const objects = new MemoryObjects()
   put(objects, 'prod', { podProtection: {} })
   const [leader, counter] = [new Replica(objects), new Replica(objects, 'replica-b', false)]
@@ -526,7 +526,7 @@ test('a degrade mode shows, and ends by itself', async () => {
   assert.ok(reasonsOfEvents(objects).includes('Degraded'))
 })
 
-test('a mode in shadow is told: condition, reason and a warning event', async () => {
+test('a mode in shadow is reported: condition, reason and a warning event', async () => {
   const objects = new MemoryObjects()
   const replica = await serving(objects)
   put(objects, 'prod', { degrade: { mode: 'Freeze', reason: 'a trial', shadow: true } })
@@ -600,7 +600,7 @@ test('replicas write their own entries only; the leader removes those of replica
   await waitFor('its entry to go', () => names() === 'replica-a replica-b')
 })
 
-test('somebody else is faster: theirs is kept, ours is added', async () => {
+test('on a conflict the other write is kept, ours is added', async () => {
   const objects = new MemoryObjects()
   const replica = await serving(objects)
   put(objects, 'prod', { default: true })
@@ -623,7 +623,7 @@ test('somebody else is faster: theirs is kept, ours is added', async () => {
   })
 })
 
-test('the API server is away: statuses wait, and come when it is back', async () => {
+test('the API server is unreachable: statuses are written when it is back', async () => {
   const objects = new MemoryObjects()
   const replica = await serving(objects)
   objects.away = true
@@ -661,7 +661,7 @@ test('where portcullis-system does not exist, Leases are in default', async () =
   assert.equal((lease?.['spec'] as { holderIdentity: string }).holderIdentity, 'replica-a')
 })
 
-test('on the embedded API server: what is written is taken as it is, and written once', async (t) => {
+test('on the embedded API server: a status is stored unchanged, and written once', async (t) => {
   const store = openSqliteStore({ file: ':memory:', key: undefined })
   const registry = new Registry({
     store,

@@ -34,7 +34,7 @@ test('blocks in their order, with stand-ins, another user, or a reason why they 
   assert.equal(found[0]?.place, 'p.md:2')
 })
 
-test('an annotation that means nothing is an error: a block is not left out by mistake', () => {
+test('an unknown annotation is an error: a block is not left out by accident', () => {
   for (const [page, expected] of [
     [`<!-- run: sometimes -->\n${block('x')}`, /sometimes is not understood/],
     [`<!-- run: VIP=GATEWAY -->\n${block('x')}`, /the block has no VIP/],

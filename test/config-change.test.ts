@@ -181,7 +181,7 @@ describe('what applies to the next request, while a watch runs', () => {
     await assertLives(watch, stubs)
   })
 
-  test("KubeGateway's DenyAllRequests: set, another value beside it, removed", async () => {
+  test("KubeGateway's DenyAllRequests: set, with another value, removed", async () => {
     const { stubs, session, change } = await setUp(1)
     const gates = (value: string): Record<string, string> => ({ 'proxy.kubegateway.io/feature-gates': value })
     const watch = await startWatch(session)
@@ -202,7 +202,7 @@ describe('what applies to the next request, while a watch runs', () => {
     await assertLives(watch, stubs)
   })
 
-  test('client CAs: who was verified by the old bundle is nobody now', async () => {
+  test('client CAs: a client that was verified by the old bundle is no longer authenticated', async () => {
     const { stubs, gateway, session } = await setUp(1)
     assert.equal(await statusOf(session), 200)
     const otherCA = createCA({ commonName: 'other clients' })
@@ -287,7 +287,7 @@ describe('endpoints', () => {
     await waitFor('the upstream side to be closed', () => upstream.open.size === 0)
   })
 
-  test('all replaced at once: nobody has to wait for the first health check', async () => {
+  test('all replaced at once: no request has to wait for the first health check', async () => {
     const { stubs, session, change } = await setUp(2)
     const [before, next] = stubs
     change({ servers: all([before as StubUpstream]) })
@@ -477,7 +477,7 @@ describe('clusters', () => {
     ['a global limit without its block', { flowControl: GLOBAL, dispatchPolicies: [{ ...ALLOW_ALL, ...LIMITED }] }],
   ]
   for (const [what, spec] of useless) {
-    test(`one that serves nobody (${what}) harms no other`, async () => {
+    test(`one that cannot serve (${what}) does not affect others`, async () => {
       const { stub, gateway, sessions } = await setUpTwo()
       const [a, b] = sessions as [ClientHttp2Session, ClientHttp2Session]
       const [first = '', second = ''] = HOSTS

@@ -46,7 +46,7 @@ test('the UpstreamClusters load without a problem', async () => {
   assert.deepEqual([...clusters.keys()].sort(), ['prod', 'staging'])
 })
 
-test('what they show of podProtection as a comment is valid, too', async () => {
+test('the podProtection in their comments is valid, too', async () => {
   for (const name of ['prod', 'staging']) {
     const file = join(dir, `${name}.yaml`)
     const text = readFileSync(file, 'utf8')
@@ -132,7 +132,7 @@ test('the objects for the embedded API server are applied as they stand, without
   assert.deepEqual([[...clusters.keys()], problems], [['prod'], []])
 })
 
-test('the PodProtector is valid, and is read as it stands', () => {
+test('the PodProtector is valid, and is read unchanged', () => {
   const object = parse(readFileSync(join(EXAMPLES, 'protectors/web.yaml'), 'utf8'))
   assert.deepEqual(checkPodProtector(object), [])
   const { protector, faults } = readProtector(object, undefined)
@@ -140,7 +140,7 @@ test('the PodProtector is valid, and is read as it stands', () => {
   assert.deepEqual(protector.spec, object.spec)
 })
 
-test('the settings load, and say what serve would do without them', () => {
+test('the settings load, and show the defaults of serve', () => {
   const readFile = (path: string): string => readFileSync(path, 'utf8')
   const flags = { config: join(EXAMPLES, 'gateway.yaml') }
   const fromFile: Config = loadConfig({ flags, env: {}, readFile })

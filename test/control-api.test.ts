@@ -246,7 +246,7 @@ describe('bodies that cannot be taken', () => {
     }
   })
 
-  test('all mistakes of an object at once', async () => {
+  test('all errors of an object at once', async () => {
     const bad = cluster('a', { servers: [{ endpoint: 'ftp://x' }], secureServing: { serverNames: ['not a name'] } })
     const { json, code } = await client.post(UC, bad)
     assert.equal(code, 422)
@@ -310,7 +310,7 @@ describe('field validation', () => {
     assertStatus(response, 400, 'BadRequest', /strict decoding error: duplicate field "metadata\.name"/)
   })
 
-  test('of a patch, in what it makes', async () => {
+  test('of a patch, in its result', async () => {
     await created(cluster('a'))
     const strict = await client.mergePatch(`${UC}/a?fieldValidation=Strict`, { spec: { wrong: 1 } })
     assertStatus(
@@ -483,7 +483,7 @@ describe('patch', () => {
     assert.equal(forced.json.spec.servers[0].endpoint, 'https://10.0.0.9:6443')
   })
 
-  test('apply of a type that is no text', async () => {
+  test('apply with a type that is not a string', async () => {
     for (const type of [{ toString: null }, ['x'], 7]) {
       const answer = await client.apply(`${UC}/a?fieldManager=one`, { ...cluster('a'), apiVersion: type, kind: type })
       const told = JSON.stringify(type)
@@ -516,7 +516,7 @@ describe('patch', () => {
 })
 
 describe('delete', () => {
-  test('answers with what has gone; a dry run does nothing', async () => {
+  test('returns what was deleted; a dry run does nothing', async () => {
     const { metadata } = await created(cluster('a'))
     assert.equal((await client.delete(`${UC}/a?dryRun=All`)).code, 200)
     assert.equal((await client.delete(`${UC}/a`, { dryRun: ['All'] })).code, 200)
@@ -555,7 +555,7 @@ describe('delete', () => {
     assertStatus(await client.delete(`${UC}/a`, { kind: 'Pod' }), 400, 'BadRequest', /no kind "Pod"/)
   })
 
-  test('finalizers hold it back until the last is gone', async () => {
+  test('finalizers delay it until the last is removed', async () => {
     await created(cluster('a', {}, { finalizers: ['x.example.com/a', 'x.example.com/b'] }))
     const marked = await client.delete(`${UC}/a`)
     assert.equal(marked.code, 200)

@@ -147,7 +147,7 @@ describe('refused', () => {
     assert.deepEqual(stranger.user, { username: 'system:anonymous', groups: ['system:unauthenticated'] })
   })
 
-  test('a credential that is none: 401, and nobody is named', async () => {
+  test('an invalid credential: 401, and no user in the event', async () => {
     const client = new ControlClient(control, { token: WORD })
     const { user, responseStatus } = eventOf(await client.get(UC))
     client.close()
@@ -178,7 +178,7 @@ describe('refused', () => {
   })
 })
 
-test('impersonation: user is who sent it, impersonatedUser as whom; refused, it says what was asked', async () => {
+test('impersonation: user is the original user, impersonatedUser the other; if refused, the request is recorded', async () => {
   const headers = { 'impersonate-user': 'carol', 'impersonate-group': 'portcullis:viewers' }
   const { user, impersonatedUser } = eventOf(await admin.get(UC, headers))
   assert.deepEqual(withoutExtra(user), ALICE)
@@ -205,7 +205,7 @@ test('a watch is two events: begun and over', async () => {
   await waitFor('its two events', () => control.audited.filter((event) => event['auditID'] === 'short').length === 2)
 })
 
-test('who goes away before the answer is on record, too', async () => {
+test('a client that disconnects before the response is recorded, too', async () => {
   const { port, caPem: ca } = control
   const { certPem: cert, keyPem: key } = control.admin
   const headers = { 'content-type': 'application/json', 'content-length': '1000', 'audit-id': 'gone' }
@@ -286,7 +286,7 @@ test('HTTP/2: each of many at once has its own event', async () => {
   session.destroy()
 })
 
-describe('where it goes', () => {
+describe('destination', () => {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-audit-'))
   after(() => rmSync(dir, { recursive: true }))
 

@@ -108,7 +108,7 @@ function audited(what: string, matches: (event: AuditedRequest) => boolean): Pro
   })
 }
 
-test('twice in the same second: the second time it is told that it was there', async () => {
+test('twice in the same second: the second time it is reported as existing', async () => {
   const said: string[] = []
   const now = Date.now()
   const options = { dataDir: embedded.dataDir, user: 'twice', list: false, force: false, now: () => now }
@@ -118,7 +118,7 @@ test('twice in the same second: the second time it is told that it was there', a
   assert.match(said[1] ?? '', /was revoked already/)
 })
 
-test('who did it is in the audit log', async () => {
+test('the user is in the audit log', async () => {
   const of = (wanted: string) => (event: AuditedRequest) =>
     event.verb === wanted && event.objectRef.resource === 'revokedcredentials' && event.objectRef.name === 'user-vera'
   const made = await audited('the revocation', of('create'))
@@ -157,7 +157,7 @@ test('nobody locks himself out by accident', async () => {
   assert.equal((await embedded.admin.get(UC)).code, 200)
 })
 
-test('mistakes are one line each', async () => {
+test('errors are one line each', async () => {
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
     [[], /^error: nobody is named; give one of --user/],
     [['--user', 'a', '--token-file', 'b'], /^error: more than one is named/],

@@ -27,7 +27,7 @@ test('an administrator as somebody without a role is refused', async () => {
   assert.equal((await ask({ 'IMPERSONATE-user': 'vera' })).status, 403)
 })
 
-test('as a member of a group he may do what that group may', async () => {
+test('a member of a group may do what that group may', async () => {
   const headers = { 'Impersonate-User': 'vera', 'Impersonate-Group': 'portcullis:admins' }
   assert.equal((await ask(headers)).status, 200)
 })

@@ -57,7 +57,7 @@ describe('Secrets', () => {
     assert.equal((await client.post(SECRET_PATH, secret('empty', { data: { x: '' } }))).code, 201)
   })
 
-  test('in protobuf: what is none, and what breaks off', async () => {
+  test('in protobuf: invalid and truncated bodies', async () => {
     const contentType = 'application/vnd.kubernetes.protobuf'
     for (const body of ['{}', 'k8s\0', 'k8s\0\x0a\x7f', 'k8s\0\x0a\x08\x0a\x02v1\x12\x02No']) {
       const { code, json } = await client.call('POST', SECRET_PATH, { body, contentType })
@@ -68,7 +68,7 @@ describe('Secrets', () => {
     assert.equal((await client.call('POST', UC, { body: 'k8s\0', contentType })).code, 415)
   })
 
-  test('what is immutable stays, and the type always does', async () => {
+  test('immutable Secrets stay, and the type always does', async () => {
     await client.post(SECRET_PATH, secret('fixed', { immutable: true, stringData: { a: 'b' } }))
     const changed = await client.mergePatch(`${SECRET_PATH}/fixed`, { stringData: { a: 'c' } })
     assert.equal(changed.code, 422)
@@ -111,7 +111,7 @@ describe('Namespaces', () => {
     assert.equal((await client.delete(`${NS}/green`)).code, 200)
   })
 
-  test('goes with all its contents', async () => {
+  test('is deleted with all its contents', async () => {
     await client.post(NS, namespace('full'))
     await client.post(`${NS}/full/secrets`, secret('a'))
     const protector = {
@@ -128,7 +128,7 @@ describe('Namespaces', () => {
     assert.equal((await client.get(`${PPR}/namespaces/full/podprotectors/p`)).code, 404)
   })
 
-  test('waits for what has finalizers, takes nothing new, and goes with the last', async () => {
+  test('waits for objects with finalizers, takes nothing new, and is removed with the last', async () => {
     await client.post(NS, namespace('slow'))
     await client.post(`${NS}/slow/secrets`, secret('held', {}, { finalizers: ['x.example.com/hold'] }))
     await client.post(`${NS}/slow/secrets`, secret('free'))
@@ -254,7 +254,7 @@ describe('callers', () => {
     anonymous.close()
   })
 
-  test('a wrong token is 401, and a good one is somebody', async () => {
+  test('a wrong token is 401, and a valid one is authenticated', async () => {
     const wrong = new ControlClient(control, { token: 'nonsense' })
     const { code, json } = await wrong.get('/readyz')
     assert.equal(code, 401)

@@ -60,7 +60,7 @@ describe('label selectors', () => {
     test(selector, async () => assert.deepEqual(await select(selector), found))
   }
 
-  test('what does not parse is 400 with the words of labels.Parse', async () => {
+  test('an invalid selector is 400 with the message of labels.Parse', async () => {
     for (const [selector, message] of [
       ['a in (b', "unable to parse requirement: found '', expected: ',' or ')'"],
       ['a=b=c', "found '=', expected: ',' or 'end of string'"],
@@ -77,7 +77,7 @@ describe('label selectors', () => {
 })
 
 describe('field selectors', () => {
-  test('names, namespaces and what the kind selects by', async () => {
+  test('names, namespaces and the selectable fields of the kind', async () => {
     assert.deepEqual(names(await client.get(`${UC}?fieldSelector=metadata.name%3Db`)), ['b'])
     assert.deepEqual(names(await client.get(`${UC}?fieldSelector=metadata.name!%3Db`)), ['a', 'c', 'd', 'e'])
     assert.deepEqual(names(await client.get('/api/v1/secrets?fieldSelector=metadata.namespace%3Ddefault')), ['one'])
@@ -109,7 +109,7 @@ describe('field selectors', () => {
 })
 
 describe('pages', () => {
-  test('come from one moment, and say what remains', async () => {
+  test('are consistent, and report what remains', async () => {
     const first = await client.get(`${UC}?limit=2`)
     assert.deepEqual(names(first), ['a', 'b'])
     const { continue: token, remainingItemCount, resourceVersion } = first.json.metadata
@@ -236,7 +236,7 @@ describe('forms', () => {
     assert.deepEqual(names(list), NAMES)
   })
 
-  test('what cannot be is 406', async () => {
+  test('an impossible form is 406', async () => {
     const { code, json } = await client.get(UC, { accept: 'text/html' })
     assert.equal(code, 406)
     assert.equal(json.reason, 'NotAcceptable')

@@ -120,7 +120,7 @@ test('by no form and encoding of get and list', async () => {
   assert.match(pretty.text, /\n {2}"metadata"/)
 })
 
-test('nor by a watch: from the beginning, from history, of what is changed and deleted', async () => {
+test('nor by a watch: initial events, history, changes and deletions', async () => {
   const revision = (await admin.get(UC)).json.metadata.resourceVersion
   assert.equal((await admin.post(UC, object('c'))).code, 201)
   assert.equal((await admin.mergePatch(`${UC}/c`, { metadata: { labels: { shown: 'yes' } } })).code, 200)
@@ -157,14 +157,14 @@ test('nor by a watch: from the beginning, from history, of what is changed and d
 })
 
 describe('roles', () => {
-  test('an administrator who acts as a viewer sees what a viewer sees, and nobody acts himself up', async () => {
+  test('an administrator who impersonates a viewer sees what a viewer sees, and nobody can escalate', async () => {
     const headers = { 'impersonate-user': 'bob', 'impersonate-group': 'portcullis:viewers' }
     assertHidden((await admin.get(`${UC}/a`, headers)).text, 'impersonated')
     const up = { 'impersonate-user': 'alice', 'impersonate-group': 'portcullis:admins' }
     assert.equal((await viewer.get(`${UC}/a`, up)).code, 403)
   })
 
-  test('who has both roles is an administrator', async () => {
+  test('a user with both roles is an administrator', async () => {
     const cert = issueControlCertificate(`${control.dir}/pki`, {
       user: 'both',
       groups: ['portcullis:viewers', 'portcullis:admins'],
@@ -193,7 +193,7 @@ describe('roles', () => {
 })
 
 describe('what a viewer exported, written by an administrator', () => {
-  test('the mark is refused wherever it stands, and nothing is stored', async () => {
+  test('the redaction mark is refused anywhere, and nothing is stored', async () => {
     const whole = (await admin.get(`${UC}/a`)).json
     const seen = (await viewer.get(`${UC}/a`)).json
     const spec = { clientConfig: { bearerToken: REDACTED } }

@@ -194,7 +194,7 @@ function otherSignature(token: string): string {
 }
 
 describe('by user', () => {
-  test('whichever way he proves who he is; not whom somebody acts as', async () => {
+  test('however the user authenticates; but not the impersonated user', async () => {
     const [byCertificate, byToken] = [clientOf({ cert: certificateOf('vera') }), clientOf({ token: tokenOf('vera') })]
     await revoke('vera', { user: 'vera' })
     await assertRefused(byCertificate, /^Unauthorized: user "vera" is revoked$/)
@@ -209,7 +209,7 @@ describe('by user', () => {
 })
 
 describe('what runs', () => {
-  test('watches of who is revoked end, others go on', async () => {
+  test('watches of revoked users end, others go on', async () => {
     const cert = certificateOf('vera')
     const token = tokenOf('vera')
     const own = [
@@ -320,7 +320,7 @@ describe('the list', () => {
     }
   })
 
-  test('a list that cannot be read lets nobody in: the start ends with one line', () => {
+  test('without a readable list nobody is admitted: the start fails with one line', () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'portcullis-revoked-'))
     try {
       const { store: file, storeKey: keyFile } = controlPaths(dataDir)
@@ -345,7 +345,7 @@ describe('the list', () => {
     }
   })
 
-  test('who revokes himself is told', async () => {
+  test('users who revoke themselves are warned', async () => {
     const client = clientOf({ token: tokenOf('vera') })
     const { code, headers } = await client.post(REVOKED, revocation('vera', { user: 'vera' }))
     assert.equal(code, 201)

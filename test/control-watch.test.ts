@@ -65,7 +65,7 @@ test('a write that changes nothing makes no event', async () => {
 
 describe('without a revision', () => {
   for (const query of ['', '&resourceVersion=0', '&resourceVersion=']) {
-    test(`watch=1${query} begins with what is there`, async () => {
+    test(`watch=1${query} begins with the existing objects`, async () => {
       await client.post(UC, cluster('a'))
       await client.post(UC, cluster('b'))
       const stream = await watch(`${UC}?watch=1${query}`)
@@ -135,7 +135,7 @@ describe('the end', () => {
     assert.equal(events[0].object.metadata.resourceVersion, String(control.store.revision))
   })
 
-  test('history that is gone: an ERROR event with 410', async () => {
+  test('compacted history: an ERROR event with 410', async () => {
     let now = Date.now()
     const aged = await startControl({ historyRevisions: 2, now: () => now })
     const admin = new ControlClient(aged, { cert: aged.admin })
@@ -231,7 +231,7 @@ describe('slow watchers', () => {
     assert.ok(slow.events.length < writes)
   })
 
-  test('what was there at the beginning does not count: it comes as it is read', async () => {
+  test('initial objects do not count: they are sent as they are read', async () => {
     for (let i = 0; i < 8; i++) assert.equal((await client.post(SECRETS, bulk(`big-${i}`, 700 * 1024))).code, 201)
     const stream = await watch(
       `${SECRETS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`,

@@ -146,7 +146,7 @@ describe('forwarding', () => {
   })
 
   for (const code of [8, 0])
-    test(`a client that goes away with code ${code} is gone for upstream too`, async () => {
+    test(`a client that resets with code ${code} is reset upstream too`, async () => {
       let closed = 0
       answerBoth(({ stream }) => {
         stream.respond([':status', '200'])

@@ -87,7 +87,7 @@ describe('degrade modes', () => {
     })
   }
 
-  test('exec is no read, though a WebSocket opens it with a GET', async () => {
+  test('exec is not a read, though a WebSocket opens it with a GET', async () => {
     const scene = await setUp({ degrade: { mode: 'ReadOnly' } })
     assert.equal(await statusOf(scene, 'alice', 'GET', '/api/v1/namespaces/default/pods/web/exec?command=sh'), 503)
   })
@@ -163,7 +163,7 @@ describe('degrade modes', () => {
     assert.deepEqual([body.toString(), resetCode], ['{"n":1}\n{"n":2}\n{"n":3}\n', 0])
   })
 
-  test('kubectl prints the reason once: a warning comes with what is no resource alone', async () => {
+  test('kubectl prints the reason once: only non-resource requests get a warning', async () => {
     const scene = await setUp({ degrade: { mode: 'Freeze', reason: 'INC' } })
     const warned = async (path: string): Promise<number> =>
       valuesOf((await send(scene, 'alice', 'GET', path)).head, 'warning').length

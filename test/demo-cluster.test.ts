@@ -67,7 +67,7 @@ test('a client certificate names its user, over HTTP/1.1 and over HTTP/2', async
   assert.deepEqual(JSON.parse(http2.body.toString()).status.userInfo, http1)
 })
 
-test('tokens: known, unknown, none; a certificate of another CA is nobody', async () => {
+test('tokens: known, unknown, none; a certificate of another CA is not authenticated', async () => {
   const whoami = (user: Credentials): Promise<KubeResponse> => ask(WHOAMI, { method: 'POST', body: {}, user })
   assert.equal((await whoami({ token: 'alice-token' })).json().status.userInfo.username, 'alice')
   assert.equal((await whoami({ token: 'no-token' })).status, 401)

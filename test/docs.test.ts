@@ -225,7 +225,7 @@ function constantsIn(name: string): string[] {
   return [...read(file).matchAll(/^(?:export )?const ([A-Z_]+) = \d/gm)].map((match) => `${file} ${match[1] ?? ''}`)
 }
 
-test('every kind of abuse is in operating, and stands beside the limit that makes it count', async () => {
+test('every kind of abuse is in operating, next to the limit that it exceeds', async () => {
   const text = await createMetrics().text()
   const kinds = new Set(
     [...text.matchAll(/http2_abuse_total\{side="client",kind="([\w-]+)"/g)].map((match) => match[1]),

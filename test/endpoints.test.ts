@@ -100,7 +100,7 @@ describe('strategies', () => {
     assert.deepEqual(await spread(scene, 300), [100, 50, 0, 150])
   })
 
-  test('a subset: its policy uses nothing else, also when it is lost', async () => {
+  test('a subset: its policy uses nothing else, even when the subset is down', async () => {
     const scene = await setUp(3)
     const urls = scene.stubs.map(({ url }) => url)
     const reads = { rules: [{ verbs: ['list'], apiGroups: ['*'], resources: ['*'] }], upstreamSubset: urls.slice(1) }
@@ -114,7 +114,7 @@ describe('strategies', () => {
     assert.equal((await h2Request(sessionOf(scene), [':path', '/version'])).status, 200)
   })
 
-  test('Random: everybody gets some', async () => {
+  test('Random: every endpoint gets some', async () => {
     const counts = await spread(await setUp(2, withStrategy('Random')), 400)
     assert.ok(
       counts.every((count) => count > 100),
@@ -184,7 +184,7 @@ describe('strategies', () => {
     }
   })
 
-  test('RoundRobin goes on where it stands when the object changes', async () => {
+  test('RoundRobin continues where it was when the object changes', async () => {
     const scene = await setUp(3)
     const total = [0, 0, 0]
     for (let i = 0; i < 60; i++) {
@@ -282,7 +282,7 @@ describe('passive ejection', () => {
     }
   })
 
-  test('one is lost while the other is still left alone: no request is lost', async () => {
+  test('one goes down while the other is still ejected: no request is lost', async () => {
     const scene = await setUp(2)
     await spread(scene, 20)
     const [first, second] = [stubOf(scene, 0), stubOf(scene, 1)]
@@ -311,7 +311,7 @@ describe('passive ejection', () => {
   })
 })
 
-describe('a connection that is lost', () => {
+describe('a broken connection', () => {
   test('under 500 concurrent reads and 100 writes: no read fails, no write is sent twice', async () => {
     const scene = await setUp(2)
     const held: SeenRequest[][] = [[], []]

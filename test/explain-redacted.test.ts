@@ -7,7 +7,7 @@ import { startControl } from './harness/control.ts'
 import { ControlClient, cluster, UC } from './harness/control-client.ts'
 import { base64 } from './harness/kubeconfig.ts'
 
-test('who may not see keys gets the same answer', async (t) => {
+test('users who may not see keys get the same answer', async (t) => {
   const control = await startControl()
   const admin = new ControlClient(control, { cert: control.admin })
   t.after(async () => {

@@ -161,7 +161,7 @@ test('a broken file keeps its last good version and is logged once; other files 
   assert.deepEqual(running.errors, [])
 })
 
-test('a file that is no YAML any more keeps all it defined; so does one that is cut short', async (t) => {
+test('a file that is no longer valid YAML keeps all it defined; so does a truncated one', async (t) => {
   const both = `${manifest('a')}---\n${manifest('b')}`
   const dir = newDirectory({ 'ab.yaml': both, 'c.yaml': manifest('c') })
   const running = await run(t, dir)
@@ -285,7 +285,7 @@ test('a directory that is missing at the start is one clear error', async (t) =>
   await source.stop()
 })
 
-test('one mistake does not affect other documents or files', async () => {
+test('one error does not affect other documents or files', async () => {
   const dir = newDirectory({
     'a.yaml': `${BROKEN}---\n${manifest('b')}---\n- x\n---\nkind: ConfigMap\napiVersion: v1\n---\nkind: UpstreamClusters\napiVersion: proxy.kubegateway.io/v1alpha1\n`,
     'big.yaml': '#'.repeat(3 * 1024 * 1024 + 1),

@@ -152,7 +152,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.ok(admitted <= 400 + 100 * seconds + 5, `${admitted} in ${seconds} s`)
   })
 
-  test('the share of a replica that is killed goes to the others', async () => {
+  test('the part of a replica that is killed goes to the others', async () => {
     const replicas = await three(await setUp(), bucket())
     for (const one of replicas) one.demand(QPS)
     const [killed, ...left] = replicas
@@ -190,7 +190,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.deepEqual(levels, ['info', 'warn', 'info'])
   })
 
-  test('a Redis that hangs is as good as away', async () => {
+  test('a Redis that hangs counts as unreachable', async () => {
     const redis = await setUp()
     const replicas = await three(redis, bucket())
     for (const one of replicas) one.demand(200)
@@ -214,7 +214,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     await untilFull(2_000, [one], 200)
   })
 
-  test('the local limit beside it holds too', async () => {
+  test('the local limit also holds', async () => {
     const redis = await setUp()
     const local = { qps: 50, burst: 50 }
     const one = replica({ url: redis.url }, { ...bucket(), tokenBucket: local })
@@ -284,7 +284,7 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
     })
   })
 
-  test('with Redis away each has its part, and they sum up to the limit', async () => {
+  test('without Redis each replica has its part, and they add up to the limit', async () => {
     const redis = await setUp()
     const replicas = await three(redis, inFlight(10))
     await redis.kill()

@@ -161,7 +161,7 @@ describe('a request head that is larger than upstream takes', () => {
     await assertWatching()
   })
 
-  test('over HTTP/1.1 to upstream: 431, and the endpoint is not doubted', async () => {
+  test('over HTTP/1.1 to upstream: 431, and the endpoint stays healthy', async () => {
     for (let i = 0; i < 4; i++) {
       const lines = fieldsOf(OWN_LIMIT - 10, HTTP1_HOST)
       const answer = await http1Request(asMallory(HTTP1_HOST), requestHead('GET /api/v1/pods', lines, HTTP1_HOST))
@@ -291,7 +291,7 @@ describe('an answer', () => {
     await assertWatching()
   })
 
-  test('with a head that its client does not take: 502, and the connection of the client goes on', async () => {
+  test('with a head larger than the client accepts: 502, and the connection of the client goes on', async () => {
     const client = await connectFrames({
       port: gateway.port,
       serverName: HOST,

@@ -134,7 +134,7 @@ describe('an endpoint that dies in the middle of a small answer', () => {
     assert.deepEqual([got.status, got.resetCode, got.body.toString(), seen()], [201, 0, 'ok', 2])
   })
 
-  test('all of them: 502, and nothing of what had come', async (t) => {
+  test('all of them: 502, and nothing of the partial responses', async (t) => {
     const { session, answer, seen } = await setUp(t)
     answer(cutOff([...JSON_TYPE, ...LENGTH], part, reset))
     const got = await h2Request(session, [])
@@ -235,8 +235,8 @@ describe('the retries of a cluster', () => {
   })
 })
 
-describe('what is passed on as it comes', () => {
-  test('a larger answer: cut off, reset, and asked for once', async (t) => {
+describe('what is streamed', () => {
+  test('a larger response: truncated, reset, and requested once', async (t) => {
     const { session, answer, seen } = await setUp(t)
     const large = Buffer.alloc(MAX_HELD_BYTES + 1, 'x')
     for (const fields of [JSON_TYPE, [...JSON_TYPE, 'content-length', String(2 * large.length)]]) {
@@ -348,7 +348,7 @@ describe('answers that were held arrive as they were sent', () => {
     assert.deepEqual([got.body.toString(), got.trailers], ['{}', ['x-sum', '7']])
   })
 
-  test('a client that goes takes what is held for it along', async (t) => {
+  test('what is held for a client is released when it disconnects', async (t) => {
     const { session, answer } = await setUp(t)
     const open: SeenRequest[] = []
     let closed = 0

@@ -194,7 +194,7 @@ describe('HTTP/1.1 clients', () => {
     assert.deepEqual(stub.seen[0]?.values('x-empty'), [''])
   })
 
-  test('fields that should come once and come twice: nobody here judges them', async () => {
+  test('fields that should occur once and occur twice are passed on', async () => {
     stub.answer = ({ stream }) => {
       stream.respond([
         ':status',

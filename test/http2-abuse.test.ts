@@ -263,7 +263,7 @@ describe('frames in masses', () => {
   for (const [name, kind, code, begin] of floods)
     test(`${name}: ended with ENHANCE_YOUR_CALM`, () => attack(kind, code, (client) => flood(client, begin(client))))
 
-  test('SETTINGS acknowledgements that nobody waits for: ended', async () => {
+  test('unsolicited SETTINGS acknowledgements: ended', async () => {
     const client = await open()
     const code = await flood(client, () => h2.frame(h2.SETTINGS, h2.ACK, 0))
     if (code !== undefined) assert.ok([ENHANCE_YOUR_CALM, PROTOCOL_ERROR].includes(code), `GOAWAY ${code}`)

@@ -157,7 +157,7 @@ function typesOf(bytes: Buffer): number[] {
   return readFrames(bytes).map(({ type }) => type)
 }
 
-test('what is answered in one turn leaves in one write', async () => {
+test('the output of one turn is sent in one write', async () => {
   const { wire, streams } = await serve()
   wire.push(Buffer.concat([request(1), request(3)]))
   wire.push(request(5))
@@ -226,7 +226,7 @@ test('a peer that does not read: the connection ends after a minute without prog
   assert.deepEqual(resets, ['connection'])
 })
 
-test('drain: GOAWAY in two steps, the last answer, then the end; a peer that keeps its half open is cut off', async () => {
+test('drain: GOAWAY in two steps, the last answer, then the end; a peer that keeps its half open is disconnected', async () => {
   const { wire, session, streams } = await serve()
   wire.push(request(1))
   await turns()
@@ -275,7 +275,7 @@ test('the last bytes are written before the end, also when the peer is slow', as
   assert.equal(wire.finished, true)
 })
 
-test('the peer ends, or breaks the protocol: its streams are told, the socket is closed', async () => {
+test('the peer ends, or breaks the protocol: its streams are notified, the socket is closed', async () => {
   const ended = await serve()
   ended.wire.push(headersFrames(1, headerBlock([':method', 'POST', ':path', '/', ':scheme', 'https']), 0))
   await turns()

@@ -132,7 +132,7 @@ async function openMany(port: number, count: number): Promise<{ closed(): number
 }
 
 describe('more connections of one address than it may have', () => {
-  test('are closed as they come, counted, told in the log, and others are served', async () => {
+  test('are closed on arrival, counted and logged, and others are served', async () => {
     await waitFor('connections of before to be gone', async () => {
       return !/portcullis_client_connections\{[^}]*\} [1-9]/.test(await gateway.metrics())
     })

@@ -147,7 +147,7 @@ test('an upload in 20,000 frames of one byte', async () => {
   await assertAlive(client, 3)
 })
 
-test('250 uploads that are refused before they are sent: what is on its way is no offence', async () => {
+test('250 uploads that are refused before they are sent: frames under way are not an error', async () => {
   const client = await open([[h2.INITIAL_WINDOW_SIZE, 1_000_000]])
   const refused = head('POST', '/api/v1/pods', 'impersonate-uid', 'without a user')
   const streams = Array.from({ length: 250 }, (_, i) => 2 * i + 1)
@@ -160,7 +160,7 @@ test('250 uploads that are refused before they are sent: what is on its way is n
   await assertAlive(client, 501)
 })
 
-test('5,000 quick requests, 100 at a time, each cancelled by nobody', async () => {
+test('5,000 quick requests, 100 at a time, none cancelled', async () => {
   const client = await open()
   const block = head('GET', '/api/v1/namespaces/default/pods/p')
   let next = 1

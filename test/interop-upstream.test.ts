@@ -267,7 +267,7 @@ describe('what HTTP/2 allows', () => {
     assert.equal((await answer).status, 200)
   })
 
-  test('GOAWAY in two steps: what runs is finished, what is new goes elsewhere', async (t) => {
+  test('GOAWAY in two steps: running requests finish, new ones go elsewhere', async (t) => {
     t.after(stop)
     upstream.onRequest = () => undefined
     const running = get()

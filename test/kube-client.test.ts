@@ -145,7 +145,7 @@ test('objects are created, read, listed, changed and deleted; refusals are those
   )
 })
 
-test('who may not is told so by a StatusError', async () => {
+test('a forbidden call rejects with a StatusError', async () => {
   const file = cluster.kubeconfigFor({ cert: cluster.clientCertificate('nobody') })
   const client = createKubeClient({ kubeconfigFile: file, log })
   await assert.rejects(
@@ -247,7 +247,7 @@ test('a broken connection is taken up where it broke', async (t) => {
   )
 })
 
-test('away for long: says so, and is current again only when it knows everything', async (t) => {
+test('disconnected for long: reported, and current again only when everything is known', async (t) => {
   const namespace = await namespaceNamed('away')
   const client = throughProxy(t, { awayMs: 200 })
   await direct.create(SECRETS, secret('a', '1', namespace))
@@ -277,7 +277,7 @@ test('a connection on which nothing passes is found by its silence', async (t) =
   await waitFor('the change', () => received.objects.has('b'))
 })
 
-test('an API server that is killed and started anew is caught up with', async (t) => {
+test('after a restart of the API server the follower catches up', async (t) => {
   const namespace = await namespaceNamed('restart')
   const client = throughProxy(t, { awayMs: 200 })
   await direct.create(SECRETS, secret('a', '1', namespace))
@@ -291,7 +291,7 @@ test('an API server that is killed and started anew is caught up with', async (t
   assert.deepEqual([...received.objects.keys()].sort(), ['a', 'b'])
 })
 
-test('of two candidates one leads; the other follows when it stops or is cut off', async (t) => {
+test('of two candidates one leads; the other takes over when it stops or is disconnected', async (t) => {
   const client = throughProxy(t)
   const times = { leaseDurationMs: 2_000, renewDeadlineMs: 1_200, retryPeriodMs: 100, log }
   const lease = { namespace: 'default', name: 'leader' }
@@ -321,7 +321,7 @@ test('of two candidates one leads; the other follows when it stops or is cut off
   assert.equal(Object((await direct.get(LEASES, lease))['spec']).holderIdentity ?? '', '')
 })
 
-test('nothing of what was logged is a credential', () => {
+test('no credential was logged', () => {
   assert.ok(lines.length > 0)
   for (const line of lines) assert.doesNotMatch(line, /sesame|wrong-token|PRIVATE KEY|Bearer/)
 })

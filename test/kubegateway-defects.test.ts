@@ -169,7 +169,7 @@ describe('who is who', () => {
     assert.equal(asked.length, 2)
   })
 
-  test('what a deleted cluster said about a token does not count for one of the same name (defect 8)', async () => {
+  test('the verdict of a deleted cluster about a token does not count for a new one of the same name (defect 8)', async () => {
     const { stubs, stub, gateway, nobody } = await setUp(2)
     const [, other] = stubs
     assert.ok(other)
@@ -381,7 +381,7 @@ describe('objects', () => {
 })
 
 describe('health', () => {
-  test('the path that the object says is asked, and an endpoint goes and comes by its answers (defect 25)', async () => {
+  test('the health path of the object is probed, and decides whether an endpoint is used (defect 25)', async () => {
     const path = '/livez?exclude=etcd'
     const { stub, gateway, session } = await setUp(1, {
       healthCheck: { path, intervalSeconds: 0.05, unhealthyThreshold: 2 },

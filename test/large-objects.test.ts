@@ -72,7 +72,7 @@ const LARGE: readonly (readonly [string, JsonObject])[] = [
   ],
 ]
 
-describe('errors are told up to a number, and how many more there are', () => {
+describe('errors are listed up to a limit, with the number of the others', () => {
   for (const [name, object] of LARGE) {
     test(`${name}: by the checks`, () => {
       const problems = checkUpstreamCluster(object, nodePemChecks)

@@ -273,7 +273,7 @@ describe('drain', () => {
     await stopped
   })
 
-  test('what never ends is cut at the bound: a request, a watch inside an event', async () => {
+  test('what never ends is aborted at the deadline: a request, a watch inside an event', async () => {
     const { stub, gateway, session } = await setUp({ drainTimeoutMs: 300 })
     answerWatches(stub, '{"type":')
     const watch = await startWatch(session)
@@ -287,7 +287,7 @@ describe('drain', () => {
     assert.notEqual(resetCode, 0)
   })
 
-  test('upgraded connections are cut on both sides', async () => {
+  test('upgraded connections are aborted on both sides', async () => {
     const upstream = await startUpgradeUpstream()
     cleanups.push(upstream.stop)
     const { gateway } = await setUp({ drainTimeoutMs: 1_000 }, (stub) => [

@@ -279,7 +279,7 @@ describe('requests in flight', () => {
 })
 
 describe('open watches', () => {
-  test('a cap beside another limit: exact, for watches only, and given back', async () => {
+  test('a cap in addition to another limit: exact, for watches only, and given back', async () => {
     const scene = await setUp({ maxRequestsInflight: { max: 100 }, maxWatches: 7 })
     scene.stub.answer = (request) => {
       if (!request.path.includes('watch')) return reply(request, 200, '{}')

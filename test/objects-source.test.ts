@@ -248,7 +248,7 @@ test('a burst is one delivery, and a write of the status is none', async (t) => 
   assert.deepEqual([deliveries.length, pem.checks], [3, checks])
 })
 
-test('what was deleted while the follower was away is gone', async (t) => {
+test('what was deleted while the follower was disconnected is removed', async (t) => {
   const server = new FakeServer()
   server.put(cluster('a'))
   server.put(cluster('b'))
@@ -292,7 +292,7 @@ test('what is broken stays in its last good version, and says so once', async (t
   )
 })
 
-test('a claim is kept by who has it, else given to the oldest object, and passed on when it is free', async (t) => {
+test('a claim stays with its holder, else goes to the oldest object, and is passed on when free', async (t) => {
   const server = new FakeServer()
   server.put(cluster('a', { hosts: ['x'], created: '2026-01-02T00:00:00Z' }))
   server.put(cluster('b', { hosts: ['x'], created: '2026-01-01T00:00:00Z' }))
@@ -351,7 +351,7 @@ function tokenSecret(token: string, metadata: JsonObject = {}): JsonObject {
   return { ...secret('s', 'x'), metadata: { name: 's', namespace: 'ns', ...metadata }, data: { t: base64(token) } }
 }
 
-test('a Secret that went bad takes neither the degrade switch nor revocations away: the bytes in force stay', async (t) => {
+test('with a broken Secret the degrade switch and revocations still work: the bytes in force stay', async (t) => {
   const server = new FakeServer()
   const url = 'https://203.0.113.1'
   server.put(tokenSecret('good'))
@@ -589,7 +589,7 @@ describe('Secrets of other namespaces', () => {
     },
   })
 
-  test('are not used, and whether they are there is not told', async (t) => {
+  test('are not used, and their existence is not revealed', async (t) => {
     const server = new FakeServer()
     server.put(naming('a'))
     const source = await started(t, server, { refreshMs: 20 })
@@ -676,7 +676,7 @@ test('a cluster that waits for a Secret says so in its problems, and nothing in 
   )
 })
 
-test('fields that the API server dropped are still told, from what kubectl applied', async (t) => {
+test('fields that the API server dropped are still reported, from what kubectl applied', async (t) => {
   const server = new FakeServer()
   const applied = cluster('a')
   const manifest = { ...applied, spec: { ...Object(applied['spec']), upstreamSubsets: [], degrade: { mod: 'Freeze' } } }
@@ -696,7 +696,7 @@ test('fields that the API server dropped are still told, from what kubectl appli
   assert.match(last.problems[0]?.message ?? '', /^unknown field in the manifest that was applied, ignored$/)
 })
 
-test('what is in force instead is said for as long as it is: limits without Redis', async (t) => {
+test('what is in force instead is reported as long as it is: limits without Redis', async (t) => {
   const server = new FakeServer()
   const limit = { qps: 1, burst: 1 }
   const schema = { name: 'a', strategy: 'globalCount', tokenBucket: limit, globalTokenBucket: limit }

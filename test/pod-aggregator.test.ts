@@ -367,7 +367,7 @@ test('two clusters of one cell: their pods are counted together, and deletions g
   await waitFor('the history to be empty', () => bucketsOf(core).length === 0, { intervalMs: 5 })
 })
 
-test('one cluster by two UpstreamClusters: a pod is one pod, and what is gone does not come back by the one that is late', async (t) => {
+test('one cluster by two UpstreamClusters: a pod counts once, and a deleted one does not reappear through the slower one', async (t) => {
   const late = new MemoryObjects()
   const { core, worker, reconciled } = start(t, { others: new Map([['late', late]]) })
   core.put(POD_PROTECTORS, protector())
@@ -447,7 +447,7 @@ test('without any event, a bookmark does it', async (t) => {
   await waitFor('the history to be empty', () => bucketsOf(core).length === 0, { intervalMs: 5 })
 })
 
-test('a stalled watch keeps all reservations, however long; then they go with what is heard', async (t) => {
+test('a stalled watch keeps all reservations, however long; events then release them', async (t) => {
   const wall = { ms: Date.now() }
   const begin = wall.ms
   const clock = { now: () => wall.ms, monotonic: () => systemClock.monotonic() + (wall.ms - begin) }
@@ -532,7 +532,7 @@ test('an admitted pod that is alive keeps its reservation; a refused deletion en
 
 // === trouble ===
 
-test('a conflict is solved with the newest object; a core that is away is asked again', async (t) => {
+test('a conflict is resolved with the newest object; an unreachable core is retried', async (t) => {
   const { core, worker, reconciled } = start(t)
   core.put(POD_PROTECTORS, protector())
   worker.put(PODS, pod('a'))
@@ -596,7 +596,7 @@ test('a replica that is not leader holds nothing and writes nothing; it begins w
   assert.deepEqual([core.writes.length, worker.followers(PODS)], [writes, 0])
 })
 
-test('only pods that the cell selects are read, and another choice reads anew', async (t) => {
+test('only pods that the cell selects are read, and another selector lists again', async (t) => {
   const podSelector = { matchLabels: { tier: 'one' } }
   const { core, worker, aggregator, state } = start(t, { aggregation: { podSelector } })
   core.put(POD_PROTECTORS, protector())
@@ -609,7 +609,7 @@ test('only pods that the cell selects are read, and another choice reads anew', 
   await summed(core, 2, 2, 2)
 })
 
-test('a cell that has gone back in time is counted anew; one whose watch is late is not', async (t) => {
+test('a cell that has gone back in time is counted again; one whose watch is late is not', async (t) => {
   const { core, worker, reconciled, lines } = start(t)
   worker.put(PODS, pod('a'))
   const aggregation = {
@@ -634,7 +634,7 @@ test('a cell that has gone back in time is counted anew; one whose watch is late
 
 // === cells that went silent ===
 
-test('a cell that is heard of stays fresh; one that is silent is marked, and unmarked when it is heard of', async (t) => {
+test('a cell with events stays fresh; a silent one is marked, and unmarked at its next event', async (t) => {
   const { core, worker, shared, reconciled } = start(t, { settings: { staleAfterMs: 900 } })
   const sweeper = startStaleCellSweeper(shared)
   t.after(() => sweeper.stop())

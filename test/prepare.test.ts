@@ -98,7 +98,7 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   assert.deepEqual(prepare(), { code: 0, text: '' })
 })
 
-test('a package that cannot be installed, and a build that fails, end with what was said', () => {
+test('a package that cannot be installed, and a build that fails, end with the output', () => {
   program('apt-get', 'echo "E: Unable to locate package" >&2; exit 100')
   program('sudo', 'exec "$@"')
   program(
@@ -115,7 +115,7 @@ test('a package that cannot be installed, and a build that fails, end with what 
   assert.match(broken.text, /building etcd failed: # example\.com\/a\/b\nx\.go:1: broken\n$/)
 })
 
-test('who is not root and has no sudo is told what to type as root', () => {
+test('without root and sudo it prints what to type as root', () => {
   const has = (name: string): boolean => name !== 'curl' && name !== 'nghttpd'
   const plan = planPackages({ has, isRoot: false, maySudo: () => false })
   assert.deepEqual(plan, {

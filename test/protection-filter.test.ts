@@ -52,7 +52,7 @@ function json(body: Buffer | undefined): Record<string, unknown> {
 }
 
 describe('what is asked about', () => {
-  test('a namespace without protector, an excluded one, and what is no deletion go on as they came', async () => {
+  test('a namespace without protector, an excluded one, and anything but deletions are forwarded unchanged', async () => {
     const scene = await setUp({ excludedNamespaces: ['kube-system'] })
     scene.cover(new Set(['elsewhere', 'kube-system']))
     scene.upstream.add('a')
@@ -69,7 +69,7 @@ describe('what is asked about', () => {
     assert.deepEqual([scene.upstream.reads.length, scene.gate.asked.length], [0, 0])
   })
 
-  test('an admitted deletion is bound to the pod that was judged, with all that the query asked for', async () => {
+  test('an admitted deletion is bound to the evaluated pod, with all that the query asked for', async () => {
     const scene = await setUp({ cell: 'one' })
     scene.upstream.add('a')
     const answer = await scene.send('DELETE', `${PODS}/a?gracePeriodSeconds=7&propagationPolicy=Background&dryRun=All`)
@@ -94,7 +94,7 @@ describe('what is asked about', () => {
     )
   })
 
-  test('pods that are away, terminate or are not selected are not judged', async () => {
+  test('pods that do not exist, terminate or are not selected are not evaluated', async () => {
     const scene = await setUp({ objectSelector: { matchLabels: { app: 'a' } } })
     assert.equal((await scene.send('DELETE', `${PODS}/none`)).status, 404)
     scene.upstream.add('going', { deletionTimestamp: '2026-01-01T00:00:00Z' })
@@ -107,7 +107,7 @@ describe('what is asked about', () => {
     assert.equal(scene.gate.asked.length, 0)
   })
 
-  test('a pod that was not there when it was asked for, and is when upstream comes to it, is judged', async () => {
+  test('a pod that is created between lookup and deletion is evaluated', async () => {
     const scene = await setUp()
     scene.upstream.answerWrite = ({ request, body }) => {
       if (String(body).includes('uid-late')) return false
@@ -119,7 +119,7 @@ describe('what is asked about', () => {
     assert.deepEqual([scene.upstream.writes.length, scene.gate.asked.length], [2, 1])
   })
 
-  test('what a body says that only upstream can read does not make it the deletion of another pod', async () => {
+  test('a body that only upstream can decode does not make it the deletion of another pod', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
     const preconditions = (uid: string): Buffer => Buffer.concat([Buffer.from([10, uid.length]), Buffer.from(uid)])
@@ -133,7 +133,7 @@ describe('what is asked about', () => {
     assert.deepEqual([answer.status, scene.upstream.writes.length], [400, 0])
   })
 
-  test('a path that upstream does not know is no collection', async () => {
+  test('a path unknown to upstream is not a collection', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
     await scene.send('DELETE', `${PODS}//a`)
@@ -153,7 +153,7 @@ describe('what is asked about', () => {
     assert.equal(scene.gate.asked.length, 0)
   })
 
-  test('who may not delete learns nothing, and spends nothing', async () => {
+  test('users who may not delete learn nothing, and use up no quota', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
     scene.upstream.allows = ({ name }) => name === 'b'
@@ -329,7 +329,7 @@ describe('bodies', () => {
     assert.deepEqual(json(scene.upstream.writes[0]?.body)['preconditions'], { uid: 'uid-a' })
   })
 
-  test('a client that goes in the middle of its body', async () => {
+  test('a client that disconnects in the middle of its body', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
     const stream = h2Open(scene.session, [':method', 'DELETE', ':path', `${PODS}/a`], { endStream: false })
@@ -381,7 +381,7 @@ describe('what was reserved', () => {
     assert.deepEqual(scene.gate.released, [])
   })
 
-  test('a client that is gone before the verdict: nothing is sent, and it is given back', async () => {
+  test('a client that disconnects before the verdict: nothing is sent, and the reservation is released', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
     let decide: (() => void) | undefined
@@ -411,7 +411,7 @@ describe('what was reserved', () => {
     assert.equal(scene.gate.released.length, 1)
   })
 
-  test('a free pass holds for the pod as it was read; changed, it is judged again', async () => {
+  test('a free pass holds for the pod as it was read; if changed, it is evaluated again', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
     scene.gate.judge = (request) => {
@@ -433,7 +433,7 @@ describe('what was reserved', () => {
     assert.equal(scene.gate.asked.length, 2)
   })
 
-  test('a pod that was replaced is judged again, under its new uid, a few times', async () => {
+  test('a pod that was replaced is evaluated again, under its new uid, a few times', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
     let round = 0
@@ -501,7 +501,7 @@ describe('collections', () => {
     assert.deepEqual([...scene.upstream.pods.keys()], ['b'])
   })
 
-  test('none there: those that come meanwhile are not deleted', async () => {
+  test('an empty collection: pods created in the meantime are not deleted', async () => {
     const scene = await setUp()
     scene.upstream.answerWrite = ({ request }) => {
       reply(request, 200, '{"items":[]}')
@@ -512,7 +512,7 @@ describe('collections', () => {
     assert.deepEqual(json(scene.upstream.writes[0]?.body), { ...options, preconditions: { uid: NO_POD_UID } })
   })
 
-  test('what was judged long ago is judged anew before it is sent', async () => {
+  test('a pod that was evaluated long ago is evaluated again before its deletion is sent', async () => {
     const scene = await setUp()
     for (let i = 0; i < 20; i++) scene.upstream.add(`p${i}`)
     const now = systemClock.monotonic.bind(systemClock)
@@ -548,7 +548,7 @@ describe('collections', () => {
     assert.equal(scene.gate.released.length, 40)
   })
 
-  test('a client that goes: what was not sent is not, and is given back', async () => {
+  test('a client that disconnects: unsent deletions are dropped and their reservations released', async () => {
     const scene = await setUp()
     for (let i = 0; i < 40; i++) scene.upstream.add(`p${i}`)
     const held: (() => void)[] = []
@@ -565,7 +565,7 @@ describe('collections', () => {
     assert.deepEqual([scene.upstream.writes.length, scene.gate.released.length], [8, 32])
   })
 
-  test('a pod of it that has changed since it passed freely is judged again', async () => {
+  test('a pod of it that has changed since its free pass is evaluated again', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
     scene.gate.judge = (request) => ({
@@ -605,7 +605,7 @@ describe('collections', () => {
     assert.deepEqual([refusedBy.status, json(refusedBy.body)['message']], [400, 'upstream says BadRequest'])
   })
 
-  test('who may not delete collections', async () => {
+  test('users who may not delete collections', async () => {
     const scene = await setUp()
     scene.upstream.add('a')
     scene.upstream.allows = ({ verb }) => verb !== 'deletecollection'

@@ -123,7 +123,7 @@ async function quiet(ledger: ProtectionLedger): Promise<void> {
   await ledger.stop()
 }
 
-test('what the quota has room for is reserved before it is admitted; then the numbers say why not', async () => {
+test('deletions within the quota are reserved before they are admitted; others are refused with the numbers', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const ledger = await start(store)
@@ -234,7 +234,7 @@ test('shadow and force-delete are recorded, say no, and let pass', async () => {
   assert.deepEqual(store.reserved('web'), ['a', 'b'])
 })
 
-test('several protectors: all or none; one that refuses by what is known costs the others no write', async () => {
+test('several protectors: all or none; one that already refuses costs the others no write', async () => {
   const store = new Store()
   store.protector('a', { minAvailable: 1 }, 10)
   store.protector('b', { minAvailable: 10 }, 10)
@@ -244,7 +244,7 @@ test('several protectors: all or none; one that refuses by what is known costs t
   assert.equal(store.updates, 0)
 })
 
-test('several protectors: when one turns out to refuse, or fails, what was reserved in the others is free again', async () => {
+test('several protectors: when one refuses in the end, or fails, the reservations in the others are released', async () => {
   for (const fault of ['refuses', 'fails'] as const) {
     const store = new Store()
     store.protector('a', { minAvailable: 1 }, 10)
@@ -278,7 +278,7 @@ test('several protectors: when one turns out to refuse, or fails, what was reser
   }
 })
 
-test('a conflict reads anew and tries again; what others have taken is seen', async () => {
+test('a conflict reads again and retries; what others have taken is seen', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const results: string[] = []
@@ -290,7 +290,7 @@ test('a conflict reads anew and tries again; what others have taken is seen', as
   assert.notEqual((await reviewOne(ledger, requestOf('b'))).admitted, true)
 })
 
-test('two replicas on one store race for what is left: together they admit no more than there is', async () => {
+test('two replicas on one store race for the rest of the quota: together they admit no more than that', async () => {
   for (let round = 0; round < 5; round++) {
     const store = new Store()
     store.protector('web', { minAvailable: 5 }, 15)
@@ -320,7 +320,7 @@ test('release gives back what upstream did not do, once', async () => {
   assert.deepEqual(store.reserved('web'), ['a'])
 })
 
-test('the core store is away: an error for who needs it, and none for who does not', async () => {
+test('the core store is unreachable: an error for those that need it, none for others', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const ledger = await start(store)
@@ -343,7 +343,7 @@ test('the core store is away: an error for who needs it, and none for who does n
   })
 })
 
-test('a 404 that names no PodProtector is none: who answers so may be no API server, or have lost the CRD', async () => {
+test('a 404 that names no PodProtector does not count: the server may not be an API server, or have lost the CRD', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const ledger = await start(store)
@@ -373,7 +373,7 @@ test('a write without an answer that happened all the same is taken back', async
   assert.deepEqual(store.reserved('web'), [])
 })
 
-test('a write that hangs costs who waits for it, and not who comes later', async () => {
+test('a write that hangs delays those that wait for it, not later ones', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const ledger = await start(store)
@@ -383,7 +383,7 @@ test('a write that hangs costs who waits for it, and not who comes later', async
   assert.equal((await reviewOne(ledger, requestOf('b'))).status, 'AdmittedAll')
 })
 
-test('a protector that goes while a deletion is on its way protects it no more; one of the same name does', async () => {
+test('a protector that is deleted while a deletion is under way no longer protects; a new one of the same name does', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const ledger = await start(store)
@@ -473,7 +473,7 @@ test('2,000 deletions that come one by one cost few writes', async () => {
   assert.ok(store.updates <= 40, `${store.updates} writes`)
 })
 
-test('stop: who waits is told, and who comes later, too', async () => {
+test('stop: waiting and later callers get an error', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 7)
   const ledger = await start(store)
@@ -484,7 +484,7 @@ test('stop: who waits is told, and who comes later, too', async () => {
   assert.equal((await reviewOne(ledger, requestOf('b'))).status, 'Error')
 })
 
-test('a watch that stands still admits nothing too much, and makes nothing fail', async () => {
+test('a stalled watch admits nothing too much, and makes nothing fail', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 5 }, 8)
   const ledger = await start(store)

@@ -102,7 +102,7 @@ describe('clientConfig.qps', () => {
 })
 
 describe('sizes', () => {
-  test('a pod of more than 3 MiB of JSON is judged like any other, alone and in a collection', async () => {
+  test('a pod of more than 3 MiB of JSON is evaluated like any other, alone and in a collection', async () => {
     const scene = await setUp({ podProtection: { failurePolicy: 'Ignore' } })
     scene.upstream.add('large', { annotations: { text: 'x'.repeat(4 * MIB) } })
     scene.gate.judge = (request) => refused(request)

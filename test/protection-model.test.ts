@@ -96,7 +96,7 @@ test('the simulation finds what Podseidon lets through', async () => {
   assert.ok(over > 0)
 })
 
-test('the simulation finds what a process lets through that believes the clocks of others', async () => {
+test('the simulation finds over-admissions of a process that trusts the clocks of others', async () => {
   let over = 0
   const settings = { ...DEFAULT_SIM_SETTINGS, trustsClocks: true }
   for (let seed = 1; seed <= 400 && over === 0; seed++)

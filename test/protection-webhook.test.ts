@@ -379,7 +379,7 @@ test('a review that is none is 400, and nothing is recorded', async () => {
   assert.equal(outcomes.length, bodies.length + 1)
 })
 
-test('a deletion is judged with what the review says', async () => {
+test('a deletion is evaluated with the content of the review', async () => {
   assert.deepEqual(await ask(review()), { uid: 'review-uid', allowed: true })
   const [{ pod: facts, ...rest } = assert.fail()] = asked
   assert.deepEqual(rest, {
@@ -418,7 +418,7 @@ test('the caller waits no longer than it says', async () => {
   assert.match(late.status.message, /could not be evaluated within/)
 })
 
-test('an eviction is judged by the pod as it is, and by the annotation of the Eviction', async () => {
+test('an eviction is evaluated by the current pod, and by the annotation of the Eviction', async () => {
   const annotations = { 'podseidon.kubewharf.io/health-criterion': 'Running' }
   const metadata = { name: 'web-1', namespace: 'shop', annotations }
   assert.equal((await ask(eviction({ metadata }))).allowed, true)
@@ -509,7 +509,7 @@ test('without a verdict the failure policy decides', async () => {
   assert.equal((await ask(review())).allowed, true)
 })
 
-test('shadow mode and force-delete let pass what they would refuse, and say so', async () => {
+test('shadow mode and force-delete allow what would be refused, and report it', async () => {
   const long = `${REJECTED.message} ${'and so on '.repeat(20)}\nline`
   verdict = ({ shadow }) =>
     Promise.resolve({ ...REJECTED, message: long, overridden: shadow ? 'shadow' : 'force-delete' })
@@ -538,7 +538,7 @@ test('what is excluded is not asked about', async () => {
   assert.ok(outcomes.every(({ status }) => status === 'NotRelevant'))
 })
 
-test('a terminating pod passes, whoever is away', async () => {
+test('a terminating pod is allowed, whatever is unreachable', async () => {
   verdict = () => Promise.resolve(AWAY)
   const oldObject = pod({ deletionTimestamp: '2026-01-01T00:00:00Z' })
   assert.equal((await ask(review({ oldObject }))).allowed, true)
@@ -577,7 +577,7 @@ test('anything but deletions of pods is refused with the words of Podseidon', as
   assert.equal(asked.length, 0)
 })
 
-test('who only has a token of the path cannot make pods up', async () => {
+test('a caller with only a token of the path cannot invent pods', async () => {
   const path = `/worker-1/${token}`
   const forged = review({ oldObject: pod({ uid: 'made-up' }) })
   const answer = await send(path, { body: forged })
@@ -604,7 +604,7 @@ test('a probe is answered without asking the ledger, and only as a dry run', asy
   assert.equal(blind.status.code, 503)
 })
 
-test('many reviews at a time are judged at the same time', async () => {
+test('many reviews at a time are evaluated at the same time', async () => {
   const waiting: (() => void)[] = []
   const all = 200
   verdict = () =>

@@ -279,7 +279,7 @@ for (const { name, source, ppr, expect } of rows) {
   })
 }
 
-test('what somebody changes of a protector is repaired, and what people tune stays', async () => {
+test('manual changes of a protector are reverted, and tunable fields stay', async () => {
   const world = await World.create()
   world.generate()
   await world.deploy('www')
@@ -429,7 +429,7 @@ test('StatefulSets, and ReplicaSets that nobody owns', async () => {
   assert.deepEqual(finalizers(await world.get(REPLICA_SETS, 'owned')), [])
 })
 
-test('a protector of an old name goes when the new one is there', async () => {
+test('a protector of an old name is deleted when the new one exists', async () => {
   const world = await World.create()
   const first = world.generate([kindOf('Deployment', { prefix: 'old' })])
   await world.deploy('www')
@@ -458,7 +458,7 @@ test('only the leader writes, and a new one looks at everything', async () => {
   await world.protector('deployment-after', 3)
 })
 
-test('who loses the lead in the middle stops there', async () => {
+test('a replica that loses leadership in the middle stops there', async () => {
   const world = await World.create()
   world.refuse = (call) => {
     if (call.startsWith('update deployment')) world.leads = false

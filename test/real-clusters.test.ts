@@ -164,7 +164,7 @@ describe('real clusters', () => {
     await assert.rejects(refused, { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })
   })
 
-  test('clusters are apart: objects, certificates, tokens', async () => {
+  test('clusters are separate: objects, certificates, tokens', async () => {
     assert.equal((await west.request('/apis/apps/v1/namespaces/default/deployments/web')).status, 404)
     assert.equal((await west.request('/api', { user: east.admin })).status, 401)
     assert.equal((await west.request('/api', { user: { token: 'east-token' } })).status, 401)

@@ -87,7 +87,7 @@ describe('bodies', () => {
     assert.equal(line, 'HTTP/1.1 200 OK')
   })
 
-  test('of those who may do nothing are refused before they are sent', async () => {
+  test('of users without rights are refused before they are sent', async () => {
     const line = await firstLine(`POST ${UC} HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\nx`)
     assert.equal(line, 'HTTP/1.1 403 Forbidden')
   })
@@ -153,7 +153,7 @@ test('one user has so many watches, and others still have theirs', () => {
   }
 })
 
-test('the bookmark behind the initial events says nothing of what is still to come', async () => {
+test('the bookmark after the initial events does not cover later ones', async () => {
   await admin.post(UC, cluster('first'))
   const begun = control.store.revision
   // A client that takes nothing for now.

@@ -41,7 +41,7 @@ function setUp() {
   const counted: object[] = []
   const clusters = { generation: 0, size: 0 }
   const time = { ms: 0 }
-  /** What the next change compiles to, beside what the source says. */
+  /** What the next change compiles to, in addition to what the source has. */
   const next: { removed: string[]; failing: string[] } = { removed: [], failing: [] }
   const step = (what: string): void => void steps.push(what)
   const changes = new ConfigChanges({
@@ -104,7 +104,7 @@ describe('applyChange', () => {
     assert.deepEqual(counted, [{ generation: 1, nowMs: 7, clusters: 1, errors: 0, warnings: 0 }])
   })
 
-  it('a change that comes meanwhile is published at once, and what is told of the first is of the first', async () => {
+  it('a change that arrives in the meantime is published at once, and the report of the first is about the first', async () => {
     const { changes, steps, inForce, next } = setUp()
     const first = changes.applyChange(deliver(clusterOf('a', 1)))
     next.failing = ['b']

@@ -71,7 +71,7 @@ export class ConfigChanges {
     for (const listener of this.#listeners) listener(this.#generations, source.changed)
   }
 
-  /** Whoever must know before the gateway threads do, or serves only the main thread. */
+  /** Listeners that must know before the gateway threads do, or serve only the main thread. */
   #followHere(change: CompiledChange): void {
     const { metrics, rights, pool, limits } = this.#deps
     const { changed, removed } = change

@@ -37,7 +37,7 @@ export function parseAddress(raw: unknown): Parsed<string> {
   return { value: text }
 }
 
-/** `host:port`, taken apart. */
+/** `host:port`, parsed. */
 export function parseOneAddress(raw: unknown): Parsed<ListenAddress> {
   const address = parseListenAddress(String(raw))
   return 'error' in address ? invalidAddress(address.error) : { value: address }

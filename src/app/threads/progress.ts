@@ -24,7 +24,7 @@ export class ThreadProgress {
     this.#slots = slots
   }
 
-  /** Resolves once this generation is in force: in the order of publication, and before whoever waits with `until`. Never rejects. */
+  /** Resolves once this generation is in force: in the order of publication, and before those that wait with `until`. Never rejects. */
   published(generation: number): Promise<void> {
     return new Promise((resolve) => {
       this.#unapplied.push({ generation, resolve })

@@ -23,7 +23,7 @@ export function servingPkiDir(dataDir: string): string {
 export const SERVING_CA_NAME = 'portcullis'
 
 /**
- * DATA-DIR/pki/tls.crt and tls.key, signed by ca.crt and ca.key beside them, for localhost, the loopback addresses and
+ * DATA-DIR/pki/tls.crt and tls.key, signed by ca.crt and ca.key next to them, for localhost, the loopback addresses and
  * this machine's name. Only what is missing or about to expire is created.
  * @param sharedCA the CA there is that of all replicas: it is never replaced by one of this replica's own
  * @throws {UserError} when a file cannot be read or written, or is not a certificate or key

@@ -87,7 +87,7 @@ function parseBundle(pem: string): readonly X509Certificate[] {
   return parsed
 }
 
-/** Subject attributes in order; read from the DER, because the printed form cannot be told apart from its values. */
+/** Subject attributes in order; read from the DER, because the printed form is ambiguous. */
 function parseSubject(certificate: X509Certificate): CertificateSubject {
   const subject = certificate.toLegacyObject().subject as unknown as Record<string, string | string[]>
   const attributes: { type: string; value: string }[] = []

@@ -7,7 +7,7 @@ import { createTokenReviewer, type ReviewCall } from './token-review.ts'
 
 const MADE_UP = 60_000
 
-describe('what is remembered', () => {
+describe('caching', () => {
   test('a good token, whatever number of others is made up', async () => {
     const reviewer = createTokenReviewer(
       () => 0,

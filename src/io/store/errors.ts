@@ -44,7 +44,7 @@ export function openingFailure(error: unknown, file: string): unknown {
     case CANTOPEN:
       return new UserError(
         `the store ${file} cannot be opened for writing: ${message}`,
-        'give this user permission to write to the file, to those beside it and to its directory',
+        'give this user permission to write to the file, to those next to it and to its directory',
       )
     case FULL:
       return new UserError(`the disk of the store ${file} is full`, 'free some space and start again; nothing was lost')

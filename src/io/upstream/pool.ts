@@ -64,7 +64,7 @@ const MAX_CONNECTIONS = 64
 /** Watches keep their streams for minutes, and one endpoint may have 100,000 of them. */
 const MAX_WATCH_CONNECTIONS = 1_024
 /**
- * Four for unary requests: measured with lists of 20 MB beside requests of 1 KiB, the small ones took a third of the time
+ * Four for unary requests: measured with lists of 20 MB along with requests of 1 KiB, the small ones took a third of the time
  * that they take on one connection, and the processor's time for a request was the same.
  */
 const SHAPES: Readonly<Record<RequestClass, Http2GroupShape>> = {
