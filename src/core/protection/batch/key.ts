@@ -1,4 +1,4 @@
-// One key of a RetryBatch: the write that runs, and when something has to happen next.
+// One key of a RetryBatch: its running write, and the next deadline.
 
 import type { BatchOutcome, RetryBatchDeps } from './request.ts'
 import type { SlotWaiter, WriteSlots } from './slots.ts'
@@ -7,17 +7,17 @@ import { answer, expireAt, NEVER, type Waiting, WaitingLine } from './waiting.ts
 export interface BatchKeyDeps<Operation, Result> extends RetryBatchDeps<Operation, Result> {
   /** Of all keys. */
   readonly slots: WriteSlots
-  /** It had no work for idleMs. */
+  /** The key had no work for idleMs. */
   onIdle(key: string): void
 }
 
-/** A write that runs. */
+/** A running write. */
 interface Flight<Operation, Result> {
   readonly items: readonly Waiting<Operation, Result>[]
   readonly giveUpMs: number
 }
 
-/** What has to be tried again after failures waits no longer than this. */
+/** The longest backoff after failures. */
 const MAX_BACKOFF_MS = 5_000
 const MAX_DOUBLINGS = 16
 
@@ -26,13 +26,13 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   readonly #deps: BatchKeyDeps<Operation, Result>
   readonly #waiting = new WaitingLine<Operation, Result>()
   #flight: Flight<Operation, Result> | undefined
-  /** No write begins before: cold start, pace, or backoff. */
+  /** No write starts before this: cold start, pace, or backoff. */
   #readyMs: number
   #idleSinceMs: number
   #failures = 0
-  /** It could write, and waits for its turn. */
+  /** Ready to write, waiting for a slot. */
   #inLine = false
-  /** Since when it is tried to write, and how often in vain; undefined = nothing that was begun is left. */
+  /** Since when the batch is being written, and its failed attempts; undefined = no batch is in progress. */
   #batch: { readonly sinceMs: number; retries: number } | undefined
   #cancel: (() => void) | undefined
   #wakeMs = NEVER
@@ -72,7 +72,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
     this.#tellSettled()
   }
 
-  /** Whatever is to be done by now, and the alarm for what comes next. */
+  /** Does what is due, and sets the timer for what comes next. */
   #turn(): void {
     const nowMs = this.#deps.now()
     this.#expire(nowMs)
@@ -97,7 +97,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
     this.#deps.slots.leave(this)
   }
 
-  /** What becomes of those that have no answer is settled by then: the next key may begin at once. */
+  /** Ends the flight after its requests were settled: the next key may start at once. */
   #land(): void {
     this.#flight = undefined
     this.#deps.slots.giveBack()
@@ -143,7 +143,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
     if (this.#isIdle()) this.#endBatch(nowMs)
   }
 
-  /** Who still has time tries again; the write may succeed all the same, and is then late for everybody. */
+  /** Requests that still have time are retried; the write may still succeed, and is then late for all of them. */
   #giveUp({ items }: Flight<Operation, Result>, nowMs: number): void {
     this.#waiting.addAgain(items)
     this.#attemptEnded(items, nowMs)
@@ -205,7 +205,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
     this.#waiting.addAgain(items)
   }
 
-  /** Only persistent ones wait for better times: they hold up nobody, but go along with whoever comes. */
+  /** Only persistent requests are retried after the backoff: they delay nobody, and join the next write. */
   #onFailure({ items }: Flight<Operation, Result>, error: unknown, nowMs: number): void {
     const { retryBackoffMs, retryJitterMs } = this.#deps.pace
     const backoffMs = Math.min(retryBackoffMs * 2 ** Math.min(this.#failures++, MAX_DOUBLINGS), MAX_BACKOFF_MS)
@@ -225,7 +225,7 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   }
 }
 
-/** An adapter that throws has failed, like any other. */
+/** An adapter that throws counts as failed. */
 async function outcomeOf<Operation, Result>(
   { execute }: RetryBatchDeps<Operation, Result>,
   key: string,

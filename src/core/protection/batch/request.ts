@@ -1,36 +1,36 @@
-// What goes into a RetryBatch, what comes out of it, and what it needs from its owner.
+// What goes into a RetryBatch, what comes out, and what it needs from its owner.
 
 export interface BatchPace {
   /** How long the first request of an idle key waits for others, ms. */
   readonly coldStartDelayMs: number
-  /** At least so much lies between the starts of two writes of one key, ms. */
+  /** Minimum time between the starts of two writes of one key, ms. */
   readonly batchIntervalMs: number
-  /** After a conflict: ms, and up to `retryJitterMs` more. */
+  /** Wait after a conflict, ms, plus up to `retryJitterMs`. */
   readonly retryBackoffMs: number
   readonly retryJitterMs: number
-  /** A write that is not over by then is given up, ms. */
+  /** A write is given up after this time, ms. */
   readonly writeTimeoutMs: number
   /** Keys that write at once. */
   readonly writesAtOnce: number
-  /** A key without work for so long is idle, and forgotten, ms. */
+  /** A key without work for this long is forgotten, ms. */
   readonly idleMs: number
 }
 
 export interface BatchRequest<Operation> {
   readonly operation: Operation
-  /** Monotonic, ms: then it is answered, whatever else; it is not begun after it. */
+  /** Monotonic, ms: the request is answered by then in any case, and not started afterwards. */
   readonly deadlineMs: number
-  /** It can wait so long for a write that is made anyway, ms. Default 0. */
+  /** How long it may wait for a write that happens anyway, ms. Default 0. */
   readonly waitMs?: number
-  /** A write that fails does not answer it: it is tried again until its deadline, later and later. Default false. */
+  /** A failed write does not answer it: it is retried with a growing backoff until its deadline. Default false. */
   readonly persistent?: boolean
 }
 
-/** What came of a write. */
+/** The outcome of a write. */
 export type BatchOutcome<Result> =
   /** One result for each operation, in their order. */
   | { readonly type: 'done'; readonly results: readonly Result[] }
-  /** Somebody else was faster, nothing was written: all again. */
+  /** Somebody else wrote first, nothing was written: all requests are retried. */
   | { readonly type: 'conflict' }
   | { readonly type: 'failed'; readonly error: unknown }
 
@@ -50,12 +50,12 @@ export interface RetryBatchDeps<Operation, Result> {
   /** @returns cancels it */
   schedule(delayMs: number, run: () => void): () => void
   /**
-   * One write with all of it, in the order of submission; which of them goes first is for the adapter to say (newest first: the
-   * older ones are likelier to be too late). Of one key there is never a second call before the first is over or given up.
+   * One write with all operations, in the order of submission; the adapter decides which are applied first (the newest: older
+   * ones are more likely to be too late). For one key there is no second call before the first has ended or was given up.
    */
   execute(key: string, operations: readonly Operation[]): Promise<BatchOutcome<Result>>
-  /** A write did what its request no longer waits for: it was answered, or is tried once more. */
+  /** A write has done what its request no longer waits for, because that was answered or is being retried. */
   onLate(key: string, operation: Operation, result: Result): void
-  /** What was begun with a write is done or given up, after so many writes that were in vain. */
+  /** A batch is written or given up, after `retries` failed writes. */
   onBatch(key: string, durationMs: number, retries: number): void
 }

@@ -1,6 +1,5 @@
-// What is to be written to many objects, gathered: for each object (key) there is one writer, and what comes while it writes
-// goes into its next write. Podseidon's retrybatch (util/retrybatch) with deadlines that hold and a pace; pure: time passes by
-// `now` and `schedule`.
+// Batches writes to many objects: each object (key) has one writer, and what arrives during a write goes into the next one.
+// Podseidon's retrybatch (util/retrybatch), with enforced deadlines and a pace. Pure: time comes from `now` and `schedule`.
 
 import { BatchKey, type BatchKeyDeps } from './key.ts'
 import type { BatchAnswer, BatchRequest, RetryBatchDeps } from './request.ts'
@@ -17,7 +16,7 @@ export class RetryBatch<Operation, Result> {
     this.#deps = { ...deps, slots, onIdle: (key) => void this.#keys.delete(key) }
   }
 
-  /** Keys with work, or not yet idle. */
+  /** Keys that have work or are not yet idle. */
   get size(): number {
     return this.#keys.size
   }
@@ -42,12 +41,12 @@ export class RetryBatch<Operation, Result> {
     return answers
   }
 
-  /** Resolves when nothing waits and nothing is written any more; who submits meanwhile prolongs it. */
+  /** Resolves when nothing is waiting or being written; later submissions prolong it. */
   async settled(): Promise<void> {
     for (const key of this.#keys.values()) await key.settled()
   }
 
-  /** Everybody is answered at once; nothing is begun any more. What is being written may still come late. */
+  /** Answers all requests at once and starts nothing more. A running write may still complete late. */
   stop(): void {
     this.#stopped = true
     for (const key of this.#keys.values()) key.stop()

@@ -1,8 +1,8 @@
-// How many keys of a RetryBatch write at once. The others wait in line, and gather what comes meanwhile: a write that only
-// stands in another queue would take nothing along.
+// Limits how many keys of a RetryBatch write at once. The others wait in line and keep gathering: a write that waited in some
+// other queue could not take later requests along.
 
 export interface SlotWaiter {
-  /** There is a slot now: it may be taken, once. */
+  /** A slot is free now and may be taken once. */
   slotFree(): void
 }
 
@@ -14,7 +14,7 @@ export class WriteSlots {
     this.#free = count
   }
 
-  /** @returns false = not now; `waiter` is in line */
+  /** @returns false = none is free; `waiter` is in line */
   take(waiter: SlotWaiter): boolean {
     if (this.#free === 0) {
       this.#line.add(waiter)
@@ -33,7 +33,7 @@ export class WriteSlots {
     }
   }
 
-  /** It waits no more. */
+  /** Takes it out of the line. */
   leave(waiter: SlotWaiter): void {
     this.#line.delete(waiter)
   }

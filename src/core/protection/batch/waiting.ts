@@ -1,4 +1,4 @@
-// Requests of a RetryBatch until they have their answer, and those among them that wait for the next write of a key.
+// Requests of a RetryBatch until they are answered, and the line of those that wait for the next write of a key.
 
 import type { BatchAnswer } from './request.ts'
 
@@ -6,10 +6,10 @@ export interface Waiting<Operation, Result> {
   readonly operation: Operation
   readonly deadlineMs: number
   readonly persistent: boolean
-  /** It need not be begun before; but what is written earlier takes it along. */
+  /** No write is started for it before this, but an earlier write takes it along. */
   dueMs: number
   retries: number
-  /** undefined = it has its answer. */
+  /** undefined = answered. */
   answer: ((answer: BatchAnswer<Result>) => void) | undefined
 }
 
@@ -25,7 +25,7 @@ export class WaitingLine<Operation, Result> {
     return this.#items.length === 0
   }
 
-  /** Of all, the earliest; NEVER = there is none. */
+  /** The earliest of all; NEVER = the line is empty. */
   get soonestDueMs(): number {
     return this.#soonestDueMs
   }
@@ -42,11 +42,11 @@ export class WaitingLine<Operation, Result> {
     }
   }
 
-  /** Those of a write that have no answer wait again. */
+  /** The unanswered requests of a write wait again. */
   addAgain(items: readonly Waiting<Operation, Result>[]): void {
     const unanswered = items.filter((item) => item.answer !== undefined)
     for (const item of unanswered) item.retries++
-    // Newcomers stay behind them: the order is that of submission.
+    // In front of newer ones: the order is that of submission.
     this.add([...unanswered, ...this.takeAll()])
   }
 
@@ -58,7 +58,7 @@ export class WaitingLine<Operation, Result> {
     return items
   }
 
-  /** Answers those whose time is over. @returns whether there were any */
+  /** Answers expired requests. @returns whether there were any */
   expire(nowMs: number): boolean {
     if (this.#soonestDeadlineMs > nowMs) return false
     this.add(this.takeAll().filter((item) => !expireAt(item, nowMs)))
@@ -72,7 +72,7 @@ export function answer<Operation, Result>(item: Waiting<Operation, Result>, give
   resolve?.(given)
 }
 
-/** @returns whether its time is over */
+/** Answers the request if it has expired. @returns whether it has */
 export function expireAt<Operation, Result>(item: Waiting<Operation, Result>, nowMs: number): boolean {
   if (item.deadlineMs > nowMs) return false
   answer(item, { type: 'expired', retries: item.retries })

@@ -1,7 +1,7 @@
-// What the clocks of a cell's API servers may say now, without trusting any clock: each answer has their `Date`, and came
-// between two moments of our own monotonic clock. Nobody's wall clock is compared with another one.
+// What the clocks of a cell's API servers may show now, without trusting any clock: each answer carries their `Date`, and arrived
+// between two moments of our own monotonic clock. Wall clocks are never compared.
 
-/** Bounds of what the API servers' clocks say at one moment, milliseconds since the epoch. */
+/** Bounds of what the API servers' clocks show at one moment, milliseconds since the epoch. */
 export interface CellTime {
   readonly earliestMs: number
   readonly latestMs: number
@@ -13,28 +13,28 @@ export interface ClockSkew {
   readonly mostMs: number
 }
 
-/** What answers of one minute say. */
+/** The bounds from the answers of one minute. */
 interface Measured {
   /** Server's clock less our monotonic one. */
   readonly leastMs: number
   readonly mostMs: number
   /** Monotonic: when the last answer came. */
   readonly atMs: number
-  /** Nothing better came. */
+  /** Only slow answers came. */
   readonly slow: boolean
 }
 
-/** HTTP-date has whole seconds (RFC 9110, 5.6.7), and the rest was cut off. */
+/** An HTTP-date has whole seconds (RFC 9110, 5.6.7); the rest is truncated. */
 const DATE_STEP_MS = 1_000
 const MINUTE_MS = 60_000
 /**
- * Several servers may stand behind one address, and clocks are set: whatever was said in this time is possible, of the stamps of
- * then and of the clock now.
+ * Several servers may stand behind one address, and clocks get adjusted: everything measured within this time is possible, both for
+ * timestamps of that time and for the clock now.
  */
 const KEPT_MINUTES = 10
-/** An answer that took so long says little; it is used only as long as there is no better one. */
+/** A slower answer says little; it is used only while there is no better one. */
 const SLOW_MS = 3_000
-/** Below it, nothing is said of a skew: as much may be the answer's way. */
+/** A smaller skew is not reported: it may be network latency. */
 export const TOLD_SKEW_MS = 1_000
 
 const NO_SERVERS: ReadonlySet<string> = new Set()
@@ -45,7 +45,7 @@ export class CellClocks {
   /** By how much the bounds are widened. */
   readonly marginMs: number
 
-  /** @param marginMs by how much the bounds are widened: for drift, and clocks that are being set */
+  /** @param marginMs by how much the bounds are widened, for drift and adjustments */
   constructor(marginMs: number) {
     this.marginMs = marginMs
   }
@@ -80,7 +80,7 @@ export class CellClocks {
     if (known?.size === 0) this.#cells.delete(cell)
   }
 
-  /** undefined = nothing is known of them. @param monotonicMs now */
+  /** The bounds now; undefined = not measured. @param monotonicMs now */
   at(cell: string, monotonicMs: number): CellTime | undefined {
     const bounds = this.#boundsOf(cell, monotonicMs)
     if (bounds === undefined) return undefined
@@ -95,7 +95,7 @@ export class CellClocks {
     return { leastMs: bounds.leastMs + monotonicMs - nowMs, mostMs: bounds.mostMs + monotonicMs - nowMs }
   }
 
-  /** @param minutes in which a server has said something, its last ones */
+  /** @param minutes how many of the last minutes with answers count, for each server */
   #boundsOf(cell: string, monotonicMs: number, minutes = KEPT_MINUTES + 1): ClockSkew | undefined {
     let leastMs = Number.POSITIVE_INFINITY
     let mostMs = Number.NEGATIVE_INFINITY
@@ -120,7 +120,7 @@ function added(minutes: readonly Measured[], said: Measured): readonly Measured[
   return [...minutes.slice(0, -1), { ...said, leastMs, mostMs }]
 }
 
-/** The one number that people see: the middle of the bounds, 0 when nothing is certain. */
+/** The skew that people see: the middle of the bounds, or 0 when none is proven. */
 export function certainSkewMs(skew: ClockSkew | undefined): number {
   if (skew === undefined) return 0
   const { leastMs, mostMs } = skew

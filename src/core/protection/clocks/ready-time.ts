@@ -1,18 +1,18 @@
-// For how long a pod has been ready, as bounds that hold whatever any clock says. Timestamps in a pod come from two clocks: its
-// API server's (creationTimestamp, the time in managedFields) and its kubelet's (startTime, lastTransitionTime). Only stamps of
-// the same clock are subtracted from each other, and the API server's from what its own clock says now.
+// For how long a pod has been ready, as bounds that hold whatever the clocks say. Timestamps in a pod come from two clocks: its API
+// server's (creationTimestamp, the time in managedFields) and its kubelet's (startTime, lastTransitionTime). Timestamps are only
+// subtracted from others of the same clock, and the API server's from what its own clock shows now.
 
 import type { PodFacts } from '../../../api/ports/protection.ts'
 import type { CellTime } from './cell-clock.ts'
 
-/** metav1.Time has whole seconds; the rest was cut off. */
+/** metav1.Time has whole seconds; the rest is truncated. */
 const STEP_MS = 1_000
 
-/** The facts that it takes. */
+/** The facts needed for it. */
 export type ReadyFacts = Pick<PodFacts, 'readySinceMs' | 'readyWrittenMs' | 'createdMs' | 'startedMs'>
 
 /**
- * At least so long, by the write that said so: milliseconds, for a pod that is ready. 0 = nothing is certain.
+ * Lower bound in milliseconds for a ready pod, from the write that made it ready. 0 = nothing is certain.
  * @param time of the pod's API servers; undefined = not known
  */
 export function readyAtLeastMs(
@@ -24,7 +24,7 @@ export function readyAtLeastMs(
 }
 
 /**
- * At most so long: since it was created, less what its kubelet took to make it ready. Infinite when nothing is known.
+ * Upper bound: the time since it was created, less the time that its kubelet took to make it ready. Infinite when nothing is known.
  * @param time as above
  */
 export function readyAtMostMs(pod: ReadyFacts, time: CellTime | undefined): number {
@@ -33,7 +33,7 @@ export function readyAtMostMs(pod: ReadyFacts, time: CellTime | undefined): numb
   return Math.max(0, Math.max(0, time.latestMs - createdMs) - startUpMs(pod))
 }
 
-/** At least so long it took to become ready. Were the kubelet's clock set meanwhile, it would not have been ready when that was written. */
+/** Lower bound of the time until it was ready, even if the kubelet's clock was adjusted in between: it was ready before that was written. */
 function startUpMs({ createdMs, startedMs, readySinceMs, readyWrittenMs }: ReadyFacts): number {
   if (startedMs === 0 || readySinceMs === 0) return 0
   const writtenMs = readyWrittenMs === 0 ? Number.POSITIVE_INFINITY : readyWrittenMs - createdMs + STEP_MS

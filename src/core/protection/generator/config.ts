@@ -19,7 +19,7 @@ import { parseFieldPath } from './field-path.ts'
 import { builtInKind, customKind, type GeneratorKind, type GeneratorKindOptions } from './kinds.ts'
 
 export interface GeneratorConfig {
-  /** Of a mistaken one nothing; none = nothing is generated. */
+  /** Only the valid ones; none = nothing is generated. */
   readonly kinds: readonly GeneratorKind[]
   readonly problems: readonly FieldError[]
 }
@@ -47,54 +47,54 @@ const KIND = /^[A-Z][A-Za-z0-9]*$/
 export function parseGeneratorConfig(data: unknown): GeneratorConfig {
   const out = new FieldErrors()
   const problems = out.found
-  const note: Note = (path, message, fix) => out.invalid(path, message, fix)
+  const report: Report = (path, message, fix) => out.invalid(path, message, fix)
   if (data === undefined || data === null) return { kinds: [], problems }
   if (!isRecord(data)) {
-    note('', `${shown(data)} is not a generator configuration`, 'write a map with the list `kinds`')
+    report('', `${shown(data)} is not a generator configuration`, 'write a map with the list `kinds`')
     return { kinds: [], problems }
   }
-  unknownFields(data, ['kinds'], '', note)
+  unknownFields(data, ['kinds'], '', report)
   const list = data['kinds'] ?? []
   if (!Array.isArray(list)) {
-    note('kinds', 'is not a list', 'write one entry for each kind of workload, as `- kind: Deployment`')
+    report('kinds', 'is not a list', 'write one entry for each kind of workload, as `- kind: Deployment`')
     return { kinds: [], problems }
   }
   const kinds: GeneratorKind[] = []
   for (const [index, item] of list.entries()) {
     const where = `kinds[${index}]`
     const before = problems.length
-    const kind = readKind(item, where, note)
+    const kind = readKind(item, where, report)
     if (kind === undefined || problems.length > before) continue
     const { group, plural } = kind.resource
     if (kinds.some(({ resource }) => resource.group === group && resource.plural === plural)) {
       const fix = 'write one entry for it; a protectionSelector with matchExpressions can select by several values'
-      note(where, `${kind.resource.kind} is listed twice`, fix)
+      report(where, `${kind.resource.kind} is listed twice`, fix)
     } else if (kinds.some(({ prefix }) => prefix === kind.prefix)) {
       const message = `another entry's protectors are named ${kind.prefix}-..., too`
-      note(where, message, 'remove one of the two, or set its `prefix`')
+      report(where, message, 'remove one of the two, or set its `prefix`')
     } else kinds.push(kind)
   }
   return { kinds, problems }
 }
 
-type Note = (where: string, message: string, fix: string) => void
+type Report = (where: string, message: string, fix: string) => void
 
-function readKind(item: unknown, where: string, note: Note): GeneratorKind | undefined {
+function readKind(item: unknown, where: string, report: Report): GeneratorKind | undefined {
   if (!isRecord(item)) {
-    note(where, `${shown(item)} is not a kind of workload`, 'write a map, as `kind: Deployment`')
+    report(where, `${shown(item)} is not a kind of workload`, 'write a map, as `kind: Deployment`')
     return undefined
   }
-  unknownFields(item, KIND_FIELDS, where, note)
+  unknownFields(item, KIND_FIELDS, where, report)
   const { kind } = item
   if (typeof kind !== 'string' || !KIND.test(kind)) {
-    note(`${where}.kind`, `${shown(kind)} is not a kind`, 'write it as manifests do, such as Deployment')
+    report(`${where}.kind`, `${shown(kind)} is not a kind`, 'write it as manifests do, such as Deployment')
     return undefined
   }
-  const options = readOptions(item, where, note)
+  const options = readOptions(item, where, report)
   if (options === undefined) return undefined
   const group = item['group'] ?? (APPS.includes(kind) ? 'apps' : undefined)
   if (group === 'apps' && APPS.includes(kind)) return builtInKind(kind, options)
-  return readCustomKind(item, kind, options, where, note)
+  return readCustomKind(item, kind, options, where, report)
 }
 
 function readCustomKind(
@@ -102,21 +102,26 @@ function readCustomKind(
   kind: string,
   options: GeneratorKindOptions,
   where: string,
-  note: Note,
+  report: Report,
 ): GeneratorKind | undefined {
   const { group, version, plural } = item
   if (typeof group !== 'string' || (group !== '' && !isObjectName(group))) {
     const near = group === undefined ? nearestName(kind, APPS) : ''
-    if (near !== '') note(`${where}.kind`, `${shown(kind)} is not known without a group`, `did you mean ${near}?`)
-    else note(`${where}.group`, `${shown(group)} is not an API group`, 'write the part of apiVersion before the slash')
+    if (near !== '') report(`${where}.kind`, `${shown(kind)} is not known without a group`, `did you mean ${near}?`)
+    else
+      report(`${where}.group`, `${shown(group)} is not an API group`, 'write the part of apiVersion before the slash')
     return undefined
   }
   if (typeof version !== 'string' || !VERSION.test(version)) {
-    note(`${where}.version`, `${shown(version)} is not an API version`, 'write the part of apiVersion after the slash')
+    report(
+      `${where}.version`,
+      `${shown(version)} is not an API version`,
+      'write the part of apiVersion after the slash',
+    )
     return undefined
   }
   if (typeof plural !== 'string' || !PREFIX.test(plural)) {
-    note(
+    report(
       `${where}.plural`,
       `${shown(plural)} is not a resource name`,
       'write the name that `kubectl api-resources` shows',
@@ -126,11 +131,11 @@ function readCustomKind(
   return customKind({ group, version, kind, plural }, options)
 }
 
-function readOptions(item: JsonObject, where: string, note: Note): GeneratorKindOptions | undefined {
+function readOptions(item: JsonObject, where: string, report: Report): GeneratorKindOptions | undefined {
   const { prefix, protectionSelector, protectNonZero, rounding, defaultMaxUnavailable } = item
   let sound = true
   const wrong = (field: string, message: string, fix: string): void => {
-    note(`${where}.${field}`, message, fix)
+    report(`${where}.${field}`, message, fix)
     sound = false
   }
   if (prefix !== undefined && !(typeof prefix === 'string' && PREFIX.test(prefix))) {
@@ -155,24 +160,24 @@ function readOptions(item: JsonObject, where: string, note: Note): GeneratorKind
     const message = error instanceof Error ? error.message : 'it cannot be read'
     wrong('protectionSelector', message, 'write matchLabels and matchExpressions, as in a Deployment')
   }
-  const fields = readPaths(item['fields'] ?? {}, `${where}.fields`, note)
+  const fields = readPaths(item['fields'] ?? {}, `${where}.fields`, report)
   if (!sound || fields === undefined) return undefined
   return { ...(item as GeneratorKindOptions), fields }
 }
 
-function readPaths(value: unknown, where: string, note: Note): GeneratorKindOptions['fields'] | undefined {
+function readPaths(value: unknown, where: string, report: Report): GeneratorKindOptions['fields'] | undefined {
   if (!isRecord(value)) {
-    note(where, 'is not a map', 'write paths, as `replicas: .spec.replicas`')
+    report(where, 'is not a map', 'write paths, as `replicas: .spec.replicas`')
     return undefined
   }
-  unknownFields(value, PATHS, where, note)
+  unknownFields(value, PATHS, where, report)
   const paths: [string, readonly string[]][] = []
   for (const name of PATHS) {
     const text = value[name]
     if (text === undefined) continue
     const path = typeof text === 'string' ? parseFieldPath(text) : undefined
     if (path === undefined)
-      note(`${where}.${name}`, `${shown(text)} is not a path`, "write as .spec.replicas or .a['b.c']")
+      report(`${where}.${name}`, `${shown(text)} is not a path`, "write as .spec.replicas or .a['b.c']")
     else paths.push([name, path])
   }
   return Object.fromEntries(paths)
@@ -183,11 +188,11 @@ function isIntOrPercent(maxUnavailable: unknown): boolean {
   return minAvailableOf({ ...need, rounding: 'Podseidon' }) !== undefined
 }
 
-function unknownFields(object: JsonObject, known: readonly string[], where: string, note: Note): void {
+function unknownFields(object: JsonObject, known: readonly string[], where: string, report: Report): void {
   for (const field of Object.keys(object)) {
     if (known.includes(field)) continue
     const near = nearestName(field, known)
     const path = where === '' ? field : `${where}.${field}`
-    note(path, 'is not known', near === '' ? `write one of ${known.join(', ')}` : `did you mean ${near}?`)
+    report(path, 'is not known', near === '' ? `write one of ${known.join(', ')}` : `did you mean ${near}?`)
   }
 }

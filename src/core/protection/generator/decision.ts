@@ -1,5 +1,4 @@
-// What the generator does for one workload and its protectors: the decision table of Podseidon (generator/generator/controller.go)
-// as plain code.
+// What the generator does for one workload and its protectors: the decision table of Podseidon (generator/generator/controller.go).
 
 export interface SourceState {
   readonly terminating: boolean
@@ -11,13 +10,13 @@ export interface ProtectorState {
   readonly name: string
   readonly terminating: boolean
   readonly finalizer: boolean
-  /** It differs from what is derived of the source. */
+  /** It differs from what is derived from the source. */
   readonly drifted: boolean
-  /** Somebody asks to forget cells of it (REMOVE_CELL_ONCE_ANNOTATION). */
+  /** Removal of cells is requested (REMOVE_CELL_ONCE_ANNOTATION). */
   readonly removesCells: boolean
 }
 
-/** A write. One after the other; when one fails, those behind it wait for the next time. */
+/** A write. They run one after the other; after a failure the rest waits for the next turn. */
 export type GeneratorAction =
   | { readonly type: 'AddSourceFinalizer' | 'CreateProtector' | 'RemoveSourceFinalizer' }
   | {
@@ -37,18 +36,18 @@ export interface GeneratorDecision {
 
 export type GeneratorFault =
   | ''
-  /** The source may disappear at any time and leave its protector behind: it has lost its finalizer and cannot get it again. */
+  /** The source may disappear at any time and leave its protector behind: it has lost its finalizer and cannot get it back. */
   | 'NoFinalizerInTerminatingSource'
-  /** Nobody can tell what the source needs. */
+  /** It cannot be determined what the source needs. */
   | 'Unclear'
 
-/** What the source is to have; 'unclear' = nobody can tell, so that all stays as it is. */
+/** What the source should have; 'unclear' = it cannot be determined, and nothing is changed. */
 export type Wanted = 'protector' | 'none' | 'unclear'
 
 /**
  * @param source undefined = there is none (any more)
  * @param protector the one that the source has, or would have
- * @param others that say they were generated of the source too, under other names
+ * @param others protectors with other names that claim to be generated from the source, too
  */
 export function decide(
   source: SourceState | undefined,
@@ -57,7 +56,7 @@ export function decide(
   others: readonly ProtectorState[] = [],
 ): GeneratorDecision {
   const all = protector === undefined ? others : [protector, ...others]
-  // A protector survives the loss of its source: that may be the very disaster that it is for.
+  // A protector survives the loss of its source: that may be the very disaster it protects against.
   if (source === undefined) return untouched(all, all.map(dangling))
   if (wanted === 'unclear') return { ...untouched(all, []), fault: 'Unclear' }
   if (wanted === 'protector') return joined(protect(source, protector), unprotect(others))
@@ -73,11 +72,11 @@ const CLEANED: GeneratorDecision = {
 }
 
 function protect(source: SourceState, protector: ProtectorState | undefined): GeneratorDecision {
-  // The finalizer first: without it the source could disappear before it is known that its protector has to go, too.
+  // The finalizer first: without it the source could disappear unnoticed and leave its protector behind.
   const addsFinalizer = !source.finalizer && !source.terminating
   const actions: GeneratorAction[] = addsFinalizer ? [{ type: 'AddSourceFinalizer' }] : []
   if (protector === undefined) {
-    // Without a finalizer in time, nothing would ever take the new protector away.
+    // Without a finalizer on the source, nothing would ever delete the new protector.
     if (source.finalizer || addsFinalizer) actions.push({ type: 'CreateProtector' })
     return { actions, findings: ['Create'], fault: '' }
   }
@@ -96,7 +95,7 @@ function unprotect(protectors: readonly ProtectorState[]): GeneratorDecision {
   return { actions, findings: protectors.map(() => 'Delete'), fault: '' }
 }
 
-/** Only what people ask for. */
+/** Only requested removals of cells. */
 function untouched(protectors: readonly ProtectorState[], findings: readonly GeneratorFinding[]): GeneratorDecision {
   return { actions: protectors.flatMap(removals), findings, fault: '' }
 }

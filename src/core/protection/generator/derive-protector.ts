@@ -1,5 +1,5 @@
-// Which PodProtector a workload is to have (Podseidon's generator/resource/deployment/deployment.go, for any kind), and how the
-// one that it has differs.
+// Which PodProtector a workload should have (Podseidon's generator/resource/deployment/deployment.go, for any kind), and how its
+// existing one differs.
 
 import { type JsonObject, mapOf, nameOf } from '../../../api/kube/json-object.ts'
 import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
@@ -25,19 +25,19 @@ import {
   withFinalizer,
 } from './names.ts'
 
-/** What the generator writes of a spec; admissionHistoryConfig is left to people. */
+/** The part of a spec that the generator writes; admissionHistoryConfig is left to people. */
 export type DerivedSpec = Pick<PodProtectorSpec, 'minAvailable' | 'minReadySeconds' | 'selector'>
 
 export type Requirement =
   | { readonly kind: 'protect'; readonly spec: DerivedSpec }
   | { readonly kind: 'none'; readonly why: 'Terminating' | 'LabelSelectorMismatch' | 'OwnedByController' }
-  /** Nobody can tell: what there is stays as it is. */
+  /** It cannot be determined: nothing is changed. */
   | { readonly kind: 'unclear'; readonly message: string }
 
 /** @param workload an object of the kind; any part of it may be malformed */
 export function requirementOf(workload: JsonObject, kind: GeneratorKind): Requirement {
   const { fields } = kind
-  // Before anything that may be malformed: such a workload could otherwise never be deleted.
+  // Checked before any field that may be malformed: such a workload could otherwise never be deleted.
   const replicas = fieldAt(workload, fields.replicas) ?? 1
   const isCount = typeof replicas === 'number' && Number.isInteger(replicas) && replicas >= 0
   const keeps = kind.protectNonZero && !(isCount && replicas === 0)
@@ -60,7 +60,7 @@ export function requirementOf(workload: JsonObject, kind: GeneratorKind): Requir
 
 function minAvailableIn(workload: JsonObject, kind: GeneratorKind, replicas: number): number | undefined {
   const { fields, rounding, neverZero } = kind
-  // All pods go before new ones come: a protector that kept any would stop the rollout half-way.
+  // All pods are deleted before new ones are created: a protector that kept any would block the rollout.
   if (fieldAt(workload, fields.strategyType) === 'Recreate') return 0
   return minAvailableOf({
     replicas,
@@ -90,8 +90,8 @@ export function newProtector(workload: JsonObject, kind: GeneratorKind, spec: De
 }
 
 /**
- * The protector as it has to be: what the generator writes is as derived, whatever else people have set stays.
- * @returns undefined when it is so already
+ * The protector with the derived fields restored; everything else that people have set stays.
+ * @returns undefined when nothing differs
  */
 export function repairedProtector(
   protector: JsonObject,
@@ -109,7 +109,7 @@ export function repairedProtector(
   const wantedAnnotations = { ...annotations, ...sourceAnnotations(source) }
   const owners = ownersBesideSource(protector, kind, source)
   const ownersBefore = Array.isArray(metadata['ownerReferences']) ? metadata['ownerReferences'].length : 0
-  // An API server takes no new finalizers for what is being deleted.
+  // An API server accepts no new finalizers on an object that is being deleted.
   const needsFinalizer = !isTerminating(protector) && !finalizersOf(protector).includes(GENERATOR_FINALIZER)
   const isAsDerived =
     sameSpec(before, spec) &&

@@ -1,4 +1,4 @@
-// What the generator tells of its work, for metrics.
+// What the generator reports of its work, for metrics.
 
 import type { GeneratorFinding } from './decision.ts'
 import type { GeneratorKind } from './kinds.ts'
@@ -6,9 +6,9 @@ import type { GeneratorKind } from './kinds.ts'
 /** Called on the main thread, synchronously: they return at once and never throw. */
 export interface GeneratorEvents {
   /**
-   * A workload was looked at, and what had to be was written.
-   * @param error '' = none; otherwise the reason of the Status (`Conflict`), `NoAnswer`, `Unclear` (nobody can tell what the
-   * workload needs) or `NoFinalizerInTerminatingSource`
+   * A workload was reconciled.
+   * @param error '' = none; otherwise the reason of the Status (`Conflict`), `NoAnswer`, `Unclear` (it cannot be determined what
+   * the workload needs) or `NoFinalizerInTerminatingSource`
    */
   reconciled(kind: GeneratorKind, namespace: string, error: string, durationMs: number): void
   found(kind: GeneratorKind, namespace: string, finding: GeneratorFinding): void

@@ -1,4 +1,4 @@
-// The kinds of workloads that PodProtectors are generated of, and where their objects say what a protector needs to know.
+// The kinds of workloads that PodProtectors are generated for, and where their objects have the fields that a protector needs.
 
 import { DEPLOYMENTS, foreignKind, REPLICA_SETS, STATEFUL_SETS } from '../../../api/kinds/foreign-kinds.ts'
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
@@ -13,13 +13,13 @@ export interface GeneratorKind {
   readonly prefix: string
   /** Only workloads whose labels match are protected. */
   readonly protectionSelector: CompiledSelector
-  /** A workload that is deleted keeps its protector as long as its replicas are above 0, and stays itself so long. */
+  /** A deleted workload stays, with its protector, while its replicas are above 0. */
   readonly protectNonZero: boolean
   readonly rounding: Rounding
   readonly fields: GeneratorFields
-  /** For a workload that says nothing. */
+  /** For a workload without that field. */
   readonly defaultMaxUnavailable: number | string
-  /** Under Kubernetes' rounding at least one pod may go. */
+  /** With Kubernetes' rounding at least one pod may be unavailable. */
   readonly neverZero: boolean
   /** Only those that no controller owns: a ReplicaSet of a Deployment is protected by the Deployment's protector. */
   readonly withoutController: boolean
@@ -68,8 +68,8 @@ const BUILT_IN: readonly BuiltIn[] = [
     withoutController: false,
   },
   {
-    // With OnDelete nothing says how many may go: somebody replaces the pods by hand. One at a time, as the StatefulSet
-    // does it by itself: with none nobody could, and with more than one quorums would be lost.
+    // With OnDelete no field says how many may be unavailable, and somebody deletes the pods by hand. One at a time, as in a rolling
+    // update: with 0 nobody could delete any, and with more than 1 a quorum could be lost.
     resource: STATEFUL_SETS,
     fields: { ...SPEC, maxUnavailable: path('.spec.updateStrategy.rollingUpdate.maxUnavailable') },
     defaultMaxUnavailable: 1,
@@ -77,7 +77,7 @@ const BUILT_IN: readonly BuiltIn[] = [
     withoutController: false,
   },
   {
-    // It has no rollouts, and says nothing of them: as a Deployment that says nothing.
+    // A ReplicaSet has no rollouts: the defaults of a Deployment.
     resource: REPLICA_SETS,
     fields: SPEC,
     defaultMaxUnavailable: '25%',

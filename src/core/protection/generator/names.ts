@@ -1,5 +1,5 @@
-// Which PodProtector belongs to which workload: names and labels. Names of objects may be longer than a label's value, and a
-// prefix makes them longer still; what is too long is cut and ends in a hash of the whole.
+// Which PodProtector belongs to which workload: names and labels. Names of objects may be longer than a label
+// value, and a prefix makes them longer still; a name that is too long is truncated and ends in a hash of the whole.
 
 import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
 import { isRecord } from '../../../api/kube/object-shape.ts'
@@ -28,12 +28,12 @@ export function sourceLabels({ resource }: Pick<GeneratorKind, 'resource'>, sour
   }
 }
 
-/** The whole name, where the label has no room for it. */
+/** The whole name, if it is too long for the label. */
 export function sourceAnnotations(source: string): Record<string, string> {
   return source.length > MAX_LABEL ? { [SOURCE_LABELS.name]: source } : {}
 }
 
-/** The kind and the name of the workload that a protector says it was generated of; undefined = of none of these kinds. */
+/** The kind and name of the workload that a protector claims to be generated from; undefined = none of these kinds. */
 export function claimedSource(
   protector: JsonObject,
   kinds: readonly GeneratorKind[],
@@ -85,7 +85,7 @@ export function ownersBesideSource(protector: JsonObject, { resource }: Generato
   })
 }
 
-/** Ends in a letter or digit, as it has to. */
+/** Ends in a letter or digit, as names must. */
 function shortened(text: string, most: number): string {
   if (text.length <= most) return text
   const hash = new NameHash(SEED)

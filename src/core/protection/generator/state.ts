@@ -1,4 +1,4 @@
-// A workload and its protectors as the decision table wants to see them.
+// A workload and its protectors as input of the decision table.
 
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
 import { cellsToRemove } from '../ledger/remove-cells.ts'
@@ -7,7 +7,7 @@ import { type Requirement, repairedProtector, requirementOf } from './derive-pro
 import type { GeneratorKind } from './kinds.ts'
 import { hasFinalizer, isTerminating, protectorName } from './names.ts'
 
-/** A workload, whether or not there is one. */
+/** Names a workload, which may not exist. */
 export interface SourceRef {
   readonly kind: GeneratorKind
   readonly namespace: string
@@ -21,7 +21,7 @@ export interface SourceFacts {
   readonly requirement: Requirement
 }
 
-/** @param others protectors that are too many */
+/** @param others superfluous protectors */
 export function decideFor(
   { kind, name }: SourceRef,
   facts: SourceFacts | undefined,
@@ -63,7 +63,7 @@ function stateOf(object: JsonObject, drifted: boolean): ProtectorState {
   }
 }
 
-/** `namespace/name` of the protector that it is to have. */
+/** `namespace/name` of the protector that the workload should have. */
 export function wantedKey({ kind, namespace, name }: SourceRef): string {
   return `${namespace}/${protectorName(kind, name)}`
 }

@@ -1,4 +1,4 @@
-// The cells of a status: read so that the ledger can compute with them, and written again with their sums.
+// The cells of a status: read into a form that the ledger computes with, and written back with their sums.
 
 import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
 import type {
@@ -29,13 +29,13 @@ export interface CellCounts {
   readonly running: number
   /** Microseconds; undefined = not known. */
   readonly lastEvent: number | undefined
-  /** Of the cell when its pods were counted; '' = not known. */
+  /** resourceVersion of the cell when its pods were counted; '' = not known. */
   readonly version: string
-  /** Milliseconds by which the clocks of its API servers were ahead of who counted; 0 = none that is certain. */
+  /** Milliseconds by which the clocks of its API servers were ahead of the aggregator's; 0 = no proven skew. */
   readonly skewMs: number
 }
 
-/** Cells by their id; what has none is no cell. Of cells that share an id the one with fewest available pods counts. */
+/** Cells by id; entries without an id are skipped. If several cells share an id, the fewest available pods count. */
 export function readCells(cells: unknown, nowMicros: number): Map<string, CellHistory> {
   const read = new Map<string, CellHistory>()
   for (const cell of Array.isArray(cells) ? cells : []) {
@@ -54,14 +54,14 @@ export function readCells(cells: unknown, nowMicros: number): Map<string, CellHi
   return read
 }
 
-/** Stale: nothing was heard of the cell for so long that its pods do not count, nor do deletions among them. */
+/** Stale: the cell has been silent for so long that neither its pods nor deletions of them count. */
 export function isStale(cell: CellHistory, limits: HistoryLimits, nowMicros: number): boolean {
   if (limits.staleAfterMs <= 0) return false
   const last = cell.aggregation?.lastEvent
   return last === undefined || nowMicros - last > limits.staleAfterMs * 1000
 }
 
-/** Joins what has become too long, and sums. Cells of which nothing is known are left out. */
+/** Joins histories that have become too long, and sums up. Empty cells are left out. */
 export function writeStatus(
   cells: Iterable<CellHistory>,
   limits: HistoryLimits,
@@ -97,7 +97,7 @@ export function writeStatus(
   return { cells: written, summary }
 }
 
-/** Above every time: what is not known is not late. */
+/** Later than any time: an unknown event time causes no latency. */
 const MAX_TIME = Number.MAX_SAFE_INTEGER
 
 function writeCell(cell: CellHistory, entries: readonly HistoryEntry[], stale: boolean): CellStatus {
@@ -116,7 +116,7 @@ function writeCounts(counts: CellCounts): Aggregation {
     readyReplicas: counts.ready,
     scheduledReplicas: counts.scheduled,
     runningReplicas: counts.running,
-    // An API server refuses null here.
+    // An API server rejects null here.
     ...(counts.lastEvent === undefined ? {} : { lastEventTime: formatMicros(counts.lastEvent) }),
     ...(counts.version === '' ? {} : { resourceVersion: counts.version }),
     ...(counts.skewMs === 0 ? {} : { clockSkewMillis: counts.skewMs }),
@@ -152,7 +152,7 @@ function fewest(a: CellCounts | undefined, b: CellCounts | undefined): CellCount
   return b.available < a.available ? b : a
 }
 
-/** One pod is one deletion, however often somebody has written it down. */
+/** One pod is one deletion, however often it is recorded. */
 function withoutTwins(entries: readonly HistoryEntry[]): HistoryEntry[] {
   const singles = new Map<string, HistoryEntry>()
   const kept: HistoryEntry[] = []
@@ -180,7 +180,7 @@ function mergeInto(entry: HistoryEntry, twin: HistoryEntry): void {
   entry.version = newerVersion(entry.version, twin.version)
 }
 
-/** Takes one pod out of several. */
+/** Removes one pod from a joined entry. */
 export function forgetJoined(entry: HistoryEntry, uid: string): void {
   if (entry.uids.delete(uid)) entry.counter -= 1
 }

@@ -1,5 +1,5 @@
-// Buckets of an admission history as the ledger computes with them. A status may have been written by anybody: what cannot
-// be read is put right so that the deletion still counts, and what is written again is valid.
+// Buckets of an admission history as the ledger computes with them. Anybody may have written a status: unreadable values are
+// corrected so that the deletion still counts, and what is written back is valid.
 
 import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
 import type { AdmissionBucket } from '../../../api/pod-protector/pod-protector.ts'
@@ -8,7 +8,7 @@ import { formatMicros, parseMicros } from './micro-time.ts'
 
 /** The greatest number that fields of the status may have. */
 export const MAX_COUNT: number = 2 ** 31 - 1
-/** A time so far ahead of the clock was not written by a clock, and would be waited for without end. */
+/** A time further ahead of the clock than this cannot be right, and would be waited for forever. */
 export const FUTURE_MICROS: number = 3600 * 1_000_000
 
 export interface HistoryEntry {
@@ -16,18 +16,18 @@ export interface HistoryEntry {
   start: number
   /** Of the last deletion; `start` for a single pod. */
   end: number
-  /** '' = several pods, or one that is not known. */
+  /** '' = several pods, or an unknown one. */
   readonly uid: string
   readonly name: string
   /** '' = not known. */
   version: string
-  /** As in AdmissionBucket. Of several never less than there are names in `uids`. */
+  /** As in AdmissionBucket. For several pods never less than the size of `uids`. */
   counter: number
-  /** The pods known by uid, of several. */
+  /** The known uids of a joined entry. */
   readonly uids: Set<string>
 }
 
-/** @param nowMicros stands for times that cannot be: so nothing goes too early, and nothing stays for ever */
+/** @param nowMicros replaces impossible times, so that no entry is dropped too early or kept forever */
 export function readBucket(bucket: unknown, nowMicros: number): HistoryEntry {
   const fields = isRecord(bucket) ? bucket : {}
   const uid = textOf(fields['podUID'])
@@ -59,12 +59,12 @@ export function writeBucket(entry: HistoryEntry): AdmissionBucket {
   }
 }
 
-/** Deletions that it stands for, whatever they do to the number of available pods. */
+/** How many deletions it stands for, whether or not they take available pods. */
 export function deletionsOf(entry: HistoryEntry): number {
   return Math.max(1, entry.counter)
 }
 
-/** One entry for all. A deletion counts 1 in it even if it took nothing: which of them did is not kept. */
+/** Joins all into one entry. Each deletion counts 1, even if it took no available pod: which ones did is not kept. */
 export function joinEntries(entries: readonly HistoryEntry[], version: string): HistoryEntry {
   const uids = new Set<string>()
   let start = Number.POSITIVE_INFINITY
@@ -80,13 +80,13 @@ export function joinEntries(entries: readonly HistoryEntry[], version: string): 
   return { start, end, uid: '', name: '', version, counter: Math.min(counter, MAX_COUNT), uids }
 }
 
-/** A count that is not negative, as the schema bounds it. */
+/** A count within the bounds of the schema; undefined = not a count. */
 export function countOf(value: unknown): number | undefined {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) return undefined
   return Math.min(value, MAX_COUNT)
 }
 
-/** @returns undefined when it cannot be: it cannot be read, or lies far in the future */
+/** @returns undefined when it is unreadable or far in the future */
 export function timeOf(value: unknown, nowMicros: number): number | undefined {
   const micros = typeof value === 'string' ? parseMicros(value) : Number.NaN
   return Number.isNaN(micros) || micros > nowMicros + FUTURE_MICROS ? undefined : micros

@@ -1,22 +1,22 @@
-// Keeps histories short: when a cell has more than compactThreshold buckets, the oldest are joined. No count is lost by it.
+// Keeps histories short: when a cell has more than compactThreshold buckets, the oldest are joined. No count is lost.
 
 import { type HistoryEntry, joinEntries } from './entry.ts'
 import { newerVersion } from './resource-version.ts'
 
-/** How many names the joined buckets of an object keep: 20,000 uids are 800 kB, and it may have 1.5 MB. The rest are numbers. */
+/** How many uids the joined buckets of an object keep: 20,000 are 800 kB of at most 1.5 MB. The rest are only counted. */
 export const MAX_JOINED_UIDS = 20_000
 
 /**
- * Deletions that lie so far apart stay in buckets of their own: what is left of a bucket goes some time after its last
- * deletion, and a bucket into which new ones are joined for ever would never go.
+ * Deletions further apart than this stay in separate buckets: a bucket is dropped some time after its last deletion, and one that
+ * keeps absorbing new deletions would never be dropped.
  */
 const MAX_SPAN_MICROS = 60 * 1_000_000
-/** Joined buckets of one cell. When deletions are let through and not seen to happen for so many minutes, precision is of no use. */
+/** Joined buckets of one cell. When admitted deletions have not happened for this many minutes, precision no longer matters. */
 const MAX_JOINED = 8
 
 /**
  * @param entries of one cell, sorted by start
- * @param threshold how many may stay, the joined one among them; at least 1. Up to 7 more stay where joining takes minutes.
+ * @param threshold how many may stay, the joined one included; at least 1. Up to 7 more stay when deletions span several minutes.
  * @param names how many uids the joined ones may keep together
  */
 export function joinHistory(
@@ -41,11 +41,11 @@ function joined(group: readonly HistoryEntry[]): HistoryEntry {
   const [first] = group
   // One alone stays what it is.
   if (first !== undefined && group.length === 1) return first
-  // If that of one is not known, no snapshot is known to be as new as all of them.
+  // If one version is not known, no snapshot can be proven as new as all of them.
   return joinEntries(group, group.map(({ version }) => version).reduce(newerVersion))
 }
 
-/** The newest are the ones that are most likely to be asked for again. One that stands alone keeps its name. */
+/** Keeps the newest uids, which are most likely to be asked for again. A single uid is always kept. */
 function boundNames(entries: readonly HistoryEntry[], names: number): readonly HistoryEntry[] {
   let left = names
   return entries

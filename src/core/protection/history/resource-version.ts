@@ -1,10 +1,10 @@
-// Order of resourceVersions (KEP-5504: they are unsigned decimal integers of any length). A cell of several clusters has one of each,
-// `east=12;west=7`, which only goes with another one of the same clusters.
+// Order of resourceVersions (KEP-5504: they are unsigned decimal integers of any length). A cell of several clusters has one for each,
+// `east=12;west=7`, which is only comparable with another one of the same clusters.
 
 const DECIMAL = /^[0-9]+$/
 const OF_SEVERAL = /^[^=;]+=[0-9]+(;[^=;]+=[0-9]+)+$/
 
-/** @param versions by cluster @returns '' when that of one is not known */
+/** @param versions by cluster @returns '' when one of them is not known */
 export function joinVersions(versions: ReadonlyMap<string, string>): string {
   const [first = '', ...others] = versions.values()
   if (others.length === 0) return first
@@ -13,9 +13,8 @@ export function joinVersions(versions: ReadonlyMap<string, string>): string {
 }
 
 /**
- * Less than 0 when `a` is older than `b`, 0 when they are the same, more when it is newer. Of several clusters it is older when that
- * of any is.
- * @returns undefined when either is not known: empty, or no decimal number; or when they are of different clusters
+ * Less than 0 when `a` is older than `b`, 0 when equal, more when newer. With several clusters, older when any of them is older.
+ * @returns undefined when one is not known (empty, or not a decimal number), or when they are of different clusters
  */
 export function compareVersions(a: string, b: string): number | undefined {
   if (!DECIMAL.test(a) || !DECIMAL.test(b)) return compareSeveral(a, b)
@@ -48,7 +47,7 @@ function partsOf(versions: string): Map<string, string> {
   )
 }
 
-/** The newer of two; '' = not known, which it is as soon as one of them is not. */
+/** The newer of two; '' = not known, because one of them is not. */
 export function newerVersion(a: string, b: string): string {
   const order = compareVersions(a, b)
   if (order === undefined) return ''

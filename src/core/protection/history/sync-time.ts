@@ -1,6 +1,6 @@
-// Up to when the pods of a cell have been seen, as the pods themselves tell it: Podseidon's `status` algorithm
-// (aggregator/synctime), and a time that a patched apiserver writes into an annotation. Neither proves anything, since clocks of
-// several machines are mixed; sync time by resourceVersion does.
+// Up to when the pods of a cell have been seen, according to the pods themselves: Podseidon's `status` algorithm
+// (aggregator/synctime), and a time that a patched apiserver writes into an annotation. Neither proves anything, because clocks
+// of several machines are mixed; sync time by resourceVersion does.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { recordOf } from '../../../api/kube/object-shape.ts'
@@ -10,9 +10,9 @@ import { parseMicros } from './micro-time.ts'
 const SECOND = 1_000_000
 
 /**
- * The last moment at which something happened to the pod, microseconds since the epoch; undefined = it tells none. A
- * deletionTimestamp lies in the future by the grace period: what counts is when the deletion was asked for.
- * @param nowMicros nothing is later than this: a clock that is ahead must not vouch for what has not been seen
+ * The last moment at which something happened to the pod, microseconds since the epoch; undefined = it has no time. A
+ * deletionTimestamp lies in the future by the grace period: what counts is when the deletion was requested.
+ * @param nowMicros upper bound: a clock that is ahead must not claim more than has been seen
  */
 export function statusTime(pod: JsonObject, nowMicros: number): number | undefined {
   const metadata = recordOf(pod['metadata'])

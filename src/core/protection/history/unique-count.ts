@@ -1,4 +1,4 @@
-// How many different names were seen, in 4 KiB however many there are: HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007)
+// How many different names were seen, in a constant 4 KiB: HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007)
 // with linear counting for few. The standard error is 1.04 / sqrt(4096) = 1.6 %.
 
 import { NameHash } from '../../text/name-hash.ts'

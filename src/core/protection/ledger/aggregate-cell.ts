@@ -1,5 +1,5 @@
-// One aggregation: the pods of a cell as they were counted become part of a protector's status, and deletions that they
-// show go from its history. Counts and history come from one snapshot, so that nothing is deducted twice or not at all.
+// One aggregation: the counted pods of a cell become part of a protector's status, and deletions that have happened are removed from
+// its history. Counts and history come from one snapshot, so that nothing is deducted twice or not at all.
 
 import type { PodProtector, PodProtectorStatus } from '../../../api/pod-protector/pod-protector.ts'
 import { sameJson } from '../../text/same-json.ts'
@@ -12,20 +12,20 @@ import { type CellSnapshot, pruneEntries } from './prune-history.ts'
 
 export interface AggregatedCell {
   readonly status: PodProtectorStatus
-  /** Whether `status` has to be written: it says something new, or that the cell is still heard of. */
+  /** Whether `status` has to be written: something is new, or the cell must not become stale. */
   readonly changed: boolean
-  /** Some deletion may need a stream time to go. */
+  /** A deletion may need a stream time to be removed. */
   readonly needsStreamTime: boolean
-  /** Microseconds: an earlier stream time is of no use for that. undefined when none is needed. */
+  /** Microseconds: the earliest stream time that helps. undefined = none is needed. */
   readonly streamTimeFrom: number | undefined
   /** Deletions of this cell that are still in the history. */
   readonly kept: number
-  /** A newer snapshot than this was counted before: nothing is written. */
+  /** A newer snapshot was already counted: nothing is written. */
   readonly outdated: boolean
 }
 
 /**
- * @param protector as it is stored now: newer than the snapshot, or as new
+ * @param protector as it is stored now: at least as new as the snapshot
  * @param counts of the pods that the protector counts, by the snapshot
  * @param snapshot its `available` has to mean the same pods as `counts.available`
  */
@@ -42,7 +42,7 @@ export function aggregateCell(
   const known = cells.get(cell)
   const before = known?.aggregation
   const history = known ?? { id: cell, aggregation: undefined, entries: [] }
-  // What was let go by a newer snapshot would be counted again.
+  // Deletions removed by a newer snapshot would be counted again.
   if (isOlder(before, snapshot) && snapshot.restored !== true) {
     const status = writeStatus(cells.values(), limits, nowMicros)
     const kept = countDeletions(history.entries)
@@ -79,13 +79,13 @@ function countsOf({
   return { total, available, ready, scheduled, running }
 }
 
-/** When the cell was last heard of; never back, or another snapshot would look fresher than it is. */
+/** When the cell was last heard from; never goes back, or another snapshot would look fresher than it is. */
 function lastEventOf(before: CellCounts | undefined, snapshot: CellSnapshot, nowMicros: number): number {
   const heard = snapshot.heardAt ?? snapshot.streamTime ?? nowMicros
   return Math.max(before?.lastEvent ?? heard, heard)
 }
 
-/** Others believe the cell alive only as long as they are told so. */
+/** Others consider the cell alive only while its status is refreshed. */
 function isRefreshDue(before: CellCounts, lastEvent: number, limits: HistoryLimits, nowMicros: number): boolean {
   if (limits.staleAfterMs <= 0) return false
   const last = before.lastEvent

@@ -12,15 +12,15 @@ import type { OperationResult, PodOperation, ReleaseOperation, ReserveOperation 
 
 export const DONE: OperationResult = { result: 'Done', startTime: '', count: 0, lag: 0, required: 0 }
 
-/** The histories of one protector while a batch is worked off. */
+/** The histories of one protector while a batch is applied. */
 export class HistoryBatch {
   readonly #protector: PodProtector
   readonly #limits: HistoryLimits
   readonly #nowMicros: number
   readonly #cells: Map<string, CellHistory>
-  /** Of each cell that was asked for: where a pod is. */
+  /** By cell and uid: the entry that holds the pod. */
   readonly #places = new Map<string, Map<string, HistoryEntry>>()
-  /** What was recorded in this batch, and as what it was taken. */
+  /** Entries made in this batch, with the pod as it was counted. */
   readonly #taken = new Map<HistoryEntry, QuotaPod>()
   #tally: QuotaTally | undefined
   #changed = false
@@ -32,7 +32,7 @@ export class HistoryBatch {
     this.#cells = readCells(protector.status?.cells, nowMicros)
   }
 
-  /** Only what is still as it was written: who admitted the pod since relies on it. */
+  /** Only entries that have not changed since: a later admission of the pod relies on them. */
   release(operations: readonly ReleaseOperation[]): void {
     const released = new Set<HistoryEntry>()
     for (const { cell, uid, startTime } of operations) {
@@ -50,7 +50,7 @@ export class HistoryBatch {
   }
 
   record(operation: PodOperation): OperationResult {
-    // What is recorded already stands for as much or more.
+    // The existing entry counts at least as much.
     if (this.#placesIn(operation.cell).has(operation.uid)) return DONE
     return { ...DONE, startTime: formatMicros(this.#add(operation, 0).start) }
   }
@@ -69,7 +69,7 @@ export class HistoryBatch {
     }
     const entry = this.#add(operation, pod.available ? 1 : 0)
     this.#taken.set(entry, pod)
-    // Pods of a stale cell are not counted: nothing is taken from what is.
+    // Pods of a stale cell are not counted, so nothing is taken from the counts.
     if (!stale) this.#tally.take(pod)
     return { ...evaluation, startTime: formatMicros(entry.start) }
   }
@@ -91,11 +91,11 @@ export class HistoryBatch {
     return entry
   }
 
-  /** Admitted once more: nobody who admitted it before may take it back, and its time runs anew. */
+  /** Admitted again: earlier admissions can no longer release it, and its timeout starts over. */
   #renew(own: HistoryEntry, operation: ReserveOperation, stale: boolean): void {
     this.#changed = true
     if (own.uid === '') {
-      // Of its own again; it counted 1 among the others, and still does.
+      // An entry of its own again; it counted 1 in the joined entry, and still does.
       forgetJoined(own, operation.uid)
       const history = this.#cellOf(operation.cell)
       if (own.counter === 0) history.entries = history.entries.filter((entry) => entry !== own)
@@ -106,12 +106,12 @@ export class HistoryBatch {
     own.end = own.start
     own.version = newest(own.version, operation.resourceVersion)
     if (own.counter > 0 || !operation.pod.available) return
-    // When it was recorded it took nothing. It is available now, and may have been counted as such.
+    // When it was recorded it took no available pod. It is available now, and may have been counted as such.
     own.counter = 1
     if (!stale) this.#tally?.raise()
   }
 
-  /** What the quota knows of the pod already. In a stale cell: the deletions of this cell, which it does not know. */
+  /** What the quota already contains of this pod. In a stale cell: the deletions of that cell, which the quota leaves out. */
   #ownShare(cell: string, own: HistoryEntry | undefined, stale: boolean): OwnReservation {
     const single = own === undefined ? 0 : 1
     if (stale) {
@@ -131,7 +131,7 @@ export class HistoryBatch {
     return isStale(this.#cellOf(cell), this.#limits, this.#nowMicros)
   }
 
-  /** A cell that stays empty is not written. */
+  /** Creates the cell if needed; an empty one is not written. */
   #cellOf(cell: string): CellHistory {
     const known = this.#cells.get(cell)
     if (known !== undefined) return known
@@ -153,14 +153,14 @@ export class HistoryBatch {
   }
 }
 
-/** The newer of what is known. */
+/** The newer of two versions, or the known one. */
 function newest(a: string, b: string): string {
   const order = compareVersions(a, b)
   if (order === undefined) return compareVersions(b, b) === undefined ? a : b
   return order >= 0 ? a : b
 }
 
-/** Which cells are stale: people have to see it, even when no more than refusals come of it. */
+/** Which cells are marked stale: a change is written even if the batch only refuses. */
 function marksOf(status: PodProtectorStatus | undefined): string {
   const cells: unknown = status?.cells
   const stale = Array.isArray(cells) ? cells.filter((cell) => isRecord(cell) && cell['stale'] === true) : []

@@ -1,4 +1,4 @@
-// What can be done to admission histories, and what comes of it.
+// Operations on admission histories, and their results.
 
 import type { QuotaPod, QuotaResult } from '../quota/quota.ts'
 
@@ -14,11 +14,11 @@ export interface PodOperation {
 export interface ReserveOperation extends PodOperation {
   readonly type: 'reserve'
   readonly pod: QuotaPod
-  /** It will be deleted whatever the result says: recorded in any case. */
+  /** The pod will be deleted whatever the result: recorded in any case. */
   readonly force: boolean
 }
 
-/** A deletion that takes nothing as far as is known: recorded so that it does not take anything later. Never refused. */
+/** A deletion that takes no available pod as far as is known: recorded, so that it takes none later either. Never refused. */
 export interface RecordOperation extends PodOperation {
   readonly type: 'record'
 }
@@ -27,21 +27,21 @@ export interface ReleaseOperation {
   readonly type: 'release'
   readonly cell: string
   readonly uid: string
-  /** Of the bucket as it was written; when it has changed since, or is gone, nothing is released. */
+  /** Of the bucket as it was written; if it has changed or is gone, nothing is released. */
   readonly startTime: string
 }
 
 export type HistoryOperation = ReserveOperation | RecordOperation | ReleaseOperation
 
 export interface OperationResult {
-  /** `AlreadyHasBucket`: admitted, and recorded before; `Done`: of notes and releases. */
+  /** `AlreadyHasBucket`: admitted, and already recorded; `Done`: of records and releases. */
   readonly result: QuotaResult | 'AlreadyHasBucket' | 'Done'
-  /** Of the bucket that this operation made; '' = it made none, and holds nothing. */
+  /** Of the bucket that this operation created; '' = none. */
   readonly startTime: string
-  /** For messages: pods that were counted, */
+  /** For messages: counted pods, */
   readonly count: number
-  /** deletions among them that are not seen yet, */
+  /** deletions among them that have not been seen to happen, */
   readonly lag: number
-  /** and how many have to stay. All 0 for notes and releases. */
+  /** and how many pods must stay. All 0 for records and releases. */
   readonly required: number
 }

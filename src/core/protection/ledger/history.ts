@@ -1,5 +1,5 @@
-// Admission histories: reservations are made, refreshed and taken back here, a batch at a time, on a copy of the status.
-// Whoever writes the result writes it against the resourceVersion that it was made of.
+// Admission histories: makes, renews and releases reservations, a batch at a time, on a copy of the status. The caller writes the
+// result against the resourceVersion it was computed from.
 
 import type { PodProtector, PodProtectorStatus } from '../../../api/pod-protector/pod-protector.ts'
 import type { HistoryLimits } from '../history/limits.ts'
@@ -22,8 +22,8 @@ export interface AppliedOperations {
 }
 
 /**
- * Applies one batch to what the protector's status says: releases, then notes, then reservations; of these, first what
- * cannot be refused, then the last submitted first.
+ * Applies one batch to the protector's status: releases, then records, then reservations. Of these, forced ones come first, then the
+ * last submitted first.
  */
 export function applyOperations(
   protector: PodProtector,
@@ -37,7 +37,7 @@ export function applyOperations(
   for (const [index, operation] of operations.entries()) {
     if (operation.type === 'record') results[index] = batch.record(operation)
   }
-  // What happens in any case is counted before it is judged what else may happen.
+  // Forced deletions happen in any case, so they count before the others are evaluated.
   for (const force of [true, false]) {
     for (const [index, operation] of [...operations.entries()].toReversed()) {
       if (operation.type === 'reserve' && operation.force === force) results[index] = batch.reserve(operation)

@@ -1,6 +1,6 @@
-// What is known of a protector, asked before anything is written. The answer is that of applyOperations; but whoever is not in
-// the histories yet is judged by sums that are made once for each version of the object, so that ten thousand deletions that
-// are refused cost next to nothing.
+// Evaluates deletions by what is known of a protector, before anything is written. The results are those of applyOperations, but pods
+// that are not in the histories yet are evaluated with sums that are computed once per version of the object, so that ten thousand
+// refused deletions cost next to nothing.
 
 import { isRecord } from '../../../api/kube/object-shape.ts'
 import type { PodProtector } from '../../../api/pod-protector/pod-protector.ts'
@@ -17,14 +17,14 @@ interface Sums {
 export class KnownQuotas {
   readonly #sums = new WeakMap<PodProtector, Sums>()
 
-  /** Nothing is changed. @returns a result for each, in their order; startTime means nothing */
+  /** Changes nothing. @returns a result for each operation, in order; startTime is meaningless */
   evaluate(
     protector: PodProtector,
     operations: readonly ReserveOperation[],
     limits: HistoryLimits,
     nowMicros: number,
   ): readonly OperationResult[] {
-    // What is stale changes with time.
+    // Staleness changes with time, so the sums cannot be kept.
     if (limits.staleAfterMs > 0) return applyOperations(protector, operations, limits, nowMicros).results
     const { state, uids } = this.#sumsOf(protector, limits, nowMicros)
     const isSimple = operations.every(({ uid }) => !uids.has(uid)) && countUids(operations) === operations.length

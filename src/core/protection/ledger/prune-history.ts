@@ -1,47 +1,47 @@
-// What may go from an admission history: what a snapshot of the cell shows to have happened, or to happen no more. A clock
-// alone proves neither.
+// Which entries may be removed from an admission history: deletions that, by a snapshot of the cell, have happened or can no longer
+// happen. A clock alone proves neither.
 
 import type { HistoryEntry } from '../history/entry.ts'
 import { compareVersions } from '../history/resource-version.ts'
 
 /**
- * `absent`: not in the cell; `terminating`: it is being deleted; `available`: it was counted as such; `alive`: it was not,
- * also for pods that the protector does not count at all.
+ * `absent`: not in the cell; `terminating`: being deleted; `available`: counted as available; `alive`: anything else, including pods
+ * that the protector does not count.
  */
 export type PodState = 'absent' | 'terminating' | 'available' | 'alive'
 
-/** The pods of a cell at one moment; the one that was counted. */
+/** The pods of a cell at the moment of the count. */
 export interface CellSnapshot {
   /** '' = not known. */
   readonly resourceVersion: string
   /** Microseconds: everything that was committed before has been seen. undefined = not known. */
   readonly streamTime: number | undefined
-  /** Microseconds: when anything was heard of the cell last, be it that nothing has changed. Default: streamTime. */
+  /** Microseconds: when the cell was last heard from, even if nothing has changed. Default: streamTime. */
   readonly heardAt?: number
   /**
-   * Microseconds, by the same clock as `streamTime`: when the entry, as it is, was first known here; whatever it stands for was
-   * let through before. Default: what it says itself, by the clock of whoever wrote it.
+   * Microseconds, by the same clock as `streamTime`: when this version of the entry was first seen here; its deletions were admitted
+   * before. Default: the entry's own time, by the clock of its writer.
    */
   readonly knownSince?: (entry: HistoryEntry) => number
-  /** Milliseconds by which the clocks of the cell's API servers are ahead of ours, for people. Default 0: none that is certain. */
+  /** Milliseconds by which the clocks of the cell's API servers are ahead of ours, for people. Default 0: no proven skew. */
   readonly skewMs?: number
-  /** It was found that the cell itself has gone back to an older resourceVersion than was counted once. Default false. */
+  /** The cell itself has gone back to a resourceVersion older than one already counted. Default false. */
   readonly restored?: boolean
   stateOf(uid: string): PodState
 }
 
 export interface PrunedEntries {
   readonly entries: HistoryEntry[]
-  /** Deletions that are gone. */
+  /** Deletions that were removed. */
   readonly dropped: number
-  /** Microseconds: something goes with a stream time after this, and nothing with an earlier one. undefined = nothing waits. */
+  /** Microseconds: the next entry can be removed once stream time has passed this. undefined = none is waiting. */
   readonly streamTimeFrom: number | undefined
 }
 
 /**
  * Changes the entries.
  * @param entries of one cell
- * @param reservationTimeoutMs longest time from an admission until upstream has done it, or never will
+ * @param reservationTimeoutMs longest time from an admission until upstream has deleted the pod or never will
  */
 export function pruneEntries(
   entries: readonly HistoryEntry[],
@@ -72,12 +72,12 @@ class PruneRules {
       this.dropped += 1
       return false
     }
-    // It is deducted as it was counted. What was not counted must not become so, hence the bucket stays.
+    // Deducted only if it was counted. A pod that was not counted keeps its bucket, in case it becomes available.
     entry.counter = state === 'available' ? 1 : 0
     return true
   }
 
-  /** Several: those known by name go one by one, the rest together. */
+  /** A joined entry: known uids are removed one by one, the rest together. */
   keepsSome(entry: HistoryEntry): boolean {
     const anonymous = entry.counter - entry.uids.size
     const since = this.#knownSince(entry)
@@ -94,11 +94,11 @@ class PruneRules {
     if (state === 'terminating') return true
     if (state === 'absent') {
       const order = compareVersions(this.#snapshot.resourceVersion, version)
-      // As new as the pod, and the pod is not there: it is gone, and will not come back under this uid.
+      // The snapshot is as new as the pod, and the pod is absent: it is gone for good, since uids are never reused.
       if (order !== undefined && order >= 0) return true
       if (order === undefined && !this.#waits(admittedAt)) return true
     }
-    // Upstream will not do it any more. Also what ends waiting for a resourceVersion that never comes.
+    // After the timeout upstream will no longer do it. This also ends the wait for a resourceVersion that never comes.
     return !this.#waits(admittedAt + this.#timeoutMicros)
   }
 
@@ -106,7 +106,7 @@ class PruneRules {
     return this.#snapshot.knownSince?.(entry) ?? entry.end
   }
 
-  /** Whether stream time has not passed the moment yet. */
+  /** Whether stream time has yet to pass the moment. */
   #waits(moment: number): boolean {
     if (this.#streamTime > moment) return false
     this.streamTimeFrom = Math.min(this.streamTimeFrom ?? Number.POSITIVE_INFINITY, moment)

@@ -1,4 +1,4 @@
-// Cells that are no more: annotation `podseidon.kubewharf.io/remove-cell-once` of a PodProtector, names with commas between.
+// Removal of cells on request: annotation `podseidon.kubewharf.io/remove-cell-once` of a PodProtector, names separated by commas.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { mapOf } from '../../../api/kube/json-object.ts'
@@ -7,7 +7,7 @@ import { REMOVE_CELL_ONCE_ANNOTATION } from '../../../api/ports/protection.ts'
 import { type HistoryLimits, limitsOf } from '../history/limits.ts'
 import { summarize } from './summarize.ts'
 
-/** undefined = nothing is asked. */
+/** undefined = not requested. */
 export function cellsToRemove(protector: JsonObject): readonly string[] | undefined {
   const text = mapOf(protector, 'annotations')[REMOVE_CELL_ONCE_ANNOTATION]
   if (text === undefined) return undefined
@@ -17,7 +17,7 @@ export function cellsToRemove(protector: JsonObject): readonly string[] | undefi
     .filter((cell) => cell !== '')
 }
 
-/** The status without these cells, summed up anew; undefined when it has none of them. */
+/** The status without these cells, with new sums; undefined when it has none of them. */
 export function statusWithoutCells(
   protector: PodProtector,
   cells: readonly string[],
@@ -30,7 +30,7 @@ export function statusWithoutCells(
   return summarize(kept, limitsOf(protector, limits), nowMicros)
 }
 
-/** The protector after that: it is asked once. */
+/** The protector without the annotation, which applies once. */
 export function withoutRemoveCells(protector: JsonObject): JsonObject {
   const { [REMOVE_CELL_ONCE_ANNOTATION]: _, ...annotations } = mapOf(protector, 'annotations')
   return { ...protector, metadata: { ...(protector['metadata'] as JsonObject), annotations } }

@@ -1,11 +1,11 @@
-// Cells that nobody has heard of for so long that their pods do not count, and cells that will be so unless somebody writes that
-// they were heard of.
+// Cells that have been silent for so long that their pods do not count, and cells that will become stale unless their status is
+// refreshed.
 
 import type { CellStatus, PodProtector } from '../../../api/pod-protector/pod-protector.ts'
 import { parseMicros } from '../history/micro-time.ts'
 
 /**
- * Whether the cell counts nothing: nothing was heard of it for longer than this, or nobody knows when.
+ * Whether the cell is stale: silent for longer than this, or without a known event time.
  * @param staleAfterMs 0 = never
  */
 export function isStaleCell({ aggregation }: CellStatus, staleAfterMs: number, nowMicros: number): boolean {
@@ -18,7 +18,7 @@ interface Held {
   readonly protector: PodProtector
 }
 
-/** Those of which a cell has become stale, or is so no more, since their statuses were written. */
+/** Protectors with a cell that has become stale, or no longer is, since their status was written. */
 export function staleChanged<T extends Held>(protectors: Iterable<T>, staleAfterMs: number, nowMicros: number): T[] {
   const found: T[] = []
   for (const held of protectors) {
@@ -29,8 +29,8 @@ export function staleChanged<T extends Held>(protectors: Iterable<T>, staleAfter
 }
 
 /**
- * Those in whose status the cell was last heard of longer ago than a third of `staleAfter`, though it was heard of since.
- * @param heardMicros when the cell was last heard of
+ * Protectors whose status of the cell is older than a third of `staleAfter`, although the cell was heard from since.
+ * @param heardMicros when the cell was last heard from
  */
 export function agingProtectors<T extends Held>(
   protectors: Iterable<T>,

@@ -5,9 +5,9 @@ import { readCells, writeStatus } from '../history/cell-history.ts'
 import type { HistoryLimits } from '../history/limits.ts'
 
 /**
- * The status that these cells make: histories too long are joined, cells that went silent are marked, and all that count
- * are summed. What may be gone from the histories has to be gone before.
- * @param cells of any shape, untouched; see readBucket and readCells for what mistakes in them become
+ * The status with these cells: joins histories that are too long, marks silent cells, and sums up the others. Prune the histories
+ * before.
+ * @param cells of any shape, not changed; for errors in them see readBucket and readCells
  * @param nowMicros microseconds since the epoch
  */
 export function summarize(cells: readonly CellStatus[], limits: HistoryLimits, nowMicros: number): PodProtectorStatus {

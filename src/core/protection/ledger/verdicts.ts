@@ -1,4 +1,4 @@
-// From what the protectors of a pod say to the one verdict about its deletion.
+// Combines the findings of a pod's protectors into one verdict on its deletion.
 
 import type {
   ProtectionRequest,
@@ -11,11 +11,11 @@ import { criterionOf, freePass } from '../quota/evaluate.ts'
 import { errorMessage, type Refusal, refusalCause, refusalMessage } from '../quota/protection-messages.ts'
 import type { OperationResult } from './history.ts'
 
-/** What one protector says. */
+/** The result of one protector. */
 export interface Finding {
   /** `namespace/name`. */
   readonly protector: string
-  /** NoProtector: it has gone meanwhile, or selects the pod no more. */
+  /** NoProtector: it was deleted in the meantime, or no longer selects the pod. */
   readonly result: Exclude<OperationResult['result'], 'Done'> | 'NoProtector' | 'Recorded'
   readonly count: number
   readonly lag: number
@@ -26,7 +26,7 @@ export interface Finding {
 
 type Admitted = Exclude<ProtectionStatus, 'RetryAdvised' | 'Rejected' | 'Error'>
 
-/** When a refusal is only for now. */
+/** For a refusal that is only temporary. */
 const RETRY_AFTER_SECONDS = 1
 
 export function admitted(status: Admitted, reservation?: Reservation): ProtectionVerdict {
@@ -56,7 +56,7 @@ export function failed(request: ProtectionRequest, why: string, protector = ''):
   }
 }
 
-/** Nobody could be asked: only what nobody can refuse passes. @param why a clause */
+/** The ledger could not be asked: only deletions that no protector can refuse pass. @param why a clause */
 export function unanswered(request: ProtectionRequest, why: string): ProtectionVerdict {
   const pass = freePass(request)
   return pass === undefined ? failed(request, why) : { ...admitted(pass), freePass: true }
@@ -72,7 +72,7 @@ export function verdictOf(
   reservation?: Reservation,
 ): ProtectionVerdict {
   const refusals = refusalsIn(request, findings)
-  // A firm refusal says more than one that is only for now.
+  // A final refusal outranks a temporary one.
   const first = refusals.find(({ result }) => result === 'Denied') ?? refusals[0]
   if (first === undefined) return admitted(statusOf(findings), reservation)
   const denied = first.result === 'Denied'
@@ -93,7 +93,7 @@ export function refuses({ result }: Pick<Finding, 'result'>): boolean {
   return result === 'Denied' || result === 'Retry'
 }
 
-/** Why a deletion passes although it is refused. */
+/** Why a deletion passes although protectors refuse it; '' = it does not. */
 export function overrideOf({ pod, shadow }: ProtectionRequest): ProtectionVerdict['overridden'] {
   if (pod.forceDelete) return 'force-delete'
   return shadow ? 'shadow' : ''
@@ -113,7 +113,7 @@ function refusalsIn(request: ProtectionRequest, findings: readonly Finding[]): R
   )
 }
 
-/** What all have in common, of those that said anything. */
+/** The status on which all protectors that still exist agree. */
 function statusOf(findings: readonly Finding[]): Admitted {
   const said = findings.filter(({ result }) => result !== 'NoProtector')
   if (said.length === 0) return 'Unmatched'

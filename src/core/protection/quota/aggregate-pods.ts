@@ -1,4 +1,4 @@
-// Pods of a cell, counted for one protector.
+// Counts the pods of a cell for one protector.
 
 import type { PodFacts } from '../../../api/ports/protection.ts'
 
@@ -12,10 +12,10 @@ export interface PodCounts {
   readonly nextAvailableMs: number | undefined
 }
 
-/** For how long a pod that is ready is known to have been so, milliseconds. */
+/** For how long a ready pod is known to have been ready, milliseconds. */
 export type ReadyFor<Pod> = (pod: Pod) => number
 
-/** Pods that are being terminated do not count at all; those that have ended count in `total`, as Podseidon has it. */
+/** Terminating pods do not count at all; finished ones count in `total`, as in Podseidon. */
 export function aggregatePods<Pod extends PodFacts>(
   pods: Iterable<Pod>,
   minReadySeconds: number,
@@ -37,7 +37,7 @@ export function aggregatePods<Pod extends PodFacts>(
   return { ...counts, nextAvailableMs }
 }
 
-/** IsPodAvailable of Kubernetes (pkg/api/v1/pod/util.go), but that a pod that is being terminated never is. */
+/** IsPodAvailable of Kubernetes (pkg/api/v1/pod/util.go), except that a terminating pod never is. */
 export function isAvailable<Pod extends PodFacts>(pod: Pod, minReadySeconds: number, readyFor: ReadyFor<Pod>): boolean {
   return !pod.terminating && pod.ready && untilAvailableMs(pod, minReadySeconds, readyFor) <= 0
 }

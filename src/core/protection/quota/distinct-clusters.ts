@@ -1,16 +1,16 @@
-// Which UpstreamClusters of a cell lead to different clusters, as far as that can be told without asking them.
+// Which UpstreamClusters of a cell lead to different clusters, as far as can be told without asking them.
 
 export interface CellCluster {
   readonly name: string
   /** Of its endpoints. */
   readonly urls: readonly string[]
-  /** Its pods are to be counted. */
+  /** Whether its pods are counted. */
   readonly counts: boolean
 }
 
 /**
- * One name for each cluster: those that have an endpoint in common, directly or by others, are one. The first that counts, or else
- * the first.
+ * One name for each cluster: UpstreamClusters that share an endpoint, directly or through others, are one. Returns the first that counts
+ * its pods, or else the first.
  * @param clusters sorted by name
  */
 export function distinctClusters(clusters: readonly CellCluster[]): readonly string[] {

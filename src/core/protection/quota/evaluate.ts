@@ -1,5 +1,5 @@
-// What is to be done about one deletion, for the pod alone and for one of its protectors, before any number is looked at:
-// Podseidon's order (webhook/handler/handler.go) without its ways around the health criterion.
+// Evaluates one deletion, first for the pod alone and then for one of its protectors, before the quota: Podseidon's order
+// (webhook/handler/handler.go) without its ways around the health criterion.
 
 import type { HealthCriterion, ProtectionRequest } from '../../../api/ports/protection.ts'
 import type { CellTime } from '../clocks/cell-clock.ts'
@@ -8,18 +8,18 @@ import type { QuotaPod } from './quota.ts'
 
 /** What no protector can refuse. */
 export type FreePass =
-  /** It goes anyway; nothing is written. */
+  /** It is already being deleted; nothing is written. */
   | 'AlreadyTerminating'
-  /** It is not ready: nothing is lost with it, but nobody must wait for it; recorded. */
+  /** It is not ready: no available pod is lost, but nobody must wait for it; recorded. */
   | 'AlreadyUnready'
 
 export type DeletionEvaluation =
-  /** It will not have been ready for long enough to count before it is deleted: admitted and recorded. */
+  /** It will not become available before it is deleted: admitted and recorded. */
   | { readonly type: 'record' }
   | {
       readonly type: 'reserve'
       readonly pod: QuotaPod
-      /** Milliseconds until it may be available, unless it is so now; 0 = it is, or will not be without a change. */
+      /** Milliseconds until it may become available; 0 = it is available, or time alone will not make it so. */
       readonly availableInMs: number
     }
 
@@ -36,7 +36,7 @@ export function freePass(request: Pick<ProtectionRequest, 'criterion' | 'pod'>):
 }
 
 /**
- * For one protector, of a pod that has no free pass. A pod counts as available unless it is certain that it is not.
+ * For one protector, and a pod without a free pass. A pod counts as available unless it is certain that it is not.
  * @param time of the cell's API servers; undefined = not known
  * @param withinMs longest time from now until upstream has deleted it, or never will
  */
@@ -58,7 +58,7 @@ export function evaluateDeletion(
   return { type: 'reserve', pod: evaluated, availableInMs: young ? lackMs : 0 }
 }
 
-/** It does not meet its own criterion: it passes, and only as long as it is as it was read. */
+/** The pod does not meet its own criterion: its deletion passes, but only while the pod is as it was read. */
 export function asksNoQuota(pod: QuotaPod): boolean {
   return !(pod[COUNTS[pod.criterion]] || (pod.criterion === 'Available' && pod.young === true))
 }

@@ -1,4 +1,4 @@
-// Which pods of a cluster are guarded at all (spec.podProtection.objectSelector), for the filter and the webhook alike.
+// Which pods of a cluster are guarded at all (spec.podProtection.objectSelector); used by the filter and the webhook.
 
 import type { CompiledProtection } from '../../cluster/compiled-cluster.ts'
 import { type CompiledSelector, compileSelector, type Labels } from '../selectors/compile-selector.ts'
@@ -8,7 +8,7 @@ type PodSelector = Pick<CompiledSelector, 'matches'>
 const EVERY_POD: PodSelector = { matches: () => true }
 const selectors = new WeakMap<object, PodSelector>()
 
-/** Whether a pod with these labels is guarded. A selector that cannot be read guards all. */
+/** Whether a pod with these labels is guarded. An unreadable selector guards all pods. */
 export function isGuarded({ objectSelector }: CompiledProtection, labels: Labels): boolean {
   if (objectSelector === undefined) return true
   let selector = selectors.get(objectSelector)

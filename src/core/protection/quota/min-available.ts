@@ -1,8 +1,8 @@
-// How many pods of a workload have to stay available: its replicas less what its own rollouts may take away.
+// How many pods of a workload must stay available: its replicas less what its own rollouts may make unavailable.
 
 /**
- * How a percentage becomes a number of pods. Podseidon rounds up: of 10 pods, 25 % are 3. Kubernetes rounds down (2), and
- * lets go at least one pod where otherwise nothing could ever be replaced.
+ * How a percentage becomes a number of pods. Podseidon rounds up: of 10 pods, 25 % are 3. Kubernetes rounds down (2), but
+ * allows at least one, because otherwise no pod could ever be replaced.
  */
 export type Rounding = 'Podseidon' | 'Kubernetes'
 
@@ -10,7 +10,7 @@ export interface AvailabilityNeed {
   readonly replicas: number
   /** An IntOrString as the workload has it. */
   readonly maxUnavailable: unknown
-  /** As well; undefined = unknown, which counts as more than none. */
+  /** An IntOrString, too; undefined = unknown, which counts as more than 0. */
   readonly maxSurge: unknown
   readonly rounding: Rounding
   /** Under Kubernetes' rounding at least one, whatever maxSurge says, as StatefulSets have it. */

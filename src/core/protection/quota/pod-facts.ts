@@ -1,4 +1,4 @@
-// A Pod as it comes from an API server, reduced to what protection asks about. Parts of wrong types count as absent.
+// A Pod from an API server, reduced to what protection needs. Values of a wrong type count as absent.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { isRecord } from '../../../api/kube/object-shape.ts'
@@ -12,7 +12,7 @@ import { parseMicros } from '../history/micro-time.ts'
 
 const CRITERIA: readonly HealthCriterion[] = ['Available', 'Ready', 'Running', 'Scheduled']
 
-/** @returns undefined when the object has no uid or no name: it is no stored pod */
+/** @returns undefined when the object has no uid or no name, and so is not a stored pod */
 export function podFacts(pod: JsonObject): PodFacts | undefined {
   const metadata = recordOf(pod, 'metadata')
   const name = textOf(metadata, 'name')
@@ -76,7 +76,7 @@ export function readyOwners(metadata: Fields): readonly Fields[] {
   })
 }
 
-/** Of several owners the last one: the condition may be of any of them. */
+/** The latest of several owners: any of them may have written the condition. */
 function readyWrittenMs(metadata: Fields): number {
   return Math.max(0, ...readyOwners(metadata).map((entry) => timeMs(textOf(entry, 'time'))))
 }

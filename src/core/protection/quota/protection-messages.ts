@@ -7,15 +7,15 @@ import type { HealthCriterion, ProtectionCause } from '../../../api/ports/protec
 export interface Refusal {
   /** `namespace/name` of the protector. */
   readonly protector: string
-  /** Denied: too few would be left. Retry: may pass when deletions let through before are seen to have happened. */
+  /** Denied: too few would be left. Retry: may pass once earlier deletions are seen to have happened. */
   readonly result: 'Denied' | 'Retry'
   readonly criterion: HealthCriterion
   readonly required: number
   /** As the aggregators counted them. */
   readonly count: number
-  /** Deletions let through and not yet counted. */
+  /** Admitted deletions that are not yet counted. */
   readonly lag: number
-  /** So many of these at a time; 0 = no limit. */
+  /** How many of these are allowed at a time; 0 = no limit. */
   readonly maxConcurrentLag: number
 }
 
@@ -45,7 +45,7 @@ function numbersOf({ required, count, lag, maxConcurrentLag }: Refusal): string 
   return `${required} required, ${count} counted, ${lag} being deleted${limit}`
 }
 
-/** No verdict by numbers: what stood in the way. */
+/** There is no verdict; `why` is a clause. */
 export function errorMessage(why: string): string {
   return `pod protection cannot tell whether the pod may be deleted: ${why}`
 }

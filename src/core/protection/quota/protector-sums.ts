@@ -7,7 +7,7 @@ export interface StateSums {
   /** Protectors whose pods in this state are minAvailable or more. */
   readonly meetsMinAvailable: number
   readonly replicas: number
-  /** Millionths: of each protector with minAvailable above 0 how much of it is there, at most all. */
+  /** Millionths of minAvailable that are present, at most all of it, summed over protectors with minAvailable above 0. */
   readonly proportionPpm: number
 }
 
@@ -84,8 +84,8 @@ export function added(sums: ProtectorSums, one: ProtectorSums, sign: 1 | -1): Pr
 }
 
 /**
- * The gauges `generator_monitor_workloads_*`, without that prefix. Of nothing the whole is there: proportions are 1 when there
- * are no workloads, never NaN, so that nothing is raised where nothing is missing.
+ * The gauges `generator_monitor_workloads_*`, without that prefix. Without workloads proportions are 1, never NaN, so that no alert
+ * fires where nothing is missing.
  */
 export function monitorGauges(sums: ProtectorSums): ReadonlyMap<string, number> {
   const gauges = new Map<string, number>([

@@ -9,26 +9,26 @@ import type { HistoryLimits } from '../history/limits.ts'
 
 export type QuotaResult =
   | 'Ok'
-  /** The pod does not meet its own criterion: nothing is lost with it. */
+  /** The pod does not meet its own criterion: no counted pod is lost. */
   | 'AlreadyUnhealthy'
   /** Too few would be left. */
   | 'Denied'
-  /** May pass when deletions that were admitted before are seen to have happened, or not to. */
+  /** May pass once it is seen which of the earlier admitted deletions have happened. */
   | 'Retry'
 
 export interface QuotaState {
-  /** Pods as they were counted in all cells that are not stale. */
+  /** Counted pods of all cells that are not stale. */
   readonly available: number
   readonly ready: number
   readonly running: number
   readonly scheduled: number
-  /** By how much fewer will be available for deletions that were admitted and not yet counted. */
+  /** How many fewer will be available because of admitted deletions that are not yet counted. */
   readonly lagAvailable: number
-  /** How many such deletions there are: of them it is not known what they take from the other counts. */
+  /** How many such deletions there are: what they take from the other counts is not known. */
   readonly lagOthers: number
-  /** With so many, or fewer, no pod is deleted. */
+  /** With this many or fewer, no pod may be deleted. */
   readonly reject: number
-  /** Deletions that may still be admitted before the aggregators catch up; undefined = any number. */
+  /** Deletions that may be admitted before the aggregators catch up; undefined = any number. */
   readonly remaining: number | undefined
 }
 
@@ -40,26 +40,26 @@ export interface QuotaPod {
   readonly ready: boolean
   readonly available: boolean
   /**
-   * Not available, and time alone may make it so before it is deleted. It is in no count: it may go as long as no fewer than
-   * required are left without it. Default false.
+   * Not available, but time alone may make it available before it is deleted. It is in no count: it may be deleted while enough pods
+   * are left without it. Default false.
    */
   readonly young?: boolean
 }
 
 export interface QuotaEvaluation {
   readonly result: QuotaResult
-  /** For messages: pods counted, deletions deducted, and how many have to stay. */
+  /** For messages: counted pods, deducted deletions, and how many pods must stay. */
   readonly count: number
   readonly lag: number
   readonly required: number
 }
 
-/** What a pod's own reservation has taken: it does not stand in its own way. */
+/** What a pod's own reservation has taken: it does not count against the pod itself. */
 export interface OwnReservation {
   readonly lagAvailable: number
   readonly lagOthers: number
   readonly remaining: number
-  /** As which it was taken in this batch. */
+  /** The pod as it was counted in this batch. */
   readonly taken: QuotaPod | undefined
 }
 
@@ -114,7 +114,7 @@ export class QuotaTally {
       criterion === 'available'
         ? this.#state.lagAvailable + this.#raised - own.lagAvailable
         : this.#state.lagOthers - own.lagOthers
-    // What this batch has taken is certain to go: it is not worth waiting for, and makes no Retry of a Denied.
+    // Deletions of this batch are certain to happen: waiting for them would not help, so they never turn Denied into Retry.
     const taken = this.#taken[criterion] - (own.taken?.[criterion] === true ? 1 : 0)
     const numbers = { count, lag: lag + taken, required }
     if (remaining !== undefined && remaining - this.#deletions + own.remaining <= 0)
@@ -137,7 +137,7 @@ export class QuotaTally {
     this.#deletions += 1
   }
 
-  /** A pod whose deletion took nothing so far has turned out to be available. */
+  /** A pod whose deletion took no available pod so far has turned out to be available. */
   raise(): void {
     this.#raised += 1
   }
@@ -156,7 +156,7 @@ function countOfCriterion(criterion: HealthCriterion): Lowercase<HealthCriterion
   }
 }
 
-/** Who does not say how many have to stay loses none. */
+/** Without minAvailable no pod may be deleted. */
 function requiredBy(protector: PodProtector): number {
   const required: unknown = protector.spec?.minAvailable
   return typeof required === 'number' && !Number.isNaN(required) ? Math.max(0, required) : MAX_COUNT

@@ -8,9 +8,9 @@ import type { HealthCriterion, PodFacts } from '../../../api/ports/protection.ts
 import { healthCriterion, podFacts } from './pod-facts.ts'
 
 interface Asked {
-  /** Of the review, to be answered with. */
+  /** Of the review; the response repeats it. */
   readonly uid: string
-  /** Who asks the API server; '' = not said. */
+  /** The user of the request; '' = not given. */
   readonly user: string
   /** Nothing will be deleted, whatever the answer. */
   readonly dryRun: boolean
@@ -21,7 +21,7 @@ export interface DeletionSubject extends Asked {
   readonly pod: PodFacts
 }
 
-/** The pod is not in the review: it is to be looked up. */
+/** The review does not contain the pod, so it must be read. */
 export interface EvictionSubject extends Asked {
   readonly type: 'EvictPod'
   readonly namespace: string
@@ -31,16 +31,16 @@ export interface EvictionSubject extends Asked {
   /** deleteOptions.preconditions; '' = none. The API server looks at them after the webhook. */
   readonly onlyUid: string
   readonly onlyVersion: string
-  /** Nobody is to be evicted: `portcullis protect install` asks whether the webhook can be reached and knows the cell. */
+  /** Nothing is evicted: `portcullis protect install` checks that the webhook can be reached and knows the cell. */
   readonly probe: boolean
 }
 
-/** Label of the Eviction that is only a probe. A dry run, of a pod that does not exist. */
+/** Label of an Eviction that is only a probe: a dry run for a pod that does not exist. */
 export const PROBE_LABEL = 'protection.portcullis.io/probe'
 /** What the answer to a probe begins with, when all is well. */
 export const PROBE_ANSWER = 'probe: '
 
-/** Of no concern to protection. */
+/** Not relevant to protection. */
 export interface OtherSubject extends Asked {
   readonly type: 'Unknown'
 }
