@@ -177,7 +177,7 @@ test('a gateway that runs: refused, and nothing is touched', () => {
   const content = contentOf(store)
   const key = keyOf(place)
   const there = names(place)
-  assert.throws(() => rotateStoreKey(place), isUserError(/cannot be changed under a gateway that runs/))
+  assert.throws(() => rotateStoreKey(place), isUserError(/cannot be changed while the gateway runs/))
   assert.deepEqual(names(place), there)
   store.write([{ resource: 'secrets', namespace: 'default', name: 'later', object: { data: {} }, expected: 0 }])
   store.close()

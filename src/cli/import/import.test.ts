@@ -192,7 +192,7 @@ describe('a kubeconfig', () => {
     const text = readFileSync(file, 'utf8')
     assert.match(text, /^# note: its user must be allowed to impersonate/)
     const second = await fromKubeconfig(config, { dir: target })
-    assert.match(second.err, /^error: in .* there is already: prod\.yaml; give another --dir, or --force/)
+    assert.match(second.err, /^error: .* already has: prod\.yaml; give another --dir, or --force/)
     assert.equal(second.code, 1)
     assert.equal((await fromKubeconfig(config, { dir: target, force: true })).code, 0)
   })
