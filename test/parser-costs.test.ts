@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { UPSTREAM_CLUSTERS } from '../src/api/kinds/scheme.ts'
+import { NAMESPACES, UPSTREAM_CLUSTERS } from '../src/api/kinds/scheme.ts'
 import { SECRETS } from '../src/api/kinds/secret-kind.ts'
 import type { JsonObject } from '../src/api/kube/json-object.ts'
 import { negotiate } from '../src/apiserver/http/accept.ts'
@@ -322,7 +322,7 @@ costs<Patched>(
 costs<Patched>(
   'strategic merge patch',
   OBJECT,
-  ({ object, patch }) => void strategicPatch(object, patch),
+  ({ object, patch }) => void strategicPatch(object, patch, NAMESPACES.schema),
   {
     'items that are merged by key': (bytes) => ({
       object: {},

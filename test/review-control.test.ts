@@ -9,7 +9,6 @@ import { UPSTREAM_CLUSTERS } from '../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../src/api/kube/json-object.ts'
 import type { ResourceKind } from '../src/api/ports/resource-kind.ts'
 import { type HeaderList, HIGH_WATER_BYTES, type Peer, type Stream } from '../src/api/ports/stream.ts'
-import { roleBindings } from '../src/apiserver/access/authorize.ts'
 import { Query } from '../src/apiserver/http/query.ts'
 import { readWatchOptions } from '../src/apiserver/list/options.ts'
 import { createControlHandler, MAX_WATCHES_PER_USER } from '../src/apiserver/server.ts'
@@ -123,7 +122,8 @@ test('one user has so many watches, and others still have theirs', () => {
   let user = 'a'
   const handler = createControlHandler({
     registry: control.registry,
-    bindings: roleBindings([], []),
+    reviews: [],
+    shownTo: () => (_kind, object) => object,
     version: '0.0.0',
     checks: [],
     authenticate: () => ({ name: user, uid: '', groups: [], extra: {} }),

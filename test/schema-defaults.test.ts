@@ -10,7 +10,7 @@ import { defaultsTo, impliedDefault, type JsonSchema, type Schema } from '../src
 import type { ResourceKind } from '../src/api/ports/resource-kind.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../src/api/upstream-cluster/schema.ts'
 import type { UpstreamCluster, UpstreamClusterSpec } from '../src/api/upstream-cluster/upstream-cluster.ts'
-import { API_RESOURCES } from '../src/apiserver/objects/api-resources.ts'
+import { apiResources } from '../src/apiserver/objects/api-resources.ts'
 import { schemasOf } from '../src/apiserver/openapi/schemas.ts'
 import { compileCluster } from '../src/core/cluster/compile-cluster.ts'
 import { documentationErrors, explanationsOf } from './harness/documented-fields.ts'
@@ -101,8 +101,7 @@ for (const [path, value, inForce, as = value] of CHANGES) {
     const field = `spec.${path.replaceAll('.[]', '')}`
     const said = `Default ${String(value)}`
     assert.ok(descriptionIn(at(crdOf(kind), 'spec.versions.0.schema.openAPIV3Schema'), `spec.${path}`).includes(said))
-    const resource = API_RESOURCES.find((one) => one.kind === kind.kind) ?? assert.fail()
-    const published = Object.values(schemasOf([{ ...resource, schema: kind.schema }], 'v3'))
+    const published = Object.values(schemasOf(apiResources([kind], []), 'v3'))
     assert.ok(JSON.stringify(published).includes(said))
     const errors = documentationErrors(explanationsOf(MANIFEST), spec, 'spec', (name) => name.endsWith('Ref.namespace'))
     assert.deepEqual(errors.length, 1, errors.join())

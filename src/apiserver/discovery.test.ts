@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { discoveryAnswer } from './discovery.ts'
+import { SCHEME } from '../api/kinds/scheme.ts'
+import { Discovery } from './discovery.ts'
 import type { Answer } from './http/answer.ts'
+import { apiGroups, apiResources } from './objects/api-resources.ts'
+import { SELF_REVIEW_KINDS } from './objects/self-review-kinds.ts'
 
 const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json'
 
+const discovery = new Discovery(apiGroups(apiResources(SCHEME, SELF_REVIEW_KINDS)))
+
 function get(path: string, accept = '', ifNoneMatch = ''): Answer {
-  const answer = discoveryAnswer(path, accept, ifNoneMatch)
+  const answer = discovery.answer(path, accept, ifNoneMatch)
   assert.ok(answer !== undefined, `${path} is not a discovery path`)
   return answer
 }
@@ -104,6 +109,6 @@ test('YAML, a trailing slash, and what is not acceptable', () => {
 
 test('other paths are not discovery', () => {
   for (const path of ['/', '', '/api/v2', '/apis/none', '/apis/apps/v1', '/apis/__proto__', '/version', '/apis//v1']) {
-    assert.equal(discoveryAnswer(path, '', ''), undefined, path)
+    assert.equal(discovery.answer(path, '', ''), undefined, path)
   }
 })

@@ -5,41 +5,52 @@ import { type Negotiated, negotiate, notAcceptable } from './http/accept.ts'
 import { type Answer, encode, statusAnswer } from './http/answer.ts'
 import { type TaggedDocument, tagged, taggedAnswer } from './http/entity-tag.ts'
 import type { ApiResource } from './objects/api-resource.ts'
-import { API_GROUPS, type ApiGroup, type ApiGroupVersion } from './objects/api-resources.ts'
+import type { ApiGroup, ApiGroupVersion } from './objects/api-resources.ts'
 
 const CORE = ''
 
-/**
- * The response to GET of a discovery path; undefined for any other path.
- * @param path without the query
- * @param ifNoneMatch the field, or ''
- */
-export function discoveryAnswer(path: string, accept: string, ifNoneMatch: string): Answer | undefined {
-  const at = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
-  const aggregated = at === '/api' || at === '/apis'
-  if (!aggregated && !LEGACY.has(at)) return undefined
-  const wanted = negotiate(accept, aggregated ? 'discovery' : 'plain')
-  if (wanted === undefined) return statusAnswer(notAcceptable().status)
-  return taggedAnswer(documentAt(at, wanted), ifNoneMatch)
+/** The documents of one API server, each built at the first request for it. */
+export class Discovery {
+  readonly #groups: readonly ApiGroup[]
+  /** Path -> the function that builds its legacy document. */
+  readonly #legacy: ReadonlyMap<string, () => object>
+  readonly #documents = new Map<string, TaggedDocument>()
+
+  constructor(groups: readonly ApiGroup[]) {
+    this.#groups = groups
+    this.#legacy = legacyPaths(groups)
+  }
+
+  /**
+   * The response to GET of a discovery path; undefined for any other path.
+   * @param path without the query
+   * @param ifNoneMatch the field, or ''
+   */
+  answer(path: string, accept: string, ifNoneMatch: string): Answer | undefined {
+    const at = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+    const aggregated = at === '/api' || at === '/apis'
+    if (!aggregated && !this.#legacy.has(at)) return undefined
+    const wanted = negotiate(accept, aggregated ? 'discovery' : 'plain')
+    if (wanted === undefined) return statusAnswer(notAcceptable().status)
+    return taggedAnswer(this.#documentAt(at, wanted), ifNoneMatch)
+  }
+
+  #documentAt(path: string, wanted: Negotiated): TaggedDocument {
+    const key = `${path} ${wanted.as} ${wanted.format} ${wanted.pretty}`
+    const known = this.#documents.get(key)
+    if (known !== undefined) return known
+    const version = wanted.as === 'discovery-v2' ? 'v2' : 'v2beta1'
+    const isLegacy = wanted.as === 'object'
+    const value = isLegacy ? this.#legacy.get(path)?.() : aggregatedDocument(this.#groups, path === '/api', version)
+    const parameters = isLegacy ? '' : `;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`
+    const fresh = tagged(encode(value, wanted), `application/${wanted.format}${parameters}`)
+    this.#documents.set(key, fresh)
+    return fresh
+  }
 }
 
-const documents = new Map<string, TaggedDocument>()
-
-function documentAt(path: string, wanted: Negotiated): TaggedDocument {
-  const key = `${path} ${wanted.as} ${wanted.format} ${wanted.pretty}`
-  const known = documents.get(key)
-  if (known !== undefined) return known
-  const version = wanted.as === 'discovery-v2' ? 'v2' : 'v2beta1'
-  const isLegacy = wanted.as === 'object'
-  const value = isLegacy ? LEGACY.get(path)?.() : aggregatedDocument(path === '/api', version)
-  const parameters = isLegacy ? '' : `;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`
-  const fresh = tagged(encode(value, wanted), `application/${wanted.format}${parameters}`)
-  documents.set(key, fresh)
-  return fresh
-}
-
-function aggregatedDocument(core: boolean, version: 'v2' | 'v2beta1'): object {
-  const groups = API_GROUPS.filter(({ name }) => (name === CORE) === core)
+function aggregatedDocument(all: readonly ApiGroup[], core: boolean, version: 'v2' | 'v2beta1'): object {
+  const groups = all.filter(({ name }) => (name === CORE) === core)
   return {
     kind: 'APIGroupDiscoveryList',
     apiVersion: `apidiscovery.k8s.io/${version}`,
@@ -67,20 +78,21 @@ function resourceDiscovery(resource: ApiResource): object {
     ...(shortNames.length > 0 && { shortNames }),
     ...(categories.length > 0 && { categories }),
     ...(subresources.length > 0 && {
-      subresources: subresources.map(({ name, verbs }) => ({ subresource: name, responseKind, verbs })),
+      subresources: subresources.map(({ name, verbs, of }) => ({
+        subresource: name,
+        responseKind: of ?? responseKind,
+        verbs,
+      })),
     }),
   }
 }
 
-/** Path -> the function that builds its legacy document. */
-const LEGACY: ReadonlyMap<string, () => object> = legacyPaths()
-
-function legacyPaths(): Map<string, () => object> {
+function legacyPaths(groups: readonly ApiGroup[]): Map<string, () => object> {
   const paths = new Map<string, () => object>([
-    ['/api', apiVersions],
-    ['/apis', apiGroupList],
+    ['/api', () => apiVersions(groups)],
+    ['/apis', () => apiGroupList(groups)],
   ])
-  for (const group of API_GROUPS) {
+  for (const group of groups) {
     const base = group.name === CORE ? '/api' : '/apis'
     if (group.name !== CORE) paths.set(`/apis/${group.name}`, () => ({ ...API_GROUP, ...apiGroup(group) }))
     for (const version of group.versions) paths.set(`${base}/${version.groupVersion}`, () => apiResourceList(version))
@@ -90,8 +102,8 @@ function legacyPaths(): Map<string, () => object> {
 
 const API_GROUP = { kind: 'APIGroup', apiVersion: 'v1' }
 
-function apiVersions(): object {
-  const core = API_GROUPS.find(({ name }) => name === CORE)
+function apiVersions(groups: readonly ApiGroup[]): object {
+  const core = groups.find(({ name }) => name === CORE)
   return {
     kind: 'APIVersions',
     versions: core?.versions.map(({ version }) => version) ?? [],
@@ -100,9 +112,9 @@ function apiVersions(): object {
   }
 }
 
-function apiGroupList(): object {
-  const groups = API_GROUPS.filter(({ name }) => name !== CORE).map(apiGroup)
-  return { kind: 'APIGroupList', apiVersion: 'v1', groups }
+function apiGroupList(groups: readonly ApiGroup[]): object {
+  const named = groups.filter(({ name }) => name !== CORE).map(apiGroup)
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups: named }
 }
 
 function apiGroup({ name, versions }: ApiGroup): object {
@@ -126,8 +138,8 @@ function apiResources(resource: ApiResource): object[] {
     ...(shortNames.length > 0 && { shortNames }),
     ...(categories.length > 0 && { categories }),
   }
-  const below = subresources.map((subresource) => {
-    return { name: `${plural}/${subresource.name}`, singularName: '', namespaced, kind, verbs: subresource.verbs }
+  const below = subresources.map(({ name, verbs, of = { kind } }) => {
+    return { name: `${plural}/${name}`, singularName: '', namespaced, ...of, verbs }
   })
   return [own, ...below]
 }

@@ -1,6 +1,6 @@
 // The resource of a path: exactly the paths that kube-apiserver serves for a kind.
 
-import type { ResourceKind } from '../api/ports/resource-kind.ts'
+import type { KindSubresource, ResourceKind } from '../api/ports/resource-kind.ts'
 import type { Subresource } from './objects/write-object.ts'
 
 export interface ResourceRoute {
@@ -10,6 +10,8 @@ export interface ResourceRoute {
   /** '' = the collection. */
   readonly name: string
   readonly subresource: Subresource
+  /** A subresource of the kind's own. Default: none. */
+  readonly own?: KindSubresource
 }
 
 /** @param path decoded, without the query. undefined: nothing is served there */
@@ -46,5 +48,7 @@ function route(kind: ResourceKind, namespace: string, rest: readonly string[]): 
   const [name = '', subresource = '', more] = rest
   if (more !== undefined) return undefined
   if (subresource === '') return { kind, namespace, name, subresource }
-  return subresource === 'status' && kind.hasStatus ? { kind, namespace, name, subresource } : undefined
+  if (subresource === 'status' && kind.hasStatus) return { kind, namespace, name, subresource }
+  const own = kind.subresources?.find((one) => one.name === subresource)
+  return own && { kind, namespace, name, subresource: '', own }
 }

@@ -4,12 +4,14 @@
 import type { JsonObject } from '../api/kube/json-object.ts'
 import type { Status } from '../api/kube/status.ts'
 import { statusError } from '../api/kube/status.ts'
+import type { ConnectSubresource, KindSubresource } from '../api/ports/resource-kind.ts'
 import { decodeObject } from '../core/objects/strict-decode.ts'
 import type { Shown } from './access/redaction.ts'
+import type { FollowRequest } from './follow-stream.ts'
 import { type Negotiated, negotiate, notAcceptable, wantsPretty } from './http/accept.ts'
-import { type Answer, objectAnswer } from './http/answer.ts'
+import { type Answer, objectAnswer, textAnswer } from './http/answer.ts'
 import { readWriteOptions } from './http/query-options.ts'
-import { bodyFormat, unsupportedMediaType } from './http/read-body.ts'
+import { bodyFormat, decodeSmallBody, unsupportedMediaType } from './http/read-body.ts'
 import type { ControlRequest } from './http/read-request.ts'
 import { type ListResult, listDocument, tooLargeRevision } from './list/list.ts'
 import { readListOptions, readWatchOptions, revisionOf } from './list/options.ts'
@@ -21,7 +23,7 @@ import type { WriteCall, Written } from './registry/context.ts'
 import { deletedStatus } from './registry/deletion.ts'
 import { readDeleteOptions } from './registry/deletion-options.ts'
 import { isNamespace } from './registry/namespaces.ts'
-import { APPLY, patchTypesOf } from './registry/patch.ts'
+import { APPLY, patchTypesOf, type RegistryPatchType } from './registry/patch.ts'
 import type { Registry } from './registry/registry.ts'
 import type { ResourceRoute } from './routes-match.ts'
 import type { WatchRequest } from './watch-stream.ts'
@@ -37,9 +39,10 @@ export interface ResourceCall {
 }
 
 /** @throws {StatusError} */
-export function answerResource(registry: Registry, call: ResourceCall): Answer | WatchRequest {
+export function answerResource(registry: Registry, call: ResourceCall): Answer | WatchRequest | FollowRequest {
   const { request, route } = call
   const wanted = negotiated(request)
+  if (route.own !== undefined) return answerSubresource(registry, call, route.own, wanted)
   switch (request.info.verb) {
     case 'get':
       checkSeen(registry, request)
@@ -81,8 +84,9 @@ export function checkMethod({ method, info }: ControlRequest, route: ResourceRou
   throw methodNotAllowed(route.kind, info.verb === '' ? method.toLowerCase() : info.verb)
 }
 
-function methodsOf({ kind, namespace, name, subresource }: ResourceRoute): readonly string[] {
-  if (subresource !== '') return ['GET', 'HEAD', 'PUT', 'PATCH']
+function methodsOf({ kind, namespace, name, subresource, own }: ResourceRoute): readonly string[] {
+  if (own !== undefined && 'connect' in own) return own.methods.includes('GET') ? [...own.methods, 'HEAD'] : own.methods
+  if (own !== undefined || subresource !== '') return ['GET', 'HEAD', 'PUT', 'PATCH']
   if (name !== '') return ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']
   // One request must not empty the server; kube-apiserver has no such request either.
   if (isNamespace(kind)) return ['GET', 'HEAD', 'POST']
@@ -96,6 +100,53 @@ function negotiated({ accept, query, userAgent }: ControlRequest): Negotiated {
   return wanted.pretty || !wantsPretty(query.has('pretty') ? query.text('pretty') : undefined, userAgent)
     ? wanted
     : { ...wanted, pretty: true }
+}
+
+/** Of a subresource that the kind has for itself. */
+function answerSubresource(
+  registry: Registry,
+  call: ResourceCall,
+  own: KindSubresource,
+  wanted: Negotiated,
+): Answer | FollowRequest {
+  const { request, route } = call
+  if ('connect' in own) return connect(registry, call, own, wanted)
+  switch (request.info.verb) {
+    case 'get':
+      return objectAnswer(200, own.show(registry.get(route.kind, route)), wanted)
+    case 'update': {
+      const { incoming, options } = updateOf(call)
+      return objectAnswer(200, registry.updateView(route.kind, route, own, incoming, options), wanted)
+    }
+    default: {
+      const { type, incoming, options } = patchOf(call)
+      if (type === APPLY) throw unsupportedMediaType(patchTypesOf(route.kind).filter((known) => known !== APPLY))
+      return objectAnswer(200, registry.patchView(route.kind, route, own, type, incoming, options), wanted)
+    }
+  }
+}
+
+function connect(
+  registry: Registry,
+  { request, route, body }: ResourceCall,
+  own: ConnectSubresource,
+  wanted: Negotiated,
+): Answer | FollowRequest {
+  const { kind } = route
+  const {
+    code,
+    body: shown,
+    follow,
+  } = own.connect({
+    object: registry.get(kind, route),
+    query: new URLSearchParams(request.query.raw),
+    body: body.trim() === '' ? {} : decodeSmallBody(body, bodyFormat(request.contentType)),
+    remove: (options) => {
+      registry.delete(kind, route, readDeleteOptions(request.query, JSON.stringify(options), 'json'))
+    },
+  })
+  const answer = typeof shown === 'string' ? textAnswer(code, shown) : objectAnswer(code, shown, wanted)
+  return follow === undefined ? answer : { begin: answer, follow }
 }
 
 function create(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
@@ -112,23 +163,41 @@ function create(registry: Registry, call: ResourceCall, wanted: Negotiated): Ans
 }
 
 function update(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+  const { route } = call
+  const { incoming, options } = updateOf(call)
+  return writtenOf(registry, call, wanted, registry.update(route.kind, route, route.subresource, incoming, options))
+}
+
+interface SentUpdate {
+  readonly incoming: Incoming
+  readonly options: WriteCall
+}
+
+function updateOf(call: ResourceCall): SentUpdate {
   const { request, route, body } = call
   const format = bodyFormat(request.contentType)
   const options = readWriteOptions(request.query, request.userAgent, 'UpdateOptions', false)
-  const incoming = decodeBody(body, format, route.kind)
-  const written = registry.update(route.kind, route, route.subresource, incoming, writeCall(call, options))
-  return writtenOf(registry, call, wanted, written)
+  return { incoming: decodeBody(body, format, route.kind), options: writeCall(call, options) }
 }
 
 function patch(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
+  const { route } = call
+  const { type, incoming, options } = patchOf(call)
+  const written = registry.patch(route.kind, route, route.subresource, type, incoming, options)
+  return writtenOf(registry, call, wanted, written)
+}
+
+interface SentPatch extends SentUpdate {
+  readonly type: RegistryPatchType
+}
+
+function patchOf(call: ResourceCall): SentPatch {
   const { request, route, body } = call
   const types = patchTypesOf(route.kind)
   const type = types.find((known) => known === request.contentType)
   if (type === undefined) throw unsupportedMediaType(types)
   const options = readWriteOptions(request.query, request.userAgent, 'PatchOptions', type === APPLY)
-  const incoming = decodePatch(body, type === APPLY ? 'yaml' : 'json')
-  const written = registry.patch(route.kind, route, route.subresource, type, incoming, writeCall(call, options))
-  return writtenOf(registry, call, wanted, written)
+  return { type, incoming: decodePatch(body, type === APPLY ? 'yaml' : 'json'), options: writeCall(call, options) }
 }
 
 /** @throws {StatusError} 400 */

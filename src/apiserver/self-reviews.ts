@@ -1,14 +1,15 @@
-// Self reviews: callers ask who they are and what they may do. Nothing is stored; the response to the POST is the
-// object with its status, 201 (kubernetes/pkg/registry/authentication and .../authorization).
+// Self reviews: callers ask who they are and what they may do
+// (kubernetes/pkg/registry/authentication and .../authorization).
 
 import type { JsonObject } from '../api/kube/json-object.ts'
 import { recordOf, textOf } from '../api/kube/object-shape.ts'
 import { invalid } from '../api/kube/status.ts'
 import type { UserInfo } from '../api/kube/user.ts'
-import { apiVersionOf } from '../api/ports/resource-kind.ts'
+import type { ResourceKind } from '../api/ports/resource-kind.ts'
 import { invalidValue } from '../core/objects/field-error.ts'
 import {
   type Attributes,
+  type Authorizer,
   createAuthorizer,
   DISCOVERY_PATHS,
   HEALTH_PATHS,
@@ -17,42 +18,33 @@ import {
   roleOf,
   SELF_REVIEWS,
 } from './access/authorize.ts'
-import { API_RESOURCES } from './objects/api-resources.ts'
+import type { ApiResource, ReviewKind } from './objects/api-resource.ts'
+import { apiResources } from './objects/api-resources.ts'
+import {
+  SELF_ACCESS_REVIEW,
+  SELF_REVIEW_KINDS,
+  SELF_RULES_REVIEW,
+  SELF_SUBJECT_REVIEW,
+} from './objects/self-review-kinds.ts'
 
-export interface SelfReviewRequest {
-  readonly group: string
-  /** The plural. */
-  readonly resource: string
-  /** The object that was sent, of the right apiVersion and kind. */
-  readonly body: JsonObject
-  readonly user: UserInfo
-  readonly bindings: RoleBindings
-  /** RFC 3339. */
-  readonly now: string
+/** The reviews of the gateway's own API server. @param kinds that it stores */
+export function selfReviews(bindings: RoleBindings, kinds: readonly ResourceKind[]): readonly ReviewKind[] {
+  const authorize = createAuthorizer(bindings)
+  const resources = apiResources(kinds, SELF_REVIEW_KINDS)
+  return [
+    WHO_AM_I,
+    { ...SELF_ACCESS_REVIEW, answer: (body, user) => accessOf(body, user, bindings, authorize) },
+    { ...SELF_RULES_REVIEW, answer: (body, user) => rulesOf(body, user, bindings, resources) },
+  ]
 }
 
-/**
- * The response; undefined when the resource is not a self review.
- * @throws {StatusError} 422 when it has neither or both attributes
- */
-export function answerSelfReview(request: SelfReviewRequest): JsonObject | undefined {
-  switch (`${request.resource}.${request.group}`) {
-    case 'selfsubjectreviews.authentication.k8s.io':
-      return answer(request, 'SelfSubjectReview', { status: { userInfo: userInfoOf(request.user) } })
-    case 'selfsubjectaccessreviews.authorization.k8s.io':
-      return answer(request, 'SelfSubjectAccessReview', accessOf(request))
-    case 'selfsubjectrulesreviews.authorization.k8s.io':
-      return answer(request, 'SelfSubjectRulesReview', rulesOf(request))
-    default:
-      return undefined
-  }
+export const WHO_AM_I: ReviewKind = {
+  ...SELF_SUBJECT_REVIEW,
+  answer: (_body, user) => ({ status: { userInfo: userInfoOf(user) } }),
 }
 
-function answer({ group, now }: SelfReviewRequest, kind: string, fields: JsonObject): JsonObject {
-  return { kind, apiVersion: apiVersionOf({ group, version: 'v1' }), metadata: { creationTimestamp: now }, ...fields }
-}
-
-function userInfoOf({ name, uid, groups, extra }: UserInfo): JsonObject {
+/** `userInfo` as authentication.k8s.io/v1 has it. */
+export function userInfoOf({ name, uid, groups, extra }: UserInfo): JsonObject {
   return {
     username: name,
     ...(uid !== '' && { uid }),
@@ -61,24 +53,29 @@ function userInfoOf({ name, uid, groups, extra }: UserInfo): JsonObject {
   }
 }
 
-function accessOf({ body, user, bindings }: SelfReviewRequest): JsonObject {
+function accessOf(body: JsonObject, user: UserInfo, bindings: RoleBindings, authorize: Authorizer): JsonObject {
+  const allowed = authorize(user, accessAsked(SELF_ACCESS_REVIEW, body))
+  const role = roleOf(bindings, user)
+  const reason = allowed ? (role === undefined ? 'authenticated' : `role ${role}`) : ''
+  return { spec: recordOf(body['spec']), status: { allowed, ...(reason !== '' && { reason }) } }
+}
+
+/**
+ * What a review of access asks.
+ * @throws {StatusError} 422 when it asks for nothing, or for two things
+ */
+export function accessAsked({ group, kind }: ReviewKindName, body: JsonObject): Attributes {
   const spec = recordOf(body['spec'])
   const resource = spec['resourceAttributes'] ?? undefined
   const path = spec['nonResourceAttributes'] ?? undefined
   if ((resource === undefined) === (path === undefined)) {
-    throw invalid('authorization.k8s.io', 'SelfSubjectAccessReview', '', [
-      invalidValue(
-        'spec.resourceAttributes',
-        resource ?? null,
-        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
-      ),
-    ])
+    const detail = 'exactly one of nonResourceAttributes or resourceAttributes must be specified'
+    throw invalid(group, kind, '', [invalidValue('spec.resourceAttributes', resource ?? null, detail)])
   }
-  const allowed = createAuthorizer(bindings)(user, path === undefined ? resourceQuestion(resource) : pathQuestion(path))
-  const role = roleOf(bindings, user)
-  const reason = allowed ? (role === undefined ? 'authenticated' : `role ${role}`) : ''
-  return { spec, status: { allowed, ...(reason !== '' && { reason }) } }
+  return path === undefined ? resourceQuestion(resource) : pathQuestion(path)
 }
+
+type ReviewKindName = Pick<ApiResource, 'group' | 'kind'>
 
 function resourceQuestion(value: unknown): Attributes {
   const asked = recordOf(value)
@@ -98,25 +95,30 @@ function pathQuestion(value: unknown): Attributes {
 }
 
 /** The roles as RBAC rules; complete. */
-function rulesOf({ body, user, bindings }: SelfReviewRequest): JsonObject {
+function rulesOf(
+  body: JsonObject,
+  user: UserInfo,
+  bindings: RoleBindings,
+  resources: readonly ApiResource[],
+): JsonObject {
   const role = roleOf(bindings, user)
   const resourceRules: JsonObject[] = SELF_REVIEWS.map(([group, resource]) => {
     return { verbs: ['create'], apiGroups: [group], resources: [resource] }
   })
   if (role === 'admin') resourceRules.push({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] })
-  if (role === 'view') resourceRules.push(...viewRules())
+  if (role === 'view') resourceRules.push(...viewRules(resources))
   const paths = [...HEALTH_PATHS, ...DISCOVERY_PATHS].flatMap((path) => [path, `${path}/*`])
   const nonResourceRules: JsonObject[] = [{ verbs: ['get'], nonResourceURLs: paths }]
   if (role === 'admin') nonResourceRules.push({ verbs: ['*'], nonResourceURLs: ['*'] })
   return { spec: recordOf(body['spec']), status: { resourceRules, nonResourceRules, incomplete: false } }
 }
 
-function viewRules(): JsonObject[] {
+function viewRules(resources: readonly ApiResource[]): JsonObject[] {
   const rules: JsonObject[] = []
-  for (const { group, plural, verbs, subresources } of API_RESOURCES) {
+  for (const { group, plural, verbs, subresources } of resources) {
     if (!verbs.includes('get') || (group === '' && plural === 'secrets')) continue
-    const resources = [plural, ...subresources.map(({ name }) => `${plural}/${name}`)]
-    rules.push({ verbs: READING_VERBS, apiGroups: [group], resources })
+    const names = [plural, ...subresources.map(({ name }) => `${plural}/${name}`)]
+    rules.push({ verbs: READING_VERBS, apiGroups: [group], resources: names })
   }
   return rules
 }

@@ -24,10 +24,11 @@ import { type Attributes, type Authorizer, forbidden } from './access/authorize.
 import { impersonate } from './access/impersonate.ts'
 import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
+import { type FollowRequest, FollowStream } from './follow-stream.ts'
 import { type Answer, statusAnswer } from './http/answer.ts'
 import { BodyReader, MAX_BODY_BYTES, MAX_SMALL_BYTES } from './http/read-body.ts'
 import { type ControlRequest, readRequest } from './http/read-request.ts'
-import { answerRequest, type RouteDeps, type Routed, routeRequest } from './routes.ts'
+import { type RouteDeps, type Routed, Routes } from './routes.ts'
 import { type WatchRequest, WatchStream } from './watch-stream.ts'
 
 export interface ControlDeps extends RouteDeps {
@@ -40,6 +41,8 @@ export interface ControlDeps extends RouteDeps {
   uuid(): string
   /** Takes the lines of the audit log. Default: no audit log. */
   readonly audit?: ((line: string) => void) | undefined
+  /** More header fields of every response. Default: none. */
+  readonly headers?: HeaderList
 }
 
 /** Serves requests. */
@@ -50,17 +53,21 @@ export type ControlHandler = RequestHandler & {
   endRefused(): void
 }
 
+/** A response without an end of its own. */
+type Ongoing = WatchStream | FollowStream
+
 /** Requests whose response has begun and is not complete. */
 interface OpenAnswers {
   /** All open ones, with their users. */
-  readonly watches: Map<WatchStream, string>
+  readonly watches: Map<Ongoing, string>
   readonly exchanges: Set<ControlExchange>
 }
 
 export function createControlHandler(deps: ControlDeps): ControlHandler {
   const open: OpenAnswers = { watches: new Map(), exchanges: new Set() }
+  const routes = new Routes(deps)
   const handler: RequestHandler = (peer, stream, head, end) => {
-    const exchange = new ControlExchange(deps, open, peer, stream)
+    const exchange = new ControlExchange(deps, routes, open, peer, stream)
     exchange.begin(head, end)
     return exchange
   }
@@ -86,6 +93,7 @@ const EMPTY = Buffer.alloc(0)
 
 class ControlExchange implements StreamEvents {
   readonly #deps: ControlDeps
+  readonly #routes: Routes
   readonly #open: OpenAnswers
   readonly #peer: Peer
   readonly #stream: Stream
@@ -95,11 +103,12 @@ class ControlExchange implements StreamEvents {
   #audit: ExchangeAudit | undefined
   #isHead = false
   #routed: Routed | undefined
-  #watch: WatchStream | undefined
+  #watch: Ongoing | undefined
   #answered = false
 
-  constructor(deps: ControlDeps, open: OpenAnswers, peer: Peer, stream: Stream) {
+  constructor(deps: ControlDeps, routes: Routes, open: OpenAnswers, peer: Peer, stream: Stream) {
     this.#deps = deps
+    this.#routes = routes
     this.#open = open
     this.#peer = peer
     this.#stream = stream
@@ -118,7 +127,7 @@ class ControlExchange implements StreamEvents {
       this.#isHead = request.method === 'HEAD'
       this.#audit?.asked(request)
       const user = this.#admit(request)
-      this.#routed = routeRequest(this.#deps, request, user)
+      this.#routed = this.#routes.route(request, user)
       // The body of a GET has no meaning (RFC 9110 section 9.3.1), and is not kept: anonymous users may send GETs.
       const reads = this.#isHead || request.method === 'GET'
       if (end || reads) this.#serve(this.#routed)
@@ -205,7 +214,7 @@ class ControlExchange implements StreamEvents {
   #serve(routed: Routed): void {
     const before = this.#audit === undefined ? undefined : this.#cluster(routed)
     const all = this.#audit === undefined ? [] : this.#deletable(routed)
-    const answer = answerRequest(this.#deps, routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
+    const answer = this.#routes.answer(routed, this.#body?.bytes() ?? EMPTY, this.#warnings)
     this.#warnOfOwnEnd(routed)
     if (this.#audit !== undefined && 'body' in answer) {
       const { createdName = '' } = answer
@@ -215,7 +224,7 @@ class ControlExchange implements StreamEvents {
       this.#audit.annotate({ ...changes, ...incidentDeletions(deleted.map(({ object }) => object)) })
     }
     if ('body' in answer) this.#send(answer)
-    else this.#startWatch(answer, routed)
+    else this.#startOngoing(answer, routed)
   }
 
   /** So that the caller does not find out only with the next command. */
@@ -238,9 +247,8 @@ class ControlExchange implements StreamEvents {
     return this.#deps.registry.store.list(resourceName(route.kind), { namespace: '' })
   }
 
-  #startWatch(request: WatchRequest, routed: Routed): void {
+  #startOngoing(request: WatchRequest | FollowRequest, routed: Routed): void {
     const user = routed.user === 'anonymous' ? '' : routed.user.name
-    const { registry, random } = this.#deps
     let open = 0
     for (const other of this.#open.watches.values()) if (other === user) open++
     if (open >= MAX_WATCHES_PER_USER) {
@@ -248,24 +256,29 @@ class ControlExchange implements StreamEvents {
       throw statusError('TooManyRequests', `too many watches: user ${JSON.stringify(user)} has ${open} open`, details)
     }
     this.#answered = true
-    const type = `application/${request.encoding.format}`
-    const headers: HeaderList = [':status', '200', 'content-type', type, 'cache-control', 'no-cache, private']
-    this.#stream.headers([...headers, ...this.#ownHeaders()], this.#isHead)
+    const headers = 'begin' in request ? request.begin.headers : watchHeaders(request)
+    this.#stream.headers([':status', '200', ...headers, ...this.#ownHeaders()], this.#isHead)
     this.#audit?.started()
     if (this.#isHead) {
       this.#audit?.completed(200)
       return
     }
-    const deps = { store: registry.store, now: () => registry.now(), random }
-    const watch = new WatchStream(deps, request, this.#stream, () => {
-      this.#open.watches.delete(watch)
+    const onEnd = (): void => {
+      this.#open.watches.delete(ongoing)
       this.#open.exchanges.delete(this)
       this.#audit?.completed(200)
-    })
-    this.#watch = watch
-    this.#open.watches.set(watch, user)
+    }
+    const ongoing = this.#ongoing(request, onEnd)
+    this.#watch = ongoing
+    this.#open.watches.set(ongoing, user)
     this.#open.exchanges.add(this)
-    watch.start()
+    ongoing.start()
+  }
+
+  #ongoing(request: WatchRequest | FollowRequest, onEnd: () => void): Ongoing {
+    if ('begin' in request) return new FollowStream(request, this.#stream, onEnd)
+    const { registry, random } = this.#deps
+    return new WatchStream({ store: registry.store, now: () => registry.now(), random }, request, this.#stream, onEnd)
   }
 
   /** Expected errors become responses; others are bugs. */
@@ -304,8 +317,13 @@ class ControlExchange implements StreamEvents {
     const { registry } = this.#deps
     const headers: HeaderList = ['date', new Date(registry.now()).toUTCString(), 'audit-id', this.#auditId]
     for (const value of warningValues(this.#warnings)) headers.push('warning', value)
+    if (this.#deps.headers !== undefined) headers.push(...this.#deps.headers)
     return headers
   }
+}
+
+function watchHeaders({ encoding }: WatchRequest): HeaderList {
+  return ['content-type', `application/${encoding.format}`, 'cache-control', 'no-cache, private']
 }
 
 function bodyLimitOf({ route, request }: Routed): number {

@@ -16,9 +16,11 @@ import type { UpstreamCluster } from '../api/upstream-cluster/upstream-cluster.t
 import { UserError } from '../api/validation/field-errors.ts'
 import { createAuthenticator } from '../apiserver/access/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../apiserver/access/authorize.ts'
+import { shownTo } from '../apiserver/access/redaction.ts'
 import { type RevocationCheck, RevokedCredentials } from '../apiserver/access/revoked-credentials.ts'
 import { createInProcessClient } from '../apiserver/registry/in-process-client.ts'
 import { Registry } from '../apiserver/registry/registry.ts'
+import { selfReviews } from '../apiserver/self-reviews.ts'
 import { type ControlHandler, createControlHandler } from '../apiserver/server.ts'
 import { createKubeClient, type KubeClient } from '../io/kube/client.ts'
 import type { KubeCallEvents } from '../io/kube/client-events.ts'
@@ -120,12 +122,8 @@ class EmbeddedPlane implements ObjectPlane {
     const secretOf = (namespace: string, name: string): SecretAtWrite =>
       this.#store.get({ resource: resourceName(SECRETS), namespace, name })?.object
     const parts = { now: Date.now, uuid: randomUUID, random: Math.random }
-    const registry = new Registry({
-      ...parts,
-      store: this.#store,
-      kinds: kindsOf(config, secretOf),
-      pem: nodePemChecks,
-    })
+    const kinds = kindsOf(config, secretOf)
+    const registry = new Registry({ ...parts, store: this.#store, kinds, pem: nodePemChecks })
     this.client = createInProcessClient(registry)
     this.source = createObjectsSource({ ...sourceOptions(config, log), client: this.client })
     const { caPem, tokenKey } = this.#control.pki
@@ -137,7 +135,8 @@ class EmbeddedPlane implements ObjectPlane {
     this.#handler = createControlHandler({
       ...parts,
       registry,
-      bindings,
+      reviews: selfReviews(bindings, kinds),
+      shownTo: (user) => shownTo(bindings, user),
       version: VERSION,
       checks: [{ name: 'store', isHealthy: () => !this.#stopped && canRead(this.#store) }],
       authenticate: createAuthenticator({

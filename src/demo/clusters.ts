@@ -2,7 +2,7 @@
 
 import type { UserInfo } from '../api/kube/user.ts'
 import { createCA, issueCertificate, type KeyPair } from '../io/pki/pki.ts'
-import { DEVELOPERS } from './cluster/authorize.ts'
+import { DEVELOPERS } from './cluster/access.ts'
 import { type DemoCluster, startDemoCluster } from './cluster/demo-cluster.ts'
 import { DEMO_TOKENS, nodeToken } from './traffic.ts'
 
@@ -55,7 +55,7 @@ async function startInProcessCluster(name: string, size: { nodes: number; scale:
   })
   const { urls: endpoints, nodes } = cluster
   const spareNode = nodes[0] ?? ''
-  return { name, endpoints, ca: ca.certPem, gateway, nodes, spareNode, stop: () => cluster.stop() }
+  return { name, endpoints, ca: ca.certPem, gateway, nodes, spareNode, stop: async () => cluster.stop() }
 }
 
 function demoUsers(cluster: string, nodes: number): ReadonlyMap<string, UserInfo> {

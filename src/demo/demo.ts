@@ -35,7 +35,7 @@ export interface DemoOptions {
   readonly adminListen: string
   /** Of the gateway's own API server. */
   readonly controlListen: string
-  /** Made anew. Default `.portcullis/demo` below the working directory. */
+  /** Emptied first. Default `.portcullis/demo` below the working directory. */
   readonly dir?: string
   readonly out: (text: string) => void
   /** Which kubectl the reader has. Default: as this machine says. */

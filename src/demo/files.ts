@@ -29,7 +29,7 @@ const EXAMPLES = join(import.meta.dirname, '../../config')
 /** Marks a directory as the demo's: only such a one is emptied. */
 const MARKER = '.portcullis-demo'
 
-/** Makes `dir` anew. @throws {UserError} when it holds something that is not the demo's */
+/** Makes `dir`, empty. @throws {UserError} when it holds something that is not the demo's */
 export function prepareDirectory(dir: string): void {
   if (existsSync(dir) && readdirSync(dir).length > 0) {
     if (!existsSync(join(dir, MARKER))) {

@@ -20,14 +20,14 @@ PodProtector shop/web, in the gateway's own API server; a new pod counts when it
 A deletion that passes:
   oldest() { kubectl --context $1-alice get pods -l app=web -o name --sort-by=.metadata.creationTimestamp | head -n 1 | cut -d/ -f2; }
   kubectl delete pod $(oldest prod)
-By mistake all of them, in staging: a few may still go, the others are refused, with the numbers; and now in prod, too:
+All of them by accident, in staging: a few may still go, the others are refused, with the numbers; and now in prod, too:
   kubectl --context staging-alice delete pods -l app=web
   kubectl delete pod $(oldest prod)
   bin/portcullis protect why $(oldest prod) -n shop --cluster prod --context portcullis --pod-context prod-alice
 As soon as the new pods count, some may go again. A drain keeps trying until then:
   kubectl --context prod-admin drain ${spareNode}
   kubectl --context prod-admin uncordon ${spareNode}
-The switch for an emergency: all is judged and counted, and nothing refused; kubectl warns. And back:
+The switch for an emergency: all is evaluated and counted, and nothing refused; kubectl warns. And back:
   bin/portcullis protect dry-run on --context portcullis
   kubectl --context staging-alice delete pods -l app=web
   bin/portcullis protect dry-run off --context portcullis

@@ -47,7 +47,7 @@ For all that follows:`
 
 function objects({ dir }: GuideFacts): string {
   return `
-The clusters are objects in the gateway's own API server. Edit them; a change is in force at once, a mistake is refused:
+The clusters are objects in the gateway's own API server. Edit them; a change is in force at once, an error is refused:
   kubectl --context portcullis edit uc prod
   kubectl --context portcullis get uc -o wide --watch
   kubectl --context portcullis explain uc.spec.degrade

@@ -1,6 +1,7 @@
 // Background traffic of the demo: kubelets that renew their leases, controllers, people, a watcher and one client that
 // asks too much; some twenty-five requests a second, all through the gateway. What is refused is only counted.
 
+import { metaMicroTime } from '../core/text/meta-time.ts'
 import { TrafficClient } from './cluster/traffic-client.ts'
 
 export interface TrafficOptions {
@@ -89,6 +90,6 @@ function kubelet(node: string): Actor {
     token: nodeToken(node),
     path: `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${node}`,
     everyMs: 2000,
-    patch: () => JSON.stringify({ spec: { renewTime: new Date().toISOString() } }),
+    patch: () => JSON.stringify({ spec: { renewTime: metaMicroTime(Date.now()) } }),
   }
 }

@@ -10,8 +10,10 @@ import type { Logger } from '../../src/api/ports/ports.ts'
 import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
 import { createAuthenticator } from '../../src/apiserver/access/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../../src/apiserver/access/authorize.ts'
+import { shownTo } from '../../src/apiserver/access/redaction.ts'
 import { RevokedCredentials } from '../../src/apiserver/access/revoked-credentials.ts'
 import { Registry } from '../../src/apiserver/registry/registry.ts'
+import { selfReviews } from '../../src/apiserver/self-reviews.ts'
 import { type ControlHandler, createControlHandler } from '../../src/apiserver/server.ts'
 import { listenControl } from '../../src/io/listener/control-listener.ts'
 import { ensureControlPki, issueControlCertificate } from '../../src/io/pki/control-pki.ts'
@@ -81,7 +83,8 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
   const revoked = new RevokedCredentials(store, () => queueMicrotask(() => handler.endRefused()))
   const handler: ControlHandler = createControlHandler({
     registry,
-    bindings,
+    reviews: selfReviews(bindings, kinds),
+    shownTo: (user) => shownTo(bindings, user),
     version: '0.0.0',
     checks: [],
     authenticate: createAuthenticator({

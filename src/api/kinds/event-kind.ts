@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../kube/json-object.ts'
 import { type JsonSchema, kubeObject, shape, text, time, wholeNumber } from '../kube/json-schema.ts'
-import { isRecord } from '../kube/object-shape.ts'
+import { isRecord, recordOf, textOf } from '../kube/object-shape.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { FieldErrors } from '../validation/field-errors.ts'
 
@@ -57,17 +57,35 @@ export const EVENTS: ResourceKind = {
   schema: kubeObject('Event says what happened to an object, and how often.', 'v1', 'Event', FIELDS, [
     'involvedObject',
   ]),
-  // The table of events begins with a time and has the name last; the cells are made by core-kind-cells.ts.
+  // The table of events begins with a time and has the name last.
   columns: [
-    { name: 'Last Seen', type: 'date', description: 'When it happened last.', jsonPath: '.lastTimestamp' },
+    {
+      name: 'Last Seen',
+      type: 'date',
+      description: 'When it happened last.',
+      jsonPath: '.lastTimestamp',
+      cell: lastSeen,
+    },
     { name: 'Type', type: 'string', description: 'Normal or Warning.', jsonPath: '.type' },
     { name: 'Reason', type: 'string', description: 'Why, in one word.', jsonPath: '.reason' },
-    { name: 'Object', type: 'string', description: 'What it happened to.', jsonPath: '.involvedObject.name' },
+    {
+      name: 'Object',
+      type: 'string',
+      description: 'What it happened to.',
+      jsonPath: '.involvedObject.name',
+      cell: involved,
+    },
     wide('Subobject', 'The part of the object.', '.involvedObject.fieldPath'),
-    wide('Source', 'Who reports it.', '.source.component'),
-    { name: 'Message', type: 'string', description: 'What happened.', jsonPath: '.message' },
-    { ...wide('First Seen', 'When it happened first.', '.firstTimestamp'), type: 'date' },
-    wide('Count', 'How often it happened.', '.count'),
+    { ...wide('Source', 'Who reports it.', '.source.component'), cell: source },
+    {
+      name: 'Message',
+      type: 'string',
+      description: 'What happened.',
+      jsonPath: '.message',
+      cell: (event) => textOf(event['message']).trim(),
+    },
+    { ...wide('First Seen', 'When it happened first.', '.firstTimestamp'), type: 'date', cell: firstSeen },
+    { ...wide('Count', 'How often it happened.', '.count'), cell: count },
     { ...wide('Name', 'The name of the event.', '.metadata.name'), format: 'name' },
   ],
   selectableFields: [
@@ -123,3 +141,36 @@ const REQUIRED_WITH_TIME = [
   ['action', 128],
   ['reason', 128],
 ] as const
+
+// Cells as kubectl shows them of a real cluster (k8s.io/kubernetes/pkg/printers/internalversion/printers.go).
+
+function firstSeen(event: JsonObject): unknown {
+  return event['firstTimestamp'] ?? event['eventTime'] ?? null
+}
+
+function lastSeen(event: JsonObject): unknown {
+  return recordOf(event['series'])['lastObservedTime'] ?? event['lastTimestamp'] ?? firstSeen(event)
+}
+
+function count(event: JsonObject): number {
+  return numberAt(recordOf(event['series']), 'count') ?? numberAt(event, 'count') ?? 1
+}
+
+function involved(event: JsonObject): string {
+  const target = recordOf(event['involvedObject'])
+  const kind = textOf(target['kind']).toLowerCase()
+  const name = textOf(target['name'])
+  return name === '' ? kind : `${kind}/${name}`
+}
+
+function source(event: JsonObject): string {
+  const { component, host } = recordOf(event['source'])
+  const program = String(component || event['reportingComponent'] || '')
+  const instance = String(host || event['reportingInstance'] || '')
+  return instance === '' ? program : `${program}, ${instance}`
+}
+
+function numberAt(object: JsonObject, key: string): number | undefined {
+  const value = object[key]
+  return typeof value === 'number' && value !== 0 ? value : undefined
+}

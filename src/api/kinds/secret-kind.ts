@@ -45,12 +45,16 @@ export const SECRETS: ResourceKind = {
   }),
   columns: [
     { name: 'Type', type: 'string', description: 'What the Secret is for.', jsonPath: '.type' },
-    // As many as there are keys: see core-kind-cells.ts.
-    { name: 'Data', type: 'string', description: 'How many keys it has.', jsonPath: '.data' },
+    { name: 'Data', type: 'string', description: 'How many keys it has.', jsonPath: '.data', cell: countData },
     { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },
   ],
   selectableFields: ['type'],
   check: checkSecret,
+}
+
+/** How many keys the object has in `data`. */
+export function countData({ data }: JsonObject): number {
+  return isRecord(data) ? Object.keys(data).length : 0
 }
 
 /** `stringData` is merged into `data` before. */

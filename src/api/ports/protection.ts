@@ -1,6 +1,6 @@
 // What the request path, the webhook and the ledger of pod protection say to each other: plain data, because it crosses threads.
 
-/** By which number a pod's deletion is judged (annotation `podseidon.kubewharf.io/health-criterion`). Default Available. */
+/** By which number a pod's deletion is evaluated (annotation `podseidon.kubewharf.io/health-criterion`). Default Available. */
 export type HealthCriterion = 'Available' | 'Ready' | 'Running' | 'Scheduled'
 
 /** What protection needs to know of a pod. */
@@ -50,7 +50,7 @@ export interface ProtectionRequest {
   readonly criterion: HealthCriterion | undefined
   /** Who asks; for metrics. */
   readonly user: string
-  /** Nothing will be deleted: judged, and nothing recorded. */
+  /** Nothing will be deleted: evaluated, and nothing recorded. */
   readonly dryRun: boolean
   /** Shadow mode: recorded and counted, never refused. */
   readonly shadow: boolean

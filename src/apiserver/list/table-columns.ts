@@ -1,7 +1,6 @@
 // The columns of a Table: the printer columns of the kind, after the name (apiextensions-apiserver
 // pkg/registry/customresource/tableconvertor; the kinds of Kubernetes itself as kubernetes/pkg/printers has them).
 
-import { computedCell } from '../../api/kinds/core-kind-cells.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { PrinterColumn, ResourceKind } from '../../api/ports/resource-kind.ts'
 import { ageOf } from './ages.ts'
@@ -46,7 +45,7 @@ export function columnsOf(kind: ResourceKind): readonly Column[] {
 function columnOf(column: PrinterColumn): Column {
   const { name, type, format = '', priority = 0, jsonPath } = column
   const description = column.description ?? `Custom resource definition column (in JSONPath format): ${jsonPath}`
-  const value = computedCell(column) ?? firstAt(jsonPath)
+  const value = column.cell ?? firstAt(jsonPath)
   return {
     definition: { name, type, format, description, priority },
     cell: (object, nowMs) => cellOf(type, value(object), nowMs),

@@ -1,5 +1,7 @@
 // A resource as clients see it in discovery and OpenAPI.
 
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { UserInfo } from '../../api/kube/user.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 
 /** `listKind` is '' where it cannot be listed. */
@@ -24,4 +26,18 @@ export interface ApiResource
 export interface Subresource {
   readonly name: string
   readonly verbs: readonly string[]
+  /** Of what is sent and answered, where that is not the resource itself. */
+  readonly of?: GroupVersionKind
+}
+
+export interface GroupVersionKind {
+  readonly group: string
+  readonly version: string
+  readonly kind: string
+}
+
+/** A cluster-scoped kind that is a question: it can only be created, is not stored, and comes back with its status. */
+export interface ReviewKind extends ApiResource {
+  /** What is answered beside apiVersion, kind and metadata. @throws {StatusError} 400, 422 */
+  answer(body: JsonObject, user: UserInfo): JsonObject
 }

@@ -1,10 +1,9 @@
-// Everything that the API server serves below /api and /apis: the kinds that it stores, and reviews, which it answers
+// Everything that an API server serves below /api and /apis: the kinds that it stores, and reviews, which it answers
 // without storing anything. Discovery, OpenAPI and authorization follow from this list.
 
-import { NAMESPACES, SCHEME } from '../../api/kinds/scheme.ts'
-import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
+import { NAMESPACES } from '../../api/kinds/scheme.ts'
+import { apiVersionOf, type KindSubresource, type ResourceKind } from '../../api/ports/resource-kind.ts'
 import type { ApiResource, Subresource } from './api-resource.ts'
-import { SELF_REVIEW_KINDS } from './self-review-kinds.ts'
 
 export interface ApiGroup {
   /** '' = the core group. */
@@ -22,22 +21,34 @@ export interface ApiGroupVersion {
 const STORED_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
 /** Namespaces are only deleted by name. */
 const NAMESPACE_VERBS = STORED_VERBS.filter((verb) => verb !== 'deletecollection')
-const STATUS: Subresource = { name: 'status', verbs: ['get', 'patch', 'update'] }
+const METHOD_VERBS = { GET: 'get', POST: 'create' } as const
+const READ_WRITE = ['get', 'patch', 'update']
+const STATUS: Subresource = { name: 'status', verbs: READ_WRITE }
 
-export const API_RESOURCES: readonly ApiResource[] = [...SCHEME.map(storedResource), ...SELF_REVIEW_KINDS]
-
-/** In the order of API_RESOURCES; the first version of a group is the preferred one. */
-export const API_GROUPS: readonly ApiGroup[] = groups()
+export function apiResources(kinds: readonly ResourceKind[], reviews: readonly ApiResource[]): readonly ApiResource[] {
+  return [...kinds.map(storedResource), ...reviews]
+}
 
 function storedResource(kind: ResourceKind): ApiResource {
   const { group, version, listKind, plural, singular, shortNames, categories, namespaced, schema } = kind
   const names = { group, version, kind: kind.kind, listKind, plural, singular, shortNames, categories }
   const verbs = kind === NAMESPACES ? NAMESPACE_VERBS : STORED_VERBS
-  return { ...names, namespaced, verbs, subresources: kind.hasStatus ? [STATUS] : [], schema }
+  return { ...names, namespaced, verbs, subresources: subresourcesOf(kind), schema }
 }
 
-function groups(): ApiGroup[] {
-  const byName = Map.groupBy(API_RESOURCES, ({ group }) => group)
+function subresourcesOf({ hasStatus, subresources = [] }: ResourceKind): Subresource[] {
+  return [...subresources.map(apiSubresource), ...(hasStatus ? [STATUS] : [])]
+}
+
+function apiSubresource(subresource: KindSubresource): Subresource {
+  const { name, group, version, kind } = subresource
+  const verbs = 'connect' in subresource ? subresource.methods.map((method) => METHOD_VERBS[method]) : READ_WRITE
+  return { name, verbs, of: { group, version, kind } }
+}
+
+/** In the order of the resources; the first version of a group is the preferred one. */
+export function apiGroups(resources: readonly ApiResource[]): readonly ApiGroup[] {
+  const byName = Map.groupBy(resources, ({ group }) => group)
   return [...byName].map(([name, members]) => {
     const byVersion = Map.groupBy(members, ({ version }) => version)
     const versions = [...byVersion].map(([version, resources]) => {

@@ -51,6 +51,11 @@ export function isBeingDeleted(object: JsonObject): boolean {
   return metaText(object, 'deletionTimestamp') !== ''
 }
 
+/** Whether it is being deleted, and has had the time that it was given. */
+export function isOver(object: JsonObject): boolean {
+  return isBeingDeleted(object) && metaNumber(object, 'deletionGracePeriodSeconds') === 0
+}
+
 /** `base` and five characters (apiserver/pkg/storage/names/generate.go). @param random in [0, 1) */
 export function generateName(base: string, random: () => number): string {
   let name = base.slice(0, MAX_GENERATED_BASE)

@@ -85,7 +85,8 @@ const rulesReview = kubeObject(
   ['spec'],
 )
 
-function review(group: string, kind: string, schema: JsonSchema): ApiResource {
+/** A kind that is a question, of version v1. */
+export function reviewKind(group: string, kind: string, schema: JsonSchema): ApiResource {
   const singular = kind.toLowerCase()
   return {
     group,
@@ -103,8 +104,7 @@ function review(group: string, kind: string, schema: JsonSchema): ApiResource {
   }
 }
 
-export const SELF_REVIEW_KINDS: readonly ApiResource[] = [
-  review(AUTHENTICATION, 'SelfSubjectReview', selfSubjectReview),
-  review(AUTHORIZATION, 'SelfSubjectAccessReview', accessReview),
-  review(AUTHORIZATION, 'SelfSubjectRulesReview', rulesReview),
-]
+export const SELF_SUBJECT_REVIEW: ApiResource = reviewKind(AUTHENTICATION, 'SelfSubjectReview', selfSubjectReview)
+export const SELF_ACCESS_REVIEW: ApiResource = reviewKind(AUTHORIZATION, 'SelfSubjectAccessReview', accessReview)
+export const SELF_RULES_REVIEW: ApiResource = reviewKind(AUTHORIZATION, 'SelfSubjectRulesReview', rulesReview)
+export const SELF_REVIEW_KINDS: readonly ApiResource[] = [SELF_SUBJECT_REVIEW, SELF_ACCESS_REVIEW, SELF_RULES_REVIEW]

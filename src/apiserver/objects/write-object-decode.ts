@@ -128,9 +128,9 @@ function checkType(kind: ResourceKind, object: JsonObject, text: string): JsonOb
   return object
 }
 
-/** Kinds that are compiled into kube-apiserver, which kubectl treats as such. */
+/** Kinds that are compiled into kube-apiserver, which kubectl treats as such; groups such as `apps` have no domain. */
 export function isBuiltIn({ group }: ResourceKind): boolean {
-  return group === '' || group.endsWith('.k8s.io')
+  return !group.includes('.') || group.endsWith('.k8s.io')
 }
 
 function unrecognized(kind: ResourceKind, problem: string, text: string): Error {

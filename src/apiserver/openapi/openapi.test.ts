@@ -1,21 +1,26 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { SCHEME } from '../../api/kinds/scheme.ts'
 import type { JsonSchema } from '../../api/kube/json-schema.ts'
 import { ProtobufReader } from '../../core/text/protobuf-reader.ts'
 import type { Answer } from '../http/answer.ts'
-import { API_RESOURCES } from '../objects/api-resources.ts'
+import { apiResources } from '../objects/api-resources.ts'
 import { OBJECT_META_SCHEMA } from '../objects/object-meta-schema.ts'
+import { SELF_REVIEW_KINDS } from '../objects/self-review-kinds.ts'
 import { META_SCHEMAS } from './meta-schemas.ts'
-import { openApiAnswer } from './openapi.ts'
+import { OpenApi } from './openapi.ts'
 import { encodeV2Document } from './v2-protobuf.ts'
 
 const KUBECTL_V2 = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
 const UC = '/openapi/v3/apis/proxy.kubegateway.io/v1alpha1'
 const UC_PATH = '/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters'
 
+const API_RESOURCES = apiResources(SCHEME, SELF_REVIEW_KINDS)
+const openApi = new OpenApi(API_RESOURCES)
+
 function get(path: string, query = '', accept = '', ifNoneMatch = ''): Answer {
-  const answer = openApiAnswer(path, query, accept, ifNoneMatch)
-  assert.ok(answer !== undefined, `${path} is no OpenAPI path`)
+  const answer = openApi.answer(path, query, accept, ifNoneMatch)
+  assert.ok(answer !== undefined, `${path} is not an OpenAPI path`)
   return answer
 }
 
@@ -239,6 +244,6 @@ test('other paths are not OpenAPI', () => {
     '/openapi/v3/__proto__',
     '/openapi/v2/x',
   ]) {
-    assert.equal(openApiAnswer(path, '', '', ''), undefined, path)
+    assert.equal(openApi.answer(path, '', '', ''), undefined, path)
   }
 })

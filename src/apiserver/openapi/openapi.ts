@@ -3,9 +3,11 @@
 import { type AcceptClause, acceptClauses } from '../http/accept.ts'
 import { type Answer, NOT_CACHED, textAnswer } from '../http/answer.ts'
 import { type TaggedDocument, tagged, taggedAnswer } from '../http/entity-tag.ts'
+import type { ApiResource } from '../objects/api-resource.ts'
+import { type ApiGroupVersion, apiGroups } from '../objects/api-resources.ts'
 import { v2Document } from './v2.ts'
 import { encodeV2Document } from './v2-protobuf.ts'
-import { documentUrl, V3_DOCUMENTS, v3Document, v3Index } from './v3.ts'
+import { documentUrl, v3Document, v3Index, v3Paths } from './v3.ts'
 
 const V2 = '/openapi/v2'
 const V3 = '/openapi/v3'
@@ -18,22 +20,76 @@ const FOREVER = 'public, immutable, max-age=31536000'
 /** `info.version` of the documents: the API has no version of its own. */
 const API_VERSION = 'unversioned'
 
-/**
- * The answer to GET of an OpenAPI path; undefined when `path` is none.
- * @param path without the query
- * @param query without `?`
- * @param ifNoneMatch the field, or ''
- */
-export function openApiAnswer(path: string, query: string, accept: string, ifNoneMatch: string): Answer | undefined {
-  const clauses = acceptClauses(accept === '' ? '*/*' : accept)
-  if (path === V2) return v2Answer(clauses, ifNoneMatch)
-  if (path === V3 || path === `${V3}/`) return taggedAnswer(index(), ifNoneMatch)
-  if (!path.startsWith(`${V3}/`)) return undefined
-  const name = path.slice(V3.length + 1)
-  const document = v3DocumentAt(name)
-  if (document === undefined) return undefined
-  if (!clauses.some((clause) => takes(clause, 'json'))) return textAnswer(406, '')
-  return v3Answer(name, document, new URLSearchParams(query).get('hash') ?? '', ifNoneMatch)
+/** The documents of one API server, each built at the first request for it. */
+export class OpenApi {
+  readonly #resources: readonly ApiResource[]
+  /** By the paths of the index. */
+  readonly #versions: ReadonlyMap<string, ApiGroupVersion>
+  readonly #v3 = new Map<string, TaggedDocument>()
+  #v3Index: TaggedDocument | undefined
+  #v2: V2Documents | undefined
+
+  constructor(resources: readonly ApiResource[]) {
+    this.#resources = resources
+    this.#versions = v3Paths(apiGroups(resources))
+  }
+
+  /**
+   * The answer to GET of an OpenAPI path; undefined when `path` is none.
+   * @param path without the query
+   * @param query without `?`
+   * @param ifNoneMatch the field, or ''
+   */
+  answer(path: string, query: string, accept: string, ifNoneMatch: string): Answer | undefined {
+    const clauses = acceptClauses(accept === '' ? '*/*' : accept)
+    if (path === V2) return this.#v2Answer(clauses, ifNoneMatch)
+    if (path === V3 || path === `${V3}/`) return taggedAnswer(this.#index(), ifNoneMatch)
+    if (!path.startsWith(`${V3}/`)) return undefined
+    const name = path.slice(V3.length + 1)
+    const document = this.#v3DocumentAt(name)
+    if (document === undefined) return undefined
+    if (!clauses.some((clause) => takes(clause, 'json'))) return textAnswer(406, '')
+    return v3Answer(name, document, new URLSearchParams(query).get('hash') ?? '', ifNoneMatch)
+  }
+
+  /** JSON or protocol buffers, whichever the client wants more. */
+  #v2Answer(clauses: readonly AcceptClause[], ifNoneMatch: string): Answer {
+    for (const clause of clauses) {
+      if (takes(clause, 'json')) return taggedAnswer(this.#v2Documents().json, ifNoneMatch)
+      if (takes(clause, V2_PROTOBUF_ASKED) || takes(clause, V2_PROTOBUF)) {
+        return taggedAnswer(this.#v2Documents().protobuf, ifNoneMatch)
+      }
+    }
+    return textAnswer(406, '')
+  }
+
+  #v3DocumentAt(name: string): TaggedDocument | undefined {
+    const known = this.#v3.get(name)
+    if (known !== undefined) return known
+    const groupVersion = this.#versions.get(name)
+    if (groupVersion === undefined) return undefined
+    const fresh = tagged(Buffer.from(JSON.stringify(v3Document(groupVersion, API_VERSION))), JSON_TYPE)
+    this.#v3.set(name, fresh)
+    return fresh
+  }
+
+  #index(): TaggedDocument {
+    if (this.#v3Index === undefined) {
+      const tags = new Map<string, string>()
+      for (const name of this.#versions.keys()) tags.set(name, this.#v3DocumentAt(name)?.tag.slice(1, -1) ?? '')
+      this.#v3Index = tagged(Buffer.from(JSON.stringify(v3Index(tags))), JSON_TYPE)
+    }
+    return this.#v3Index
+  }
+
+  #v2Documents(): V2Documents {
+    if (this.#v2 === undefined) {
+      const document = v2Document(this.#resources, API_VERSION)
+      const json = tagged(Buffer.from(JSON.stringify(document)), JSON_TYPE)
+      this.#v2 = { json, protobuf: tagged(encodeV2Document(document), `application/${V2_PROTOBUF}`) }
+    }
+    return this.#v2
+  }
 }
 
 function v3Answer(name: string, document: TaggedDocument, hash: string, ifNoneMatch: string): Answer {
@@ -44,54 +100,11 @@ function v3Answer(name: string, document: TaggedDocument, hash: string, ifNoneMa
   return { code: 301, headers, body: Buffer.alloc(0) }
 }
 
-/** JSON or protocol buffers, whichever the client wants more. */
-function v2Answer(clauses: readonly AcceptClause[], ifNoneMatch: string): Answer {
-  for (const clause of clauses) {
-    if (takes(clause, 'json')) return taggedAnswer(v2().json, ifNoneMatch)
-    if (takes(clause, V2_PROTOBUF_ASKED) || takes(clause, V2_PROTOBUF)) return taggedAnswer(v2().protobuf, ifNoneMatch)
-  }
-  return textAnswer(406, '')
-}
-
 function takes({ type, subtype }: AcceptClause, offered: string): boolean {
   return (type === 'application' || type === '*') && (subtype === offered || subtype === '*')
-}
-
-const v3Documents = new Map<string, TaggedDocument>()
-
-function v3DocumentAt(name: string): TaggedDocument | undefined {
-  const known = v3Documents.get(name)
-  if (known !== undefined) return known
-  const groupVersion = V3_DOCUMENTS.get(name)
-  if (groupVersion === undefined) return undefined
-  const fresh = tagged(Buffer.from(JSON.stringify(v3Document(groupVersion, API_VERSION))), JSON_TYPE)
-  v3Documents.set(name, fresh)
-  return fresh
-}
-
-let v3IndexDocument: TaggedDocument | undefined
-
-function index(): TaggedDocument {
-  if (v3IndexDocument === undefined) {
-    const tags = new Map<string, string>()
-    for (const name of V3_DOCUMENTS.keys()) tags.set(name, v3DocumentAt(name)?.tag.slice(1, -1) ?? '')
-    v3IndexDocument = tagged(Buffer.from(JSON.stringify(v3Index(tags))), JSON_TYPE)
-  }
-  return v3IndexDocument
 }
 
 interface V2Documents {
   readonly json: TaggedDocument
   readonly protobuf: TaggedDocument
-}
-
-let v2Documents: V2Documents | undefined
-
-function v2(): V2Documents {
-  if (v2Documents === undefined) {
-    const document = v2Document(API_VERSION)
-    const json = tagged(Buffer.from(JSON.stringify(document)), JSON_TYPE)
-    v2Documents = { json, protobuf: tagged(encodeV2Document(document), `application/${V2_PROTOBUF}`) }
-  }
-  return v2Documents
 }

@@ -90,7 +90,9 @@ export function pathsOf(resource: ApiResource): readonly ApiPath[] {
     parameters: named,
     operations: [...readAndChange(resource, ''), remove(resource, 'delete')],
   })
-  for (const { name } of resource.subresources) {
+  for (const { name, of } of resource.subresources) {
+    // What is of another kind has no schema here.
+    if (of !== undefined) continue
     const path = `${collection}/{name}/${name}`
     paths.push({ path, parameters: named, operations: readAndChange(resource, name) })
   }

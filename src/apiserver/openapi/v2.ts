@@ -2,20 +2,20 @@
 // it (kube-openapi/pkg/builder).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { API_RESOURCES } from '../objects/api-resources.ts'
+import type { ApiResource } from '../objects/api-resource.ts'
 import { type ApiBody, type ApiOperation, groupTag, OBJECT_TYPES, pathItem, pathsOf } from './operations.ts'
 import type { ApiParameter } from './parameters.ts'
 import { reference, schemasOf } from './schemas.ts'
 
 /** @param programVersion of the whole API: `info.version` */
-export function v2Document(programVersion: string): JsonObject {
+export function v2Document(resources: readonly ApiResource[], programVersion: string): JsonObject {
   const paths: Record<string, unknown> = {}
-  for (const path of API_RESOURCES.flatMap(pathsOf)) paths[path.path] = pathItem(path, parameter, operation)
+  for (const path of resources.flatMap(pathsOf)) paths[path.path] = pathItem(path, parameter, operation)
   return {
     swagger: '2.0',
     info: { title: 'Portcullis', version: programVersion },
     paths,
-    definitions: schemasOf(API_RESOURCES, 'v2'),
+    definitions: schemasOf(resources, 'v2'),
   }
 }
 

@@ -2,17 +2,18 @@
 // checks fields by itself (fieldValidation), are answered from it (kube-openapi/pkg/spec3).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { API_GROUPS, type ApiGroupVersion } from '../objects/api-resources.ts'
+import type { ApiGroup, ApiGroupVersion } from '../objects/api-resources.ts'
 import { type ApiOperation, groupTag, OBJECT_TYPES, pathItem, pathsOf } from './operations.ts'
 import type { ApiParameter } from './parameters.ts'
 import { reference, schemasOf } from './schemas.ts'
 
 /** `apis/proxy.kubegateway.io/v1alpha1` -> what its document is made of; the paths of the index. */
-export const V3_DOCUMENTS: ReadonlyMap<string, ApiGroupVersion> = new Map(
-  API_GROUPS.flatMap(({ name, versions }) =>
+export function v3Paths(groups: readonly ApiGroup[]): ReadonlyMap<string, ApiGroupVersion> {
+  const documents = groups.flatMap(({ name, versions }) =>
     versions.map((version) => [`${name === '' ? 'api' : 'apis'}/${version.groupVersion}`, version] as const),
-  ),
-)
+  )
+  return new Map(documents)
+}
 
 /** @param programVersion of the whole API: `info.version` */
 export function v3Document({ resources }: ApiGroupVersion, programVersion: string): JsonObject {
@@ -26,7 +27,7 @@ export function v3Document({ resources }: ApiGroupVersion, programVersion: strin
   }
 }
 
-/** @param tags of the documents, by the keys of V3_DOCUMENTS */
+/** @param tags of the documents, by the keys of v3Paths() */
 export function v3Index(tags: ReadonlyMap<string, string>): JsonObject {
   const paths: Record<string, unknown> = {}
   for (const [path, tag] of tags) paths[path] = { serverRelativeURL: documentUrl(path, tag) }

@@ -5,7 +5,19 @@
  * The type of a field. `bytes` become base64, `json` is JSON text, `time` and `microTime` are messages of seconds and
  * nanoseconds.
  */
-export type FieldType = 'string' | 'bool' | 'integer' | 'bytes' | 'json' | 'time' | 'microTime' | MessageType
+export type FieldType =
+  | 'string'
+  | 'bool'
+  | 'integer'
+  | 'bytes'
+  | 'json'
+  | 'time'
+  | 'microTime'
+  | MessageType
+  | MessageReader
+
+/** Decodes a message whose JSON is not an object. */
+export type MessageReader = (message: Buffer) => unknown
 
 export interface MessageField {
   readonly name: string
@@ -18,9 +30,14 @@ export interface MessageField {
 /** By field number. */
 export type MessageType = ReadonlyMap<number, MessageField>
 
-type Row = readonly [number: number, name: string, type: FieldType, shape?: MessageField['shape'] | 'optional']
+export type MessageRow = readonly [
+  number: number,
+  name: string,
+  type: FieldType,
+  shape?: MessageField['shape'] | 'optional',
+]
 
-function message(...rows: readonly Row[]): MessageType {
+export function message(...rows: readonly MessageRow[]): MessageType {
   return new Map(
     rows.map(([number, name, type, shape = 'one']) => [
       number,
@@ -48,7 +65,7 @@ const managedFieldsEntry = message(
   [8, 'subresource', 'string'],
 )
 
-const objectMeta = message(
+export const objectMeta: MessageType = message(
   [1, 'name', 'string'],
   [2, 'generateName', 'string'],
   [3, 'namespace', 'string'],
@@ -66,9 +83,9 @@ const objectMeta = message(
   [17, 'managedFields', managedFieldsEntry, 'list'],
 )
 
-const METADATA: Row = [1, 'metadata', objectMeta]
+export const METADATA: MessageRow = [1, 'metadata', objectMeta]
 
-const deleteOptions = message(
+export const deleteOptions: MessageType = message(
   [1, 'gracePeriodSeconds', 'integer', 'optional'],
   [
     2,
@@ -156,8 +173,11 @@ const accessReviewSpec = message(
   [2, 'nonResourceAttributes', message([1, 'path', 'string'], [2, 'verb', 'string']), 'optional'],
 )
 
-/** By `apiVersion/kind`. The status of a review is set by the server, and not decoded. */
-const MESSAGES: ReadonlyMap<string, MessageType> = new Map([
+/** By `apiVersion/kind`. */
+export type Messages = ReadonlyMap<string, MessageType>
+
+/** The status of a review is set by the server, and not decoded. */
+export const MESSAGES: Messages = new Map([
   ['v1/Secret', secret],
   ['v1/Namespace', namespace],
   ['v1/Event', event],
@@ -171,6 +191,6 @@ const MESSAGES: ReadonlyMap<string, MessageType> = new Map([
 ])
 
 /** undefined = not sent as protobuf. DeleteOptions have the version of the deleted object. */
-export function messageType(apiVersion: string, kind: string): MessageType | undefined {
-  return kind === 'DeleteOptions' ? deleteOptions : MESSAGES.get(`${apiVersion}/${kind}`)
+export function messageType(messages: Messages, apiVersion: string, kind: string): MessageType | undefined {
+  return kind === 'DeleteOptions' ? deleteOptions : messages.get(`${apiVersion}/${kind}`)
 }

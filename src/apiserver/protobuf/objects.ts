@@ -5,7 +5,7 @@
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { statusError } from '../../api/kube/status.ts'
 import { ProtobufReader } from '../../core/text/protobuf-reader.ts'
-import { type FieldType, type MessageField, type MessageType, messageType } from './kinds.ts'
+import { type FieldType, MESSAGES, type MessageField, type Messages, type MessageType, messageType } from './kinds.ts'
 
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf'
 
@@ -14,11 +14,12 @@ const MAGIC = Buffer.from('k8s\0')
 
 /**
  * The object as parsed JSON. Takes time in proportion to its length.
+ * @param messages of the kinds that are served. Default: those of the gateway's kinds
  * @throws {StatusError} 400 when it is malformed, or of a kind that is not sent as protobuf
  */
-export function decodeProtobuf(body: Buffer): JsonObject {
+export function decodeProtobuf(body: Buffer, messages: Messages = MESSAGES): JsonObject {
   try {
-    return decodeObject(body)
+    return decodeObject(body, messages)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     throw statusError('BadRequest', `unable to decode the protobuf body: ${error.message}`)
@@ -26,7 +27,7 @@ export function decodeProtobuf(body: Buffer): JsonObject {
 }
 
 /** runtime.Unknown behind the magic bytes: typeMeta = 1 { apiVersion = 1, kind = 2 }, raw = 2, contentEncoding = 3. */
-function decodeObject(body: Buffer): JsonObject {
+function decodeObject(body: Buffer, messages: Messages): JsonObject {
   if (!body.subarray(0, MAGIC.length).equals(MAGIC)) {
     throw new SyntaxError('provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]')
   }
@@ -44,7 +45,7 @@ function decodeObject(body: Buffer): JsonObject {
       if (typeMeta.number === 2) kind = typeMeta.text()
     }
   }
-  const type = messageType(apiVersion, kind)
+  const type = messageType(messages, apiVersion, kind)
   if (type === undefined) {
     throw new SyntaxError(`no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`)
   }
@@ -90,6 +91,7 @@ function addEntry(object: Record<string, unknown>, { name, type }: MessageField,
 
 function decodeValue(reader: ProtobufReader, type: FieldType): unknown {
   if (typeof type === 'object') return decodeMessage(reader.bytes(), type)
+  if (typeof type === 'function') return type(reader.bytes())
   switch (type) {
     case 'string':
       return reader.text()

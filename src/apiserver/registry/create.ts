@@ -66,7 +66,7 @@ function insertNamed(
 ): Written {
   const time = metaTime(context.now())
   const fresh = newObject(kind, shaped.object, { name, namespace, uid: context.uuid(), time })
-  const made = isNamespace(kind) ? newNamespace(fresh) : fresh
+  const made = isNamespace(kind) ? newNamespace(fresh) : (kind.prepare?.(fresh) ?? fresh)
   const object = tracked ? made : trackNew(kind, made, call, time)
   const errors = [...shaped.errors, ...(isNamespace(kind) ? namespaceErrors(name) : [])]
   const others: Others = (object) => context.current.others(kind, namespace, name, object)

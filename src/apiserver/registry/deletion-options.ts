@@ -16,6 +16,8 @@ export interface DeleteOptions {
   /** Preconditions. */
   readonly uid: string | undefined
   readonly resourceVersion: string | undefined
+  /** undefined = the object's own. Of kinds that end at once it means nothing. */
+  readonly gracePeriodSeconds: number | undefined
 }
 
 export const DELETE_NOW: DeleteOptions = {
@@ -23,6 +25,7 @@ export const DELETE_NOW: DeleteOptions = {
   propagationPolicy: undefined,
   uid: undefined,
   resourceVersion: undefined,
+  gracePeriodSeconds: 0,
 }
 
 const POLICIES: readonly string[] = ['Foreground', 'Background', 'Orphan']
@@ -38,11 +41,12 @@ interface Given {
   readonly propagationPolicy: string | undefined
   readonly uid: string | undefined
   readonly resourceVersion: string | undefined
+  readonly gracePeriodSeconds: number | undefined
 }
 
 function queryOptions(query: Query): Given {
-  query.integer('gracePeriodSeconds')
   return {
+    gracePeriodSeconds: query.integer('gracePeriodSeconds'),
     dryRun: query.all('dryRun'),
     orphanDependents: query.bool('orphanDependents'),
     propagationPolicy: query.has('propagationPolicy') ? query.text('propagationPolicy') : undefined,
@@ -59,8 +63,8 @@ function bodyOptions(body: string, format: 'json' | 'yaml'): Given {
     throw statusError('BadRequest', `no kind ${JSON.stringify(kind)} is registered for version ${version}`)
   }
   const preconditions = member(options, 'preconditions', isRecord, 'v1.Preconditions') ?? {}
-  member(options, 'gracePeriodSeconds', Number.isInteger, 'int64')
   return {
+    gracePeriodSeconds: member(options, 'gracePeriodSeconds', isInteger, 'int64'),
     dryRun: member(options, 'dryRun', isTexts, '[]string') ?? [],
     orphanDependents: member(options, 'orphanDependents', isFlag, 'bool'),
     propagationPolicy: member(options, 'propagationPolicy', isText, 'v1.DeletionPropagation'),
@@ -74,9 +78,7 @@ function member<T>(
   name: string,
   isRight: (value: unknown) => value is T,
   type: string,
-): T | undefined
-function member(options: JsonObject, name: string, isRight: (value: unknown) => boolean, type: string): unknown
-function member(options: JsonObject, name: string, isRight: (value: unknown) => boolean, type: string): unknown {
+): T | undefined {
   const value = Object.hasOwn(options, name) ? options[name] : undefined
   if (value === undefined || value === null) return undefined
   if (isRight(value)) return value
@@ -89,6 +91,10 @@ function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
 
+function isInteger(value: unknown): value is number {
+  return Number.isInteger(value)
+}
+
 function isFlag(value: unknown): value is boolean {
   return typeof value === 'boolean'
 }
@@ -97,7 +103,8 @@ function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every(isText)
 }
 
-function optionsOf({ dryRun, orphanDependents, propagationPolicy, uid, resourceVersion }: Given): DeleteOptions {
+function optionsOf(given: Given): DeleteOptions {
+  const { dryRun, orphanDependents, propagationPolicy, uid, resourceVersion, gracePeriodSeconds } = given
   const errors: FieldError[] = []
   if (orphanDependents !== undefined && propagationPolicy !== undefined) {
     const detail = 'orphanDependents and deletionPropagation cannot be both set'
@@ -114,6 +121,7 @@ function optionsOf({ dryRun, orphanDependents, propagationPolicy, uid, resourceV
     propagationPolicy: policy ?? (orphanDependents === true ? 'Orphan' : undefined),
     uid,
     resourceVersion,
+    gracePeriodSeconds,
   }
 }
 

@@ -6,7 +6,7 @@ import type { ObjectName } from '../../api/ports/object-client.ts'
 import { StoreConflict, type StoredObject } from '../../api/ports/object-store.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { sameJson } from '../../core/text/same-json.ts'
-import { finalizersOf, metaText } from '../objects/object-metadata.ts'
+import { finalizersOf, isBeingDeleted, metaNumber, metaText } from '../objects/object-metadata.ts'
 import { conflict, detailsOf, MODIFIED } from '../objects/registry-errors.ts'
 import type { RegistryContext } from './context.ts'
 import type { DeleteOptions } from './deletion-options.ts'
@@ -16,7 +16,7 @@ import { isNamespace, refuseImmortal } from './namespaces.ts'
 import { storedObject } from './update.ts'
 
 export interface Deleted {
-  /** It waits for finalizers; undefined = it was removed. */
+  /** It waits for finalizers or the end of its grace period; undefined = it was removed. */
   readonly waiting: JsonObject | undefined
   /** The last state of a removed object. */
   readonly last: JsonObject
@@ -41,13 +41,14 @@ function deleteStored(
 ): Deleted {
   checkPreconditions(kind, stored, options)
   const { object } = stored
-  const held = finalizersOf(object).length > 0
+  const grace = graceOf(kind, object, options)
+  const held = finalizersOf(object).length > 0 || grace > 0
   if (options.dryRun) {
-    return { waiting: held ? markedForDeletion(object, context.now()) : undefined, last: object }
+    return { waiting: held ? markedForDeletion(object, context.now(), grace) : undefined, last: object }
   }
   try {
     if (!held || isNamespace(kind)) return remove(context, kind, stored)
-    const marked = markedForDeletion(object, context.now())
+    const marked = markedForDeletion(object, context.now(), grace)
     if (sameJson(marked, object)) return { waiting: object, last: object }
     const [written] = context.store.write([replacement(stored, marked)])
     return { waiting: written?.object ?? marked, last: object }
@@ -55,6 +56,14 @@ function deleteStored(
     if (error instanceof StoreConflict) throw conflict(kind, stored.name, MODIFIED)
     throw error
   }
+}
+
+/** Seconds; of an object that is being deleted what it has been given, unless less is asked for. */
+function graceOf(kind: ResourceKind, object: JsonObject, { gracePeriodSeconds: asked }: DeleteOptions): number {
+  if (kind.gracePeriod === undefined) return 0
+  if (!isBeingDeleted(object)) return kind.gracePeriod(object, asked)
+  const given = metaNumber(object, 'deletionGracePeriodSeconds')
+  return asked === undefined ? given : Math.min(asked, given)
 }
 
 /** At once; only a namespace may have to wait for what is in it, or for its own finalizers. */

@@ -1,4 +1,5 @@
-// The mark of an object that waits for its finalizers (registry/generic/registry/store.go, markAsDeleting).
+// The mark of an object that waits for its finalizers, or for the end of what it stands for
+// (registry/generic/registry/store.go, markAsDeleting; registry/rest/delete.go, BeforeDelete).
 //
 // propagationPolicy adds none: the finalizers `orphan` and `foregroundDeletion` are for a garbage collector; there is
 // none here, so nothing would ever remove them. kube-apiserver does the same where the collector is disabled
@@ -6,16 +7,22 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
-import { isBeingDeleted, metaNumber, withMetadata } from '../objects/object-metadata.ts'
+import { isBeingDeleted, metaNumber, metaText, withMetadata } from '../objects/object-metadata.ts'
 
 export type PropagationPolicy = 'Orphan' | 'Foreground' | 'Background'
 
-export function markedForDeletion(object: JsonObject, nowMs: number): JsonObject {
+/** @param grace seconds; once marked, an object can only be given less. Default 0 */
+export function markedForDeletion(object: JsonObject, nowMs: number, grace = 0): JsonObject {
   const generation = metaNumber(object, 'generation')
-  const first = !isBeingDeleted(object)
-  return withMetadata(object, {
-    deletionGracePeriodSeconds: 0,
-    ...(first && { deletionTimestamp: metaTime(nowMs) }),
-    ...(first && generation > 0 && { generation: generation + 1 }),
-  })
+  if (!isBeingDeleted(object)) {
+    return withMetadata(object, {
+      deletionGracePeriodSeconds: grace,
+      deletionTimestamp: metaTime(nowMs + grace * 1000),
+      ...(generation > 0 && { generation: generation + 1 }),
+    })
+  }
+  const given = metaNumber(object, 'deletionGracePeriodSeconds')
+  if (grace >= given) return object
+  const shortened = Date.parse(metaText(object, 'deletionTimestamp')) - (given - grace) * 1000
+  return withMetadata(object, { deletionGracePeriodSeconds: grace, deletionTimestamp: metaTime(shortened) })
 }

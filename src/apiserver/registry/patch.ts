@@ -2,6 +2,7 @@
 // (apiserver/pkg/endpoints/handlers/patch.go). Apply is in apply.ts.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { JsonSchema } from '../../api/kube/json-schema.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { invalid, statusError } from '../../api/kube/status.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
@@ -41,7 +42,7 @@ export function patchObject(
   call: WriteCall,
 ): Written {
   const stored = storedObject(context, kind, at)
-  const patched = patchedObject(stored.object, type, incoming.value)
+  const patched = patchedObject(stored.object, type, incoming.value, kind.schema)
   if (!isRecord(patched)) throw statusError('BadRequest', 'the result of the patch is not an object')
   const typed = checkKept(kind, patched, at.name)
   checkName(typed, at)
@@ -53,9 +54,15 @@ export function patchObject(
   return replaceObject(context, kind, stored, { ...shaped, object }, subresource, call)
 }
 
-function patchedObject(object: JsonObject, type: RegistryPatchType, patch: unknown): unknown {
+/** @param schema of the object; undefined = all lists are replaced */
+export function patchedObject(
+  object: JsonObject,
+  type: RegistryPatchType,
+  patch: unknown,
+  schema: JsonSchema | undefined,
+): unknown {
   if (type === JSON_PATCH) return jsonPatch(object, patch)
-  return type === STRATEGIC ? strategicPatch(object, patch) : mergePatch(object, patch)
+  return type === STRATEGIC ? strategicPatch(object, patch, schema) : mergePatch(object, patch)
 }
 
 /** Errors in the patch itself. */

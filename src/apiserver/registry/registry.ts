@@ -5,7 +5,7 @@ import { NAMESPACES } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
 import type { ObjectStore } from '../../api/ports/object-store.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { ResourceKind, ViewSubresource } from '../../api/ports/resource-kind.ts'
 import { type ListResult, listObjects } from '../list/list.ts'
 import type { ListOptions } from '../list/options.ts'
 import type { Subresource } from '../objects/write-object.ts'
@@ -21,6 +21,7 @@ import { EventSweeper, isEvent } from './events.ts'
 import { DEFAULT_NAMESPACES } from './namespaces.ts'
 import { APPLY, patchObject, type RegistryPatchType } from './patch.ts'
 import { storedObject, updateObject } from './update.ts'
+import { patchView, updateView } from './view.ts'
 
 export class Registry {
   readonly store: ObjectStore
@@ -81,6 +82,29 @@ export class Registry {
   ): Written {
     if (type === APPLY) return applyObject(this.#context, kind, at, subresource, incoming, call)
     return patchObject(this.#context, kind, at, subresource, type, incoming, call)
+  }
+
+  /** @returns the view as it is afterwards */
+  updateView(
+    kind: ResourceKind,
+    at: ObjectName,
+    subresource: ViewSubresource,
+    incoming: Incoming,
+    call: WriteCall,
+  ): JsonObject {
+    return updateView(this.#context, kind, at, subresource, incoming, call)
+  }
+
+  /** @returns the view as it is afterwards */
+  patchView(
+    kind: ResourceKind,
+    at: ObjectName,
+    subresource: ViewSubresource,
+    type: Exclude<RegistryPatchType, typeof APPLY>,
+    incoming: Incoming,
+    call: WriteCall,
+  ): JsonObject {
+    return patchView(this.#context, kind, at, subresource, type, incoming, call)
   }
 
   delete(kind: ResourceKind, at: ObjectName, options: DeleteOptions): Deleted {

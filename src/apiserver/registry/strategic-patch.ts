@@ -1,32 +1,45 @@
-// Strategic merge patches, as far as the served kinds need them: lists are replaced, except for three in metadata and
-// status (apimachinery/pkg/util/strategicpatch/patch.go).
+// Strategic merge patches: lists are replaced, except for those whose schema names the key by which items are merged
+// (apimachinery/pkg/util/strategicpatch/patch.go).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { JsonSchema } from '../../api/kube/json-schema.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { memberSchema, type SchemaView, viewOf } from '../../api/kube/schema-view.ts'
 import { statusError } from '../../api/kube/status.ts'
+import { OBJECT_META_SCHEMA } from '../objects/object-meta-schema.ts'
 
-/** Lists that are merged: by the path, the key of their items, or '' for lists of plain values. */
-const MERGED: ReadonlyMap<string, string> = new Map([
-  ['metadata.finalizers', ''],
-  ['metadata.ownerReferences', 'uid'],
-  ['status.conditions', 'type'],
-])
 const DIRECTIVE = '$patch'
 const RETAIN_KEYS = '$retainKeys'
 const ORDER = '$setElementOrder/'
 const DELETE_ITEMS = '$deleteFromPrimitiveList/'
 
-/** @throws {StatusError} 400 when the patch cannot be parsed */
-export function strategicPatch(target: JsonObject, patch: unknown): unknown {
+/**
+ * @param schema of the object; undefined = only the lists of metadata are merged
+ * @throws {StatusError} 400 when the patch cannot be parsed
+ */
+export function strategicPatch(target: JsonObject, patch: unknown, schema: JsonSchema | undefined): unknown {
   if (!isRecord(patch)) {
     const type = Array.isArray(patch) ? 'array' : typeof patch
     const message = `error decoding patch: json: cannot unmarshal ${type} into Go value of type map[string]interface {}`
     throw statusError('BadRequest', message)
   }
-  return mergedRecord(target, patch, '')
+  const known = schema === undefined ? {} : viewOf(schema)
+  return mergedRecord(target, patch, { ...known, properties: { ...known.properties, metadata: OBJECT_META_SCHEMA } })
 }
 
-function mergedRecord(target: JsonObject, patch: JsonObject, path: string): JsonObject {
+/** The key of the items of a list that is merged; '' for lists of plain values, undefined for lists that are replaced. */
+function mergeKeyOf(schema: SchemaView | undefined): string | undefined {
+  switch (schema?.['x-kubernetes-list-type']) {
+    case 'set':
+      return ''
+    case 'map':
+      return schema['x-kubernetes-list-map-keys']?.[0]
+    default:
+      return undefined
+  }
+}
+
+function mergedRecord(target: JsonObject, patch: JsonObject, schema: SchemaView | undefined): JsonObject {
   const directive = Object.hasOwn(patch, DIRECTIVE) ? patch[DIRECTIVE] : 'merge'
   if (directive === 'delete') return {}
   if (directive === 'replace') return withoutDirectives(patch)
@@ -42,21 +55,26 @@ function mergedRecord(target: JsonObject, patch: JsonObject, path: string): Json
       members.set(list, withoutItems(members.get(list), value))
     } else if (!isDirective(key)) {
       if (value === null) members.delete(key)
-      else members.set(key, mergedMember(members.get(key), value, path === '' ? key : `${path}.${key}`))
+      else members.set(key, mergedMember(members.get(key), value, memberSchema(schema, key)))
     }
   }
   return Object.fromEntries(members)
 }
 
-function mergedMember(target: unknown, patch: unknown, path: string): unknown {
-  if (isRecord(patch)) return mergedRecord(isRecord(target) ? target : {}, patch, path)
-  const key = MERGED.get(path)
+function mergedMember(target: unknown, patch: unknown, schema: SchemaView | undefined): unknown {
+  if (isRecord(patch)) return mergedRecord(isRecord(target) ? target : {}, patch, schema)
+  const key = mergeKeyOf(schema)
   if (!Array.isArray(patch) || key === undefined) return patch
   const held: readonly unknown[] = Array.isArray(target) ? target : []
-  return key === '' ? [...new Set([...held, ...patch])] : mergedItems(held, patch, key, path)
+  return key === '' ? [...new Set([...held, ...patch])] : mergedItems(held, patch, key, schema?.items)
 }
 
-function mergedItems(held: readonly unknown[], patch: readonly unknown[], key: string, path: string): unknown[] {
+function mergedItems(
+  held: readonly unknown[],
+  patch: readonly unknown[],
+  key: string,
+  schema: SchemaView | undefined,
+): unknown[] {
   // Removed items leave holes that are closed once at the end: otherwise the cost would be quadratic.
   let items: unknown[] = [...held]
   let places = placesOf(items, key)
@@ -79,7 +97,7 @@ function mergedItems(held: readonly unknown[], patch: readonly unknown[], key: s
       continue
     }
     const item = at === undefined ? undefined : items[at]
-    const merged = mergedRecord(isRecord(item) ? item : {}, change, path)
+    const merged = mergedRecord(isRecord(item) ? item : {}, change, schema)
     if (at === undefined) places.set(id, items.push(merged) - 1)
     else items[at] = merged
   }

@@ -1,6 +1,7 @@
 // PUT, and the last step of every patch: replaces the stored object
 // (apiserver/pkg/endpoints/handlers/update.go, registry/generic/registry/store.go Update).
 
+import { LEASES } from '../../api/kinds/scheme.ts'
 import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { invalid, statusError } from '../../api/kube/status.ts'
@@ -11,13 +12,7 @@ import { invalidValue } from '../../core/objects/field-error.ts'
 import { trackUpdate } from '../../core/objects/managed-fields.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 import { sameJson } from '../../core/text/same-json.ts'
-import {
-  finalizersOf,
-  isBeingDeleted,
-  metaText,
-  withMetadata,
-  withoutDuplicateOwners,
-} from '../objects/object-metadata.ts'
+import { finalizersOf, isOver, metaText, withMetadata, withoutDuplicateOwners } from '../objects/object-metadata.ts'
 import { conflict, MODIFIED, notFound, unclassified } from '../objects/registry-errors.ts'
 import { type Others, type Subresource, updatedObject, validate } from '../objects/write-object.ts'
 import { type Incoming, isBuiltIn, objectOfBody, type Shaped } from '../objects/write-object-decode.ts'
@@ -95,7 +90,7 @@ export function replaceObject(
 /** The last finalizer of an object that is being deleted was removed: so is the object. */
 function store(context: RegistryContext, kind: ResourceKind, stored: StoredObject, object: JsonObject): JsonObject {
   const { resource, namespace, name, revision } = stored
-  const ends = isBeingDeleted(stored.object) && finalizersOf(object).length === 0
+  const ends = isOver(stored.object) && finalizersOf(object).length === 0
   const write = { resource, namespace, name, object, expected: revision }
   try {
     const written = context.store.write(ends ? removalWrites(context, kind, stored) : [write])
@@ -129,7 +124,7 @@ function trackChange(
 /** Updates of custom kinds and Leases must have a resourceVersion (AllowUnconditionalUpdate). */
 function checkVersion(kind: ResourceKind, stored: StoredObject, given: JsonObject): void {
   const version = metaText(given, 'resourceVersion')
-  const unconditional = isBuiltIn(kind) && kind.group === ''
+  const unconditional = isBuiltIn(kind) && kind !== LEASES
   if (version === '' || version === '0') {
     if (unconditional) return
     throw invalid(kind.group, kind.plural, stored.name, [

@@ -1,14 +1,26 @@
-// DEMO ONLY. A small Kubernetes cluster inside this process, for `portcullis demo` and its tests: enough of a
-// kube-apiserver that kubectl is content, no etcd, no kubelets, everything in memory. It is not part of the gateway; the
+// A small Kubernetes cluster inside this process, for `portcullis demo` and its tests: the API server of the gateway, with
+// more kinds and a store in memory, and in place of controllers and kubelets a timer. It is not part of the gateway; the
 // gateway's own tests run on real clusters.
 
+import { randomUUID } from 'node:crypto'
+import process from 'node:process'
 import type { UserInfo } from '../../api/kube/user.ts'
+import { createAuthenticator } from '../../apiserver/access/authenticate.ts'
+import { Registry } from '../../apiserver/registry/registry.ts'
+import { createControlHandler } from '../../apiserver/server.ts'
+import { VERSION } from '../../app/version.ts'
+import { listenControl } from '../../io/listener/control-listener.ts'
+import { createLogger } from '../../io/logs/log.ts'
+import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import type { KeyPair } from '../../io/pki/pki.ts'
-import type { ClusterState } from './call.ts'
-import { startLife } from './life.ts'
+import { openSqliteStore } from '../../io/store/store.ts'
+import { DEMO_MESSAGES } from '../kinds/messages.ts'
+import { demoReviews } from '../kinds/reviews.ts'
+import { DEMO_SCHEME } from '../kinds/scheme.ts'
+import { demoAuthorizer } from './access.ts'
+import { settle, startLife } from './life.ts'
+import { ClusterObjects } from './objects.ts'
 import { addSampleData, type SampleSize } from './sample-data.ts'
-import { type Replica, startReplica } from './server.ts'
-import { Store } from './store.ts'
 
 export interface DemoClusterOptions {
   readonly name: string
@@ -32,32 +44,57 @@ export interface DemoCluster {
   readonly urls: readonly string[]
   readonly nodes: readonly string[]
   /** Ends one apiserver, as a crash would: every connection breaks. */
-  kill(replica: number): Promise<void>
-  stop(): Promise<void>
+  kill(replica: number): void
+  stop(): void
 }
 
 const DEFAULT_SIZE: SampleSize = { nodes: 5, scale: 1 }
+/** What exists at the start has done so for this long. */
+const AGE_MS = 3_600_000
 
 export async function startDemoCluster(options: DemoClusterOptions): Promise<DemoCluster> {
-  const { name, gatewayUser, tokens, clientCA, serverKeyPair: serving } = options
-  const state: ClusterState = { name, store: new Store(), gatewayUser, tokens }
+  const { name, gatewayUser, tokens, clientCA, serverKeyPair } = options
   const size = options.size ?? DEFAULT_SIZE
-  addSampleData(state, size)
-  const stopLife = startLife(state)
-  const replicas: Replica[] = []
+  const store = openSqliteStore({ file: ':memory:', key: undefined })
+  let agoMs = AGE_MS
+  const clock = { now: () => Date.now() - agoMs, uuid: randomUUID, random: Math.random }
+  const registry = new Registry({ ...clock, store, kinds: DEMO_SCHEME, pem: nodePemChecks })
+  const objects = new ClusterObjects(registry)
+  addSampleData(objects, name, size)
+  settle(objects)
+  agoMs = 0
+  const stopLife = startLife(objects)
+  const authorize = demoAuthorizer(gatewayUser)
+  const userOf = (token: string): UserInfo | undefined => tokens.get(token)
+  const handlerOf = (replica: string): ReturnType<typeof createControlHandler> =>
+    createControlHandler({
+      ...clock,
+      registry,
+      authorize,
+      authenticate: createAuthenticator({ clientCAs: [clientCA], tokens: { verify: userOf }, now: Date.now }),
+      reviews: demoReviews(authorize, userOf),
+      messages: DEMO_MESSAGES,
+      shownTo: () => (_kind, object) => object,
+      version: VERSION,
+      checks: [],
+      log: createLogger({ level: 'error', destination: { write: (line) => void process.stderr.write(line) } }),
+      headers: ['x-demo-apiserver', replica],
+    })
+  const serving = { cert: serverKeyPair.certPem, key: serverKeyPair.keyPem }
+  const replicas: { port: number; close(): void }[] = []
   for (let i = 1; i <= options.replicas; i++) {
-    replicas.push(await startReplica(state, `${name}-${i}`, { clientCA, serving }))
+    const handler = handlerOf(`${name}-${i}`)
+    replicas.push(await listenControl({ host: '127.0.0.1', port: 0, serving, clientCAs: [clientCA], handler }))
   }
   return {
     name,
     urls: replicas.map(({ port }) => `https://127.0.0.1:${port}`),
     nodes: Array.from({ length: size.nodes }, (_, i) => `${name}-node-${i + 1}`),
-    async kill(replica) {
-      await replicas[replica]?.stop()
-    },
-    async stop() {
+    kill: (replica) => replicas[replica]?.close(),
+    stop() {
       stopLife()
-      await Promise.all(replicas.map((replica) => replica.stop()))
+      for (const replica of replicas) replica.close()
+      store.close()
     },
   }
 }

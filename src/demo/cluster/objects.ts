@@ -1,158 +1,69 @@
-// DEMO ONLY. get, list, create and update over the store, with the metadata that a server owns
-// (apiserver/pkg/registry/rest, generic/registry/store.go).
+// The objects of a cluster as its controllers read and write them: through the registry, as programs with names of their own.
 
-import { randomInt, randomUUID } from 'node:crypto'
-import { sameJson } from '../../core/text/same-json.ts'
-import { alreadyExists, badRequest, conflict, invalid, notFound } from './api-error.ts'
-import { type Answer, type Call, type ClusterState, jsonAnswer, jsonBody, queryOf, wantsTable } from './call.ts'
-import { type DemoObject, isJson, type Json, textAt, valueAt } from './json.ts'
-import { groupVersionOf, KINDS, type Resource } from './resources.ts'
-import { parseSelectors } from './selectors.ts'
-import { tableOf } from './tables.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import { metaText } from '../../apiserver/objects/object-metadata.ts'
+import type { Incoming } from '../../apiserver/objects/write-object-decode.ts'
+import type { WriteCall } from '../../apiserver/registry/context.ts'
+import { DELETE_NOW } from '../../apiserver/registry/deletion-options.ts'
+import type { Registry } from '../../apiserver/registry/registry.ts'
 
-export function getObject(state: ClusterState, of: Resource, call: Call): Answer {
-  const object = existing(state, of, call)
-  if (!wantsTable(call.accept)) return jsonAnswer(object)
-  return jsonAnswer(tableOf(of, [object], object.metadata.resourceVersion ?? '', Date.now()))
-}
+/** Who writes, as managedFields name it. */
+export type Program = 'kube-controller-manager' | 'kube-scheduler' | 'kubelet' | 'portcullis-demo'
 
-export function listObjects(state: ClusterState, of: Resource, call: Call): Answer {
-  const resourceVersion = String(state.store.version)
-  const items = selected(state, of, call)
-  if (wantsTable(call.accept)) return jsonAnswer(tableOf(of, items, resourceVersion, Date.now()))
-  return jsonAnswer(listAnswer(of, items, resourceVersion))
-}
+export class ClusterObjects {
+  readonly #registry: Registry
 
-export function listAnswer(of: Resource, items: readonly DemoObject[], resourceVersion: string): Json {
-  return { kind: `${of.kind}List`, apiVersion: groupVersionOf(of), metadata: { resourceVersion }, items }
-}
-
-export function createObject(state: ClusterState, of: Resource, call: Call): Answer {
-  return jsonAnswer(insert(state, of, call, jsonBody(call)), 201)
-}
-
-/** Puts what the client sent into the store, as a new object. */
-export function insert(state: ClusterState, of: Resource, call: Call, sent: Json): DemoObject {
-  const object = newObject(of, call.info.namespace, sent)
-  const { name, namespace = '' } = object.metadata
-  if (of.namespaced && state.store.get(KINDS.namespaces, '', namespace) === undefined) {
-    throw notFound(KINDS.namespaces, namespace)
+  constructor(registry: Registry) {
+    this.#registry = registry
   }
-  if (state.store.get(of, namespace, name) !== undefined) throw alreadyExists(of, name)
-  if (queryOf(call, 'dryRun') === 'All') return object
-  const stored = state.store.put(of, object)
-  if (of === KINDS.namespaces) addServiceAccount(state, name)
-  return stored
-}
 
-/** Every namespace has its `default` service account: without it no pod starts. */
-export function addServiceAccount(state: ClusterState, namespace: string): void {
-  const sent = { metadata: { name: 'default' } }
-  state.store.put(KINDS.serviceaccounts, newObject(KINDS.serviceaccounts, namespace, sent))
-}
-
-/** An object as a server completes it: name, uid, creation time, kind. Throws for a bad name. */
-export function newObject(of: Resource, namespace: string, sent: Json): DemoObject {
-  const generateName = textAt(sent, 'metadata.generateName')
-  const name = textAt(sent, 'metadata.name') || (generateName === '' ? '' : generateName + randomSuffix())
-  if (!NAME.test(name)) throw invalid(of, name, 'metadata.name', `Invalid value: ${JSON.stringify(name)}`)
-  const sentNamespace = textAt(sent, 'metadata.namespace')
-  if (of.namespaced && sentNamespace !== '' && sentNamespace !== namespace) {
-    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  /** Wall clock, milliseconds. */
+  now(): number {
+    return this.#registry.now()
   }
-  const metadata = valueAt(sent, 'metadata')
-  return {
-    ...sent,
-    ...DEFAULTS[of.resource]?.(sent),
-    apiVersion: groupVersionOf(of),
-    kind: of.kind,
-    metadata: {
-      ...(isJson(metadata) ? metadata : {}),
-      name,
-      ...(of.namespaced ? { namespace } : {}),
-      uid: randomUUID(),
-      generation: 1,
-      creationTimestamp: new Date().toISOString().replace(/\.\d+/, ''),
-    },
+
+  get(kind: ResourceKind, namespace: string, name: string): JsonObject | undefined {
+    return this.#registry.store.get({ resource: resourceName(kind), namespace, name })?.object
+  }
+
+  /** @param namespace '' = all */
+  list(kind: ResourceKind, namespace = ''): JsonObject[] {
+    return this.#registry.store.list(resourceName(kind), { namespace }).map(({ object }) => object)
+  }
+
+  create(kind: ResourceKind, object: JsonObject, by: Program): JsonObject {
+    return this.#registry.create(kind, metaText(object, 'namespace'), incoming(object), callOf(by)).object
+  }
+
+  update(kind: ResourceKind, object: JsonObject, by: Program, subresource: '' | 'status' = ''): JsonObject {
+    return this.#registry.update(kind, placeOf(object), subresource, incoming(object), callOf(by)).object
+  }
+
+  /** @param gracePeriodSeconds default: the object's own */
+  remove(kind: ResourceKind, object: JsonObject, gracePeriodSeconds?: number): void {
+    this.#registry.delete(kind, placeOf(object), { ...DELETE_NOW, gracePeriodSeconds })
+  }
+
+  /** What cannot be done for one object, such as making pods of a template that is none, is tried again with the next step. */
+  attempt(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error
+    }
   }
 }
 
-/** Of a stored object to what a client wants it to be; a change of nothing changes nothing. */
-export function replace(state: ClusterState, of: Resource, call: Call, current: DemoObject, wanted: Json): DemoObject {
-  const { name, uid, namespace, creationTimestamp, resourceVersion } = current.metadata
-  const version = textAt(wanted, 'metadata.resourceVersion')
-  if (version !== '' && version !== resourceVersion) throw conflict(of, name)
-  const wantedUid = textAt(wanted, 'metadata.uid')
-  if (wantedUid !== '' && wantedUid !== uid) throw conflict(of, name)
-  const metadata = valueAt(wanted, 'metadata')
-  const next: DemoObject = {
-    ...wanted,
-    apiVersion: current.apiVersion,
-    kind: current.kind,
-    metadata: {
-      ...(isJson(metadata) ? metadata : {}),
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...endingOf(current),
-      generation: current.metadata.generation ?? 1,
-    },
-  }
-  if (sameJson(current, next)) return current
-  const generation = next.metadata.generation ?? 1
-  const raised = sameJson(desired(current), desired(next)) ? generation : generation + 1
-  const changed: DemoObject = { ...next, metadata: { ...next.metadata, generation: raised } }
-  return queryOf(call, 'dryRun') === 'All' ? changed : state.store.put(of, changed)
+function placeOf(object: JsonObject): { readonly namespace: string; readonly name: string } {
+  return { namespace: metaText(object, 'namespace'), name: metaText(object, 'name') }
 }
 
-/** Once an object is being deleted it stays so. */
-function endingOf({ metadata: { deletionTimestamp, deletionGracePeriodSeconds } }: DemoObject): Json {
-  return deletionTimestamp === undefined ? {} : { deletionTimestamp, deletionGracePeriodSeconds }
+function incoming(value: JsonObject): Incoming {
+  return { value, duplicates: [], strictErrors: [], text: '' }
 }
 
-/** What `generation` counts the changes of. */
-function desired({ metadata: _metadata, status: _status, ...rest }: DemoObject): Json {
-  return rest
-}
-
-export function existing(state: ClusterState, of: Resource, call: Call): DemoObject {
-  const { namespace, name } = call.info
-  const object = state.store.get(of, of.namespaced ? namespace : '', name)
-  if (object === undefined) throw notFound(of, name)
-  return object
-}
-
-export function selected(state: ClusterState, of: Resource, call: Call): DemoObject[] {
-  const selector = parseSelectors(call.info.labelSelector, call.info.fieldSelector)
-  return state.store.list(of, of.namespaced ? call.info.namespace : '').filter(selector)
-}
-
-const NAME = /^[a-z0-9]([-a-z0-9.:]{0,251}[a-z0-9])?$/
-const SUFFIX_LETTERS = 'bcdfghjklmnpqrstvwxz2456789'
-
-/** apiserver/pkg/storage/names. */
-export function randomSuffix(length = 5): string {
-  let text = ''
-  while (text.length < length) text += SUFFIX_LETTERS.charAt(randomInt(SUFFIX_LETTERS.length))
-  return text
-}
-
-/** Defaults without which kubectl shows nonsense. */
-const DEFAULTS: Readonly<Record<string, (sent: Json) => Json>> = {
-  namespaces: () => ({ status: { phase: 'Active' } }),
-  pods: (pod) => ({ status: { phase: 'Pending', ...objectOr(pod, 'status') } }),
-  deployments: (one) => ({ spec: { replicas: 1, ...objectOr(one, 'spec') }, status: {} }),
-  secrets: (secret) => ({ type: textAt(secret, 'type') || 'Opaque' }),
-  services: (service) => ({ spec: { type: 'ClusterIP', clusterIP: clusterIP(), ...objectOr(service, 'spec') } }),
-}
-
-function objectOr(value: Json, field: string): Json {
-  const found = value[field]
-  return isJson(found) ? found : {}
-}
-
-function clusterIP(): string {
-  return `10.96.${randomInt(256)}.${1 + randomInt(254)}`
+function callOf(manager: Program): WriteCall {
+  return { options: { dryRun: false, fieldValidation: 'Ignore', manager, force: false }, warnings: [] }
 }

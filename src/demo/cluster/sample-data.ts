@@ -1,10 +1,14 @@
-// DEMO ONLY. What the demo's clusters hold when they start: nodes with their leases, namespaces, deployments and services.
-// The pods come from the deployments (deployments.ts).
+// What the demo's clusters hold when they start: nodes with their leases, namespaces, deployments and services.
+// The pods come from the deployments (workloads.ts).
 
-import type { ClusterState } from './call.ts'
-import type { Json } from './json.ts'
-import { addServiceAccount, newObject } from './objects.ts'
-import { KINDS, type Resource } from './resources.ts'
+import { LEASES, NAMESPACES, SECRETS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { metaMicroTime, metaTime } from '../../core/text/meta-time.ts'
+import { CONFIG_MAPS, NODES, SERVICES } from '../kinds/core-kinds.ts'
+import { DEPLOYMENTS } from '../kinds/workload-kinds.ts'
+import { LEASE_NAMESPACE } from './kubelets.ts'
+import type { ClusterObjects } from './objects.ts'
 
 export interface SampleSize {
   readonly nodes: number
@@ -12,7 +16,8 @@ export interface SampleSize {
   readonly scale: number
 }
 
-const NAMESPACES = ['default', 'kube-node-lease', 'kube-system', 'shop']
+/** Beside those that every API server has. */
+const SAMPLE_NAMESPACES = [LEASE_NAMESPACE, 'shop']
 
 interface Application {
   readonly namespace: string
@@ -39,28 +44,28 @@ const APPLICATIONS: readonly Application[] = [
   { namespace: 'shop', name: 'web', image: 'registry.example.com/web:7.2', replicas: 8, port: 80 },
 ]
 
-export function addSampleData(state: ClusterState, size: SampleSize): void {
-  for (const name of NAMESPACES) {
-    add(state, KINDS.namespaces, '', { metadata: { name, labels: { 'kubernetes.io/metadata.name': name } } })
-    addServiceAccount(state, name)
-  }
-  for (let i = 1; i <= size.nodes; i++) addNode(state, `${state.name}-node-${i}`, i)
-  for (const application of APPLICATIONS) addApplication(state, application, size.scale)
-  add(state, KINDS.configmaps, 'shop', { metadata: { name: 'features' }, data: { checkout: 'v3', discounts: 'on' } })
+/** @param name of the cluster; the nodes are called after it */
+export function addSampleData(objects: ClusterObjects, name: string, size: SampleSize): void {
+  for (const namespace of SAMPLE_NAMESPACES) add(objects, NAMESPACES, { metadata: { name: namespace } })
+  for (let i = 1; i <= size.nodes; i++) addNode(objects, `${name}-node-${i}`, i)
+  for (const application of APPLICATIONS) addApplication(objects, application, size.scale)
+  const features = { checkout: 'v3', discounts: 'on' }
+  add(objects, CONFIG_MAPS, { metadata: { name: 'features', namespace: 'shop' }, data: features })
   const password = Buffer.from('not-a-secret').toString('base64')
-  add(state, KINDS.secrets, 'shop', { metadata: { name: 'payments-db' }, type: 'Opaque', data: { password } })
+  add(objects, SECRETS, { metadata: { name: 'payments-db', namespace: 'shop' }, type: 'Opaque', data: { password } })
 }
 
-function add(state: ClusterState, of: Resource, namespace: string, sent: Json): void {
-  state.store.put(of, newObject(of, namespace, sent))
+function add(objects: ClusterObjects, kind: ResourceKind, object: JsonObject): JsonObject {
+  return objects.create(kind, object, 'portcullis-demo')
 }
 
-function addApplication(state: ClusterState, application: Application, scale: number): void {
+function addApplication(objects: ClusterObjects, application: Application, scale: number): void {
   const { namespace, name, image, port } = application
   const labels = { app: name }
   const container = { name, image, ports: [{ containerPort: port, protocol: 'TCP' }] }
-  add(state, KINDS.deployments, namespace, {
-    metadata: { name, labels },
+  const metadata = { name, namespace, labels }
+  add(objects, DEPLOYMENTS, {
+    metadata,
     spec: {
       replicas: Math.max(1, Math.round(application.replicas * scale)),
       selector: { matchLabels: labels },
@@ -68,32 +73,27 @@ function addApplication(state: ClusterState, application: Application, scale: nu
     },
   })
   const ports = [{ port, protocol: 'TCP', targetPort: port }]
-  add(state, KINDS.services, namespace, { metadata: { name, labels }, spec: { selector: labels, ports } })
+  add(objects, SERVICES, { metadata, spec: { selector: labels, ports } })
 }
 
-function addNode(state: ClusterState, name: string, number: number): void {
-  const now = new Date().toISOString()
+function addNode(objects: ClusterObjects, name: string, number: number): void {
   const resources = { cpu: '8', memory: '32Gi', pods: '110' }
-  const condition = {
-    type: 'Ready',
-    status: 'True',
-    reason: 'KubeletReady',
-    lastHeartbeatTime: now,
-    lastTransitionTime: now,
-  }
-  add(state, KINDS.nodes, '', {
+  const node = add(objects, NODES, {
     metadata: { name, labels: { 'kubernetes.io/hostname': name, 'node-role.kubernetes.io/worker': '' } },
     spec: { podCIDR: `10.244.${number}.0/24` },
-    status: {
-      capacity: resources,
-      allocatable: resources,
-      conditions: [condition],
-      addresses: [{ type: 'InternalIP', address: `10.0.0.${number}` }],
-      nodeInfo: { kubeletVersion: 'v1.33.0', osImage: 'demo', architecture: 'amd64', operatingSystem: 'linux' },
-    },
   })
-  add(state, KINDS.leases, 'kube-node-lease', {
-    metadata: { name },
-    spec: { holderIdentity: name, leaseDurationSeconds: 40, renewTime: now },
+  const time = metaTime(objects.now())
+  const times = { lastHeartbeatTime: time, lastTransitionTime: time }
+  const status = {
+    capacity: resources,
+    allocatable: resources,
+    conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', ...times }],
+    addresses: [{ type: 'InternalIP', address: `10.0.0.${number}` }],
+    nodeInfo: { kubeletVersion: 'v1.36.0', osImage: 'demo', architecture: 'amd64', operatingSystem: 'linux' },
+  }
+  objects.update(NODES, { ...node, status }, 'kubelet', 'status')
+  add(objects, LEASES, {
+    metadata: { name, namespace: LEASE_NAMESPACE },
+    spec: { holderIdentity: name, leaseDurationSeconds: 40, renewTime: metaMicroTime(Date.now()) },
   })
 }

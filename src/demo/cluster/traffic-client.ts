@@ -1,4 +1,4 @@
-// DEMO ONLY. A client of the demo's background traffic: one user, one HTTP/2 connection, answers only counted.
+// A client of the demo's background traffic: one user, one HTTP/2 connection, answers only counted.
 
 import { type ClientHttp2Session, connect } from 'node:http2'
 

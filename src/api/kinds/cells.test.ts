@@ -2,16 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JsonObject } from '../kube/json-object.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
-import { computedCell } from './core-kind-cells.ts'
 import { EVENTS } from './event-kind.ts'
 import { NAMESPACES } from './namespace-kind.ts'
 import { SECRETS } from './secret-kind.ts'
 
 function cellsOf(kind: ResourceKind, object: JsonObject): Record<string, unknown> {
-  const cells = kind.columns.flatMap((column) => {
-    const cell = computedCell(column)
-    return cell === undefined ? [] : [[column.name, cell(object)]]
-  })
+  const cells = kind.columns.flatMap(({ name, cell }) => (cell === undefined ? [] : [[name, cell(object)]]))
   return Object.fromEntries(cells)
 }
 

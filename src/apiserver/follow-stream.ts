@@ -1,0 +1,67 @@
+// An answer that goes on until the client leaves, such as the log of a pod that is followed.
+
+import type { ConnectAnswer } from '../api/ports/resource-kind.ts'
+import type { Stream } from '../api/ports/stream.ts'
+import type { Answer } from './http/answer.ts'
+import { MAX_WAITING_BYTES } from './watch-stream.ts'
+
+export interface FollowRequest {
+  /** The head, and what is known already. */
+  readonly begin: Answer
+  readonly follow: NonNullable<ConnectAnswer['follow']>
+}
+
+const EMPTY = Buffer.alloc(0)
+
+export class FollowStream {
+  readonly #request: FollowRequest
+  readonly #stream: Stream
+  readonly #onEnd: () => void
+  #stopSource: () => void = () => undefined
+  #over = false
+
+  /** @param onEnd called once, however it ends */
+  constructor(request: FollowRequest, stream: Stream, onEnd: () => void) {
+    this.#request = request
+    this.#stream = stream
+    this.#onEnd = onEnd
+  }
+
+  /** The head of the answer is out. */
+  start(): void {
+    this.#stream.body(this.#request.begin.body, false)
+    const stop = this.#request.follow((text) => this.#write(text))
+    if (this.#over) stop()
+    else this.#stopSource = stop
+  }
+
+  finish(): void {
+    if (this.#over) return
+    this.#stop()
+    this.#stream.body(EMPTY, true)
+  }
+
+  onDrained(): void {
+    // Nothing waits here.
+  }
+
+  /** The client has gone. */
+  onReset(): void {
+    this.#stop()
+  }
+
+  #write(text: string): void {
+    if (this.#over) return
+    this.#stream.body(Buffer.from(text), false)
+    if (this.#stream.queued <= MAX_WAITING_BYTES) return
+    this.#stop()
+    this.#stream.reset('cancel')
+  }
+
+  #stop(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#stopSource()
+    this.#onEnd()
+  }
+}

@@ -1,0 +1,64 @@
+// Who may do what on the demo's clusters: a handful of rules in place of RBAC.
+
+import { GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
+import {
+  type Attributes,
+  type Authorizer,
+  HEALTH_PATHS,
+  type PathAttributes,
+  READING_VERBS,
+} from '../../apiserver/access/authorize.ts'
+import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
+
+/** May write in the namespaces of applications. */
+export const DEVELOPERS = 'developers'
+const DEVELOPER_NAMESPACES: ReadonlySet<string> = new Set(['shop', 'default'])
+const CONTROLLERS: ReadonlySet<string> = new Set(['system:kube-controller-manager', 'system:kube-scheduler'])
+
+/** @param gatewayUser the only user that may impersonate and ask for reviews, besides system:masters */
+export function demoAuthorizer(gatewayUser: string): Authorizer {
+  return (user, asked) => {
+    if (user === 'anonymous') return 'path' in asked && isPublic(asked)
+    if (user.groups.includes('system:masters')) return true
+    return 'path' in asked ? isPublic(asked) || mayDiscover(user, asked) : mayUse(gatewayUser, user, asked)
+  }
+}
+
+function mayUse(gatewayUser: string, user: UserInfo, asked: AccessReviewAttributes): boolean {
+  if (user.name === gatewayUser && isGatewayWork(asked)) return true
+  if (asked.verb === 'impersonate' || !user.groups.includes(GROUP_AUTHENTICATED)) return false
+  if (asked.verb === 'create' && asked.resource.startsWith('selfsubject')) return true
+  if (CONTROLLERS.has(user.name)) return true
+  if (user.groups.includes('system:nodes') && isNodeWork(asked)) return true
+  if (user.groups.includes(DEVELOPERS) && DEVELOPER_NAMESPACES.has(asked.namespace)) return true
+  // Everybody who signed in may look around.
+  return READING_VERBS.includes(asked.verb) && asked.resource !== 'secrets'
+}
+
+function isReading({ verb }: Attributes): boolean {
+  return verb === 'get' || verb === 'head'
+}
+
+/** As system:public-info-viewer. */
+function isPublic(asked: PathAttributes): boolean {
+  return isReading(asked) && HEALTH_PATHS.some((root) => asked.path === root || asked.path.startsWith(`${root}/`))
+}
+
+/** As system:discovery. */
+function mayDiscover(user: UserInfo, asked: PathAttributes): boolean {
+  return isReading(asked) && user.groups.includes(GROUP_AUTHENTICATED)
+}
+
+/** As deploy/rbac/upstream-gateway-user.yaml and protection-worker.yaml; it reads pods as everybody does. */
+function isGatewayWork({ verb, resource }: AccessReviewAttributes): boolean {
+  if (resource === 'events') return verb === 'create' || verb === 'patch'
+  return verb === 'impersonate' || (verb === 'create' && REVIEWS.has(resource))
+}
+
+const REVIEWS: ReadonlySet<string> = new Set(['tokenreviews', 'subjectaccessreviews'])
+
+function isNodeWork({ resource, subresource, namespace, verb }: AccessReviewAttributes): boolean {
+  if (resource === 'leases') return namespace === 'kube-node-lease'
+  if (resource === 'events') return verb === 'create'
+  return (resource === 'nodes' || resource === 'pods') && (subresource === 'status' || READING_VERBS.includes(verb))
+}

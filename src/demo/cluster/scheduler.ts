@@ -1,0 +1,40 @@
+// In place of the scheduler: pods of one owner are spread over the nodes.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { metaText } from '../../apiserver/objects/object-metadata.ts'
+import { NODES } from '../kinds/core-kinds.ts'
+import { listAt, objectAt, textAt, valueAt } from '../kinds/json.ts'
+import { PODS } from '../kinds/pod-kind.ts'
+import type { ClusterObjects } from './objects.ts'
+
+/** The pod with a node, if there is one that it can have. */
+export function schedule(objects: ClusterObjects, pod: JsonObject): JsonObject {
+  const nodeName = nodeFor(objects, ownerUid(pod))
+  if (nodeName === undefined) return pod
+  return objects.update(PODS, { ...pod, spec: { ...objectAt(pod, 'spec'), nodeName } }, 'kube-scheduler')
+}
+
+/** The name of the node that has the fewest pods of the owner, and of those the fewest pods. */
+export function nodeFor(objects: ClusterObjects, owner: string): string | undefined {
+  const loads = new Map<string, number>()
+  for (const node of objects.list(NODES)) {
+    if (valueAt(node, 'spec.unschedulable') !== true) loads.set(metaText(node, 'name'), 0)
+  }
+  const pods = objects.list(PODS)
+  for (const pod of pods) {
+    const load = loads.get(nodeOf(pod))
+    if (load !== undefined) loads.set(nodeOf(pod), load + (ownerUid(pod) === owner ? pods.length : 1))
+  }
+  const [least] = [...loads].sort(([, a], [, b]) => a - b)
+  return least?.[0]
+}
+
+/** '' = it has none yet. */
+export function nodeOf(pod: JsonObject): string {
+  return textAt(pod, 'spec.nodeName')
+}
+
+/** metadata.uid of the first owner; '' = there is none. */
+export function ownerUid(object: JsonObject): string {
+  return textAt(listAt(object, 'metadata.ownerReferences')[0], 'uid')
+}

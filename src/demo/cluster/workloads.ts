@@ -1,0 +1,180 @@
+// In place of the controllers of deployments and ReplicaSets: each step brings a workload a little nearer to what it asks
+// for, so that there is something to watch.
+
+import { createHash } from 'node:crypto'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { metaText } from '../../apiserver/objects/object-metadata.ts'
+import { sameJson } from '../../core/text/same-json.ts'
+import { numberAt, objectAt, textAt, valueAt } from '../kinds/json.ts'
+import { isEnding, isPodReady, PODS } from '../kinds/pod-kind.ts'
+import { DEPLOYMENTS, REPLICA_SETS, replicasOf } from '../kinds/workload-kinds.ts'
+import type { ClusterObjects } from './objects.ts'
+import { nodeFor, ownerUid } from './scheduler.ts'
+
+const CONTROLLER = 'kube-controller-manager'
+const HASH_LABEL = 'pod-template-hash'
+const REVISION = 'deployment.kubernetes.io/revision'
+/** Pods of one ReplicaSet that are made, or deleted, in one step. */
+const PODS_PER_STEP = 3
+
+/** Its newest ReplicaSet gets all replicas; older ones lose as many as the newest has ready. */
+export function stepDeployment(objects: ClusterObjects, deployment: JsonObject): void {
+  const hash = templateHash(deployment)
+  const all = ownedBy(objects, REPLICA_SETS, deployment)
+  const isNewest = (set: JsonObject): boolean => textAt(objectAt(set, 'metadata.labels'), HASH_LABEL) === hash
+  const newest = all.find(isNewest)
+  const older = all.filter((set) => !isNewest(set))
+  const wanted = replicasOf(deployment)
+  const next = Math.max(0, ...older.map(revisionOf)) + 1
+  if (newest === undefined) {
+    addReplicaSet(objects, deployment, hash, next)
+    return
+  }
+  // One that was taken back to becomes the newest revision (kubectl rollout undo).
+  writeReplicas(objects, newest, wanted, Math.max(revisionOf(newest), next))
+  let spare = Math.max(0, wanted - numberAt(newest, 'status.readyReplicas'))
+  for (const old of older) {
+    const kept = Math.min(spare, replicasOf(old))
+    writeReplicas(objects, old, kept, revisionOf(old))
+    spare -= kept
+  }
+  writeDeploymentStatus(objects, deployment, newest, ownedBy(objects, REPLICA_SETS, deployment))
+}
+
+/** @param all as many pods as are missing at once, on their nodes */
+export function stepReplicaSet(objects: ClusterObjects, set: JsonObject, all: boolean): void {
+  const pods = ownedBy(objects, PODS, set).filter((pod) => !isEnding(pod))
+  const missing = replicasOf(set) - pods.length
+  for (let i = 0; i < (all ? missing : Math.min(missing, PODS_PER_STEP)); i++) addPod(objects, set, all)
+  if (all && missing > 0) return
+  for (const pod of victims(pods, Math.min(-missing, PODS_PER_STEP))) objects.remove(PODS, pod)
+  const now = ownedBy(objects, PODS, set).filter((pod) => !isEnding(pod))
+  const ready = now.filter(isPodReady).length
+  writeStatus(objects, REPLICA_SETS, set, {
+    observedGeneration: valueAt(set, 'metadata.generation'),
+    replicas: now.length,
+    fullyLabeledReplicas: now.length,
+    readyReplicas: ready,
+    availableReplicas: ready,
+  })
+}
+
+/** Pods that go when there are too many: those that serve nobody first, then the youngest. */
+function victims(pods: readonly JsonObject[], count: number): readonly JsonObject[] {
+  const byRank = (a: JsonObject, b: JsonObject): number => {
+    if (isPodReady(a) !== isPodReady(b)) return isPodReady(a) ? 1 : -1
+    return metaText(a, 'creationTimestamp') < metaText(b, 'creationTimestamp') ? 1 : -1
+  }
+  return [...pods].sort(byRank).slice(0, Math.max(0, count))
+}
+
+/** What belongs to something that is gone goes, too. */
+export function collectOrphans(objects: ClusterObjects): void {
+  const living = new Set([DEPLOYMENTS, REPLICA_SETS].flatMap((kind) => objects.list(kind).map(uidOf)))
+  for (const kind of [REPLICA_SETS, PODS]) {
+    for (const one of objects.list(kind)) {
+      const owner = ownerUid(one)
+      if (owner !== '' && !living.has(owner) && !isEnding(one)) objects.remove(kind, one)
+    }
+  }
+}
+
+function uidOf(object: JsonObject): string {
+  return metaText(object, 'uid')
+}
+
+function ownedBy(objects: ClusterObjects, kind: ResourceKind, owner: JsonObject): JsonObject[] {
+  return objects.list(kind, metaText(owner, 'namespace')).filter((one) => ownerUid(one) === uidOf(owner))
+}
+
+function ownerReference(kind: ResourceKind, owner: JsonObject): JsonObject {
+  return { apiVersion: 'apps/v1', kind: kind.kind, name: metaText(owner, 'name'), uid: uidOf(owner), controller: true }
+}
+
+function templateHash(deployment: JsonObject): string {
+  const template = JSON.stringify(valueAt(deployment, 'spec.template') ?? {})
+  return createHash('sha256').update(template).digest('hex').slice(0, 10)
+}
+
+function addReplicaSet(objects: ClusterObjects, deployment: JsonObject, hash: string, revision: number): void {
+  const template = objectAt(deployment, 'spec.template')
+  const labels = { ...objectAt(template, 'metadata.labels'), [HASH_LABEL]: hash }
+  const set = {
+    metadata: {
+      name: `${metaText(deployment, 'name')}-${hash}`,
+      namespace: metaText(deployment, 'namespace'),
+      labels,
+      annotations: { [REVISION]: String(revision) },
+      ownerReferences: [ownerReference(DEPLOYMENTS, deployment)],
+    },
+    spec: {
+      replicas: replicasOf(deployment),
+      selector: { matchLabels: labels },
+      template: { ...template, metadata: { ...objectAt(template, 'metadata'), labels } },
+    },
+  }
+  objects.create(REPLICA_SETS, set, CONTROLLER)
+}
+
+function revisionOf(set: JsonObject): number {
+  return Number(objectAt(set, 'metadata.annotations')[REVISION] ?? 0)
+}
+
+function writeReplicas(objects: ClusterObjects, set: JsonObject, replicas: number, revision: number): void {
+  if (replicasOf(set) === replicas && revisionOf(set) === revision) return
+  const annotations = { ...objectAt(set, 'metadata.annotations'), [REVISION]: String(revision) }
+  const metadata = { ...objectAt(set, 'metadata'), annotations }
+  objects.update(REPLICA_SETS, { ...set, metadata, spec: { ...objectAt(set, 'spec'), replicas } }, CONTROLLER)
+}
+
+function addPod(objects: ClusterObjects, set: JsonObject, placed: boolean): void {
+  const { labels, annotations } = objectAt(set, 'spec.template.metadata')
+  const metadata = {
+    generateName: `${metaText(set, 'name')}-`,
+    namespace: metaText(set, 'namespace'),
+    labels,
+    ...(annotations !== undefined && { annotations }),
+    ownerReferences: [ownerReference(REPLICA_SETS, set)],
+  }
+  const nodeName = placed ? nodeFor(objects, uidOf(set)) : undefined
+  const spec = { ...objectAt(set, 'spec.template.spec'), ...(nodeName !== undefined && { nodeName }) }
+  objects.create(PODS, { metadata, spec }, CONTROLLER)
+}
+
+function writeDeploymentStatus(
+  objects: ClusterObjects,
+  deployment: JsonObject,
+  newest: JsonObject,
+  all: readonly JsonObject[],
+): void {
+  const sum = (field: string): number => all.reduce((total, set) => total + numberAt(set, `status.${field}`), 0)
+  const wanted = replicasOf(deployment)
+  const ready = sum('readyReplicas')
+  const updated = numberAt(newest, 'status.replicas')
+  const conditions = [
+    { type: 'Available', status: ready >= wanted ? 'True' : 'False', reason: 'MinimumReplicasAvailable' },
+    {
+      type: 'Progressing',
+      status: 'True',
+      reason: updated === wanted ? 'NewReplicaSetAvailable' : 'ReplicaSetUpdated',
+    },
+  ]
+  writeStatus(objects, DEPLOYMENTS, deployment, {
+    observedGeneration: valueAt(deployment, 'metadata.generation'),
+    replicas: sum('replicas'),
+    updatedReplicas: updated,
+    readyReplicas: ready,
+    availableReplicas: ready,
+    unavailableReplicas: Math.max(0, wanted - ready),
+    conditions,
+  })
+}
+
+function writeStatus(objects: ClusterObjects, kind: ResourceKind, object: JsonObject, status: JsonObject): void {
+  if (sameJson(object['status'] ?? {}, status)) return
+  const { metadata, ...rest } = object
+  // Whatever version it is: only controllers write statuses.
+  const { resourceVersion: _, ...known } = objectAt({ metadata }, 'metadata')
+  objects.update(kind, { ...rest, metadata: known, status }, CONTROLLER, 'status')
+}

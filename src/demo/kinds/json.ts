@@ -1,0 +1,31 @@
+// Reading objects whose shape nobody has checked: a missing or mistyped field reads as undefined, '' or 0.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+
+/** The value at `path`, e.g. `spec.template.metadata`; keys that hold a dot cannot be reached. */
+export function valueAt(value: unknown, path: string): unknown {
+  let at: unknown = value
+  for (const key of path.split('.')) at = isRecord(at) ? at[key] : undefined
+  return at
+}
+
+export function textAt(value: unknown, path: string): string {
+  const found = valueAt(value, path)
+  return typeof found === 'string' ? found : ''
+}
+
+export function numberAt(value: unknown, path: string, otherwise = 0): number {
+  const found = valueAt(value, path)
+  return typeof found === 'number' ? found : otherwise
+}
+
+export function listAt(value: unknown, path: string): readonly unknown[] {
+  const found = valueAt(value, path)
+  return Array.isArray(found) ? found : []
+}
+
+export function objectAt(value: unknown, path: string): JsonObject {
+  const found = valueAt(value, path)
+  return isRecord(found) ? found : {}
+}
