@@ -227,7 +227,7 @@ test('rotate-key: refused while it runs, and then everything is there under the 
     assert.equal(code, 0, stderr)
     assert.match(
       stdout,
-      /^[1-9][0-9]* encrypted objects, old versions included, are under the key [0-9a-f]{8} in .*store\.key\n/,
+      /^[1-9][0-9]* objects, old versions included, are encrypted with key [0-9a-f]{8} in .*store\.key\n/,
     )
     assert.match(
       stdout,

@@ -23,7 +23,7 @@ function header({ headers }: Answer, name: string): string {
 // biome-ignore lint/suspicious/noExplicitAny: documents are looked at by their fields
 const json = (answer: Answer): any => JSON.parse(answer.body.toString())
 
-test('aggregated: all groups in one document, and the core group apart', () => {
+test('aggregated: all groups in one document, and the core group in its own', () => {
   for (const version of ['v2', 'v2beta1']) {
     const accept = AGGREGATED.replace('v=v2', `v=${version}`)
     const core = get('/api', accept)
@@ -41,7 +41,7 @@ test('aggregated: all groups in one document, and the core group apart', () => {
   }
 })
 
-test('a resource says its names, verbs, scope and subresources', () => {
+test('a resource has its names, verbs, scope and subresources', () => {
   const groups = json(get('/apis', AGGREGATED)).items
   const group = groups.find((item: { metadata: { name: string } }) => item.metadata.name === 'proxy.kubegateway.io')
   assert.deepEqual(group.versions[0].resources[0], {
@@ -100,7 +100,7 @@ test('each form has an entity tag of its own, and is sent once', () => {
   assert.equal(get('/apis', AGGREGATED, header(legacy, 'etag')).code, 200)
 })
 
-test('YAML, a trailing slash, and what is not acceptable', () => {
+test('YAML, a trailing slash, and unacceptable media types', () => {
   assert.match(get('/apis', 'application/yaml').body.toString(), /^kind: APIGroupList\n/)
   assert.equal(json(get('/apis/')).kind, 'APIGroupList')
   assert.equal(get('/apis', 'text/html').code, 406)

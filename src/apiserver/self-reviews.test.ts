@@ -54,7 +54,7 @@ test('a question that is none, or two', () => {
   assert.throws(() => ask('authorization.k8s.io', 'selfsubjectaccessreviews', {}), StatusError)
 })
 
-test('what may I: never Secrets for viewers', () => {
+test('rules review: never Secrets for viewers', () => {
   const { resourceRules, incomplete } = ask('authorization.k8s.io', 'selfsubjectrulesreviews', { spec: {} }).status
   assert.equal(incomplete, false)
   const text = JSON.stringify(resourceRules)

@@ -87,7 +87,7 @@ function setUp() {
 }
 
 describe('applyChange', () => {
-  it('compiles, follows, publishes; and only when the threads have it in force counts and tells', async () => {
+  it('compiles and publishes; listeners are called only when the threads have it in force', async () => {
     const { changes, steps, inForce, counted, time, next } = setUp()
     time.ms = 5
     next.removed = ['gone']
@@ -135,7 +135,7 @@ describe('applyChange', () => {
     )
   })
 
-  it('a cluster that cannot be compiled keeps its generation, one that is gone has none', async () => {
+  it('a cluster that cannot be compiled keeps its generation, a removed one has none', async () => {
     const { changes, steps, inForce, next } = setUp()
     const first = changes.applyChange(deliver(clusterOf('a', 1), clusterOf('b', 1)))
     inForce[0]?.()
@@ -149,7 +149,7 @@ describe('applyChange', () => {
     assert.equal(steps.at(-1), 'told a=1 of any')
   })
 
-  it('who has left is told no more', async () => {
+  it('a removed listener is not called', async () => {
     const { changes, steps, inForce, stop } = setUp()
     const applied = changes.applyChange(deliver(clusterOf('a', 1)))
     stop()

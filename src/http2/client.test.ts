@@ -8,7 +8,7 @@ import * as frame from './frames.ts'
 import { CLIENT_LIMITS } from './limits.ts'
 
 describe('client', () => {
-  it('opens a stream and hears the answer', () => {
+  it('opens a stream and receives the response', () => {
     const side = new ClientSide()
     const received = side.open([...GET, 'accept', 'x'])
     const [request] = side.take()
@@ -47,7 +47,7 @@ describe('client', () => {
     assert.deepEqual(side.fields(Buffer.concat(frames.map(({ payload }) => payload))), head)
   })
 
-  it('sends no head that is larger than the peer takes, and opens no stream for it', () => {
+  it('sends no head larger than the peer accepts, and opens no stream for it', () => {
     const side = new ClientSide()
     // GET: 4 fields, 31 octets. x-a and y: 2 fields of 4 octets.
     const bytes = 4 * 32 + GET.join('').length + 2 * 36
@@ -171,7 +171,7 @@ describe('client', () => {
     assert.equal(pings().length, 1, 'in the next second again')
   })
 
-  it('asks a peer for a sign of life that keeps streams taken', () => {
+  it('sends PING to a peer that leaves resets unconfirmed', () => {
     const side = new ClientSide()
     side.open().stream.reset('cancel')
     side.connection.tick(CLIENT_LIMITS.pingIntervalMs)
@@ -201,7 +201,7 @@ describe('client', () => {
     })
   }
 
-  it('says what was not processed: REFUSED_STREAM and above GOAWAY', () => {
+  it('reports unprocessed requests: REFUSED_STREAM and above GOAWAY', () => {
     const side = new ClientSide()
     const received = [side.open(), side.open(), side.open()]
     side.send(frameOf(frame.RST_STREAM, 0, 1, uint32(frame.REFUSED_STREAM)))

@@ -29,7 +29,7 @@ describe('flow control', () => {
     assert.equal(sent(), 'cdef.')
   })
 
-  it('a large body fills the window of the connection, and goes on frame by frame in turn with others', () => {
+  it('a large body fills the connection window, and continues frame by frame in turn with others', () => {
     const side = new ServerSide()
     side.send(settings(frame.INITIAL_WINDOW_SIZE, 1 << 20), side.head(1, GET, END), side.head(3, GET, END))
     for (const at of [0, 1]) {
@@ -51,7 +51,7 @@ describe('flow control', () => {
     assert.equal(side.connection.openStreams, 0)
   })
 
-  it('tells when a full stream has room again', () => {
+  it('reports when a full stream has room again', () => {
     const side = new ServerSide()
     side.send(side.head(1, GET, END))
     const received = side.request(0)
@@ -66,7 +66,7 @@ describe('flow control', () => {
     assert.equal(received.stream.queued, 0)
   })
 
-  it('gives a window back when the bytes were taken, on both levels', () => {
+  it('returns a window when the bytes were consumed, on both levels', () => {
     const side = new ServerSide({ streamWindowBytes: 65_536, connectionWindowBytes: 131_072 })
     side.send(side.head(1, POST))
     const data = frameOf(frame.DATA, 0, 1, Buffer.alloc(16_384))
@@ -82,7 +82,7 @@ describe('flow control', () => {
     assert.deepEqual(side.errors(), ['1 FLOW_CONTROL_ERROR'])
   })
 
-  it('a stream that ends unread takes nothing of the window of the connection with it', () => {
+  it('a stream that ends unread returns its part of the connection window', () => {
     const side = new ServerSide({ streamWindowBytes: 65_536, connectionWindowBytes: 65_536 })
     for (let i = 0; i < 50; i++) {
       const id = 1 + 2 * i
@@ -96,7 +96,7 @@ describe('flow control', () => {
 })
 
 describe('the end of a connection', () => {
-  it('drains in two steps and serves what was on its way', () => {
+  it('drains in two steps and serves requests under way', () => {
     const side = new ServerSide()
     side.send(side.head(1, GET, END))
     side.connection.drain(0)
@@ -133,7 +133,7 @@ describe('the end of a connection', () => {
     assert.equal(side.closed?.code, frame.NO_ERROR)
   })
 
-  it('lets nobody wait: SETTINGS, their acknowledgement, a header block, PING', () => {
+  it('has deadlines: SETTINGS, their acknowledgement, a header block, PING', () => {
     const slow = new ServerSide({}, false)
     slow.connection.tick(11_000)
     assert.equal(slow.counters.slowPreface, 1)
@@ -152,7 +152,7 @@ describe('the end of a connection', () => {
     assert.equal(silent.counters.pingTimeouts, 1)
   })
 
-  it('is told to every open stream', () => {
+  it('is reported to every open stream', () => {
     const side = new ServerSide()
     side.send(side.head(1, GET, END), side.head(3, POST))
     side.connection.onSocketClosed()
@@ -200,7 +200,7 @@ describe('abuse', () => {
     })
   }
 
-  it('answers that nobody reads end the connection', () => {
+  it('unread responses end the connection', () => {
     const side = new ServerSide({ maxBacklogBytes: 100_000 })
     for (let i = 0; i < 2000 && side.closed === undefined; i++) {
       side.send(side.head(2 * i + 1, GET, END))

@@ -30,7 +30,7 @@ describe('server: a request', () => {
     assert.equal(side.connection.openStreams, 0)
   })
 
-  it('comes in CONTINUATION frames and padding', () => {
+  it('arrives in CONTINUATION frames and padding', () => {
     const side = new ServerSide()
     const block = side.block(GET)
     const padded = Buffer.concat([Buffer.from([3]), block.subarray(0, 2), Buffer.alloc(3)])
@@ -55,7 +55,7 @@ describe('server: a request', () => {
     assert.deepEqual([body, end], ['abcdef', true])
   })
 
-  it('that is answered before its end is told to stop (RFC 9113 section 8.1)', () => {
+  it('that is answered before its end is stopped by RST_STREAM (RFC 9113 section 8.1)', () => {
     const side = new ServerSide()
     side.send(side.head(1, POST))
     side.request(0).stream.headers([':status', '413'], true)
@@ -72,7 +72,7 @@ describe('server: a request', () => {
     assert.equal(side.counters.headerListTooLarge, 1)
   })
 
-  it('whose answer has a head that the client does not take: 502, and the connection lives', () => {
+  it('whose response head is too large for the client: 502, and the connection stays open', () => {
     const side = new ServerSide()
     side.send(settings(frame.MAX_HEADER_LIST_SIZE, 200))
     side.send(side.head(1, GET, END), side.head(3, GET, END), side.head(5, GET, END), side.head(7, POST))
@@ -175,7 +175,7 @@ describe('server: a request', () => {
     )
   })
 
-  it('is told when the client resets it', () => {
+  it('is notified when the client resets it', () => {
     const side = new ServerSide()
     side.send(side.head(1, GET, END), frameOf(frame.RST_STREAM, 0, 1, uint32(frame.CANCEL)))
     assert.equal(side.request(0).reset, 'cancel')

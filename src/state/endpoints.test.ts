@@ -86,7 +86,7 @@ describe('availability', () => {
 })
 
 describe('a change of the object', () => {
-  it('keeps what is known of those that stay', () => {
+  it('keeps the state of those that stay', () => {
     const set = healthySet(compiled('a'), compiled('b'))
     const [a, b] = set.all
     for (let i = 0; i < 3; i++) b?.started()
@@ -212,7 +212,7 @@ describe('threads', () => {
     assert.deepEqual(firsts, [0, 1, 2])
   })
 
-  it('know an endpoint that comes again as another one', () => {
+  it('treat an endpoint that is added again as a new one', () => {
     const main = new EndpointSet({ thread: 1, threads: 1, seed: SEED })
     const thread = new EndpointSet({ thread: 0, threads: 1, seed: SEED })
     const follow = (...list: CompiledEndpoint[]): void => {

@@ -48,7 +48,7 @@ describe('cells', () => {
     assert.equal(take(flows, each, 'a', 1), 0)
   })
 
-  it('take user names for what they are', () => {
+  it('accept any user name', () => {
     const each = schema({ perUser: true })
     const flows = table(each)
     for (const name of ['__proto__', 'constructor', '', 'a']) assert.equal(take(flows, each, name, 11), 10)
@@ -81,7 +81,7 @@ describe('a change of the object', () => {
     assert.equal(take(flows, after, 'a', 1, NOW + 10), 1)
   })
 
-  it('finds a schema by its name, wherever it stands', () => {
+  it('finds a schema by its name, at any position', () => {
     const [a, b] = [schema({ name: 'a' }), schema({ name: 'b' })]
     const flows = table(a, b)
     take(flows, a, 'u', 7)
@@ -182,7 +182,7 @@ describe('many users', () => {
     assert.equal(take(flows, each, 'user-3-0', 2, NOW + 180_000), 1)
   })
 
-  it('handle what is left when all places are taken, and it is told', () => {
+  it('handle users beyond the table size, which is reported', () => {
     const slots = schema({ kind: 'maxRequestsInflight', max: 2, perUser: true })
     const flows = table(slots)
     for (let i = 0; i < 80_000; i++) flows.tryAcquire(slots, `user-${i}`, NOW)
@@ -191,7 +191,7 @@ describe('many users', () => {
     assert.equal((state?.inFlight ?? 0) - (state?.users ?? 0), 2, 'two requests of all who found no place')
   })
 
-  it('keep what they hold, whoever comes', () => {
+  it('keep what they hold, whichever users come', () => {
     const slots = schema({ name: 'slots', kind: 'maxRequestsInflight', max: 1, perUser: true })
     const watches = schema({ name: 'watches', kind: 'exempt', maxWatches: 1, perUser: true })
     const flows = table(slots, watches)
@@ -238,7 +238,7 @@ describe('threads', () => {
     })
   }
 
-  it('are told of a limit that the main thread has resized, and resize nothing themselves', () => {
+  it('follow a limit that the main thread has resized, and resize nothing themselves', () => {
     const before = schema({ qps: 1, burst: 100 })
     const [main, one, two] = tables(before)
     assert.ok(main !== undefined && one !== undefined && two !== undefined)

@@ -75,7 +75,7 @@ test('namespaces are those that have one, and another set only when they change'
   assert.deepEqual([...table.namespaces()], ['other'])
 })
 
-test('what cannot be read is told, and what it was before stays; nothing throws', () => {
+test('unreadable fields are reported and keep their previous value; nothing throws', () => {
   const table = new ProtectorTable()
   const bad: unknown[] = [
     {},

@@ -4,7 +4,7 @@ import { BudgetByUser, CANCELLED_REQUESTS } from './user-budgets.ts'
 
 const { burst, perSecond } = CANCELLED_REQUESTS
 
-test('a user who has given up too many requests waits; the same name in another cluster, and others, do not', () => {
+test('a user who has cancelled too many requests waits; the same name in another cluster, and others, do not', () => {
   const budgets = new BudgetByUser(CANCELLED_REQUESTS)
   for (let i = 0; i < burst; i++) {
     assert.equal(budgets.isSpent('a', 'ann', 1_000), false)
@@ -27,7 +27,7 @@ test('more than is left makes no debt, and a user with a full budget is dropped'
   assert.equal(budgets.users, 0)
 })
 
-test('of many users the one who gave up requests longest ago is forgotten', () => {
+test('of many users the least recent one is dropped', () => {
   const budgets = new BudgetByUser(CANCELLED_REQUESTS)
   for (let i = 0; i < burst; i++) budgets.spend('a', 'ann', 0)
   for (let i = 0; i < 4_094; i++) budgets.spend('a', `user-${i}`, 0)

@@ -83,7 +83,7 @@ test('bodies that are still coming hold so much memory together, and give it bac
   assert.ok(next.every(({ stream }) => stream.code === ''))
 })
 
-test('who is not known as the API server has no body read', () => {
+test('the body of an unauthenticated caller is not read', () => {
   for (const [path, code] of [
     ['/admission', '401'],
     ['/admission/', '401'],

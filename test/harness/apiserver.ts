@@ -20,7 +20,7 @@ export interface TestApiserver {
   log(): string
 }
 
-/** Returns the client URL beside the process. */
+/** Returns the client URL with the process. */
 export async function startEtcd(programs: Binaries, dir: string): Promise<{ etcd: RunningProcess; url: string }> {
   return withFreePorts(2, async ([client, peer]) => {
     const url = `http://127.0.0.1:${client}`

@@ -1,4 +1,4 @@
-// A gateway in front of stubs that all attacks are run against, and what its upstreams may be told.
+// A gateway in front of stubs that all attacks are run against, and what its upstreams may receive.
 
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
@@ -19,7 +19,7 @@ export const EXEC = '/api/v1/namespaces/default/pods/p/exec?command=sh'
 export const clientCA: KeyPair = createCA({ commonName: 'clients of prod' })
 export const alice: KeyPair = clientPair(clientCA, 'alice', ['dev'])
 export const ALICE_GROUPS: readonly string[] = ['dev', 'system:authenticated']
-/** What a proxy that reads the first part differently would take for a request of its own. */
+/** A second request for a proxy that parses the first part differently. */
 export const HIDDEN: string = `GET /smuggled HTTP/1.1\r\nHost: ${HOST}\r\nConnection: close\r\n\r\n`
 
 export interface AttackedGateway {

@@ -1,4 +1,4 @@
-// What makes a cluster live beside its apiservers: controller manager, scheduler, kwok, and the stand-in for kubelets.
+// The components of a cluster other than its apiservers: controller manager, scheduler, kwok, and the stand-in for kubelets.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'

@@ -4,7 +4,7 @@
 import { isPair, isScalar, LineCounter, parseDocument, visit } from 'yaml'
 import { impliedDefault, type JsonSchema } from '../../src/api/kube/json-schema.ts'
 
-/** `spec.servers.weight` -> what is said beside it. */
+/** `spec.servers.weight` -> its documentation. */
 export type Explanations = ReadonlyMap<string, string>
 
 /** Of a manifest: by the comment behind a field, and the lines of comments below it. */
@@ -26,7 +26,7 @@ export function explanationsOf(manifest: string): Explanations {
   let paths: readonly string[] = []
   for (const [index, line] of manifest.split('\n').entries()) {
     const comment = /(?:^|\s)#\s+(.*)$/.exec(line)?.[1] ?? ''
-    // A line of comment alone goes on with the field above.
+    // A line with only a comment continues that of the field above.
     paths = pathsAt.get(index + 1) ?? (comment === '' ? [] : paths)
     for (const path of paths) said.set(path, `${said.get(path) ?? ''} ${comment}`.trim())
   }
@@ -45,7 +45,7 @@ export function documentationErrors(
 ): string[] {
   const errors: string[] = []
   for (const [path, schema] of fieldsOf(whole, root)) {
-    // What stands beside a map or list is about what is in it, too.
+    // The comment of a map or list covers its content, too.
     if (schema.type === 'object' || schema.type === 'array') continue
     const implied = impliedDefault(schema)
     const text = said.get(path) ?? ''

@@ -92,7 +92,7 @@ export async function startFrameUpstream(): Promise<FrameUpstream> {
   return Object.assign(upstream, { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}` })
 }
 
-/** The gateway asks for its own rights, beside its probes. */
+/** The gateway checks its own rights, in addition to its probes. */
 function isOwnReview({ head }: FrameRequest): boolean {
   return head.some((value) => value.endsWith('/selfsubjectaccessreviews')) && !head.includes('impersonate-user')
 }

@@ -19,10 +19,10 @@ import { ClusterTable } from '../../src/state/clusters.ts'
 import { stubServing } from './stub-upstream.ts'
 
 export interface ScriptedGate extends ProtectionGate {
-  /** Every batch that was asked for. */
+  /** All batches. */
   readonly asked: (readonly ProtectionRequest[])[]
   readonly released: Reservation[]
-  /** What is said to each request; a promise is waited for. Default: admitted, with a reservation of its own. */
+  /** The verdict for each request; may be a promise. Default: admitted, with a reservation of its own. */
   judge: (request: ProtectionRequest) => ProtectionVerdict | Promise<ProtectionVerdict>
 }
 

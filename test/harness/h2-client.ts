@@ -1,4 +1,4 @@
-// An HTTP/2 client for tests: header fields in and out as flat lists, and the end told apart from a reset.
+// An HTTP/2 client for tests: header fields in and out as flat lists, and a clean end distinguished from a reset.
 
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
 import { connect as tlsConnect } from 'node:tls'

@@ -1,4 +1,4 @@
-// An HTTP/1.1 client for tests: sends the bytes it is given and takes the answers apart, one after the other, by RFC 9112 alone.
+// An HTTP/1.1 client for tests: sends the bytes it is given and parses the responses, one after the other, by RFC 9112 alone.
 
 import { openRaw, type RawConnection, type RawOptions } from './raw-clients.ts'
 import { waitFor } from './wait.ts'

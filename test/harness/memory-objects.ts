@@ -152,7 +152,7 @@ export class MemoryObjects implements ObjectClient {
     for (const follower of this.#followers) this.#tellAll(follower)
   }
 
-  /** Followers hear nothing, and nobody tells them that something is wrong. */
+  /** Followers get no events, and no error. */
   stall(): void {
     this.#held ??= []
   }
@@ -164,7 +164,7 @@ export class MemoryObjects implements ObjectClient {
     for (const tell of held) tell()
   }
 
-  /** Time goes on, in this kind without an event. */
+  /** Advances the version without an event for this kind. */
   bookmark(kind: ResourceKind): void {
     const version = String(++this.#revision)
     for (const follower of this.#followers) {

@@ -1,4 +1,4 @@
-// Stands in for DNS: a CONNECT proxy that leads every host name to this machine, so that clients can speak to a gateway
+// Stands in for DNS: a CONNECT proxy that leads every host name to this machine, so that clients can reach a gateway
 // by the host names of its clusters (`proxy-url` in a kubeconfig).
 
 import { createServer } from 'node:http'

@@ -23,7 +23,7 @@ export type PackagePlan =
   | { readonly action: 'nothing' }
   /** `commands` have to be run, in this order. */
   | { readonly action: 'install'; readonly packages: readonly string[]; readonly commands: readonly Command[] }
-  /** Nobody here can: one line that says what is missing, and what to type. */
+  /** It cannot be installed here: one line that says what is missing, and what to type. */
   | { readonly action: 'ask'; readonly line: string }
 
 /** argv */

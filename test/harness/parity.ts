@@ -1,5 +1,5 @@
 // The same kubectl commands on two ways to one cluster, and what has to be equal of their output: everything but what the
-// cluster creates for every object, and the address that the client was told.
+// cluster creates for every object, and the address that the client was given.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -140,7 +140,7 @@ const DIFFERENT: readonly (readonly [RegExp, string])[] = [
   // The same in a Table.
   [/"(\d+[smhdy])+"/g, '"AGE"'],
   [/^([EWI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ /gm, '$1 TIME '],
-  // Column widths follow what stands in the columns.
+  // Column widths depend on the content.
   [/ {2,}/g, '  '],
   [/ +$/gm, ''],
 ]

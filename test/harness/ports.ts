@@ -1,4 +1,4 @@
-// Free TCP ports for programs that must be told one.
+// Free TCP ports for programs that need a fixed one.
 
 import { createServer } from 'node:net'
 

@@ -30,7 +30,7 @@ async function prepare(): Promise<number> {
   return 0
 }
 
-/** Its output goes to stderr; a failure has been said. */
+/** Its output goes to stderr; a failure was reported. */
 function run(command: Command): boolean {
   const [program = '', ...args] = command
   const { status, error } = spawnSync(program, args, { stdio: ['inherit', 2, 2] })

@@ -227,7 +227,7 @@ export interface PodOptions {
   readonly readyAt?: Date
 }
 
-/** A pod that no scheduler or kubelet looks after, on a node that does not exist: its status is what is written here. */
+/** A pod without scheduler or kubelet, on a node that does not exist: its status is set here. */
 export async function createPod(
   cluster: TestCluster,
   namespace: string,

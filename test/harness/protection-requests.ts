@@ -1,4 +1,4 @@
-// Deletions of pods as the ledger is asked about them, and its verdicts.
+// Deletions of pods as requests to the ledger, and its verdicts.
 
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/ports/protection.ts'
 

@@ -1,4 +1,4 @@
-// Clients that do exactly what they are told, for requests that no well-behaved client would send.
+// Clients that send exactly what a test gives them, for requests that no well-behaved client would send.
 
 import {
   type ClientHttp2Session,

@@ -1,5 +1,5 @@
 // A TCP proxy on this machine whose connection a test can break: severed, restored, frozen (connections stay, nothing passes), or
-// hung (as frozen, new connections too, and what was sent meanwhile arrives when it is restored).
+// hung (as frozen, new connections too, and what was sent in the meantime arrives when it is restored).
 
 import { connect, createServer, type Socket } from 'node:net'
 

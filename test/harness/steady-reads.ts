@@ -18,7 +18,7 @@ export interface ReadTarget {
   readonly size?: number
 }
 
-/** Reads until told to stop; counts outcomes. */
+/** Reads until it is stopped; counts outcomes. */
 export class SteadyReads {
   /** By code; `cut off` = begun and reset, `short` = not of its size. */
   readonly outcomes: Map<string, number> = new Map()

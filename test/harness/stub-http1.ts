@@ -21,7 +21,7 @@ export interface SeenHttp1 extends Http1Request {
   readonly response: ServerResponse
 }
 
-/** A request that asked for an upgrade: from here on everything is in the hands of the test. */
+/** A request that asked for an upgrade: from here on the test controls everything. */
 export interface SeenUpgrade extends Http1Request {
   readonly socket: Duplex
   /** Everything that came behind the head so far. */
@@ -89,7 +89,7 @@ export async function startHttp1Stub(options: { plain?: boolean } = {}): Promise
       response.end('ok')
       return
     }
-    // The gateway asks for its own rights, beside its probes.
+    // The gateway checks its own rights, in addition to its probes.
     if (message.url?.endsWith('/selfsubjectaccessreviews') && message.headers['impersonate-user'] === undefined) {
       response.end('{"status":{"allowed":true}}')
       return

@@ -21,7 +21,7 @@ export interface UpstreamClusterOptions {
   readonly spec?: Partial<UpstreamClusterSpec>
 }
 
-/** The host name by which a gateway serves the UpstreamCluster `name`, beside `name` itself. */
+/** The host name by which a gateway serves the UpstreamCluster `name`, in addition to `name` itself. */
 export function hostOf(name: string): string {
   return `${name}.portcullis.test`
 }

@@ -69,7 +69,7 @@ test('a token names its user', () => {
   assert.deepEqual(user.groups, ['portcullis:viewers', 'system:authenticated'])
 })
 
-test('no credential is anonymous; a certificate that names nobody has no opinion', () => {
+test('without a credential the user is anonymous; a certificate without a user leaves it to the token', () => {
   assert.equal(authenticate(peer(), []), 'anonymous')
   assert.equal(authenticate(peer(client({ commonName: '' })), []), 'anonymous')
   assert.equal(nameOf(authenticate(peer(client({ commonName: '' })), bearer(token('vera')))), 'vera')
@@ -87,7 +87,7 @@ test('a bad credential is never anonymous', () => {
   assert.equal(nameOf(authenticate(peer(client()), bearer('nonsense'))), 'alice')
 })
 
-test('what ends during a connection is noticed at the next request', () => {
+test('a credential that expires during a connection is refused at the next request', () => {
   const connection = peer(client({ notAfter: new Date(START + HOUR_MS) }))
   const short = token('vera', 60)
   assert.equal(nameOf(authenticate(connection, [])), 'alice')
@@ -101,7 +101,7 @@ test('what ends during a connection is noticed at the next request', () => {
   }
 })
 
-test('what is revoked is asked for every request, of what is remembered of a connection, too', () => {
+test('revocations are checked for every request, also for credentials cached for a connection', () => {
   const seen: Revocable[] = []
   let answer = ''
   const checked = createAuthenticator({

@@ -15,7 +15,7 @@ const ADMIN = user('root', 'portcullis:admins')
 const VIEWER = user('vera', 'portcullis:viewers')
 const AS_VIEWER = ['impersonate-user', 'x', 'impersonate-group', 'portcullis:viewers']
 
-test('nobody is anybody else without asking', () => {
+test('without impersonation headers the user is the caller', () => {
   assert.equal(impersonate(VIEWER, [':method', 'GET'], authorize), VIEWER)
   assert.equal(impersonate('anonymous', [], authorize), 'anonymous')
 })
@@ -34,7 +34,7 @@ test('an administrator becomes exactly the user it asks for, and keeps no rights
   assert.equal(impersonate(ADMIN, ['impersonate-user', 'system:anonymous'], authorize), 'anonymous')
 })
 
-test('anybody else is refused, and so is what makes no sense', () => {
+test('other users are refused, and so are inconsistent headers', () => {
   const code = (caller: UserInfo | 'anonymous', head: string[]): number => {
     try {
       impersonate(caller, head, authorize)

@@ -52,7 +52,7 @@ for (const [accept, endpoint, expected] of cases) {
   })
 }
 
-test('the query decides on indentation, and programs of people get it unasked', () => {
+test('the query decides on indentation, and interactive programs get it by default', () => {
   assert.equal(wantsPretty('true', 'kubectl/v1.36'), true)
   assert.equal(wantsPretty('1', ''), true)
   assert.equal(wantsPretty('false', 'curl/8.0'), false)

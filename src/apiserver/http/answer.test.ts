@@ -9,7 +9,7 @@ test('JSON ends in a newline, and is indented when asked for', () => {
   assert.equal(objectAnswer(200, { a: 1 }, { format: 'json', pretty: true }).body.toString(), '{\n  "a": 1\n}\n')
 })
 
-test('what an old YAML reader would take for something else is quoted, and nothing is an alias', () => {
+test('values that YAML 1.1 would misread are quoted, and there are no aliases', () => {
   const shared = { on: 'yes' }
   const value = { a: shared, b: shared, time: '2026-01-01T00:00:00Z', octal: '0777', sexagesimal: '1:30', no: 'n' }
   const { body, headers } = objectAnswer(200, value, { format: 'yaml', pretty: false })
@@ -19,7 +19,7 @@ test('what an old YAML reader would take for something else is quoted, and nothi
   assert.deepEqual(parse(text, { version: '1.1' }), value)
 })
 
-test('a Status has its own code, and Retry-After where it says when', () => {
+test('a Status sets the response code, and Retry-After where it has one', () => {
   const refused = statusAnswer(failure('TooManyRequests', 'later', { retryAfterSeconds: 3 }))
   assert.equal(refused.code, 429)
   assert.deepEqual(refused.headers.slice(-2), ['retry-after', '3'])

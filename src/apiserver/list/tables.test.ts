@@ -62,7 +62,7 @@ test('a Secret, a Namespace, a Lease and an Event look as in a real cluster', ()
   assert.equal(shown['Name'], 'x')
 })
 
-test('an UpstreamCluster shows its conditions; what it has not is empty', () => {
+test('an UpstreamCluster shows its conditions; missing ones are empty', () => {
   const conditions = [
     { type: 'Other', status: 'False' },
     { type: 'Ready', status: 'True' },

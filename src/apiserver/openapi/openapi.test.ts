@@ -48,7 +48,7 @@ test('the index leads to documents that never change', () => {
   assert.equal(get(path, '', '', header(document, 'etag')).code, 304)
 })
 
-test('kubectl finds that the server checks fields, and which patches it takes', () => {
+test('kubectl finds that the server validates fields, and which patches it accepts', () => {
   const item = json(get(UC)).paths[`${UC_PATH}/{name}`]
   const names = item.patch.parameters.map(({ name }: { name: string }) => name)
   assert.deepEqual(names, ['dryRun', 'fieldManager', 'fieldValidation', 'force'])
@@ -95,7 +95,7 @@ test('every operation has an id of its own, and every reference leads somewhere'
   }
 })
 
-test('the schema of a kind carries its mark, the real metadata, and a list beside it', () => {
+test('the schema of a kind has its group, version and kind, the real metadata, and a list schema', () => {
   const { schemas } = json(get(UC)).components
   const kind = schemas['io.kubegateway.proxy.v1alpha1.UpstreamCluster']
   const mark = { group: 'proxy.kubegateway.io', version: 'v1alpha1', kind: 'UpstreamCluster' }
@@ -121,7 +121,7 @@ test('every field of every kind is documented', () => {
   assert.ok(Object.keys(OBJECT_META_SCHEMA.properties ?? {}).includes('managedFields'))
 })
 
-test('v2 comes as JSON or as protocol buffers, whichever is asked for', () => {
+test('v2 is JSON or protobuf, as requested', () => {
   assert.equal(header(get('/openapi/v2'), 'content-type'), 'application/json')
   const protobuf = get('/openapi/v2', '', KUBECTL_V2)
   assert.equal(header(protobuf, 'content-type'), 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf')

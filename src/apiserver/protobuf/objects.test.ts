@@ -134,7 +134,7 @@ test('metadata: lists, maps, times, and keys that are anything', () => {
   assert.deepEqual(decoded['managedFields'], [{ fieldsV1: { 'f:a': {} } }])
 })
 
-test('DeleteOptions come in the version of what is deleted', () => {
+test('DeleteOptions have the version of the deleted object', () => {
   const options = decodeProtobuf(
     body('coordination.k8s.io/v1', 'DeleteOptions', (out) => {
       out.string(4, 'Background')
@@ -156,7 +156,7 @@ function isBadRequest(error: unknown): boolean {
   return error instanceof StatusError && error.code === 400
 }
 
-test('a list of very many elements takes no longer than its length', () => {
+test('a list of very many elements takes linear time', () => {
   const finalizers = Buffer.alloc(1_000_000)
   for (let at = 0; at < finalizers.length; at += 2) finalizers[at] = 14 * 8 + 2
   const secret = decodeProtobuf(body('v1', 'Secret', (out) => out.bytes(1, finalizers)))
@@ -164,7 +164,7 @@ test('a list of very many elements takes no longer than its length', () => {
   assert.equal(decoded.finalizers.length, 500_000)
 })
 
-test('what is malformed is a bad request, wherever it is cut or changed', () => {
+test('a malformed body is a bad request, wherever it is truncated or changed', () => {
   const good = body('v1', 'Secret', (out) => {
     out.bytes(
       1,

@@ -22,7 +22,7 @@ function storeOf(fails = false) {
   return { groups, together }
 }
 
-test('what is asked for in one turn goes together, in order; each has its own result', async () => {
+test('the writes of one turn go to disk together, in order; each has its own result', async () => {
   const store = storeOf()
   const writes = new GroupedWrites(store)
   const order: number[] = []
@@ -44,7 +44,7 @@ test('what is asked for in one turn goes together, in order; each has its own re
   assert.deepEqual(store.groups, [3, 1])
 })
 
-test('when the disk fails, nobody is told that it was written', async () => {
+test('when the disk fails, no write succeeds', async () => {
   const writes = new GroupedWrites(storeOf(true))
   const results = await Promise.allSettled([writes.add(() => 1), writes.add(() => 2)])
   assert.deepEqual(
@@ -53,7 +53,7 @@ test('when the disk fails, nobody is told that it was written', async () => {
   )
 })
 
-test('writes that take long go in several groups, and others have their turn between', async () => {
+test('many writes go in several groups, and the event loop runs in between', async () => {
   const store = storeOf()
   const writes = new GroupedWrites(store)
   const seen: string[] = []

@@ -5,7 +5,7 @@ import type { StoreEvent, TaskResult } from '../../api/ports/object-store.ts'
 import { createInProcessClient } from './in-process-client.ts'
 import type { Registry } from './registry.ts'
 
-test('objects that cannot be read are said to be so, and asked for again', async () => {
+test('objects that cannot be read are reported, and read again', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
     let lists = 0
@@ -32,7 +32,7 @@ test('objects that cannot be read are said to be so, and asked for again', async
   }
 })
 
-test('a follower of some labels hears what comes among them and leaves them, and of every version', async () => {
+test('a follower with a label selector gets objects that enter and leave it, and every version', async () => {
   const object = (name: string, app: string, version: number) => ({
     metadata: { name, labels: { app }, resourceVersion: String(version) },
   })
@@ -79,7 +79,7 @@ test('a follower of some labels hears what comes among them and leaves them, and
   assert.equal(received.length, 2 + changes.length)
 })
 
-test('statuses of one turn are written together; not what is checked against other objects, nor anything but statuses', async () => {
+test('only statuses of one turn are written together, unless the kind is checked against other objects', async () => {
   const groups: number[] = []
   let written = 0
   const registry = {

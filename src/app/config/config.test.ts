@@ -93,7 +93,7 @@ test('a configuration directory alone means files', () => {
   assert.equal(load({ source: 'kubernetes' }).source, 'kubernetes')
 })
 
-test('what belongs to one source is refused with another', () => {
+test('settings of one source are refused with another', () => {
   const errors: [Record<string, unknown>, string][] = [
     [{ source: 'embedded', configDir: 'd' }, '--config-dir: has no meaning with --source embedded'],
     [{ kubeconfig: 'k' }, '--kubeconfig: has no meaning with --source embedded'],
@@ -172,7 +172,7 @@ test('all errors at once, each with its origin and value', () => {
   ])
 })
 
-test('every problem says what to do', () => {
+test('every problem has a fix', () => {
   try {
     load({ source: 'files', drainTimeout: '25h' })
     assert.fail('accepted')
@@ -283,7 +283,7 @@ test('the table names each setting once, everywhere alike', () => {
   assert.equal(new Set(SETTINGS.map((setting) => setting.flag)).size, SETTINGS.length)
 })
 
-test('pod protection: what is given is taken', () => {
+test('pod protection: given values are used', () => {
   const { protection } = load({
     protectionKubeconfig: 'core',
     protectionContext: 'c',

@@ -172,7 +172,7 @@ describe('start', () => {
 })
 
 describe('a change', () => {
-  it('is in force when the last thread has said so, and not before', async () => {
+  it('is in force when the last thread has confirmed it, and not before', async () => {
     const { pool, fake, put } = await started()
     fake(1).answers = false
     const inForce: string[] = []
@@ -254,7 +254,7 @@ describe('a thread that dies', () => {
 })
 
 describe('reports', () => {
-  it('leave out who does not answer in time', async (context) => {
+  it('leave out threads that do not answer in time', async (context) => {
     const { pool, fake } = await started()
     withTimers(context)
     fake(0).answers = false
@@ -272,7 +272,7 @@ describe('reports', () => {
 })
 
 describe('lines', () => {
-  it('reach the logs and the probes, one message a turn; what the main thread does not take is dropped and counted', async () => {
+  it('reach the logs and the probes, one message per turn; what the main thread does not take is dropped and counted', async () => {
     const { fake, written, logged, broken } = await started(1)
     const { linesTaken } = fake(0).data
     const held: FromThread[] = []
@@ -304,7 +304,7 @@ describe('lines', () => {
     assert.equal(outbox.accessDropped, 1)
   })
 
-  it('with fields that cannot be cloned are told all the same', async () => {
+  it('with fields that cannot be cloned are still logged', async () => {
     const messages: unknown[] = []
     const taken = new Int32Array(new SharedArrayBuffer(4))
     const outbox = new ThreadOutbox((lines) => void messages.push(structuredClone(lines)), taken, 'info')
@@ -333,7 +333,7 @@ describe('pod protection for the threads', () => {
     return { gate, answers, released }
   }
 
-  it('passes questions on, and answers back to who asked', async () => {
+  it('passes requests on, and answers back to the thread', async () => {
     const { gate, answers, released } = heldGate()
     const { fake } = await started(2, gate)
     fake(1).say({ type: 'protect', id: 7, requests })
@@ -357,7 +357,7 @@ describe('pod protection for the threads', () => {
     fake(0).say({ type: 'release', reservations: [reservation] })
   })
 
-  it('a ledger that fails costs nobody else anything', async () => {
+  it('a ledger that fails does not affect anything else', async () => {
     const { gate } = heldGate()
     const review = (): Promise<never> => Promise.reject(new Error('a bug'))
     const { fake } = await started(1, { ...gate, review })
@@ -368,7 +368,7 @@ describe('pod protection for the threads', () => {
     assert.deepEqual([last.id, last.verdicts[0]?.status], [1, 'Error'])
   })
 
-  it('gives back what was reserved for a thread that is dead by then', async () => {
+  it('releases what was reserved for a thread that has died by then', async () => {
     const { gate, answers, released } = heldGate()
     const { fake } = await started(1, gate)
     fake(0).say({ type: 'protect', id: 1, requests })

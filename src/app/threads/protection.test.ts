@@ -23,7 +23,7 @@ beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
 afterEach(() => mock.timers.reset())
 
 describe('protection in a gateway thread', () => {
-  it('covers all namespaces until it is told which', () => {
+  it('covers all namespaces until it knows which are protected', () => {
     const { protection } = setUp()
     assert.equal(protection.covers('a'), true)
     protection.cover(['b'])
@@ -47,7 +47,7 @@ describe('protection in a gateway thread', () => {
     assert.equal(said.length, 2)
   })
 
-  it('a main thread that does not answer is an error, and what it says later is given back', async () => {
+  it('a main thread that does not answer is an error, and reservations of a late answer are released', async () => {
     const { said, protection } = setUp()
     const asked = protection.review([REQUEST, REQUEST])
     mock.timers.tick(2_499)
@@ -65,7 +65,7 @@ describe('protection in a gateway thread', () => {
     assert.deepEqual(said.slice(1), [{ type: 'release', reservations: [RESERVATION] }])
   })
 
-  it('no main thread is needed for what nobody can refuse', async () => {
+  it('deletions that cannot be refused do not need the main thread', async () => {
     const { protection } = setUp()
     const asked = protection.review([requestOf({ ready: false }), requestOf({ forceDelete: true }), REQUEST])
     mock.timers.tick(2_500)
@@ -80,7 +80,7 @@ describe('protection in a gateway thread', () => {
     )
   })
 
-  it('ends with what is open answered', async () => {
+  it('answers open requests when it ends', async () => {
     const { protection } = setUp()
     const asked = protection.review([REQUEST])
     protection.end()

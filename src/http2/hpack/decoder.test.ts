@@ -94,7 +94,7 @@ for (const [section, blocks, lists] of VECTORS) {
   })
 }
 
-test('entries that the table had no room for are gone', () => {
+test('entries beyond the table size are evicted', () => {
   const decoder = new HpackDecoder(4096)
   // After C.5.1 the table of 256 has four entries, 222 octets; :status 307 then pushes :status 302 out (C.5.2).
   const [first = '', second = ''] = VECTORS.find(([section]) => section === 'C.5')?.[1] ?? []
@@ -141,7 +141,7 @@ test('an integer has at most 5 octets behind its prefix; zeros may fill them up'
   assert.equal(run(new HpackDecoder(4096), block('7f 80 80 80 80 80 00')), COMPRESSION)
 })
 
-test('size updates: several in front, up to our setting; a peer that has not heard of it uses 4096', () => {
+test('size updates: several in front, up to our setting; a peer that has not seen it uses 4096', () => {
   assert.equal(run(new HpackDecoder(4096), hex('20 3fe11f 82')), DECODED)
   assert.equal(run(new HpackDecoder(65_536), hex('3fe1ff03 82')), DECODED)
   const small = new HpackDecoder(0)
@@ -291,7 +291,7 @@ test('pseudo-header fields come first and once (RFC 9113 section 8.3)', () => {
   assert.equal(run(new HpackDecoder(4096), hex('82 87 84 90')), DECODED)
 })
 
-test('a literal that comes again octet for octet, or nearly so', () => {
+test('a literal that is repeated octet for octet, or nearly so', () => {
   const decoder = new HpackDecoder(4096)
   const long = `Bearer ${'x'.repeat(3000)}`
   const lists = ['/a', '/a', '/ab', '/a', '/', '/a?b', long, '/a?b', long, long, '/a', 'a ', 'a ', '/a'].map(
@@ -363,7 +363,7 @@ const raw = fc
 /** Octets put over a block: where, and what. */
 const damage = fc.option(fc.tuple(fc.nat(400), fc.uint8Array({ minLength: 1, maxLength: 3 })), { freq: 3 })
 
-test('any blocks give what the plain decoder gives', () => {
+test('any blocks give the same as the plain decoder', () => {
   const step = fc.tuple(fc.oneof(blockOf, raw), damage, fc.constantFrom(200, 2000, ROOMY))
   fc.assert(
     fc.property(fc.array(step, { maxLength: 8 }), fc.constantFrom(0, 256, 4096, 8192), (steps, limit) => {

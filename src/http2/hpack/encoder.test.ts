@@ -53,7 +53,7 @@ test('several values of one name stay in the table side by side', () => {
   assert.deepEqual(lengths([...agents, ...agents, ...agents]).slice(6), new Array(12).fill(1))
 })
 
-test('a path enters the table when it comes twice with no other new one in between', () => {
+test('a path enters the table when it is sent twice with no other new one in between', () => {
   const [a, b] = [
     [':path', '/api/v1/pods'],
     [':path', '/api/v1/nodes'],

@@ -94,7 +94,7 @@ test('any octets come back from their code', () => {
   )
 })
 
-test('any input gives what a decoder that reads bit by bit gives', () => {
+test('any input gives the same as a bit-by-bit decoder', () => {
   const mixed = fc.tuple(fc.string({ maxLength: 20 }), fc.uint8Array({ maxLength: 6 }))
   fc.assert(
     fc.property(mixed, ([text, junk]) => {

@@ -25,7 +25,7 @@ contexts: [{name: one, context: {cluster: k, user: u}}, {name: lost, context: {c
 `
 }
 
-test('files beside the kubeconfig are read; a token file may end with a line break', async () => {
+test('files next to the kubeconfig are read; a token file may end with a line break', async () => {
   write('ca.crt', 'the CA')
   write('token', 'from-file\n')
   const file = write('token-file.yaml', config('{tokenFile: token, token: inline}'))
@@ -48,7 +48,7 @@ test('after a 401 everything is read again, but not twice in a row', async () =>
   assert.equal(credentials.renew(), false)
 })
 
-test('what cannot be used is one clear error that repeats nothing of what is in the file', () => {
+test('an unusable kubeconfig is one clear error that repeats nothing from the file', () => {
   const cases: [string, string | undefined, RegExp][] = [
     [join(dir, 'none.yaml'), undefined, /none\.yaml does not exist; name a kubeconfig/],
     [write('empty.yaml', ''), undefined, /is empty;/],

@@ -66,7 +66,7 @@ function script(t: TestContext, steps: Step[], lists: (JsonObject[] | Error)[]) 
   return { asked, received, events, follow }
 }
 
-test('a watch goes on from the last event or bookmark', async (t) => {
+test('a watch resumes from the last event or bookmark', async (t) => {
   const { asked, received, follow } = script(
     t,
     [
@@ -85,7 +85,7 @@ test('a watch goes on from the last event or bookmark', async (t) => {
   assert.deepEqual([asked[0]?.['allowWatchBookmarks'], asked[0]?.['timeoutSeconds']], ['true', '100'])
 })
 
-test('the version is told after a list, an event and a bookmark, when the listener has taken what it stands for', async (t) => {
+test('the version is reported after a list, an event and a bookmark, once the listener has handled it', async (t) => {
   const steps: Step[] = [
     { chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))] },
     { chunks: [line('ERROR', GONE)] },
@@ -98,7 +98,7 @@ test('the version is told after a list, an event and a bookmark, when the listen
   assert.deepEqual(received, [...whole, 'true', 'ADDED slim b', '12', '40', ...whole])
 })
 
-test('a gap in the history leads to a list, whether it is told as an event or as an answer', async (t) => {
+test('a gap in the history leads to a list, whether it arrives as an event or as a response', async (t) => {
   const { asked, received, follow } = script(
     t,
     [{ chunks: [line('ERROR', GONE)] }, { refuse: statusError('Expired', 'too old') }],
@@ -118,7 +118,7 @@ test('watches that end at once, or send something else, are not repeated in a ti
   assert.ok(received.length < 40)
 })
 
-test('a refusal is told at once, and everything is read again when it is over', async (t) => {
+test('a refusal is reported at once, and everything is read again when it is over', async (t) => {
   const denied = statusError('Forbidden', 'things is forbidden')
   const { received, follow } = script(t, [], [denied, denied, [object('a', 9)]])
   follow()
@@ -166,7 +166,7 @@ test('pages: an old continue token leads to one list of everything', async () =>
   assert.deepEqual(told, ['1 true', '2 true'])
 })
 
-test('pages are told one by one, as they were transformed', async (t) => {
+test('pages are delivered one by one, transformed', async (t) => {
   const told: string[] = []
   const nameOf = (one: JsonObject): string => String(one['name'])
   const pages: ResourcePages = {

@@ -26,7 +26,7 @@ test('equal credentials share a context; others do not', () => {
   assert.equal(new Set([context, ...others]).size, others.length + 1)
 })
 
-test('what OpenSSL does not take is told each time', () => {
+test('what OpenSSL does not accept is reported each time', () => {
   const wrong = { cert: pair.certPem, key: ca.keyPem }
   assert.throws(() => sharedSecureContext(wrong), /key/)
   assert.throws(() => sharedSecureContext(wrong), /key/)

@@ -38,7 +38,7 @@ const GET_POD: Partial<RequestRecord> = {
   clusterLogMode: 'on',
 }
 
-test('a line holds the request, what was decided and how it went', () => {
+test('a line has the request, the decision and the outcome', () => {
   assert.deepEqual(JSON.parse(formatAccessLine(record(GET_POD))), {
     time: '2024-05-01T12:00:00.007Z',
     auditID: 'id-1',
@@ -71,7 +71,7 @@ test('a line holds the request, what was decided and how it went', () => {
   })
 })
 
-test('a refusal says why; impersonation, shadow and aborts show', () => {
+test('a refusal has its reason; impersonation, shadow and aborts are logged', () => {
   const refused = {
     refusal: 'Degraded',
     refusalRule: 'Freeze',

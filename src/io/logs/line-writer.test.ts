@@ -33,7 +33,7 @@ test('a file is appended to', async () => {
   assert.equal(readFileSync(path, 'utf8'), 'one\ntwo\n')
 })
 
-test('a reader that does not read costs lines, not memory, and gets what was kept', async () => {
+test('a slow reader loses lines, costs no memory, and gets what was kept', async () => {
   const fifo = join(dir, 'fifo')
   execFileSync('mkfifo', [fifo])
   const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK)
@@ -57,7 +57,7 @@ test('a reader that does not read costs lines, not memory, and gets what was kep
   assert.equal(received, (3000 - writer.dropped()) * 100)
 })
 
-test('a write that fails is counted and told once', async () => {
+test('a failed write is counted and reported once', async () => {
   const fd = openSync(join(dir, 'read-only'), 'w')
   closeSync(fd)
   const readOnly = openSync(join(dir, 'read-only'), 'r')

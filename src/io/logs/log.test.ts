@@ -50,7 +50,7 @@ test('secrets are not written', () => {
   assert.doesNotMatch(JSON.stringify(line), /abcdefghijkl|t-0-p|k-1-q/)
 })
 
-test("fields cannot take the line's own names", () => {
+test("fields cannot replace the line's own names", () => {
   const [line] = logged('info', (log) => log.info('true', { msg: 'false', level: 'x', ts: 'y' }))
   assert.equal(line?.['msg'], 'true')
   assert.equal(line?.['level'], 'info')

@@ -47,7 +47,7 @@ test('a descriptor is all that a metric needs to be in the text, with its labels
   }
 })
 
-test('what a thread counted stays when it dies as the descriptor says', async () => {
+test('the counts of a dead thread stay or go as the descriptor says', async () => {
   for (const metric of ALONE) {
     const merged = new MergedStore(metric.perCluster ? 'prod' : '')
     merged.sum(new Map([1, 2].map((thread) => [thread, counted(metric, thread)])))

@@ -196,7 +196,7 @@ test('when a thread dies its counters stay and its gauges go', async () => {
   assert.equal((await samples(metrics)).get(TOTAL), 3)
 })
 
-test('no counter goes back, whatever threads do and however they end', async () => {
+test('no counter decreases, whatever threads do and however they end', async () => {
   const step = fc.record({
     thread: fc.nat(2),
     what: fc.constantFrom('count', 'send', 'die', 'invent'),
@@ -267,7 +267,7 @@ test('series stay bounded over all threads, and nothing is lost', async () => {
   }
 })
 
-test('a cluster that goes is forgotten, also what dead threads counted of it', async () => {
+test('the series of a removed cluster are dropped, also those of dead threads', async () => {
   const metrics = mainMetrics()
   const [one, two] = [recorder(), recorder()]
   for (const [index, thread] of [one, two].entries()) {
@@ -303,7 +303,7 @@ test('gauges that are set before a snapshot disappear when they are not set agai
   assert.equal(found.get(series('writes')), undefined)
 })
 
-test('who asks while a text is made gets that one, and threads are asked before it', async () => {
+test('concurrent scrapes share one text, and threads are asked before it', async () => {
   const metrics = mainMetrics()
   const thread = recorder()
   let asked = 0

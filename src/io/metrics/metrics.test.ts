@@ -213,7 +213,7 @@ test('the text is in the Prometheus format', async () => {
   assert.equal(metrics.contentType, 'text/plain; version=0.0.4; charset=utf-8')
 })
 
-test('a cluster that goes takes its series along', async () => {
+test('a removed cluster loses its series', async () => {
   const metrics = metricsFor('prod', 'stage')
   for (const cluster of ['prod', 'stage']) {
     metrics.observe(record(LIST_PODS, { cluster }))
@@ -230,7 +230,7 @@ test('a cluster that goes takes its series along', async () => {
   assert.match(await metrics.text(), /request_total\{cluster="",verb="LIST"/)
 })
 
-test('events beside requests', async () => {
+test('events other than requests', async () => {
   const metrics = metricsFor('prod')
   metrics.recorder.add(EJECTIONS, 1, 'prod', ENDPOINT)
   metrics.recorder.add(RETRIES, 1, 'prod', 'connect')
@@ -265,7 +265,7 @@ test('events beside requests', async () => {
   }
 })
 
-test('buckets hold what a plain count says', async () => {
+test('buckets agree with a plain count', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.double({ min: 0, max: 1e5, noNaN: true }), { maxLength: 50 }), async (durations) => {
       const metrics = metricsFor('prod')

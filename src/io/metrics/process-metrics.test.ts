@@ -43,7 +43,7 @@ test('calls are counted by method and code, with the bytes that they send and ge
   assert.equal(await read('response_size_bytes_sum', 'verb="POST"'), 11)
 })
 
-test('what is sent again since the server said when is two attempts of one call', async (t) => {
+test('a call repeated after Retry-After is two attempts of one call', async (t) => {
   let asked = 0
   const { http, read } = await serverWith(t, (_, response) => {
     const busy = asked++ === 0

@@ -18,7 +18,7 @@ test('deletions are counted by cell, status and cause, and once for each protect
   assert.equal(await lineOf(metrics, handled), `${handled} 2`)
 })
 
-test('namespace and user are labels only where that is asked for; nodes are one user', async () => {
+test('namespace and user are labels only if configured; nodes are one user', async () => {
   const metrics = createProtectionMetrics({ byNamespace: true, byUser: true, identity: 'a', monotonic: () => 0 })
   metrics.events.reviewed(deletionOf('a'), verdictOf('AdmittedAll'), ['shop/x'], 5)
   assert.match(await metrics.text(), /rejected="false",namespace="shop",user="system:node"\} 1/)
@@ -69,7 +69,7 @@ test('leadership and the sums of the monitor', async () => {
   assert.match(lost, /portcullis_leader_event\{.*event="acquired"\} 1\n.*event="lost"\} 1/)
 })
 
-test('in a stall of a cell the latency of its pool goes on', async () => {
+test('during a stall of a cell the latency of its pool grows', async () => {
   let nowMs = 1000
   const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => nowMs })
   const events = metrics.aggregator('prod')
@@ -81,7 +81,7 @@ test('in a stall of a cell the latency of its pool goes on', async () => {
   assert.equal(await lineOf(metrics, latency), `${latency} 0`)
 })
 
-test('writes: attempts with their result and error, whole batches with what was in vain, and what waits', async () => {
+test('writes: attempts with their result and error, whole batches with failed attempts, and the queue', async () => {
   const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
   metrics.events.executed('shop/x', 3, 'conflict', 'Conflict', 5)
   metrics.events.executed('shop/x', 4, 'written', '', 5)
@@ -102,7 +102,7 @@ test('writes: attempts with their result and error, whole batches with what was 
   assert.doesNotMatch(text, /cell="prod"/)
 })
 
-test('what is known of the PodProtectors, and how often that was lost', async () => {
+test('the state of the watch of PodProtectors, and how often it broke', async () => {
   const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
   metrics.events.indexed(2)
   metrics.events.malformed(1, true)
@@ -117,7 +117,7 @@ test('what is known of the PodProtectors, and how often that was lost', async ()
   assert.match(text, /ppr_source_list_error\{error="NotFollowed"\} 1/)
 })
 
-test('the aggregator: events, what is due, turns, and protectors whose selector nobody can read', async () => {
+test('the aggregator: events, due protectors, turns, and protectors with an unreadable selector', async () => {
   const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
   const events = metrics.aggregator('prod')
   events.handled('shop', 'Pod', 3)

@@ -67,7 +67,7 @@ test('a serving certificate that is about to end, or lacks a host, is made again
   assert.ok(new X509Certificate(third.servingCert).validToDate.getTime() > Date.now() + 300 * DAY_MS)
 })
 
-test('what somebody else put there stays', (t) => {
+test('certificates of others stay', (t) => {
   const dir = newDir(t)
   ensureControlPki(dir, ['gw.example.com'])
   const otherCA = createCA({ commonName: 'company CA' })
@@ -101,7 +101,7 @@ test('certificates and kubeconfigs for others', (t) => {
   assert.deepEqual(config.users, [{ name: 'vera', user: { token: 'a.b.c' } }])
 })
 
-test('damage is said, and nothing is replaced', (t) => {
+test('damage is reported, and nothing is replaced', (t) => {
   const dir = newDir(t)
   ensureControlPki(dir, ['localhost'])
   const before = read(dir)

@@ -117,7 +117,7 @@ const JOSE_RULES = {
   currentDate: new Date(NOW),
 }
 
-test('jose takes the tokens that are issued here, and has its own taken', async () => {
+test('jose accepts the tokens that are issued here, and its tokens are accepted', async () => {
   const { payload, protectedHeader } = await jwtVerify(
     issueControlToken(KEY, OPTIONS),
     createPublicKey(KEY),
@@ -145,7 +145,7 @@ test('jose takes the tokens that are issued here, and has its own taken', async 
   assert.deepEqual(verifier.verify(theirs, NOW), { name: 'vera', uid: '', groups: ['a'], extra })
 })
 
-test('what is taken here, jose takes: whatever the claims say', async () => {
+test('what is accepted here, jose accepts: whatever the claims', async () => {
   const time = fc.oneof(
     fc.integer({ min: SECONDS - 90, max: SECONDS + 90 }),
     fc.constantFrom(String(SECONDS + 60), null),

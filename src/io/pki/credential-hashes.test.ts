@@ -76,7 +76,7 @@ test('a certificate whose signature was rewritten is another file, as valid, and
   assert.equal(otherSigned, signed)
 })
 
-test('certificates of one user are told apart by both hashes', () => {
+test('certificates of one user differ in both hashes', () => {
   const [whole, signed] = certificateHashes(new X509Certificate(ALICE).raw)
   const [otherWhole, otherSigned] = certificateHashes(new X509Certificate(CA).raw)
   assert.notEqual(whole, otherWhole)
@@ -102,7 +102,7 @@ test('an opaque token has one hash, that of its text', () => {
   assert.equal(revocableTokenHash('abc'), sha256OfAbc)
 })
 
-test('a JWT is recognised by header and claims, whatever becomes of its signature', () => {
+test('a JWT is recognised by header and claims, however its signature is rewritten', () => {
   const token = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJjYXJvbCJ9.AAAA'
   for (const same of [
     `${token.slice(0, -4)}BBBB`,
@@ -115,7 +115,7 @@ test('a JWT is recognised by header and claims, whatever becomes of its signatur
   assert.notEqual(revocableTokenHash('eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJkYXZlIn0.AAAA'), revocableTokenHash(token))
 })
 
-test('a JWT as a JSON object is known for what it is', () => {
+test('a JWT as a JSON object is recognised as such', () => {
   assert.ok(isUnrecognisable('{"payload":""}'))
   assert.ok(isUnrecognisable('\t{"payload":""}'))
   assert.ok(!isUnrecognisable('eyJhbGciOiJFUzI1NiJ9.e.A'))

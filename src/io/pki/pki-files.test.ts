@@ -84,7 +84,7 @@ test('a pair is removed: all of it or nothing', (context) => {
   for (const pair of found) assert.ok(pair.length === 0 || pair[0]?.certPem === OLD.certPem)
 })
 
-test('what somebody puts there after a write that was cut short stays, and damage of another origin is said', (context) => {
+test('files put there after an interrupted write stay, and other damage is reported', (context) => {
   const theirs = createCA({ commonName: 'theirs' })
   const dir = newDir(context)
   writeKeyPair(dir, 'ca', OLD)

@@ -84,7 +84,7 @@ test('host names and addresses', () => {
   assert.throws(() => issueCertificate(ca, { commonName: 'x', usage: 'server', ipAddresses: ['10.0.0.256'], keyPem }))
 })
 
-test('validity is as asked, on both sides of 2050', () => {
+test('validity is as requested, on both sides of 2050', () => {
   const notBefore = new Date('2020-02-03T04:05:06Z')
   for (const end of ['2021-02-03T04:05:06Z', '2060-02-03T04:05:06Z']) {
     const notAfter = new Date(end)

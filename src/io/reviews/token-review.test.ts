@@ -33,7 +33,7 @@ describe('caching', () => {
     assert.ok(reviewer.size() < MADE_UP)
   })
 
-  test('a right, whatever number of others is asked for', async () => {
+  test('a right, however many others are reviewed', async () => {
     const reviewer = createAccessReviewer(
       () => 0,
       () => undefined,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { FollowEvents, ObjectClient } from '../../api/ports/object-client.ts'
 import { NamedSecrets } from './named-secrets.ts'
 
-test('a list is what there is, also when the server was restored and its versions went back', async () => {
+test('a list is authoritative, even when the server was restored and its versions went back', async () => {
   let events: FollowEvents | undefined
   const client = {
     list: async () => ({ items: [], resourceVersion: '1' }),

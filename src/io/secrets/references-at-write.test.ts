@@ -55,7 +55,7 @@ function problems(
     .map(({ severity, path, message }) => `${severity} ${path} ${message}`)
 }
 
-test('what is in the Secrets is checked like what stands inline', () => {
+test('the content of Secrets is checked like inline data', () => {
   assert.deepEqual(problems(cluster(good)), [])
   const swapped = problems(cluster({ ...good, keyRef: at('tls.crt') }))
   assert.equal(swapped.length, 1)
@@ -105,7 +105,7 @@ test("the gateway's own Secrets may not be named: not by their namespace, nor wi
   }
 })
 
-test('a write that leaves the references alone is not refused for what is in the Secrets', () => {
+test('a write that keeps the references is not refused because of the Secrets', () => {
   const broken = cluster({ ...good, keyRef: at('tls.crt') })
   const frozen = cluster({ ...good, keyRef: at('tls.crt') }, { degrade: { mode: 'Freeze' } })
   const [problem, ...more] = problems(frozen, broken)
@@ -113,7 +113,7 @@ test('a write that leaves the references alone is not refused for what is in the
   assert.match(problem ?? '', /^warning spec\.clientConfig\.keyRef /)
 })
 
-test('what the write itself makes wrong is refused, also where the references stay: a token that would go in clear', () => {
+test('errors of the write itself are refused, even where the references stay: a token that would be sent in clear', () => {
   const token = { insecure: true, bearerTokenRef: at('tls.crt') }
   const servers = (endpoint: string): JsonObject => ({ servers: [{ endpoint }] })
   const secretOf = (): SecretAtWrite => ({ data: { 'tls.crt': base64('a-token') } })

@@ -21,7 +21,7 @@ test('a key is made once, for its owner only, and read from then on', () => {
   assert.match(readFileSync(file, 'utf8'), /^[A-Za-z0-9+/]{43}=\n$/)
 })
 
-test('a file that holds no key is named, and stays as it is', () => {
+test('a file without a key is reported, and stays as it is', () => {
   const file = join(dir, 'wrong.key')
   for (const text of [
     '',

@@ -42,7 +42,7 @@ function refusal(pattern: RegExp, file: string): (error: unknown) => boolean {
     error instanceof UserError && pattern.test(error.message) && error.message.includes(file) && error.fix !== ''
 }
 
-test('what was written is there when the store is opened again', () => {
+test('writes survive when the store is opened again', () => {
   const file = newFile()
   const first = open(file)
   first.write([secret('a', 0, 'one')])
@@ -227,7 +227,7 @@ test('a sealed body is good for its own object and revision only', () => {
   again.close()
 })
 
-test('a second process is refused while the first one has the store, and let in after it', () => {
+test('a second process is refused while the first one has the store open, and succeeds after it', () => {
   const file = newFile()
   const store = open(file)
   store.write([secret('a', 0, 'x')])
@@ -271,7 +271,7 @@ test('a store of a newer version is not touched', () => {
   assert.throws(() => open(file), refusal(/newer version of Portcullis \(schema 3, this version knows 2\)/, file))
 })
 
-test('a database cut short is refused, or reads fail with a Status', () => {
+test('a truncated database is refused, or reads fail with a Status', () => {
   const file = newFile()
   const store = open(file)
   for (let i = 0; i < 200; i++) store.write([secret(`s${i}`, 0, 'x'.repeat(1000))])
@@ -304,7 +304,7 @@ test('a directory without permission', { skip: process.platform === 'win32' }, (
   chmodSync(file, 0o644)
 })
 
-test('a backup made meanwhile has everything of its moment, and revisions that nobody has seen', () => {
+test('a concurrent backup is consistent, and has revisions that nobody has seen', () => {
   const file = newFile()
   const store = open(file)
   store.write([secret('a', 0, 'one'), secret('b', 0, 'gone')])

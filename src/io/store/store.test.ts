@@ -115,7 +115,7 @@ test('lists are in the order of UTF-8 bytes, by namespace and then by name', () 
   assert.deepEqual(store.list('secrets', { namespace: '' }), [])
 })
 
-test('a list of an older revision shows what was there then', () => {
+test('a list of an older revision shows the state of that revision', () => {
   using store = closing(memoryStore())
   store.write([put('a', 0, 1), put('b', 0, 1), put('c', 0, 1)])
   const then = store.revision
@@ -153,7 +153,7 @@ test('history is kept by number or by age, whichever is more, and never beyond i
   assert.equal(eventsAfter(small, 35).length, 5)
 })
 
-test('what a caller does with its object, or with ours, changes nothing', () => {
+test('changes by a caller to its object, or to ours, do not affect the store', () => {
   using store = closing(memoryStore())
   const spec = { inner: { list: [1] } }
   const [written] = store.write([put('a', 0, spec)])
@@ -217,7 +217,7 @@ test('together: each write is independent, all events are delivered at the end, 
   assert.deepEqual(store.get({ resource: RESOURCE, namespace: '', name: 'c' })?.object['spec'], 'c')
 })
 
-test('together: one for which there is no room does not take the others with it', () => {
+test('together: one that does not fit does not fail the others', () => {
   using store = closing(memoryStore({ maxBytes: 1_000_000 }))
   const received: string[] = []
   store.watch(RESOURCE, '', 1, ({ type, name, revision }) => received.push(`${type} ${name} ${revision}`))
@@ -234,7 +234,7 @@ test('together: one for which there is no room does not take the others with it'
   assert.deepEqual([store.revision, names(store)], [3, ['/a', '/b']])
 })
 
-test('together: when the disk fails all have failed, nothing was written, and nobody hears of it', () => {
+test('together: when the disk fails all fail, nothing was written, and no event is delivered', () => {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-store-'))
   const file = join(dir, 'store.db')
   try {

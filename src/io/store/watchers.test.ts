@@ -62,7 +62,7 @@ test('events carry the state before; a deletion the last state with its own revi
   store.close()
 })
 
-test('what has happened comes first, then what happens, without a gap', () => {
+test('past events come first, then new ones, without a gap', () => {
   const store = memoryStore()
   for (let i = 0; i < 5; i++) store.write([put(`a${i}`)])
   const received: string[] = []
@@ -75,7 +75,7 @@ test('what has happened comes first, then what happens, without a gap', () => {
   store.close()
 })
 
-test('a watcher that throws hurts neither the write nor the others, and hears the next event', () => {
+test('a watcher that throws affects neither the write nor the others, and gets the next event', () => {
   const errors: unknown[] = []
   const store = memoryStore(errors)
   store.write([put('a')])
@@ -126,7 +126,7 @@ test('what a watcher writes is on disk at once, and delivered after the current 
   store.close()
 })
 
-test('a watcher that writes, or is written to, while it catches up misses nothing and hears nothing twice', () => {
+test('a watcher that writes, or is written to, while it catches up misses nothing and gets nothing twice', () => {
   const store = memoryStore()
   store.write([put('a')])
   store.write([put('b')])

@@ -42,14 +42,14 @@ describe('a thread', () => {
     assert.deepEqual([told.messages, told.errors, Atomics.load(shared, 0)], [[2, 4, 6], [], 7])
   })
 
-  it('that throws tells why, with the stack, before its end; this thread goes on', async () => {
+  it('that throws reports the error, with the stack, before its end; this thread goes on', async () => {
     const told = start(`function breaks() { throw new Error('broken inside') }; setTimeout(breaks, 1)`)
     await told.ended
     assert.equal(told.errors[0]?.message, 'broken inside')
     assert.match(told.errors[0]?.stack ?? '', /breaks/)
   })
 
-  it('that rejects a promise nobody waits for ends as well', async () => {
+  it('with an unhandled rejection ends as well', async () => {
     const told = start(`Promise.reject(new Error('nobody caught it'))`)
     await told.ended
     assert.equal(told.errors[0]?.message, 'nobody caught it')

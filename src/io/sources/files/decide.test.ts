@@ -64,7 +64,7 @@ function after(
 const A: Entry = { file: 'a', name: 'a', host: 'x' }
 const B: Entry = { file: 'b', name: 'b', host: 'y' }
 
-test('what is broken stays in its last good version', () => {
+test('a broken cluster keeps its last good version', () => {
   const first = after(NOTHING, [A, B])
   const broken = after(first, [
     { ...A, host: undefined },
@@ -81,7 +81,7 @@ test('a cluster that is renamed by accident stays', () => {
   assert.deepEqual([hosts(renamed), renamed.vanishing.size], [['a x', 'b y'], 0])
 })
 
-test('what is gone stays until it may vanish', () => {
+test('a missing cluster stays until it may vanish', () => {
   const first = after(NOTHING, [A, B])
   const held = after(first, [B], [], never)
   assert.deepEqual([hosts(held), [...held.vanishing]], [['a x', 'b y'], ['a']])
@@ -100,7 +100,7 @@ test('the first by file and line has a claim, unless another has it already', ()
   assert.equal(later.problems[0]?.file, 'a')
 })
 
-test('who loses a new claim keeps the last good version, and with it the old claims', () => {
+test('a cluster that loses a new claim keeps its last good version, and with it the old claims', () => {
   const first = after(NOTHING, [A, B])
   const both = after(first, [{ ...A, host: 'y' }, B, { file: 'c', name: 'c', host: 'x' }])
   assert.deepEqual(hosts(both), ['a x', 'b y'])

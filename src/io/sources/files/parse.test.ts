@@ -43,7 +43,7 @@ const BROKEN: readonly (readonly [string, string, number, RegExp])[] = [
 ]
 
 for (const [name, text, line, message] of BROKEN) {
-  test(`${name}: says where, and leaves the other documents alone`, () => {
+  test(`${name}: has the position, and does not affect other documents`, () => {
     const { objects, problems, broken } = parse(`x: 1\n---\n${text.trimEnd()}\n---\ny: 2\n`)
     assert.equal(broken, true)
     assert.deepEqual(

@@ -75,7 +75,7 @@ test('the same as when all are compared with all', () => {
   )
 })
 
-test('a chain of clusters, each of which makes the next fall back, costs what it is long', () => {
+test('a chain of clusters that each make the next fall back costs linear time', () => {
   const settle = (length: number): number => {
     const names = Array.from({ length }, (_, at) => `c${at}`)
     const inForce = new Map(names.map((name, at) => [name, version(name, [`h${at}`], 'old')]))
