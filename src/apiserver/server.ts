@@ -21,7 +21,7 @@ import { warningValues } from '../core/refusal/warning.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
 import { type Caller, isRevoked } from './access/authenticate.ts'
 import { type Attributes, type Authorizer, forbidden } from './access/authorize.ts'
-import { impersonate } from './access/impersonate.ts'
+import { effectiveUser } from './access/impersonate.ts'
 import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
 import { type FollowRequest, FollowStream } from './follow-stream.ts'
@@ -183,7 +183,7 @@ class ControlExchange implements StreamEvents {
   /** Authenticates and authorizes. @throws {StatusError} 401, 403 */
   #admit(request: ControlRequest): UserInfo | 'anonymous' {
     const caller = this.#authenticate(request)
-    const user = impersonate(caller, request.head, this.#deps.authorize)
+    const user = effectiveUser(caller, request.head, this.#deps.authorize)
     const attributes = attributesOf(request)
     const allowed = this.#deps.authorize(user, attributes)
     this.#audit?.runsAs(user, allowed)

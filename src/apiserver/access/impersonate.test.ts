@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { StatusError } from '../../api/kube/status.ts'
 import { GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
 import { createAuthorizer, roleBindings } from './authorize.ts'
-import { impersonate } from './impersonate.ts'
+import { effectiveUser } from './impersonate.ts'
 
 const authorize = createAuthorizer(roleBindings([], []))
 
@@ -16,12 +16,12 @@ const VIEWER = user('vera', 'portcullis:viewers')
 const AS_VIEWER = ['impersonate-user', 'x', 'impersonate-group', 'portcullis:viewers']
 
 test('without impersonation headers the user is the caller', () => {
-  assert.equal(impersonate(VIEWER, [':method', 'GET'], authorize), VIEWER)
-  assert.equal(impersonate('anonymous', [], authorize), 'anonymous')
+  assert.equal(effectiveUser(VIEWER, [':method', 'GET'], authorize), VIEWER)
+  assert.equal(effectiveUser('anonymous', [], authorize), 'anonymous')
 })
 
 test('an administrator becomes exactly the user it asks for, and keeps no rights of its own', () => {
-  const other = impersonate(ADMIN, AS_VIEWER, authorize) as UserInfo
+  const other = effectiveUser(ADMIN, AS_VIEWER, authorize) as UserInfo
   assert.deepEqual(other, {
     name: 'x',
     uid: '',
@@ -31,13 +31,13 @@ test('an administrator becomes exactly the user it asks for, and keeps no rights
   const attributes = { verb: 'delete', group: '', resource: 'secrets', subresource: '', namespace: 'a', name: 'b' }
   assert.equal(authorize(ADMIN, attributes), true)
   assert.equal(authorize(other, attributes), false)
-  assert.equal(impersonate(ADMIN, ['impersonate-user', 'system:anonymous'], authorize), 'anonymous')
+  assert.equal(effectiveUser(ADMIN, ['impersonate-user', 'system:anonymous'], authorize), 'anonymous')
 })
 
 test('other users are refused, and so are inconsistent headers', () => {
   const code = (caller: UserInfo | 'anonymous', head: string[]): number => {
     try {
-      impersonate(caller, head, authorize)
+      effectiveUser(caller, head, authorize)
       return 200
     } catch (error) {
       assert.ok(error instanceof StatusError)

@@ -12,7 +12,7 @@ import { type Authorizer, forbidden } from './authorize.ts'
  * The user that the request runs as: the caller, unless it impersonates somebody.
  * @throws {StatusError} 403 when the caller may not impersonate all that it asks for, 400 when the headers are inconsistent
  */
-export function impersonate(
+export function effectiveUser(
   caller: UserInfo | 'anonymous',
   head: HeaderList,
   authorize: Authorizer,

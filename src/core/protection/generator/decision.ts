@@ -59,7 +59,7 @@ export function decide(
   // A protector survives the loss of its source: that may be the very disaster it protects against.
   if (source === undefined) return untouched(all, all.map(dangling))
   if (wanted === 'unclear') return { ...untouched(all, []), fault: 'Unclear' }
-  if (wanted === 'protector') return joined(protect(source, protector), unprotect(others))
+  if (wanted === 'protector') return joined(protectSource(source, protector), unprotect(others))
   const cleaned = source.finalizer ? CLEANED : NOTHING
   return joined(unprotect(all), cleaned)
 }
@@ -71,7 +71,7 @@ const CLEANED: GeneratorDecision = {
   fault: '',
 }
 
-function protect(source: SourceState, protector: ProtectorState | undefined): GeneratorDecision {
+function protectSource(source: SourceState, protector: ProtectorState | undefined): GeneratorDecision {
   // The finalizer first: without it the source could disappear unnoticed and leave its protector behind.
   const addsFinalizer = !source.finalizer && !source.terminating
   const actions: GeneratorAction[] = addsFinalizer ? [{ type: 'AddSourceFinalizer' }] : []
