@@ -1,9 +1,9 @@
-// Ranges of addresses, compiled to compare bytes.
+// Address ranges, compiled to a comparison of bytes.
 
 import { parseIp } from '../../api/validation/ip-address.ts'
 import type { CompiledCidr } from './compiled-cluster.ts'
 
-/** `10.0.0.0/8`, `fd00::/8`, or an address alone; undefined when it is neither. Bits behind the prefix are cleared. */
+/** `10.0.0.0/8`, `fd00::/8`, or a single address; undefined when it is neither. Bits after the prefix are cleared. */
 export function parseCidr(text: string): CompiledCidr | undefined {
   const slash = text.indexOf('/')
   const address = slash < 0 ? text : text.slice(0, slash)

@@ -1,5 +1,5 @@
-// Who claims which host name, address and port: what a request's cluster is looked up in. Kept in step with the clusters one
-// change at a time, so that a change among thousands costs what it costs among ten.
+// Which cluster claims which host name, address and port: the index for looking up a request's cluster. It is updated one change at a
+// time, so that a change costs the same among thousands of clusters as among ten.
 
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import type { CompiledCluster } from './compiled-cluster.ts'
@@ -18,7 +18,7 @@ export interface ClusterIndex {
   readonly fallback: CompiledCluster | undefined
 }
 
-/** Of clusters that claim the same host, address, port or default, the first keeps it: nobody takes over traffic by being added. */
+/** If several clusters claim the same host, address, port or default, the first keeps it: a new cluster cannot take over traffic. */
 export class LiveClusterIndex implements ClusterIndex {
   readonly byName: Map<string, CompiledCluster> = new Map()
   readonly byHost: Map<string, CompiledCluster> = new Map()
@@ -26,10 +26,10 @@ export class LiveClusterIndex implements ClusterIndex {
   readonly byIp: Map<string, CompiledCluster> = new Map()
   readonly byPort: Map<number, CompiledCluster> = new Map()
   fallback: CompiledCluster | undefined = undefined
-  /** Somebody did not get what it claims: who gets it when that becomes free, only a new reading of all clusters can tell. */
+  /** A claim was not granted: when it becomes free, only a rebuild from all clusters can tell who gets it. */
   #contested = false
 
-  /** Makes these, in this order, all clusters. */
+  /** Replaces the index with these clusters, in this order. */
   rebuild(clusters: Iterable<CompiledCluster>): void {
     for (const index of [this.byName, this.byHost, this.byWildcard, this.byIp]) index.clear()
     this.byPort.clear()
@@ -38,7 +38,7 @@ export class LiveClusterIndex implements ClusterIndex {
     for (const cluster of clusters) this.#add(cluster)
   }
 
-  /** Takes in one change; false = it cannot tell who has what, and `rebuild` is to follow. */
+  /** Applies one change; false = the claims are contested and `rebuild` must follow. */
   replace(before: CompiledCluster | undefined, after: CompiledCluster | undefined): boolean {
     if (this.#contested) return false
     if (before !== undefined) this.#remove(before)
@@ -65,7 +65,7 @@ export class LiveClusterIndex implements ClusterIndex {
     else if (holder !== cluster) this.#contested = true
   }
 
-  /** Without contest, all that it claims is its own. */
+  /** Without contested claims, everything that it claims is its own. */
   #remove(cluster: CompiledCluster): void {
     this.byName.delete(cluster.name)
     for (const host of cluster.hosts) {
@@ -95,7 +95,7 @@ export function normalizeHost(authority: string): string {
     return canonicalIp(inner) ?? inner.toLowerCase()
   }
   const colon = authority.indexOf(':')
-  // More than one colon: an IPv6 address without brackets, and so without port.
+  // More than one colon: an IPv6 address without brackets, and therefore without a port.
   if (colon >= 0 && authority.indexOf(':', colon + 1) >= 0) return canonicalIp(authority) ?? authority.toLowerCase()
   let end = colon < 0 ? authority.length : colon
   if (end > 1 && authority.charCodeAt(end - 1) === 0x2e) end--

@@ -69,7 +69,7 @@ export function compileCluster(
 }
 
 function hostNames(names: readonly string[]): readonly string[] {
-  // The checks have said that an address is none: an IP in spec.addresses is.
+  // An IP address is not a host name (the checks warn); it belongs in spec.addresses.
   const [own = '', ...others] = names
   const hosts = [own, ...others.filter((name) => canonicalIp(name) === undefined)]
   return [...new Set(hosts.map((name) => name.toLowerCase().replace(/\.$/, '')))]

@@ -49,7 +49,7 @@ function compileTrigger({
   return { namespace, name, intervalMs: intervalSeconds * SECOND_MS }
 }
 
-/** A selector of everything is as good as none. */
+/** A selector that matches everything is treated as absent. */
 function narrowing(selector: LabelSelector | undefined): LabelSelector | undefined {
   return selector === undefined || isEmptySelector(selector) ? undefined : selector
 }

@@ -1,5 +1,5 @@
-// Rules of dispatch policies, degrade exemptions and access lists, compiled: what `-x`, `*`, trailing stars and empty
-// lists mean is settled here, once per change, so that matching only looks up.
+// Compiles the rules of dispatch policies, degrade exemptions and access lists: resolves `-x`, `*`, trailing stars and empty lists
+// once per change, so that matching is only a look-up.
 
 import { complete, fieldOf, type Schema } from '../../api/kube/json-schema.ts'
 import { SERVICE_ACCOUNT_PREFIX } from '../../api/kube/user.ts'
@@ -35,8 +35,8 @@ export function compileRule(rule: DispatchRule): CompiledRule {
 }
 
 /**
- * The entries of a list that count: `*` alone if it is among them; else the positive ones; else the inverted ones, which
- * together mean "none of these".
+ * The effective entries of a list: `*` alone if present, else the positive ones, else the inverted ones, which together mean
+ * "none of these".
  */
 export function effectiveEntries(entries: readonly string[]): readonly string[] {
   if (entries.includes('*')) return ['*']
@@ -62,14 +62,14 @@ function compileAccessRule(rule: AccessRule): CompiledAccessRule {
   }
 }
 
-/** An entry that is no address matches nobody; it never makes the rule match everybody. */
+/** An invalid address matches nobody; it never makes the rule match everybody. */
 function compileSources(entries: readonly string[]): readonly CompiledCidr[] {
   const sources: CompiledCidr[] = []
   for (const entry of entries) sources.push(parseCidr(entry) ?? { bytes: new Uint8Array(0), bits: 0 })
   return sources
 }
 
-/** `any-of` or `none-of`, with the entries bared of their dash; undefined when the list says all or nothing. */
+/** `any-of` or `none-of`, with the entries without their dash; `all` for a star; undefined for an empty list. */
 function polarity(entries: Entries): { kind: 'any-of' | 'none-of'; values: readonly string[] } | 'all' | undefined {
   if (entries === undefined || entries.length === 0) return undefined
   const effective = effectiveEntries(entries)
@@ -84,7 +84,7 @@ function compileExact(entries: Entries, empty: CompiledList): CompiledList {
   const list = polarity(entries)
   if (list === undefined) return empty
   if (list === 'all') return ALL
-  // Validation rejects `-*`; it would mean nothing at all.
+  // Validation rejects `-*`, which would match nothing.
   if (list.kind === 'none-of' && list.values.includes('*')) return NONE
   return { ...ALL, kind: list.kind, exact: new Set(list.values) }
 }
@@ -99,7 +99,7 @@ function compileGlobs(entries: Entries, empty: CompiledList): CompiledList {
     if (value.endsWith('*')) prefixes.push(withoutStars(value))
     else exact.add(value)
   }
-  // Nothing but stars is everything.
+  // Only stars: everything.
   if (prefixes.includes('')) return list.kind === 'any-of' ? ALL : NONE
   return { ...ALL, kind: list.kind, exact, prefixes }
 }

@@ -1,4 +1,4 @@
-// The parts of an UpstreamCluster that are no rules, compiled: endpoints, limits, credentials, health check, degrade
+// Compiles the parts of an UpstreamCluster that are not rules: endpoints, limits, credentials, health check, degrade
 // switch, authentication. Defaults come from the schema.
 
 import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../api/kube/json-schema.ts'
@@ -30,7 +30,7 @@ const DEGRADE = fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade')
 
 const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?/i
 
-/** An endpoint that is named twice counts once, as the first time. */
+/** If an endpoint is listed twice, the first one counts. */
 export function compileEndpoints(
   servers: readonly UpstreamServer[],
   schema: Schema<readonly UpstreamServer[]>,
@@ -56,7 +56,7 @@ function compileEndpoint({ endpoint, disabled, weight }: Complete<UpstreamServer
   }
 }
 
-/** A `global*` limit stands beside its local one, and a request needs both. */
+/** With a `global*` limit, a request must pass both that and the local one. */
 export function compileSchema(schema: FlowControlSchema, of: Schema<FlowControlSchema>): CompiledSchema {
   const { name, perUser, maxWatches, shadow, strategy = '' } = complete(of, schema)
   const { qps, burst } = schema.tokenBucket ?? { qps: 0, burst: 0 }
@@ -75,7 +75,7 @@ export function compileSchema(schema: FlowControlSchema, of: Schema<FlowControlS
   }
 }
 
-/** What all replicas share; a limit of each user is never shared. */
+/** The limit that all replicas share; a per-user limit is never shared. */
 function sharedLimit(schema: FlowControlSchema): CompiledSharedLimit | undefined {
   const { strategy, globalTokenBucket: bucket, globalMaxRequestsInflight: inflight } = schema
   if ((strategy !== 'globalAllocate' && strategy !== 'globalCount') || schema.perUser === true) return undefined
@@ -91,8 +91,8 @@ function kindOf(schema: FlowControlSchema): CompiledSchema['kind'] {
 }
 
 /**
- * What the checks have warned about is in force as they said: a CA verifies whatever `insecure` says, a key without a certificate
- * is none. And whatever they said, no token leaves in clear.
+ * Implements what the checks warn about: with a CA `insecure` has no effect, and a key without a certificate is ignored. In any case,
+ * no token is sent over plain HTTP.
  */
 export function compileClient(
   given: ClientConfig | undefined,
@@ -114,7 +114,7 @@ export function compileClient(
   }
 }
 
-/** Key and certificate; neither where one of them is missing. */
+/** Key and certificate; neither if one of them is missing. */
 export function compilePair({
   keyData = '',
   certData = '',
@@ -138,7 +138,7 @@ export function compileHealthCheck(check: HealthCheck | undefined, schema: Schem
   return { ...others, intervalMs: intervalSeconds * SECOND_MS, timeoutMs: timeoutSeconds * SECOND_MS }
 }
 
-/** KubeGateway's switch, when thrown, outranks spec.degrade: it may only be stricter. Exempt rules stay in force. */
+/** KubeGateway's DenyAllRequests outranks spec.degrade. Exempt rules stay in force. */
 export function compileDegrade(
   degrade: Degrade | undefined,
   denyAllRequests: boolean,

@@ -1,11 +1,11 @@
-// What the request path reads: an UpstreamCluster compiled once per change into immutable plain data (it can be cloned to a thread).
+// What the request path reads: an UpstreamCluster, compiled once per change into immutable plain data that can be posted to a thread.
 
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
 import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
 
-/** One list of a rule, made ready: `-x` semantics resolved at compile time. */
+/** One list of a rule, with `-x` semantics resolved at compile time. */
 export interface CompiledList {
   /** 'all' matches everything, 'none' nothing, 'any-of' one of the entries, 'none-of' anything but the entries. */
   readonly kind: 'all' | 'none' | 'any-of' | 'none-of'
@@ -14,7 +14,7 @@ export interface CompiledList {
   readonly prefixes: readonly string[]
   /** For resources: subresources of entries like `*`/`scale`. */
   readonly subresources: ReadonlySet<string>
-  /** Of 'none-of': matched in spite of it. Service accounts that stand beside inverted users. */
+  /** Matched in spite of 'none-of': service accounts beside inverted users. */
   readonly except?: ReadonlySet<string>
 }
 
@@ -68,7 +68,7 @@ export interface CompiledSchema {
   readonly shadow: boolean
   /** As declared: '', local, globalAllocate, globalCount. The two global ones mean the same here. */
   readonly strategy: string
-  /** What all replicas together may do, beside what each may; undefined = nothing is shared. */
+  /** The limit of all replicas together, besides the local one; undefined = not shared. */
   readonly shared: CompiledSharedLimit | undefined
 }
 
@@ -130,7 +130,7 @@ export interface CompiledCluster {
   readonly access: CompiledAccess | undefined
   readonly degrade: CompiledDegrade
   readonly authentication: CompiledAuthentication
-  /** undefined = deletions of its pods are not judged. */
+  /** undefined = deletions of its pods are not evaluated. */
   readonly protection: CompiledProtection | undefined
   /** Feature gate CloseConnectionWhenIdle. */
   readonly closeWhenIdle: boolean
@@ -162,28 +162,28 @@ export interface CompiledAuthentication {
   readonly successTtlMs: number
   readonly failureTtlMs: number
   readonly anonymous: boolean
-  /** undefined = nobody is. */
+  /** undefined = nobody is revoked. */
   readonly revoked: CompiledRevocation | undefined
 }
 
-/** Who is cut off. Hashes are SHA-256, lower-case hex. */
+/** The revoked users and credentials. Hashes are SHA-256, lower-case hex. */
 export interface CompiledRevocation {
   readonly users: ReadonlySet<string>
   readonly certificates: ReadonlySet<string>
   readonly tokens: ReadonlySet<string>
 }
 
-/** spec.podProtection. No secrets, and plain data: it is given to threads. */
+/** spec.podProtection: plain data without secrets, posted to threads. */
 export interface CompiledProtection {
   /** Name of the cluster in the status of PodProtectors. Never ''. */
   readonly cell: string
-  /** Judged, counted and recorded, never refused. */
+  /** Deletions are evaluated, counted and recorded, but never refused. */
   readonly shadow: boolean
-  /** What happens to a deletion that nobody could judge. */
+  /** What happens to a deletion that could not be evaluated. */
   readonly failurePolicy: 'Fail' | 'Ignore'
-  /** How long a deletion waits for its judgement. */
+  /** How long a deletion waits for its verdict. */
   readonly timeoutMs: number
-  /** Pods there are deleted without asking. */
+  /** Pods in these namespaces are not protected. */
   readonly excludedNamespaces: ReadonlySet<string>
   /** Only pods with these labels are guarded; undefined = all. */
   readonly objectSelector: LabelSelector | undefined
@@ -199,6 +199,6 @@ export interface CompiledAggregation {
   readonly syncTimeAnnotation: string
   /** Only these pods are listed and counted; undefined = all. */
   readonly podSelector: LabelSelector | undefined
-  /** A pod that is written every `intervalMs`, so that an idle cell still sends events; undefined = none. */
+  /** A pod that is updated every `intervalMs`, so that an idle cell still sends events; undefined = none. */
   readonly updateTrigger: { readonly namespace: string; readonly name: string; readonly intervalMs: number } | undefined
 }

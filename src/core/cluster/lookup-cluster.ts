@@ -18,16 +18,16 @@ export interface LookupKey {
 
 export interface LookupResult {
   cluster: CompiledCluster
-  /** What upstream is to be asked: without the path prefix, in origin-form. */
+  /** The request target for upstream: without the path prefix, in origin-form. */
   target: string
   via: 'path' | 'host' | 'ip' | 'port' | 'default'
 }
 
 const PATH_PREFIX = '/clusters/'
-/** Longest name that a refusal repeats; a DNS name has no more. */
+/** Characters of a name that a refusal repeats: the maximum of a DNS name. */
 const MAX_NAME_SHOWN = 253
 
-/** `unknown` is what was asked for: a host name, or a path prefix. */
+/** `unknown` is the requested host name or path prefix. */
 export function lookupCluster(index: ClusterIndex, key: LookupKey): LookupResult | { unknown: string } {
   let { authority, target } = key
   if (target.charCodeAt(0) !== 0x2f) {
@@ -54,7 +54,7 @@ function lookupPath(index: ClusterIndex, target: string): LookupResult | { unkno
   while (end < target.length && target.charCodeAt(end) !== 0x2f && target.charCodeAt(end) !== 0x3f) end++
   const name = target.slice(PATH_PREFIX.length, end)
   const cluster = index.byName.get(name)
-  // Not the default cluster's business: whoever wrote the prefix meant one cluster.
+  // Never the default cluster: the prefix names a specific one.
   if (cluster === undefined) return { unknown: `${PATH_PREFIX}${name.slice(0, MAX_NAME_SHOWN)}` }
   const rest = target.slice(end)
   return { cluster, target: rest.charCodeAt(0) === 0x2f ? rest : `/${rest}`, via: 'path' }

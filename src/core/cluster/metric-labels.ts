@@ -1,4 +1,4 @@
-// Which values request metrics may carry as labels: closed sets and well-formed names, whatever a client sends.
+// The label values of request metrics: closed sets and well-formed names, whatever a client sends.
 // Names are those of kube-apiserver (apiserver/pkg/endpoints/metrics/metrics.go).
 
 import type { RequestRecord } from '../../api/ports/request-record.ts'
@@ -40,7 +40,7 @@ export function metricVerb(record: RequestRecord): number {
   return record.subresource !== '' && isConnect(record.subresource) ? VERB_CONNECT : resourceVerb(record.verb)
 }
 
-// Comparing with a few constants is quicker than asking a Map: verbs that were cut out of a path have no hash yet.
+// Comparing with a few constants is faster than a Map look-up: a verb sliced out of a path has no hash yet.
 function resourceVerb(verb: string): number {
   switch (verb) {
     case 'get':

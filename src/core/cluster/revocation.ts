@@ -1,18 +1,18 @@
-// Who is cut off: spec.authentication.revoked, compiled to look-ups. The one who sends a request counts, not whom an
-// administrator acts as. What there is of a credential to recognise it by is made in src/io/pki/credential-hashes.ts.
+// Revoked users and credentials: spec.authentication.revoked, compiled to look-ups. The original user of a request counts, not the
+// impersonated one. The hashes of a credential come from src/io/pki/credential-hashes.ts.
 
 import type { Revocation } from '../../api/upstream-cluster/upstream-cluster.ts'
 import type { CompiledRevocation } from './compiled-cluster.ts'
 
-/** What is known of somebody who sends requests. */
+/** The original user of a request, and its credential. */
 export interface Revocable {
   readonly user: { readonly name: string }
   readonly kind: 'x509' | 'token' | 'anonymous'
-  /** SHA-256, lower-case hex, of all that the certificate or token can be recognised by. */
+  /** SHA-256, lower-case hex, of every form in which the certificate or token can be revoked. */
   readonly hashes: readonly string[]
 }
 
-/** undefined = nobody is revoked, and a request pays nothing for it. */
+/** undefined = nobody is revoked, which costs a request nothing. */
 export function compileRevocation(entries: readonly Revocation[]): CompiledRevocation | undefined {
   if (entries.length === 0) return undefined
   const users = new Set<string>()
@@ -20,7 +20,7 @@ export function compileRevocation(entries: readonly Revocation[]): CompiledRevoc
   const tokens = new Set<string>()
   for (const { user, certificateFingerprint, tokenHash } of entries) {
     if (user !== undefined) users.add(user)
-    // Validation wants lower-case hex. Fingerprints as OpenSSL prints them must not be a revocation that does nothing.
+    // Validation demands lower-case hex. A fingerprint as OpenSSL prints it must not be a revocation without effect.
     if (certificateFingerprint !== undefined) certificates.add(plainHex(certificateFingerprint))
     if (tokenHash !== undefined) tokens.add(plainHex(tokenHash))
   }
@@ -29,8 +29,7 @@ export function compileRevocation(entries: readonly Revocation[]): CompiledRevoc
 }
 
 /**
- * Stands among the hashes of a token that could be any other one, written another way: where a token is revoked, none of these is
- * let in.
+ * One of the hashes of a token that could be another encoding of a different token: if any token is revoked, these are rejected.
  */
 export const UNRECOGNISABLE = 'unrecognisable'
 
@@ -38,7 +37,7 @@ function plainHex(text: string): string {
   return text.replaceAll(':', '').toLowerCase()
 }
 
-/** What of it is revoked, in words; '' = nothing. */
+/** What is revoked, in words; '' = nothing. */
 export function revokedPart(revoked: CompiledRevocation, { user, kind, hashes }: Revocable): string {
   if (kind === 'x509' && hasAny(revoked.certificates, hashes)) return CERTIFICATE_REVOKED
   if (kind === 'token' && hasAny(revoked.tokens, hashes)) return TOKEN_REVOKED

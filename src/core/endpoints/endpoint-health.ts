@@ -1,17 +1,17 @@
-// Whether an endpoint may take requests: active checks with thresholds, and passive ejection of endpoints whose
-// connections fail. A state machine without a clock.
+// Whether an endpoint may take requests: active health checks with thresholds, and passive ejection when its connections fail. A state
+// machine without a clock.
 
 import type { CompiledHealthCheck } from '../cluster/compiled-cluster.ts'
 import { lock, openLockOf, unlock } from '../limits/shared-lock.ts'
 
 /** Of one endpoint. Times are monotonic milliseconds. */
 export interface EndpointHealth {
-  /** What the active checks say. 'unknown' until the first has been answered: no requests yet. */
+  /** By the health checks. 'unknown' until the first one is answered: no requests yet. */
   state: 'unknown' | 'healthy' | 'unhealthy'
   /** Checks in a row with the same outcome. */
   probeSuccesses: number
   probeFailures: number
-  /** Requests in a row that failed for the endpoint's sake. */
+  /** Requests in a row that failed because of the endpoint. */
   consecutiveFailures: number
   /** Ejections, each twice as long as the one before. */
   ejections: number
@@ -24,18 +24,18 @@ export interface EndpointHealth {
 /** An endpoint as `ejectable` sees it. */
 export interface HealthOfOne {
   readonly health: EndpointHealth
-  /** Takes requests as far as the configuration goes: not disabled, weight above 0. */
+  /** Enabled by the configuration: not disabled, weight above 0. */
   readonly enabled: boolean
 }
 
-/** One lost connection is an accident: a retry answers it. Three in a row are not. */
+/** One lost connection is an accident that a retry handles. Three in a row are not. */
 const FAILURES_TO_EJECT = 3
 const FIRST_EJECTION_MS = 1_000
 const LONGEST_EJECTION_MS = 60_000
-/** Without a failure for so long, the next ejection is a first one again. */
+/** After this long without a failure, the next ejection counts as the first again. */
 const FORGET_EJECTIONS_MS = 600_000
 
-/** What all threads know of one endpoint. Can be posted to a thread. */
+/** The state of one endpoint that all threads share. Can be posted to a thread. */
 export interface EndpointMemory {
   readonly words: Int32Array<SharedArrayBuffer>
   readonly numbers: Float64Array<SharedArrayBuffer>
@@ -177,7 +177,7 @@ export class SharedHealth implements EndpointHealth {
   }
 }
 
-/** An active check was answered (or not, in time). The first one decides at once, later ones by the thresholds. */
+/** A health check was answered, or timed out. The first one decides at once, later ones by the thresholds. */
 export function onProbe(health: EndpointHealth, ok: boolean, check: CompiledHealthCheck, _nowMs: number): void {
   if (ok) {
     health.probeFailures = 0
@@ -190,7 +190,7 @@ export function onProbe(health: EndpointHealth, ok: boolean, check: CompiledHeal
   }
 }
 
-/** A request failed for the endpoint's sake: no connection, connection lost, or a 5xx made by the transport. */
+/** A request failed because of the endpoint: no connection, a lost connection, or a 5xx from the transport. */
 export function onFailure(health: EndpointHealth, nowMs: number): void {
   if (nowMs - health.lastFailureMs > FORGET_EJECTIONS_MS) health.ejections = 0
   health.lastFailureMs = nowMs
@@ -203,21 +203,21 @@ export function onFailure(health: EndpointHealth, nowMs: number): void {
   health.ejections++
 }
 
-/** A request got a response head from the endpoint. Does not end an ejection: what comes now was sent before it. */
+/** A request got a response head from the endpoint. Does not end an ejection: the request was sent before it. */
 export function onSuccess(health: EndpointHealth, _nowMs: number): void {
-  // A write for every request would have all threads wait for each other's caches.
+  // Writing on every request would make threads contend for the cache line.
   if (health.consecutiveFailures !== 0) health.consecutiveFailures = 0
 }
 
-/** Whether an ejection runs; whether it holds is for `ejectable` to say. */
+/** Whether an ejection is running; `ejectable` decides whether it is effective. */
 export function isEjected(health: EndpointHealth, nowMs: number): boolean {
   return nowMs < health.ejectedUntilMs
 }
 
 /**
- * Whether the ejection of `index` may hold: never for more than half of the enabled endpoints (the first ejected count),
- * and never for the last one that could serve. Asked when an endpoint is picked, not when it is ejected, because the
- * others can become unhealthy meanwhile.
+ * Whether the ejection of `index` is effective: never for more than half of the enabled endpoints (the first ejected count), and never
+ * for the last one that could serve. Evaluated when an endpoint is picked, not when it is ejected, because the others may have become
+ * unhealthy since.
  */
 export function ejectable(all: readonly HealthOfOne[], index: number, nowMs: number): boolean {
   const half = Math.floor(all.reduce((count, { enabled }) => count + (enabled ? 1 : 0), 0) / 2)

@@ -17,7 +17,7 @@ export interface EndpointView {
 
 /** Where round robin stands; one for each policy. */
 export interface Cursor {
-  /** What each candidate is owed (positive) or has had too much, in units of 1 / total weight of a request. */
+  /** How much each candidate is owed (positive) or ahead (negative), in units of 1 / total weight of a request. */
   readonly lags: Map<EndpointView, number>
   /** The total weight that `lags` are measured in. */
   total: number
@@ -37,7 +37,7 @@ export interface PickContext {
 /** Index into `candidates`; -1 when none can take the request. */
 export type PickEndpoint = (candidates: readonly EndpointView[], context: PickContext) => number
 
-/** What rescaled lags can be off by: a lag of so little is none. */
+/** Rounding error of rescaled lags: a smaller lag counts as 0. */
 const ROUNDING = 1e-6
 
 const FNV_OFFSET = 0x811c9dc5
@@ -66,7 +66,7 @@ export function endpointHash(url: string): number {
 /**
  * Weighted round robin without bursts: of the candidates that are owed something, the one whose turn ends first
  * (earliest deadline first, which keeps each within one request of its exact share: Baruah et al., "Proportionate
- * progress", 1996). A candidate that cannot take part keeps its lag, so coming and going disturbs nobody's share.
+ * progress", 1996). An unavailable candidate keeps its lag, so candidates that come and go do not disturb the others' shares.
  */
 function pickRoundRobin(candidates: readonly EndpointView[], context: PickContext): number {
   const lags = context.cursor.lags

@@ -1,4 +1,4 @@
-// How many retries a cluster's requests may cost together, so that a sick cluster does not get its load twice.
+// Limits the retries of a cluster's requests, so that an ailing cluster does not get its load twice.
 
 /** Requests and retries of the last WINDOW_SECONDS, one slot a second. */
 export interface RetryBudget {
@@ -14,9 +14,9 @@ export interface RetryBudget {
 const WINDOW_SECONDS = 10
 const RETRIES_PER_REQUEST = 0.1
 /**
- * Retries in a window that need no requests to earn them. When an apiserver is killed, every read it was answering is
- * to be answered by another one, all at once, even when traffic began only now: as many as it serves at a time, which
- * is its --max-requests-inflight, 400 by default. Over a window it is 40 a second, which no apiserver notices.
+ * Retries per window that are always allowed. When an apiserver is killed, another one must answer all reads it was serving at once,
+ * even if traffic has only just begun: as many as it serves at a time, --max-requests-inflight, 400 by default. Over the window that is
+ * 40 a second, which no apiserver notices.
  */
 export const MINIMUM_RETRIES = 400
 
@@ -37,7 +37,7 @@ export function onRequest(budget: RetryBudget, nowMs: number): void {
   budget.requestsInWindow++
 }
 
-/** Takes one retry of the budget, or says no. */
+/** Takes one retry from the budget; false = none is left. */
 export function tryRetry(budget: RetryBudget, nowMs: number): boolean {
   const slot = advance(budget, nowMs)
   const allowed = Math.max(MINIMUM_RETRIES, budget.requestsInWindow * RETRIES_PER_REQUEST)

@@ -1,4 +1,4 @@
-// The user that authentication would most likely make of a name, for questions that carry no credential.
+// The user that authentication would most likely produce for a name, for requests without a credential (explain).
 
 import {
   ANONYMOUS_USER,

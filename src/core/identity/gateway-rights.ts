@@ -1,5 +1,5 @@
-// The rights that the gateway's own credential needs in a cluster behind it: exactly those that deploy/rbac gives, which a test
-// compares. Each is asked of the cluster; what is missing is said with the file that gives it.
+// The rights that the gateway's own credential needs in a cluster: exactly those in deploy/rbac, which a test compares. The gateway
+// checks each one in the cluster, and reports missing ones with the file that grants them.
 
 /** One question of a SelfSubjectAccessReview. */
 export interface Right {
@@ -10,9 +10,9 @@ export interface Right {
   readonly resource: string
   /** '' = in all namespaces. */
   readonly namespace: string
-  /** Which file of this repository gives it. */
+  /** The file of this repository that grants it. */
   readonly file: string
-  /** These together are enough, where this one is not given. Default: nothing is. */
+  /** These together are enough if this one is missing. Default: nothing replaces it. */
   readonly orElse?: readonly Right[]
 }
 
@@ -28,8 +28,8 @@ const WORKER_FILE = 'deploy/rbac/protection-worker.yaml'
 const AUTHENTICATION = 'authentication.k8s.io'
 
 /**
- * Keys of Impersonate-Extra-* that a kube-apiserver of today gives to its users by itself: of certificates and service account
- * tokens (apiserver/pkg/authentication/serviceaccount/util.go). Others come with webhook and OIDC configurations.
+ * Keys of Impersonate-Extra-* that a current kube-apiserver itself assigns, for certificates and service account tokens
+ * (apiserver/pkg/authentication/serviceaccount/util.go). Webhook and OIDC configurations may add others.
  */
 const EXTRA_KEYS = ['credential-id', 'node-name', 'node-uid', 'pod-name', 'pod-uid']
 
@@ -43,7 +43,7 @@ const USER_RIGHTS: readonly Right[] = [
   right('impersonate', '', 'serviceaccounts', USER_FILE),
   {
     ...right('impersonate', AUTHENTICATION, '*', USER_FILE),
-    // Somebody may have given no more than this, which RBAC can say, too.
+    // The narrower rights, which may have been granted instead.
     orElse: [
       right('impersonate', AUTHENTICATION, 'uids', USER_FILE),
       ...EXTRA_KEYS.map((key) =>
@@ -60,7 +60,7 @@ const PROTECTION_RIGHTS: readonly Right[] = [
   ...['get', 'create', 'patch'].map((verb) => right(verb, '', 'events', WORKER_FILE)),
 ]
 
-/** All that are needed in a cluster. */
+/** All rights that are needed in a cluster. */
 export function gatewayRights({ protection }: RightsScope): readonly Right[] {
   if (protection === undefined) return USER_RIGHTS
   const namespace = protection.aggregation.updateTrigger?.namespace
@@ -69,12 +69,12 @@ export function gatewayRights({ protection }: RightsScope): readonly Right[] {
   return [...USER_RIGHTS, ...PROTECTION_RIGHTS, ...trigger]
 }
 
-/** Whether it is one of pod protection, and not of every request. */
+/** Whether only pod protection needs it. */
 export function isProtectionRight({ file }: Right): boolean {
   return file === WORKER_FILE
 }
 
-/** Requests of users pass all the same. */
+/** Whether only pod protection lacks rights, so that requests of users still pass. */
 export function onlyProtectionRights(missing: readonly Right[]): boolean {
   return missing.length > 0 && missing.every(isProtectionRight)
 }

@@ -13,7 +13,7 @@ import type { HeaderList } from '../../api/ports/stream.ts'
 import { type Refusal, refuse } from '../refusal/refusal.ts'
 import { decodeUtf8, encodeUtf8 } from '../request/hop-headers.ts'
 
-/** What a client asks to be, as its headers say it: nothing filled in yet. */
+/** The requested identity, exactly as in the client's headers. */
 export interface ClientImpersonation {
   /** Never empty. */
   readonly name: string
@@ -38,7 +38,7 @@ const GROUP = 'impersonate-group'
 const UID = 'impersonate-uid'
 const EXTRA_PREFIX = 'impersonate-extra-'
 const AUTHENTICATION_GROUP = 'authentication.k8s.io'
-/** Each value costs one access review: what a client may make the gateway ask has a bound. */
+/** Each value costs one access review, so their number is bounded. */
 const MAX_IMPERSONATED_VALUES = 256
 
 /**
@@ -57,12 +57,12 @@ export function identityHeaders(user: UserInfo): HeaderList {
 }
 
 /**
- * Why `user` cannot be said in header fields so that upstream reads exactly this user; '' when it can. Such a request
- * must not be forwarded: without an identity it would run with the gateway's own rights.
+ * Why `user` cannot be encoded in header fields so that upstream reads exactly this user; '' when it can. Otherwise the request must not
+ * be forwarded: without an identity it would run with the gateway's own rights.
  */
 export function identityProblem(user: UserInfo): string {
   if (user.name === '') return 'the user has no name'
-  // Without a group upstream fills some in: a service account would get those of all service accounts.
+  // Without groups upstream adds some: a service account would get the groups of all service accounts.
   if (user.groups.length === 0) return 'the user has no groups'
   const problem = valueProblem('name', user.name) || valueProblem('uid', user.uid)
   if (problem !== '') return problem
@@ -81,8 +81,8 @@ export function identityProblem(user: UserInfo): string {
 }
 
 /**
- * What the client asks to be; undefined when it asks for nothing, and that includes an empty Impersonate-User. Of
- * several Impersonate-User or -Uid lines the first counts, as for kube-apiserver; none of them goes upstream.
+ * The identity that the client asks for; undefined when it asks for none, which includes an empty Impersonate-User. Of several
+ * Impersonate-User or -Uid lines the first counts, as in kube-apiserver; none of them goes upstream.
  */
 export function readImpersonation(list: HeaderList): ClientImpersonation | undefined | Refusal {
   let name: string | undefined
@@ -120,7 +120,7 @@ export function readImpersonation(list: HeaderList): ClientImpersonation | undef
   return problem === '' ? wanted : invalid(`the impersonated user cannot be forwarded: ${problem}`)
 }
 
-/** What the original user must be allowed, all of it: verb `impersonate` on every single thing asked for. */
+/** What the original user must be allowed: verb `impersonate` on every single item. */
 export function impersonationReviews(wanted: ClientImpersonation): readonly AccessReviewAttributes[] {
   const account = splitServiceAccount(wanted.name)
   const reviews: AccessReviewAttributes[] = [
@@ -136,7 +136,7 @@ export function impersonationReviews(wanted: ClientImpersonation): readonly Acce
   return reviews
 }
 
-/** The user that the request runs as: groups filled in where the client named none. */
+/** The user that the request runs as, with default groups if the client named none. */
 export function impersonatedUser(wanted: ClientImpersonation): UserInfo {
   const groups = [...wanted.groups]
   const account = groups.length === 0 ? splitServiceAccount(wanted.name) : undefined

@@ -1,5 +1,5 @@
-// What must never be written to a log or shown by the admin server: credentials, by the name of the field that holds
-// them, and by their form where they stand inside a text.
+// Removes credentials from logs and from what the admin listener shows: by the name of the field that holds them, and by their form
+// inside a text.
 
 export const REDACTED = '[redacted]'
 
@@ -31,8 +31,8 @@ export function redactText(text: string): string {
 }
 
 /**
- * A plain copy for JSON: secrets replaced (an empty one stays, so that one sees that it is not set), sets as arrays,
- * maps as objects, bytes as their number. Functions and what lies too deep are left out.
+ * A plain copy for JSON: secrets replaced (an empty one stays, to show that it is not set), sets as arrays, maps as objects, bytes as
+ * their number. Functions and values nested too deeply are left out.
  */
 export function redact(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return redactText(value)

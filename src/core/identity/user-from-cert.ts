@@ -1,4 +1,4 @@
-// Who a verified client certificate names: subject -> user, as apiserver/pkg/authentication/request/x509/x509.go does.
+// The user of a verified client certificate: subject -> user, as apiserver/pkg/authentication/request/x509/x509.go does.
 // Verification itself (chain, time, key usage) is OpenSSL's and comes before.
 
 import { ANONYMOUS_USER, GROUP_AUTHENTICATED, GROUP_UNAUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
@@ -14,8 +14,8 @@ export const UID_OID = '1.3.6.1.4.1.57683.2'
 export const CREDENTIAL_ID_KEY = 'authentication.kubernetes.io/credential-id'
 
 /**
- * The user, with system:authenticated among the groups; `undefined` when the certificate names nobody (no common name:
- * the next way to authenticate is tried); `error` when it names somebody wrongly (401).
+ * The user, with system:authenticated among the groups; `undefined` when the certificate has no common name (the next way to
+ * authenticate is tried); `error` when it is invalid (401).
  * `sha256Hex` is the digest of the leaf's DER, in hexadecimal, with or without colons.
  */
 export function userFromCertificate(

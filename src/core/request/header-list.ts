@@ -1,4 +1,4 @@
-// The size of a header list as HTTP/2 counts it, whatever it came over or goes out on.
+// The size of a header list as HTTP/2 counts it, for either protocol version.
 
 import type { HeaderList } from '../../api/ports/stream.ts'
 
@@ -6,8 +6,8 @@ import type { HeaderList } from '../../api/ports/stream.ts'
 const FIELD_OVERHEAD = 32
 
 /**
- * Name, value and 32 for each field, pseudo-header fields included: what SETTINGS_MAX_HEADER_LIST_SIZE bounds. A head that
- * was only counted by its octets may be larger for the next hop than this one allows.
+ * Name, value and 32 for each field, pseudo-header fields included, as SETTINGS_MAX_HEADER_LIST_SIZE counts. Counting octets alone could
+ * accept a head that is too large for the next hop.
  */
 export function headerListBytes(list: HeaderList): number {
   let bytes = FIELD_OVERHEAD * (list.length >>> 1)

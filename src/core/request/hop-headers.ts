@@ -1,12 +1,12 @@
-// Header fields on their way through the gateway: which of a response pass, and what a request's own way
-// (request-head.ts) needs. What passes keeps its order and its duplicates. The same for HTTP/1.1, HTTP/2 and upgrades.
+// Which header fields of a response pass the gateway, and helpers for those of a request (request-head.ts). Fields keep their order
+// and duplicates. The same for HTTP/1.1, HTTP/2 and upgrades.
 
 import { Buffer, isUtf8 } from 'node:buffer'
 import type { HeaderList } from '../../api/ports/stream.ts'
 
 /**
- * What of an upstream response head goes to the client; `:status` stays. Names are in lower case. The very same list when
- * nothing has to go, and it may be added to.
+ * The fields of an upstream response that go to the client, `:status` included. Names are in lower case. Returns the same list when
+ * nothing has to be removed; it may be appended to.
  */
 export function clientResponseHeaders(list: HeaderList): HeaderList {
   for (let i = 0; i + 1 < list.length; i += 2) if (isOfOneHop(list[i] ?? '')) return endToEnd(list)
@@ -52,8 +52,8 @@ function isOfOneHop(name: string): boolean {
 }
 
 /**
- * `fields` without those that the `connection` lines of `list` name. `te` stays: what of it goes on was decided already.
- * The very same list when none is named.
+ * `fields` without those named in the `connection` lines of `list`. `te` stays: it was already filtered. Returns the same list when
+ * none is named.
  */
 export function withoutListed(fields: HeaderList, list: HeaderList): HeaderList {
   const listed = connectionOptions(list)
@@ -68,7 +68,7 @@ export function withoutListed(fields: HeaderList, list: HeaderList): HeaderList 
 }
 
 /**
- * Notes the client's address in `x-forwarded-for`, behind what is there. Several lines become one: kube-apiserver's
+ * Appends the client's address to `x-forwarded-for`. Several lines become one: kube-apiserver's
  * audit reads the first line only (apimachinery/pkg/util/net/http.go SourceIPs). Changes `list`.
  */
 export function appendForwardedFor(list: HeaderList, address: string): void {

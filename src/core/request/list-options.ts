@@ -1,12 +1,12 @@
-// The query of a list, watch or deletecollection, as far as RequestInfo depends on it: metav1.ListOptions decoded as
-// kube-apiserver does (apimachinery/pkg/runtime/conversion.go), the query parsed as Go's url.ParseQuery.
+// The query of a list, watch or deletecollection, as far as RequestInfo depends on it: metav1.ListOptions decoded as in kube-apiserver
+// (apimachinery/pkg/runtime/conversion.go), with the query parsed as by Go's url.ParseQuery.
 
 import { isInt64, isLabelSelector } from '../text/label-selector.ts'
 import { QueryReader } from './query-reader.ts'
 
 /**
- * Characters of a label or field selector, decoded. A list of some thousand names fits; what is longer is refused, because
- * whoever passed it on unread would decide on something else than kube-apiserver does.
+ * Characters of a decoded label or field selector. A list of some thousand names fits. Longer ones are refused: if the gateway passed
+ * them on unread, it would decide on a different request than kube-apiserver.
  */
 export const MAX_SELECTOR_LENGTH: number = 64 * 1024
 
@@ -72,8 +72,8 @@ export function isTrue(value: string | undefined): boolean {
 }
 
 /**
- * The object that a list or watch is about: `fieldSelector` requires `metadata.name=x` with an x that can stand in a
- * path. '' when it does not, or when any list option fails to decode.
+ * The name that a list or watch is limited to: `fieldSelector` requires `metadata.name=x`, and x is valid in a path. '' otherwise, or
+ * when any list option fails to decode.
  */
 export function nameRequired(options: ListQuery): string {
   const name = exactMatch(options.fieldSelector ?? '', 'metadata.name')
@@ -108,7 +108,7 @@ function exactMatch(selector: string, field: string): string {
   return required
 }
 
-/** At commas, but for those behind a backslash. */
+/** Splits at commas that are not escaped with a backslash. */
 function splitTerms(selector: string): string[] {
   if (!selector.includes(',')) return [selector]
   const terms: string[] = []

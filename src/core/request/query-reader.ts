@@ -1,11 +1,11 @@
-// The pairs of a query, one after the other, as Go's url.ParseQuery sees them. One pass: what stands in a query costs in
-// proportion to its length, whatever stands there.
+// The pairs of a query, one after the other, as Go's url.ParseQuery sees them. One pass: the cost is linear in the length of the query,
+// whatever it contains.
 
 import { decodeQueryPart } from './request-target.ts'
 
 /**
- * A kube-apiserver of a newer Go sees none of a query that has more (net/url, urlmaxqueryparams), an older one all of them: what
- * such a request asks for cannot be told.
+ * With more, a kube-apiserver built with a newer Go ignores the whole query (net/url, urlmaxqueryparams), an older one does not: what such
+ * a request asks for is ambiguous.
  */
 export const MAX_PARAMETERS = 10_000
 const PERCENT = 0x25
@@ -17,14 +17,14 @@ export class QueryReader {
   readonly #query: string
   /** Where the next pair begins. */
   #at = 0
-  /** The first of each from #at on, Infinity when there is none: looked for again only when it has been passed. */
+  /** The next of each from #at on, Infinity when there is none; searched again only after it was passed. */
   #equals = -1
   #semicolon = -1
   /** Of the pair that `next` found: the raw value is [from, to). */
   #from = 0
   #to = 0
 
-  /** @param query what stands behind the `?`, as received */
+  /** @param query the part after the `?`, as received */
   constructor(query: string) {
     this.#query = query
   }

@@ -1,13 +1,13 @@
-// A client's request head, read once from front to back: whether it is fit to be decided on, what the request path wants to
-// know of it, and the fields of it that go upstream. The same for HTTP/1.1, HTTP/2 and upgrades.
+// A client's request head, read in one pass: whether it is valid, what the request path needs to know of it, and the fields that go
+// upstream. The same for HTTP/1.1, HTTP/2 and upgrades.
 
 import type { HeaderList } from '../../api/ports/stream.ts'
 import { appendForwardedFor, headerValue, listsTrailers, withoutListed } from './hop-headers.ts'
 import { TOKEN_PROTOCOL, withoutWebSocketToken } from './websocket-token.ts'
 
-/** What a head says. Every string is as received. */
+/** A parsed request head. Every string is as received. */
 export class RequestHead {
-  /** What makes the head unfit, '' when nothing does. Never holds a value: values can be secrets. */
+  /** Why the head is invalid; '' = it is valid. Never contains a field value: values can be secrets. */
   problem = ''
   method = ''
   /** The raw request target. */
@@ -24,20 +24,20 @@ export class RequestHead {
   /** The protocol that `upgrade` asks for; '' = none. */
   upgrade = ''
   /**
-   * What goes upstream, ready for it but for what `sendTo` and the caller add: no field that is of one hop, or that says who
-   * sends. The first UPSTREAM_PSEUDO items are the pseudo-header fields. Empty when the head is unfit.
+   * The fields for upstream, except those that `sendTo` and the caller add: no hop-by-hop field and none that carries an identity. The
+   * first UPSTREAM_PSEUDO items are the pseudo-header fields. Empty when the head is invalid.
    */
   fields: HeaderList = []
 }
 
-/** Characters of `connection`, `te` and `sec-websocket-protocol` together: fields that the gateway itself takes apart. */
+/** Characters of `connection`, `te` and `sec-websocket-protocol` together: fields that the gateway itself parses. */
 export const MAX_LISTED_LENGTH: number = 64 * 1024
 
 /** Items that pseudo-header fields take up at the head of `fields`. */
 export const UPSTREAM_PSEUDO = 8
 
-// What a field name stands for. First those of which two would let two readers disagree on where a message ends or whom it
-// is for: pseudo-header fields, host, framing.
+// Kinds of field names. First those that must not occur twice, because two parsers could then disagree on where a message ends or
+// which host it is for: pseudo-header fields, host, framing.
 const METHOD = 0
 const PATH = 1
 const AUTHORITY = 2
@@ -72,7 +72,7 @@ const KINDS: ReadonlyMap<string, number> = new Map([
   ['content-length', CONTENT_LENGTH],
   ['transfer-encoding', TRANSFER_ENCODING],
   ['user-agent', USER_AGENT],
-  // Ours is added at the end: the client's when it was usable.
+  // The gateway's own is added at the end: the client's value if it is usable.
   ['audit-id', AUDIT_ID],
   ['authorization', AUTHORIZATION],
   ['connection', CONNECTION],
@@ -87,7 +87,7 @@ const KINDS: ReadonlyMap<string, number> = new Map([
   ['proxy-connection', DROPPED],
   ['trailer', DROPPED],
   ['http2-settings', DROPPED],
-  // What nearly every request has: known to be names.
+  // In nearly every request: known to be valid names.
   ['accept', KEPT],
   ['accept-encoding', KEPT],
   ['content-type', KEPT],
@@ -103,8 +103,8 @@ const FRONT_PROXY_PREFIX = 'x-remote-'
 const NAME_CHARACTERS: Uint8Array = characters("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 
 /**
- * Reads `list`, in which a name or value that another parser could read differently (header injection), or framing or host
- * said twice (request smuggling, RFC 9112 section 11.2), makes the head unfit.
+ * Reads `list`. A name or value that another parser could read differently (header injection), or a repeated framing field or host
+ * (request smuggling, RFC 9112 section 11.2), makes the head invalid.
  * @param address the client's, for `x-forwarded-for`
  * @param checked whether the octets of the values were checked already, by the same rule: HTTP/2 does it where a field enters
  *   its table, once for all requests that refer to it (src/http2/hpack/field-rules.ts)
@@ -116,7 +116,7 @@ export function readRequestHead(list: HeaderList, address: string, checked: bool
   return head
 }
 
-// Of which single fields a list has is kept in bits, by kind; these say what else it has.
+// The single fields seen are kept as bits, by kind; these bits record what else was seen.
 const SEEN_CONNECTION = 1 << 20
 const SEEN_FORWARDED_FOR = 1 << 21
 const SEEN_TOKEN_PROTOCOL = 1 << 22
@@ -204,7 +204,7 @@ function walk(head: RequestHead, list: HeaderList, address: string, checked: boo
 
 const LISTED_TOO_LONG = `"connection", "te" and "sec-websocket-protocol" have more than ${MAX_LISTED_LENGTH} characters together, the limit of the gateway`
 
-/** What few requests need beyond the walk; the client's address comes last, so that no `connection` can remove it. */
+/** What only few requests need after the walk; the client's address comes last, so that no `connection` line can remove it. */
 function complete(head: RequestHead, list: HeaderList, seen: number, address: string): void {
   if ((seen & SEEN_CONNECTION) !== 0) head.fields = withoutListed(head.fields, list)
   if ((seen & SEEN_TOKEN_PROTOCOL) !== 0) head.fields = withoutWebSocketToken(head.fields)

@@ -12,11 +12,11 @@ export type BearerToken =
   /** A token is offered that cannot be one: 401, never anonymous. */
   | { readonly kind: 'invalid'; readonly message: string }
 
-/** What a subprotocol begins with that carries a token. */
+/** The prefix of a subprotocol that carries a token. */
 export const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.'
 /**
- * Characters of a field that offers a token. Each unknown token is sent upstream to be reviewed, so that it is bounded; those of
- * service accounts have about a thousand, of identity providers some ten thousand.
+ * Characters of a field with a token. Bounded because each unknown token is sent upstream for review; service account tokens have about
+ * a thousand characters, those of identity providers some ten thousand.
  */
 export const MAX_TOKEN_FIELD_LENGTH: number = 64 * 1024
 const PROTOCOLS = 'sec-websocket-protocol'
@@ -30,8 +30,8 @@ export function readBearerToken(list: HeaderList): BearerToken {
 }
 
 /**
- * The list without subprotocols that carry a token; the very same list when there is none. For every request, whichever
- * way it was authenticated: a token must not reach upstream, where it would stand beside the gateway's own credential.
+ * The list without subprotocols that carry a token; the same list when there is none. For every request, however it was authenticated:
+ * a token must not reach upstream beside the gateway's own credential.
  */
 export function withoutWebSocketToken(list: HeaderList): HeaderList {
   let carries = false
@@ -57,7 +57,7 @@ function headerToken(value: string | undefined): BearerToken {
   if (value.length > MAX_TOKEN_FIELD_LENGTH) return invalid('the authorization field is too long')
   const text = decodeUtf8(value)
   if (text === undefined) return /^\s*bearer /i.test(value) ? invalid('the bearer token is not UTF-8') : NONE
-  // At most three parts, parted by single spaces: `Bearer  x` has an empty token, which is no token.
+  // At most three parts, separated by single spaces: `Bearer  x` has an empty token, which is no token.
   const [scheme, token] = trimSpace(text).split(' ', 3)
   if (scheme?.toLowerCase() !== 'bearer' || token === undefined || token === '') return NONE
   return { kind: 'token', token, from: 'header' }
@@ -76,7 +76,7 @@ function protocolToken(list: HeaderList): BearerToken {
     if (token === undefined) return invalid('invalid base64.bearer.authorization token encoding')
   }
   if (token === undefined || token === '') return NONE
-  // One must remain to be echoed to the client.
+  // One must remain, to be echoed to the client.
   return others === 0 ? invalid('missing additional subprotocol') : { kind: 'token', token, from: 'websocket' }
 }
 

@@ -1,6 +1,6 @@
-// What the status of an UpstreamCluster says: its conditions, as Kubernetes means them (metav1.Condition,
-// apimachinery/pkg/apis/meta/v1/types.go), out of what a gateway sees. No condition claims more than has been looked at:
-// `observedGeneration` falls behind until then, which is what `kubectl wait` goes by.
+// The status of an UpstreamCluster: conditions in the sense of Kubernetes (metav1.Condition, apimachinery/pkg/apis/meta/v1/types.go),
+// from what a gateway sees. No condition claims more than has been examined: until then its `observedGeneration` stays behind, which
+// `kubectl wait` respects.
 
 import type { SourceError } from '../../api/ports/ports.ts'
 import type { Condition, GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
@@ -17,33 +17,33 @@ export interface EndpointState {
   readonly state: 'unknown' | 'healthy' | 'unhealthy'
   /** Takes requests now. */
   readonly available: boolean
-  /** What the last health check said; '' when it was good, or there was none. */
+  /** Error of the last health check; '' when it succeeded, or there was none. */
   readonly message: string
 }
 
-/** A credential in force that does not work, or will not for long. */
+/** A credential in force that does not work. */
 export interface CredentialFault {
   /** `spec.clientConfig.certData`. */
   readonly path: string
   readonly reason: 'Expired' | 'NotYetValid' | 'Refused' | 'Forbidden'
   readonly message: string
-  /** Requests pass nevertheless: by other endpoints, or since only pod protection needs it. Default false. */
+  /** Requests still pass: other endpoints accept it, or only pod protection needs it. Default false. */
   readonly partial?: boolean
 }
 
-/** What the cluster said when it was asked for the rights of the gateway. */
+/** What the check of the gateway's rights in the cluster found. */
 export type RightsFact =
-  /** `unasked`: nothing yet. */
+  /** `unasked`: not checked yet. */
   | { readonly kind: 'unasked' | 'granted' }
-  /** `unanswered`: again and again. The others are among the credential faults, too. */
+  /** `unanswered`: repeatedly. The other kinds are among the credential faults, too. */
   | { readonly kind: 'rejected' | 'unanswered'; readonly message: string }
   | { readonly kind: 'missing'; readonly message: string }
 
-/** What there is to say about one object. */
+/** The facts behind the status of one object. */
 export interface StatusFacts {
   /** metadata.generation of the object as it is. */
   readonly generation: number
-  /** What is wrong with it, or doubtful. */
+  /** Errors and warnings about it. */
   readonly problems: readonly SourceError[]
   /** metadata.generation of the version that all threads have in force; 0 = none. */
   readonly inForce: number
@@ -51,13 +51,13 @@ export interface StatusFacts {
   readonly degrade: CompiledDegrade | undefined
   readonly endpoints: readonly EndpointState[]
   readonly credentials: readonly CredentialFault[]
-  /** Sentences about certificates in force that will be over soon. */
+  /** Sentences about certificates in force that expire soon. */
   readonly endingSoon: readonly string[]
   /** Of the version in force. */
   readonly rights: RightsFact
-  /** What the clocks of its API servers say against ours; absent where nobody goes by them. */
+  /** Skew between the clocks of its API servers and ours; absent where nothing depends on it. */
   readonly clocks?: MeasuredClocks
-  /** Of the version in force: what only counts and warns. */
+  /** Of the version in force: what is in shadow mode. */
   readonly shadows: readonly string[]
   /** Of the version in force; undefined = it shares no limit. */
   readonly limits: LimitsFact | undefined
@@ -68,12 +68,12 @@ export interface StatusFacts {
 export interface MeasuredClocks {
   /** undefined = not measured yet. */
   readonly skew: ClockSkew | undefined
-  /** Milliseconds from which on it is told. */
+  /** A larger skew is reported, milliseconds. */
   readonly toleratedMs: number
 }
 
 export interface LimitsFact {
-  /** There is a Redis to share them by. */
+  /** A Redis is configured. */
   readonly redis: boolean
   /** What is wrong; '' = nothing. */
   readonly message: string
@@ -83,7 +83,7 @@ export interface ProtectionFact {
   readonly cell: string
   /** Nothing is refused. */
   readonly shadow: boolean
-  /** The gateway counts the pods, and nobody else does. */
+  /** The gateway counts the pods, not another aggregator. */
   readonly counted: boolean
   /** The rights that it needs and lacks; '' = none. */
   readonly missingRights: string
@@ -95,7 +95,7 @@ type Verdict = Pick<Condition, 'status' | 'reason' | 'message'> & { readonly obs
 const CREDENTIAL = /^spec\.(clientConfig\.(key|cert|ca|bearerToken)|secureServing\.(key|cert|clientCA))(Data|Ref|$)/
 
 /**
- * Conditions, endpoints and observedGeneration; `gateways` is taken over from `before`.
+ * Conditions, endpoints and observedGeneration; `gateways` is copied from `before`.
  * @param before the status so far: a condition keeps its lastTransitionTime as long as its status stays
  * @param nowMs milliseconds since the epoch
  */
@@ -143,7 +143,7 @@ export function conditionOf(status: UpstreamClusterStatus | undefined, type: str
   return status?.conditions?.find((condition) => condition.type === type)
 }
 
-/** Either in force, or known to be wrong. */
+/** Either in force or known to be invalid. */
 function isExamined(facts: StatusFacts): boolean {
   return facts.inForce >= facts.generation || errorsOf(facts).length > 0
 }
@@ -163,7 +163,7 @@ function transition(
   return { type, ...verdict, lastTransitionTime: same ? known.lastTransitionTime : metaTime(nowMs) }
 }
 
-/** Whether the object as it is serves requests. */
+/** Whether the current generation of the object serves requests. */
 function readiness(
   facts: StatusFacts,
   before: UpstreamClusterStatus | undefined,
@@ -179,7 +179,7 @@ function readiness(
   }
   if (inForce < generation) {
     const known = conditionOf(before, 'Ready')
-    // What it says is about an older generation, and says so.
+    // The condition describes an older generation, and says so.
     if (known !== undefined && known.reason !== 'Pending') return verdictOf(known)
     return pending(generation, `generation ${generation} is not in force yet`)
   }
@@ -188,7 +188,7 @@ function readiness(
   const ready = enabled.filter(({ available }) => available).length
   const fatal = credentials.filter(({ partial }) => partial !== true)
   if (ready > 0 && fatal.length > 0) {
-    // Endpoints that answer their health check still refuse every request, or clients do not get as far.
+    // Endpoints that pass their health check may still refuse every request, or clients cannot even connect.
     const message = joinedMessages(fatal.map(faultMessage))
     return { status: 'False', reason: 'CredentialsInvalid', message, observedGeneration: generation }
   }
@@ -224,7 +224,7 @@ function faultMessage({ path, message }: CredentialFault): string {
   return `${path}: ${message}`
 }
 
-/** The same one, where not the object has changed but a Secret of it. */
+/** Empty when the object itself is unchanged, but one of its Secrets has changed. */
 function generationText({ inForce, generation }: StatusFacts): string {
   return inForce === generation ? '' : ` (generation ${inForce})`
 }
@@ -237,7 +237,7 @@ function verdictOf({ status, reason, message, observedGeneration }: Condition): 
   return { status, reason, message, observedGeneration: observedGeneration ?? 0 }
 }
 
-/** Of the version in force; disabled endpoints are no fault. */
+/** Of the version in force; disabled endpoints do not count. */
 function endpointsHealth({ inForce }: StatusFacts, enabled: readonly EndpointState[]): Verdict {
   if (inForce === 0) return pending(0, 'no version is in force')
   const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
@@ -255,7 +255,7 @@ function endpointsHealth({ inForce }: StatusFacts, enabled: readonly EndpointSta
   return say('True', 'AllHealthy', `${enabled.length} of ${enabled.length} endpoints take requests`)
 }
 
-/** Those of the object as it is, and whether those in force work. */
+/** Errors in the credentials of the object, and whether the credentials in force work. */
 function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus | undefined): Verdict {
   const { inForce, generation, credentials, rights } = facts
   const errors = errorsOf(facts).filter(({ path }) => CREDENTIAL.test(path))
@@ -273,7 +273,7 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
     return { status: 'Unknown', reason: 'Unreachable', message: rights.message, observedGeneration: inForce }
   }
   if (rights.kind === 'unasked') {
-    // Another leader has asked.
+    // Checked by a previous leader.
     const known = conditionOf(before, 'CredentialsValid')
     const counts = known?.status === 'True' && known.observedGeneration === inForce
     return counts ? verdictOf(known) : pending(inForce, RIGHTS_UNASKED)
@@ -293,7 +293,7 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
 const NOT_MEASURED =
   'no API server has reported its time: no health check was answered, or only by proxies (fields Via, Server or Age, or no Audit-Id)'
 
-/** Only of a protected cluster. A skew costs nothing but a sign that something else goes by that clock, too. */
+/** Only for a protected cluster. Pod protection tolerates a skew, but other things that depend on that clock may not. */
 function agreement({ skew, toleratedMs }: MeasuredClocks, observedGeneration: number): Verdict {
   if (skew === undefined) {
     return { status: 'Unknown', reason: 'NotMeasured', message: NOT_MEASURED, observedGeneration }
@@ -306,7 +306,7 @@ function agreement({ skew, toleratedMs }: MeasuredClocks, observedGeneration: nu
   return { status: 'False', reason: 'ClockSkew', message, observedGeneration }
 }
 
-/** The switch as it works now, not as it was thrown. */
+/** The effective degrade mode, not the one that was set. */
 function degradation({ degrade, inForce }: StatusFacts, nowMs: number): Verdict {
   const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
     return { status, reason, message, observedGeneration: inForce }
@@ -322,7 +322,7 @@ function degradation({ degrade, inForce }: StatusFacts, nowMs: number): Verdict 
   return say('True', degrade.mode, `${degrade.mode} ${until}: ${why}`)
 }
 
-/** One replica that has lost Redis is enough: the sum is no longer exact. */
+/** False as soon as one replica has lost Redis, because the total is then no longer exact. */
 function limitsSharing({ inForce }: StatusFacts, limits: LimitsFact, gateways: readonly GatewayStatus[]): Verdict {
   const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
     return { status, reason, message, observedGeneration: inForce }
@@ -335,7 +335,7 @@ function limitsSharing({ inForce }: StatusFacts, limits: LimitsFact, gateways: r
   return say('True', 'Shared', 'all replicas enforce the limits together')
 }
 
-/** What the replicas say of themselves: who counts the pods need not be who writes this. */
+/** From the entries of all replicas: the one that counts the pods need not be the one that writes the status. */
 function podProtection(
   { inForce }: StatusFacts,
   { cell, shadow, counted, missingRights }: ProtectionFact,

@@ -1,4 +1,4 @@
-// What the events of an UpstreamCluster tell: what has changed between one status and the next.
+// The Events of an UpstreamCluster: transitions from one status to the next.
 
 import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { conditionOf } from './cluster-status.ts'
@@ -10,7 +10,7 @@ export interface StatusTransition {
   readonly message: string
 }
 
-/** What somebody who looks after the cluster has to know; nothing when nothing has changed. */
+/** Transitions that an operator should know of; none when nothing has changed. */
 export function statusTransitions(
   before: UpstreamClusterStatus | undefined,
   after: UpstreamClusterStatus,
@@ -67,7 +67,7 @@ export function statusTransitions(
   return transitions
 }
 
-/** There was something to say against the credential, and it is over; one that was never asked is no news. */
+/** Whether the credential was reported as invalid or unverified before: only then its recovery is an Event. */
 function known(before: UpstreamClusterStatus): boolean {
   const condition = conditionOf(before, 'CredentialsValid')
   return condition?.status === 'False' || condition?.reason === 'Unreachable'

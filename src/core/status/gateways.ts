@@ -1,13 +1,13 @@
-// status.gateways[]: one entry for each replica, written by that replica alone; and the Lease by which the others know that
-// it is alive. An entry whose replica is gone is removed by the leader.
+// status.gateways[]: one entry for each replica, written only by that replica; and the Lease that shows that it is alive. The leader
+// removes entries of dead replicas.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import type { GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 
-/** Where replicas keep their Leases; `default` where this namespace cannot be had. */
+/** Namespaces for the Leases of replicas; `default` if the first does not exist. */
 export const REPLICA_NAMESPACES: readonly [string, string] = [OWN_NAMESPACE, 'default']
-/** A replica that has not renewed for so long is gone. */
+/** A replica that has not renewed its Lease for this long is considered dead. */
 export const REPLICA_LEASE_SECONDS = 30
 export const REPLICA_LABEL_SELECTOR = 'app.kubernetes.io/component=portcullis-replica'
 const REPLICA_LABELS = { 'app.kubernetes.io/component': 'portcullis-replica' }
@@ -31,7 +31,7 @@ export function withoutGone(
   return gateways === undefined ? status : { ...status, gateways: gateways.filter(({ name }) => !isGone(name)) }
 }
 
-/** This replica's entry: `appliedAt` stays as long as it says the same. */
+/** This replica's entry: `appliedAt` stays while the generation is the same. */
 export function gatewayEntry(
   before: UpstreamClusterStatus | undefined,
   own: Omit<GatewayStatus, 'appliedAt'>,

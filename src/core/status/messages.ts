@@ -1,11 +1,11 @@
-// Sentences in a status: all that is to be said, within what a field may hold.
+// Messages in a status, within the size limit of a field.
 
 import type { SourceError } from '../../api/ports/ports.ts'
 
 /** metav1.Condition allows 32768; nobody reads more than this. */
 const MAX_LENGTH = 8_000
 
-/** How a replica begins to say that it keeps shared limits alone. */
+/** Prefix of a replica's message when it enforces shared limits on its own. */
 export const REDIS_AWAY = 'Redis is away'
 
 /** `spec.servers[0].endpoint: not a URL; write https://host:port`. */
@@ -13,7 +13,7 @@ export function problemMessage({ path, message, fix }: SourceError): string {
   return `${path === '' ? '' : `${path}: `}${message}${fix === '' ? '' : `; ${fix}`}`
 }
 
-/** Joined; what does not fit is counted. The last one always stands there. */
+/** Joins sentences; those that do not fit are only counted. The last one is always included. */
 export function joinedMessages(messages: readonly string[]): string {
   const last = messages.at(-1) ?? ''
   let text = ''

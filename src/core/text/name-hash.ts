@@ -1,5 +1,5 @@
-// A keyed hash of user names, for tables in shared memory. With a key that nobody knows, nobody can choose names that fall
-// together (HalfSipHash-2-4 with 64 bits of output: Aumasson, Bernstein, "SipHash: a fast short-input PRF").
+// A keyed hash of user names, for tables in shared memory. Without knowing the key, nobody can choose names that collide
+// (HalfSipHash-2-4 with 64 bits of output: Aumasson, Bernstein, "SipHash: a fast short-input PRF").
 
 /** The key: two words of randomness, the same in all threads. */
 export type HashSeed = readonly [low: number, high: number]

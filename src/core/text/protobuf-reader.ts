@@ -1,4 +1,4 @@
-// The wire format of protocol buffers, read with care: what comes from the network may be cut short or made up
+// The wire format of protocol buffers, read defensively: input from the network may be truncated or forged
 // (protobuf.dev/programming-guides/encoding).
 
 const VARINT = 0
@@ -6,7 +6,7 @@ const FIXED64 = 1
 const LENGTH_DELIMITED = 2
 const FIXED32 = 5
 const MAX_VARINT_BYTES = 10
-/** Go takes the lower 32 bits of what is greater: it would read another field than is meant here. */
+/** Go takes the lower 32 bits of a larger number, and would read another field than this reader. */
 const MAX_FIELD_NUMBER = 2 ** 29 - 1
 
 /** The fields of one message, one after the other. Everything throws a SyntaxError when the bytes are no message. */

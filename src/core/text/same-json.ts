@@ -1,4 +1,4 @@
-// Whether two JSON values say the same: API servers give fields back in an order of their own.
+// Deep equality of JSON values: API servers return fields in their own order.
 
 export function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true
@@ -12,7 +12,7 @@ export function sameJson(a: unknown, b: unknown): boolean {
   return keys.every((key) => Object.hasOwn(b, key) && sameJson(Reflect.get(a, key), Reflect.get(b, key)))
 }
 
-/** A field that is undefined is not there, as in JSON. */
+/** A field that is undefined counts as absent, as in JSON. */
 function keysOf(object: object): string[] {
   return Object.keys(object).filter((key) => Reflect.get(object, key) !== undefined)
 }

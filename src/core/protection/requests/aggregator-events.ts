@@ -1,38 +1,38 @@
-// What the aggregator of one cell tells of its work, for metrics: each aggregator has an object of these to itself.
+// What the aggregator of one cell reports of its work, for metrics. Each aggregator has its own instance.
 
 export interface AggregatorEvents {
   /**
-   * One protector was counted, and written where something had changed.
+   * One protector was counted, and written if something had changed.
    * @param error '' = none; otherwise the reason of the Status (`Conflict`), `NoAnswer`, or `BadSelector`
    */
   reconciled(namespace: string, error: string, durationMs: number): void
-  /** A protector is to be counted anew, after the aggregation rate; not told when it already was. */
+  /** A protector was queued for a recount; not called when it already was. */
   enqueued(namespace: string, kind: EnqueueKind): void
-  /** It is known which protectors an event concerns. @param namespace '' = all of them */
+  /** An event was mapped to the protectors it concerns. @param namespace '' = all of them */
   handled(namespace: string, kind: HandledKind, durationMs: number): void
-  /** Protectors that wait for the stream to go on, and for how long the one that came first has waited. */
+  /** Protectors that wait for the next event of the stream, and how long the first has waited. */
   pool(size: number, oldestMs: number): void
-  /** The stream went on. @param latenciesMs of each protector that waited @param periodMs since the last time */
+  /** The stream has advanced. @param latenciesMs of each protector that waited @param periodMs since the last time */
   drained(latenciesMs: readonly number[], periodMs: number): void
   /** The update trigger wrote its pod. @param error as in `reconciled` */
   trigger(event: 'create' | 'update', error: string): void
 }
 
-/** Why a protector is counted anew. */
+/** Why a protector is counted again. */
 export type EnqueueKind =
   | 'Pod'
   | 'PodProtector'
-  /** All pods were read anew. */
+  /** All pods were listed again. */
   | 'List'
-  /** The stream went on, and the protector has deletions that are not yet seen to have happened. */
+  /** The stream has advanced, and the protector has deletions that have not been seen to happen. */
   | 'NextEvent'
   /** A pod has been ready for minReadySeconds. */
   | 'MinReady'
 
-/** Of what comes from outside; a pod that has been ready for long enough does not. */
+/** The kinds that are events; MinReady is a timer. */
 export type HandledKind = Exclude<EnqueueKind, 'MinReady'>
 
-/** Tells nobody. */
+/** Ignores everything. */
 export const NO_AGGREGATOR_EVENTS: AggregatorEvents = {
   reconciled: () => undefined,
   enqueued: () => undefined,

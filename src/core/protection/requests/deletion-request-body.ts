@@ -1,4 +1,4 @@
-// The bodies of deletions and evictions: which format they are in, and what cannot be read (apiserver/pkg/endpoints/handlers).
+// The bodies of deletions and evictions: their formats, and what is rejected (apiserver/pkg/endpoints/handlers).
 
 import { Buffer } from 'node:buffer'
 import { isRecord } from '../../../api/kube/object-shape.ts'
@@ -10,12 +10,12 @@ import { ProtobufWriter } from '../../text/protobuf-writer.ts'
 export const JSON_TYPE = 'application/json'
 const YAML_TYPE = 'application/yaml'
 const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf'
-/** What an object in protocol buffers begins with: `k8s` and 0. */
+/** The prefix of an object in protocol buffers: `k8s` and 0. */
 const MAGIC = Buffer.from('k8s\0')
 
 export type JsonRecord = Readonly<Record<string, unknown>>
 
-/** The body is none that kube-apiserver would take; the message is as its. */
+/** kube-apiserver would reject this body, with this message. */
 export class UnreadableBody extends Error {
   readonly code: 400 | 413 | 415
 
@@ -31,14 +31,14 @@ export interface Preconditions {
   readonly resourceVersion: string
 }
 
-/** A deletion or an eviction, read as far as it matters to protection; with the client's own preconditions. */
+/** A deletion or an eviction, as far as protection needs it, with the client's own preconditions. */
 export interface ReadBody extends Preconditions {
   /** Nothing will be deleted. */
   readonly dryRun: boolean
-  /** Of what `bound` makes. */
+  /** Of the body that `bound` returns. */
   readonly contentType: string
   /**
-   * The body with everything that the client asked for, its own preconditions among it, and with these where it has none.
+   * The body as the client sent it, with these preconditions where it has none of its own.
    * @param resourceVersion '' = any
    */
   bound(uid: string, resourceVersion: string): Buffer
@@ -65,7 +65,7 @@ export function bodyType(contentType: string): 'json' | 'yaml' | 'protobuf' {
   }
 }
 
-/** What a body that is written anew is labelled with. JSON is YAML, too. */
+/** The content type of a rewritten body. JSON is also YAML. */
 export function typeOf(format: 'json' | 'yaml' | 'protobuf'): string {
   if (format === 'protobuf') return PROTOBUF_TYPE
   return format === 'yaml' ? YAML_TYPE : JSON_TYPE
@@ -89,7 +89,7 @@ function yamlTooLongMessage(limit: number): string {
   return `Request entity too large: limit is ${limit} characters for YAML that is not JSON; send JSON, which may be longer`
 }
 
-/** An object inside another one; null is as absent. @throws {UnreadableBody} 400 when it is something else */
+/** A nested object; null counts as absent. @throws {UnreadableBody} 400 when it is something else */
 export function recordMember(of: JsonRecord, name: string, type: string): JsonRecord {
   const value = member(of, name)
   if (value === undefined) return {}
@@ -144,7 +144,7 @@ export function openEnvelope(body: Buffer): Envelope {
     let raw: Buffer = Buffer.alloc(0)
     const reader = new ProtobufReader(body.subarray(MAGIC.length))
     while (reader.next()) {
-      // Messages that come twice are merged, and that is what their bytes one behind the other say.
+      // A repeated message is merged, which is what concatenating the bytes means.
       if (reader.number === 1) typeMeta.push(reader.bytes())
       if (reader.number === 2) raw = reader.bytes()
       if (reader.number === 3 && reader.text() !== '') throw new SyntaxError('content encodings are not supported')
@@ -153,7 +153,7 @@ export function openEnvelope(body: Buffer): Envelope {
   })
 }
 
-/** The same object with more fields behind those that it has: of a message that it has already, they are merged in. */
+/** The same object with more fields appended; a field that is a message already present is merged. */
 export function sealEnvelope({ typeMeta, raw }: Envelope, more: Buffer): Buffer {
   const unknown = new ProtobufWriter()
   unknown.bytes(1, typeMeta)
@@ -181,7 +181,7 @@ export function readMessage<T>(read: () => T): T {
   }
 }
 
-/** What holds: the client's own, and what is given where it has none. */
+/** The client's own preconditions, and the given ones where it has none. */
 export function joined(own: Preconditions, uid: string, resourceVersion: string): Preconditions {
   return {
     uid: own.uid === '' ? uid : own.uid,
@@ -194,7 +194,7 @@ export function fieldsForBody(fields: HeaderList, contentType: string, bytes: nu
   const changed: HeaderList = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
-    // Nobody waits for a 100 any more: the body is there.
+    // No 100 Continue is needed: the body is complete.
     if (name === 'content-type' || name === 'content-length' || name === 'expect') continue
     changed.push(name, fields[i + 1] ?? '')
   }

@@ -2,10 +2,10 @@
 
 import { QueryReader } from '../../request/query-reader.ts'
 
-/** By key all values, in their order. */
+/** All values by key, in order. */
 export type QueryValues = ReadonlyMap<string, readonly string[]>
 
-/** What stands behind the `?` of a request target. */
+/** The part of a request target after the `?`. */
 export function queryOf(target: string): string {
   const at = target.indexOf('?')
   return at < 0 ? '' : target.slice(at + 1)

@@ -1,4 +1,4 @@
-// DeleteOptions of a DELETE, as kube-apiserver finds them: in the body, or, only where there is none, in the query
+// DeleteOptions of a DELETE, as kube-apiserver reads them: from the body or, only if there is none, from the query
 // (apiserver/pkg/endpoints/handlers/delete.go).
 
 import { Buffer } from 'node:buffer'
@@ -28,11 +28,11 @@ type ReadOptions = Pick<ReadBody, 'dryRun' | keyof Preconditions>
 
 /**
  * @param contentType '' = none
- * @param query what stands behind the `?`
+ * @param query the part of the target after the `?`
  * @throws {UnreadableBody}
  */
 export function readDeletionRequest(contentType: string, body: Buffer, query: string): ReadBody {
-  // A body switches the query off: what stands there has to go along.
+  // With a body, kube-apiserver ignores the query: options from the query must be put in the body.
   if (body.length === 0) return fromJson(queryOptions(query), JSON_TYPE)
   const format = bodyType(contentType)
   if (format !== 'protobuf') return fromJson(decodeRecord(body, format), typeOf(format))

@@ -1,5 +1,5 @@
-// Eviction (policy/v1 and v1beta1, the same but for their names) as POST pods/NAME/eviction has it: its options, and its
-// annotation that says by which number the pod is judged (pkg/registry/core/pod/storage/eviction.go).
+// Eviction (policy/v1 and v1beta1, identical but for their names) of POST pods/NAME/eviction: its options, and its annotation
+// with the health criterion of the pod (pkg/registry/core/pod/storage/eviction.go).
 
 import { Buffer } from 'node:buffer'
 import type { HealthCriterion } from '../../../api/ports/protection.ts'
@@ -25,12 +25,12 @@ import { queryValues } from './deletion-request-query.ts'
 const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
 
 export interface EvictionRequest extends ReadBody {
-  /** Outranks the pod's; undefined = it says none. */
+  /** Outranks the pod's own; undefined = none. */
   readonly criterion: HealthCriterion | undefined
 }
 
 /**
- * Dry run is asked for by the query (CreateOptions) or by deleteOptions; a contradiction is upstream's to refuse.
+ * Dry run is requested by the query (CreateOptions) or by deleteOptions; upstream refuses a contradiction.
  * @throws {UnreadableBody}
  */
 export function readEvictionRequest(contentType: string, body: Buffer, query: string): EvictionRequest {
@@ -63,7 +63,7 @@ function fromProtobuf(body: Buffer): EvictionRequest {
     const reader = new ProtobufReader(envelope.raw)
     while (reader.next()) {
       if (reader.number === 1) readAnnotations(reader.bytes(), annotations)
-      // What comes twice is merged.
+      // Repeated messages are merged.
       if (reader.number === 2) options.push(reader.bytes())
     }
     const read = readDeleteOptions(Buffer.concat(options))

@@ -1,15 +1,15 @@
-// What the ledger of pod protection tells of itself: for metrics, logs and Events. The ledger knows of none of these.
+// What the ledger of pod protection reports, for metrics, logs and Events; the ledger itself knows none of them.
 
 import type { ProtectionRequest, ProtectionVerdict } from '../../../api/ports/protection.ts'
 
-/** What came of one attempt to write a batch. */
+/** The outcome of one attempt to write a batch. */
 export type BatchResult =
   | 'written'
-  /** Nothing of it changes the object: nothing was written. */
+  /** The batch changes nothing, so nothing was written. */
   | 'unchanged'
-  /** Somebody else wrote first: it is tried again. */
+  /** Somebody else wrote first: it is retried. */
   | 'conflict'
-  /** The PodProtector is gone: its pods are free. */
+  /** The PodProtector is gone: its pods may be deleted. */
   | 'gone'
   | 'error'
 
@@ -31,21 +31,21 @@ export interface ProtectionEvents {
    * @param error '' = none; otherwise the reason of the Status (`Conflict`), or `NoAnswer`
    */
   executed(key: string, size: number, result: BatchResult, error: string, durationMs: number): void
-  /** A batch is written, or given up, after so many attempts that were in vain. */
+  /** A batch was written or given up, after `retries` failed attempts. */
   batch(durationMs: number, retries: number): void
-  /** An operation has its answer, after so many conflicts. */
+  /** An operation was answered, after `retries` conflicts. */
   submitted(error: SubmitError, durationMs: number, retries: number): void
-  /** Reservations were given back, or will be with the next batch: upstream refused, another protector did, or it was too late. */
+  /** Reservations are released with the next batch: upstream or another protector refused, or the write came too late. */
   released(count: number): void
-  /** What is known of the PodProtectors follows one change of them, or a list of all. */
+  /** The index of PodProtectors was updated, after a change or a list. */
   indexed(durationMs: number): void
-  /** PodProtectors of which a part cannot be read: how many there are now. @param found one was just found to be such */
+  /** How many PodProtectors are malformed now. @param found whether one was just found */
   malformed(count: number, found: boolean): void
-  /** Whether what is known of the PodProtectors is the current state; `message` says what is wrong. */
+  /** Whether the watch of PodProtectors is current; `message` says what is wrong. */
   following(current: boolean, message: string): void
 }
 
-/** For who listens to some only. */
+/** Ignores everything; spread it to handle only some. */
 export const NO_PROTECTION_EVENTS: ProtectionEvents = {
   reviewed: () => undefined,
   executed: () => undefined,

@@ -2,27 +2,26 @@
 // may be overridden by spec.admissionHistoryConfig of a PodProtector.
 
 export interface ProtectionSettings {
-  /** Deletions of one protector that may be let through before they are seen to have happened; 0 = no limit. */
+  /** Deletions of one protector that may be admitted before they are seen to have happened; 0 = no limit. */
   readonly maxConcurrentLag: number
-  /** More single deletions than these are joined, oldest first. At least 1. */
+  /** Beyond this number, single deletions are joined, oldest first. At least 1. */
   readonly compactThreshold: number
-  /** From an event of a pod until its protectors are counted anew. */
+  /** Time from a pod event until its protectors are counted again. */
   readonly aggregationRateMs: number
   /** A cell whose last event is older counts no pods as available; 0 = never. */
   readonly staleAfterMs: number
   /**
-   * How long a deletion that was let through counts when nobody sees it happen, from when the aggregator has first seen it. The
-   * rest of the review (timeoutSeconds, 30 s at most), the way to upstream, and --request-timeout of a kube-apiserver (60 s) fit
-   * in.
+   * How long an admitted deletion counts when it is not seen to happen, starting when the aggregator first sees it. Must cover the
+   * rest of the review (timeoutSeconds, 30 s at most), the way to upstream, and --request-timeout of a kube-apiserver (60 s).
    */
   readonly reservationTimeoutMs: number
-  /** By how much more than was measured the clocks of a cluster and of this process may differ: they drift, and are set. */
+  /** Added to the measured bounds of clock skew between a cluster and this process: clocks drift and get adjusted. */
   readonly clockSkewMs: number
-  /** At least so much lies between the starts of two writes to one protector. */
+  /** Minimum time between the starts of two writes to one protector. */
   readonly batchIntervalMs: number
   /** How long the first deletion of an idle protector waits for others. */
   readonly coldStartDelayMs: number
-  /** A write that met a conflict is tried again after this, and up to `retryJitterMs` more. */
+  /** A conflict is retried after this time plus up to `retryJitterMs`. */
   readonly retryBackoffMs: number
   readonly retryJitterMs: number
   /** aggregationRateMs is multiplied by a random number from `rateJitterLow` to `rateJitterHigh`. */

@@ -1,5 +1,5 @@
-// A PodProtector as it comes from a store, which may not have checked it: every part that can be read, and defaults for the rest
-// that protect rather too much. One bad field never costs the others.
+// A PodProtector from a store that may not have validated it: reads every part that is valid, with defaults for the rest that err on the
+// side of protection. One bad field never affects the others.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { isRecord, type Loose, looseView, recordOf } from '../../../api/kube/object-shape.ts'
@@ -18,7 +18,7 @@ import { compileSelector } from '../selectors/compile-selector.ts'
 
 export interface ReadProtector {
   readonly protector: PodProtector
-  /** Each a sentence: what cannot be read, and what stands for it. */
+  /** Sentences: what cannot be read, and what is used instead. */
   readonly faults: readonly string[]
 }
 
@@ -33,7 +33,7 @@ const SELECTS_NOTHING: LabelSelector = {
 
 /**
  * @param object has a metadata.name and .namespace
- * @param before what was known of the same name: its spec stands for what cannot be read
+ * @param before the previous object of the same name: its spec replaces what cannot be read
  */
 export function readProtector(object: JsonObject, before: PodProtector | undefined): ReadProtector {
   const { spec: given, status } = object
@@ -42,7 +42,7 @@ export function readProtector(object: JsonObject, before: PodProtector | undefin
   const protector: PodProtector = {
     apiVersion: POD_PROTECTOR_API_VERSION,
     kind: POD_PROTECTOR_KIND,
-    // What identifies it; the rest is read by those who know its shape.
+    // Only its identity is used here.
     metadata: object['metadata'] as PodProtector['metadata'],
     spec,
     ...(isRecord(status) && { status: readStatus(status) }),
@@ -90,7 +90,7 @@ function readSpec(
   return { spec, faults }
 }
 
-/** What stands for a field that nobody could ever read. */
+/** What is used for a field that was never readable. */
 const INSTEAD = {
   minAvailable: 'no available pod can be deleted',
   minReadySeconds: '0 is used instead',
@@ -98,7 +98,7 @@ const INSTEAD = {
   aggregationSelector: 'spec.selector is used instead',
 } as const
 
-/** The histories are read leniently by who computes with them (cell-history.ts), which wants to see what it writes again. */
+/** The histories are read leniently where they are used (cell-history.ts), which has to see what it will write back. */
 function readStatus(status: Readonly<Record<string, unknown>>): PodProtectorStatus {
   const { cells, summary } = status as { cells?: unknown; summary?: unknown }
   const known = Array.isArray(cells) ? (cells as unknown[]).filter(isCell) : []

@@ -1,4 +1,4 @@
-// Label selectors as objects carry them, made ready to be asked: metav1.LabelSelectorAsSelector with the checks of
+// Compiles label selectors of objects: metav1.LabelSelectorAsSelector with the checks of
 // labels.NewRequirement (apimachinery/pkg/apis/meta/v1/helpers.go, pkg/labels/selector.go).
 
 import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
@@ -16,7 +16,7 @@ export interface CompiledRequirement {
 }
 
 export interface CompiledSelector {
-  /** All have to be fulfilled; none = every object matches. */
+  /** All must match; none = every object matches. */
   readonly requirements: readonly CompiledRequirement[]
   matches(labels: Labels): boolean
 }
@@ -28,7 +28,7 @@ export function compileSelector(selector: LabelSelector): CompiledSelector {
 }
 
 /**
- * What goes behind `?labelSelector=`, not yet escaped for a URL; '' = everything.
+ * The value of `?labelSelector=`, not yet escaped for a URL; '' = everything.
  * @throws {SyntaxError} as compileSelector
  */
 export function selectorText(selector: LabelSelector): string {
@@ -72,7 +72,7 @@ function fulfils({ key, operator, values }: CompiledRequirement, labels: Labels)
   }
 }
 
-/** Takes any JSON: an object of another cluster may have passed no schema. */
+/** Takes any JSON: an object of another cluster may not be validated. */
 function readRequirements(selector: unknown): readonly CompiledRequirement[] {
   if (!isRecord(selector)) throw new SyntaxError('it is not an object: write matchLabels or matchExpressions')
   const matchLabels = selector['matchLabels'] ?? {}

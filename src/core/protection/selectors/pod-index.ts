@@ -1,5 +1,5 @@
-// The pods of a cell by their labels: which of very many a selector selects. Begins with the requirement that fewest pods
-// fulfil and asks those for the rest.
+// The pods of a cell by their labels, to find the few among many that a selector matches: starts with the requirement that the
+// fewest pods meet, and checks the rest on those.
 
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import { type CompiledRequirement, type CompiledSelector, compileSelector, type Labels } from './compile-selector.ts'
@@ -25,7 +25,7 @@ interface NamespaceEntries<T> {
 export class PodIndex<T> {
   readonly #entries = new Map<string, IndexedPod<T>>()
   readonly #namespaces = new Map<string, NamespaceEntries<T>>()
-  /** Selectors are asked again and again. */
+  /** The same selectors are used again and again. */
   readonly #compiled = new WeakMap<LabelSelector, CompiledSelector>()
 
   get size(): number {
@@ -40,7 +40,7 @@ export class PodIndex<T> {
     return this.#entries.get(uid)?.value
   }
 
-  /** New, or instead of what was known of the uid. `labels` is kept and must not change. */
+  /** Adds a pod or replaces the one of this uid. `labels` is kept and must not change. */
   put(uid: string, namespace: string, labels: Labels, value: T): void {
     this.remove(uid)
     const entry: IndexedPod<T> = { uid, namespace, labels, value }
@@ -66,7 +66,7 @@ export class PodIndex<T> {
   }
 
   /**
-   * The values of all pods of the namespace that match, as of now, in no order.
+   * The values of all matching pods of the namespace, as of now, in no particular order.
    * @throws {SyntaxError} as compileSelector
    */
   select(namespace: string, selector: LabelSelector): Iterable<T> {
@@ -107,7 +107,7 @@ function unfile<T>({ labels }: NamespaceEntries<T>, label: string, value: string
   if (same?.size === 0) entries.values.delete(value)
 }
 
-/** Disjoint sets in which all pods that match are: of the requirement that fewest fulfil, or all there are. */
+/** Disjoint sets that contain all matching pods: those of the requirement that the fewest meet, or all pods. */
 function fewest<T>(
   entries: NamespaceEntries<T>,
   requirements: readonly CompiledRequirement[],
@@ -127,7 +127,7 @@ function fewest<T>(
   return [...best.values].map((value) => byValue.get(value) ?? [])
 }
 
-/** How many pods fulfil it; what forbids a label leads to no pods. */
+/** How many pods meet it; NotIn and DoesNotExist have no index, so all pods. */
 function countOf<T>({ labels, all }: NamespaceEntries<T>, { key, operator, values }: CompiledRequirement): number {
   const entries = labels.get(key)
   if (operator === 'Exists') return entries?.count ?? 0

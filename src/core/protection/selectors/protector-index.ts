@@ -1,4 +1,4 @@
-// Which protectors select a pod, of very many: a tree of selectors (selector-tree.ts) for each namespace.
+// Finds the protectors that select a pod, among many: a tree of selectors (selector-tree.ts) for each namespace.
 
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import { compileSelector, type Labels } from './compile-selector.ts'
@@ -18,8 +18,8 @@ export class ProtectorIndex {
   }
 
   /**
-   * New, or instead of what stood under the key.
-   * @throws {SyntaxError} as compileSelector; then what was there stays
+   * Adds a selector or replaces the one of this key.
+   * @throws {SyntaxError} as compileSelector; then the previous one stays
    */
   put(key: string, namespace: string, selector: LabelSelector): void {
     const compiled = compileSelector(selector)
@@ -50,7 +50,7 @@ export class ProtectorIndex {
     return found.length > 1 ? found.sort(byText) : found
   }
 
-  /** Those that have a selector; a snapshot. */
+  /** The namespaces with a selector; a snapshot. */
   namespaces(): ReadonlySet<string> {
     return new Set(this.#trees.keys())
   }

@@ -1,7 +1,7 @@
-// Selectors by what a pod must have to match them. Each stands under one of its requirements: under each of the values of
-// one label, or under the label itself for Exists; the one is taken under which fewest others stand, so that a label which all
-// have in common costs nothing. Where many stand together all the same, they are divided by another requirement of theirs. A
-// pod asks only for what its own labels lead to, and each selector found there is then asked in full.
+// Selectors, indexed by what a pod must have to match them. Each is filed under one of its requirements: under each value of one
+// label, or under the label itself for Exists. The least crowded place is chosen, so that a label that all have in common costs
+// nothing. A crowded place is divided by another requirement. A lookup follows only the pod's own labels, and checks each selector
+// found there in full.
 
 import type { CompiledSelector, Labels } from './compile-selector.ts'
 
@@ -11,16 +11,16 @@ export interface FiledSelector {
   readonly places: readonly Place[]
 }
 
-/** Where a selector can stand. */
+/** A place where a selector can be filed. */
 export type Place =
   /** Only objects with one of the values match; none = nothing can match. */
   { readonly label: string; readonly values: ReadonlySet<string> } | { readonly label: string; readonly values: 'any' }
 
-/** So few are asked one by one sooner than divided. */
+/** A place with at most this many selectors is not divided. */
 const CROWD = 8
-/** How often a crowd is divided again; with NARROW it keeps memory linear in what the selectors say. */
+/** How often a place is divided again; together with NARROW it keeps memory linear in the size of the selectors. */
 const MAX_DEPTH = 3
-/** Below the top a selector stands under so many values at most: products of values would grow without bound. */
+/** Below the top a selector is filed under at most this many values, because products of values would grow without bound. */
 const NARROW = 4
 
 type Branch = FiledSelector[] | SelectorTree
@@ -32,10 +32,10 @@ interface LabelBranches {
 
 export class SelectorTree {
   readonly #depth: number
-  /** Where each one stands; undefined = among the rest. */
+  /** The place of each selector; undefined = in `#rest`. */
   readonly #placeOf = new Map<FiledSelector, Place | undefined>()
   readonly #labels = new Map<string, LabelBranches>()
-  /** Those without a place. */
+  /** Selectors without a place. */
   readonly #rest = new Set<FiledSelector>()
 
   constructor(depth = 0) {
@@ -81,10 +81,10 @@ export class SelectorTree {
     if (branches.any === undefined && branches.values.size === 0) this.#labels.delete(place.label)
   }
 
-  /** Adds the keys of all that match, each once, in no order. */
+  /** Adds the keys of all matching selectors, each once, in no particular order. */
   collect(labels: Labels, found: string[]): void {
     for (const filed of this.#rest) if (filed.selector.matches(labels)) found.push(filed.key)
-    // A divided crowd differs in a label or two; a pod has more.
+    // A divided place has one or two labels; a pod has more.
     if (this.#labels.size <= 2) {
       for (const [label, branches] of this.#labels) collectLabel(branches, labels[label], labels, found)
       return
@@ -110,7 +110,7 @@ export class SelectorTree {
     return best
   }
 
-  /** How many stand there already; of several values under the fullest. */
+  /** How many selectors are filed there; with several values, under the most crowded one. */
   #crowdAt({ label, values }: Place): number {
     const branches = this.#labels.get(label)
     if (branches === undefined) return 0
@@ -129,7 +129,7 @@ export class SelectorTree {
     branch.push(filed)
     if (branch.length <= CROWD) return branch
     const divided = new SelectorTree(this.#depth + 1)
-    // Each came by a place of its own, under the same label.
+    // Each has a place of its own under the same label.
     for (const other of branch) divided.add(other, other === filed ? path : this.#pathOf(other, path))
     return divided
   }
@@ -172,12 +172,12 @@ function sizeOf(branch: Branch | undefined): number {
   return branch instanceof SelectorTree ? branch.size : branch.length
 }
 
-/** Each serves: whatever matches has what it asks for. One for each label; few values before many, and Exists last. */
+/** Places that every matching pod leads to: one for each label, few values before many, Exists last. */
 export function placesOf({ requirements }: CompiledSelector): readonly Place[] {
   const places = new Map<string, Place>()
   for (const { key, operator, values } of requirements) {
     const known = places.get(key)?.values ?? 'any'
-    // Of two requirements of one label only what both allow is left.
+    // Two requirements on one label leave only the values that both allow.
     if (operator === 'In') places.set(key, { label: key, values: known === 'any' ? values : inBoth(known, values) })
     else if (operator === 'Exists' && !places.has(key)) places.set(key, { label: key, values: 'any' })
   }
