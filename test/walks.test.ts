@@ -38,8 +38,7 @@ function definition(name: string): RegExp {
 
 const sources = new Map(
   readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-    // The demo's clusters are an API server of their own, with the same names.
-    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts') && !name.startsWith('demo/'))
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
     .map((name) => [join('src', name), readFileSync(join(ROOT, 'src', name), 'utf8')]),
 )
 
