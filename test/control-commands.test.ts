@@ -231,7 +231,7 @@ test('rotate-key: refused while it runs, and then everything is there under the 
     )
     assert.match(
       stdout,
-      /backups made until now need .*store\.key\.old-[0-9a-f]{8}: keep it with them, and away from here\n$/,
+      /backups made so far need .*store\.key\.old-[0-9a-f]{8}: keep it with them, not here\n$/,
     )
   })
   assert.notEqual(readFileSync(keyFile, 'utf8'), old)
