@@ -229,10 +229,7 @@ test('rotate-key: refused while it runs, and then everything is there under the 
       stdout,
       /^[1-9][0-9]* objects, old versions included, are encrypted with key [0-9a-f]{8} in .*store\.key\n/,
     )
-    assert.match(
-      stdout,
-      /backups made so far need .*store\.key\.old-[0-9a-f]{8}: keep it with them, not here\n$/,
-    )
+    assert.match(stdout, /backups made so far need .*store\.key\.old-[0-9a-f]{8}: keep it with them, not here\n$/)
   })
   assert.notEqual(readFileSync(keyFile, 'utf8'), old)
   assert.equal((await embedded.admin.get(`${SECRETS}/kept`)).json.data.a, 'Yg==')
