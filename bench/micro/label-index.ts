@@ -5,9 +5,9 @@
 
 import process from 'node:process'
 import type { LabelSelector } from '../../src/api/pod-protector/pod-protector.ts'
-import { compileSelector } from '../../src/core/protection/selectors/compile-selector.ts'
 import { PodIndex } from '../../src/core/protection/selectors/pod-index.ts'
 import { ProtectorIndex } from '../../src/core/protection/selectors/protector-index.ts'
+import { compileSelector } from '../../src/core/selectors/compile-selector.ts'
 
 type Labels = Readonly<Record<string, string>>
 

@@ -2,31 +2,36 @@
 
 import { canonicalIp } from './ip-address.ts'
 
-const DNS_LABEL = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
-const MAX_DNS_NAME = 253
-const MAX_DNS_LABEL = 63
+/** As kube-apiserver prints them. */
+export const DNS_LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
+export const DNS_SUBDOMAIN: string = `${DNS_LABEL}(\\.${DNS_LABEL})*`
+/** Of a label or annotation, without the prefix; what a label's value is, unless it is empty. */
+export const LABEL_NAME = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
+export const MAX_DNS_NAME = 253
+export const MAX_DNS_LABEL = 63
+
+const DNS_LABEL_PATTERN = new RegExp(`^${DNS_LABEL}$`)
+const LABEL_VALUE_PATTERN = new RegExp(`^(${LABEL_NAME})?$`)
 
 /** A DNS-1123 subdomain with labels of DNS's length: lower case. */
 export function isDnsName(name: string): boolean {
   if (name.length > MAX_DNS_NAME) return false
-  return name.split('.').every((label) => label.length <= MAX_DNS_LABEL && DNS_LABEL.test(label))
+  return name.split('.').every((label) => label.length <= MAX_DNS_LABEL && DNS_LABEL_PATTERN.test(label))
 }
 
 /** A DNS-1123 label, as a namespace is one. */
 export function isDnsLabel(text: string): boolean {
-  return text.length <= MAX_DNS_LABEL && DNS_LABEL.test(text)
+  return text.length <= MAX_DNS_LABEL && DNS_LABEL_PATTERN.test(text)
 }
 
 /** As Kubernetes checks names of objects: labels may be longer than DNS allows. */
 export function isObjectName(name: string): boolean {
-  return name.length <= MAX_DNS_NAME && name.split('.').every((label) => DNS_LABEL.test(label))
+  return name.length <= MAX_DNS_NAME && name.split('.').every((label) => DNS_LABEL_PATTERN.test(label))
 }
-
-const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
 
 /** A label's value (IsValidLabelValue): '' is one. */
 export function isLabelValue(value: string): boolean {
-  return value.length <= MAX_DNS_LABEL && LABEL_VALUE.test(value)
+  return value.length <= MAX_DNS_LABEL && LABEL_VALUE_PATTERN.test(value)
 }
 
 /** A label's or annotation's key (IsQualifiedName): `name` or `dns.name/name`. */

@@ -3,7 +3,7 @@
 
 import { statusError } from '../../api/kube/status.ts'
 import { QueryReader } from '../../core/request/query-reader.ts'
-import { int64Problem, isInt64 } from '../../core/text/label-selector.ts'
+import { int64Problem, isInt64 } from '../../core/text/int64.ts'
 
 export class Query {
   /** The part after `?`. */

@@ -3,16 +3,19 @@
 
 import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import { invalid, statusError } from '../../api/kube/status.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { forbidden, notSupported } from '../../core/objects/field-error.ts'
+import { type LabelRequirements, labelsMatch } from '../../core/selectors/label-requirement.ts'
+import { parseLabelSelector } from '../../core/selectors/parse-selector.ts'
 import type { Query } from '../http/query.ts'
+import { metadataOf } from '../objects/object-metadata.ts'
 import { unclassified } from '../objects/registry-errors.ts'
 import { type FieldSelector, fieldsMatch, parseFieldSelector } from './field-selector.ts'
-import { type LabelSelector, labelsMatch, parseLabelSelector } from './label-selector.ts'
 
 export interface Selection {
-  readonly labels: LabelSelector
+  readonly labels: LabelRequirements
   readonly fields: FieldSelector
 }
 
@@ -50,8 +53,13 @@ const EXACT = 'Exact'
 const NOT_OLDER = 'NotOlderThan'
 const REVISION = /^(0|[1-9][0-9]{0,15})$/
 
+/** The labels of an object. */
+export function labelsOf(object: JsonObject): JsonObject {
+  return recordOf(metadataOf(object)['labels'])
+}
+
 export function isSelected({ labels, fields }: Selection, object: JsonObject): boolean {
-  return labelsMatch(labels, object) && fieldsMatch(fields, object)
+  return labelsMatch(labels, labelsOf(object)) && fieldsMatch(fields, object)
 }
 
 /** @throws {StatusError} 400 for malformed options, 422 for options that exclude each other */

@@ -15,8 +15,9 @@ import type {
 } from '../../api/ports/object-client.ts'
 import type { StoreEvent } from '../../api/ports/object-store.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
-import { type LabelSelector, labelsMatch, parseLabelSelector } from '../list/label-selector.ts'
-import { EVERYTHING } from '../list/options.ts'
+import { type LabelRequirements, labelsMatch } from '../../core/selectors/label-requirement.ts'
+import { parseLabelSelector } from '../../core/selectors/parse-selector.ts'
+import { EVERYTHING, labelsOf } from '../list/options.ts'
 import { metaText } from '../objects/object-metadata.ts'
 import type { Incoming } from '../objects/write-object-decode.ts'
 import type { WriteCall } from './context.ts'
@@ -130,10 +131,10 @@ class InProcessClient implements ObjectClient {
 }
 
 /** The event as seen through a label selector; undefined = not seen. */
-function seenAs(labels: LabelSelector, { type, object, previous }: StoreEvent): StoreEvent['type'] | undefined {
+function seenAs(labels: LabelRequirements, { type, object, previous }: StoreEvent): StoreEvent['type'] | undefined {
   if (labels.length === 0) return type
-  const before = previous !== undefined && labelsMatch(labels, previous)
-  if (type === 'DELETED' || !labelsMatch(labels, object)) return before ? 'DELETED' : undefined
+  const before = previous !== undefined && labelsMatch(labels, labelsOf(previous))
+  if (type === 'DELETED' || !labelsMatch(labels, labelsOf(object))) return before ? 'DELETED' : undefined
   return before ? 'MODIFIED' : 'ADDED'
 }
 

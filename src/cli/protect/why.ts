@@ -10,7 +10,7 @@ import {
   DEFAULT_PROTECTION_SETTINGS,
   type ProtectionSettings,
 } from '../../core/protection/requests/protection-settings.ts'
-import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
+import { compileSelector } from '../../core/selectors/compile-selector.ts'
 import { parseDuration } from '../../core/text/duration.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
 import { explainDeletion } from './explain-deletion.ts'

@@ -13,7 +13,7 @@ import { type AggregatedCell, aggregateCell } from '../../core/protection/ledger
 import type { CellSnapshot } from '../../core/protection/ledger/prune-history.ts'
 import { aggregatePods, isAvailable, type ReadyFor } from '../../core/protection/quota/aggregate-pods.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
-import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
+import { compileSelector } from '../../core/selectors/compile-selector.ts'
 import type { CountedPods } from './cell-pods.ts'
 import type { SnapshotPod } from './pod-snapshot.ts'
 import type { CountOutcome } from './queue.ts'

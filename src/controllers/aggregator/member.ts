@@ -8,7 +8,7 @@ import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { CompiledAggregation } from '../../core/cluster/compiled-cluster.ts'
 import { compareVersions } from '../../core/protection/history/resource-version.ts'
 import { podFacts } from '../../core/protection/quota/pod-facts.ts'
-import { selectorText } from '../../core/protection/selectors/compile-selector.ts'
+import { selectorText } from '../../core/selectors/compile-selector.ts'
 import { CellStreamTime } from './cell-stream-time.ts'
 import { type PodChange, PodSnapshot, type SnapshotPod, slimPod } from './pod-snapshot.ts'
 

@@ -11,7 +11,7 @@ import { UPDATE_TRIGGER_ANNOTATION } from '../../api/ports/protection.ts'
 import type { CompiledAggregation } from '../../core/cluster/compiled-cluster.ts'
 import { formatMicros } from '../../core/protection/history/micro-time.ts'
 import type { AggregatorEvents } from '../../core/protection/requests/aggregator-events.ts'
-import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
+import { compileSelector } from '../../core/selectors/compile-selector.ts'
 import { errorName } from '../error-name.ts'
 
 export interface UpdateTriggerDeps {

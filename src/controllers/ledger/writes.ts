@@ -13,7 +13,7 @@ import { applyOperations, type HistoryOperation, type OperationResult } from '..
 import type { BatchResult, ProtectionEvents } from '../../core/protection/requests/protection-events.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import { readProtector } from '../../core/protection/requests/read-protector.ts'
-import { compileSelector } from '../../core/protection/selectors/compile-selector.ts'
+import { compileSelector } from '../../core/selectors/compile-selector.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import type { ProtectorTable } from '../../state/protectors.ts'
 import { errorName } from '../error-name.ts'

@@ -3,8 +3,13 @@
 import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import {
+  labelValueErrors,
+  qualifiedNameErrors,
+  subdomainErrors,
+  withoutTrailingDash,
+} from '../../api/validation/name-errors.ts'
 import { errorsOfEach, invalidShown, invalidValue, MOST_ERRORS, tooLong } from './field-error.ts'
-import { labelValueErrors, qualifiedNameErrors, subdomainErrors, withoutTrailingDash } from './qualified-name.ts'
 
 const MAX_ANNOTATIONS_BYTES = 256 * 1024
 

@@ -1,7 +1,8 @@
 // The query of a list, watch or deletecollection, as far as RequestInfo depends on it: metav1.ListOptions decoded as in kube-apiserver
 // (apimachinery/pkg/runtime/conversion.go), with the query parsed as by Go's url.ParseQuery.
 
-import { isInt64, isLabelSelector } from '../text/label-selector.ts'
+import { isLabelSelector } from '../selectors/parse-selector.ts'
+import { isInt64 } from '../text/int64.ts'
 import { QueryReader } from './query-reader.ts'
 
 /**

@@ -10,9 +10,9 @@ import {
   type PodProtectorSpec,
 } from '../../../api/pod-protector/pod-protector.ts'
 import { GENERATOR_FINALIZER } from '../../../api/ports/protection.ts'
+import { compileSelector } from '../../selectors/compile-selector.ts'
 import { sameJson } from '../../text/same-json.ts'
 import { minAvailableOf } from '../quota/min-available.ts'
-import { compileSelector } from '../selectors/compile-selector.ts'
 import { fieldAt, pathText } from './field-path.ts'
 import type { GeneratorKind } from './kinds.ts'
 import {

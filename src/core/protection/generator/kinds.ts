@@ -3,8 +3,8 @@
 import { DEPLOYMENTS, foreignKind, REPLICA_SETS, STATEFUL_SETS } from '../../../api/kinds/foreign-kinds.ts'
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import type { ResourceKind } from '../../../api/ports/resource-kind.ts'
+import { type CompiledSelector, compileSelector } from '../../selectors/compile-selector.ts'
 import type { Rounding } from '../quota/min-available.ts'
-import { type CompiledSelector, compileSelector } from '../selectors/compile-selector.ts'
 import { type FieldPath, parseFieldPath } from './field-path.ts'
 
 export interface GeneratorKind {

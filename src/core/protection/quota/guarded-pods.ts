@@ -1,7 +1,8 @@
 // Which pods of a cluster are guarded at all (spec.podProtection.objectSelector); used by the filter and the webhook.
 
 import type { CompiledProtection } from '../../cluster/compiled-cluster.ts'
-import { type CompiledSelector, compileSelector, type Labels } from '../selectors/compile-selector.ts'
+import { type CompiledSelector, compileSelector } from '../../selectors/compile-selector.ts'
+import type { Labels } from '../../selectors/label-requirement.ts'
 
 type PodSelector = Pick<CompiledSelector, 'matches'>
 

@@ -2,7 +2,7 @@
 // (apiserver/pkg/endpoints/handlers/delete.go).
 
 import { Buffer } from 'node:buffer'
-import { int64Problem, isInt64 } from '../../text/label-selector.ts'
+import { int64Problem, isInt64 } from '../../text/int64.ts'
 import { ProtobufReader } from '../../text/protobuf-reader.ts'
 import {
   bodyType,

@@ -14,7 +14,7 @@ import type {
 } from '../../../api/pod-protector/pod-protector.ts'
 import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../../api/pod-protector/pod-protector.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../../api/pod-protector/schema.ts'
-import { compileSelector } from '../selectors/compile-selector.ts'
+import { compileSelector } from '../../selectors/compile-selector.ts'
 
 export interface ReadProtector {
   readonly protector: PodProtector

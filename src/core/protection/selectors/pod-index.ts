@@ -2,7 +2,8 @@
 // fewest pods meet, and checks the rest on those.
 
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
-import { type CompiledRequirement, type CompiledSelector, compileSelector, type Labels } from './compile-selector.ts'
+import { type CompiledSelector, compileSelector } from '../../selectors/compile-selector.ts'
+import type { LabelRequirement, Labels } from '../../selectors/label-requirement.ts'
 
 interface IndexedPod<T> {
   readonly uid: string
@@ -110,10 +111,10 @@ function unfile<T>({ labels }: NamespaceEntries<T>, label: string, value: string
 /** Disjoint sets that contain all matching pods: those of the requirement that the fewest meet, or all pods. */
 function fewest<T>(
   entries: NamespaceEntries<T>,
-  requirements: readonly CompiledRequirement[],
+  requirements: readonly LabelRequirement[],
 ): Iterable<Iterable<IndexedPod<T>>> {
   let size = entries.all.size
-  let best: CompiledRequirement | undefined
+  let best: LabelRequirement | undefined
   for (const requirement of requirements) {
     const count = countOf(entries, requirement)
     if (count >= size) continue
@@ -128,7 +129,7 @@ function fewest<T>(
 }
 
 /** How many pods meet it; NotIn and DoesNotExist have no index, so all pods. */
-function countOf<T>({ labels, all }: NamespaceEntries<T>, { key, operator, values }: CompiledRequirement): number {
+function countOf<T>({ labels, all }: NamespaceEntries<T>, { key, operator, values }: LabelRequirement): number {
   const entries = labels.get(key)
   if (operator === 'Exists') return entries?.count ?? 0
   if (operator !== 'In') return all.size

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { LabelSelector, LabelSelectorRequirement } from '../../../api/pod-protector/pod-protector.ts'
-import { compileSelector } from './compile-selector.ts'
+import { compileSelector } from '../../selectors/compile-selector.ts'
 import { PodIndex } from './pod-index.ts'
 import { ProtectorIndex } from './protector-index.ts'
 

@@ -1,7 +1,8 @@
 // Finds the protectors that select a pod, among many: a tree of selectors (selector-tree.ts) for each namespace.
 
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
-import { compileSelector, type Labels } from './compile-selector.ts'
+import { compileSelector } from '../../selectors/compile-selector.ts'
+import type { Labels } from '../../selectors/label-requirement.ts'
 import { type FiledSelector, placesOf, SelectorTree } from './selector-tree.ts'
 
 interface IndexedProtector {

@@ -3,7 +3,8 @@
 // nothing. A crowded place is divided by another requirement. A lookup follows only the pod's own labels, and checks each selector
 // found there in full.
 
-import type { CompiledSelector, Labels } from './compile-selector.ts'
+import type { CompiledSelector } from '../../selectors/compile-selector.ts'
+import type { Labels } from '../../selectors/label-requirement.ts'
 
 export interface FiledSelector {
   readonly key: string

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isInt64, isLabelSelector } from './label-selector.ts'
+import { isInt64 } from '../text/int64.ts'
+import { isLabelSelector } from './parse-selector.ts'
 
 // Each verdict was given by k8s.io/apimachinery v0.36 itself.
 const PARSE = [

@@ -1,16 +1,17 @@
 // The syntax of names, label keys and label values, and what kube-apiserver says of others: every error, '' of none
 // (k8s.io/apimachinery/pkg/api/validate/content).
 
-const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
-const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`
-const KEY = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
+import {
+  LABEL_NAME as KEY,
+  DNS_LABEL as LABEL,
+  MAX_DNS_LABEL,
+  MAX_DNS_NAME,
+  DNS_SUBDOMAIN as SUBDOMAIN,
+} from './name-syntax.ts'
 
 const SUBDOMAIN_PATTERN = new RegExp(`^${SUBDOMAIN}$`)
 const LABEL_PATTERN = new RegExp(`^${LABEL}$`)
 const KEY_PATTERN = new RegExp(`^${KEY}$`)
-
-const MAX_SUBDOMAIN = 253
-const MAX_NAME = 63
 
 const KEY_ERROR =
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character " +
@@ -18,7 +19,7 @@ const KEY_ERROR =
 
 /** A DNS-1123 subdomain: names of most objects. */
 export function subdomainErrors(text: string, unit: 'characters' | 'bytes' = 'characters'): string[] {
-  const errors = tooLongIf(byteLength(text) > MAX_SUBDOMAIN, MAX_SUBDOMAIN, unit)
+  const errors = tooLongIf(byteLength(text) > MAX_DNS_NAME, MAX_DNS_NAME, unit)
   if (!matches(SUBDOMAIN_PATTERN, text)) {
     errors.push(
       "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end " +
@@ -30,7 +31,7 @@ export function subdomainErrors(text: string, unit: 'characters' | 'bytes' = 'ch
 
 /** A DNS-1123 label: names of namespaces. */
 export function labelErrors(text: string): string[] {
-  const errors = tooLongIf(byteLength(text) > MAX_NAME, MAX_NAME, 'characters')
+  const errors = tooLongIf(byteLength(text) > MAX_DNS_LABEL, MAX_DNS_LABEL, 'characters')
   if (matches(LABEL_PATTERN, text)) return errors
   const message = matches(SUBDOMAIN_PATTERN, text)
     ? 'must not contain dots'
@@ -51,13 +52,13 @@ export function qualifiedNameErrors(text: string): string[] {
   if (prefix === '') errors.push('prefix part must be non-empty')
   else if (prefix !== undefined) errors.push(...subdomainErrors(prefix, 'bytes').map((error) => `prefix part ${error}`))
   if (name === '') errors.push('name part must be non-empty')
-  else errors.push(...tooLongIf(byteLength(name) > MAX_NAME, MAX_NAME).map((error) => `name part ${error}`))
+  else errors.push(...tooLongIf(byteLength(name) > MAX_DNS_LABEL, MAX_DNS_LABEL).map((error) => `name part ${error}`))
   if (!matches(KEY_PATTERN, name)) errors.push(`name part ${KEY_ERROR}`)
   return errors
 }
 
 export function labelValueErrors(text: string): string[] {
-  const errors = tooLongIf(byteLength(text) > MAX_NAME, MAX_NAME)
+  const errors = tooLongIf(byteLength(text) > MAX_DNS_LABEL, MAX_DNS_LABEL)
   if (text !== '' && !matches(KEY_PATTERN, text)) {
     errors.push(
       "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end " +

@@ -1,30 +1,22 @@
 // Compiles label selectors of objects: metav1.LabelSelectorAsSelector with the checks of
 // labels.NewRequirement (apimachinery/pkg/apis/meta/v1/helpers.go, pkg/labels/selector.go).
 
-import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
-import { shown } from '../../../api/validation/field-errors.ts'
-import { isLabelKey, isLabelValue } from '../../../api/validation/name-syntax.ts'
-
-export type Labels = Readonly<Record<string, string>>
-
-/** A requirement of one label. `values` has no duplicates, and is empty for Exists and DoesNotExist. */
-export interface CompiledRequirement {
-  readonly key: string
-  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
-  readonly values: ReadonlySet<string>
-}
+import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
+import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
+import { shown } from '../../api/validation/field-errors.ts'
+import { isLabelKey, isLabelValue } from '../../api/validation/name-syntax.ts'
+import { type LabelRequirement, type LabelRequirements, type Labels, labelsMatch } from './label-requirement.ts'
 
 export interface CompiledSelector {
   /** All must match; none = every object matches. */
-  readonly requirements: readonly CompiledRequirement[]
+  readonly requirements: LabelRequirements
   matches(labels: Labels): boolean
 }
 
 /** @throws {SyntaxError} naming the requirement; the text is meant for people */
 export function compileSelector(selector: LabelSelector): CompiledSelector {
   const requirements = readRequirements(selector)
-  return { requirements, matches: (labels) => matchesAll(requirements, labels) }
+  return { requirements, matches: (labels) => labelsMatch(requirements, labels) }
 }
 
 /**
@@ -35,7 +27,7 @@ export function selectorText(selector: LabelSelector): string {
   return readRequirements(selector).map(requirementText).join(',')
 }
 
-function requirementText({ key, operator, values }: CompiledRequirement): string {
+function requirementText({ key, operator, values }: LabelRequirement): string {
   switch (operator) {
     case 'In':
       return values.size === 1 ? `${key}=${[...values].join()}` : `${key} in (${[...values].join()})`
@@ -45,35 +37,15 @@ function requirementText({ key, operator, values }: CompiledRequirement): string
       return key
     case 'DoesNotExist':
       return `!${key}`
-  }
-}
-
-function matchesAll(requirements: readonly CompiledRequirement[], labels: Labels): boolean {
-  for (let i = 0; i < requirements.length; i++) {
-    const requirement = requirements[i]
-    if (requirement !== undefined && !fulfils(requirement, labels)) return false
-  }
-  return true
-}
-
-function fulfils({ key, operator, values }: CompiledRequirement, labels: Labels): boolean {
-  // What is inherited from Object.prototype is never a string.
-  const label: unknown = labels[key]
-  const has = typeof label === 'string'
-  switch (operator) {
-    case 'In':
-      return has && values.has(label)
-    case 'NotIn':
-      return !(has && values.has(label))
-    case 'Exists':
-      return has
-    case 'DoesNotExist':
-      return !has
+    case 'Gt':
+      return `${key}>${[...values].join()}`
+    case 'Lt':
+      return `${key}<${[...values].join()}`
   }
 }
 
 /** Takes any JSON: an object of another cluster may not be validated. */
-function readRequirements(selector: unknown): readonly CompiledRequirement[] {
+function readRequirements(selector: unknown): LabelRequirements {
   if (!isRecord(selector)) throw new SyntaxError('it is not an object: write matchLabels or matchExpressions')
   const matchLabels = selector['matchLabels'] ?? {}
   const matchExpressions = selector['matchExpressions'] ?? []
@@ -88,7 +60,7 @@ function readRequirements(selector: unknown): readonly CompiledRequirement[] {
   return [...fromLabels, ...fromExpressions]
 }
 
-function readRequirement(item: unknown, where: string): CompiledRequirement {
+function readRequirement(item: unknown, where: string): LabelRequirement {
   const { key, operator, values: given } = recordOf(item)
   if (typeof key !== 'string' || !isLabelKey(key))
     throw new SyntaxError(`${where}: ${shown(key)} is not a valid label key`)

@@ -1,0 +1,26 @@
+// Go's int64 as text.
+
+const INT64 = /^[+-]?[0-9]+$/
+const INT64_DIGITS = 19
+
+/** What Go's strconv.ParseInt(text, 10, 64) accepts. In time linear to the text: BigInt is quadratic, and sees 19 digits. */
+export function isInt64(text: string): boolean {
+  if (!INT64.test(text)) return false
+  // 15 digits fit into a double.
+  if (text.length <= 15) return true
+  const negative = text.startsWith('-')
+  let start = negative || text.startsWith('+') ? 1 : 0
+  while (text.charCodeAt(start) === 0x30) start++
+  if (text.length - start > INT64_DIGITS) return false
+  const value = BigInt(text.slice(start) || '0')
+  return negative ? value <= 2n ** 63n : value < 2n ** 63n
+}
+
+/** Of a value that is no integer, as much as an answer repeats. */
+const MAX_SHOWN = 64
+
+/** What Go says of a text that is none (strconv.NumError). */
+export function int64Problem(text: string): string {
+  const what = INT64.test(text) ? 'value out of range' : 'invalid syntax'
+  return `strconv.ParseInt: parsing ${JSON.stringify(text.slice(0, MAX_SHOWN))}: ${what}`
+}
