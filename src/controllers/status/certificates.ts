@@ -1,7 +1,7 @@
 // Certificates of a cluster that have expired, are not valid yet, or expire soon.
 
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import type { CredentialFault } from '../../core/status/cluster-status.ts'
+import type { CredentialFault } from '../../core/status/status-facts.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 import { type CertificateTimes, certificateTimes } from '../../io/pki/certificate-validity.ts'
 

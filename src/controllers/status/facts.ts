@@ -18,7 +18,7 @@ import type {
   ProtectionFact,
   RightsFact,
   StatusFacts,
-} from '../../core/status/cluster-status.ts'
+} from '../../core/status/status-facts.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { certificateFaults, certificatesEndingSoon } from './certificates.ts'
 

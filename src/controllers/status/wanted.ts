@@ -1,9 +1,10 @@
 // The status that a replica wants to write: its own entry of status.gateways and, if it leads, everything else.
 
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
-import { clusterStatus, type StatusFacts } from '../../core/status/cluster-status.ts'
+import { clusterStatus } from '../../core/status/cluster-status.ts'
 import { gatewayEntry, withGateway, withoutGone } from '../../core/status/gateways.ts'
 import { problemMessage } from '../../core/status/messages.ts'
+import type { StatusFacts } from '../../core/status/status-facts.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 
 /** The replica that writes. */

@@ -1,0 +1,84 @@
+// What a gateway has observed of an UpstreamCluster: the facts that its status is concluded from (cluster-status.ts).
+
+import type { SourceError } from '../../api/ports/ports.ts'
+import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
+import type { ClockSkew } from '../protection/clocks/cell-clock.ts'
+
+/** An endpoint as the gateway that writes the status sees it. */
+export interface EndpointState {
+  readonly url: string
+  readonly disabled: boolean
+  readonly state: 'unknown' | 'healthy' | 'unhealthy'
+  /** Takes requests now. */
+  readonly available: boolean
+  /** Error of the last health check; '' when it succeeded, or there was none. */
+  readonly message: string
+}
+
+/** A credential in force that does not work. */
+export interface CredentialFault {
+  /** `spec.clientConfig.certData`. */
+  readonly path: string
+  readonly reason: 'Expired' | 'NotYetValid' | 'Refused' | 'Forbidden'
+  readonly message: string
+  /** Requests still pass: other endpoints accept it, or only pod protection needs it. Default false. */
+  readonly partial?: boolean
+}
+
+/** What the check of the gateway's rights in the cluster found. */
+export type RightsFact =
+  /** `unasked`: not checked yet. */
+  | { readonly kind: 'unasked' | 'granted' }
+  /** `unanswered`: repeatedly. The other kinds are among the credential faults, too. */
+  | { readonly kind: 'rejected' | 'unanswered'; readonly message: string }
+  | { readonly kind: 'missing'; readonly message: string }
+
+/** The facts behind the status of one object. */
+export interface StatusFacts {
+  /** metadata.generation of the object as it is. */
+  readonly generation: number
+  /** Errors and warnings about it. */
+  readonly problems: readonly SourceError[]
+  /** metadata.generation of the version that all threads have in force; 0 = none. */
+  readonly inForce: number
+  /** Of the version in force; undefined = none is. */
+  readonly degrade: CompiledDegrade | undefined
+  readonly endpoints: readonly EndpointState[]
+  readonly credentials: readonly CredentialFault[]
+  /** Sentences about certificates in force that expire soon. */
+  readonly endingSoon: readonly string[]
+  /** Of the version in force. */
+  readonly rights: RightsFact
+  /** Skew between the clocks of its API servers and ours; absent where nothing depends on it. */
+  readonly clocks?: MeasuredClocks
+  /** Of the version in force: what is in shadow mode. */
+  readonly shadows: readonly string[]
+  /** Of the version in force; undefined = it shares no limit. */
+  readonly limits: LimitsFact | undefined
+  /** Of the version in force; undefined = its pods are not protected. */
+  readonly protection: ProtectionFact | undefined
+}
+
+export interface MeasuredClocks {
+  /** undefined = not measured yet. */
+  readonly skew: ClockSkew | undefined
+  /** A larger skew is reported, milliseconds. */
+  readonly toleratedMs: number
+}
+
+export interface LimitsFact {
+  /** A Redis is configured. */
+  readonly redis: boolean
+  /** What is wrong; '' = nothing. */
+  readonly message: string
+}
+
+export interface ProtectionFact {
+  readonly cell: string
+  /** Nothing is refused. */
+  readonly shadow: boolean
+  /** The gateway counts the pods, not another aggregator. */
+  readonly counted: boolean
+  /** The rights that it needs and lacks; '' = none. */
+  readonly missingRights: string
+}
