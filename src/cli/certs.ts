@@ -1,5 +1,5 @@
-// `portcullis certs`: a PKI to begin with. `init` makes a CA and a serving certificate, `client` makes user certificates
-// that the CA vouches for. Nothing that exists is overwritten without --force: a replaced CA cuts off everybody.
+// `portcullis certs`: a PKI to start with. `init` creates a CA and a serving certificate, `client` creates user certificates signed by
+// the CA. Existing files are not overwritten without --force: replacing the CA locks everybody out.
 
 import { UserError } from '../api/validation/field-errors.ts'
 import { canonicalIp } from '../api/validation/ip-address.ts'
@@ -23,7 +23,7 @@ export interface CertsClientOptions extends Output {
   groups: readonly string[]
   /** The user's UID. Default: none. */
   uid?: string
-  /** Name of the files. Default: the user's name, with `_` for what a file name had better not hold. */
+  /** Name of the files. Default: the user's name, with `_` for characters that are unsafe in file names. */
   name?: string
   /** Validity. Default 365. */
   days?: number

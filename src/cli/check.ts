@@ -25,7 +25,7 @@ export async function check({ dir, output, secrets = true, out }: CheckOptions):
 /** What `--output json` shows of an error, in the documented order. */
 type Listed = Pick<SourceError, 'file' | 'line' | 'path' | 'message' | 'fix' | 'severity'>
 
-/** What is wrong with the directory itself names it. */
+/** A problem of the directory itself names the directory. */
 async function load(dir: string, secrets: boolean): Promise<{ names: readonly string[]; problems: readonly Listed[] }> {
   try {
     const { clusters, problems } = await loadDirectory(dir, nodePemChecks, {}, secrets)

@@ -1,4 +1,4 @@
-// `portcullis degrade`: throws the switch of a cluster, and shows whether it is in force everywhere.
+// `portcullis degrade`: sets the degrade mode of a cluster, and shows whether it is in force everywhere.
 
 import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
@@ -21,13 +21,13 @@ import { waitApplied } from './client/wait-applied.ts'
 
 export interface DegradeOptions extends ControlPlaneOptions {
   readonly cluster: string
-  /** A DegradeMode in any case of letters; default: it stays as it is. */
+  /** A DegradeMode, case-insensitive; default: unchanged. */
   readonly mode?: string
-  /** Needed with every mode but Off. */
+  /** Required with every mode but Off. */
   readonly reason?: string
   /** A Go duration; default: until it is switched off. */
   readonly ttl?: string
-  /** With a mode: nothing is refused, only counted and warned about. Default false: a shadow that is set is ended. */
+  /** With a mode: refuse nothing, only count and warn. Default false, which ends shadow mode. */
   readonly shadow?: boolean
   /** Wait until it is in force everywhere, and show where. */
   readonly status: boolean
@@ -40,8 +40,8 @@ export interface DegradeOptions extends ControlPlaneOptions {
 const MANAGER = 'portcullis-degrade'
 
 /**
- * Resolves with the exit code: 1 when something is wrong, when the switch does something else than its mode says, or with
- * `status` when a replica does not have it in time, or has it in shadow.
+ * Resolves with the exit code: 1 after an error, when the effective mode differs from the mode set, or with `status` when a replica does
+ * not have it in force in time, or only in shadow mode.
  */
 export function degrade(options: DegradeOptions): Promise<number> {
   return withControlPlane(options, async (client) => {
@@ -63,12 +63,12 @@ export function degrade(options: DegradeOptions): Promise<number> {
   })
 }
 
-/** As a merge patch has it: null removes. */
+/** In a merge patch, null removes a field. */
 interface Change {
   readonly mode: DegradeMode
   readonly reason: string | null
   readonly expiresAt: string | null
-  /** Written each time: what a trial of weeks ago has left there must not make a switch of today refuse nothing. */
+  /** Always written: a shadow mode left over from an earlier trial must not disarm this mode. */
   readonly shadow: true | null
 }
 
@@ -98,7 +98,7 @@ function readChange({ mode: text, reason = '', ttl, shadow = false, status, now 
 }
 
 function expiryOf(atMs: number): string {
-  // Beyond the year 9999 is no RFC 3339.
+  // RFC 3339 ends with the year 9999.
   if (atMs >= Date.UTC(10_000, 0)) throw new UserError('--ttl is too long', 'leave it out: then the mode has no end')
   return metaTime(atMs)
 }
@@ -130,7 +130,7 @@ function isOver(object: JsonObject, nowMs: number): boolean {
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs
 }
 
-/** What a replica that has the object in force does. */
+/** What a replica with the object in force does. */
 function inForceText(object: JsonObject, nowMs: number): string {
   const { mode = DEFAULT_DEGRADE_MODE, shadow = false } = degradeOf(object)
   if (mode === 'Off' || deniesAll(object)) return 'in force'
@@ -138,7 +138,7 @@ function inForceText(object: JsonObject, nowMs: number): string {
   return shadow ? 'in shadow' : 'in force'
 }
 
-/** What makes the switch do something else than it was told to, or than its mode says. */
+/** Why the effective mode differs from the mode set. */
 function faultsOf(object: JsonObject, change: Change | undefined): string[] {
   const found: string[] = []
   const { name } = metadataOf(object)

@@ -1,4 +1,4 @@
-// `portcullis kubeconfig`: one for a cluster as the gateway serves it.
+// `portcullis kubeconfig`: prints a kubeconfig for a cluster behind the gateway.
 
 import { stringify } from 'yaml'
 import { UserError } from '../api/validation/field-errors.ts'
@@ -52,7 +52,7 @@ interface Found {
   readonly served: ServedClusters
 }
 
-/** undefined = the clusters cannot be read, and it has been said why. */
+/** undefined = the clusters cannot be read; the error was printed. */
 async function findCluster(options: KubeconfigOptions): Promise<Found | undefined> {
   const { cluster, err } = options
   const served = await readServedClusters(options)
@@ -88,8 +88,8 @@ function partsOf(server: string): { readonly base: string; readonly host: string
 }
 
 /**
- * A server that chooses the cluster needs no path: a host that names it, an address or port of `spec.addresses`. Any other does,
- * unless the caller says otherwise. Where the address chooses, its certificate is the cluster's, in path form, too.
+ * A server that selects the cluster needs no path: a host that names it, or an address or port in `spec.addresses`. Any other needs one,
+ * unless the caller decides otherwise. An address that selects the cluster shows the cluster's certificate, in path form, too.
  */
 function serverUrl({ server, path }: KubeconfigOptions, cluster: CompiledCluster): string {
   if (server === undefined) {
@@ -126,7 +126,7 @@ function warnings(options: KubeconfigOptions, { clusters, withCertificate }: Ser
   return [...found, `${whose}: it shows the certificate of ${claimer.name} and not the gateway's own, with a path, too`]
 }
 
-/** The first of its serverNames that is no wildcard, or else its name. */
+/** The first of its serverNames that is not a wildcard, or else its name. */
 function ownHost(cluster: CompiledCluster): string {
   return cluster.hosts.find((host) => host !== cluster.name && !host.startsWith('*.')) ?? cluster.name
 }

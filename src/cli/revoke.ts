@@ -1,4 +1,4 @@
-// `portcullis revoke`: cuts off a user, a certificate or a token, at once and on every replica, by spec.authentication.revoked.
+// `portcullis revoke`: locks out a user, a certificate or a token, at once and on every replica, by spec.authentication.revoked.
 
 import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
@@ -24,9 +24,9 @@ export interface RevokeOptions extends ControlPlaneOptions {
   readonly all: boolean
   /** Exactly one of the three. */
   readonly user?: string
-  /** PEM, of which the first certificate counts, or a kubeconfig: the user of its current context. */
+  /** PEM (its first certificate), or a kubeconfig (the user of its current context). */
   readonly certificateFile?: string
-  /** A token, or a kubeconfig: the user of its current context. */
+  /** A token, or a kubeconfig (the user of its current context). */
   readonly tokenFile?: string
   readonly reason?: string
   /** How long to wait until it is in force everywhere. Default 30s. */
@@ -46,7 +46,7 @@ export function revoke(options: RevokeOptions): Promise<number> {
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const clusters = await chosenClusters(client, options)
     const entry = { ...(options.reason && { reason: options.reason }), revokedAt: metaTime(now()) }
-    // First everywhere, and only then a look at whether it is: one replica that is slow must not keep others open.
+    // Write to all clusters first, then wait: one slow replica must not delay the others.
     for (const cluster of clusters) {
       const { added, generation } = await addTo(client, cluster, subjects, entry)
       out(`${cluster}: ${text} ${added ? 'is' : 'was already'} revoked (generation ${generation})\n`)
@@ -86,7 +86,7 @@ async function chosenClusters(client: ObjectClient, { cluster, all }: RevokeOpti
   return items.map((item) => metadataOf(item).name).sort()
 }
 
-/** Nothing is written when all of it is there already. Others may add theirs at the same time. */
+/** Writes nothing when everything is already listed. Others may add entries at the same time. */
 async function addTo(
   client: ObjectClient,
   name: string,

@@ -1,4 +1,4 @@
-// Commands that change objects where they live: the embedded API server and the CRDs of a cluster alike, by kubeconfig.
+// For commands that change objects in their API server, by kubeconfig: the embedded API server or CRDs of a cluster.
 
 import { POD_PROTECTORS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -17,11 +17,11 @@ export interface ControlPlaneOptions extends Output {
   readonly kubeconfig?: string
   /** Default: the kubeconfig's current one. */
   readonly context?: string
-  /** Instead of one by kubeconfig: for tests. */
+  /** Used instead of a kubeconfig, in tests. */
   readonly client?: ObjectClient
   /** Rights that the command needs, for the message when they are missing. Default: get, list, patch of upstreamclusters. */
   readonly needs?: string
-  /** Whose API server is meant, for the message when another one answers. Default: the gateway's. */
+  /** The expected API server, for the message when another one answers. Default: the gateway's. */
   readonly owner?: string
 }
 
@@ -34,7 +34,7 @@ export interface ServedMetadata {
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** Runs `action` with a client; what a server refuses, or does not answer, is one line and exit code 1. */
+/** Runs `action` with a client; a refusal or a missing answer of the server is one line and exit code 1. */
 export async function withControlPlane(
   options: ControlPlaneOptions,
   action: (client: ObjectClient) => Promise<number>,
@@ -62,12 +62,12 @@ export async function withControlPlane(
 
 const DEFAULT_NEEDS = 'get, list and patch of upstreamclusters'
 
-/** The answer to a path that the server does not know has no details; of an object that is not there it names the object. */
+/** A 404 for an unknown path has no details; a 404 for a missing object names it. */
 function isUnknownKind({ code, status }: StatusError): boolean {
   return code === 404 && status.details?.kind === undefined && status.details?.name === undefined
 }
 
-/** The kind of object that the command is about; undefined = none of ours. */
+/** The kind of object of the failed call; undefined = not one of ours. */
 function kindMeant({ needs = DEFAULT_NEEDS }: ControlPlaneOptions): ResourceKind | undefined {
   return [POD_PROTECTORS, UPSTREAM_CLUSTERS].find(({ plural }) => needs.includes(plural))
 }

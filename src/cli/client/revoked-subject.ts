@@ -1,4 +1,4 @@
-// What is to be revoked, as people have it in files: a certificate or a token, or the kubeconfig of one user.
+// What to revoke, from files that people have: a certificate, a token, or the kubeconfig of a user.
 
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import type { Revocation } from '../../api/upstream-cluster/upstream-cluster.ts'
@@ -10,23 +10,23 @@ import { readTextFile } from '../../io/pki/pki-files.ts'
 export type RevokedSubject = Pick<Revocation, 'user' | 'certificateFingerprint' | 'tokenHash'>
 
 export interface CertificateSubject {
-  /** As its issuer has it: `CN=vera, O=portcullis:viewers`. */
+  /** The subject: `CN=vera, O=portcullis:viewers`. */
   readonly name: string
-  /** As people know its fingerprint, and then the one that a rewritten signature does not escape. */
+  /** The usual fingerprint, and one that also covers the certificate with a rewritten signature. */
   readonly subjects: readonly RevokedSubject[]
   /** SHA-256 of the whole, for messages. */
   readonly fingerprint: string
-  /** For people: whose it is. */
+  /** For people: the owner. */
   readonly text: string
 }
 
 export interface TokenSubject {
   readonly subject: RevokedSubject
-  /** For people: whose it is, and its id, as far as it says so itself. */
+  /** For people: the owner and the id that the token claims. */
   readonly text: string
 }
 
-/** A credential, and for people whose it is: `user "vera" of vera.kubeconfig`; '' = the file is the credential. */
+/** A credential and, for people, its owner: `user "vera" of vera.kubeconfig`; '' = the file is the credential. */
 interface Found {
   readonly text: string
   readonly owner: string
@@ -65,14 +65,14 @@ export function tokenSubject(file: string): TokenSubject {
   return { subject: { tokenHash: revocableTokenHash(token) }, text: `the token${told}` }
 }
 
-/** Of the user of the current context, where the file is a kubeconfig; else the text. */
+/** The credential of the current user if the file is a kubeconfig; else the text itself. */
 function credentialIn(file: string, read: (user: KubeconfigUser, readFile: (path: string) => string) => string): Found {
   const text = readTextFile(file)
   const user = currentUserIn(text, file)
   return user === undefined ? { text, owner: '' } : { text: read(user, readTextFile), owner: user.owner }
 }
 
-/** What a JWT says of itself, for messages alone: nobody has verified it. */
+/** Claims of a JWT, only for messages: they are not verified. */
 function claimsOf(token: string): { readonly sub: string; readonly jti: string } {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
@@ -88,5 +88,5 @@ function claimsOf(token: string): { readonly sub: string; readonly jti: string }
   }
 }
 
-/** Characters of a claim that are repeated. */
+/** Characters of a claim that a message repeats. */
 const MAX_TOLD = 100

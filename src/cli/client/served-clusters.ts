@@ -1,5 +1,5 @@
-// The UpstreamClusters that a command speaks of: from a directory of files, or from the API server that holds them. Of the latter
-// no Secret is read: what commands tell does not depend on credentials.
+// The UpstreamClusters for a command: from a directory of files, or from the API server that holds them. From the latter no Secret is
+// read, because the output of commands does not depend on credentials.
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -21,9 +21,9 @@ export interface ServedClustersOptions extends ControlPlaneOptions {
 }
 
 export interface ServedClusters {
-  /** Those that would be in force, by name. */
+  /** The clusters that would be in force, by name. */
   readonly clusters: ReadonlyMap<string, CompiledCluster>
-  /** Those that show a certificate of their own, and not the gateway's. */
+  /** Clusters with a serving certificate of their own, not the gateway's. */
   readonly withCertificate: ReadonlySet<string>
   /** One line each. */
   readonly problems: readonly string[]
@@ -33,7 +33,7 @@ export interface ServedClusters {
   readonly fixOfNone: string
 }
 
-/** undefined = they cannot be read, and it has been said why. @throws {UserError} when the directory cannot be read */
+/** undefined = they cannot be read; the error was printed. @throws {UserError} when the directory cannot be read */
 export async function readServedClusters(options: ServedClustersOptions): Promise<ServedClusters | undefined> {
   const { configDir } = options
   if (configDir !== undefined) return await fromDirectory(configDir)
@@ -78,7 +78,7 @@ function fromObjects(objects: readonly JsonObject[]): ServedClusters {
   return { clusters, withCertificate, problems, where: 'the API server', fixOfNone: 'is --kubeconfig the right one?' }
 }
 
-/** A key that the reader may not see is none of the reader's business, and what commands tell does not depend on it. */
+/** A key that the user may not read is left out: the output of commands does not depend on it. */
 function isHidden(object: JsonObject, path: string): boolean {
   let value: unknown = object
   for (const field of path.split('.')) value = isRecord(value) ? value[field] : undefined

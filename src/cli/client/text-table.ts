@@ -1,4 +1,4 @@
-// Rows as people read them: columns aligned, two spaces between them.
+// A text table: aligned columns, two spaces apart.
 
 /** @param indent before each line */
 export function textTable(rows: readonly (readonly string[])[], indent = ''): string {

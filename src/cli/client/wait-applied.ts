@@ -1,5 +1,5 @@
-// Waits until every replica of the gateway, and every thread of each, has a change in force: replicas are those whose Lease is
-// renewed, what they have in force is in status.gateways.
+// Waits until every replica of the gateway, and every thread of each, has a change in force. Replicas are those that renew their Lease;
+// what they have in force is in status.gateways.
 
 import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -16,9 +16,9 @@ export interface WaitDeps {
   readonly now: () => number
   readonly out: (text: string) => void
   readonly err: (text: string) => void
-  /** Between two looks. Default 250 ms. */
+  /** Between two polls. Default 250 ms. */
   readonly pollMs?: number
-  /** What is said of a replica that has it. Default `in force`. */
+  /** Text for a replica that has it in force. Default `in force`. */
   readonly inForce?: string
 }
 
@@ -32,21 +32,21 @@ interface Row {
 interface Look {
   readonly generation: number
   readonly rows: readonly Row[]
-  /** Why it never will be in force; '' = it may. */
+  /** Why it will never be in force; '' = it may. */
   readonly invalid: string
 }
 
-/** A Lease that is older than so many of its durations is a dead replica's, whatever the clocks. */
+/** A Lease older than this many durations belongs to a dead replica, whatever the clock skew. */
 const DEAD_DURATIONS = 2
 /**
- * Of an object that is invalid only for a Secret the rest may still come into force, the degrade switch above all: so often it is
- * looked at again.
+ * An object that is invalid only because of a Secret may still come into force otherwise, most of all its degrade switch: it is polled this
+ * many more times.
  */
 const MAX_INVALID_LOOKS = 8
 
 /**
- * Prints what each replica has in force, once all have it or the time is over.
- * @returns the exit code: 1 when one has not, or none is alive
+ * Prints what each replica has in force, once all have it or the time is up.
+ * @returns the exit code: 1 when a replica does not have it, or none is alive
  */
 export async function waitApplied(deps: WaitDeps, cluster: string): Promise<number> {
   const { timeoutMs, now, out, err } = deps
@@ -80,9 +80,9 @@ export async function waitApplied(deps: WaitDeps, cluster: string): Promise<numb
   }
 }
 
-/** Which Leases are renewed, as far as one run of a command can tell. */
+/** Which replicas renew their Lease, as far as one run of a command can tell. */
 class LiveReplicas {
-  /** The renewTime at the first look. */
+  /** The renewTime at the first poll. */
   readonly #first = new Map<string, string>()
 
   isAlive(object: JsonObject, nowMs: number): { replica: string; alive: boolean } | undefined {

@@ -23,7 +23,7 @@ export interface ControlKubeconfigOptions extends Output {
   readonly groups: readonly string[]
   /** Default: as the administrator's kubeconfig in the data directory has it, else `https://localhost:9443`. */
   readonly server?: string
-  /** A Go duration; then a token takes the place of the client certificate. */
+  /** A Go duration; if set, a token instead of a client certificate. */
   readonly tokenTtl?: string
   /** Of the client certificate. Default 365. */
   readonly days?: number

@@ -1,4 +1,4 @@
-// `portcullis control revoke`: cuts off a user, a certificate or a token from the embedded API server and the protection webhook.
+// `portcullis control revoke`: locks a user, a certificate or a token out of the embedded API server and the protection webhook.
 
 import { REVOKED_CREDENTIALS } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
@@ -23,13 +23,13 @@ export interface ControlRevokeOptions extends LocalOptions, Output {
   readonly certificateFile?: string | undefined
   /** A token, or a kubeconfig: the user of its current context. */
   readonly tokenFile?: string | undefined
-  /** As the audit log has it. */
+  /** As in the audit log. */
   readonly credentialId?: string | undefined
   readonly reason?: string | undefined
-  /** Takes the revocation back. */
+  /** Removes the revocation. */
   readonly undo: boolean
   readonly list: boolean
-  /** Also the administrator of this data directory. */
+  /** Even the administrator of this data directory. */
   readonly force: boolean
 }
 
@@ -41,7 +41,7 @@ interface Named {
   readonly text: string
 }
 
-/** Resolves with the exit code. When it does, the revocation is in force, and on disk. */
+/** Resolves with the exit code; by then the revocation is in force and on disk. */
 export function controlRevoke(options: ControlRevokeOptions): Promise<number> {
   const { out, err, list, undo } = options
   return reportUserErrors(err, async () => {
@@ -109,7 +109,7 @@ function readNamed(options: ControlRevokeOptions): Named {
   }
   if (certificateFile !== undefined) {
     const { name, subjects, fingerprint, text } = certificateSubject(certificateFile)
-    // The last one holds for all ways to write it.
+    // The last one covers every encoding of the token.
     const spec = { ...subjects.at(-1), subject: `${name} (SHA-256 ${fingerprint})` }
     return { name: `certificate-${spec.certificateFingerprint}`, spec, text }
   }
@@ -132,7 +132,7 @@ function readable(user: string): string {
     : sha256(user)
 }
 
-/** Nobody is to lock himself out by accident. */
+/** Prevents locking oneself out by accident. */
 function checkOwn({ dataDir }: ControlRevokeOptions, { spec, text }: Named): void {
   const { pki } = controlPaths(dataDir)
   const { kubeconfig, certificate } = readControlAdmin(pki)

@@ -1,4 +1,4 @@
-// `portcullis control rotate-key`: another key for what is encrypted in the store of the embedded API server.
+// `portcullis control rotate-key`: encrypts the store of the embedded API server with another key.
 
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import { rotateStoreKey } from '../../io/store/rotation.ts'
@@ -9,7 +9,7 @@ export interface RotateKeyOptions extends Output {
   readonly dataDir: string
   /** Its `--store-key-file`. Default: the one in the data directory. */
   readonly storeKeyFile?: string | undefined
-  /** Where the new key is, or goes. Default: in the place of the old one, which is kept beside it. */
+  /** File of the new key; created if missing. Default: replaces the old one, which is kept beside it. */
   readonly newKeyFile?: string | undefined
 }
 

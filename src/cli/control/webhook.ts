@@ -1,5 +1,5 @@
-// `portcullis control webhook`: the configuration by which the API server of --source kubernetes asks about objects before it
-// stores them, with the CA and the token of a gateway. deploy/webhook/validating-webhook.yaml is the same without them.
+// `portcullis control webhook`: the configuration by which the API server of --source kubernetes has objects checked before it stores
+// them, with the CA and the token of a gateway. deploy/webhook/validating-webhook.yaml is the same without them.
 
 import { stringify } from 'yaml'
 import { CUSTOM_KINDS } from '../../api/kinds/crd.ts'
@@ -23,7 +23,7 @@ export interface ControlWebhookOptions extends Output {
   readonly port: number
 }
 
-/** As webhooks/webhook.ts has it: siblings do not import each other. */
+/** Same as in webhooks/webhook.ts: siblings do not import each other. */
 const PATH = '/admission'
 
 /** Prints it; the exit code. */
@@ -53,7 +53,7 @@ function webhookOf({ group, version, plural, namespaced }: ResourceKind): JsonOb
     name: `${plural}.${group}`,
     admissionReviewVersions: ['v1'],
     sideEffects: 'None',
-    // The gateway checks every object again when it reads it; one that is away must not keep anybody from writing.
+    // The gateway checks every object again when it reads it, so an unavailable gateway need not block writes.
     failurePolicy: 'Ignore',
     matchPolicy: 'Equivalent',
     timeoutSeconds: 5,

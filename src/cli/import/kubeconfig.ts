@@ -1,4 +1,4 @@
-// `portcullis import kubeconfig`: an UpstreamCluster, and a Secret with what is secret, for each context of a kubeconfig.
+// `portcullis import kubeconfig`: an UpstreamCluster and a Secret with its credentials for each context of a kubeconfig.
 
 import { parse } from 'yaml'
 import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
@@ -20,7 +20,7 @@ export interface ImportKubeconfigOptions extends ImportOutput {
   readonly file: string
   /** Of the Secrets. Default portcullis-system. */
   readonly namespace?: string
-  /** Ask no cluster for the CA of its client certificates. Default false. */
+  /** Do not ask the clusters for the CA of their client certificates. Default false. */
   readonly offline?: boolean
   /** PEM of that CA, of the cluster of a context; '' = it has none. Default: asks the cluster. */
   readonly clientCA?: (context: string) => Promise<string>
@@ -28,7 +28,7 @@ export interface ImportKubeconfigOptions extends ImportOutput {
 
 type Loose = Readonly<Record<string, unknown>>
 
-/** Returns the exit code: 1 when the file cannot be read, or what comes of a context would be refused. */
+/** Returns the exit code: 1 when the file cannot be read, or the object of a context would be rejected. */
 export function importKubeconfig(options: ImportKubeconfigOptions): Promise<number> {
   return reportUserErrors(options.err, async () => {
     const { file, namespace = OWN_NAMESPACE, offline = false } = options
@@ -61,12 +61,12 @@ function readKubeconfig(file: string): Loose {
   return value
 }
 
-/** The gateway uses Secrets of its own namespace as they are, and others by this label alone. */
+/** The gateway uses all Secrets of its own namespace, and others only with this label. */
 function labelsIn(namespace: string): { readonly labels?: Readonly<Record<string, string>> } {
   return namespace === OWN_NAMESPACE ? {} : { labels: { [USABLE_LABEL]: 'true' } }
 }
 
-/** The items of a list of `{ name, <key> }`; the first of a name counts, as for kubectl. */
+/** The items of a list of `{ name, <key> }`; the first of a name counts, as in kubectl. */
 function named(list: unknown, key: string): ReadonlyMap<string, Loose> {
   const found = new Map<string, Loose>()
   for (const item of Array.isArray(list) ? list : []) {
@@ -76,7 +76,7 @@ function named(list: unknown, key: string): ReadonlyMap<string, Loose> {
   return found
 }
 
-/** A name of objects out of that of a context, such as `admin@prod` or `arn:aws:eks:...:cluster/x`. */
+/** An object name made from the name of a context, such as `admin@prod` or `arn:aws:eks:...:cluster/x`. */
 function freeName(context: string, taken: Set<string>): string {
   const labels = context
     .toLowerCase()
@@ -105,7 +105,7 @@ const ALLOW_ALL = {
 const CLIENT_CA_KEY = 'client-ca.crt'
 const CLIENT_CA_PATH = 'spec.secureServing.clientCARef'
 
-/** Keys of the Secret, and what they stand for in clientConfig. */
+/** Keys of the Secret, and their fields in clientConfig. */
 const SECRET_KEYS = { 'ca.crt': 'caRef', 'tls.crt': 'certRef', 'tls.key': 'keyRef', token: 'bearerTokenRef' } as const
 
 class ContextImport {
@@ -129,7 +129,7 @@ class ContextImport {
     this.#value = value
   }
 
-  /** @param clientCA asks the cluster of a context; undefined = no cluster is to be asked */
+  /** @param clientCA asks the cluster of a context; undefined = offline */
   async result(clientCA: ((context: string) => Promise<string>) | undefined): Promise<ImportedCluster> {
     const upstream = this.#spec()
     const spec = upstream && { ...upstream, ...(await this.#serving(clientCA)) }
@@ -163,7 +163,7 @@ class ContextImport {
     return `${this.#name}-upstream`
   }
 
-  /** undefined = nothing can be made of it, and it has been said why. */
+  /** undefined = it cannot be imported; the error was reported. */
   #spec(): object | undefined {
     const { cluster: clusterName, user: userName } = this.#value
     const cluster = named(this.#config['clusters'], 'cluster').get(String(clusterName))
@@ -196,7 +196,7 @@ class ContextImport {
     return undefined
   }
 
-  /** Without the CA of client certificates, everybody who has one would get 401. */
+  /** Without the CA of client certificates, everybody with such a certificate would get 401. */
   async #serving(clientCA: ((context: string) => Promise<string>) | undefined): Promise<object> {
     const pem = await this.#askClientCA(clientCA)
     if (pem === undefined) return {}

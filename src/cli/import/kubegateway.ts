@@ -1,6 +1,6 @@
-// `portcullis import kubegateway`: the UpstreamClusters of a KubeGateway control plane, as Portcullis' own. The manifests are the
-// same; what KubeGateway makes of them is not always (docs/coming-from-kubegateway.md): where a field can keep the behaviour, it
-// is set, and everything else is said.
+// `portcullis import kubegateway`: the UpstreamClusters of a KubeGateway control plane as objects for Portcullis. The manifests are the
+// same, but their behaviour is not always (docs/coming-from-kubegateway.md): where a field can keep it, the field is set, and every
+// other difference is reported.
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -10,7 +10,7 @@ import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import { type ControlPlaneOptions, metadataOf, withControlPlane } from '../client/control-plane.ts'
 import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './output.ts'
 
-/** Resolves with the exit code: 1 when an object would be refused as it is. */
+/** Resolves with the exit code: 1 when an object would be rejected. */
 export function importKubeGateway(options: ControlPlaneOptions & ImportOutput): Promise<number> {
   return withControlPlane({ ...options, owner: 'KubeGateway' }, async (client) => {
     const { items } = await client.list(UPSTREAM_CLUSTERS, '')
@@ -19,10 +19,10 @@ export function importKubeGateway(options: ControlPlaneOptions & ImportOutput): 
   })
 }
 
-/** Annotations that mean something only where they were. */
+/** Annotations that only matter in the original control plane. */
 const FOREIGN_ANNOTATIONS = new Set(['kubectl.kubernetes.io/last-applied-configuration'])
 
-/** @param object an UpstreamCluster as KubeGateway's API server gives it */
+/** @param object an UpstreamCluster from KubeGateway's API server */
 function importCluster(object: JsonObject): ImportedCluster {
   const { name, labels, annotations = {} } = metadataOf(object)
   const remarks: Remark[] = []
@@ -100,7 +100,7 @@ function hasHttps({ servers }: Readonly<Record<string, unknown>>): boolean {
 
 const LISTS = ['verbs', 'apiGroups', 'resources', 'resourceNames', 'users', 'userGroups', 'nonResourceURLs'] as const
 
-/** Where KubeGateway's code does something else than its documentation, the documentation holds here. */
+/** Where KubeGateway's code differs from its documentation, Portcullis follows the documentation. */
 function noteRule(rule: Readonly<Record<string, unknown>>, path: string, note: Note): void {
   for (const field of LISTS) {
     const entries = rule[field]

@@ -1,4 +1,4 @@
-// What `portcullis import` gives out: manifests on standard output or in a directory, and remarks for people.
+// Output of `portcullis import`: manifests on standard output or in a directory, and remarks for people.
 
 import { stringify } from 'yaml'
 import { writeManifests } from '../../io/sources/files/manifest-files.ts'
@@ -7,11 +7,11 @@ import type { Output } from '../command/output.ts'
 export interface ImportOutput extends Output {
   /** Default: everything to `out`. */
   readonly dir?: string
-  /** Overwrite files that are there. Default false. */
+  /** Overwrite existing files. Default false. */
   readonly force?: boolean
 }
 
-/** One UpstreamCluster and what belongs to it. */
+/** One UpstreamCluster and the objects that belong to it. */
 export interface ImportedCluster {
   readonly name: string
   readonly documents: readonly object[]
@@ -20,14 +20,14 @@ export interface ImportedCluster {
 }
 
 export interface Remark {
-  /** `error`: the gateway would not take the object as it is. */
+  /** `error`: the gateway would reject the object. */
   readonly severity: 'error' | 'warning' | 'note'
   /** `spec.servers[0]`; '' = the whole. */
   readonly path: string
   readonly message: string
 }
 
-/** Remarks go to `err`, so that standard output is YAML alone. @returns the exit code: 1 when an object would be refused */
+/** Remarks go to `err`, so that standard output is only YAML. @returns the exit code: 1 when an object would be rejected */
 export function printImport(imported: readonly ImportedCluster[], { dir, force, out, err }: ImportOutput): number {
   const texts = imported
     .filter(({ documents }) => documents.length > 0)
@@ -47,7 +47,7 @@ export function printImport(imported: readonly ImportedCluster[], { dir, force, 
   return errors === 0 ? 0 : 1
 }
 
-/** As kubectl reads it, which is YAML 1.1: there `off` and times are no strings unless they are quoted. */
+/** For kubectl, which reads YAML 1.1, where an unquoted `off` or time is not a string. */
 function yamlOf({ documents, remarks }: ImportedCluster): string {
   const comments = remarks.map(({ severity, path, message }) => {
     return `# ${severity}: ${path === '' ? '' : `${path}: `}${message}`.replaceAll('\n', ' ')

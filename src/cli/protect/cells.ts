@@ -1,5 +1,5 @@
-// Whether the pods of each cell are still counted, as the gateways say in the status of UpstreamClusters: numbers in a PodProtector
-// stay as they are when nobody counts any more.
+// Whether the pods of each cell are still counted, according to the status of UpstreamClusters: the numbers in a PodProtector stay as they
+// are when counting stops.
 
 import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -18,10 +18,10 @@ export interface CellFault {
   readonly message: string
 }
 
-/** A Lease that is older than so many of its durations is a dead replica's, whatever the clocks. */
+/** A Lease older than this many durations belongs to a dead replica, whatever the clock skew. */
 const DEAD_DURATIONS = 2
 
-/** By cell; undefined = this API server cannot say it: the UpstreamClusters are on another one. @param nowMs since the epoch */
+/** By cell; undefined = not known, because the UpstreamClusters are in another API server. @param nowMs since the epoch */
 export async function cellFaults(
   client: ObjectClient,
   nowMs: number,
@@ -38,7 +38,7 @@ export async function cellFaults(
     if (verdict === 'counted') counted.add(cell)
     else if (verdict !== undefined) faults.set(cell, verdict)
   }
-  // Two clusters may be one cell, of which one is asked.
+  // Two clusters may share a cell: one that counts is enough.
   for (const cell of counted) faults.delete(cell)
   if (counted.size > 0 && !(await isAnybodyAlive(client, nowMs))) {
     for (const cell of counted) faults.set(cell, { since: '', message: 'no gateway renews its Lease' })
@@ -46,7 +46,7 @@ export async function cellFaults(
   return faults
 }
 
-/** undefined = no gateway says anything of it, as those of before do not. */
+/** undefined = no gateway reports on it; older versions do not. */
 function verdictOf(status: UpstreamClusterStatus, cell: string): CellFault | 'counted' | undefined {
   const condition = conditionOf(status, 'PodsProtected')
   if (condition === undefined) return undefined
@@ -56,7 +56,7 @@ function verdictOf(status: UpstreamClusterStatus, cell: string): CellFault | 'co
   const broken = ofCell.find(({ state }) => state === 'Broken')
   if (broken === undefined) return { since: condition.lastTransitionTime, message: condition.message }
   const { since, message = '' } = broken
-  // The condition has it, too, unless it has something that explains it.
+  // The condition repeats the message, unless it has another one that explains it.
   return { since, message: condition.reason === 'Broken' ? message : `${message}; ${condition.message}` }
 }
 
@@ -69,7 +69,7 @@ async function listed(client: ObjectClient): Promise<readonly JsonObject[] | und
   }
 }
 
-/** True also where Leases may not be seen. */
+/** Also true when Leases may not be read. */
 async function isAnybodyAlive(client: ObjectClient, nowMs: number): Promise<boolean> {
   try {
     for (const namespace of REPLICA_NAMESPACES) {

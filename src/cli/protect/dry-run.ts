@@ -1,5 +1,5 @@
-// `portcullis protect dry-run`: protection that judges and counts but refuses nothing, or refuses again; and waits until that is in
-// force everywhere.
+// `portcullis protect dry-run`: makes protection evaluate and count but refuse nothing, or refuse again, and waits until that is in force
+// everywhere.
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { StatusError } from '../../api/kube/status.ts'
@@ -30,10 +30,10 @@ export interface ProtectDryRunOptions extends ControlPlaneOptions {
 }
 
 const MANAGER = 'portcullis-protect'
-/** So often another write may come between. */
+/** Attempts when other writes conflict. */
 const MAX_ATTEMPTS = 5
 
-/** Resolves with the exit code: 1 when something is wrong, or a replica does not have it in time. */
+/** Resolves with the exit code: 1 after an error, or when a replica does not have it in force in time. */
 export function protectDryRun(options: ProtectDryRunOptions): Promise<number> {
   return withControlPlane(options, async (client) => {
     const { mode, now, out, err } = options
@@ -43,7 +43,7 @@ export function protectDryRun(options: ProtectDryRunOptions): Promise<number> {
     const shadow = mode === 'on'
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const clusters = await chosenClusters(client, options.clusters)
-    // All are switched before any is waited for: it may be urgent.
+    // Switch all before waiting for any: it may be urgent.
     for (const cluster of clusters) {
       const { changed, generation } = await setShadow(client, cluster, shadow)
       const what = shadow ? 'protection refuses nothing' : 'protection refuses'
@@ -62,7 +62,7 @@ export function protectDryRun(options: ProtectDryRunOptions): Promise<number> {
   })
 }
 
-/** Switched is not protected: somebody has to know the pods. */
+/** Switched on does not mean protected: the pods must also be counted. */
 async function faultOf(client: ObjectClient, name: string): Promise<string> {
   const object = await client.get(UPSTREAM_CLUSTERS, { namespace: '', name })
   const condition = conditionOf((object['status'] ?? {}) as UpstreamClusterStatus, 'PodsProtected')
@@ -70,7 +70,7 @@ async function faultOf(client: ObjectClient, name: string): Promise<string> {
   return broken ? condition.message : ''
 }
 
-/** All names are looked at before anything is written. */
+/** Checks all names before anything is written. */
 async function chosenClusters(client: ObjectClient, names: readonly string[]): Promise<readonly string[]> {
   for (const name of names) if (podProtectionOf(await getCluster(client, name)) === undefined) throw unprotected(name)
   if (names.length > 0) return [...new Set(names)]
@@ -79,7 +79,7 @@ async function chosenClusters(client: ObjectClient, names: readonly string[]): P
   throw new UserError('no UpstreamCluster has spec.podProtection', 'is --kubeconfig the right one?')
 }
 
-/** Patching it nevertheless would switch protection on. */
+/** Patching such a cluster would switch protection on. */
 function unprotected(name: string): UserError {
   return new UserError(
     `${name} has no spec.podProtection`,

@@ -73,7 +73,7 @@ function recordedPod(request: ProtectionRequest): QuotaPod {
   return { criterion: criterionOf(request), scheduled, running, ready, available: false }
 }
 
-/** What the gateway has found silent is so, without knowing its settings. */
+/** Trusts the stale marks of the gateway, because its settings are not known here. */
 function withoutStale(protector: PodProtector): PodProtector {
   const { status } = protector
   if (status === undefined) return protector

@@ -11,7 +11,7 @@ const MAX_ATTEMPTS = 5
 const NEEDED_RIGHTS =
   'the user of --kubeconfig needs get, create, update and delete of validatingwebhookconfigurations, and create of pods/eviction'
 
-/** Others' labels and annotations stay; the webhooks are replaced. */
+/** Labels and annotations of others stay; the webhooks are replaced. */
 export async function putConfiguration(client: ObjectClient, object: JsonObject): Promise<'created' | 'up to date'> {
   const kind = VALIDATING_WEBHOOK_CONFIGURATIONS
   for (let attempt = 1; ; attempt++) {

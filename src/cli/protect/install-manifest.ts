@@ -1,4 +1,4 @@
-// The ValidatingWebhookConfiguration by which a worker cluster asks the protection webhook.
+// The ValidatingWebhookConfiguration that makes a worker cluster call the protection webhook.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -6,16 +6,16 @@ import { isDnsLabel, isDnsName, isObjectName } from '../../api/validation/name-s
 import { PROBE_LABEL } from '../../core/protection/quota/review-subject.ts'
 import { base64 } from '../../core/text/base64.ts'
 
-/** Of the object. Not Podseidon's, so that both can be there while one takes the place of the other. */
+/** Name of the object. Not Podseidon's, so that both can exist during a migration. */
 export const CONFIGURATION_NAME = 'protection.portcullis.io'
-/** Of the webhook in it: Podseidon's, because messages and the keys of audit annotations begin with it. */
+/** Name of the webhook in it: Podseidon's, because messages and keys of audit annotations begin with it. */
 const WEBHOOK_NAME = 'podseidon.kubewharf.io'
 export const PROBE_NAME = 'probe.protection.portcullis.io'
 const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name'
 const API_VERSION = 'admissionregistration.k8s.io/v1'
 /** kube-apiserver's default, and Podseidon's. */
 const TIMEOUT_SECONDS = 10
-/** Nobody waits long for what stops nothing. */
+/** A webhook with failurePolicy Ignore must not delay requests for long. */
 const SHADOW_TIMEOUT_SECONDS = 3
 
 /** How kube-apiservers of the cell reach the webhook. */
@@ -34,11 +34,11 @@ export interface ConfigurationOptions {
   readonly name: string
   readonly address: WebhookAddress
   readonly excludedNamespaces: readonly string[]
-  /** Whether a webhook that is away stops nothing. */
+  /** Whether deletions pass while the webhook is unavailable. */
   readonly shadow: boolean
 }
 
-/** Where the webhook is, of --url and --service. @throws {UserError} */
+/** The address of the webhook from --url and --service. @throws {UserError} */
 export function readAddress(
   url: string | undefined,
   service: string | undefined,
@@ -97,18 +97,18 @@ export function protectionConfiguration(options: ConfigurationOptions): JsonObje
   })
 }
 
-/** The kubelet deletes a pod again when it has ended; that is never refused, and must not wait for a webhook that is away. */
+/** The kubelet deletes a finished pod again; that is never refused, and must not wait for an unavailable webhook. */
 const NOT_TERMINATING: JsonObject = {
   name: 'not-terminating',
   expression: "request.operation != 'DELETE' || !has(oldObject.metadata.deletionTimestamp)",
 }
-/** What is in force already, and may be broken, must not answer in the place of what is probed. */
+/** A configuration already in force, which may be broken, must not answer the probe. */
 const NO_PROBE: JsonObject = {
   name: 'no-probe',
   expression: `request.operation != 'CREATE' || !has(object.metadata.labels) || !('${PROBE_LABEL}' in object.metadata.labels) || !has(object.deleteOptions) || !has(object.deleteOptions.dryRun)`,
 }
 
-/** Asks for nothing but Evictions that have the probe's label: none but our own. */
+/** Matches only Evictions with the probe's label, which only this command sends. */
 export function probeConfiguration(address: WebhookAddress, id: string): JsonObject {
   return configuration(`${id}.${PROBE_NAME}`, {
     name: PROBE_NAME,
@@ -140,7 +140,7 @@ function clientConfig({ url, service, caPem, cell, token }: WebhookAddress): Jso
   return url === undefined ? { service: { ...service, path }, caBundle } : { url: `${url}${path}`, caBundle }
 }
 
-/** As kube-apiserver looks a webhook up in the kubeconfig of its AdmissionConfiguration. */
+/** The name under which kube-apiserver looks up a webhook in the kubeconfig of its AdmissionConfiguration. */
 export function credentialName({ url, service }: Pick<WebhookAddress, 'url' | 'service'>): string {
   if (service !== undefined) return `${service.name}.${service.namespace}.svc:${service.port}`
   const host = (url ?? '').slice('https://'.length)

@@ -1,6 +1,5 @@
-// Whether the kube-apiserver of a worker cluster reaches the protection webhook: a configuration of its own asks for one eviction,
-// which nobody else sends, of a pod that does not exist, as a dry run. A webhook that is away would stop every deletion; so this
-// comes first. (A dry-run eviction is reviewed before the pod is looked for: kubernetes/pkg/registry/core/pod/storage/eviction.go.)
+// Checks whether the kube-apiserver of a worker cluster reaches the protection webhook: a temporary configuration matches one special
+// eviction, a dry run for a pod that does not exist. This comes first, because an unreachable webhook would block every deletion. (A dry-run eviction is reviewed before the pod is looked for: kubernetes/pkg/registry/core/pod/storage/eviction.go.)
 
 import { foreignKind, VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../api/kinds/foreign-kinds.ts'
 import { nameOf } from '../../api/kube/json-object.ts'
@@ -22,7 +21,7 @@ export interface ProbeDeps {
 
 const NAMESPACE = 'default'
 
-/** Resolves when it does. @throws {UserError} what was the matter until the time was over */
+/** Resolves when it does. @throws {UserError} with the last problem when the time is up */
 export async function probeWebhook({ client, address, timeoutMs, now, pollMs = 250 }: ProbeDeps): Promise<void> {
   const deadlineMs = now() + timeoutMs
   const id = `portcullis-probe-${now().toString(36)}`
@@ -42,7 +41,7 @@ export async function probeWebhook({ client, address, timeoutMs, now, pollMs = 2
   }
 }
 
-/** What is the matter; '' when the webhook has answered as it should. @throws when the probe itself is not allowed */
+/** The problem; '' when the webhook has answered as expected. @throws when the probe itself is not allowed */
 async function evict(client: ObjectClient, name: string): Promise<string> {
   const plural = `pods/${name}/eviction`
   const kind = foreignKind({ group: '', version: 'v1', kind: 'Eviction', plural, namespaced: true })
@@ -65,7 +64,7 @@ async function evict(client: ObjectClient, name: string): Promise<string> {
   return 'the API server has not called the webhook'
 }
 
-/** The URL of a call that failed has it. */
+/** The message of a failed call contains its URL. */
 function withoutToken(text: string): string {
   return text.replace(/[0-9a-f]{64}/g, '...').replace(/eyJ[\w-]+\.[\w-]+\.[\w-]+/g, '...')
 }

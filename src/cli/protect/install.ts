@@ -1,4 +1,4 @@
-// `portcullis protect install`, `uninstall` and `credentials`: makes a worker cluster ask the protection webhook.
+// `portcullis protect install`, `uninstall` and `credentials`: makes a worker cluster call the protection webhook.
 
 import { stringify } from 'yaml'
 import { VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../api/kinds/foreign-kinds.ts'
@@ -56,7 +56,7 @@ export interface ProtectInstallOptions extends ControlPlaneOptions, WebhookTarge
 
 const NEEDS = 'get, create, update and delete of validatingwebhookconfigurations'
 
-/** Resolves with the exit code. What is there already is brought up to date. */
+/** Resolves with the exit code. An existing configuration is updated. */
 export async function protectInstall(options: ProtectInstallOptions): Promise<number> {
   if (options.print) return printing(options, () => configurationOf(options))
   return withControlPlane({ ...options, needs: NEEDS }, async (client) => {
@@ -78,7 +78,7 @@ export interface ProtectUninstallOptions extends ControlPlaneOptions {
   readonly name: string
 }
 
-/** Resolves with the exit code; 0 also when it was not there. */
+/** Resolves with the exit code; 0 also when it did not exist. */
 export function protectUninstall(options: ProtectUninstallOptions): Promise<number> {
   const { name, out } = options
   return withControlPlane({ ...options, needs: NEEDS }, async (client) => {
@@ -114,7 +114,7 @@ export function protectCredentials(options: ProtectCredentialsOptions): number {
   return code
 }
 
-/** YAML of an object that is made without asking anybody. */
+/** Prints an object as YAML, without contacting a server. */
 function printing({ out, err }: Output, make: () => object): number {
   return reportUserErrors(err, () => {
     out(stringify(make(), { lineWidth: 0 }))
@@ -152,7 +152,7 @@ function noSource(problem: string, file: string): UserError {
   return new UserError(problem, `give --data-dir DIR of the gateway, or ${file}`)
 }
 
-/** The webhook must not stop its own pods from being replaced. */
+/** The webhook must not block the replacement of its own pods. */
 function excluded({ excludeNamespace, service }: ProtectInstallOptions): readonly string[] {
   const own = service === undefined ? [] : [service.split('/', 1)[0] ?? '']
   const all = [...new Set([...excludeNamespace, ...own])]

@@ -1,5 +1,5 @@
-// How `portcullis protect why` reads a pod when it is not told: through the gateway by a context that leads there, else as the gateway
-// itself does, with the credential of the UpstreamCluster, else as kubectl would.
+// How `portcullis protect why` reads a pod by default: through the gateway if a context points there, else as the gateway does, with the
+// credential of the UpstreamCluster, else as kubectl would.
 
 import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import { SECRETS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
@@ -43,13 +43,13 @@ export function isGiven({ podKubeconfig, podContext, podClient }: GivenWorker): 
   return podKubeconfig !== undefined || podContext !== undefined || podClient !== undefined
 }
 
-/** One way to the pod, tried when those before it lead nowhere. */
+/** One way to read the pod, tried when the ones before have failed. */
 interface Way {
   readonly by: string
   open(): KubeClient | Promise<KubeClient>
 }
 
-/** Of one way; a way that takes longer is none. */
+/** Timeout of one way. */
 const TIMEOUT_MS = 5_000
 
 /**
@@ -137,7 +137,7 @@ async function waysTo(objects: ObjectClient, reading: WorkerReading): Promise<re
   }
   if (upstream === '') return [asKubectl]
   const object = await objects.get(UPSTREAM_CLUSTERS, { namespace: '', name: upstream })
-  // Served objects have the form; whether its secrets can be had is another matter.
+  // Served objects are valid; its Secrets may still be unreadable.
   const cluster = compileCluster({ object: object as unknown as UpstreamCluster, revision: '' })
   const through = gatewayContexts(cluster, kubeconfigFile, context).map((name): Way => {
     return {

@@ -1,4 +1,4 @@
-// `portcullis protect status`: what protects how much, in which cell, and what is below its minimum.
+// `portcullis protect status`: PodProtectors with their numbers by cell, and which of them are below their minimum.
 
 import type { CellStatus, PodProtector } from '../../api/pod-protector/pod-protector.ts'
 import { DEFAULT_COUNTER } from '../../api/pod-protector/pod-protector.ts'
@@ -24,7 +24,7 @@ export interface ProtectStatusOptions extends ControlPlaneOptions {
 const HEAD = ['NAMESPACE', 'NAME', 'REQUIRED', 'AGGREGATED', 'ESTIMATED', 'BEING DELETED', 'LAG', 'STATE', 'CELLS']
 
 /**
- * Resolves with the exit code: 1 when one has fewer pods than it requires, a cell is not counted any more, or nothing is found.
+ * Resolves with the exit code: 1 when one has fewer pods than it requires, a cell is no longer counted, or nothing is found.
  */
 export function protectStatus(options: ProtectStatusOptions): Promise<number> {
   const { name, allNamespaces, now, out, err } = options
@@ -66,17 +66,17 @@ function noneFound(namespace: string, name: string | undefined): UserError {
   )
 }
 
-/** One that nobody has counted anywhere may have pods in any cell. */
+/** A protector that was not counted yet may have pods in any cell. */
 function concerns({ status }: PodProtector, cell: string): boolean {
   const cells = status?.cells ?? []
   return cells.length === 0 || cells.some(({ cellID }) => cellID === cell)
 }
 
-/** One row for each cell; what is of the whole stands in the first. */
+/** One row for each cell; the totals are in the first. */
 function rowsOf(protector: PodProtector, faults: ReadonlyMap<string, CellFault>, nowMs: number): string[][] {
   const { metadata, spec, status } = protector
   const { aggregatedAvailableReplicas = 0, maxLatencyMillis } = status?.summary ?? {}
-  // In the object they stand as they came: whoever counted first.
+  // In the object their order is that of the first counts.
   const cells = [...(status?.cells ?? [])].sort((a, b) => (a.cellID < b.cellID ? -1 : 1))
   const lag = maxLatencyMillis === undefined ? '-' : formatDuration(Math.max(0, maxLatencyMillis))
   const first = [
@@ -112,7 +112,7 @@ function cellText(cell: CellStatus, fault: CellFault | undefined, nowMs: number)
   return `${cellID}: ${facts.join(', ')}`
 }
 
-/** Deletions that were let through and not seen to have happened. */
+/** Admitted deletions that have not been seen to happen. */
 function beingDeleted({ admissionHistory, stale = false }: CellStatus): number {
   if (stale) return 0
   return (admissionHistory?.buckets ?? []).reduce((all, { counter = DEFAULT_COUNTER }) => all + counter, 0)

@@ -1,5 +1,5 @@
-// `portcullis protect why`: what the deletion of a pod would be answered now, and by which numbers. Judged by the same code as in
-// the gateway, and nothing is written.
+// `portcullis protect why`: whether a pod may be deleted now, and by which numbers. Evaluated by the same code as in the gateway; nothing
+// is written.
 
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { PodFacts, ProtectionRequest } from '../../api/ports/protection.ts'
@@ -34,7 +34,7 @@ export interface ProtectWhyOptions extends ControlPlaneOptions, GivenWorker, Pro
   readonly now: () => number
 }
 
-/** Resolves with the exit code: 1 when the deletion would be refused, or that cannot be told. */
+/** Resolves with the exit code: 1 when the deletion would be refused, or after an error. */
 export function protectWhy(options: ProtectWhyOptions): Promise<number> {
   return withControlPlane(
     { ...options, needs: 'get and list of podprotectors and upstreamclusters' },
@@ -76,13 +76,13 @@ export interface Asked {
   /** The UpstreamCluster; '' = only a cell is known. */
   readonly upstream: string
   readonly shadow: boolean
-  /** Why nobody asks any protector; '' = somebody does. */
+  /** Why no protector is asked; '' = they are. */
   readonly unasked: string
   readonly protection: CompiledProtection | undefined
   readonly note: string
 }
 
-/** The cell of an UpstreamCluster, or a cell as it is: what only Podseidon's webhook protects has no UpstreamCluster. */
+/** The cell of an UpstreamCluster, or the name of a cell: one that only Podseidon's webhook protects has no UpstreamCluster. */
 export async function findCell(client: ObjectClient, name: string): Promise<Asked> {
   const clusters = await listProtectedClusters(client)
   const named = clusters.find((cluster) => cluster.name === name)
