@@ -188,6 +188,15 @@ describe('the table', () => {
     assert.match(err, /^note: a rollout is in progress: this is what scaling alone deletes/)
   })
 
+  test('--pod-kubeconfig alone is enough', async () => {
+    const options = { target: 'deployment/web', namespace: 'shop', replicas: 2, now: () => NOW }
+    const { code, out, err } = await run((io) => {
+      return scaleWhy({ ...options, ...io, podClient: worker, kubeconfig: '/nowhere/kubeconfig' })
+    })
+    assert.match(out, /2 of its pods go/, err)
+    assert.equal(code, 0)
+  })
+
   test('every kind, by the names that kubectl knows', async () => {
     const at = { namespace: 'shop', uid: 'other' }
     const spec = { replicas: 2, selector: APP }

@@ -41,10 +41,12 @@ export function scaleWhy(options: ScaleWhyOptions): Promise<number> {
       return withControlPlane({ ...options, needs }, (client) => withProtection(options, cluster, target, client, read))
     }
     // There is one API server only, and it has the workload.
-    return withControlPlane({ ...options, needs: NEEDS }, async (client) => {
-      const workload = isGiven(options) ? await readGivenWorker(options, NEEDS, read) : await read(client)
-      return answer(options, target, workload, undefined, ['no PodProtector was asked: give --cluster'])
-    })
+    const unasked = ['no PodProtector was asked: give --cluster']
+    if (isGiven(options))
+      return answer(options, target, await readGivenWorker(options, NEEDS, read), undefined, unasked)
+    return withControlPlane({ ...options, needs: NEEDS }, async (client) =>
+      answer(options, target, await read(client), undefined, unasked),
+    )
   })
 }
 
