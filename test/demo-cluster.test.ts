@@ -6,6 +6,7 @@ import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import { type DemoCluster, startDemoCluster } from '../src/demo/cluster/demo-cluster.ts'
 import { createCA, issueCertificate, type KeyPair } from '../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Response } from './harness/h2-client.ts'
@@ -147,6 +148,49 @@ test('a strategic merge patch merges containers by name', async () => {
   assert.equal(patched.metadata.generation, 2)
   assert.equal((await ask(`${path}/two`, { method: 'DELETE' })).status, 200)
 })
+
+test('each template has its ReplicaSet; one that is taken back to is the newest revision again', async () => {
+  const path = '/apis/apps/v1/namespaces/default'
+  const image = (tag: string): object => ({ spec: { containers: [{ name: 'rolled', image: `rolled:${tag}` }] } })
+  const template = { metadata: { labels: { app: 'rolled' } }, ...image('1') }
+  const spec = { selector: { matchLabels: { app: 'rolled' } }, template }
+  assert.equal(
+    (await ask(`${path}/deployments`, { method: 'POST', body: { metadata: { name: 'rolled' }, spec } })).status,
+    201,
+  )
+  const sets = async (): Promise<Record<string, string>> => {
+    const { items } = (await ask(`${path}/replicasets?labelSelector=app%3Drolled`)).json()
+    return Object.fromEntries(
+      items.map((set: ReplicaSet) => [
+        set.metadata.annotations['deployment.kubernetes.io/revision'],
+        `${set.spec.template.spec.containers[0]?.image} ${set.status?.readyReplicas ?? 0}/${set.spec.replicas}`,
+      ]),
+    )
+  }
+  const become = async (wanted: Record<string, string>): Promise<void> => {
+    await waitFor(JSON.stringify(wanted), async () => isDeepStrictEqual(await sets(), wanted))
+  }
+  await become({ 1: 'rolled:1 1/1' })
+  const scale = `${path}/deployments/rolled/scale`
+  const { status, metadata } = (await ask(scale)).json()
+  assert.equal(status.selector, 'app=rolled')
+  assert.equal((await ask(scale, { method: 'PUT', body: { metadata, spec: { replicas: 2 } } })).json().spec.replicas, 2)
+  await become({ 1: 'rolled:1 2/2' })
+  const roll = (tag: string): Promise<KubeResponse> =>
+    patch(`${path}/deployments/rolled`, 'strategic-merge-patch+json', { spec: { template: image(tag) } })
+  await roll('2')
+  await become({ 1: 'rolled:1 0/0', 2: 'rolled:2 2/2' })
+  await roll('1')
+  await become({ 2: 'rolled:2 0/0', 3: 'rolled:1 2/2' })
+  await ask(`${path}/deployments/rolled`, { method: 'DELETE' })
+  await become({})
+})
+
+interface ReplicaSet {
+  metadata: { annotations: Record<string, string> }
+  spec: { replicas: number; template: { spec: { containers: { image: string }[] } } }
+  status?: { readyReplicas: number }
+}
 
 const CART_PODS = '/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart'
 
