@@ -270,7 +270,7 @@ test('what was deleted while the follower was disconnected is removed', async (t
   assert.equal((await empty).clusters.size, 0)
 })
 
-test('what is broken stays in its last good version, and says so once', async (t) => {
+test('a broken cluster keeps its last good version, and says so once', async (t) => {
   const server = new FakeServer()
   server.put(cluster('a', { hosts: ['x'] }))
   server.put(cluster('new', { broken: true }))

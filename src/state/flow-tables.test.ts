@@ -38,7 +38,7 @@ function take(flows: FlowTable, limit: CompiledSchema, user: string, wanted: num
   return taken
 }
 
-describe('cells', () => {
+describe('counters', () => {
   it('are shared by all users, or one for each', () => {
     const [shared, each] = [schema({ name: 'shared' }), schema({ name: 'each', perUser: true })]
     const flows = table(shared, each)
@@ -100,10 +100,10 @@ describe('a change of the object', () => {
     const before = schema({ kind: 'maxRequestsInflight', max: 3 })
     const after = schema({ kind: 'maxRequestsInflight', max: 2 })
     const flows = table(before)
-    const held = flows.cellFor(before, 'u', NOW)
+    const held = flows.counterFor(before, 'u', NOW)
     assert.ok(tryAcquire(before, held, NOW))
     flows.update([after], NOW)
-    assert.equal(flows.cellFor(before, 'u', NOW), held)
+    assert.equal(flows.counterFor(before, 'u', NOW), held)
     assert.equal(take(flows, after, 'u', 5), 1)
     release(before, held)
     assert.equal(take(flows, after, 'u', 5), 1)
@@ -113,7 +113,7 @@ describe('a change of the object', () => {
   it('of the kind starts fresh, and what the old kind held ends where it began', () => {
     const before = schema({ kind: 'maxRequestsInflight', max: 1 })
     const flows = table(before)
-    const held = flows.cellFor(before, 'u', NOW)
+    const held = flows.counterFor(before, 'u', NOW)
     tryAcquire(before, held, NOW)
     const after = schema({})
     flows.update([after], NOW)
@@ -127,7 +127,7 @@ describe('a change of the object', () => {
   it('lets requests of a removed schema end, and admits by it as long as its snapshot lives', () => {
     const gone = schema({ kind: 'maxRequestsInflight', max: 1 })
     const flows = table(gone)
-    const held = flows.cellFor(gone, 'u', NOW)
+    const held = flows.counterFor(gone, 'u', NOW)
     assert.ok(tryAcquire(gone, held, NOW))
     flows.update([], NOW)
     assert.deepEqual(flows.describe(NOW), [])
@@ -171,8 +171,8 @@ describe('many users', () => {
     for (let minute = 0; minute < 4; minute++) {
       for (let i = 0; i < 50_000; i++) {
         flows.tryAcquire(each, `user-${minute}-${i}`, NOW + minute * 60_000)
-        const cell = flows.tryAcquire(slots, `user-${minute}-${i}`, NOW)
-        if (cell !== undefined) release(slots, cell)
+        const counter = flows.tryAcquire(slots, `user-${minute}-${i}`, NOW)
+        if (counter !== undefined) release(slots, counter)
       }
     }
     const [tokens, running] = flows.describe(NOW + 180_000)
@@ -195,16 +195,16 @@ describe('many users', () => {
     const slots = schema({ name: 'slots', kind: 'maxRequestsInflight', max: 1, perUser: true })
     const watches = schema({ name: 'watches', kind: 'exempt', maxWatches: 1, perUser: true })
     const flows = table(slots, watches)
-    const held = flows.cellFor(slots, 'holder', NOW)
+    const held = flows.counterFor(slots, 'holder', NOW)
     tryAcquire(slots, held, NOW)
-    const watched = flows.cellFor(watches, 'holder', NOW)
+    const watched = flows.counterFor(watches, 'holder', NOW)
     tryOpenWatch(watches, watched)
     for (let i = 0; i < 15_000; i++) {
-      flows.cellFor(slots, `user-${i}`, NOW)
-      flows.cellFor(watches, `user-${i}`, NOW)
+      flows.counterFor(slots, `user-${i}`, NOW)
+      flows.counterFor(watches, `user-${i}`, NOW)
     }
     assert.equal(take(flows, slots, 'holder', 1), 0)
-    assert.ok(!tryOpenWatch(watches, flows.cellFor(watches, 'holder', NOW)))
+    assert.ok(!tryOpenWatch(watches, flows.counterFor(watches, 'holder', NOW)))
     release(slots, held)
     closeWatch(watches, watched)
     assert.equal(take(flows, slots, 'holder', 2), 1)
@@ -264,7 +264,7 @@ describe('threads', () => {
     const [main, one, two] = tables(limit)
     assert.ok(main !== undefined && one !== undefined && two !== undefined)
     take(one, limit, 'u', 7)
-    assert.ok(one.tryOpenWatch(limit, one.cellFor(limit, 'u', NOW), 'u', NOW))
+    assert.ok(one.tryOpenWatch(limit, one.counterFor(limit, 'u', NOW), 'u', NOW))
     assert.equal(take(two, limit, 'u', 9), 3)
     main.releaseThread(0)
     const { inFlight, watches } = main.describe(NOW)[0] ?? {}
@@ -281,7 +281,7 @@ describe('description', () => {
     take(flows, each, 'a', 3)
     take(flows, each, 'b', 8)
     take(flows, slots, 'a', 2)
-    tryOpenWatch(slots, flows.cellFor(slots, 'a', NOW))
+    tryOpenWatch(slots, flows.counterFor(slots, 'a', NOW))
     assert.deepEqual(flows.describe(NOW), [
       { schema: 'each', kind: 'tokenBucket', inFlight: 0, watches: 0, tokens: 2, users: 2, overflows: 0 },
       { schema: 'slots', kind: 'maxRequestsInflight', inFlight: 2, watches: 1, tokens: 0, users: 0, overflows: 0 },
@@ -302,13 +302,13 @@ describe('limits that replicas handle', () => {
     const thread = new FlowTable({ thread: 0, threads: 1, seed: [1, 2] })
     thread.update([after], NOW, flows.handles())
     assert.equal(take(thread, after, 'a', 3), 0)
-    changeTokens(flow.cell, flow.account, 2)
+    changeTokens(flow.counter, flow.account, 2)
     assert.equal(take(thread, after, 'a', 3), 2)
     const later = schema({ shared: { ...shared, qps: 50 } })
     flows.update([later], NOW)
     thread.update([later], NOW, flows.handles())
     assert.equal(flows.shared()[0]?.account, flow.account)
-    changeTokens(flow.cell, flow.account, 1)
+    changeTokens(flow.counter, flow.account, 1)
     assert.equal(take(thread, later, 'a', 3), 1)
   })
 
@@ -321,7 +321,7 @@ describe('limits that replicas handle', () => {
     thread.update([after], NOW, flows.handles())
     const [flow] = flows.shared()
     assert.ok(flow)
-    changeTokens(flow.cell, flow.account, 2)
+    changeTokens(flow.counter, flow.account, 2)
     assert.equal(take(thread, after, 'a', 3), 2)
     // No longer shared: the account does not count.
     const alone = schema({})

@@ -1,4 +1,4 @@
-// The flow cells of one cluster: one for each schema, or one for each user of a schema. They outlive changes of the
+// The flow counters of one cluster: one for each schema, or one for each user of a schema. They outlive changes of the
 // object, so that a new certificate or a raised limit refills no bucket, and threads, so that a limit is one for all.
 
 import type { CompiledSchema } from '../core/cluster/compiled-cluster.ts'
@@ -21,7 +21,7 @@ export interface FlowDescription {
   readonly tokens: number
   /** Users remembered; 0 when the limit is not per user. */
   readonly users: number
-  /** How often a user had to share the overflow flow cell because the table was full. */
+  /** How often a user had to share the overflow flow counter because the table was full. */
   readonly overflows: number
 }
 
@@ -42,20 +42,20 @@ export interface FlowHandle {
 /** A limit that replicas share, with this replica's counters. */
 export interface SharedFlow {
   readonly schema: CompiledSchema
-  readonly cell: FlowCounter
+  readonly counter: FlowCounter
   readonly account: GlobalAccount
 }
 
 interface FlowEntry {
   schema: CompiledSchema
   handle: FlowHandle
-  readonly cell: FlowCounter
+  readonly counter: FlowCounter
   users: UserCounters | undefined
 }
 
 export class FlowTable {
   #entries: FlowEntry[] = []
-  /** By schema object, so that a request that began under an older snapshot still counts in the same flow cell. */
+  /** By schema object, so that a request that began under an older snapshot still counts in the same flow counter. */
   readonly #bySchema = new WeakMap<CompiledSchema, FlowEntry>()
   readonly #place: ThreadPlace
   #nextId = 0
@@ -66,19 +66,19 @@ export class FlowTable {
 
   /**
    * Takes a token or slot of `schema`, an object of the request's snapshot; undefined = refused. What was
-   * taken is given back to the returned flow cell.
+   * taken is given back to the returned flow counter.
    */
   tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter | undefined {
     for (;;) {
-      const cell = this.cellFor(schema, userName, nowMs)
-      if (tryAcquire(schema, cell, nowMs)) return cell
+      const counter = this.counterFor(schema, userName, nowMs)
+      if (tryAcquire(schema, counter, nowMs)) return counter
       // Reassigned to another user in between: look again.
-      if (isOwn(cell)) return undefined
+      if (isOwn(counter)) return undefined
     }
   }
 
   /**
-   * Counts a new watch in the flow cell that admitted its request; undefined = the cap is reached. The returned flow cell
+   * Counts a new watch in the flow counter that admitted its request; undefined = the cap is reached. The returned flow counter
    * is another one only where the first held nothing of this request and was reassigned.
    */
   tryOpenWatch(
@@ -87,16 +87,16 @@ export class FlowTable {
     userName: string,
     nowMs: number,
   ): FlowCounter | undefined {
-    for (let cell = admittedBy; ; cell = this.cellFor(schema, userName, nowMs)) {
-      if (tryOpenWatch(schema, cell)) return cell
-      if (isOwn(cell)) return undefined
+    for (let counter = admittedBy; ; counter = this.counterFor(schema, userName, nowMs)) {
+      if (tryOpenWatch(schema, counter)) return counter
+      if (isOwn(counter)) return undefined
     }
   }
 
-  /** The flow cell that counts requests of `userName` against `schema`. */
-  cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter {
+  /** The flow counter for requests of `userName` against `schema`. */
+  counterFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter {
     const entry = this.#bySchema.get(schema) ?? this.#adopt(schema, undefined)
-    if (!schema.perUser) return entry.cell
+    if (!schema.perUser) return entry.counter
     return (entry.users ?? this.#addUsers(entry, undefined)).counterOf(userName, schema, nowMs)
   }
 
@@ -124,7 +124,7 @@ export class FlowTable {
     })
   }
 
-  /** For threads that count in the same flow cells. */
+  /** For threads that count in the same flow counters. */
   handles(): readonly FlowHandle[] {
     return this.#entries.map(({ handle }) => handle)
   }
@@ -139,8 +139,10 @@ export class FlowTable {
 
   /** The limits in force that replicas share. */
   shared(): readonly SharedFlow[] {
-    return this.#entries.flatMap(({ schema, cell }) => {
-      return schema.shared === undefined || cell.account === undefined ? [] : [{ schema, cell, account: cell.account }]
+    return this.#entries.flatMap(({ schema, counter }) => {
+      return schema.shared === undefined || counter.account === undefined
+        ? []
+        : [{ schema, counter, account: counter.account }]
     })
   }
 
@@ -158,7 +160,7 @@ export class FlowTable {
       users: undefined,
       account: undefined,
     }
-    const entry: FlowEntry = { schema, handle, cell: new FlowCounter(handle.memory, 0, thread), users: undefined }
+    const entry: FlowEntry = { schema, handle, counter: new FlowCounter(handle.memory, 0, thread), users: undefined }
     if (schema.perUser) this.#addUsers(entry, handle.users)
     if (schema.shared !== undefined) this.#addAccount(entry, handle.account)
     this.#bySchema.set(schema, entry)
@@ -166,10 +168,10 @@ export class FlowTable {
   }
 
   #addAccount(entry: FlowEntry, given: GlobalAccount | undefined): void {
-    if (entry.cell.account !== undefined) return
+    if (entry.counter.account !== undefined) return
     const account = given ?? createGlobalAccount()
     entry.handle = { ...entry.handle, account }
-    entry.cell.account = account
+    entry.counter.account = account
   }
 
   #addUsers(entry: FlowEntry, given: FlowMemory | undefined): UserCounters {
@@ -180,20 +182,20 @@ export class FlowTable {
   }
 }
 
-function changeLimit({ schema: previous, cell, users }: FlowEntry, next: CompiledSchema, nowMs: number): void {
+function changeLimit({ schema: previous, counter, users }: FlowEntry, next: CompiledSchema, nowMs: number): void {
   if (previous.qps === next.qps && previous.burst === next.burst) return
-  resize(previous, next, cell, nowMs)
+  resize(previous, next, counter, nowMs)
   users?.resize(previous, next, nowMs)
 }
 
-function describeFlow({ schema, cell, users }: FlowEntry, nowMs: number): FlowDescription {
+function describeFlow({ schema, counter, users }: FlowEntry, nowMs: number): FlowDescription {
   const all = users?.totals(schema, nowMs)
-  const tokens = tokensLeft(schema, cell, nowMs)
+  const tokens = tokensLeft(schema, counter, nowMs)
   return {
     schema: schema.name,
     kind: schema.kind,
-    inFlight: requestsInFlight(cell) + (all?.inFlight ?? 0),
-    watches: openWatches(cell) + (all?.watches ?? 0),
+    inFlight: requestsInFlight(counter) + (all?.inFlight ?? 0),
+    watches: openWatches(counter) + (all?.watches ?? 0),
     tokens: Math.min(tokens, all?.tokens ?? tokens),
     users: all?.users ?? 0,
     overflows: users?.overflows() ?? 0,

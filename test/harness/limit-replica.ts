@@ -85,13 +85,13 @@ export function startReplica(options: ReplicaOptions, ...schemas: readonly FlowC
     const flows = clusters.get('prod')?.flows
     if (schema === undefined || flows === undefined) throw new Error('no such limit')
     const nowMs = systemClock.monotonic()
-    const cell: FlowCounter | undefined = flows.tryAcquire(schema, 'user', nowMs)
-    if (cell === undefined) {
+    const counter: FlowCounter | undefined = flows.tryAcquire(schema, 'user', nowMs)
+    if (counter === undefined) {
       refused++
       return undefined
     }
     admitted.push(nowMs)
-    return { end: () => release(schema, cell) }
+    return { end: () => release(schema, counter) }
   }
   let perSecond = 0
   let owed = 0

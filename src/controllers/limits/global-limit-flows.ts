@@ -99,14 +99,14 @@ class TokenKeeper implements FlowKeeper {
   #mode: SharingMode
 
   constructor(name: LimitName, flow: SharedFlow, shared: CompiledSharedLimit, redis: RedisLimits, tick: Tick) {
-    const { cell, account } = flow
+    const { counter, account } = flow
     this.name = name
     this.flow = flow
     this.#redis = redis
     this.#mode = tick.mode
     this.#bucket = redis.bucket(name, shared)
     this.#share = new TokenShare(shared, tick.nowMs, tokensTaken(account), requestsMissed(account))
-    changeTokens(cell, account, this.#share.seed(tick.part) - tokensAtHand(account))
+    changeTokens(counter, account, this.#share.seed(tick.part) - tokensAtHand(account))
   }
 
   update(flow: SharedFlow): void {
@@ -119,13 +119,13 @@ class TokenKeeper implements FlowKeeper {
   }
 
   tick(tick: Tick): void {
-    const { cell, account } = this.flow
+    const { counter, account } = this.flow
     const { mode, part, nowMs } = tick
     const share = this.#share
     this.#mode = mode
     share.observe(tokensTaken(account), requestsMissed(account), part, nowMs)
     const atHand = tokensAtHand(account)
-    if (this.#calls.isParted(mode)) changeTokens(cell, account, share.due(atHand, part))
+    if (this.#calls.isParted(mode)) changeTokens(counter, account, share.due(atHand, part))
     if (!this.#calls.mayAsk(tick)) return
     const retry = this.#calls.failedMs >= 0
     const wanted = retry ? 0 : share.wants(atHand, mode, part, nowMs)
@@ -133,17 +133,17 @@ class TokenKeeper implements FlowKeeper {
   }
 
   async #ask(wanted: number, nowMs: number): Promise<void> {
-    const { cell, account } = this.flow
+    const { counter, account } = this.flow
     // Returned tokens leave the account first.
-    const given = wanted < 0 ? changeTokens(cell, account, wanted) : wanted
+    const given = wanted < 0 ? changeTokens(counter, account, wanted) : wanted
     const { change, level } = await this.#bucket.take(given)
-    if (change > 0) changeTokens(cell, account, change)
+    if (change > 0) changeTokens(counter, account, change)
     this.#share.answered(change, level, nowMs)
   }
 
   async giveBack(): Promise<void> {
-    const { cell, account } = this.flow
-    const taken = -changeTokens(cell, account, -tokensAtHand(account))
+    const { counter, account } = this.flow
+    const taken = -changeTokens(counter, account, -tokensAtHand(account))
     if (taken > 0 && this.#mode === 'shared') await this.#bucket.take(-taken)
   }
 
@@ -187,17 +187,17 @@ class SlotKeeper implements FlowKeeper {
   }
 
   tick(tick: Tick): void {
-    const { cell, account } = this.flow
+    const { counter, account } = this.flow
     const { mode, part, nowMs } = tick
     const share = this.#share
     this.#mode = mode
     share.observe(requestsMissed(account), nowMs)
     if (this.#calls.isParted(mode)) this.#set(share.parted(part, nowMs))
     if (!this.#calls.mayAsk(tick)) return
-    const target = share.target(requestsInFlight(cell), mode, part, nowMs)
+    const target = share.target(requestsInFlight(counter), mode, part, nowMs)
     if (!share.isDue(target, part, nowMs)) return
     // Use fewer before Redis is told, and more only after Redis has granted them.
-    const running = target < share.granted ? this.#set(target) : requestsInFlight(cell)
+    const running = target < share.granted ? this.#set(target) : requestsInFlight(counter)
     this.#calls.run(this.#ask(target, running, tick), nowMs)
   }
 
@@ -213,7 +213,7 @@ class SlotKeeper implements FlowKeeper {
 
   #set(slots: number): number {
     this.#slots = slots
-    return setSlots(this.flow.cell, this.flow.account, slots)
+    return setSlots(this.flow.counter, this.flow.account, slots)
   }
 
   /** The lease is dropped when the replica leaves. */
@@ -223,7 +223,7 @@ class SlotKeeper implements FlowKeeper {
 
   status(): SharedLimitStatus {
     const mode = this.#calls.isParted(this.#mode) ? 'parted' : 'shared'
-    const demand = requestsInFlight(this.flow.cell)
+    const demand = requestsInFlight(this.flow.counter)
     return { ...this.name, kind: 'maxRequestsInflight', mode, atHand: this.#slots, demand }
   }
 }

@@ -26,29 +26,29 @@ function check(admission: Admission): Refusal | undefined {
   const { monotonicMs } = admission.moment
   const schema = cluster.schemas[policy.schema]
   if (schema === undefined || (schema.kind === 'exempt' && schema.maxWatches === 0)) return undefined
-  const cell = limits.tryAcquire(schema, user.name, monotonicMs)
-  if (cell === undefined) return refuseOver(admission, schema)
+  const counter = limits.tryAcquire(schema, user.name, monotonicMs)
+  if (counter === undefined) return refuseOver(admission, schema)
   const inFlight = schema.kind === 'maxRequestsInflight'
   const watch = isWatch && schema.maxWatches > 0
-  const counted = watch ? limits.tryOpenWatch(schema, cell, user.name, monotonicMs) : cell
+  const counted = watch ? limits.tryOpenWatch(schema, counter, user.name, monotonicMs) : counter
   if (counted === undefined) {
-    refund(schema, cell)
+    refund(schema, counter)
     const message = tooManyWatchesMessage(cluster.name, schema)
     return refuseFor('too-many-watches', message, admission, schema, WATCH_RETRY_SECONDS)
   }
   const token = schema.kind === 'tokenBucket'
-  if (inFlight || token || watch) admission.held = { schema, cell: counted, inFlight, token, watch }
+  if (inFlight || token || watch) admission.held = { schema, counter: counted, inFlight, token, watch }
   return undefined
 }
 
 function refuseOver(admission: Admission, schema: CompiledSchema): Refusal {
   const { cluster, limits, user } = admission
   const { monotonicMs } = admission.moment
-  const cell = limits.cellFor(schema, user.name, monotonicMs)
-  const byAll = refusedByAll(schema, cell)
+  const counter = limits.counterFor(schema, user.name, monotonicMs)
+  const byAll = refusedByAll(schema, counter)
   if (schema.kind === 'tokenBucket') {
     // When replicas leave the next token to this one is not known here.
-    const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, cell, monotonicMs)
+    const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, counter, monotonicMs)
     return refuseFor('rate-limited', tooManyRequestsMessage(cluster.name, schema, byAll), admission, schema, seconds)
   }
   const message = tooManyInFlightMessage(cluster.name, schema, byAll)

@@ -7,7 +7,7 @@ import { closeWatch } from '../limits/in-flight.ts'
 
 export interface Held {
   readonly schema: CompiledSchema
-  readonly cell: FlowCounter
+  readonly counter: FlowCounter
   /** An in-flight slot is held. */
   inFlight: boolean
   /** A token was taken: given back only when the request could be sent nowhere. */
@@ -23,14 +23,14 @@ interface Holder {
 export function watchStarted({ held }: Holder): void {
   if (held?.inFlight !== true) return
   held.inFlight = false
-  release(held.schema, held.cell)
+  release(held.schema, held.counter)
 }
 
 /** The request could be sent to no endpoint: it costs no token. */
 export function nothingSent({ held }: Holder): void {
   if (held?.token !== true) return
   held.token = false
-  refund(held.schema, held.cell)
+  refund(held.schema, held.counter)
 }
 
 /** The request is over. */
@@ -39,5 +39,5 @@ export function giveBack(holder: Holder): void {
   const { held } = holder
   if (held?.watch !== true) return
   held.watch = false
-  closeWatch(held.schema, held.cell)
+  closeWatch(held.schema, held.counter)
 }

@@ -23,19 +23,19 @@ export interface Limits {
     nowMs: number,
   ): FlowCounter | undefined
   /** The counter that counts requests of `userName` against `schema`. */
-  cellFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter
+  counterFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter
 }
 
 /** For one request, which is the first: full buckets, nothing in flight. Limits that replicas share are as on one replica. */
 export function freshLimits(): Limits {
   let counter: FlowCounter | undefined
-  const cellFor = (): FlowCounter => {
+  const counterFor = (): FlowCounter => {
     counter ??= new FlowCounter(createFlowMemory(1), 0, 0)
     return counter
   }
   return {
-    cellFor,
-    tryAcquire: (schema, _userName, nowMs) => (tryAcquire(schema, cellFor(), nowMs) ? cellFor() : undefined),
+    counterFor,
+    tryAcquire: (schema, _userName, nowMs) => (tryAcquire(schema, counterFor(), nowMs) ? counterFor() : undefined),
     tryOpenWatch: (schema, admittedBy) => (tryOpenWatch(schema, admittedBy) ? admittedBy : undefined),
   }
 }
