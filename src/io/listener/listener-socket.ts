@@ -5,7 +5,7 @@ import {
   createServer as createTlsServer,
   type SecureContext,
   type SecureContextOptions,
-  TLSSocket,
+  type TLSSocket,
   type Server as TlsServer,
 } from 'node:tls'
 import type { Peer, RequestHandler } from '../../api/ports/stream.ts'
@@ -14,6 +14,7 @@ import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
 import { type Http2Session, serveHttp2 } from './http2-server.ts'
+import { describePeer, PresentedChains } from './peer.ts'
 import { SourceConnections } from './source-connections.ts'
 import type { AddressContext } from './tls-contexts.ts'
 
@@ -69,8 +70,6 @@ const LISTEN_BACKLOG = 4096
 const OWN = ''
 /** In the order of our preference. */
 const PROTOCOLS = ['h2', 'http/1.1']
-
-let nextPeerId = 1
 
 /** @throws when the port cannot be opened */
 export async function listen(options: ListenerOptions): Promise<Listener> {
@@ -229,70 +228,6 @@ function normalizeServerName(serverName: string | false | null | undefined): str
   if (typeof serverName !== 'string') return ''
   const lower = serverName.toLowerCase()
   return lower.endsWith('.') ? lower.slice(0, -1) : lower
-}
-
-function describePeer(
-  socket: TLSSocket,
-  serverName: string,
-  tlsCluster: string,
-  chain: readonly Buffer[],
-  drain: () => void,
-): Peer {
-  const error = socket.authorizationError
-  return {
-    id: nextPeerId++,
-    protocol: socket.alpnProtocol === 'h2' ? 'h2' : 'http/1.1',
-    serverName,
-    tlsCluster,
-    localAddress: socket.localAddress ?? '',
-    localPort: socket.localPort ?? 0,
-    remoteAddress: socket.remoteAddress ?? '',
-    remotePort: socket.remotePort ?? 0,
-    certificate:
-      chain.length === 0
-        ? undefined
-        : {
-            chain,
-            verified: socket.authorized,
-            verifyError: error === undefined || error === null ? '' : String(error),
-          },
-    drain,
-    memo: new Map(),
-  }
-}
-
-/**
- * The certificates that clients presented, leaf first. Some versions of Node (24.21) forget all but the leaf while they
- * report the handshake (nodejs/node#65579): the chain is read before, where a callback of the handshake gives the chance.
- */
-class PresentedChains {
-  readonly #early = new WeakMap<TLSSocket, readonly Buffer[]>()
-
-  /** `socket` is what node:tls calls its handshake callbacks on. */
-  takeEarly(socket: unknown): void {
-    if (!(socket instanceof TLSSocket) || this.#early.has(socket)) return
-    this.#early.set(socket, [])
-    socket.prependOnceListener('secure', () => this.#early.set(socket, readChain(socket)))
-  }
-
-  of(socket: TLSSocket): readonly Buffer[] {
-    return this.#early.get(socket) ?? readChain(socket)
-  }
-}
-
-function readChain(socket: TLSSocket): Buffer[] {
-  const chain: Buffer[] = []
-  const seen = new Set<string>()
-  // A self-signed certificate is its own issuer in this list: the loop ends there.
-  for (
-    let next = socket.getPeerCertificate(true);
-    next?.raw !== undefined && !seen.has(next.fingerprint256);
-    next = next.issuerCertificate
-  ) {
-    seen.add(next.fingerprint256)
-    chain.push(next.raw)
-  }
-  return chain
 }
 
 /** `setSecureContext` knows no allowPartialTrustChain: the server gets the context itself. Without effect, it is only stricter. */
