@@ -163,7 +163,7 @@ test('errors are one line each', async () => {
     [['--user', 'a', '--token-file', 'b'], /^error: more than one is named/],
     [['--user', ''], /^error: spec.user is empty/],
     [['--user', 'system:anonymous'], /^error: spec.user has no credential/],
-    [['--credential-id', 'abc'], /^error: spec.credentialID is no credential-id/],
+    [['--credential-id', 'abc'], /^error: spec.credentialID is not a valid credential-id/],
     [['--certificate', join(dir, 'audit')], /^error: .* holds no PEM certificate/],
     [['--token-file', join(dir, 'nowhere')], /^error: cannot read/],
   ]

@@ -66,7 +66,7 @@ function checkSpec(given: Loose<RevokedCredentialSpec>, out: FieldErrors): void 
   } else if (typeof credentialID !== 'string' || !CREDENTIAL_ID.test(credentialID)) {
     out.invalid(
       'spec.credentialID',
-      'is no credential-id',
+      'is not a valid credential-id',
       'write X509SHA256= and 64 hex digits, or JTI= and the id of a token',
     )
   }

@@ -99,9 +99,9 @@ test('a revocation names exactly one thing, in the right form', () => {
   assert.deepEqual(
     revoked({ certificateFingerprint: 'A1:B2' }, { tokenHash: 'my-token' }, { user: 'a', revokedAt: 'now' }),
     [
-      `${at}[0].certificateFingerprint: "A1:B2" is no SHA-256`,
-      `${at}[1].tokenHash: is no SHA-256`,
-      `${at}[2].revokedAt: "now" is no time`,
+      `${at}[0].certificateFingerprint: "A1:B2" is not a valid SHA-256`,
+      `${at}[1].tokenHash: is not a valid SHA-256`,
+      `${at}[2].revokedAt: "now" is not a valid time`,
     ],
   )
 })

@@ -54,7 +54,7 @@ function checkKey(key: string, path: string, out: FieldErrors): void {
   if (isLabelKey(key)) return
   out.invalid(
     path,
-    `${shown(key)} is no label`,
+    `${shown(key)} is not a valid label key`,
     'write a name of at most 63 characters, after a DNS name and / if need be',
   )
 }
@@ -62,5 +62,5 @@ function checkKey(key: string, path: string, out: FieldErrors): void {
 function checkValue(value: string, path: string, out: FieldErrors): void {
   if (isLabelValue(value)) return
   const fix = 'use at most 63 letters, digits, -, _ and ., beginning and ending with a letter or digit'
-  out.invalid(path, `${shown(value)} is no value of a label`, fix)
+  out.invalid(path, `${shown(value)} is not a valid label value`, fix)
 }

@@ -109,14 +109,14 @@ export const SERVER_NAME_RULES: readonly CelRule[] = [
   rule(
     "self.matches('^([*][.])?[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*[.]?$')" +
       " || self.matches('^[0-9a-fA-F:.]*:[0-9a-fA-F:.]*$')",
-    'is no host name; write a DNS name; * only as the whole first label; addresses go to spec.addresses.ips',
+    'is not a valid host name; write a DNS name; * only as the whole first label; addresses go to spec.addresses.ips',
   ),
 ]
 
 export const IP_RULES: readonly CelRule[] = [
   rule(
     "self.matches('^[0-9a-fA-F:.]+$')",
-    'is no IP address; write an IPv4 or IPv6 address without brackets; host names go to spec.secureServing.serverNames',
+    'is not a valid IP address; write an IPv4 or IPv6 address without brackets; host names go to spec.secureServing.serverNames',
   ),
 ]
 
@@ -155,7 +155,10 @@ export const TOKEN_BUCKET_RULES: readonly CelRule[] = [
 ]
 
 export const PROBE_PATH_RULES: readonly CelRule[] = [
-  rule("self == '' || self.matches('^/[!\"$-~]*$')", 'is no path; write a path that begins with /, such as /readyz'),
+  rule(
+    "self == '' || self.matches('^/[!\"$-~]*$')",
+    'is not a valid path; write a path that begins with /, such as /readyz',
+  ),
 ]
 
 export const REVOCATION_RULES: readonly CelRule[] = [
@@ -166,19 +169,19 @@ export const REVOCATION_RULES: readonly CelRule[] = [
 ]
 
 export const SHA256_RULES: readonly CelRule[] = [
-  rule("self.matches('^[0-9a-f]{64}$')", 'is no SHA-256; write 64 lower-case hex digits, no colons'),
+  rule("self.matches('^[0-9a-f]{64}$')", 'is not a valid SHA-256; write 64 lower-case hex digits, no colons'),
 ]
 
 const OBJECT_NAME = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')"
 const OBJECT_NAME_FIX = 'use lower-case letters, digits, - and ., beginning and ending with a letter or digit'
 
-export const CELL_RULES: readonly CelRule[] = [rule(OBJECT_NAME, `is no name of a cell; ${OBJECT_NAME_FIX}`)]
-export const OBJECT_NAME_RULES: readonly CelRule[] = [rule(OBJECT_NAME, `is no name of a pod; ${OBJECT_NAME_FIX}`)]
+export const CELL_RULES: readonly CelRule[] = [rule(OBJECT_NAME, `is not a valid cell name; ${OBJECT_NAME_FIX}`)]
+export const OBJECT_NAME_RULES: readonly CelRule[] = [rule(OBJECT_NAME, `is not a valid pod name; ${OBJECT_NAME_FIX}`)]
 
 export const NAMESPACE_RULES: readonly CelRule[] = [
   rule(
     "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-    'is no namespace; write one as Kubernetes has it: at most 63 lower-case letters, digits and -; no patterns',
+    'is not a valid namespace; write one as Kubernetes has it: at most 63 lower-case letters, digits and -; no patterns',
   ),
 ]
 

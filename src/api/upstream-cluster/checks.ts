@@ -39,7 +39,7 @@ export function checkUpstreamCluster(
 ): readonly FieldError[] {
   const out = new FieldErrors()
   if (!isRecord(object)) {
-    out.invalid('', 'is no object', `write a map with apiVersion, kind ${UPSTREAM_CLUSTER_KIND}, metadata and spec`)
+    out.invalid('', 'is not an object', `write a map with apiVersion, kind ${UPSTREAM_CLUSTER_KIND}, metadata and spec`)
     return out.found
   }
   checkObjectHead(object, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND, out)
@@ -160,13 +160,13 @@ function checkSpec(
   for (const [index, ip] of (spec.addresses?.ips ?? []).entries()) {
     if (ip === undefined || (!ip.includes('%') && canonicalIp(ip) !== undefined)) continue
     const fix = 'write an IPv4 or IPv6 address without brackets; host names go to spec.secureServing.serverNames'
-    out.invalid(`spec.addresses.ips[${index}]`, `${shown(ip)} is no IP address`, fix)
+    out.invalid(`spec.addresses.ips[${index}]`, `${shown(ip)} is not a valid IP address`, fix)
   }
   const probe = spec.healthCheck?.path
   if (probe !== undefined && !/^\/[\x21-\x22\x24-\x7e]*$/.test(probe)) {
     out.invalid(
       'spec.healthCheck.path',
-      `${shown(probe)} is no path`,
+      `${shown(probe)} is not a valid path`,
       'write a path that begins with /, such as /readyz',
     )
   }
@@ -177,7 +177,7 @@ function checkSpec(
   if (expiresAt !== undefined && !isTimestamp(expiresAt)) {
     out.invalid(
       'spec.degrade.expiresAt',
-      `${shown(expiresAt)} is no time`,
+      `${shown(expiresAt)} is not a valid time`,
       'write RFC 3339, such as 2030-01-31T18:00:00Z',
     )
   }

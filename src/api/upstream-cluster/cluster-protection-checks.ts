@@ -14,13 +14,13 @@ export function checkPodProtection(protection: Loose<PodProtection>, path: strin
   const { cell, excludedNamespaces = [], objectSelector, aggregation } = protection
   // It is the last part of the webhook's path, and of a Lease's name.
   if (cell !== undefined && !isObjectName(cell)) {
-    out.invalid(`${path}.cell`, `${shown(cell)} is no name of a cell`, NAME_FIX)
+    out.invalid(`${path}.cell`, `${shown(cell)} is not a valid cell name`, NAME_FIX)
   }
   const seen = new Set<string>()
   for (const [index, namespace] of excludedNamespaces.entries()) {
     if (namespace === undefined) continue
     const at = `${path}.excludedNamespaces[${index}]`
-    if (!isDnsLabel(namespace)) out.invalid(at, `${shown(namespace)} is no namespace`, NAMESPACE_FIX)
+    if (!isDnsLabel(namespace)) out.invalid(at, `${shown(namespace)} is not a valid namespace`, NAMESPACE_FIX)
     else if (seen.has(namespace)) out.warning(at, 'is named twice', 'remove one of the two')
     seen.add(namespace)
   }
@@ -34,17 +34,17 @@ function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out
   if (syncTime === 'Annotation' && key === '') {
     out.required(at, 'is required beside syncTime Annotation', 'name the annotation of pods that holds a time')
   } else if (key !== '' && !isLabelKey(key.toLowerCase())) {
-    out.invalid(at, `${shown(key)} is no annotation`, 'write a name, after a DNS name and / if need be')
+    out.invalid(at, `${shown(key)} is not a valid annotation key`, 'write a name, after a DNS name and / if need be')
   } else if (key !== '' && syncTime !== 'Annotation') {
     out.warning(at, 'has no effect without syncTime Annotation', 'set syncTime: Annotation, or remove it')
   }
   if (podLabelSelector !== undefined) checkSelector(podLabelSelector, `${path}.podLabelSelector`, out)
   const { namespace, name } = updateTrigger ?? {}
   if (namespace !== undefined && !isDnsLabel(namespace)) {
-    out.invalid(`${path}.updateTrigger.namespace`, `${shown(namespace)} is no namespace`, NAMESPACE_FIX)
+    out.invalid(`${path}.updateTrigger.namespace`, `${shown(namespace)} is not a valid namespace`, NAMESPACE_FIX)
   }
   if (name !== undefined && !isObjectName(name)) {
-    out.invalid(`${path}.updateTrigger.name`, `${shown(name)} is no name of a pod`, NAME_FIX)
+    out.invalid(`${path}.updateTrigger.name`, `${shown(name)} is not a valid pod name`, NAME_FIX)
   }
   if (disabled && updateTrigger !== undefined) {
     const message = 'has no effect beside disabled: true'

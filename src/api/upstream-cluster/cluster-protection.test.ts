@@ -58,18 +58,18 @@ describe('accepted', () => {
 
 describe('errors', () => {
   const bad: readonly (readonly [unknown, string, RegExp])[] = [
-    [{ cell: '' }, 'error cell', /"" is no name of a cell/],
-    [{ cell: '.' }, 'error cell', /is no name of a cell/],
-    [{ cell: '..' }, 'error cell', /is no name of a cell/],
-    [{ cell: 'a/b' }, 'error cell', /is no name of a cell/],
-    [{ cell: 'A' }, 'error cell', /is no name of a cell/],
+    [{ cell: '' }, 'error cell', /"" is not a valid cell name/],
+    [{ cell: '.' }, 'error cell', /is not a valid cell name/],
+    [{ cell: '..' }, 'error cell', /is not a valid cell name/],
+    [{ cell: 'a/b' }, 'error cell', /is not a valid cell name/],
+    [{ cell: 'A' }, 'error cell', /is not a valid cell name/],
     [{ cell: 'a'.repeat(254) }, 'error cell', /253/],
     [{ cell: 7 }, 'error cell', /text|string/],
     [{ shadow: 'yes' }, 'error shadow', /./],
     [{ failurePolicy: 'Open' }, 'error failurePolicy', /./],
     [{ timeoutSeconds: 0 }, 'error timeoutSeconds', /./],
     [{ timeoutSeconds: 31 }, 'error timeoutSeconds', /./],
-    [{ excludedNamespaces: ['kube-*'] }, 'error excludedNamespaces[0]', /"kube-\*" is no namespace/],
+    [{ excludedNamespaces: ['kube-*'] }, 'error excludedNamespaces[0]', /"kube-\*" is not a valid namespace/],
     [{ excludedNamespaces: ['a', 'a'] }, 'warning excludedNamespaces[1]', /named twice/],
     [{ objectSelector: BAD_SELECTOR }, 'error objectSelector.matchExpressions[0].values', /is required by operator In/],
     [{ objectSelector: {} }, 'warning objectSelector', /is empty/],
@@ -87,19 +87,19 @@ describe('errors', () => {
     [
       { aggregation: { syncTime: 'Annotation', syncTimeAnnotation: 'a b' } },
       'error aggregation.syncTimeAnnotation',
-      /is no annotation/,
+      /is not a valid annotation key/,
     ],
     [{ aggregation: { syncTimeAnnotation: 'a' } }, 'warning aggregation.syncTimeAnnotation', /has no effect/],
     [{ aggregation: { updateTrigger: {} } }, 'error aggregation.updateTrigger.namespace', /./],
     [
       { aggregation: { updateTrigger: { namespace: 'a.b' } } },
       'error aggregation.updateTrigger.namespace',
-      /is no namespace/,
+      /is not a valid namespace/,
     ],
     [
       { aggregation: { updateTrigger: { namespace: 'a', name: 'B' } } },
       'error aggregation.updateTrigger.name',
-      /is no name of a pod/,
+      /is not a valid pod name/,
     ],
     [
       { aggregation: { updateTrigger: { namespace: 'a', intervalSeconds: 0 } } },

@@ -72,7 +72,7 @@ export function checkClientConfig(
   checkRate(config, path, out)
   const { serverName = '' } = config
   if (serverName !== '' && (serverName.startsWith('*') || !isServerName(serverName))) {
-    out.invalid(`${path}.serverName`, 'is no DNS name', "write a name that the servers' certificates carry")
+    out.invalid(`${path}.serverName`, 'is not a valid DNS name', "write a name that the servers' certificates carry")
   }
 }
 
@@ -110,7 +110,7 @@ export function checkSecureServing(
     }
     if (isServerName(name)) continue
     const fix = name === '*' ? 'use spec.default: true' : 'write a DNS name; * only as the whole first label; addresses'
-    const message = `${JSON.stringify(name.slice(0, 100))} is no host name`
+    const message = `${JSON.stringify(name.slice(0, 100))} is not a valid host name`
     out.invalid(`${path}.serverNames[${index}]`, message, name === '*' ? fix : `${fix} go to spec.addresses.ips`)
   }
 }

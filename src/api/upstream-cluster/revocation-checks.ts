@@ -30,11 +30,15 @@ export function checkRevocation(revocation: Loose<Revocation>, path: string, out
     const hash = revocation[field as keyof typeof HASHES]
     if (hash === undefined || SHA256.test(hash)) continue
     // Somebody may have put the token itself here.
-    const message = field === 'tokenHash' ? 'is no SHA-256' : `${shown(hash)} is no SHA-256`
+    const message = field === 'tokenHash' ? 'is not a valid SHA-256' : `${shown(hash)} is not a valid SHA-256`
     out.invalid(`${path}.${field}`, message, `write the SHA-256 of ${what}: 64 lower-case hex digits, no colons`)
   }
   const { revokedAt } = revocation
   if (revokedAt !== undefined && !isTimestamp(revokedAt)) {
-    out.invalid(`${path}.revokedAt`, `${shown(revokedAt)} is no time`, 'write RFC 3339, such as 2030-01-31T18:00:00Z')
+    out.invalid(
+      `${path}.revokedAt`,
+      `${shown(revokedAt)} is not a valid time`,
+      'write RFC 3339, such as 2030-01-31T18:00:00Z',
+    )
   }
 }

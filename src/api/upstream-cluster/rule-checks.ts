@@ -76,7 +76,7 @@ function checkExactList(entries: Entries, path: string, out: FieldErrors): void 
   for (const [index, entry = ''] of entries.entries()) {
     if (!entry.includes('*') || isAllStars(entry.replace(/^-/, ''))) continue
     const fix = 'write the whole word, or * alone for all'
-    out.warning(`${path}[${index}]`, `${shown(entry)} is no pattern here: the star stands for itself`, fix)
+    out.warning(`${path}[${index}]`, `${shown(entry)} is not a pattern here: the star stands for itself`, fix)
   }
 }
 

@@ -58,7 +58,7 @@ const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#@[\]]*))(?::([^/?#@]*))?(
 /** The endpoint, or what is wrong with it. */
 export function parseEndpoint(url: string): Endpoint | { readonly error: string } {
   const [, scheme, ipv6, name = '', portText, rest = ''] = ENDPOINT.exec(url) ?? []
-  if (scheme !== 'http' && scheme !== 'https') return { error: 'is no URL that begins with https:// or http://' }
+  if (scheme !== 'http' && scheme !== 'https') return { error: 'is not a URL that begins with https:// or http://' }
   const host = ipv6 === undefined ? hostOf(name) : ipv6Of(ipv6)
   if (host === undefined) return { error: `has no valid host` }
   const port = portText === undefined ? (scheme === 'http' ? 80 : 443) : portOf(portText)

@@ -51,7 +51,7 @@ function checkName(name: unknown, out: FieldErrors): void {
   if (name === '') out.required('metadata.name', 'is required', 'add a name; it is also a host name of the cluster')
   else if (typeof name !== 'string' || !isObjectName(name)) {
     const fix = 'use lower-case letters, digits, - and ., beginning and ending with a letter or digit'
-    out.invalid('metadata.name', `${shown(name)} is no DNS-1123 subdomain`, fix)
+    out.invalid('metadata.name', `${shown(name)} is not a valid DNS-1123 subdomain`, fix)
   }
 }
 
