@@ -490,7 +490,7 @@ test('conflicts and failures are tried again, and one workload never holds up an
   }
   assert.deepEqual([conflicts, failures], [-1, -1])
   await waitFor('what is wrong to be said', () =>
-    world.logged.some((line) => line.includes('is empty and selects all')),
+    world.logged.some((line) => line.includes('is empty, so it selects all')),
   )
   assert.equal(await world.get(POD_PROTECTORS, 'deployment-odd'), undefined)
   for (const error of ['Conflict', 'NoAnswer', 'Unclear']) assert.ok(world.errors.includes(error), error)

@@ -427,7 +427,7 @@ test('a webhook that is away: with Fail nothing is deleted, but what has ended e
   const url = `https://127.0.0.1:${known.port}`
   const failed = await install({ url: url.replace(String(known.port), '1'), timeout: '1s' })
   assert.equal(failed.code, 1)
-  assert.match(failed.text, /gives no answer to the API server of the worker: .*refused; nothing was changed/)
+  assert.match(failed.text, /does not answer the API server of the worker: .*refused; nothing was changed/)
   assert.doesNotMatch(failed.text, /[0-9a-f]{64}/)
 
   const texts: string[] = []
