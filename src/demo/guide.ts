@@ -22,7 +22,7 @@ export function demoGuide(facts: GuideFacts): string {
   const head = [introduction(facts), `  export KUBECONFIG=${facts.kubeconfig}${pathTo(kubectl)}`]
   const withKubectl = [objects(facts), degradeSwitch(facts), protection(facts), lookAround(facts)]
   const without = [byCurl(facts), explained(facts)]
-  const last = [ownUser(facts), observed(facts), '\nCtrl-C ends all of it.\n']
+  const last = [ownUser(facts), observed(facts), '\nCtrl-C stops everything.\n']
   if (kubectl.where !== 'nowhere') return [...head, ...withKubectl, ...without, ...last].join('\n')
   return [...head, NO_KUBECTL, degradeByCurl(facts), ...without, ...withKubectl, ...last].join('\n')
 }
@@ -41,7 +41,7 @@ function introduction({ origin, backends }: GuideFacts): string {
   return `
 Portcullis is ready on ${origin}, in front of
 ${running.join('\n')}
-Two dozen requests a second are on it: kubelets, controllers, people, and a ci-bot that asks too much.
+Simulated clients send two dozen requests a second: kubelets, controllers, people, and a ci-bot that asks for too much.
 For all that follows:`
 }
 
@@ -51,7 +51,7 @@ The clusters are objects in the gateway's own API server. Edit them; a change is
   kubectl --context portcullis edit uc prod
   kubectl --context portcullis get uc -o wide --watch
   kubectl --context portcullis explain uc.spec.degrade
-And back to what they were made of:
+To undo your changes:
   kubectl --context portcullis apply --server-side --force-conflicts -f ${dir}/objects/prod.yaml`
 }
 
@@ -131,7 +131,7 @@ The objects as files, to read and to check:
 
 function ownUser({ dir, origin }: GuideFacts): string {
   return `
-A user of your own, and how to be rid of it at once, on every replica:
+A new user, and how to lock it out at once, on every replica:
   bin/portcullis certs client --dir ${dir}/pki --user dora --group developers
   bin/portcullis kubeconfig prod --context portcullis --server ${origin} --ca-file ${dir}/pki/ca.crt \\
     --user-cert ${dir}/pki/dora.crt --user-key ${dir}/pki/dora.key > ${dir}/dora.kubeconfig
@@ -142,7 +142,7 @@ A user of your own, and how to be rid of it at once, on every replica:
 function observed({ dir, adminPort }: GuideFacts): string {
   const admin = `http://127.0.0.1:${adminPort}`
   return `
-What it sees:
+Health, metrics and logs:
   curl -s ${admin}/metrics | grep apiserver_request_total
   curl -s '${admin}/readyz?verbose'
   tail -f ${dir}/access.log

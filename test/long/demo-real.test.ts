@@ -26,7 +26,7 @@ before(async () => {
     command: process.execPath,
     args: [MAIN, 'demo', '--real', ...ports, '--dir', join(folder, 'demo')],
     logFile,
-    ready: () => readFileSync(logFile, 'utf8').includes('Ctrl-C ends all of it.'),
+    ready: () => readFileSync(logFile, 'utf8').includes('Ctrl-C stops everything.'),
     readyTimeoutMs: 300_000,
   })
 })
@@ -45,7 +45,7 @@ test('every line of the guide on pod protection does what it says', async () => 
   })
 })
 
-test('Ctrl-C ends all of it', async () => {
+test('Ctrl-C stops everything', async () => {
   const endpoints = [...demo.log().matchAll(/^ {2}(?:prod|staging) +(.*)$/gm)].flatMap(([, urls = '']) =>
     urls.split(/ +/),
   )

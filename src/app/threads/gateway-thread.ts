@@ -4,7 +4,7 @@
 
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../api/ports/ports.ts'
-import { createSnapshotFollower, type SnapshotFollower } from '../../controllers/aggregator/follow-snapshots.ts'
+import { createSnapshotFollower, type SnapshotFollower } from '../../controllers/follow-snapshots.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { clusterForAddress, clusterForServerName } from '../../core/cluster/lookup-cluster.ts'
 import type { Gateway, GatewayEvents } from '../../gateway/exchange/gateway.ts'

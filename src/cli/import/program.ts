@@ -6,7 +6,7 @@ import { forControlPlane } from '../command/flags.ts'
 import type { CommandContext } from '../command/output.ts'
 
 export function addImport(program: Command, { out, err, done }: CommandContext): void {
-  const command = program.command('import').description('make UpstreamClusters of what there is')
+  const command = program.command('import').description('make UpstreamClusters from kubeconfigs or a KubeGateway')
   forControlPlane(command.command('kubegateway'))
     .description('the UpstreamClusters of a KubeGateway control plane, with a remark on everything that differs')
     .option('--dir <dir>', 'write a file for each there; default: to standard output')

@@ -5,7 +5,7 @@ import { forControlPlane, wholeNumber } from '../command/flags.ts'
 import type { CommandContext } from '../command/output.ts'
 
 export function addScale(program: Command, { out, err, now, done }: CommandContext): void {
-  const scale = program.command('scale').description('scaling: which pods go, and why')
+  const scale = program.command('scale').description('which pods a new number of replicas deletes, and why')
   forControlPlane(scale.command('why'))
     .description(
       'which pods a new number of replicas deletes, by which rule; exit code 1 when protection would refuse it',

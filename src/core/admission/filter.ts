@@ -15,7 +15,7 @@ export interface Moment {
   readonly monotonicMs: number
 }
 
-/** All that is known of a request when the filters begin. */
+/** What the filters see of a request, and what they leave behind; the request path knows more (gateway/exchange/decision.ts). */
 export interface Admission {
   /** The object in force when the request came; a change in the middle does not split a decision. */
   readonly cluster: CompiledCluster

@@ -1,4 +1,4 @@
-// The flow control schema of the policy: token bucket, requests in flight, open watches. Takes what permit gives back.
+// The flow control schema of the policy: token bucket, requests in flight, open watches. What it takes is given back at the end of the request (held.ts).
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { refund, retryAfterSeconds } from '../limits/flow-control.ts'

@@ -16,7 +16,7 @@ export const FILTER_ORDER = [
   'degrade',
   // Takes a token or a slot: after all that refuses for nothing.
   'flow-control',
-  // Has the gateway read upstream and write the ledger: only for what everything else has let through.
+  // Reads from upstream and writes the ledger: only for what everything else has let through.
   'protection',
 ] as const
 

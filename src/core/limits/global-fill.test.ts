@@ -19,7 +19,7 @@ const BUCKET: CompiledSchema = {
 }
 const SLOTS: CompiledSchema = { ...NONE, kind: 'maxRequestsInflight', max: 4, shared: { qps: 0, burst: 0, max: 8 } }
 
-function cellWithAccount(): { counter: FlowCounter; account: NonNullable<FlowCounter['account']> } {
+function counterWithAccount(): { counter: FlowCounter; account: NonNullable<FlowCounter['account']> } {
   const counter = new FlowCounter(createFlowMemory(1), 0, 0)
   const account = createGlobalAccount()
   counter.account = account
@@ -34,7 +34,7 @@ function take(schema: CompiledSchema, counter: FlowCounter, wanted: number): num
 
 describe('tokens', () => {
   it('are needed of the account too, and it counts who found none', () => {
-    const { counter, account } = cellWithAccount()
+    const { counter, account } = counterWithAccount()
     assert.equal(take(BUCKET, counter, 2), 0)
     assert.equal(refusedByAll(BUCKET, counter), true)
     changeTokens(counter, account, 3)
@@ -45,7 +45,7 @@ describe('tokens', () => {
   })
 
   it('stay in the account when the local limit refuses', () => {
-    const { counter, account } = cellWithAccount()
+    const { counter, account } = counterWithAccount()
     changeTokens(counter, account, 15)
     assert.equal(take(BUCKET, counter, 20), 10)
     assert.deepEqual([tokensAtHand(account), requestsMissed(account)], [5, 0])
@@ -53,7 +53,7 @@ describe('tokens', () => {
   })
 
   it('come back to both when nothing was sent', () => {
-    const { counter, account } = cellWithAccount()
+    const { counter, account } = counterWithAccount()
     changeTokens(counter, account, 2)
     assert.equal(take(BUCKET, counter, 1), 1)
     refund(BUCKET, counter)
@@ -61,7 +61,7 @@ describe('tokens', () => {
   })
 
   it('are never fewer than none', () => {
-    const { counter, account } = cellWithAccount()
+    const { counter, account } = counterWithAccount()
     assert.equal(changeTokens(counter, account, 5), 5)
     assert.equal(changeTokens(counter, account, -9), -5)
     assert.equal(tokensAtHand(account), 0)
@@ -70,7 +70,7 @@ describe('tokens', () => {
 
 describe('slots', () => {
   it('are as many as both allow', () => {
-    const { counter, account } = cellWithAccount()
+    const { counter, account } = counterWithAccount()
     assert.equal(take(SLOTS, counter, 1), 0)
     assert.equal(setSlots(counter, account, 2), 0)
     assert.equal(take(SLOTS, counter, 9), 2)

@@ -17,7 +17,7 @@ import type { Endpoint } from '../../state/endpoints.ts'
 import type { Permit } from '../exchange/decision.ts'
 import { selectEndpoint } from '../exchange/select-endpoint.ts'
 import { MAX_POD_BYTES, podsPath } from './call.ts'
-import type { Asked, Deletion } from './deletion.ts'
+import type { AskedDeletion, Deletion } from './deletion.ts'
 
 /** kube-apiserver's --request-timeout. */
 const TIMEOUT_MS = 60_000
@@ -59,10 +59,10 @@ export type Outcome =
 export class CollectionSender {
   readonly #deletion: Deletion
   readonly #permit: Permit
-  readonly #asked: Asked
+  readonly #asked: AskedDeletion
   readonly #fields: HeaderList
 
-  constructor(deletion: Deletion, permit: Permit, asked: Asked) {
+  constructor(deletion: Deletion, permit: Permit, asked: AskedDeletion) {
     this.#deletion = deletion
     this.#permit = permit
     this.#asked = asked

@@ -11,7 +11,7 @@ import type { Permit } from '../exchange/decision.ts'
 import { findPod, listPods } from './call.ts'
 import { CollectionAnswer } from './collection-answer.ts'
 import { type CollectionItem, CollectionSender } from './collection-sender.ts'
-import { type Asked, bindBody, type Deletion, keepBody, NO_POD_UID, requestOf } from './deletion.ts'
+import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, requestOf } from './deletion.ts'
 import { errorVerdict, follow, followUnread } from './verdict.ts'
 
 /** Evaluated together. */
@@ -28,7 +28,7 @@ const MAX_ROUNDS = 3
 
 const PAGING: ReadonlySet<string> = new Set(['continue', 'limit'])
 
-export async function protectCollection(deletion: Deletion, asked: Asked): Promise<Refusal | undefined> {
+export async function protectCollection(deletion: Deletion, asked: AskedDeletion): Promise<Refusal | undefined> {
   const { exchange } = deletion
   const { gw } = exchange
   const options = queryValues(queryOf(exchange.target), PAGING)
@@ -68,7 +68,7 @@ function limitOf(text: string): number | undefined {
 /** What may be deleted, in the order of the list. */
 async function evaluate(
   deletion: Deletion,
-  asked: Asked,
+  asked: AskedDeletion,
   pods: readonly PodFacts[],
   answer: CollectionAnswer,
 ): Promise<CollectionItem[]> {
@@ -94,7 +94,7 @@ async function evaluate(
 /** A pod that has changed since it was evaluated, or was evaluated long ago, is evaluated again. */
 async function deleteOne(
   deletion: Deletion,
-  asked: Asked,
+  asked: AskedDeletion,
   listed: CollectionItem,
   sender: CollectionSender,
   answer: CollectionAnswer,
@@ -118,7 +118,7 @@ async function deleteOne(
 /** @returns undefined when it is not to be deleted; `answer` knows why */
 async function evaluateAgain(
   deletion: Deletion,
-  asked: Asked,
+  asked: AskedDeletion,
   pod: PodFacts,
   answer: CollectionAnswer,
 ): Promise<CollectionItem | undefined> {
@@ -138,7 +138,7 @@ async function evaluateAgain(
 async function deleteAll(
   deletion: Deletion,
   permit: Permit,
-  asked: Asked,
+  asked: AskedDeletion,
   pods: readonly PodFacts[],
   answer: CollectionAnswer,
 ): Promise<Refusal | undefined> {

@@ -30,7 +30,7 @@ export interface Deletion {
   readonly cause: ProtectionRequest['cause']
 }
 
-export interface Asked extends ReadBody {
+export interface AskedDeletion extends ReadBody {
   readonly criterion: ProtectionRequest['criterion']
   /** As it came, and the header fields of the request. */
   readonly bytes: Buffer
@@ -38,7 +38,7 @@ export interface Asked extends ReadBody {
 }
 
 /** Reads the body to its end, and what it asks for. Only for a caller that may delete. */
-export async function readAsked({ exchange, cause }: Deletion): Promise<Asked | Refusal> {
+export async function readAsked({ exchange, cause }: Deletion): Promise<AskedDeletion | Refusal> {
   const bytes = await readBody(exchange, MAX_DELETION_BYTES, tooLarge)
   if (isRefusal(bytes)) return bytes
   const { head } = exchange
@@ -67,7 +67,7 @@ function tooLarge(): Refusal {
 /** What the ledger is asked. */
 export function requestOf(
   { decision, settings, cause }: Deletion,
-  { criterion, dryRun }: Asked,
+  { criterion, dryRun }: AskedDeletion,
   pod: ProtectionRequest['pod'],
 ): ProtectionRequest {
   return {
@@ -87,7 +87,7 @@ export function requestOf(
  * The request goes upstream as it came: only where the failure policy lets everything pass. What is read of a body is what is
  * sent on, so that no other reader of it can come to another pod.
  */
-export function keepBody({ exchange }: Deletion, asked: Asked): void {
+export function keepBody({ exchange }: Deletion, asked: AskedDeletion): void {
   exchange.head.fields = [...asked.fields]
   exchange.setBody(asked.bytes)
 }
@@ -96,7 +96,7 @@ export function keepBody({ exchange }: Deletion, asked: Asked): void {
  * The request goes upstream for the pod with this uid, and for no other one of its name.
  * @param resourceVersion and only as it was read; '' = whatever it is
  */
-export function bindBody({ exchange }: Deletion, asked: Asked, uid: string, resourceVersion: string): void {
+export function bindBody({ exchange }: Deletion, asked: AskedDeletion, uid: string, resourceVersion: string): void {
   const body = asked.bound(uid, resourceVersion)
   exchange.head.fields = fieldsForBody(asked.fields, asked.contentType, body.length)
   exchange.setBody(body)

@@ -11,7 +11,7 @@ import type { Decision, Recheck } from '../exchange/decision.ts'
 import { reviewRight } from './access.ts'
 import { findPod, type Limited, type Unknown } from './call.ts'
 import { protectCollection } from './collection.ts'
-import { type Asked, bindBody, type Deletion, keepBody, NO_POD_UID, readAsked, requestOf } from './deletion.ts'
+import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, readAsked, requestOf } from './deletion.ts'
 import { errorVerdict, follow, followUnread, NO_GATE } from './verdict.ts'
 
 /** How often a deletion is evaluated whose pod changes again and again. */
@@ -51,7 +51,7 @@ async function protect(
   return info.name === '' ? await protectCollection(deletion, asked) : await protectOne(deletion, asked, MAX_ROUNDS)
 }
 
-async function protectOne(deletion: Deletion, asked: Asked, rounds: number): Promise<Refusal | undefined> {
+async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: number): Promise<Refusal | undefined> {
   const { exchange, decision, settings, gate } = deletion
   const { warnings } = decision
   const found = await findPod(deletion, decision.info.name)
@@ -102,7 +102,11 @@ function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict):
  * Nobody knows what the deletion is about, or whether the caller may delete: the failure policy decides.
  * @param asked undefined = the body was not read: if at all, it goes upstream as it comes
  */
-function unreviewed(deletion: Deletion, asked: Asked | undefined, found: Unknown | Limited): Refusal | undefined {
+function unreviewed(
+  deletion: Deletion,
+  asked: AskedDeletion | undefined,
+  found: Unknown | Limited,
+): Refusal | undefined {
   const { exchange, decision } = deletion
   const { gw, record } = exchange
   gw.log.warn('deletion could not be evaluated', {

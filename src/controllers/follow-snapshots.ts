@@ -1,12 +1,12 @@
 // In a gateway thread: puts the snapshots of the main thread in force. New requests see them at once. Requests end that run on
 // removed endpoints or clusters, or for a revoked user.
 
-import type { Clock } from '../../api/ports/ports.ts'
-import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import type { TlsContexts } from '../../io/listener/tls-contexts.ts'
-import type { Upstreams } from '../../io/upstream/upstreams.ts'
-import type { ClusterHandle, ClusterTable } from '../../state/clusters.ts'
-import type { RunningRequests } from '../../state/running.ts'
+import type { Clock } from '../api/ports/ports.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import type { TlsContexts } from '../io/listener/tls-contexts.ts'
+import type { Upstreams } from '../io/upstream/upstreams.ts'
+import type { ClusterHandle, ClusterTable } from '../state/clusters.ts'
+import type { RunningRequests } from '../state/running.ts'
 
 export interface FollowerDeps {
   readonly clusters: ClusterTable
