@@ -204,7 +204,11 @@ const BAD: readonly (readonly [JsonObject, string, RegExp])[] = [
   [{ healthCheck: { path: 'readyz' } }, 'spec.healthCheck.path', /begins with \//],
   [revoked({ reason: 'x' }), 'spec.authentication.revoked[0]', /give exactly one of/],
   [revoked({ user: 'a', tokenHash: HASH }), 'spec.authentication.revoked[0]', /give exactly one of/],
-  [revoked({ certificateFingerprint: 'AA:BB' }), 'spec.authentication.revoked[0].certificateFingerprint', /no SHA-256/],
+  [
+    revoked({ certificateFingerprint: 'AA:BB' }),
+    'spec.authentication.revoked[0].certificateFingerprint',
+    /not a valid SHA-256/,
+  ],
   [protection({ cell: '..' }), 'spec.podProtection.cell', /is not a valid cell name/],
   [protection({ cell: '' }), 'spec.podProtection.cell', /is not a valid cell name/],
   [protection({ timeoutSeconds: 31 }), 'spec.podProtection.timeoutSeconds', /less than or equal to 30/],
