@@ -1,6 +1,6 @@
 // The deletions of a run, each from its client to upstream and back: through the filter, past it with the webhook, or both.
 
-import { isNoDeletion } from '../../src/core/protection/requests/deletion-answer.ts'
+import { meansNotDeleted } from '../../src/core/protection/requests/deletion-answer.ts'
 import type { SimPod, TrueCell } from './sim-cell.ts'
 import type { SimReplica, SimVerdict, World } from './sim-ledger.ts'
 import { SimRandom } from './sim-queue.ts'
@@ -110,7 +110,8 @@ export class SimRequests {
           return this.getPod(asked, repeats - 1)
         }
         const gone = status === 404 || (resent && pod.gone)
-        if (gone ? settings.releaseWhenGone && (!lost || resent) : !lost && isNoDeletion(status)) gate.verdict.release()
+        if (gone ? settings.releaseWhenGone && (!lost || resent) : !lost && meansNotDeleted(status))
+          gate.verdict.release()
       })
     }
     queue.after(this.upstreamLatency(random), () => {

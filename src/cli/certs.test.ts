@@ -67,7 +67,7 @@ test('nothing is overwritten without force', () => {
 })
 
 test('errors are one line and exit code 1', () => {
-  const dir = join(root, 'mistakes')
+  const dir = join(root, 'errors')
   const cases: ((captured: ReturnType<typeof capture>) => number)[] = [
     (captured) => certsInit({ dir, hosts: [], ...captured }),
     (captured) => certsInit({ dir, hosts: ['no host'], ...captured }),

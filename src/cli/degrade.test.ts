@@ -265,7 +265,7 @@ describe('--status', () => {
     assert.equal((await throwSwitch({ status: true })).code, 0)
   })
 
-  test('no gateway at all is no success', async () => {
+  test('without any gateway it fails', async () => {
     const { code, err } = await throwSwitch({ status: true, timeout: '2s' }, ticking())
     assert.match(err, /^error: no gateway renews its Lease/)
     assert.equal(code, 1)

@@ -84,7 +84,7 @@ test('credentials come from files', async () => {
   assert.equal(document['current-context'], 'prod')
 })
 
-test('an unknown cluster names the known ones; other mistakes say what is wrong', async () => {
+test('an unknown cluster names the known ones; other errors say what is wrong', async () => {
   const unknown = await run({ cluster: 'prd' })
   assert.equal(unknown.code, 1)
   assert.match(unknown.err, /no cluster "prd".*did you mean prod\? Known clusters: plain, prod\n$/)

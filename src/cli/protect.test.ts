@@ -179,7 +179,7 @@ describe('status', () => {
     core.put(LEASES, replicaLease('gw-a', 'portcullis-system', metaMicroTime(NOW)))
   }
 
-  test('a cell that is not counted any more: marked, since when, and exit code 1; what was counted is no number', async () => {
+  test('a cell that is not counted any more: marked, since when, and exit code 1; what was counted is not shown as a number', async () => {
     cluster('east', {})
     cluster('west', {})
     said('east', 'Broken', 'Forbidden', 'may not watch pods')

@@ -81,7 +81,7 @@ function serve(exchange: Exchange): Served {
   return goOn(exchange, asked, authenticate(exchange, live, cluster), serveRequester)
 }
 
-/** Second part: whom the request runs as. */
+/** Second part: the user that the request runs as. */
 function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
   const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
   if (revoked !== undefined) return revoked

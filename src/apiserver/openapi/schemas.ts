@@ -68,8 +68,8 @@ function kindMark({ group, version }: ApiResource, kind: string): JsonObject {
 }
 
 /**
- * kubectl before 1.27 checks objects against these schemas itself, and takes every field that is not listed for a
- * mistake: where unknown fields are kept, none may be listed (apiextensions-apiserver pkg/controller/openapi/v2).
+ * kubectl before 1.27 checks objects against these schemas itself, and rejects every field that is not
+ * listed: where unknown fields are kept, none may be listed (apiextensions-apiserver pkg/controller/openapi/v2).
  */
 function forV2(schema: JsonSchema): JsonObject {
   const { properties, items, additionalProperties, ...rest } = schema

@@ -252,11 +252,11 @@ describe('a KubeGateway control plane', () => {
     assert.match(err, /note: prod: spec\.clientConfig\.bearerToken: is in clear: .* bearerTokenRef/)
   })
 
-  test('what KubeGateway accepts and the gateway does not is mended, or an error', async () => {
+  test('what KubeGateway accepts and the gateway does not is fixed, or an error', async () => {
     const insecure = { ...spec, clientConfig: { ...spec.clientConfig, insecure: true } }
-    const mended = await fromControlPlane(['prod', insecure])
-    assert.equal(mended.code, 0, mended.err)
-    assert.match(mended.err, /insecure: removed: beside a CA it has no effect/)
+    const fixed = await fromControlPlane(['prod', insecure])
+    assert.equal(fixed.code, 0, fixed.err)
+    assert.match(fixed.err, /insecure: removed: beside a CA it has no effect/)
     const broken = await fromControlPlane(
       ['good', spec],
       ['bad', { ...spec, servers: [{ endpoint: 'nonsense' }] }],

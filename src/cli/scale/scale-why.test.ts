@@ -64,13 +64,13 @@ function deployment(name: string, replicas: number, spec: JsonObject = {}): void
   })
 }
 
-interface PodParts {
+interface PodOptions {
   readonly owner?: string
   readonly cost?: string
   readonly ready?: boolean
 }
 
-function pod(name: string, nodeName: string, { owner = 'set', cost, ready = true }: PodParts = {}): void {
+function pod(name: string, nodeName: string, { owner = 'set', cost, ready = true }: PodOptions = {}): void {
   const condition = { type: 'Ready', status: ready ? 'True' : 'False', lastTransitionTime: HOUR_AGO }
   worker.put(PODS, {
     metadata: {

@@ -11,7 +11,7 @@ function pod(name: string, labels: Record<string, string>, more: JsonObject = {}
   return { metadata, spec: { secret: 'x' }, status: { phase: 'Running', conditions, podIP: '10.0.0.1' } }
 }
 
-test('what a pod is judged by is the same of the whole pod and of what is kept', () => {
+test('a pod is evaluated the same whether whole or reduced to what is kept', () => {
   const annotations = {
     'podseidon.kubewharf.io/force-delete': '',
     'podseidon.kubewharf.io/health-criterion': 'Ready',

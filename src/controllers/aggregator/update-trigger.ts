@@ -48,7 +48,7 @@ export class UpdateTrigger {
       log.warn('the update trigger needs a namespace', { cell })
       return
     }
-    if (!isHeard(trigger.podSelector)) {
+    if (!isSelected(trigger.podSelector)) {
       log.warn('podLabelSelector cannot select the pod of the update trigger', { cell })
     }
     this.#beat()
@@ -168,6 +168,6 @@ function triggerLabels(selector: LabelSelector | undefined): Record<string, stri
   return Object.fromEntries(labels)
 }
 
-function isHeard(selector: LabelSelector | undefined): boolean {
+function isSelected(selector: LabelSelector | undefined): boolean {
   return selector === undefined || compileSelector(selector).matches(triggerLabels(selector))
 }

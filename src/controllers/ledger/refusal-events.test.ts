@@ -118,7 +118,7 @@ test('an object is written at most once in its interval', async () => {
   assert.equal(core.writes.length, 2)
 })
 
-test('an Event of another replica goes on counting; one that its server has dropped begins anew', async () => {
+test('an Event of another replica goes on counting; one that its server has dropped begins again', async () => {
   const core = new MemoryObjects()
   const [mine, other] = [eventsOf(core, undefined, 1), eventsOf(core, undefined, 1)]
   mine.reviewed(requestOf('a'), verdictOf('Rejected'))

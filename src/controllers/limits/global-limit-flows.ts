@@ -5,8 +5,8 @@ import type { CompiledSharedLimit } from '../../core/cluster/compiled-cluster.ts
 import { requestsMissed, tokensAtHand, tokensTaken } from '../../core/limits/global-account.ts'
 import { changeTokens, setSlots } from '../../core/limits/global-fill.ts'
 import { type ReplicaPart, type SharingMode, wholePart } from '../../core/limits/global-replicas.ts'
-import { SlotShare } from '../../core/limits/global-slots.ts'
-import { TokenShare } from '../../core/limits/global-tokens.ts'
+import { SlotLease } from '../../core/limits/global-slots.ts'
+import { ReplicaTokens } from '../../core/limits/global-tokens.ts'
 import { requestsInFlight } from '../../core/limits/in-flight.ts'
 import type { LimitName, RedisLimits, SharedBucket } from '../../io/redis/limits.ts'
 import type { SharedFlow } from '../../state/flow-tables.ts'
@@ -93,7 +93,7 @@ class TokenKeeper implements FlowKeeper {
   readonly name: LimitName
   flow: SharedFlow
   readonly #redis: RedisLimits
-  readonly #share: TokenShare
+  readonly #tokens: ReplicaTokens
   readonly #calls = new RedisCalls()
   #bucket: SharedBucket
   #mode: SharingMode
@@ -105,30 +105,30 @@ class TokenKeeper implements FlowKeeper {
     this.#redis = redis
     this.#mode = tick.mode
     this.#bucket = redis.bucket(name, shared)
-    this.#share = new TokenShare(shared, tick.nowMs, tokensTaken(account), requestsMissed(account))
-    changeTokens(counter, account, this.#share.seed(tick.part) - tokensAtHand(account))
+    this.#tokens = new ReplicaTokens(shared, tick.nowMs, tokensTaken(account), requestsMissed(account))
+    changeTokens(counter, account, this.#tokens.seed(tick.part) - tokensAtHand(account))
   }
 
   update(flow: SharedFlow): void {
     const { shared } = flow.schema
     this.flow = flow
-    const { limit } = this.#share
+    const { limit } = this.#tokens
     if (shared === undefined || (shared.qps === limit.qps && shared.burst === limit.burst)) return
-    this.#share.limit = shared
+    this.#tokens.limit = shared
     this.#bucket = this.#redis.bucket(this.name, shared)
   }
 
   tick(tick: Tick): void {
     const { counter, account } = this.flow
     const { mode, part, nowMs } = tick
-    const share = this.#share
+    const tokens = this.#tokens
     this.#mode = mode
-    share.observe(tokensTaken(account), requestsMissed(account), part, nowMs)
+    tokens.observe(tokensTaken(account), requestsMissed(account), part, nowMs)
     const atHand = tokensAtHand(account)
-    if (this.#calls.isParted(mode)) changeTokens(counter, account, share.due(atHand, part))
+    if (this.#calls.isParted(mode)) changeTokens(counter, account, tokens.due(atHand, part))
     if (!this.#calls.mayAsk(tick)) return
     const retry = this.#calls.failedMs >= 0
-    const wanted = retry ? 0 : share.wants(atHand, mode, part, nowMs)
+    const wanted = retry ? 0 : tokens.wants(atHand, mode, part, nowMs)
     if (wanted !== undefined) this.#calls.run(this.#ask(wanted, nowMs), nowMs)
   }
 
@@ -138,7 +138,7 @@ class TokenKeeper implements FlowKeeper {
     const given = wanted < 0 ? changeTokens(counter, account, wanted) : wanted
     const { change, level } = await this.#bucket.take(given)
     if (change > 0) changeTokens(counter, account, change)
-    this.#share.answered(change, level, nowMs)
+    this.#tokens.answered(change, level, nowMs)
   }
 
   async giveBack(): Promise<void> {
@@ -150,7 +150,7 @@ class TokenKeeper implements FlowKeeper {
   status(): SharedLimitStatus {
     const mode = this.#calls.isParted(this.#mode) ? 'parted' : 'shared'
     const atHand = tokensAtHand(this.flow.account)
-    return { ...this.name, kind: 'tokenBucket', mode, atHand, demand: this.#share.demand }
+    return { ...this.name, kind: 'tokenBucket', mode, atHand, demand: this.#tokens.demand }
   }
 }
 
@@ -159,7 +159,7 @@ class SlotKeeper implements FlowKeeper {
   flow: SharedFlow
   readonly #redis: RedisLimits
   readonly #replica: string
-  readonly #share: SlotShare
+  readonly #lease: SlotLease
   readonly #calls = new RedisCalls()
   #mode: SharingMode
   #slots = 0
@@ -177,37 +177,37 @@ class SlotKeeper implements FlowKeeper {
     this.#redis = redis
     this.#replica = replica
     this.#mode = tick.mode
-    this.#share = new SlotShare(shared.max, requestsMissed(flow.account))
+    this.#lease = new SlotLease(shared.max, requestsMissed(flow.account))
     this.#set(wholePart(shared.max, tick.part))
   }
 
   update(flow: SharedFlow): void {
     this.flow = flow
-    this.#share.max = flow.schema.shared?.max ?? 0
+    this.#lease.max = flow.schema.shared?.max ?? 0
   }
 
   tick(tick: Tick): void {
     const { counter, account } = this.flow
     const { mode, part, nowMs } = tick
-    const share = this.#share
+    const lease = this.#lease
     this.#mode = mode
-    share.observe(requestsMissed(account), nowMs)
-    if (this.#calls.isParted(mode)) this.#set(share.parted(part, nowMs))
+    lease.observe(requestsMissed(account), nowMs)
+    if (this.#calls.isParted(mode)) this.#set(lease.parted(part, nowMs))
     if (!this.#calls.mayAsk(tick)) return
-    const target = share.target(requestsInFlight(counter), mode, part, nowMs)
-    if (!share.isDue(target, part, nowMs)) return
+    const target = lease.target(requestsInFlight(counter), mode, part, nowMs)
+    if (!lease.isDue(target, part, nowMs)) return
     // Use fewer before Redis is told, and more only after Redis has granted them.
-    const running = target < share.granted ? this.#set(target) : requestsInFlight(counter)
+    const running = target < lease.granted ? this.#set(target) : requestsInFlight(counter)
     this.#calls.run(this.#ask(target, running, tick), nowMs)
   }
 
   /** Slots in use stay leased; those above `wanted` are freed as requests end. */
   async #ask(wanted: number, used: number, { part, nowMs }: Tick): Promise<void> {
-    const { max } = this.#share
-    const lacks = this.#share.lacks(nowMs)
+    const { max } = this.#lease
+    const lacks = this.#lease.lacks(nowMs)
     const request = { replica: this.#replica, used, wanted, lacks, max, part: wholePart(max, { ...part, rank: 0 }) }
     const answer = await this.#redis.lease(this.name, request)
-    this.#share.answered(answer, nowMs)
+    this.#lease.answered(answer, nowMs)
     this.#set(Math.min(answer.slots, wanted))
   }
 

@@ -1,5 +1,5 @@
 // The health checks of one endpoint, one after the other: at the interval of its cluster, and early when something has changed. A dead
-// endpoint costs one probe per interval: its own failure is no reason for another probe.
+// endpoint costs one probe per interval: its own failure does not cause another probe.
 
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { ProbeGate } from './probe-gate.ts'
@@ -72,7 +72,7 @@ export class EndpointProber {
     else this.#reprobe()
   }
 
-  /** After a failed probe, a broken connection is no news. */
+  /** After a failed probe, a broken connection says nothing new. */
   #reprobe(): void {
     if (!this.#mayReprobe) return
     this.#mayReprobe = false

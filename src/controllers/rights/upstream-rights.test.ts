@@ -236,7 +236,7 @@ test('refusals count as in a row when nobody answers in between', async (context
   assert.deepEqual(scene.changes, ['granted', 'missing'])
 })
 
-test('requests that are refused hurry the question, but a storm of them no storm', async (context) => {
+test('refused requests cause an early review, but many of them do not cause many', async (context) => {
   const scene = setUp(context)
   scene.healthy()
   await pass(200)

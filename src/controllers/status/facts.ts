@@ -102,7 +102,7 @@ function protectionFact({ protection }: CompiledCluster, rights: ClusterRights):
 
 function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState[] {
   return endpoints.describe(clock.monotonic()).map(({ url, state, available, lastProbe }) => {
-    // One of weight 0 is as good as disabled: that it takes no requests is no fault.
+    // Weight 0 means the same as disabled: taking no requests is what is wanted.
     const disabled = endpoints.byUrl(url)?.enabled !== true
     return { url, disabled, state, available, message: lastProbe?.message ?? '' }
   })

@@ -24,7 +24,7 @@ export interface Admission {
   /** Index of the rule that matched. */
   readonly rule: number
   readonly info: RequestInfo
-  /** Whom the request runs as. */
+  /** The user that the request runs as. */
   readonly user: UserInfo
   readonly userAgent: string
   readonly remoteAddress: string

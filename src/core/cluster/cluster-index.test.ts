@@ -29,7 +29,7 @@ function plain({ byName, byHost, byWildcard, byIp, byPort, fallback }: ClusterIn
   return [maps.map((map) => [...map].sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))), fallback]
 }
 
-test('changes one by one lead to what reading all clusters anew does', () => {
+test('changes one by one have the same result as reading all clusters again', () => {
   const change = fc.record({
     name: fc.constantFrom('one', 'two', 'three'),
     hosts: fc.uniqueArray(fc.constantFrom(...HOSTS), { maxLength: 2 }),

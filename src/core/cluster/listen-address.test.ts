@@ -17,7 +17,7 @@ test('addresses read and write back', () => {
   }
 })
 
-test('what is no address says why', () => {
+test('an invalid address says why', () => {
   const table: [string, RegExp][] = [
     ['localhost', /no port/],
     ['localhost:', /port/],

@@ -204,7 +204,7 @@ test('a cluster without anonymous users answers 401 to one', () => {
   assert.equal(verdict(ask({ authentication })), 'forward 200')
 })
 
-test('a line of the access log is a question; what is no request says why', () => {
+test('a line of the access log is a question; an invalid request says why', () => {
   const line = { time: 'x', cluster: 'c', method: 'GET', target: '/', user: null, groups: ['g'], code: 200, host: 'h' }
   assert.deepEqual(parseExplainLine(JSON.stringify(line)), { method: 'GET', target: '/', groups: ['g'], host: 'h' })
   const rows: readonly (readonly [string, RegExp])[] = [

@@ -113,7 +113,7 @@ test('nodes: strictly more than 3 and more than 45 % begin it, at most 30 % or 3
   for (const [unready, all, want] of table) assert.equal(see(unready, all), want, `${unready} of ${all}`)
 })
 
-test('nodes: stale or partial data is no decision', () => {
+test('nodes: nothing is decided on stale or partial data', () => {
   const counts = { all: 20, unready: 20, asOfMs: 0, complete: true }
   assert.equal(observeNodes(counts, NODE_HEALTH_DEFAULTS, 60_000), 'bad')
   assert.equal(observeNodes(counts, NODE_HEALTH_DEFAULTS, 60_001), 'unknown')

@@ -3,7 +3,7 @@
 
 import { createPace, type Pace, paceMs } from './pace.ts'
 
-/** clientConfig.qps and burst; a `qps` of 0 is no limit. */
+/** clientConfig.qps and burst; a `qps` of 0 = not limited. */
 export interface CallRate {
   readonly qps: number
   readonly burst: number

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { wholePart } from './global-replicas.ts'
-import { LEASE_MS, SlotShare } from './global-slots.ts'
+import { LEASE_MS, SlotLease } from './global-slots.ts'
 
 const REPLICAS = 3
 const EVERY_MS = 25
@@ -38,11 +38,11 @@ class Replica {
   slots = 0
   #missed = 0
   readonly #rank: number
-  readonly #share: SlotShare
+  readonly #lease: SlotLease
 
   constructor(rank: number, max: number) {
     this.#rank = rank
-    this.#share = new SlotShare(max, 0)
+    this.#lease = new SlotLease(max, 0)
   }
 
   /** Requests come and go until as many run as are wanted. */
@@ -54,12 +54,12 @@ class Replica {
 
   look(leases: Leases, nowMs: number): void {
     const part = { replicas: REPLICAS, rank: this.#rank }
-    const share = this.#share
-    share.observe(this.#missed, nowMs)
-    const target = share.target(this.running, 'shared', part, nowMs)
-    if (!share.isDue(target, part, nowMs)) return
-    const answer = leases.ask(this.#rank, this.running, target, share.lacks(nowMs))
-    share.answered(answer, nowMs)
+    const lease = this.#lease
+    lease.observe(this.#missed, nowMs)
+    const target = lease.target(this.running, 'shared', part, nowMs)
+    if (!lease.isDue(target, part, nowMs)) return
+    const answer = leases.ask(this.#rank, this.running, target, lease.lacks(nowMs))
+    lease.answered(answer, nowMs)
     this.slots = Math.min(answer.slots, target)
   }
 }
@@ -115,13 +115,13 @@ describe('slots that three replicas share', () => {
 
 describe('with Redis away', () => {
   it('a replica has its part, and no more than its lease while others may count on that', () => {
-    const share = new SlotShare(30, 0)
+    const lease = new SlotLease(30, 0)
     const part = { replicas: 3, rank: 0 }
-    assert.equal(share.parted(part, 0), 10)
-    share.answered({ slots: 4, others: 26, lacking: 0 }, 1000)
-    assert.equal(share.parted(part, 1000 + LEASE_MS - 1), 4)
-    assert.equal(share.parted(part, 1000 + LEASE_MS), 10)
-    share.answered({ slots: 25, others: 5, lacking: 0 }, 9000)
-    assert.equal(share.parted(part, 9001), 10)
+    assert.equal(lease.parted(part, 0), 10)
+    lease.answered({ slots: 4, others: 26, lacking: 0 }, 1000)
+    assert.equal(lease.parted(part, 1000 + LEASE_MS - 1), 4)
+    assert.equal(lease.parted(part, 1000 + LEASE_MS), 10)
+    lease.answered({ slots: 25, others: 5, lacking: 0 }, 9000)
+    assert.equal(lease.parted(part, 9001), 10)
   })
 })

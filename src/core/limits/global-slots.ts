@@ -27,7 +27,7 @@ export interface LeaseAnswer {
   readonly lacking: number
 }
 
-export class SlotShare {
+export class SlotLease {
   max: number
   /** Slots that Redis last granted; -1 = none has been asked for. */
   #granted = -1

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { ReplicaPart } from './global-replicas.ts'
-import { AHEAD_MS, CONTENDED_MS, pooledBurst, TOKENS_EVERY_MS, TokenShare } from './global-tokens.ts'
+import { AHEAD_MS, CONTENDED_MS, pooledBurst, ReplicaTokens, TOKENS_EVERY_MS } from './global-tokens.ts'
 
 const PART: ReplicaPart = { replicas: 3, rank: 0 }
 
@@ -35,14 +35,14 @@ class Pool {
 }
 
 class Replica {
-  readonly share: TokenShare
+  readonly sharing: ReplicaTokens
   tokens = 0
   #taken = 0
   #missed = 0
 
   constructor(qps: number, burst: number) {
-    this.share = new TokenShare({ qps, burst, max: 0 }, 0, 0, 0)
-    this.tokens = this.share.seed(PART)
+    this.sharing = new ReplicaTokens({ qps, burst, max: 0 }, 0, 0, 0)
+    this.tokens = this.sharing.seed(PART)
   }
 
   requests(count: number): number {
@@ -54,16 +54,16 @@ class Replica {
   }
 
   look(pool: Pool | undefined, nowMs: number): void {
-    this.share.observe(this.#taken, this.#missed, PART, nowMs)
+    this.sharing.observe(this.#taken, this.#missed, PART, nowMs)
     if (pool === undefined) {
-      this.tokens += this.share.due(this.tokens, PART)
+      this.tokens += this.sharing.due(this.tokens, PART)
       return
     }
-    const wanted = this.share.wants(this.tokens, 'shared', PART, nowMs)
+    const wanted = this.sharing.wants(this.tokens, 'shared', PART, nowMs)
     if (wanted === undefined) return
     const change = pool.take(Math.max(wanted, -this.tokens), nowMs)
     this.tokens += change
-    this.share.answered(change, pool.level, nowMs)
+    this.sharing.answered(change, pool.level, nowMs)
   }
 }
 

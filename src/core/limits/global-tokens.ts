@@ -33,7 +33,7 @@ export function pooledBurst(burst: number): number {
   return burst - Math.floor(burst / 2)
 }
 
-export class TokenShare {
+export class ReplicaTokens {
   limit: CompiledSharedLimit
   /** Requests a second, admitted or not. */
   demand = 0

@@ -7,14 +7,14 @@ import { tryOpenWatch } from './in-flight.ts'
 
 export interface Limits {
   /**
-   * Takes a request's share of `schema`, an object of the snapshot that the request has; undefined = refused. What was
-   * taken is given back to the counter that comes out.
+   * Takes a token or slot of `schema`, an object of the request's snapshot; undefined = refused. What was taken is given back
+   * to the returned counter.
    * @param nowMs monotonic milliseconds
    */
   tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter | undefined
   /**
-   * Counts a watch that opens, in the counter that its request was admitted by; undefined = the cap is reached. The counter that
-   * comes out may be another one.
+   * Counts a new watch in the counter that admitted its request; undefined = the cap is reached. The returned counter may be
+   * another one.
    */
   tryOpenWatch(
     schema: CompiledSchema,
@@ -22,7 +22,7 @@ export interface Limits {
     userName: string,
     nowMs: number,
   ): FlowCounter | undefined
-  /** The counter that counts requests of `userName` against `schema`. */
+  /** The counter for requests of `userName` against `schema`. */
   counterFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter
 }
 

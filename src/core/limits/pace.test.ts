@@ -19,7 +19,7 @@ test('a call that has to wait takes no place, however often it is made', () => {
   assert.equal(paceMs(pace, 10, 1, 1_100), 0)
 })
 
-test('no more than the burst is saved up, and 0 is no limit', () => {
+test('no more than the burst is saved up, and 0 = not limited', () => {
   const pace = createPace()
   paceMs(pace, 1, 2, 0)
   assert.deepEqual(

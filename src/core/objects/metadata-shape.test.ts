@@ -101,7 +101,7 @@ test('annotations are 256 KiB at most, all together', () => {
   ])
 })
 
-test('what JavaScript objects inherit is no field', () => {
+test('what JavaScript objects inherit is not a field', () => {
   const { metadata, unknown } = shapeMetadata(JSON.parse('{"__proto__":{"name":"x"},"labels":{"__proto__":"y"}}'))
   assert.deepEqual(unknown, ['metadata.__proto__'])
   assert.equal(JSON.stringify(metadata), '{"labels":{"__proto__":"y"}}')

@@ -37,7 +37,7 @@ const DIFFERENT: ReadonlySet<string> = new Set([
 ])
 
 for (const { text, code, message, spec } of DATA.patches) {
-  // Text that is no JSON never comes here, and what the patch makes of the object is judged later.
+  // Text that is not JSON never comes here, and the patched object is validated later.
   if (DIFFERENT.has(text) || text === '{' || message === 'patched object is invalid' || message?.includes('"Kind"'))
     continue
   test(`as kube-apiserver: ${text}`, () => {
@@ -143,6 +143,6 @@ test('merge patch is what RFC 7396 says', () => {
   )
 })
 
-test('a merge patch that is no object is refused', () => {
+test('a merge patch that is not an object is refused', () => {
   for (const patch of [null, 5, 'x', [], true]) assert.throws(() => mergePatch(OBJECT, patch), { code: 400 })
 })

@@ -10,7 +10,7 @@ const MAX_OPERATIONS = 10_000
 
 /**
  * The target with the patch merged in; neither is changed. Null removes a member, lists are replaced as a whole.
- * @throws {StatusError} 400 when the patch is no object
+ * @throws {StatusError} 400 when the patch is not an object
  */
 export function mergePatch(target: JsonObject, patch: unknown): unknown {
   if (patch === null) throw statusError('BadRequest', 'Invalid JSON Patch')

@@ -41,7 +41,7 @@ export interface DecodedObject {
  * The first document of a YAML text; what follows it is not read, as in kube-apiserver.
  * @param maxYaml characters of YAML that is not JSON
  * @throws {YamlTooLong}
- * @throws {SyntaxError} when the text is no JSON, or no YAML that JSON could hold, or nested deeper than 500 levels; with the
+ * @throws {SyntaxError} when the text is neither JSON nor YAML that JSON could hold, or nested deeper than 500 levels; with the
  * message of Go's encoding/json, or one that begins with `yaml: `
  */
 export function decodeObject(text: string, format: 'json' | 'yaml', maxYaml: number = MAX_YAML_LENGTH): DecodedObject {

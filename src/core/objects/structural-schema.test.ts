@@ -57,7 +57,7 @@ function unknownIn(message = ''): string[] {
   return message.match(/unknown field "[^"]*"/g) ?? []
 }
 
-test('a fraction is no integer, a list is no text, a bound is what it says', () => {
+test('a fraction is not an integer, a list is not a string, bounds are inclusive', () => {
   const messages = (spec: JsonObject): string[] => validateShape(schema, { spec }).map(({ message }) => message)
   assert.deepEqual(messages({ count: 1.5 }), [
     'Invalid value: "number": spec.count in body must be of type integer: "number"',
@@ -66,7 +66,7 @@ test('a fraction is no integer, a list is no text, a bound is what it says', () 
   assert.deepEqual(messages({ ratio: 1 }), [])
 })
 
-test('what JavaScript objects inherit is no field', () => {
+test('what JavaScript objects inherit is not a field', () => {
   const object = JSON.parse('{"spec":{"__proto__":{"text":"aa"},"constructor":1,"toString":2,"map":{"__proto__":"x"}}}')
   const { object: shaped, unknown } = shapeObject(schema, object)
   assert.deepEqual(unknown, ['spec.__proto__', 'spec.constructor', 'spec.toString'])

@@ -40,7 +40,7 @@ function numberOf(text: string): number | undefined {
 
 /**
  * A scalar with an explicit tag.
- * @throws {SyntaxError} when the text is no such value, or the tag no value of JSON
+ * @throws {SyntaxError} when the text is not such a value, or JSON has no such values
  */
 export function taggedScalar(tag: string, text: string): string | number | boolean | null {
   const name = tag.startsWith(TAGS) ? tag.slice(TAGS.length) : tag

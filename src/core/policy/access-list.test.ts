@@ -34,7 +34,7 @@ test('deny is asked first, and names its rule', () => {
   assert.deepEqual(check({ deny: [{}] }), { rule: '', list: 'deny' })
 })
 
-test('a non-empty allow list refuses everybody whom it does not name', () => {
+test('a non-empty allow list refuses everybody that it does not name', () => {
   assert.equal(check({ allow: [{ users: ['bob'] }, { users: ['al*'] }] }), undefined)
   assert.deepEqual(check({ allow: [{ users: ['bob'] }] }), NOT_ALLOWED)
 })
@@ -57,7 +57,7 @@ test('addresses: IPv4-mapped is IPv4, an unreadable one is in no block', () => {
   assert.deepEqual(check({ allow: [{ sourceIPs: ['::/0'] }] }, '10.0.0.1'), NOT_ALLOWED)
 })
 
-test('an entry that is no address matches nobody, rather than everybody', () => {
+test('an invalid address matches nobody, rather than everybody', () => {
   assert.deepEqual(check({ allow: [{ sourceIPs: ['office'] }] }), NOT_ALLOWED)
   assert.equal(check({ deny: [{ sourceIPs: ['office'] }] }), undefined)
 })

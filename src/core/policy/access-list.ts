@@ -1,5 +1,5 @@
-// Who may use a cluster at all: spec.accessControl. `deny` is asked first; a non-empty `allow` refuses everybody whom
-// it does not name. Authentication comes first, so this sees verified users.
+// Who may use a cluster at all: spec.accessControl. `deny` is asked first; a non-empty `allow` refuses everybody
+// that it does not name. Authentication comes first, so this sees verified users.
 
 import type { UserInfo } from '../../api/kube/user.ts'
 import { parseIp } from '../../api/validation/ip-address.ts'

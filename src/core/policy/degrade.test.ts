@@ -63,7 +63,7 @@ test('a node reads nodes and its CSINode while only heartbeats pass', () => {
   assert.equal(check(heartbeats, 'POST', '/api/v1/nodes', NODE), 'refuse')
 })
 
-test('each mode lets through all that the stricter one does, whatever is asked and by whom', () => {
+test('each mode lets through all that the stricter one does, for every request and user', () => {
   const word = fc.constantFrom('pods', 'nodes', 'events', 'leases', 'csinodes', 'secrets', 'n1', 'x', 'tokenreviews')
   const path = fc.oneof(
     fc.constantFrom(...ROWS.map(([, , target]) => target)),

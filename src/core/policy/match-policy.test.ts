@@ -153,7 +153,7 @@ test('service accounts: exact names, ORed with users, incomplete entries ignored
   assert.equal(matchesPod({ serviceAccounts: [{ namespace: 'ci' }, { name: 'bot' }] }, account), false)
   assert.equal(matchesPod({ serviceAccounts: [{ namespace: 'ci' }] }), false)
   assert.equal(matchesPod({ users: ['alice'], serviceAccounts: [{ namespace: 'ci' }] }), true)
-  // A name is no glob; `users: ["system:serviceaccount:ci:*"]` is.
+  // A name is not a glob; `users: ["system:serviceaccount:ci:*"]` is.
   assert.equal(matchesPod({ serviceAccounts: [{ namespace: 'ci', name: '*' }] }, account), false)
 })
 

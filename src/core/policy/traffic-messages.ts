@@ -31,7 +31,7 @@ export function comeBackText(seconds: number): string {
 
 /**
  * Of a call that the gateway would have to make itself, and does not make now.
- * @param what the calls, in the plural; @param source for whom it would be made: an address or a user, said as such
+ * @param what the calls, in the plural; @param source who causes them: an address or a user, named as such
  */
 export function callLimitMessage(
   cluster: string,

@@ -17,7 +17,7 @@ function sent(list: string[]): string[] {
 
 function problemOf(list: string[]): string {
   const { problem, fields } = readRequestHead(list, ADDRESS, false)
-  // Of a head that is refused nothing can go upstream by mistake.
+  // Nothing of a refused head can be sent upstream by accident.
   assert.equal(fields.length === 0, problem !== '')
   return problem
 }
@@ -70,7 +70,7 @@ describe('request headers sent upstream', () => {
       want: ['x-d', '4'],
     },
     {
-      name: 'Connection: Impersonate-User is no exception',
+      name: 'Connection: Impersonate-User too',
       list: ['connection', 'Impersonate-User, Impersonate-Group, Authorization', 'impersonate-user', 'a', 'x', '1'],
       want: ['x', '1'],
     },

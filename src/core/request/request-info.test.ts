@@ -140,7 +140,7 @@ test('selectors are kept as asked, for list, watch and deletecollection only', (
   }
 })
 
-test('a target is bytes: raw and escaped UTF-8 are the same name, and what is no UTF-8 does not throw', () => {
+test('a target is bytes: raw and escaped UTF-8 are the same name, and invalid UTF-8 does not throw', () => {
   const raw = Buffer.from('/api/v1/pods/Grüße', 'utf8').toString('latin1')
   assert.equal(parsed('GET', raw).name, 'Grüße')
   assert.equal(parsed('GET', '/api/v1/pods/Gr%C3%BC%C3%9Fe').name, 'Grüße')

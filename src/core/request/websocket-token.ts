@@ -57,7 +57,7 @@ function headerToken(value: string | undefined): BearerToken {
   if (value.length > MAX_TOKEN_FIELD_LENGTH) return invalid('the authorization field is too long')
   const text = decodeUtf8(value)
   if (text === undefined) return /^\s*bearer /i.test(value) ? invalid('the bearer token is not UTF-8') : NONE
-  // At most three parts, separated by single spaces: `Bearer  x` has an empty token, which is no token.
+  // At most three parts, separated by single spaces: `Bearer  x` has an empty token, which does not count.
   const [scheme, token] = trimSpace(text).split(' ', 3)
   if (scheme?.toLowerCase() !== 'bearer' || token === undefined || token === '') return NONE
   return { kind: 'token', token, from: 'header' }

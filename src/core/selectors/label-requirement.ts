@@ -16,7 +16,7 @@ export interface LabelRequirement {
 /** All must match; none = every object matches. */
 export type LabelRequirements = readonly LabelRequirement[]
 
-/** @param labels of an object; what is no text is no label */
+/** @param labels of an object; values that are not strings are ignored */
 export function labelsMatch(requirements: LabelRequirements, labels: JsonObject): boolean {
   for (let i = 0; i < requirements.length; i++) {
     const requirement = requirements[i]

@@ -74,7 +74,7 @@ export interface ReplicaLease {
   readonly durationMs: number
 }
 
-/** undefined = it is no Lease of a replica. */
+/** undefined = it is not a Lease of a replica. */
 export function readReplicaLease(object: JsonObject): ReplicaLease | undefined {
   const { spec, metadata } = object
   const name = field(metadata, 'name')

@@ -23,7 +23,7 @@ test('durations as Go reads them', () => {
   for (const [text, ms] of GOOD) assert.equal(parseDuration(text), ms, text)
 })
 
-test('what Go does not read is no duration', () => {
+test('what Go does not parse is not a duration', () => {
   for (const text of [
     '',
     '30',

@@ -16,7 +16,7 @@ export function isInt64(text: string): boolean {
   return negative ? value <= 2n ** 63n : value < 2n ** 63n
 }
 
-/** Of a value that is no integer, as much as an answer repeats. */
+/** The part of an invalid value that an answer repeats. */
 const MAX_SHOWN = 64
 
 /** What Go says of a text that is none (strconv.NumError). */

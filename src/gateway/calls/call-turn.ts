@@ -19,7 +19,7 @@ const CALL_MS = 2000
 const waking = new WeakMap<CallTurns, { readonly atMs: number; readonly timer: NodeJS.Timeout }>()
 
 /**
- * @param source who has it made: an address for those whom nobody has verified, else a user
+ * @param source who causes it: the address of an unauthenticated client, else a user
  * @returns to be called when the call is over
  * @throws {CallLimitError} when its turn does not come in time: two seconds before the end, at the latest
  */

@@ -7,7 +7,7 @@ import type { LiveCluster } from '../../state/clusters.ts'
 import type { Gateway } from '../exchange/gateway.ts'
 import { callAsGateway } from './call-as-gateway.ts'
 
-/** As kube-apiserver's webhook authenticator: a review that takes longer is no answer. */
+/** As kube-apiserver's webhook authenticator: a review that takes longer has failed. */
 export const REVIEW_TIMEOUT_MS = 10_000
 
 const PATHS = {

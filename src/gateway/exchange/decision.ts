@@ -19,15 +19,15 @@ export interface Asked {
   readonly requester: Authenticated | undefined
 }
 
-/** And by whom. */
+/** And who sends it. */
 export interface Requested extends Asked {
   readonly requester: Authenticated
 }
 
-/** And as whom, and under which rule: what the filters see, and what they leave behind. */
+/** And the user that it runs as, and the rule: what the filters see, and what they leave behind. */
 export interface Decision extends Requested, Admission {
   readonly exchange: Exchange
-  /** Whom it runs as. */
+  /** The user that it runs as. */
   readonly caller: Authenticated
   /** Left by a filter whose answer may be out of date when upstream has the request. */
   recheck: Recheck | undefined

@@ -6,7 +6,7 @@ import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
 import { giveBack, type Held } from '../../core/admission/held.ts'
-import { isNoDeletion } from '../../core/protection/requests/deletion-answer.ts'
+import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.ts'
 import { type RequestHead, readRequestHead } from '../../core/request/request-head.ts'
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
 import type { RunningRequest } from '../../state/running.ts'
@@ -200,7 +200,7 @@ export class Exchange implements StreamEvents, RunningRequest {
 
   /** Upstream's answer. After anything but a client's error the pod may have been deleted. */
   deletionAnswered(code: number): void {
-    if (isNoDeletion(code)) this.notDeleted()
+    if (meansNotDeleted(code)) this.notDeleted()
     this.reservation = undefined
   }
 

@@ -39,7 +39,7 @@ export class Authenticated {
   }
 }
 
-/** Fails closed: an identity that cannot be told to upstream exactly is no identity. */
+/** Fails closed: an identity that upstream could not be told exactly is refused. */
 export function authenticated(
   user: UserInfo,
   kind: Authenticated['kind'],

@@ -33,7 +33,7 @@ export function respond(exchange: Exchange, refusal: Refusal): void {
   exchange.end()
 }
 
-/** Answers what is no refusal, or is upstream's, and ends the exchange. `fields` have a content-type, and no length. */
+/** Sends a response other than a refusal of the gateway, and ends the exchange. `fields` have a content-type, and no length. */
 export function respondWith(
   exchange: Exchange,
   code: number,

@@ -47,7 +47,7 @@ export async function findPod(deletion: Deletion, name: string): Promise<FoundPo
     const object: unknown = JSON.parse(answer.body)
     const pod = isRecord(object) ? podFacts(object) : undefined
     if (pod !== undefined) return { kind: 'pod', pod }
-    return { kind: 'unknown', message: 'the pod cannot be read: the answer is no pod' }
+    return { kind: 'unknown', message: 'the pod cannot be read: the answer is not a Pod' }
   } catch (error) {
     return unread('the pod cannot be read', error)
   }
@@ -85,7 +85,7 @@ export async function listPods(deletion: Deletion, limit: number): Promise<Found
       if (answer.status !== 200) return { kind: 'unknown', message: `the pods cannot be listed: ${refusalOf(answer)}` }
       const page = readPage(answer.body)
       if (page === undefined)
-        return { kind: 'unknown', message: 'the pods cannot be listed: the answer is no list of pods' }
+        return { kind: 'unknown', message: 'the pods cannot be listed: the answer is not a PodList' }
       for (const pod of page.pods) pods.push(pod)
       metadata = page.metadata
       whole = continueOf(metadata) === '' || (limit !== 0 && pods.length >= limit)

@@ -121,7 +121,7 @@ export class CollectionAnswer {
   }
 }
 
-/** undefined when it is no list. */
+/** undefined when it is not a list. */
 function itemsOf(body: string): string[] | undefined {
   try {
     const list: unknown = JSON.parse(body)

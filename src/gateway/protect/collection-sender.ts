@@ -3,7 +3,7 @@
 
 import type { PodFacts, Reservation } from '../../api/ports/protection.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
-import { isNoDeletion } from '../../core/protection/requests/deletion-answer.ts'
+import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import { UPSTREAM_PSEUDO } from '../../core/request/request-head.ts'
 import {
@@ -151,7 +151,7 @@ const UNTOLD: KubeAnswer = { status: 200, body: '' }
 
 function isNothingDeleted(outcome: Outcome): boolean {
   if (outcome.kind === 'no-endpoint' || outcome.kind === 'head-too-large') return true
-  return outcome.kind === 'refused' && isNoDeletion(outcome.answer.status)
+  return outcome.kind === 'refused' && meansNotDeleted(outcome.answer.status)
 }
 
 /** Fields of upstream's answer that say something to the client. */

@@ -59,7 +59,7 @@ export async function protectCollection(deletion: Deletion, asked: AskedDeletion
   return undefined
 }
 
-/** '' and 0 = all; undefined when it is no number. */
+/** '' and 0 = all; undefined when it is not a number. */
 function limitOf(text: string): number | undefined {
   if (text === '') return 0
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined

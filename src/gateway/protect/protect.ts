@@ -65,7 +65,7 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
   }
   // A conflict with the version that the client itself set as a condition is for the client.
   const mayRecheck = rounds > 1 && asked.resourceVersion === ''
-  // Upstream says so itself, to whom it wants to.
+  // Upstream says so itself, to those that may know.
   if (found.kind === 'absent') {
     bindBody(deletion, asked, NO_POD_UID, '')
     if (mayRecheck && asked.uid === '') decision.recheck = recheck

@@ -48,7 +48,7 @@ test('nothing is off', () => {
   }
 })
 
-test('each mistake has a place and a fix, and costs no other kind', () => {
+test('each error has a path and a fix, and costs no other kind', () => {
   const rows: readonly (readonly [unknown, string, RegExp])[] = [
     [{ kind: 'Deploymnt' }, 'kinds[0].kind', /did you mean Deployment/],
     [{ kind: 'Rollout' }, 'kinds[0].group', /before the slash/],

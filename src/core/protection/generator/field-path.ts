@@ -5,7 +5,7 @@ export type FieldPath = readonly string[]
 
 const STEP = /\.([A-Za-z_][\w-]*)|\['([^']+)'\]/y
 
-/** undefined = it is no path. */
+/** undefined = it is not a path. */
 export function parseFieldPath(text: string): FieldPath | undefined {
   const steps: string[] = []
   STEP.lastIndex = 0

@@ -54,7 +54,7 @@ export function readCells(cells: unknown, nowMicros: number): Map<string, CellHi
   return read
 }
 
-/** Stale: the cell has been silent for so long that neither its pods nor deletions of them count. */
+/** Stale: the cell has been silent for too long: neither its pods nor deletions of them count. */
 export function isStale(cell: CellHistory, limits: HistoryLimits, nowMicros: number): boolean {
   if (limits.staleAfterMs <= 0) return false
   const last = cell.aggregation?.lastEvent

@@ -4,7 +4,7 @@ const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+
 
 /**
  * Microseconds since the epoch; what is finer is cut off.
- * @returns NaN for everything that is no RFC 3339 time, and for times too far away to be exact, as Go's zero time
+ * @returns NaN for everything that is not an RFC 3339 time, and for times too far away to be exact, as Go's zero time
  */
 export function parseMicros(text: string): number {
   const match = RFC3339.exec(text)

@@ -29,7 +29,7 @@ test('nothing is believed to be later than now', () => {
   assert.equal(annotationTime({ metadata: { annotations: { seen: '2027-01-01T00:00:00Z' } } }, 'seen', NOW), NOW)
 })
 
-test('what is no time, or not there, tells nothing', () => {
+test('an invalid or missing time tells nothing', () => {
   for (const pod of [
     {},
     { metadata: 7 },

@@ -47,7 +47,7 @@ function latest(times: readonly number[], nowMicros: number): number | undefined
   return last === Number.NEGATIVE_INFINITY ? undefined : Math.min(last, nowMicros)
 }
 
-/** NaN when it is no time: greater than nothing. */
+/** NaN when it is not a time: every comparison with it is false. */
 function timeOf(value: unknown): number {
   return typeof value === 'string' ? parseMicros(value) : Number.NaN
 }

@@ -154,7 +154,7 @@ test('other cells stay as they are', () => {
   assert.equal(both.status.summary.totalReplicas, 3)
 })
 
-test('a status that cannot be read is written anew', () => {
+test('a status that cannot be read is replaced', () => {
   const odd = {
     cells: [{ cellID: 'a', aggregation: { availableReplicas: 'x' } }, null],
   } as unknown as PodProtectorStatus

@@ -1,4 +1,4 @@
-// Cells that have been silent for so long that their pods do not count, and cells that will become stale unless their status is
+// Cells that have been silent for too long, so that their pods do not count, and cells that will become stale unless their status is
 // refreshed.
 
 import type { CellStatus, PodProtector } from '../../../api/pod-protector/pod-protector.ts'

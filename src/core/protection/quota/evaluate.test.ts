@@ -46,7 +46,7 @@ test('what is asked of a protector', () => {
     [{}, -5, undefined, 'Available available'],
     [{ terminating: true, ready: false }, 0, 'Running', 'AlreadyTerminating'],
     [{ ready: false }, 0, undefined, 'AlreadyUnready'],
-    // D12: whoever is evaluated by another number is no free pass for being unready.
+    // D12: a pod that is evaluated by another number is not let through because it is unready.
     [{ ready: false }, 0, 'Running', 'Running'],
     [{ ready: false, running: false }, 0, 'Running', 'Running free'],
     [{ ready: false, criterion: 'Ready' }, 0, undefined, 'Ready free'],

@@ -19,7 +19,7 @@ test('times with microseconds are read and written exactly', () => {
   fc.assert(fc.property(moments, (micros) => parseMicros(formatMicros(micros)) === micros))
 })
 
-test('what is no time is NaN', () => {
+test('an invalid time is NaN', () => {
   const texts = ['', 'now', '2026-02-30T00:00:00Z', '2026-01-01T24:00:00Z', '2026-01-01T00:00:60Z', '2026-01-01']
   for (const text of [...texts, '0001-01-01T00:00:00Z', '9999-01-01T00:00:00Z', '2026-13-01T00:00:00Z', 'NaN']) {
     assert.equal(parseMicros(text), Number.NaN, text)

@@ -47,7 +47,7 @@ export interface OtherSubject extends Asked {
 
 export type ReviewSubject = DeletionSubject | EvictionSubject | OtherSubject
 
-/** @throws {StatusError} 400, when `body` is no AdmissionReview with a request, or the request is not whole */
+/** @throws {StatusError} 400, when `body` is not an AdmissionReview with a complete request */
 export function reviewSubject(body: unknown): ReviewSubject {
   const request = admissionRequest(body)
   const { uid, operation } = request

@@ -229,7 +229,7 @@ describe('evictions', () => {
   })
 })
 
-describe('header fields of a body that is written anew', () => {
+describe('header fields of a body that is rewritten', () => {
   it('say what it is, once', () => {
     const fields = [
       ':path',

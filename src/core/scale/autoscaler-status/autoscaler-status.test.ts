@@ -112,7 +112,7 @@ test('before its first loop there is only a state; the annotation tells the time
   assert.deepEqual([status?.state, status?.writtenAtMs], ['Initializing', Date.UTC(2026, 6, 31, 10, 0, 0, 500)])
 })
 
-test('what is no status is none, and a part of a wrong type is left out', () => {
+test('an invalid status is ignored, and a field of a wrong type is left out', () => {
   for (const other of [undefined, 7, '', 'hello', '- a\n- b\n', '}'.repeat(1000), 'a: &a [*a]']) {
     assert.equal(readAutoscalerStatus(configMap(other)), undefined)
   }

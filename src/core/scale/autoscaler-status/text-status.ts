@@ -11,7 +11,7 @@ const NAME_LINE = /^ {2}Name: +(\S+)$/
 const SINCE_LINE = /^ +LastTransitionTime: +(.+)$/
 const HEAD_LINE = /^Cluster-autoscaler status at (.+):$/
 
-/** @returns undefined = it is no such text */
+/** @returns undefined = it is not such a text */
 export function readTextStatus(text: string): AutoscalerStatus | undefined {
   const [head = '', ...lines] = text.split('\n')
   const [, written] = HEAD_LINE.exec(head) ?? []

@@ -1,5 +1,5 @@
 // Which pods a ReplicaSet deletes when it has too many (getPodsToDelete, pkg/controller/replicaset/replica_set.go), as far as that is
-// determined. The controller sorts by a comparison that is no order, so pods that are equal, or beat one another in a circle, come
+// determined. The controller sorts by a comparison that is not transitive, so pods that are equal, or beat one another in a circle, come
 // out in any sequence. What holds whatever the sort does: the strongly connected components of "a may come before b" stand in a
 // row, and each pod of one comes before each pod of the next.
 

@@ -7,9 +7,9 @@ export interface ScaleUpGuardPolicy {
   readonly conditionReasons: ReadonlySet<string>
   /** How long the condition has to hold. */
   readonly minDurationMs: number
-  /** A Machine without `spec.providerID` for so long has failed: the cloud has made nothing. */
+  /** A Machine without `spec.providerID` after this time has failed: the cloud has made nothing. */
   readonly noProviderIDMs: number
-  /** A Machine without `status.nodeRef` for so long has failed, as has a place of a MachinePool without a node. */
+  /** A Machine without `status.nodeRef` after this time has failed, as has a place of a MachinePool without a node. */
   readonly noNodeMs: number
   /** Has to end before the autoscaler's own (5 to 30 min): otherwise the two refuse in turns. */
   readonly backoff: BackoffOptions
