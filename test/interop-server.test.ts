@@ -147,10 +147,10 @@ describe('nghttp', () => {
         if (seen.values('expect').length > 0) seen.stream.additionalHeaders({ ':status': 100 })
         answerChecksum(seen)
       }
-      const { code, stdout, stderr } = await run('nghttp', [
-        ...['-y', '-d', join(folder, 'upload'), ...args],
-        `${url}/api/v1/namespaces/default/pods`,
-      ])
+      const command = ['-y', '-d', join(folder, 'upload'), ...args, `${url}/api/v1/namespaces/default/pods`]
+      let { code, stdout, stderr } = await run('nghttp', command)
+      // nghttp waits one second for 100, and prints nothing when that has passed, as it may on a busy machine: once more.
+      if (name.startsWith('Expect') && stdout === '') ({ code, stdout, stderr } = await run('nghttp', command))
       assert.equal(code, 0, stderr)
       const answer = JSON.parse(stdout) as { sum: string; trailers?: Record<string, string> }
       assert.equal(answer.sum, SUM)
