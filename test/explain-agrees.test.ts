@@ -59,6 +59,8 @@ const SENDERS: readonly Sender[] = [
     groups: ['system:serviceaccounts', 'system:serviceaccounts:ns1'],
     token: 'token-of-robot',
   },
+  // Known, but no header field can say so.
+  { user: 'padded ', groups: ['robots'], token: 'token-of-padded' },
   { user: '', groups: [] },
 ]
 const ADDRESSES = ['127.0.0.1', '127.0.0.2']
@@ -208,12 +210,14 @@ const TARGETS = [
   '/api/v1/namespaces/ns1/events',
   '/api/v1/%zz',
   '/api/v1/namespaces/ns%31/pods',
+  '/api/v1/pods with a space',
   '/',
 ]
 const EVICTION = 'POST /api/v1/namespaces/kube-system/pods/p1/eviction'
 const HOSTS = [
   ...NAMES.flatMap((name) => [name, `${name}.example.com`, `X.${name}.Example.COM:6443`]),
   'nobody.example.org',
+  'user@c0.example.com',
 ]
 
 interface Ask {

@@ -250,3 +250,20 @@ test('deletions of pods: PodProtectors are asked, where the cluster has podProte
   const frozen = ask({ podProtection, degrade: { mode: 'Freeze' } }, { method: 'DELETE', target: `${pods}/web-1` })
   assert.ok(!frozen.message.includes('PodProtectors'), 'refused before anybody is asked')
 })
+
+test('a request that no connection would let in is refused as the gateway refuses it', () => {
+  const malformed: [Partial<ExplainInput>, string][] = [
+    [{ target: '/api/v1/pods x' }, 'the request target is empty or has a space'],
+    [{ host: 'alice@prod' }, 'the host is malformed'],
+    [{ host: 'prod/x' }, 'the host is malformed'],
+  ]
+  for (const [input, message] of malformed) {
+    const output = ask({}, input)
+    assert.deepEqual([verdict(output), output.message, output.cluster], ['400 BadRequest', message, null])
+  }
+})
+
+test('a user who cannot be told to upstream exactly is not served', () => {
+  for (const user of [' alice', 'a\nb']) assert.equal(verdict(ask({}, { user })), '401 Unauthorized')
+  assert.equal(verdict(ask({}, { groups: ['dev '] })), '401 Unauthorized')
+})

@@ -20,11 +20,13 @@ import type { CompiledCluster, CompiledPolicy } from '../cluster/compiled-cluste
 import { type LookupKey, lookupCluster } from '../cluster/lookup-cluster.ts'
 import type { Revocable } from '../cluster/revocation.ts'
 import { assumeUser } from '../identity/assume-user.ts'
+import { identityProblem } from '../identity/impersonate.ts'
 import { freshLimits } from '../limits/limits.ts'
 import { unknownClusterMessage } from '../policy/policy-messages.ts'
 import { noEndpointMessage } from '../policy/traffic-messages.ts'
 import { isRefusal, REFUSAL_TABLE, type Refusal, refuse } from '../refusal/refusal.ts'
 import { isWatch } from '../request/long-running.ts'
+import { readRequestHead } from '../request/request-head.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 
 export interface ExplainInput {
@@ -81,6 +83,9 @@ export interface ExplainOutput {
 /** `nowMs`: milliseconds since the epoch, for the expiry of a degrade mode. */
 export function explainRequest(index: ClusterIndex, input: ExplainInput, nowMs: number): ExplainOutput {
   const output = emptyOutput()
+  const { method, target, host = '' } = input
+  const { problem } = readRequestHead([':method', method, ':path', target, ':authority', host], '', true)
+  if (problem !== '') return refused(output, refuse('bad-request', problem))
   const tooLong = refuseLongTarget(input.target)
   if (tooLong !== undefined) return refused(output, tooLong)
   const found = lookupCluster(index, lookupKey(input))
@@ -93,7 +98,8 @@ export function explainRequest(index: ClusterIndex, input: ExplainInput, nowMs: 
 
   const user = assumeUser(input.user ?? '', input.groups)
   const isAnonymous = user.name === ANONYMOUS_USER
-  if (isAnonymous && !cluster.authentication.anonymous) return refused(output, refuseUnauthorized())
+  const isUnknown = (isAnonymous && !cluster.authentication.anonymous) || identityProblem(user) !== ''
+  if (isUnknown) return refused(output, refuseUnauthorized())
   // Which credential it would be is not known here: only names count.
   const requester: Revocable = { user, kind: isAnonymous ? 'anonymous' : 'token', hashes: [] }
   const revoked = refuseRevoked(cluster.authentication.revoked, requester)
