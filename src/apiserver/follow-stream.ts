@@ -27,7 +27,7 @@ export class FollowStream {
     this.#onEnd = onEnd
   }
 
-  /** The head of the answer is out. */
+  /** To be called when the response head was sent. */
   start(): void {
     this.#stream.body(this.#request.begin.body, false)
     const stop = this.#request.follow((text) => this.#write(text))

@@ -2,7 +2,6 @@
 // (apiserver/pkg/endpoints/installer.go; handlers/response.go).
 
 import type { JsonObject } from '../api/kube/json-object.ts'
-import type { Status } from '../api/kube/status.ts'
 import { statusError } from '../api/kube/status.ts'
 import type { ConnectSubresource, KindSubresource } from '../api/ports/resource-kind.ts'
 import { decodeObject } from '../core/objects/strict-decode.ts'
@@ -212,12 +211,10 @@ function decodePatch(text: string, format: 'json' | 'yaml'): Incoming {
 }
 
 function remove(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {
-  const { request, route } = call
-  const { kind } = route
-  const { waiting, last } = registry.delete(kind, route, deleteOptions(call))
-  const shown: JsonObject | Status = waiting ?? deletedStatus(kind, last)
-  if (waiting !== undefined) return objectOf(registry, { ...call, request }, wanted, waiting)
-  return objectAnswer(200, shown, wanted)
+  const { route } = call
+  const { waiting, last } = registry.delete(route.kind, route, deleteOptions(call))
+  if (waiting !== undefined) return objectOf(registry, call, wanted, waiting)
+  return objectAnswer(200, deletedStatus(route.kind, last), wanted)
 }
 
 function removeAll(registry: Registry, call: ResourceCall, wanted: Negotiated): Answer {

@@ -71,7 +71,7 @@ export class WatchStream {
     this.#onEnd = onEnd
   }
 
-  /** Whether the response head was sent. */
+  /** To be called when the response head was sent. */
   start(): void {
     const { options } = this.#request
     const seconds = options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + this.#deps.random())

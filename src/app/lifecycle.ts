@@ -16,7 +16,7 @@ import { systemClock } from '../io/world/clock.ts'
 import { requireFreePort } from '../io/world/free-port.ts'
 import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
-import { createObjectPlane, type ObjectPlane } from './object-plane.ts'
+import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane.ts'
 import { Protection, type ProtectionDeps } from './protection/protection.ts'
 import { loadServingPair } from './serving-pair.ts'
 import { sharePki } from './shared-pki.ts'
@@ -45,8 +45,9 @@ export interface RunningGateway {
 }
 
 const STDOUT = 1
-const IN_FORCE_LOOK_MS = 5
 const STDERR = 2
+const IN_FORCE_LOOK_MS = 5
+
 /** Replacements for the usual parts. */
 export interface GatewayOverrides {
   /** Where the access log goes instead of stdout; switches it on. */
@@ -68,7 +69,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
   const plane =
     given.source === undefined
       ? createObjectPlane(config, log, processMetrics.calls, controlAudit)
-      : givenPlane(given.source)
+      : planeWithoutApi(given.source)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   let protection: Protection | undefined
   const protectionGate = (): ProtectionGate | undefined => protection?.gate
@@ -101,11 +102,6 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     throw error
   }
   return life
-}
-
-function givenPlane(source: ResourceSource): ObjectPlane {
-  const nothing = (): Promise<void> => Promise.resolve()
-  return { source, client: undefined, port: 0, adminKubeconfig: '', revoked: undefined, start: nothing, stop: nothing }
 }
 
 /** One writer for each file: the lines of two would mix. */

@@ -99,7 +99,13 @@ function kindsOf(
 }
 
 function filesPlane(config: Config, log: Logger): ObjectPlane {
-  const source = createFilesSource({ dir: config.configDir, pem: nodePemChecks, log, checks: checksOf(config) })
+  return planeWithoutApi(
+    createFilesSource({ dir: config.configDir, pem: nodePemChecks, log, checks: checksOf(config) }),
+  )
+}
+
+/** Of a source that no API server is behind. */
+export function planeWithoutApi(source: ResourceSource): ObjectPlane {
   const nothing = (): Promise<void> => Promise.resolve()
   return { source, client: undefined, port: 0, adminKubeconfig: '', revoked: undefined, start: nothing, stop: nothing }
 }

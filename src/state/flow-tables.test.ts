@@ -206,7 +206,7 @@ describe('many users', () => {
     assert.equal(take(flows, slots, 'holder', 1), 0)
     assert.ok(!tryOpenWatch(watches, flows.counterFor(watches, 'holder', NOW)))
     release(slots, held)
-    closeWatch(watches, watched)
+    closeWatch(watched)
     assert.equal(take(flows, slots, 'holder', 2), 1)
   })
 })

@@ -29,7 +29,7 @@ export class EventSweeper {
     this.#maxEvents = maxEvents
   }
 
-  /** To be called after an Event was written, and from time to time. */
+  /** To be called after an Event was written. */
   onWrite(nowMs: number): void {
     this.#written++
     if (nowMs < this.#nextMs && this.#written < Math.min(BATCH, this.#maxEvents)) return

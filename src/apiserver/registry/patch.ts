@@ -6,7 +6,7 @@ import type { JsonSchema } from '../../api/kube/json-schema.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { invalid, statusError } from '../../api/kube/status.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
 import { invalidValue } from '../../core/objects/field-error.ts'
 import { goJson } from '../../core/objects/go-values.ts'
 import { jsonPatch, mergePatch } from '../../core/objects/patch.ts'
@@ -84,7 +84,7 @@ function checkKept(kind: ResourceKind, patched: JsonObject, name: string): JsonO
   if (patched['apiVersion'] === undefined || patched['apiVersion'] === '') {
     throw badPatch(patched, `Object 'apiVersion' is missing in '${goJson(patched)}'`)
   }
-  const version = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`
+  const version = apiVersionOf(kind)
   if (patched['apiVersion'] !== version) {
     throw invalid(kind.group, kind.kind, name, [
       invalidValue('apiVersion', patched['apiVersion'], `must be ${version}`),

@@ -1,5 +1,6 @@
 // What a gateway thread reports to the main thread by itself: log lines, and endpoints whose connections broke.
-// One message per turn of the event loop. If the main thread does not keep up, lines are dropped and counted; memory does not grow.
+// One message per turn of the event loop. If the main thread does not keep up, lines are dropped, and those of the access and audit log
+// counted; memory does not grow.
 
 import type { Logger } from '../../api/ports/ports.ts'
 import { LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'

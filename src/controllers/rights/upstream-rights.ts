@@ -60,8 +60,8 @@ const UNASKED: RightsState = { kind: 'unasked' }
 
 export function startUpstreamRights(deps: UpstreamRightsDeps): UpstreamRights {
   const pace = { ...DEFAULT_PACE, ...deps.pace }
-  const gate = createProbeGate<ClusterRights>((one) => void one.ask())
-  const all = new Map<string, ClusterRights>()
+  const gate = createProbeGate<RightsChecker>((one) => void one.ask())
+  const all = new Map<string, RightsChecker>()
   return {
     get: (cluster) => all.get(cluster)?.state ?? UNASKED,
     change(changed, removed) {
@@ -71,7 +71,7 @@ export function startUpstreamRights(deps: UpstreamRightsDeps): UpstreamRights {
       }
       for (const compiled of changed) {
         const known = all.get(compiled.name)
-        if (known === undefined) all.set(compiled.name, new ClusterRights(compiled, deps, pace, gate))
+        if (known === undefined) all.set(compiled.name, new RightsChecker(compiled, deps, pace, gate))
         else known.follow(compiled)
       }
     },
@@ -83,12 +83,12 @@ export function startUpstreamRights(deps: UpstreamRightsDeps): UpstreamRights {
   }
 }
 
-class ClusterRights {
+class RightsChecker {
   state: RightsState = UNASKED
   readonly #name: string
   readonly #deps: UpstreamRightsDeps
   readonly #pace: RightsPace
-  readonly #gate: ProbeGate<ClusterRights>
+  readonly #gate: ProbeGate<RightsChecker>
   #fingerprint: string
   #rights: readonly Right[]
   #timer: NodeJS.Timeout | undefined
@@ -105,7 +105,7 @@ class ClusterRights {
   #wasGranted = false
   #stopped = false
 
-  constructor(compiled: CompiledCluster, deps: UpstreamRightsDeps, pace: RightsPace, gate: ProbeGate<ClusterRights>) {
+  constructor(compiled: CompiledCluster, deps: UpstreamRightsDeps, pace: RightsPace, gate: ProbeGate<RightsChecker>) {
     this.#name = compiled.name
     this.#deps = deps
     this.#pace = pace

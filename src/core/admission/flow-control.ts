@@ -14,7 +14,6 @@ import type { Admission, Filter } from './filter.ts'
 
 const WATCH_RETRY_SECONDS = 1
 const SHARED_RETRY_SECONDS = 1
-const IN_FLIGHT_RETRY_SECONDS = 1
 
 export const flowControl: Filter<Admission> = {
   shadow: ({ cluster, policy }) => cluster.schemas[policy.schema]?.shadow ?? false,
@@ -46,13 +45,12 @@ function refuseOver(admission: Admission, schema: CompiledSchema): Refusal {
   const { monotonicMs } = admission.moment
   const counter = limits.counterFor(schema, user.name, monotonicMs)
   const byAll = refusedByAll(schema, counter)
-  if (schema.kind === 'tokenBucket') {
-    // When replicas leave the next token to this one is not known here.
-    const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, counter, monotonicMs)
+  // When replicas leave the next token or slot to this one is not known here.
+  const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, counter, monotonicMs)
+  if (schema.kind === 'tokenBucket')
     return refuseFor('rate-limited', tooManyRequestsMessage(cluster.name, schema, byAll), admission, schema, seconds)
-  }
   const message = tooManyInFlightMessage(cluster.name, schema, byAll)
-  return refuseFor('too-many-in-flight', message, admission, schema, IN_FLIGHT_RETRY_SECONDS)
+  return refuseFor('too-many-in-flight', message, admission, schema, seconds)
 }
 
 function refuseFor(

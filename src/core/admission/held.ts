@@ -39,5 +39,5 @@ export function giveBack(holder: Holder): void {
   const { held } = holder
   if (held?.watch !== true) return
   held.watch = false
-  closeWatch(held.schema, held.counter)
+  closeWatch(held.counter)
 }

@@ -86,7 +86,7 @@ function counterTests(): void {
   it('never falls below zero', () => {
     const counter = createFlowCounter()
     release(inflight(1), counter)
-    closeWatch(inflight(1), counter)
+    closeWatch(counter)
     assert.equal(requestsInFlight(counter), 0)
     assert.equal(take(inflight(1), counter, 0, 2), 1)
     assert.equal(openWatches(counter), 0)
@@ -98,9 +98,9 @@ function counterTests(): void {
     const capped = { ...free, maxWatches: 2 }
     for (let i = 0; i < 3; i++) assert.ok(tryOpenWatch(free, counter))
     assert.ok(!tryOpenWatch(capped, counter))
-    closeWatch(capped, counter)
+    closeWatch(counter)
     assert.ok(!tryOpenWatch(capped, counter))
-    closeWatch(capped, counter)
+    closeWatch(counter)
     assert.ok(tryOpenWatch(capped, counter))
     assert.equal(openWatches(counter), 2)
     assert.equal(requestsInFlight(counter), 0)

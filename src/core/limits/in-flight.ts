@@ -41,7 +41,7 @@ export function tryOpenWatch(schema: CompiledSchema, counter: FlowCounter): bool
   return increment(counter, watchColumns(counter), schema.maxWatches === 0 ? NO_CAP : schema.maxWatches)
 }
 
-export function closeWatch(_schema: CompiledSchema, counter: FlowCounter): void {
+export function closeWatch(counter: FlowCounter): void {
   decrement(counter, watchColumns(counter))
 }
 

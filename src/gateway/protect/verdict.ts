@@ -46,7 +46,7 @@ export const NO_GATE: ProtectionGate = {
 }
 
 /** What lets a deletion pass that was not admitted; '' = nothing. */
-export function passReason({ settings }: Deletion, verdict: ProtectionVerdict): ProtectionVerdict['overridden'] {
+function passReason({ settings }: Deletion, verdict: ProtectionVerdict): ProtectionVerdict['overridden'] {
   if (verdict.admitted || verdict.overridden !== '') return verdict.overridden
   if (settings.shadow) return 'shadow'
   return verdict.status === 'Error' && settings.failurePolicy === 'Ignore' ? 'failure-policy' : ''

@@ -53,7 +53,8 @@ export interface NamedSecretsOptions {
 }
 
 const NO_DATA: ReadonlyMap<string, Buffer> = new Map()
-const UNREAD: KnownSecretData = { state: 'unread', message: '', data: NO_DATA, labelled: false }
+/** Before the first answer. */
+export const UNREAD: KnownSecretData = { state: 'unread', message: '', data: NO_DATA, labelled: false }
 const ABSENT: KnownSecretData = { state: 'absent', message: '', data: NO_DATA, labelled: false }
 /** A list with this selector shows whether listing is allowed, and returns nothing. */
 const SELECT_NOTHING = 'portcullis.io/none=none'

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import { hasLabel, type KnownSecretData, NamedSecrets, type NamedSecretsOptions } from './named-secrets.ts'
+import { hasLabel, type KnownSecretData, NamedSecrets, type NamedSecretsOptions, UNREAD } from './named-secrets.ts'
 
 /** On a Secret, with the value "true": UpstreamClusters may refer to it, whatever its namespace. */
 export const USABLE_LABEL = 'portcullis.io/usable-by-gateway'
@@ -106,9 +106,7 @@ export function isUsable(name: string, secret: JsonObject | undefined, namespace
   return namespaces.includes(namespaceOf(name)) || (secret !== undefined && hasLabel(secret, USABLE_LABEL))
 }
 
-const NO_DATA: ReadonlyMap<string, Buffer> = new Map()
-const UNREAD: KnownSecretData = { state: 'unread', message: '', data: NO_DATA, labelled: false }
-const REFUSED: KnownSecretData = { state: 'refused', message: '', data: NO_DATA, labelled: false }
+const REFUSED: KnownSecretData = { ...UNREAD, state: 'refused' }
 
 function namespaceOf(name: string): string {
   return name.slice(0, name.indexOf('/'))
