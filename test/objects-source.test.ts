@@ -283,9 +283,9 @@ test('a broken cluster keeps its last good version, and says so once', async (t)
   const broken = next()
   server.put(cluster('a', { hosts: ['z'], broken: true }))
   assert.deepEqual([hosts((await broken).clusters), (await broken).problems.length], [['a x'], 2])
-  const mended = next()
+  const fixed = next()
   server.put(cluster('a', { hosts: ['z'] }))
-  assert.deepEqual([hosts((await mended).clusters), (await mended).problems.length], [['a z'], 1])
+  assert.deepEqual([hosts((await fixed).clusters), (await fixed).problems.length], [['a z'], 1])
   assert.deepEqual(
     lines.filter((line) => line.startsWith('invalid')),
     ['invalid configuration; the cluster is not served', 'invalid configuration; what was in force stays in force'],
@@ -390,9 +390,9 @@ test('with a broken Secret the degrade switch and revocations still work: the by
     await next
     assert.equal(now()?.metadata.generation, 3)
   }
-  const mended = source.next()
+  const fixed = source.next()
   server.put(tokenCluster(url, measures))
-  assert.equal((await mended).clusters.get('a')?.object.spec.degrade?.mode, 'Freeze')
+  assert.equal((await fixed).clusters.get('a')?.object.spec.degrade?.mode, 'Freeze')
   server.put(tokenSecret('better'))
   await waitFor('the new token', () => now()?.spec.clientConfig?.bearerToken === base64('better'))
   assert.deepEqual(source.last.problems, [])

@@ -261,8 +261,8 @@ test('callers: certificate, token in Authorization, token in the path; each for 
     ['signed token for another cell', { bearer: mine }, '/worker-2', 403],
     ['path token for another cell', {}, `/worker-2/${token}`, 401],
     ['signed path token for another cell', {}, `/worker-2/${mine}`, 403],
-    ['a good path token does not mend a bad certificate', { cert: stranger }, `/worker-1/${token}`, 401],
-    ['a good path token does not mend a bad bearer', { bearer: 'x' }, `/worker-1/${token}`, 401],
+    ['a good path token does not make up for a bad certificate', { cert: stranger }, `/worker-1/${token}`, 401],
+    ['a good path token does not make up for a bad bearer', { bearer: 'x' }, `/worker-1/${token}`, 401],
     ['certificate of another CA', { cert: stranger }, '/worker-1', 401],
     ['administrators are no webhooks', { cert: admin }, '/worker-1', 403],
     ['without the group', { cert: ungrouped }, '/worker-1', 403],
@@ -587,7 +587,7 @@ test('a caller with only a token of the path cannot invent pods', async () => {
   assert.equal(asked.length, 0)
   pods.set('web-1', pod({ labels: { now: 'yes' } }))
   assert.equal((await send(path)).json.response.allowed, true)
-  assert.deepEqual(asked[0]?.pod.labels, { now: 'yes' }, 'judged by what is in the cluster')
+  assert.deepEqual(asked[0]?.pod.labels, { now: 'yes' }, 'evaluated by what is in the cluster')
 })
 
 test('a probe is answered without asking the ledger, and only as a dry run', async () => {
@@ -598,7 +598,7 @@ test('a probe is answered without asking the ledger, and only as a dry run', asy
   assert.equal(asked.length, 0)
   pods.set('none', pod({ name: 'none', namespace: 'default' }))
   assert.equal((await ask(eviction({ metadata }, at))).allowed, true)
-  assert.equal(asked.length, 1, 'a real eviction is judged, whatever its labels')
+  assert.equal(asked.length, 1, 'a real eviction is evaluated, whatever its labels')
   pods.set('none', { broken: true })
   const blind = await ask(eviction({ metadata, deleteOptions: { dryRun: ['All'] } }, at))
   assert.equal(blind.status.code, 503)

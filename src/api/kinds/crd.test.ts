@@ -12,11 +12,11 @@ const COMMAND = 'UPDATE=1 node --test src/api/kinds/crd.test.ts'
 for (const kind of CUSTOM_KINDS) {
   test(`deploy/crds/ holds the ${kind.kind} of the scheme`, () => {
     const file = new URL(`${kind.group}_${kind.plural}.yaml`, FOLDER)
-    const head = `# Generated from src/api/; to write it anew: ${COMMAND}\n`
+    const head = `# Generated from src/api/; to regenerate it: ${COMMAND}\n`
     // kubectl reads YAML 1.1, where on and off are booleans unless they stand in quotes.
     const yaml = head + stringify(crdOf(kind), { lineWidth: 120, aliasDuplicateObjects: false, version: '1.1' })
     if (process.env['UPDATE'] === '1') writeFileSync(file, yaml)
-    assert.equal(readFileSync(file, 'utf8'), yaml, `the CRD is out of date; to write it anew: ${COMMAND}`)
+    assert.equal(readFileSync(file, 'utf8'), yaml, `the CRD is out of date; to regenerate it: ${COMMAND}`)
   })
 }
 

@@ -14,7 +14,7 @@ const spec = shape('Who holds the lease, and for how long.', {
   strategy: oneOf('How a leader is chosen where an elector outside of the candidates does it. Default: none does.', [
     'OldestEmulationVersion',
   ]),
-  preferredHolder: text('Who ought to hold it instead; only beside strategy.'),
+  preferredHolder: text('Who ought to hold it instead; only with strategy.'),
 })
 
 export const LEASES: ResourceKind = {

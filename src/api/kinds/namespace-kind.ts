@@ -8,9 +8,9 @@ const condition = shape(
   {
     type: text('What the condition is about.'),
     status: text('Whether it holds: True, False or Unknown.'),
-    lastTransitionTime: time('When status changed last.'),
-    reason: text('Why it changed: one word for programs.'),
-    message: text('Why it changed: a sentence for people.'),
+    lastTransitionTime: time('When the status last changed.'),
+    reason: text('Why it changed, as one word for programs.'),
+    message: text('Why it changed, as a sentence for people.'),
   },
   ['type', 'status'],
 )

@@ -13,7 +13,7 @@ const CREDENTIAL_ID = /^(?:X509SHA256=[0-9a-f]{64}|JTI=[\x21-\x7e]{1,200})$/
 const spec = object<RevokedCredentialSpec>(
   'What is refused from now on: exactly one of user, certificateFingerprint, tokenHash and credentialID.',
   {
-    user: text('A user name, whichever way the user proves it. Not a user who is impersonated.'),
+    user: text('A user name, whichever way the user authenticates. Not an impersonated user.'),
     certificateFingerprint: text(
       'SHA-256 of the DER of the client certificate, or (better) of the part of it that is signed; 64 lower-case hex digits.',
     ),
@@ -21,7 +21,7 @@ const spec = object<RevokedCredentialSpec>(
     credentialID: text('X509SHA256=HEX or JTI=ID, as the extra of a user in audit events has it.'),
     subject: text('Whose it is, for people.'),
     reason: text('Why, for people.'),
-    revokedAt: time('Since when, for people: it is in force whatever stands here.'),
+    revokedAt: time('Since when, for people: the object is in force whatever the time.'),
   },
 )
 
@@ -62,7 +62,11 @@ function checkSpec(given: Loose<RevokedCredentialSpec>, out: FieldErrors): void 
   const { credentialID, user } = given
   if (credentialID === undefined) checkRevocation(given, 'spec', out)
   else if ([given.user, given.certificateFingerprint, given.tokenHash].some((other) => other !== undefined)) {
-    out.forbidden('spec.credentialID', 'stands beside another way to name a credential', 'give each its own object')
+    out.forbidden(
+      'spec.credentialID',
+      'may not be specified with another way to name a credential',
+      'give each its own object',
+    )
   } else if (typeof credentialID !== 'string' || !CREDENTIAL_ID.test(credentialID)) {
     out.invalid(
       'spec.credentialID',

@@ -151,7 +151,7 @@ describe('secrets', () => {
     })
   }
 
-  test('a pair that does not fit is a doubt', () => {
+  test('a pair that does not fit is a warning', () => {
     const pair = data({ 'tls.crt': 'eA==', 'tls.key': 'eA==' }, { type: 'kubernetes.io/tls' })
     assert.deepEqual(errorsOf(SECRETS, pair), ['warning data[tls.crt]', 'warning data[tls.key]'])
   })

@@ -63,7 +63,7 @@ test('references to files are refused, those to Secrets are not', () => {
   assert.deepEqual(errorsOf(cluster('a', secret)), [])
 })
 
-test('global limits are doubtful where they cannot be kept', () => {
+test('global limits are a warning where they cannot be kept', () => {
   const schema = {
     name: 'a',
     strategy: 'globalCount',
@@ -94,7 +94,7 @@ test('a revocation names exactly one thing, in the right form', () => {
   assert.deepEqual(revoked({}, { user: 'eve', tokenHash: hash }, { user: '' }), [
     `${at}[2].user: is empty`,
     `${at}[0]: names nobody`,
-    `${at}[1].tokenHash: stands beside user`,
+    `${at}[1].tokenHash: may not be specified when user is set`,
   ])
   assert.deepEqual(
     revoked({ certificateFingerprint: 'A1:B2' }, { tokenHash: 'my-token' }, { user: 'a', revokedAt: 'now' }),

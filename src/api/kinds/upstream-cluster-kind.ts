@@ -92,12 +92,12 @@ function checkWritten(
   const shown = certificateShown(object, before)
   if (resolve === undefined) return [...checkUpstreamCluster(object, pem, options), ...shown]
   const { object: resolved, problems, origins } = resolve(object)
-  // What a Secret holds is no error of a write that leaves the references alone: the degrade switch works all the same.
+  // The content of a Secret does not fail a write that leaves the references unchanged: the degrade switch keeps working.
   const isSame = before !== undefined && credentialsOf(before) === credentialsOf(object)
   const softened = (problem: FieldError): FieldError => (isSame ? { ...problem, severity: 'warning' } : problem)
   const checked = checkUpstreamCluster(resolved, pem, options)
   const isError = ({ path, severity }: FieldError): boolean => origins.has(path) && severity === 'error'
-  // But what was no error with the same Secrets before is one of this write: servers to which the token would go in clear.
+  // But what this write causes with the same Secrets is its error: servers to which the token would be sent in clear.
   const known = isSame && checked.some(isError) ? checkUpstreamCluster(resolve(before).object, pem, options) : []
   const wasThere = ({ path, message }: FieldError): boolean =>
     known.some((one) => one.path === path && one.message === message)

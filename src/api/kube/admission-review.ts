@@ -21,7 +21,7 @@ export interface AdmissionResponse {
   readonly audit?: Readonly<Record<string, string>>
 }
 
-/** @throws {StatusError} 400, when `body` is no AdmissionReview with a request */
+/** @throws {StatusError} 400, when `body` is not an AdmissionReview with a request */
 export function admissionRequest(body: unknown): AdmissionRequest {
   if (!isRecord(body) || body['kind'] !== KIND) throw malformedReview('the body is not an AdmissionReview')
   if (body['apiVersion'] !== VERSION) throw malformedReview(`apiVersion must be ${VERSION}`)

@@ -13,12 +13,12 @@ const FIELDS = {
   path: text('Where.'),
   seconds: defaultsTo(5, integer('How often.', 1)),
   mode: defaultsTo('on', oneOf<'on' | 'off'>('Whether; {default} by default.', ['on', 'off'])),
-  hosts: list('Whom.', text('A host.')),
+  hosts: list('Hosts.', text('A host.')),
 }
 const PROBE: Schema<Probe> = object<Probe>('A probe.', FIELDS, ['path'])
 
 test('a schema does not compile unless it has each field of the type, of its type, and requires no optional one', () => {
-  // @ts-expect-error: a number is no text
+  // @ts-expect-error: a number is not a string
   object<Probe>('', { ...FIELDS, seconds: text('') })
   // @ts-expect-error: of any text it is not known that it is one of two
   object<Probe>('', { ...FIELDS, mode: text('') })

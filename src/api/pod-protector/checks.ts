@@ -8,7 +8,7 @@ import { leavesOut } from './label-selector-sets.ts'
 import type { AdmissionHistoryConfig, LabelSelector, PodProtector } from './pod-protector.ts'
 import { POD_PROTECTOR_SCHEMA } from './schema.ts'
 
-/** Every error and doubt. Takes any JSON value and never throws; what the schema finds is not reported again. */
+/** Every error and warning. Takes any JSON value and never throws; what the schema finds is not reported again. */
 export function checkPodProtector(object: unknown): readonly FieldError[] {
   const out = new FieldErrors()
   // The view holds what has the right type.
@@ -40,7 +40,7 @@ function checkCounted(selector: Loose<LabelSelector>, counted: Loose<LabelSelect
 
 const SMALLEST = { maxConcurrentLag: 0, compactThreshold: 1, aggregationRateMillis: 0 } as const
 
-/** Only doubts: Podseidon takes any number. */
+/** Only warnings: Podseidon takes any number. */
 function checkHistory(config: Loose<AdmissionHistoryConfig>, path: string, out: FieldErrors): void {
   for (const field of ['maxConcurrentLag', 'compactThreshold', 'aggregationRateMillis'] as const) {
     const least = SMALLEST[field]

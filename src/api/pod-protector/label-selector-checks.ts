@@ -9,7 +9,7 @@ import type { LabelSelector } from './pod-protector.ts'
 
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist']
 
-/** `path` is that of the selector. A value that is named twice is no error. @returns whether it can be read */
+/** `path` is that of the selector. Duplicate values are accepted. @returns whether it can be read */
 export function checkLabelSelector(selector: Loose<LabelSelector>, path: string, out: FieldErrors): boolean {
   const before = out.found.length
   checkRequirements(selector, path, out)
@@ -39,7 +39,7 @@ function checkRequirements(selector: Loose<LabelSelector>, path: string, out: Fi
     if (needsValues && values.length === 0) {
       out.required(`${at}.values`, `is required by operator ${operator}`, 'add at least one value')
     } else if ((operator === 'Exists' || operator === 'DoesNotExist') && values.length > 0) {
-      out.invalid(`${at}.values`, `means nothing beside operator ${operator}`, 'remove it, or use In')
+      out.invalid(`${at}.values`, `may not be specified when operator is ${operator}`, 'remove it, or use In')
     }
     for (const [place, value = ''] of values.entries()) checkValue(value, `${at}.values[${place}]`, out)
   }

@@ -17,9 +17,9 @@ export interface PodProtector extends KubeObject {
 }
 
 export interface PodProtectorSpec {
-  /** An available pod is not deleted when so many, or fewer, are available. At least 0. */
+  /** No available pod is deleted when this many, or fewer, are available. At least 0. */
   readonly minAvailable: number
-  /** Seconds that a pod has to be ready without a break before it counts as available. */
+  /** Seconds that a pod has to be ready without interruption before it counts as available. */
   readonly minReadySeconds: number
   /** The pods that are protected. */
   readonly selector: LabelSelector
@@ -61,7 +61,7 @@ export interface CellStatus {
   readonly cellID: string
   readonly aggregation?: Aggregation
   readonly admissionHistory?: { readonly buckets?: readonly AdmissionBucket[] }
-  /** Added: nothing was heard of the cell for so long that its pods do not count any more. */
+  /** Added: the cell has not reported for too long, so its pods do not count. */
   readonly stale?: boolean
 }
 
@@ -76,7 +76,7 @@ export interface Aggregation {
   readonly lastEventTime?: string
   /** Added: of the cell when its pods were counted. */
   readonly resourceVersion?: string
-  /** Added: by how many milliseconds the clocks of the cell's API servers were ahead of whoever counted; absent = no skew is certain. */
+  /** Added: by how many milliseconds the clocks of the cell's API servers were ahead of the aggregator's; absent = no skew is certain. */
   readonly clockSkewMillis?: number
 }
 
@@ -87,13 +87,13 @@ export interface AdmissionBucket {
   readonly podUID?: string
   readonly endTime?: string
   /**
-   * By how much fewer pods will be available than were counted, DEFAULT_COUNTER if absent; 0 = the pod is not counted as available, and
+   * How many fewer pods will be available than were counted, DEFAULT_COUNTER if absent; 0 = the pod is not counted as available, and
    * must not become so.
    */
   readonly counter?: number
   /** Added: resourceVersion of the pod as it was admitted; of several, the greatest. A snapshot as new that lacks the pod tells that it is gone. */
   readonly resourceVersion?: string
-  /** Added: of several that were joined, which; the rest of `counter` is not known by name. */
+  /** Added: the uids of the pods, of several that were joined; the rest of `counter` is not known by name. */
   readonly podUIDs?: readonly string[]
 }
 

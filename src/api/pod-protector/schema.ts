@@ -34,10 +34,10 @@ function count(description: string): Schema<number> {
 }
 
 const spec = object<PodProtectorSpec>(
-  'How many pods have to stay, and which.',
+  'Which pods are protected, and how many of them must stay available.',
   {
-    minAvailable: count('An available pod is not deleted when so many, or fewer, are available.'),
-    minReadySeconds: wholeNumber('Seconds that a pod has to be ready without a break to count as available.'),
+    minAvailable: count('No available pod is deleted when this many, or fewer, are available.'),
+    minReadySeconds: wholeNumber('Seconds that a pod has to be ready without interruption to count as available.'),
     selector: labelSelector('The pods that are protected. Empty: all of the namespace.'),
     aggregationSelector: labelSelector('The pods that are counted: at least those of selector. Default: selector.'),
     admissionHistoryConfig: object<AdmissionHistoryConfig>('Overrides settings of the gateway for this object.', {
@@ -59,7 +59,9 @@ const aggregation = object<Aggregation>(
     runningReplicas: wholeNumber('Pods in phase Running.'),
     lastEventTime: time('Of the last event that has been counted.'),
     resourceVersion: text('Of the cell when its pods were counted.'),
-    clockSkewMillis: wholeNumber('By how much the clock of the cell was ahead of who counted; negative: behind.'),
+    clockSkewMillis: wholeNumber(
+      'By how much the clock of the cell was ahead of that of the aggregator; negative: behind.',
+    ),
   },
   ['totalReplicas', 'availableReplicas'],
 )
@@ -71,9 +73,9 @@ const bucket = object<AdmissionBucket>(
     podName: text('The pod, where it is only one. Not always kept.'),
     podUID: text('The uid of the pod, where it is only one.'),
     endTime: time('When the last one was let through, of several.'),
-    counter: defaultsTo(DEFAULT_COUNTER, wholeNumber('By how much fewer pods will be available than were counted.')),
+    counter: defaultsTo(DEFAULT_COUNTER, wholeNumber('How many fewer pods will be available than were counted.')),
     resourceVersion: text('Of the pod as it was admitted; of several, the greatest.'),
-    podUIDs: list('Of several that were joined, which.', text('The uid of a pod.')),
+    podUIDs: list('The uids of the pods, of several that were joined.', text('The uid of a pod.')),
   },
   ['startTime'],
 )
@@ -86,7 +88,7 @@ const cell = object<CellStatus>(
     admissionHistory: shape('Deletions let through and not yet counted.', {
       buckets: list('By time.', bucket),
     }),
-    stale: flag('Nothing was heard of the cell for so long that its pods do not count any more.'),
+    stale: flag('The cell has not reported for too long, so its pods do not count.'),
   },
   ['cellID'],
 )

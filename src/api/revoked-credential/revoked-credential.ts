@@ -1,4 +1,4 @@
-// RevokedCredential: somebody whom the embedded API server, and the protection webhook beside it, let in no more.
+// RevokedCredential: a user or credential that the embedded API server and the protection webhook refuse.
 
 import type { Revocation } from '../upstream-cluster/upstream-cluster.ts'
 

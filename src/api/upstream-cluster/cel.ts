@@ -59,7 +59,7 @@ export const SECRET_REFERENCE_RULES: readonly CelRule[] = [
   ),
   rule(
     "!has(self.name) || self.name == '' || (has(self.key) && self.key != '')",
-    "is required beside name; name the key in the Secret's data, such as tls.key",
+    "is required when name is set; name the key in the Secret's data, such as tls.key",
     '.key',
   ),
 ]
@@ -71,12 +71,12 @@ const TOKEN = given('bearerToken', 'bearerTokenRef')
 const PAIR_RULES: readonly CelRule[] = [
   rule(
     `!${CERT} || ${KEY} || ${TOKEN}`,
-    'is required beside certData; add the private key of the certificate',
+    'is required when certData is set; add the private key of the certificate',
     '.keyData',
   ),
   rule(
     `!${KEY} || ${CERT} || ${TOKEN}`,
-    'is required beside keyData; add the certificate of the private key',
+    'is required when keyData is set; add the certificate of the private key',
     '.certData',
   ),
 ]
@@ -102,7 +102,7 @@ export const SECURE_SERVING_RULES: readonly CelRule[] = [
 
 function onlyOne(field: string, reference: string): CelRule {
   const expression = `!(${has(field)} && has(self.${reference}))`
-  return rule(expression, `stands beside ${field}; remove one of the two`, `.${reference}`)
+  return rule(expression, `may not be specified when ${field} is set; remove one of the two`, `.${reference}`)
 }
 
 export const SERVER_NAME_RULES: readonly CelRule[] = [
@@ -125,21 +125,21 @@ const SHARED = "has(self.strategy) && self.strategy in ['globalAllocate', 'globa
 export const FLOW_CONTROL_SCHEMA_RULES: readonly CelRule[] = [
   rule(
     '[has(self.exempt), has(self.maxRequestsInflight), has(self.tokenBucket)].exists_one(given, given)',
-    'sets no limit, or more than one; keep one of exempt, maxRequestsInflight, tokenBucket (exempt: {} is no limit)',
+    'sets no limit, or more than one; keep one of exempt, maxRequestsInflight, tokenBucket (exempt: {} means unlimited)',
   ),
   ...sharedLimit('maxRequestsInflight', 'globalMaxRequestsInflight', ['max']),
   ...sharedLimit('tokenBucket', 'globalTokenBucket', ['qps', 'burst']),
   rule(
     `!(${SHARED} && (has(self.globalMaxRequestsInflight) || has(self.globalTokenBucket)) && ` +
       'has(self.perUser) && self.perUser)',
-    'cannot stand beside a limit that replicas share; remove it, or set strategy to local',
+    'may not be specified with a limit that replicas share; remove it, or set strategy to local',
     '.perUser',
   ),
 ]
 
 function sharedLimit(local: string, shared: string, numbers: readonly string[]): CelRule[] {
   return [
-    rule(`!has(self.${shared}) || has(self.${local})`, `is required beside ${shared}; add ${local}`, `.${local}`),
+    rule(`!has(self.${shared}) || has(self.${local})`, `is required when ${shared} is set; add ${local}`, `.${local}`),
     ...numbers.map((number) =>
       rule(
         `!(has(self.${local}) && has(self.${shared})) || self.${shared}.${number} >= self.${local}.${number}`,
@@ -188,7 +188,7 @@ export const NAMESPACE_RULES: readonly CelRule[] = [
 export const AGGREGATION_RULES: readonly CelRule[] = [
   rule(
     `!(has(self.syncTime) && self.syncTime == 'Annotation') || ${has('syncTimeAnnotation')}`,
-    'is required beside syncTime Annotation; name the annotation of pods that holds a time',
+    'is required when syncTime is Annotation; name the annotation of pods that holds a time',
     '.syncTimeAnnotation',
   ),
 ]

@@ -28,7 +28,7 @@ before(() => {
   material['$KEY'] = base64(pair.keyPem)
   material['$OTHERKEY'] = base64(other.keyPem)
   material['$CA'] = base64(ca.certPem)
-  material['$GARBAGE'] = base64('this is no PEM')
+  material['$GARBAGE'] = base64('this is not PEM')
 })
 
 function base64(text: string): string {
@@ -368,7 +368,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
   ],
   ['token with a line end', cluster({ clientConfig: { bearerToken: base64('token\n'), caData: '$CA' } }), []],
   [
-    'certificate that is no PEM',
+    'certificate that is not PEM',
     cluster({ secureServing: { certData: '$GARBAGE', keyData: '$KEY' } }),
     ['error spec.secureServing.certData'],
   ],

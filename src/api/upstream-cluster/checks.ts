@@ -31,7 +31,7 @@ export interface ClusterCheckOptions {
   readonly globalLimits?: boolean
 }
 
-/** Every error and doubt, at most one error for each path, and of very many the first. Takes any JSON value and never throws. */
+/** Every error and warning, at most one error for each path, and of very many the first. Takes any JSON value and never throws. */
 export function checkUpstreamCluster(
   object: unknown,
   pem: PemChecks,

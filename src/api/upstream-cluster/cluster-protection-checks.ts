@@ -32,7 +32,7 @@ function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out
   const { syncTime, syncTimeAnnotation: key = '', podLabelSelector, updateTrigger, disabled = false } = aggregation
   const at = `${path}.syncTimeAnnotation`
   if (syncTime === 'Annotation' && key === '') {
-    out.required(at, 'is required beside syncTime Annotation', 'name the annotation of pods that holds a time')
+    out.required(at, 'is required when syncTime is Annotation', 'name the annotation of pods that holds a time')
   } else if (key !== '' && !isLabelKey(key.toLowerCase())) {
     out.invalid(at, `${shown(key)} is not a valid annotation key`, 'write a name, after a DNS name and / if need be')
   } else if (key !== '' && syncTime !== 'Annotation') {
@@ -47,7 +47,7 @@ function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out
     out.invalid(`${path}.updateTrigger.name`, `${shown(name)} is not a valid pod name`, NAME_FIX)
   }
   if (disabled && updateTrigger !== undefined) {
-    const message = 'has no effect beside disabled: true'
+    const message = 'has no effect with disabled: true'
     out.warning(`${path}.updateTrigger`, message, 'remove one of the two')
   }
 }

@@ -21,9 +21,9 @@ function namespace(description: string): Schema<string> {
 }
 
 const updateTrigger = object<UpdateTrigger>(
-  'A pod that is made and written again and again, so that an idle cluster still sends events. Default: none.',
+  'A pod that is created and then updated periodically, so that an idle cluster still sends events. Default: none.',
   {
-    namespace: namespace('Its namespace; has to exist.'),
+    namespace: namespace('Its namespace, which must exist.'),
     name: checked(
       defaultsTo('portcullis-update-trigger', text('Its name.', { maxLength: SIZES.objectName })),
       OBJECT_NAME_RULES,
@@ -51,28 +51,28 @@ const aggregation = object<CellAggregation>('How the pods of the cluster are cou
 })
 
 export const POD_PROTECTION_SCHEMA: Schema<PodProtection> = object<PodProtection>(
-  'When it is there, even empty: deletions and evictions of pods are judged by PodProtectors. Default: they are not.',
+  'When present, even if empty, deletions and evictions of pods are checked against PodProtectors. Default: they are not.',
   {
     cell: checked(
       text(
-        'Name of the cluster in the status of PodProtectors. Clusters with one name are one. Default metadata.name.',
+        'Name of the cluster in the status of PodProtectors. Clusters of the same name are one cell. Default metadata.name.',
         {
           maxLength: SIZES.objectName,
         },
       ),
       CELL_RULES,
     ),
-    shadow: defaultsTo(false, flag('Judge, record, count and warn, but let pass.')),
+    shadow: defaultsTo(false, flag('Evaluate, record, count and warn, but let pass.')),
     failurePolicy: defaultsTo(
       'Fail',
-      oneOf('What becomes of a deletion that cannot be judged: Fail refuses it.', ['Fail', 'Ignore']),
+      oneOf('What happens to a deletion that cannot be evaluated: Fail refuses it.', ['Fail', 'Ignore']),
     ),
-    timeoutSeconds: defaultsTo(10, integer('Seconds that a deletion waits for its judgement.', 1, 30)),
+    timeoutSeconds: defaultsTo(10, integer('Seconds that a deletion waits for its evaluation.', 1, 30)),
     excludedNamespaces: atMost(
       SIZES.namespaces,
-      list('Namespaces whose pods are deleted without asking.', namespace('A namespace.')),
+      list('Namespaces whose pods are not protected.', namespace('A namespace.')),
     ),
-    objectSelector: labelSelector('Only pods with these labels are guarded. Default: all.'),
+    objectSelector: labelSelector('Only pods with these labels are protected. Default: all.'),
     aggregation: checked(aggregation, AGGREGATION_RULES),
   },
 )

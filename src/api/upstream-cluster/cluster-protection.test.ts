@@ -82,7 +82,7 @@ describe('errors', () => {
     [
       { aggregation: { syncTime: 'Annotation' } },
       'error aggregation.syncTimeAnnotation',
-      /is required beside syncTime/,
+      /is required when syncTime is/,
     ],
     [
       { aggregation: { syncTime: 'Annotation', syncTimeAnnotation: 'a b' } },

@@ -1,21 +1,21 @@
-// spec.podProtection of an UpstreamCluster: whether deletions of its pods are judged by PodProtectors, and how its pods are
+// spec.podProtection of an UpstreamCluster: whether deletions of its pods are checked against PodProtectors, and how its pods are
 // counted for them. Added; KubeGateway has nothing like it. Podseidon has these as flags of its processes for a cell.
 
 import type { LabelSelector } from '../pod-protector/pod-protector.ts'
 
-/** Present, even when empty: deletions and evictions of pods are judged. */
+/** Present, even when empty: deletions and evictions of pods are checked. */
 export interface PodProtection {
   /** Name of the cluster in status.cells of PodProtectors. Pods of clusters of one name are counted together. Default metadata.name. */
   readonly cell?: string
-  /** Judge, count, record and warn, but let pass. */
+  /** Evaluate, count, record and warn, but let pass. */
   readonly shadow?: boolean
-  /** What becomes of a deletion that nobody can judge. */
+  /** What happens to a deletion that cannot be evaluated. */
   readonly failurePolicy?: ProtectionFailurePolicy
-  /** Seconds that a deletion waits for its judgement, 1 to 30. */
+  /** Seconds that a deletion waits for its evaluation, 1 to 30. */
   readonly timeoutSeconds?: number
-  /** Pods there are deleted without asking. */
+  /** Pods there are not protected. */
   readonly excludedNamespaces?: readonly string[]
-  /** Only pods with these labels are guarded. Default: all. */
+  /** Only pods with these labels are protected. Default: all. */
   readonly objectSelector?: LabelSelector
   readonly aggregation?: CellAggregation
 }

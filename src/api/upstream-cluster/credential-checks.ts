@@ -20,7 +20,7 @@ export const SERVING_SECRETS = { keyData: 'keyRef', certData: 'certRef', clientC
 /** Of spec.servers, which all have the same. */
 export type ServerScheme = '' | 'http' | 'https'
 
-/** How secret bytes are judged. */
+/** How secret bytes are checked. */
 export interface MaterialChecks {
   readonly pem: PemChecks
   /** Whether references may name files. */
@@ -66,7 +66,7 @@ export function checkClientConfig(
   if (scheme === 'http') checkInClear(token, [cert, key], out)
   // client-go refuses this pair. A CA that verifies nothing would look like safety.
   if (ca.kind !== 'absent' && config.insecure === true) {
-    const message = 'has no effect beside a CA: the certificates of the servers are verified with it'
+    const message = 'has no effect with a CA: the certificates of the servers are verified with it'
     out.warning(`${path}.insecure`, message, 'remove insecure, or remove the CA')
   }
   checkRate(config, path, out)
@@ -143,7 +143,7 @@ class SecretFields {
     const inline = data ?? ''
     if (reference !== undefined) {
       const at = childPath(this.#path, referenceField)
-      if (inline !== '') this.#out.forbidden(at, `stands beside ${field}`, 'remove one of the two')
+      if (inline !== '') this.#out.forbidden(at, `may not be specified when ${field} is set`, 'remove one of the two')
       return { kind: this.#checkReference(reference, at) ? 'reference' : 'broken', at }
     }
     if (inline === '') return { kind: 'absent' }
@@ -174,12 +174,12 @@ class SecretFields {
     }
     if (name !== '' && key === '') {
       const fix = "name the key in the Secret's data, such as tls.key"
-      this.#out.required(`${path}.key`, 'is required beside name', fix)
+      this.#out.required(`${path}.key`, 'is required when name is set', fix)
       return false
     }
     if (file !== '' && (key !== '' || namespace !== '')) {
       const extra = key !== '' ? 'key' : 'namespace'
-      this.#out.invalid(`${path}.${extra}`, 'means nothing beside file', 'remove it')
+      this.#out.invalid(`${path}.${extra}`, 'may not be specified when file is set', 'remove it')
       return false
     }
     return true
@@ -233,12 +233,12 @@ function checkPair({ key, cert }: Pair, path: string, instead: string, pem: PemC
 function lone(
   { at }: { readonly at: string },
   missing: string,
-  beside: string,
+  given: string,
   what: string,
   instead: string,
   out: FieldErrors,
 ): void {
-  if (instead === '') out.required(missing, `is required beside ${beside}`, `add ${what}`)
+  if (instead === '') out.required(missing, `is required when ${given} is set`, `add ${what}`)
   else out.warning(at, `has no effect alone: ${instead}`, `add ${what}, or remove it`)
 }
 

@@ -20,12 +20,12 @@ function secretReference(what: string): Schema<SecretReference> {
     file: text('Path of a file, relative to the configuration directory. Only for objects that come from files.'),
     name: text('Name of a Secret.', { maxLength: 253 }),
     namespace: defaultsTo('default', text('Namespace of the Secret. Default `{default}`.', { maxLength: 63 })),
-    key: text("Key in the Secret's data. Required beside name.", { maxLength: 253 }),
+    key: text("Key in the Secret's data. Required with name.", { maxLength: 253 }),
   })
   return checked(schema, SECRET_REFERENCE_RULES)
 }
 
-const clientFields = object<ClientConfig>('How the gateway connects to the servers, and as whom.', {
+const clientFields = object<ClientConfig>('How the gateway connects to the servers, and its credentials there.', {
   insecure: defaultsTo(false, flag("Do not verify the servers' certificates.")),
   bearerToken: base64("Token of the gateway's own user, base64."),
   keyData: base64("Private key of the gateway's client certificate: PEM, base64."),
@@ -38,7 +38,7 @@ const clientFields = object<ClientConfig>('How the gateway connects to the serve
   qps: defaultsTo(
     0,
     integer(
-      "Limit of the gateway's own calls per second, for each kind apart: token reviews, access reviews, reads of pods to be deleted. Those who have them made take turns. Default {default}: none.",
+      "Limit of the gateway's own calls per second, for each kind apart: token reviews, access reviews, reads of pods to be deleted. The users and addresses that cause them take turns. Default {default}: none.",
       0,
     ),
   ),

@@ -38,7 +38,7 @@ test('without Redis the local limits are in force, and a warning says so', () =>
   assert.deepEqual(others, [])
 })
 
-test('without a strategy that shares, it is a doubt with Redis and without', () => {
+test('without a strategy that shares, it is a warning with Redis and without', () => {
   for (const strategy of ['', 'local'] as const) {
     for (const redis of [true, false]) {
       const [first = '', ...others] = problems({ ...SHARED, strategy }, redis)

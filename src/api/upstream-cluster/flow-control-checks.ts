@@ -50,12 +50,12 @@ function checkSharing(schema: Schema, path: string, globalLimits: boolean, out: 
   const [first] = blocks
   if (first === undefined) return
   if (schema.perUser === true) {
-    const message = `cannot stand beside ${first}: replicas share no limit of each user`
+    const message = `may not be specified when ${first} is set: limits per user are not shared by replicas`
     out.invalid(`${path}.perUser`, message, 'remove it, or set strategy to local')
   }
   if (globalLimits) return
   for (const block of blocks) {
-    const message = `needs Redis, which this gateway has not: in force is ${LOCAL_OF[block]}, in every replica`
+    const message = `needs Redis, which this gateway does not use: in force is ${LOCAL_OF[block]}, in every replica`
     out.warning(childPath(path, block), message, 'start the gateway with --redis-url, or set strategy to local')
   }
 }
@@ -63,16 +63,20 @@ function checkSharing(schema: Schema, path: string, globalLimits: boolean, out: 
 function checkKind(schema: Schema, path: string, out: FieldErrors): void {
   const given = KINDS.filter((kind) => schema[kind] !== undefined)
   for (const extra of given.slice(1)) {
-    out.forbidden(childPath(path, extra), `stands beside ${given[0]}`, `keep one of ${KINDS.join(', ')}`)
+    out.forbidden(
+      childPath(path, extra),
+      `may not be specified when ${given[0]} is set`,
+      `keep one of ${KINDS.join(', ')}`,
+    )
   }
   if (given.length > 0) return
   const shared = LIMITS.filter((limit) => schema[GLOBAL_OF[limit]] !== undefined)
   for (const limit of shared) {
     const fix = `add ${limit}: what each replica may do at most, as much as ${GLOBAL_OF[limit]} where one may do it all`
-    out.required(childPath(path, limit), `is required beside ${GLOBAL_OF[limit]}`, fix)
+    out.required(childPath(path, limit), `is required when ${GLOBAL_OF[limit]} is set`, fix)
   }
   if (shared.length > 0) return
-  out.invalid(path, 'sets no limit', `add one of ${KINDS.join(', ')} (exempt: {} is no limit)`)
+  out.invalid(path, 'sets no limit', `add one of ${KINDS.join(', ')} (exempt: {} means unlimited)`)
 }
 
 function checkBucket(bucket: Loose<TokenBucket> | undefined, path: string, out: FieldErrors): void {
@@ -92,7 +96,7 @@ function checkGlobal(schema: Schema, path: string, out: FieldErrors): void {
       out.warning(at, 'has no effect without a global strategy', 'set strategy to globalCount, or remove it')
     }
     if (schema[block] !== undefined && kinds.length > 0 && schema[limit] === undefined) {
-      out.required(childPath(path, limit), `is required beside ${block}`, `add ${limit}, or remove ${block}`)
+      out.required(childPath(path, limit), `is required when ${block} is set`, `add ${limit}, or remove ${block}`)
     }
     if (schema[block] === undefined && isGlobal && kinds.length === 1 && schema[limit] !== undefined) {
       const message = `is missing, so strategy ${schema.strategy} has no effect: in force is ${limit}, in every replica`

@@ -47,8 +47,8 @@ const limit = object<FlowControlSchema>(
     globalMaxRequestsInflight: inflight('The limit of all replicas together; at least the local one.'),
     globalTokenBucket: tokenBucket('The limit of all replicas together; at least the local one.'),
     perUser: defaultsTo(false, flag('Every user has a limit of its own.')),
-    maxWatches: defaultsTo(0, integer('Watches open at once; 0 = no cap. Stands beside the other limits.', 0)),
-    shadow: defaultsTo(false, flag('What goes over the limit is counted and warned about, but let pass.')),
+    maxWatches: defaultsTo(0, integer('Watches open at once; 0 = no cap. Applies in addition to the other limits.', 0)),
+    shadow: defaultsTo(false, flag('Requests over the limit are counted and warned about, but let pass.')),
   },
   ['name'],
 )

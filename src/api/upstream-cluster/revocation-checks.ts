@@ -24,7 +24,7 @@ export function checkRevocation(revocation: Loose<Revocation>, path: string, out
   const given = WAYS.filter((way) => revocation[way] !== undefined)
   if (given.length === 0) out.invalid(path, 'names nobody', `give one of ${WAYS.join(', ')}`)
   for (const extra of given.slice(1)) {
-    out.forbidden(`${path}.${extra}`, `stands beside ${given[0]}`, 'give each its own entry')
+    out.forbidden(`${path}.${extra}`, `may not be specified when ${given[0]} is set`, 'give each its own entry')
   }
   for (const [field, what] of Object.entries(HASHES)) {
     const hash = revocation[field as keyof typeof HASHES]

@@ -1,4 +1,4 @@
-// Doubts and errors in rules: of dispatch policies, degrade exemptions and access lists. KubeGateway accepts any text in
+// Warnings and errors in rules: of dispatch policies, degrade exemptions and access lists. KubeGateway accepts any text in
 // a rule; what can never match is warned about here, and what matches by accident is refused.
 
 import type { Loose } from '../kube/object-shape.ts'

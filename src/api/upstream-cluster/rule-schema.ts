@@ -12,8 +12,8 @@ const serviceAccount = shape('A ServiceAccount; both are needed.', {
 export const ENTRY_SCHEMA: Schema<string> = text('`x`, `-x` (not x) or `*` (all).')
 
 export const RULE_SCHEMA: Schema<DispatchRule> = object<DispatchRule>(
-  'Matches a request when all fields do. `-x` inverts an entry; a list of inverted entries means none of these; beside ' +
-    'positive entries the inverted ones are ignored.',
+  'Matches a request when all fields do. `-x` inverts an entry; a list of inverted entries means none of these; in a ' +
+    'list that has positive entries too, the inverted ones are ignored.',
   {
     verbs: list(
       'get, list, watch, create, update, patch, delete, deletecollection ... Empty matches nothing.',

@@ -65,7 +65,7 @@ const server = object<UpstreamServer>(
 )
 
 const dispatchPolicy = object<DispatchPolicy>(
-  'What is done with the requests that one of its rules matches.',
+  'How requests that one of its rules matches are handled.',
   {
     strategy: defaultsTo('RoundRobin', oneOfOrNone('How a server is picked.', STRATEGIES)),
     upstreamSubset: atMost(
@@ -95,8 +95,8 @@ const healthCheck = object<HealthCheck>('How servers are probed.', {
 })
 
 const accessControl = object<AccessControl>('Who may use the cluster at all.', {
-  allow: list('When not empty, everybody whom it does not name is refused.', ACCESS_RULE_SCHEMA),
-  deny: list('Asked first.', ACCESS_RULE_SCHEMA),
+  allow: list('When not empty, everybody that it does not name is refused.', ACCESS_RULE_SCHEMA),
+  deny: list('Checked first.', ACCESS_RULE_SCHEMA),
   shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
 })
 
@@ -116,9 +116,9 @@ const degrade = object<Degrade>('The degrade switch, for incidents.', {
 })
 
 const revocation = object<Revocation>(
-  'Whom nothing lets in any more. Exactly one of user, certificateFingerprint and tokenHash.',
+  'A user or credential that is refused. Exactly one of user, certificateFingerprint and tokenHash.',
   {
-    user: text('A user name, however the user proves it.', { minLength: 1, maxLength: SIZES.userName }),
+    user: text('A user name, whichever way the user authenticates.', { minLength: 1, maxLength: SIZES.userName }),
     certificateFingerprint: sha256('the client certificate (DER), or of the part of it that is signed'),
     tokenHash: sha256('the bearer token, or of header.payload of a JWT'),
     reason: text('Why. For people.', { maxLength: 1024 }),
@@ -141,7 +141,7 @@ const authentication = object<Authentication>('How clients are authenticated.', 
   ),
 })
 
-const addresses = object<Addresses>('By what clients choose this cluster when they name no host.', {
+const addresses = object<Addresses>('Addresses by which clients choose this cluster when they send no host name.', {
   ips: atMost(
     SIZES.ips,
     list(

@@ -6,16 +6,16 @@ import type { Condition, GatewayProtection, GatewayStatus, UpstreamClusterStatus
 const MAX_GENERATION = Number.MAX_SAFE_INTEGER
 
 const condition = object<Condition>(
-  'One thing that holds or does not.',
+  'A condition of the cluster.',
   {
     type: text(
       'Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared and PodsProtected where the spec asks for it.',
     ),
     status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
     observedGeneration: generation('metadata.generation that this is about.'),
-    lastTransitionTime: time('When status changed last.'),
-    reason: text('Why: one word for programs.'),
-    message: text('Why: a sentence for people.'),
+    lastTransitionTime: time('When the status last changed.'),
+    reason: text('Why, as one word for programs.'),
+    message: text('Why, as a sentence for people.'),
   },
   ['type', 'status'],
 )
@@ -25,10 +25,10 @@ const protection = object<GatewayProtection>(
   {
     cell: text('spec.podProtection.cell.'),
     state: textOf<GatewayProtection['state']>(
-      'Judging: it knows the PodProtectors; Counting: and it counts the pods; Starting; or Broken.',
+      'Judging: it knows the PodProtectors; Counting: it also counts the pods; Starting; or Broken.',
     ),
-    since: time('Since when that is so.'),
-    message: text('Why it cannot.'),
+    since: time('When the state began.'),
+    message: text('Why it is Broken.'),
   },
   ['cell'],
 )

@@ -43,7 +43,7 @@ export interface GatewayProtection {
    * about to. `Broken`: it cannot, and `message` says why.
    */
   readonly state: 'Judging' | 'Counting' | 'Starting' | 'Broken'
-  /** Since when that is so, RFC 3339. */
+  /** When the state began, RFC 3339. */
   readonly since: string
   readonly message?: string
 }

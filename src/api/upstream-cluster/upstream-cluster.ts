@@ -47,7 +47,7 @@ export interface UpstreamClusterSpec {
   readonly degrade?: Degrade
   /** Added: how tokens are verified. */
   readonly authentication?: Authentication
-  /** Added: whether deletions of pods are judged by PodProtectors. Default: they are not. */
+  /** Added: whether deletions of pods are checked against PodProtectors. Default: they are not. */
   readonly podProtection?: PodProtection
 }
 
@@ -60,7 +60,7 @@ export interface UpstreamServer {
   readonly weight?: number
 }
 
-/** How the gateway connects to the cluster, and as whom. */
+/** How the gateway connects to the cluster, and its credentials there. */
 export interface ClientConfig {
   /** Do not verify the servers' certificates. */
   readonly insecure?: boolean
@@ -68,7 +68,7 @@ export interface ClientConfig {
   readonly keyData?: string
   readonly certData?: string
   readonly caData?: string
-  /** Added: references beside the inline bytes; at most one of the two for each. */
+  /** Added: references instead of the inline bytes; at most one of the two for each. */
   readonly bearerTokenRef?: SecretReference
   readonly keyRef?: SecretReference
   readonly certRef?: SecretReference
@@ -114,7 +114,7 @@ export interface FlowControlSchema {
   readonly globalTokenBucket?: TokenBucket
   /** Added: each user has a limit of its own. */
   readonly perUser?: boolean
-  /** Added: watches open at once; 0 or absent = no cap. May stand beside the others. */
+  /** Added: watches open at once; 0 or absent = no cap. Allowed with each of the others. */
   readonly maxWatches?: number
   /** Added: count and warn, but let pass. */
   readonly shadow?: boolean
@@ -183,7 +183,7 @@ export interface HealthCheck {
   readonly unhealthyThreshold?: number
 }
 
-/** Who may use the cluster at all. `deny` is asked first; a non-empty `allow` refuses everybody it does not name. */
+/** Who may use the cluster at all. `deny` is checked first; a non-empty `allow` refuses everybody it does not name. */
 export interface AccessControl {
   readonly allow?: readonly AccessRule[]
   readonly deny?: readonly AccessRule[]
@@ -229,7 +229,7 @@ export interface Authentication {
 
 /** Exactly one of `user`, `certificateFingerprint` and `tokenHash`. */
 export interface Revocation {
-  /** A user name, whichever way the user proves it. Not a user who is impersonated. */
+  /** A user name, whichever way the user authenticates. Not an impersonated user. */
   readonly user?: string
   /** SHA-256 of the DER of the client certificate, or of the part of it that is signed; 64 lower-case hex digits. */
   readonly certificateFingerprint?: string

@@ -74,7 +74,7 @@ export function reportable(
   return reported
 }
 
-/** `parent.key`, or `parent[key]` when the key is no plain name (k8s.io/apimachinery/pkg/util/validation/field/path.go). */
+/** `parent.key`, or `parent[key]` when the key is not a plain name (k8s.io/apimachinery/pkg/util/validation/field/path.go). */
 export function childPath(parent: string, key: string): string {
   if (!/^[A-Za-z_][A-Za-z0-9_-]*$/.test(key)) return `${parent}[${key}]`
   return parent === '' ? key : `${parent}.${key}`

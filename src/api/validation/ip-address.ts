@@ -4,14 +4,14 @@
 const IPV4_BYTES = 4
 const IPV6_GROUPS = 8
 
-/** 4 or 16 bytes; undefined when `text` is no address. A zone (`fe80::1%eth0`) is dropped. */
+/** 4 or 16 bytes; undefined when `text` is not an address. A zone (`fe80::1%eth0`) is dropped. */
 export function parseIp(text: string): Uint8Array | undefined {
   if (!text.includes(':')) return parseIpv4(text)
   const bytes = parseIpv6(text)
   return bytes !== undefined && isMapped(bytes) ? bytes.subarray(12) : bytes
 }
 
-/** Dotted decimal, or RFC 5952 without brackets; undefined when `text` is no address. */
+/** Dotted decimal, or RFC 5952 without brackets; undefined when `text` is not an address. */
 export function canonicalIp(text: string): string | undefined {
   const bytes = parseIp(text)
   if (bytes === undefined) return undefined

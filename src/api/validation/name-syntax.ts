@@ -47,7 +47,7 @@ export function isServerName(name: string): boolean {
   return isDnsName(host.startsWith('*.') ? host.slice(2) : host)
 }
 
-export interface Endpoint {
+export interface EndpointUrl {
   readonly scheme: 'http' | 'https'
   /** `host:port`, to tell whether two endpoints are the same. */
   readonly address: string
@@ -56,7 +56,7 @@ export interface Endpoint {
 const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#@[\]]*))(?::([^/?#@]*))?(.*)$/s
 
 /** The endpoint, or what is wrong with it. */
-export function parseEndpoint(url: string): Endpoint | { readonly error: string } {
+export function parseEndpoint(url: string): EndpointUrl | { readonly error: string } {
   const [, scheme, ipv6, name = '', portText, rest = ''] = ENDPOINT.exec(url) ?? []
   if (scheme !== 'http' && scheme !== 'https') return { error: 'is not a URL that begins with https:// or http://' }
   const host = ipv6 === undefined ? hostOf(name) : ipv6Of(ipv6)

@@ -68,10 +68,10 @@ function checkKnown(object: Fields, known: readonly string[], path: string, out:
 function checkStrings(map: unknown, path: string, out: FieldErrors): void {
   if (map === undefined || map === null) return
   if (!isRecord(map)) {
-    out.invalid(path, 'is not a map', 'write a map of texts')
+    out.invalid(path, 'is not a map', 'write a map of strings')
     return
   }
   for (const [key, value] of Object.entries(map)) {
-    if (typeof value !== 'string') out.invalid(`${path}[${key}]`, 'is not a text', 'put the value in quotes')
+    if (typeof value !== 'string') out.invalid(`${path}[${key}]`, 'is not a string', 'put the value in quotes')
   }
 }

@@ -256,7 +256,7 @@ describe('a KubeGateway control plane', () => {
     const insecure = { ...spec, clientConfig: { ...spec.clientConfig, insecure: true } }
     const fixed = await fromControlPlane(['prod', insecure])
     assert.equal(fixed.code, 0, fixed.err)
-    assert.match(fixed.err, /insecure: removed: beside a CA it has no effect/)
+    assert.match(fixed.err, /insecure: removed: with a CA it has no effect/)
     const broken = await fromControlPlane(
       ['good', spec],
       ['bad', { ...spec, servers: [{ endpoint: 'nonsense' }] }],

@@ -75,7 +75,7 @@ function convertClient(name: string, spec: Readonly<Record<string, unknown>>, no
   const hasCa = client['caData'] !== undefined && client['caData'] !== ''
   if (client['insecure'] === true && hasCa) {
     delete converted['insecure']
-    note('spec.clientConfig.insecure', 'removed: beside a CA it has no effect, the servers are verified')
+    note('spec.clientConfig.insecure', 'removed: with a CA it has no effect, the servers are verified')
   }
   if (
     converted['insecure'] !== true &&

@@ -330,7 +330,7 @@ test('evictions', async () => {
   assert.equal(missing.status, 404, missing.text)
 })
 
-test('dry runs are judged, and marked', async () => {
+test('dry runs are evaluated, and marked', async () => {
   await createPods(['web'])
   verdict = () => REJECTED
   assert.equal((await remove(`${PODS_PATH}/web`, DRY_RUN)).status, 429)

@@ -261,7 +261,7 @@ describe('the control plane goes wild', { concurrency: false }, () => {
   })
 })
 
-/** In shadow mode deletions are judged, and let through. */
+/** In shadow mode deletions are evaluated, and let through. */
 async function setShadow(shadow: boolean): Promise<void> {
   const headers = { 'content-type': 'application/merge-patch+json' }
   for (const { name } of world.workers) {

@@ -1,4 +1,4 @@
-// Two UpstreamClusters of one cell, on real clusters: the pods of both are counted together, and a deletion in either is judged by
+// Two UpstreamClusters of one cell, on real clusters: the pods of both are counted together, and a deletion in either is evaluated by
 // the sum. And a third UpstreamCluster that leads to one of the two by another address: its pods are not counted twice.
 
 import assert from 'node:assert/strict'
@@ -33,7 +33,7 @@ async function cells(): Promise<readonly { readonly cellID: string; readonly agg
   return (await world.protector(NAMESPACE, 'web')).status.cells
 }
 
-test('the pods of both clusters are one sum, and what may go is judged by it', async () => {
+test('the pods of both clusters are one sum, and what may go is decided by it', async () => {
   await world.untilSummary(NAMESPACE, 'web', [6, 6, 6])
   const [cell, ...others] = await cells()
   assert.deepEqual([cell?.cellID, others], [CELL, []])

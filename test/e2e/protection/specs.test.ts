@@ -264,5 +264,5 @@ describe('through the webhook', { concurrency: false }, () => {
   specsThrough('webhook')
 })
 
-// The webhook stays installed: each deletion is judged twice, and charged once.
+// The webhook stays installed: each deletion is evaluated twice, and charged once.
 describe('through the gateway, with the webhook behind it', { concurrency: false }, () => specsThrough('gateway'))
