@@ -236,6 +236,6 @@ function addDemo(program: Command, { demo, done }: Context): void {
     .option('--listen <host:port>', 'address of the gateway', '127.0.0.1:8443')
     .option('--admin-listen <host:port>', 'address of its admin listener', '127.0.0.1:9090')
     .option('--control-listen <host:port>', 'address of its own API server', '127.0.0.1:9443')
-    .option('--dir <dir>', 'where its files go, created again', '.portcullis/demo')
+    .option('--dir <dir>', 'where its files go; removed first', '.portcullis/demo')
     .action((options) => done(demo(options)))
 }

@@ -4,8 +4,8 @@
 
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 
-/** Why a request is sent again: upstream refused it unprocessed, could not be reached, or a read got no response. */
-export type RetryCause = 'refused' | 'connect' | 'read'
+/** Why a request is sent again: upstream has not processed it, or a read got no complete response. */
+export type RetryCause = 'refused' | 'read'
 export type ReviewResult = 'allowed' | 'denied' | 'error'
 
 const table = new MetricTable()
@@ -113,7 +113,7 @@ export const RETRIES: Metric<[string, RetryCause]> = table.counter(
   ['cluster', 'cause'],
   'Requests sent again to another endpoint, by cause',
 )
-/** The class: unary, watch, anonymous, upgrade. */
+/** The class is always `h2`: connections of all classes together. */
 export const UPSTREAM_CONNECTIONS: Metric<[string, string, string]> = table.gauge(
   'upstream_connections',
   ['cluster', 'endpoint', 'class'],
@@ -140,7 +140,7 @@ export const TOKEN_CACHE: Metric<[string, 'hit' | 'miss']> = table.counter(
 export const ACCESS_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
   'access_reviews_total',
   ['cluster', 'result'],
-  'SubjectAccessReviews sent upstream for impersonation that clients asked for, by result',
+  'SubjectAccessReviews sent upstream, for impersonation and for deletions of protected pods, by result',
 )
 export const CLIENT_CONNECTIONS: Metric<['h2' | 'http/1.1']> = table.gauge(
   'client_connections',

@@ -106,7 +106,7 @@ function count(into: MetricsRecorder, seed: number): void {
   })
   into.requestStarted(request)
   if (seed % 9 !== 0) into.observe(request)
-  if (seed % 5 === 0) into.add(RETRIES, 1, cluster, 'connect')
+  if (seed % 5 === 0) into.add(RETRIES, 1, cluster, 'read')
   if (seed % 6 === 0) into.add(TOKEN_REVIEWS, 1, cluster, 'denied')
   if (seed % 7 === 0) into.add(TOKEN_CACHE, 1, cluster, seed % 2 === 0 ? 'hit' : 'miss')
   if (seed % 8 === 0) into.add(ACCESS_REVIEWS, 1, cluster, 'allowed')

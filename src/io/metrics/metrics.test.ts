@@ -233,8 +233,8 @@ test('a removed cluster loses its series', async () => {
 test('events other than requests', async () => {
   const metrics = metricsFor('prod')
   metrics.recorder.add(EJECTIONS, 1, 'prod', ENDPOINT)
-  metrics.recorder.add(RETRIES, 1, 'prod', 'connect')
-  metrics.recorder.add(RETRIES, 1, 'prod', 'connect')
+  metrics.recorder.add(RETRIES, 1, 'prod', 'read')
+  metrics.recorder.add(RETRIES, 1, 'prod', 'read')
   metrics.recorder.add(TOKEN_REVIEWS, 1, 'prod', 'denied')
   metrics.recorder.add(ACCESS_REVIEWS, 1, 'prod', 'allowed')
   metrics.recorder.add(HANDSHAKE_ERRORS, 1)
@@ -248,7 +248,7 @@ test('events other than requests', async () => {
   metrics.beforeScrape(() => metrics.recorder.set(UPSTREAM_CONNECTIONS, 2, 'prod', ENDPOINT, 'watch'))
   for (const [series, value] of [
     [`endpoint_ejections_total{cluster="prod",endpoint="${ENDPOINT}"}`, 1],
-    ['upstream_retries_total{cluster="prod",cause="connect"}', 2],
+    ['upstream_retries_total{cluster="prod",cause="read"}', 2],
     ['token_reviews_total{cluster="prod",result="denied"}', 1],
     ['access_reviews_total{cluster="prod",result="allowed"}', 1],
     ['apiserver_tls_handshake_errors_total', 1],

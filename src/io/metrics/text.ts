@@ -1,4 +1,4 @@
-// A snapshot as lines of the Prometheus text format: every row is shown.
+// A snapshot as lines of the Prometheus text format. Left out are gauges that were not set again, and endpoints that are gone.
 
 import { formatLabel, METRIC_SCOPES, METRIC_VERBS, VERB_WATCH } from '../../core/cluster/metric-labels.ts'
 import { LONG_RUNNING, METRICS, VERB, WATCHERS } from './descriptors.ts'
