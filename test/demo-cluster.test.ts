@@ -226,6 +226,30 @@ function isReady(conditions: Pod['status']['conditions'] = []): boolean {
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
 }
 
+test('a grace period that no date can hold, or a negative one, ends as any other', async () => {
+  const pods = '/api/v1/namespaces/default/pods'
+  const endingOf = async (terminationGracePeriodSeconds: number, gracePeriodSeconds?: number): Promise<object> => {
+    const name = `grace-${terminationGracePeriodSeconds}-${gracePeriodSeconds ?? 0}`.replaceAll('--', '-minus-')
+    const spec = { nodeName: 'tiny-node-1', containers: [{ name: 'a', image: 'a' }], terminationGracePeriodSeconds }
+    assert.equal((await ask(pods, { method: 'POST', body: { metadata: { name }, spec } })).status, 201)
+    const deleted = await ask(`${pods}/${name}`, { method: 'DELETE', body: { gracePeriodSeconds } })
+    assert.equal(deleted.status, 200, deleted.text)
+    await waitFor('the pod to be gone', async () => (await ask(`${pods}/${name}`)).status === 404)
+    return deleted.json().metadata.deletionGracePeriodSeconds
+  }
+  const longest = 2 ** 31 - 1
+  assert.equal(await endingOf(9e15), longest)
+  assert.equal(await endingOf(9e15, 1e18), longest)
+  // Nobody asks for these, but the controller that removes what has lost its owner.
+  const metadata = { name: 'orphan', ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'x', uid: 'gone' }] }
+  const spec = { nodeName: 'tiny-node-1', containers: [], terminationGracePeriodSeconds: 9e15 }
+  assert.equal((await ask(pods, { method: 'POST', body: { metadata, spec } })).status, 201)
+  await waitFor('the orphan to be gone', async () => (await ask(`${pods}/orphan`)).status === 404)
+  // Negative ones are one second (registry/rest/delete.go, BeforeDelete).
+  assert.equal(await endingOf(-5), 1)
+  assert.equal(await endingOf(30, -1), 1)
+})
+
 test('deletions with preconditions, as dry runs, and of collections', async () => {
   const [one, two] = await cartPods()
   assert.ok(one !== undefined && two !== undefined)

@@ -58,12 +58,21 @@ function deleteStored(
   }
 }
 
+/** 68 years: no date could hold a much later end. */
+const LONGEST_GRACE_SECONDS = 2 ** 31 - 1
+
 /** Seconds; of an object that is being deleted what it has been given, unless less is asked for. */
-function graceOf(kind: ResourceKind, object: JsonObject, { gracePeriodSeconds: asked }: DeleteOptions): number {
+function graceOf(kind: ResourceKind, object: JsonObject, { gracePeriodSeconds }: DeleteOptions): number {
   if (kind.gracePeriod === undefined) return 0
-  if (!isBeingDeleted(object)) return kind.gracePeriod(object, asked)
+  const asked = gracePeriodSeconds === undefined ? undefined : allowedGrace(gracePeriodSeconds)
+  if (!isBeingDeleted(object)) return allowedGrace(kind.gracePeriod(object, asked))
   const given = metaNumber(object, 'deletionGracePeriodSeconds')
   return asked === undefined ? given : Math.min(asked, given)
+}
+
+/** Negative ones are one second (registry/rest/delete.go, BeforeDelete). */
+function allowedGrace(seconds: number): number {
+  return seconds < 0 ? 1 : Math.min(seconds, LONGEST_GRACE_SECONDS)
 }
 
 /** At once; only a namespace may have to wait for what is in it, or for its own finalizers. */
