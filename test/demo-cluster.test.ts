@@ -180,7 +180,11 @@ test('each template has its ReplicaSet; one that is taken back to is the newest 
     patch(`${path}/deployments/rolled`, 'strategic-merge-patch+json', { spec: { template: image(tag) } })
   await roll('2')
   await become({ 1: 'rolled:1 0/0', 2: 'rolled:2 2/2' })
-  await roll('1')
+  // As kubectl rollout undo writes it: with what is empty, and in an order of its own.
+  const whole = { containers: [{ resources: {}, image: 'rolled:1', name: 'rolled' }], restartPolicy: 'Always' }
+  const undo = { spec: whole, metadata: { creationTimestamp: null, labels: { app: 'rolled' } } }
+  const operations = [{ op: 'replace', path: '/spec/template', value: undo }]
+  assert.equal((await patch(`${path}/deployments/rolled`, 'json-patch+json', operations)).status, 200)
   await become({ 2: 'rolled:2 0/0', 3: 'rolled:1 2/2' })
   await ask(`${path}/deployments/rolled`, { method: 'DELETE' })
   await become({})

@@ -3,6 +3,8 @@
 
 import { createHash } from 'node:crypto'
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { sortedJson } from '../../api/kube/sorted-json.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
 import { sameJson } from '../../core/text/same-json.ts'
@@ -92,9 +94,22 @@ function ownerReference(kind: ResourceKind, owner: JsonObject): JsonObject {
   return { apiVersion: 'apps/v1', kind: kind.kind, name: metaText(owner, 'name'), uid: uidOf(owner), controller: true }
 }
 
+/** Of what the template says: kubectl writes out what is empty, and in an order of its own (kubectl rollout undo). */
 function templateHash(deployment: JsonObject): string {
-  const template = JSON.stringify(valueAt(deployment, 'spec.template') ?? {})
+  const template = sortedJson(withoutEmpty(objectAt(deployment, 'spec.template')))
   return createHash('sha256').update(template).digest('hex').slice(0, 10)
+}
+
+/** Without members that are null or maps without members. */
+function withoutEmpty(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutEmpty)
+  if (!isRecord(value)) return value
+  const members = Object.entries(value).map(([key, member]) => [key, withoutEmpty(member)] as const)
+  return Object.fromEntries(members.filter(([, member]) => !isEmpty(member)))
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === null || (isRecord(value) && Object.keys(value).length === 0)
 }
 
 function addReplicaSet(objects: ClusterObjects, deployment: JsonObject, hash: string, revision: number): void {
