@@ -288,6 +288,12 @@ test('an eviction deletes, by the options that it carries', async () => {
   assert.equal((await evict({ preconditions: { uid: 'other' } })).status, 409)
   assert.equal((await evict({ dryRun: ['All'] })).status, 201)
   assert.equal((await ask(path)).json().metadata.deletionTimestamp, undefined)
+  // A dry run in the query counts, whatever the body carries beside it (eviction.go, propagateDryRun).
+  for (const deleteOptions of [{}, null, { gracePeriodSeconds: 0 }]) {
+    const body = { metadata: { name }, deleteOptions }
+    assert.equal((await ask(`${path}/eviction?dryRun=All`, { method: 'POST', body })).status, 201)
+    assert.equal((await ask(path)).json().metadata.deletionTimestamp, undefined)
+  }
   const evicted = await evict({ preconditions: { uid }, gracePeriodSeconds: 0 })
   assert.deepEqual([evicted.status, evicted.json().status], [201, 'Success'])
   assert.equal((await ask(path)).status, 404)

@@ -6,6 +6,7 @@ import { type JsonSchema, list, text, wholeNumber } from '../../api/kube/json-sc
 import { statusError } from '../../api/kube/status.ts'
 import type { ConnectAnswer, ConnectCall, KindSubresource, ResourceKind } from '../../api/ports/resource-kind.ts'
 import { isTrue } from '../../core/request/list-options.ts'
+import { sameJson } from '../../core/text/same-json.ts'
 import { listAt, numberAt, objectAt, textAt, valueAt } from './json.ts'
 import { AGE, column, listBy, named, open, openKind, statusWith, textColumn } from './rows.ts'
 
@@ -104,7 +105,14 @@ function evict({ object, query, body, remove }: ConnectCall): ConnectAnswer {
   if (name !== '' && name !== textAt(object, 'metadata.name')) {
     throw statusError('BadRequest', 'name in URL does not match name in Eviction object')
   }
-  remove('deleteOptions' in body ? objectAt(body, 'deleteOptions') : { dryRun: query.getAll('dryRun') })
+  const options = objectAt(body, 'deleteOptions')
+  const asked = query.getAll('dryRun')
+  const carried = listAt(options, 'dryRun')
+  if (asked.length > 0 && carried.length > 0 && !sameJson(asked, carried)) {
+    const both = `[${asked.join(' ')}] and [${carried.join(' ')}]`
+    throw statusError('BadRequest', `Non-matching dry-run options in request and content: ${both}`)
+  }
+  remove(carried.length > 0 ? options : { ...options, dryRun: asked })
   return { code: 201, body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 } }
 }
 
