@@ -16,11 +16,12 @@ const BANNED: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bsendings\b/, 'attempts'],
   [/\banew\b/, 'again, new'],
   [/\bwhom\b/, 'who, the user that'],
+  [/\bstands? beside\b/, 'with, next to; may not be specified when'],
   [/\bso long(?! as)\b/, 'this long, as long as'],
   [/\brequestor\b/, 'requester, original user'],
   [/\bof theirs\b/, 'their'],
   [/\bwithout a word\b/, 'silently'],
-  [/(?<!there )\bis no (?!longer\b|more\b)/, 'is not a, must be a'],
+  [/(?<!there )\b(is|are) no (?!longer\b|more\b|finer\b)/, 'is not a, must be a'],
   [/\b(heard|lost) ?\(/, 'onMessage, onExit'],
   [/\b[a-z]+ parts (?=[{(]|extends\b)/, '...Deps or ...Options'],
 ]

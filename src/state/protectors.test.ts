@@ -41,7 +41,7 @@ test('pods are protected by selector and counted by aggregationSelector', () => 
   assert.deepEqual(keysOf(table.aggregating('default', canary)), ['default/a'])
 })
 
-test('older versions of the same object are no news; another uid is; a list is the truth', () => {
+test('older versions of the same object are ignored; another uid replaces it; a list replaces everything', () => {
   const table = new ProtectorTable()
   const received: string[] = []
   table.onChange(({ key, protector }, gone) => void received.push(`${key} ${protector.spec.minAvailable} ${gone}`))

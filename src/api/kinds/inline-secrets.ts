@@ -3,13 +3,13 @@
 
 import type { ResourceKind } from '../ports/resource-kind.ts'
 
-/** PEM of a private key, of any algorithm: it may stand beside certificates (RFC 7468 section 10, RFC 5958, PKCS #1, SEC 1). */
+/** PEM of a private key, of any algorithm: it may be among certificates (RFC 7468 section 10, RFC 5958, PKCS #1, SEC 1). */
 const PRIVATE_KEY = /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/
 
 /** What PEM of a private key looks like in base64: one text for each place of its first byte in a group of three. */
 const PRIVATE_KEY_BASE64 = [0, 1, 2].map((shift) => {
   const words = Buffer.from(`${'.'.repeat(shift)}PRIVATE KEY-----`)
-  // Its first and last characters depend on what stands beside it.
+  // Its first and last characters depend on the bytes next to it.
   return words
     .subarray(0, words.length - (words.length % 3))
     .toString('base64')

@@ -357,7 +357,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
     ],
   ],
   [
-    'secrets that are no base64',
+    'secrets that are not base64',
     cluster({ clientConfig: { bearerToken: 'a token', caData: '-----BEGIN CERTIFICATE-----' } }),
     ['error spec.clientConfig.bearerToken', 'error spec.clientConfig.caData'],
   ],

@@ -56,7 +56,7 @@ function listSchema(resource: ApiResource, version: OpenApiVersion): JsonObject 
   }
 }
 
-/** In OpenAPI v3 nothing may stand beside `$ref`. */
+/** OpenAPI v3 allows no siblings of `$ref`. */
 function described(version: OpenApiVersion, name: 'ObjectMeta' | 'ListMeta', description: string): JsonObject {
   const to = reference(version, `${META_PREFIX}${name}`)
   return version === 'v2' ? { ...to, description } : { allOf: [to], description }

@@ -71,7 +71,7 @@ export function protectWhy(options: ProtectWhyOptions): Promise<number> {
   )
 }
 
-export interface Asked {
+export interface ProtectedCell {
   readonly cell: string
   /** The UpstreamCluster; '' = only a cell is known. */
   readonly upstream: string
@@ -83,7 +83,7 @@ export interface Asked {
 }
 
 /** The cell of an UpstreamCluster, or the name of a cell: one that only Podseidon's webhook protects has no UpstreamCluster. */
-export async function findCell(client: ObjectClient, name: string): Promise<Asked> {
+export async function findCell(client: ObjectClient, name: string): Promise<ProtectedCell> {
   const clusters = await listProtectedClusters(client)
   const named = clusters.find((cluster) => cluster.name === name)
   const found = named?.protection === undefined ? clusters.find(({ protection }) => protection?.cell === name) : named
@@ -103,7 +103,10 @@ export async function findCell(client: ObjectClient, name: string): Promise<Aske
   return { cell: name, upstream: '', shadow: false, unasked: '', protection: undefined, note }
 }
 
-export function whyNotAsked(pod: Pick<PodFacts, 'namespace' | 'labels'>, { unasked, protection }: Asked): string {
+export function whyNotAsked(
+  pod: Pick<PodFacts, 'namespace' | 'labels'>,
+  { unasked, protection }: ProtectedCell,
+): string {
   if (unasked !== '' || protection === undefined) return unasked
   const { excludedNamespaces, objectSelector } = protection
   if (excludedNamespaces.has(pod.namespace)) return `spec.podProtection excludes namespace ${pod.namespace}`
@@ -116,7 +119,11 @@ export function whyNotAsked(pod: Pick<PodFacts, 'namespace' | 'labels'>, { unask
   }
 }
 
-async function readPod(objects: ObjectClient, options: ProtectWhyOptions, { upstream }: Asked): Promise<PodFacts> {
+async function readPod(
+  objects: ObjectClient,
+  options: ProtectWhyOptions,
+  { upstream }: ProtectedCell,
+): Promise<PodFacts> {
   const { pod: name, namespace = 'default', kubeconfig = '', context } = options
   const what = `pod ${namespace}/${name}`
   const read = (where: string, fix: string) => (client: ObjectClient) =>

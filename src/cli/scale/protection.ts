@@ -10,7 +10,7 @@ import type { ProtectionSettings } from '../../core/protection/requests/protecti
 import type { PlannedPod, ScaleDownPlan } from '../../core/scale/rank/scale-down-plan.ts'
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
 import { findingsOf } from '../protect/explain-deletion.ts'
-import type { Asked } from '../protect/why.ts'
+import type { ProtectedCell } from '../protect/why.ts'
 import { whyNotAsked } from '../protect/why.ts'
 import type { ReadWorkload, Target } from './workload.ts'
 
@@ -43,7 +43,7 @@ export interface ProtectionAnswer {
 }
 
 export interface ProtectionQuestion {
-  readonly asked: Asked
+  readonly asked: ProtectedCell
   readonly table: ProtectorTable
   readonly settings: ProtectionSettings
 }
@@ -106,7 +106,7 @@ interface Answer {
 function answerOf(
   live: LiveProtector,
   pods: readonly PodFacts[],
-  { cell }: Asked,
+  { cell }: ProtectedCell,
   settings: ProtectionSettings,
   nowMs: number,
 ): Answer {

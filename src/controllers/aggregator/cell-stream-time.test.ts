@@ -75,7 +75,7 @@ test('by resourceVersion: a stream that was there already moves the time at once
   assert.deepEqual([time.time, world.moved, world.reads], [world.ms * 1000, 1, 2])
 })
 
-test('by resourceVersion: versions that are no numbers prove nothing', async (t) => {
+test('by resourceVersion: versions that are not numbers prove nothing', async (t) => {
   const { world, time, pass } = start(t, 'ResourceVersion')
   world.newest = 'opaque'
   time.reached('opaque')

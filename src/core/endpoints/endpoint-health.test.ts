@@ -152,7 +152,7 @@ describe('which ejections hold', () => {
     ['one of three', [{}, { ejectedAt: 0 }, {}], 1, true],
     ['two of three are more than half', [{ ejectedAt: 0 }, { ejectedAt: 1 }, {}], 1, false],
     ['two of four', [{ ejectedAt: 0 }, { ejectedAt: 1 }, {}, {}], 1, true],
-    ['disabled ones are no part of the half', [{ ejectedAt: 0 }, { ejectedAt: 1 }, {}, { enabled: false }], 1, false],
+    ['disabled ones do not count for the half', [{ ejectedAt: 0 }, { ejectedAt: 1 }, {}, { enabled: false }], 1, false],
     ['the other of two is ejected and unhealthy', [{ ejectedAt: 1 }, { ejectedAt: 0, state: 'unhealthy' }], 0, false],
   ]
   for (const [name, parts, index, want] of rows) it(name, () => assert.equal(ejectable(all(parts), index, 100), want))

@@ -5,7 +5,7 @@ import { isUnhealthy } from '../scale/cluster-state/readiness.ts'
 import type { Observation } from './hysteresis.ts'
 
 export interface NodeHealthOptions {
-  /** So many unready nodes are no incident in any cluster. */
+  /** Up to this many unready nodes are not an incident in any cluster. */
   readonly okUnready: number
   /** It begins with strictly more than so many per cent unready, and strictly more than `okUnready`. */
   readonly maxUnreadyPercent: number

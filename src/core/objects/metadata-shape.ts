@@ -74,7 +74,7 @@ const OBJECT_META: Fields = {
 const GO_TYPES = { text: 'string', flag: 'bool', integer: 'int64' } as const
 
 /**
- * @param value the `metadata` of an object; undefined and null are no metadata at all. Whether there has to be a name or a
+ * @param value the `metadata` of an object; undefined and null = absent. Whether there has to be a name or a
  * namespace depends on the kind and the request, and is left to the caller.
  */
 export function shapeMetadata(value: unknown): ShapedMetadata {

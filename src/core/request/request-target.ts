@@ -70,7 +70,7 @@ function decode(raw: string, plusIsSpace: boolean): string | undefined {
     }
     bytes[length++] = byte
   }
-  // Bytes that are no UTF-8 become U+FFFD.
+  // Bytes that are not UTF-8 become U+FFFD.
   return bytes.toString('utf8', 0, length)
 }
 

@@ -23,7 +23,7 @@ const PROTOCOLS = 'sec-websocket-protocol'
 const WHITE_SPACE = /\p{White_Space}/u
 const NONE: BearerToken = { kind: 'none' }
 
-/** Schemes other than Bearer are no token, as for kube-apiserver; the header is asked before the subprotocol. */
+/** Schemes other than Bearer are ignored, as by kube-apiserver; the header comes before the subprotocol. */
 export function readBearerToken(list: HeaderList): BearerToken {
   const header = headerToken(headerValue(list, 'authorization'))
   return header.kind === 'none' && isWebSocketRequest(list) ? protocolToken(list) : header

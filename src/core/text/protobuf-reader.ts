@@ -9,7 +9,7 @@ const MAX_VARINT_BYTES = 10
 /** Go takes the lower 32 bits of a larger number, and would read another field than this reader. */
 const MAX_FIELD_NUMBER = 2 ** 29 - 1
 
-/** The fields of one message, one after the other. Everything throws a SyntaxError when the bytes are no message. */
+/** The fields of one message, one after the other. Everything throws a SyntaxError when the bytes are not a message. */
 export class ProtobufReader {
   /** Of the field that `next` found. */
   number = 0

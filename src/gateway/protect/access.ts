@@ -39,7 +39,7 @@ export async function reviewRight(
     case 'allowed':
       return verdict
     case 'unavailable':
-      // Who has used up his share of reviews is not let pass by a failure policy.
+      // A user that has exhausted its reviews is not let pass by the failure policy.
       if (verdict.retryAfterSeconds > 0)
         return { kind: 'denied', refusal: refuseUnanswered(exchange.gw, live, 'access-review', '', verdict) }
       return { kind: 'unknown', message: `the caller's right to delete it could not be verified: ${verdict.message}` }

@@ -55,12 +55,12 @@ const refused: readonly [what: string, header: unknown, claims: unknown][] = [
   ['a user that is not a string', HEADER, { ...CLAIMS, sub: 5 }],
   ['anonymous', HEADER, { ...CLAIMS, sub: 'system:anonymous' }],
   ['no groups', HEADER, { ...CLAIMS, groups: undefined }],
-  ['groups that are no texts', HEADER, { ...CLAIMS, groups: ['a', 5] }],
+  ['groups that are not strings', HEADER, { ...CLAIMS, groups: ['a', 5] }],
   ['no end', HEADER, { ...CLAIMS, exp: undefined }],
   ['an end that is text', HEADER, { ...CLAIMS, exp: String(CLAIMS.exp) }],
   ['an end that is past', HEADER, { ...CLAIMS, exp: SECONDS }],
   ['a beginning in the future', HEADER, { ...CLAIMS, iat: SECONDS + 61 }],
-  ['claims that are no object', HEADER, 'vera'],
+  ['claims that are not an object', HEADER, 'vera'],
 ]
 
 for (const [what, header, claims] of refused) {

@@ -240,7 +240,7 @@ test('a second process is refused while the first one has the store open, and su
   assert.match(later.stdout, /^revision 3$/m, later.stderr)
 })
 
-test('files that are no store are named, and stay as they are', () => {
+test('files that are not a store are named, and stay as they are', () => {
   const junk = newFile()
   mkdirSync(join(junk, '..'))
   writeFileSync(junk, 'this is a text, and no database at all\n'.repeat(100))

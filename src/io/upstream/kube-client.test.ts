@@ -144,7 +144,7 @@ test('calls go to healthy endpoints in turn, with the credentials of the cluster
   assert.equal(second.seen.at(-1)?.path, '/api/v1/pods?limit=1')
 })
 
-test('no endpoint, no cluster, and a wrong CA are no answer; a refusal is one', async (t) => {
+test('no endpoint, no cluster, and a wrong CA give no answer; a refusal is one', async (t) => {
   const { clusters, apply, probe, client } = scene(t)
   const noAnswer = async (about: RegExp): Promise<void> => {
     const error: unknown = await client.list(PODS, '').catch((caught: unknown) => caught)

@@ -7,7 +7,7 @@ import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
 import type { HealthCriterion, PodFacts } from '../../../api/ports/protection.ts'
 import { healthCriterion, podFacts } from './pod-facts.ts'
 
-interface Asked {
+interface ReviewedRequest {
   /** Of the review; the response repeats it. */
   readonly uid: string
   /** The user of the request; '' = not given. */
@@ -16,13 +16,13 @@ interface Asked {
   readonly dryRun: boolean
 }
 
-export interface DeletionSubject extends Asked {
+export interface DeletionSubject extends ReviewedRequest {
   readonly type: 'DeletePod'
   readonly pod: PodFacts
 }
 
 /** The review does not contain the pod, so it must be read. */
-export interface EvictionSubject extends Asked {
+export interface EvictionSubject extends ReviewedRequest {
   readonly type: 'EvictPod'
   readonly namespace: string
   readonly name: string
@@ -41,7 +41,7 @@ export const PROBE_LABEL = 'protection.portcullis.io/probe'
 export const PROBE_ANSWER = 'probe: '
 
 /** Not relevant to protection. */
-export interface OtherSubject extends Asked {
+export interface OtherSubject extends ReviewedRequest {
   readonly type: 'Unknown'
 }
 
@@ -83,7 +83,7 @@ function deletedPod(request: JsonObject): PodFacts {
   return pod
 }
 
-function eviction(request: JsonObject): Omit<EvictionSubject, keyof Asked | 'type'> {
+function eviction(request: JsonObject): Omit<EvictionSubject, keyof ReviewedRequest | 'type'> {
   const { object } = request
   if (!isRecord(object) || object['kind'] !== 'Eviction') throw malformedReview('request.object is not an Eviction')
   const metadata = recordOf(object['metadata'])

@@ -171,7 +171,7 @@ export function preconditionsMessage({ uid, resourceVersion }: Preconditions): B
   return options.finish()
 }
 
-/** @throws {UnreadableBody} 400 when the bytes are no message */
+/** @throws {UnreadableBody} 400 when the bytes are not a message */
 export function readMessage<T>(read: () => T): T {
   try {
     return read()
