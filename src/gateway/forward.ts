@@ -115,7 +115,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       return
     }
     const nowMs = this.answered(status)
-    if (status === 409 && exchange.onConflict !== undefined) {
+    if (status === 409 && exchange.mayDecideAgain) {
       exchange.conflicted()
       return
     }

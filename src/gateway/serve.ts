@@ -145,6 +145,9 @@ function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnTyp
     exchange.end()
     return undefined
   }
+  // Whatever a filter in shadow mode says of it.
+  const unread = exchange.body?.unread
+  if (unread !== undefined) return unread
   if (permit.deliver !== undefined) return wait(exchange, permit, permit.deliver(permit), (refusal) => refusal)
   countForRetries(permit.live.retryBudget, exchange.monotonicMs)
   if (exchange.upgrade !== undefined) {

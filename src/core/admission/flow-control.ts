@@ -21,7 +21,9 @@ export const flowControl: Filter<Admission> = {
 }
 
 function check(admission: Admission): Refusal | undefined {
-  const { cluster, limits, policy, user, isWatch } = admission
+  const { cluster, limits, policy, user, isWatch, held } = admission
+  // Asked again, because a filter before it was: it has what it takes.
+  if (held !== undefined) return undefined
   const { monotonicMs } = admission.moment
   const schema = cluster.schemas[policy.schema]
   if (schema === undefined || (schema.kind === 'exempt' && schema.maxWatches === 0)) return undefined

@@ -7,6 +7,7 @@ import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../
 import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
 import { giveBack, type Held } from '../../core/admission/held.ts'
 import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.ts'
+import type { Refusal } from '../../core/refusal/refusal.ts'
 import { type RequestHead, readRequestHead } from '../../core/request/request-head.ts'
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
 import type { RunningRequest } from '../../state/running.ts'
@@ -156,6 +157,12 @@ export class Exchange implements StreamEvents, RunningRequest {
     if (this.requestEnded) whole.finish('complete')
   }
 
+  /** A part of it was read, and is gone: the request cannot be served any more. */
+  refuseBody(refusal: Refusal): Refusal {
+    this.#ensureBody().unread = refusal
+    return refusal
+  }
+
   /** What goes upstream in the place of a body that was read. */
   setBody(body: Buffer): void {
     this.#ensureBody().replace(body)
@@ -204,10 +211,17 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.reservation = undefined
   }
 
+  /** Whether an answer of 409 leads to another decision: only while all of the body can be sent a second time. */
+  get mayDecideAgain(): boolean {
+    return this.onConflict !== undefined && this.requestEnded && this.body?.replayable !== false
+  }
+
   /** What was decided is out of date: it is decided again, and this answer is not passed on. */
   conflicted(): void {
     const again = this.onConflict
     this.onConflict = undefined
+    // The last one is the Audit-ID, which whoever forwards adds; the list itself may still be looked at.
+    this.head.fields = this.head.fields.slice(0, -2)
     this.upstream?.cancel()
     this.upstream?.leave()
     this.upstream = undefined

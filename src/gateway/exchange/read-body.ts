@@ -9,8 +9,11 @@ import { WholeBody } from './whole-body.ts'
 /** How long a client may take to send it. */
 const BODY_TIMEOUT_MS = 30_000
 
+const EMPTY = Buffer.alloc(0)
+
 /**
- * Reads it to its end, and leaves it to go upstream as it came. Who reads it again, behind that, gets the same bytes at once.
+ * Reads it to its end, and leaves it to go upstream as it came. Who reads it again, behind that, gets the same bytes at once, or the
+ * same refusal: what was read of a body before it became too large or too late is gone, and shadow mode does not lift that.
  * @param tooLarge the refusal of a body of more than `maxBytes`
  * @returns what came of it, where the client has gone (`exchange.gone`)
  */
@@ -21,7 +24,9 @@ export async function readBody(
 ): Promise<Buffer | Refusal> {
   const known = exchange.bytes
   if (known !== undefined) return known.length > maxBytes ? tooLarge() : known
-  const { list, client } = exchange
+  const { list, client, body } = exchange
+  if (body?.unread !== undefined) return body.unread
+  if (exchange.gone) return EMPTY
   if (Number(headerValue(list, 'content-length') ?? '0') > maxBytes) return tooLarge()
   const whole = new WholeBody(maxBytes, BODY_TIMEOUT_MS)
   exchange.readInto(whole)
@@ -30,9 +35,9 @@ export async function readBody(
     client.headers([':status', '100'], false)
   switch (await whole.ended) {
     case 'too-large':
-      return tooLarge()
+      return exchange.refuseBody(tooLarge())
     case 'too-late':
-      return refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`)
+      return exchange.refuseBody(refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`))
     case 'complete':
       exchange.bytes = whole.take()
       exchange.setBody(exchange.bytes)

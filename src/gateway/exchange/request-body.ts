@@ -3,6 +3,7 @@
 
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { HIGH_WATER_BYTES, type Stream } from '../../api/ports/stream.ts'
+import type { Refusal } from '../../core/refusal/refusal.ts'
 import { ChunkQueue } from '../../http2/chunk-queue.ts'
 import type { BodyEnd, WholeBody } from './whole-body.ts'
 import { creditFor } from './window-credit.ts'
@@ -11,6 +12,8 @@ import { creditFor } from './window-credit.ts'
 const REPLAY_LIMIT_BYTES = 256 * 1024
 
 export class RequestBody {
+  /** Why it was not read to its end, where that was begun. */
+  unread: Refusal | undefined = undefined
   readonly #client: Stream
   readonly #record: RequestRecord
   /** What came of it, as long as it may have to be sent (again). */
@@ -85,11 +88,12 @@ export class RequestBody {
   /** What came before there was an endpoint was sent: from here on it counts as passed on. */
   keptSent(stream: Stream | undefined): void {
     if (this.#keptBytes === 0) return
-    this.#wanted = true
-    if (this.#whole === undefined) {
+    // Read, or sent a second time: it was counted then.
+    if (!this.#wanted) {
       this.#record.requestBytes += this.#keptBytes
       this.#taken(this.#keptBytes, stream)
     }
+    this.#wanted = true
     if (this.#keptBytes > REPLAY_LIMIT_BYTES) this.forget()
   }
 
