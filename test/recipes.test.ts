@@ -62,7 +62,7 @@ test('a balancing strategy: one list, and every place follows or fails', () => {
   assert.deepEqual(Object.keys(PICKERS), STRATEGIES)
   const views: EndpointView[] = [{ url: 'a', hash: 1, weight: 1, available: true, inFlight: 0 }]
   for (const strategy of STRATEGIES) {
-    const context = { random: () => 0, cursor: createCursor(), affinityHash: 0, exclude: -1 }
+    const context = { random: () => 0, cursor: createCursor(), affinityHash: 0 }
     assert.equal(PICKERS[strategy](views, context), 0, strategy)
   }
   const ours = fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'dispatchPolicies', 'strategy')

@@ -207,7 +207,7 @@ describe('threads', () => {
       const set = new EndpointSet({ thread, threads: 3, seed: SEED })
       set.update(list, main.handles())
       const { endpoints, cursor } = set.candidates(list, used, 0)
-      return PICKERS.RoundRobin(endpoints, { random: () => 0, cursor, affinityHash: 0, exclude: -1 })
+      return PICKERS.RoundRobin(endpoints, { random: () => 0, cursor, affinityHash: 0 })
     })
     assert.deepEqual(firsts, [0, 1, 2])
   })

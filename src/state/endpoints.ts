@@ -184,7 +184,7 @@ export class EndpointSet {
 
   /** The rounds of the threads start at different endpoints, or the first one would get the first request of each. */
   #beginElsewhere({ endpoints, cursor }: Candidates): void {
-    const context = { random: () => 0, cursor, affinityHash: 0, exclude: -1 }
+    const context = { random: () => 0, cursor, affinityHash: 0 }
     for (let i = this.#place.thread % Math.max(endpoints.length, 1); i > 0; i--) PICKERS.RoundRobin(endpoints, context)
   }
 

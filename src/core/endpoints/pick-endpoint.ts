@@ -23,15 +23,13 @@ export interface Cursor {
   total: number
 }
 
-/** Reused for all requests: set `affinityHash` and `exclude` before each call. */
+/** Of one request. */
 export interface PickContext {
   /** Uniform in [0, 1). */
   random(): number
-  cursor: Cursor
+  readonly cursor: Cursor
   /** `affinityHash(user, address)`; read by Affinity only. */
-  affinityHash: number
-  /** Index of the candidate that has failed this request; -1 = none. */
-  exclude: number
+  readonly affinityHash: number
 }
 
 /** Index into `candidates`; -1 when none can take the request. */
@@ -70,7 +68,7 @@ export function endpointHash(url: string): number {
  */
 function pickRoundRobin(candidates: readonly EndpointView[], context: PickContext): number {
   const lags = context.cursor.lags
-  const total = totalWeight(candidates, context.exclude)
+  const total = totalWeight(candidates)
   if (total === 0) return -1
   if (total !== context.cursor.total) rescale(context.cursor, total)
   let best: EndpointView | undefined
@@ -79,7 +77,7 @@ function pickRoundRobin(candidates: readonly EndpointView[], context: PickContex
   let bestDeadline = 0
   for (let i = 0; i < candidates.length; i++) {
     const candidate = candidates[i]
-    const weight = usableWeight(candidates, i, context.exclude)
+    const weight = usableWeight(candidates, i)
     if (candidate === undefined || weight === 0) continue
     const lag = (lags.get(candidate) ?? 0) + weight
     lags.set(candidate, lag)
@@ -125,7 +123,7 @@ function pickAffinity(candidates: readonly EndpointView[], context: PickContext)
   let best = -1
   let bestScore = 0
   for (let i = 0; i < candidates.length; i++) {
-    const weight = usableWeight(candidates, i, context.exclude)
+    const weight = usableWeight(candidates, i)
     if (weight === 0) continue
     const hash = mix((candidates[i]?.hash ?? 0) ^ Math.imul(context.affinityHash, 0x9e3779b1))
     // -weight / ln(u) with u in (0, 1): the candidate's chance to have the highest is its share of the weights.
@@ -140,12 +138,12 @@ function pickAffinity(candidates: readonly EndpointView[], context: PickContext)
 
 /** One at random, by weight, but not `other`. */
 function sample(candidates: readonly EndpointView[], context: PickContext, other: number): number {
-  const total = totalWeight(candidates, context.exclude) - usableWeight(candidates, other, context.exclude)
+  const total = totalWeight(candidates) - usableWeight(candidates, other)
   if (total === 0) return -1
   let left = context.random() * total
   let last = -1
   for (let i = 0; i < candidates.length; i++) {
-    const weight = i === other ? 0 : usableWeight(candidates, i, context.exclude)
+    const weight = i === other ? 0 : usableWeight(candidates, i)
     if (weight === 0) continue
     last = i
     left -= weight
@@ -155,15 +153,15 @@ function sample(candidates: readonly EndpointView[], context: PickContext, other
   return last
 }
 
-function totalWeight(candidates: readonly EndpointView[], exclude: number): number {
+function totalWeight(candidates: readonly EndpointView[]): number {
   let total = 0
-  for (let i = 0; i < candidates.length; i++) total += usableWeight(candidates, i, exclude)
+  for (let i = 0; i < candidates.length; i++) total += usableWeight(candidates, i)
   return total
 }
 
-function usableWeight(candidates: readonly EndpointView[], index: number, exclude: number): number {
+function usableWeight(candidates: readonly EndpointView[], index: number): number {
   const candidate = candidates[index]
-  return candidate === undefined || index === exclude || !candidate.available ? 0 : candidate.weight
+  return candidate === undefined || !candidate.available ? 0 : candidate.weight
 }
 
 function fnv1a(text: string, start: number): number {

@@ -19,7 +19,7 @@ export function selectEndpoint(
   const { endpoints, cursor } = live.endpoints.candidates(cluster.endpoints, policy, monotonicMs)
   const left = tried.length === 0 ? endpoints : endpoints.filter((endpoint) => !tried.includes(endpoint.url))
   const hash = policy.strategy === 'Affinity' ? affinityHash(permit.user.name, permit.remoteAddress) : 0
-  const at = PICKERS[policy.strategy](left, { random: gw.random, cursor, affinityHash: hash, exclude: -1 })
+  const at = PICKERS[policy.strategy](left, { random: gw.random, cursor, affinityHash: hash })
   return left[at] ?? leastBusy(left, 'healthy') ?? leastBusy(left, 'unknown')
 }
 
