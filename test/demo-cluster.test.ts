@@ -146,6 +146,18 @@ test('a strategic merge patch merges containers by name', async () => {
   const patched = (await patch(`${path}/two`, 'strategic-merge-patch+json', body)).json()
   assert.deepEqual(patched.spec.template.spec.containers, [containers[0], { name: 'b', image: 'b:2' }])
   assert.equal(patched.metadata.generation, 2)
+  // Wherever `$patch: replace` stands in the list, the list is the items beside it.
+  for (const list of [
+    [{ $patch: 'replace' }, { name: 'c', image: 'c:1' }],
+    [{ name: 'c', image: 'c:2' }, { $patch: 'replace' }],
+  ]) {
+    const replaced = { spec: { template: { spec: { containers: list } } } }
+    const { template } = (await patch(`${path}/two`, 'strategic-merge-patch+json', replaced)).json().spec
+    assert.deepEqual(
+      template.spec.containers,
+      list.filter((item) => 'name' in item),
+    )
+  }
   assert.equal((await ask(`${path}/two`, { method: 'DELETE' })).status, 200)
 })
 

@@ -75,22 +75,19 @@ function mergedItems(
   key: string,
   schema: SchemaView | undefined,
 ): unknown[] {
+  const whole = patch.some((change) => directiveOf(change) === 'replace')
   // Removed items leave holes that are closed once at the end: otherwise the cost would be quadratic.
-  let items: unknown[] = [...held]
-  let places = placesOf(items, key)
+  const items: unknown[] = whole ? [] : [...held]
+  const places = placesOf(items, key)
   for (const change of patch) {
-    if (!isRecord(change)) continue
+    // A list that is replaced has the items without a directive (mergeSliceWithSpecialElements).
+    if (!isRecord(change) || (whole && directiveOf(change) !== undefined)) continue
     const id = change[key]
     if (id === undefined) {
-      if (change[DIRECTIVE] !== 'replace') {
-        throw statusError('BadRequest', `map: ${JSON.stringify(change)} does not contain declared merge key: ${key}`)
-      }
-      items = []
-      places = new Map()
-      continue
+      throw statusError('BadRequest', `map: ${JSON.stringify(change)} does not contain declared merge key: ${key}`)
     }
     const at = places.get(id)
-    if (change[DIRECTIVE] === 'delete') {
+    if (directiveOf(change) === 'delete') {
       if (at === undefined) continue
       items[at] = HOLE
       places.delete(id)
@@ -102,6 +99,10 @@ function mergedItems(
     else items[at] = merged
   }
   return items.filter((item) => item !== HOLE)
+}
+
+function directiveOf(change: unknown): unknown {
+  return isRecord(change) && Object.hasOwn(change, DIRECTIVE) ? change[DIRECTIVE] : undefined
 }
 
 /** Marks a removed item; it cannot occur in JSON. */
