@@ -8,7 +8,7 @@ import type { ClientUpgrade, UpgradeHandler } from '../api/ports/upgrade.ts'
 import { policyOf, readRequestInfo, refuseLongTarget, refuseRevoked, selectPolicy } from '../core/admission/steps.ts'
 import { onRequest as countForRetries } from '../core/endpoints/retry-budget.ts'
 import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
-import { isRefusal, type Refusal, refuse } from '../core/refusal/refusal.ts'
+import { type Refusal, refuse } from '../core/refusal/refusal.ts'
 import { isLongRunning, isWatch } from '../core/request/long-running.ts'
 import type { RequestInfo } from '../core/request/request-info.ts'
 import { admit, recheck, resumeAdmission } from './admit.ts'
@@ -66,14 +66,14 @@ function serve(exchange: Exchange): Served {
   }
 
   const live = lookup(exchange)
-  if (isRefusal(live)) return live
+  if ('refused' in live) return live
   const cluster = live.compiled
   record.cluster = cluster.name
   record.clusterLogMode = cluster.logMode
   if (cluster.closeWhenIdle) peer.drain()
 
   const info = readRequestInfo(record.method, exchange.target)
-  if (isRefusal(info)) return info
+  if ('refused' in info) return info
   describe(record, info)
   gw.events.requestStarted(record)
 
@@ -98,7 +98,7 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
   const { user } = caller
 
   const matched = selectPolicy(cluster, info, user, record.userAgent)
-  if (isRefusal(matched)) return matched
+  if ('refused' in matched) return matched
   const policy = policyOf(cluster, matched)
   record.policy = matched.policy
   record.rule = matched.rule
@@ -133,7 +133,7 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
 
 /** Fourth part: on its way, when every filter has let it pass. */
 function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnType<typeof admit>): Served {
-  if (isRefusal(permit)) return permit
+  if ('refused' in permit) return permit
   exchange.record.shadow = decision.shadow
   if (permit instanceof Promise) {
     return wait(exchange, decision, permit, (refusal) => {
@@ -186,7 +186,7 @@ function goOn<Known extends Asked, Found extends object>(
   next: (exchange: Exchange, known: Known, found: Found) => Served,
 ): Served {
   if (found instanceof Promise) return wait(exchange, known, found, (late) => goOn(exchange, known, late, next))
-  return isRefusal(found) ? found : next(exchange, known, found)
+  return 'refused' in found ? found : next(exchange, known, found)
 }
 
 /** Goes on when the answer is there: that is then the moment of the decision, and who was revoked meanwhile is not served. */

@@ -136,7 +136,10 @@ export function refuse(reason: RefusalReason, message: string, detail?: RefusalD
   }
 }
 
-/** Tells a refusal from whatever else a step returns. */
+/**
+ * Tells a refusal from whatever else a step returns. What runs for every request writes `'refused' in value` itself: V8 remembers the
+ * shapes of each place apart, and one place that sees those of all steps costs 0.2 us a request.
+ */
 export function isRefusal(value: object): value is Refusal {
   return 'refused' in value
 }
