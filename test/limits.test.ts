@@ -394,6 +394,19 @@ describe('whose limit it is', () => {
   })
 })
 
+test('what a filter in shadow mode would have refused is counted, whatever the next filter says', async () => {
+  const scene = await setUp({ maxRequestsInflight: { max: 0 } })
+  scene.apply({ degrade: { mode: 'Freeze', shadow: true } })
+  const [session] = scene.sessions
+  assert.ok(session)
+  const { status } = await h2Request(session, [])
+  assert.equal(status, 429)
+  assert.match(
+    await scene.gateway.metrics(),
+    /portcullis_shadow_refusals_total\{[^}]*rule="degrade\/Freeze"[^}]*\} 1\n/,
+  )
+})
+
 test('shadow mode: everything passes; what would be refused has a warning and is counted', async () => {
   const scene = await setUp({ tokenBucket: { qps: 1, burst: 10 }, shadow: true })
   const beforeMs = performance.now()

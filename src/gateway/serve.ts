@@ -133,8 +133,8 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
 
 /** Fourth part: on its way, when every filter has let it pass. */
 function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnType<typeof admit>): Served {
-  if ('refused' in permit) return permit
   exchange.record.shadow = decision.shadow
+  if ('refused' in permit) return permit
   if (permit instanceof Promise) {
     return wait(exchange, decision, permit, (refusal) => {
       return serveAdmitted(exchange, decision, resumeAdmission(decision, refusal))
