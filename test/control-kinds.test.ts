@@ -199,6 +199,12 @@ describe('paths', () => {
     }
   })
 
+  test('unknown ones are 404 whatever the body, which is not decoded', async () => {
+    const contentType = 'application/vnd.kubernetes.protobuf'
+    const { code } = await client.call('POST', '/apis/autoscaling/v1/namespaces/a/things', { body: '{}', contentType })
+    assert.equal(code, 404)
+  })
+
   test('methods that a path does not take are 405', async () => {
     for (const [method, path] of [
       ['POST', `${UC}/a`],

@@ -66,18 +66,14 @@ export class Routes {
    * @param warnings warnings for the client are added here
    * @throws {StatusError}
    */
-  answer(
-    { request: given, user, route }: Routed,
-    bytes: Buffer,
-    warnings: string[],
-  ): Answer | WatchRequest | FollowRequest {
+  answer({ request, user, route }: Routed, bytes: Buffer, warnings: string[]): Answer | WatchRequest | FollowRequest {
     const { registry } = this.#deps
-    const { request, body } = this.#readable(given, bytes, route === undefined || isBuiltIn(route.kind))
     if (route !== undefined) {
-      return answerResource(registry, { request, route, body, warnings, show: this.#deps.shownTo(user) })
+      const readable = this.#readable(request, bytes, isBuiltIn(route.kind))
+      return answerResource(registry, { ...readable, route, warnings, show: this.#deps.shownTo(user) })
     }
     const reading = request.method === 'GET' || request.method === 'HEAD'
-    const answer = reading ? this.#documentAnswer(request) : this.#reviewAnswer(request, user, body)
+    const answer = reading ? this.#documentAnswer(request) : this.#reviewAnswer(request, user, bytes)
     return answer ?? textAnswer(404, '404 page not found\n')
   }
 
@@ -101,15 +97,13 @@ export class Routes {
     )
   }
 
-  #reviewAnswer(
-    { info, method, contentType }: ControlRequest,
-    user: UserInfo | 'anonymous',
-    text: string,
-  ): Answer | undefined {
+  #reviewAnswer(given: ControlRequest, user: UserInfo | 'anonymous', bytes: Buffer): Answer | undefined {
+    const { info, method } = given
     if (method !== 'POST' || info.name !== '' || user === 'anonymous') return undefined
     const review = this.#deps.reviews.find((one) => info.path === `/apis/${apiVersionOf(one)}/${one.plural}`)
     if (review === undefined) return undefined
-    const body = decodeSmallBody(text, bodyFormat(contentType))
+    const { request, body: text } = this.#readable(given, bytes, true)
+    const body = decodeSmallBody(text, bodyFormat(request.contentType))
     const metadata = { creationTimestamp: metaTime(this.#deps.registry.now()) }
     const type = { kind: review.kind, apiVersion: apiVersionOf(review), metadata }
     return jsonAnswer(201, { ...type, ...review.answer(body, user) })

@@ -44,24 +44,9 @@ export interface ExplainInput {
   remoteAddress?: string
 }
 
-export interface ExplainedRequestInfo {
-  isResourceRequest: boolean
-  verb: string
-  apiPrefix: string
-  apiGroup: string
-  apiVersion: string
-  namespace: string
-  resource: string
-  subresource: string
-  name: string
-  path: string
-  fieldSelector: string
-  labelSelector: string
-}
-
 export interface ExplainOutput {
   /** Null when the target cannot be parsed. */
-  requestInfo: ExplainedRequestInfo | null
+  requestInfo: RequestInfo | null
   cluster: string | null
   /** Index into spec.dispatchPolicies. */
   policy: number | null
@@ -203,7 +188,8 @@ function refused(output: ExplainOutput, { refused: reason, message }: Refusal): 
   return output
 }
 
-function describe(info: RequestInfo): ExplainedRequestInfo {
+/** A copy with its fields in the order in which people read them. */
+function describe(info: RequestInfo): RequestInfo {
   return {
     isResourceRequest: info.isResourceRequest,
     verb: info.verb,

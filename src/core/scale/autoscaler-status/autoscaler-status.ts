@@ -6,7 +6,6 @@ import { parseYaml } from '../../objects/yaml-text.ts'
 import { type AutoscalerStatus, goTime, type NodeGroupStatus } from './status.ts'
 import { readTextStatus } from './text-status.ts'
 
-export const STATUS_CONFIG_MAP = { namespace: 'kube-system', name: 'cluster-autoscaler-status' } as const
 /** On the ConfigMap: when it was written, in Go's format. */
 export const LAST_UPDATED = 'cluster-autoscaler.kubernetes.io/last-updated'
 
