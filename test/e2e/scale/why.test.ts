@@ -147,8 +147,12 @@ test('a Deployment in a rollout: each ReplicaSet gets the share that was said', 
     return (await request('GET', apps('deployments', 'roll'))).status.availableReplicas === 10
   })
   await patch(apps('deployments', 'roll'), { spec: { template: template('roll', 'two') } })
-  // 8 old pods stay available, and 5 new ones, which nobody makes ready, fill it up to 13.
-  const pods = await waitForPods('roll', 13)
+  // 8 old pods stay available, and 5 new ones, which nobody makes ready, fill it up to 13. There are 13 once before, too: 10 and 3.
+  const pods = await waitFor('8 old pods and 5 new ones', async () => {
+    const all = await podsOf('roll')
+    const fresh = all.filter(({ spec }) => spec.containers[0].image === 'two')
+    return all.length === 13 && fresh.length === 5 && all
+  })
   // Without more of the rollout: only what scaling does.
   await patch(apps('deployments', 'roll'), { spec: { paused: true } })
   const { sets, notes } = await planned('deploy/roll', 4)
