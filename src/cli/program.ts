@@ -2,10 +2,10 @@
 // command are loaded when it runs: most of what a gateway needs would otherwise be read for `--version`.
 
 import { Command, type CommandUnknownOpts, Option } from 'commander'
-import { DEGRADE_MODES } from '../api/upstream-cluster/degrade-modes.ts'
 import { collect, forControlPlane } from './command/flags.ts'
 import type { CommandContext } from './command/output.ts'
 import { addControl } from './control/program.ts'
+import { addDegrade } from './degrade/program.ts'
 import { addImport } from './import/program.ts'
 import { addProtect } from './protect/program.ts'
 import { addScale } from './scale/program.ts'
@@ -70,7 +70,8 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addServe(program, settings, context)
   addInspection(program, context)
   addCredentials(program, context)
-  addSwitches(program, context)
+  addDegrade(program, context)
+  addRevoke(program, context)
   addProtect(program, context)
   addScale(program, context)
   addImport(program, context)
@@ -91,19 +92,7 @@ function helpOf(program: CommandUnknownOpts, path: readonly string[], { err }: P
   return 0
 }
 
-function addSwitches(program: Command, { out, err, now, done }: Context): void {
-  forControlPlane(program.command('degrade'))
-    .description('set the degrade mode of a cluster, or see where it is in force')
-    .argument('<cluster>', 'metadata.name of the UpstreamCluster')
-    .option('--mode <mode>', DEGRADE_MODES.join(', '))
-    .option('--reason <text>', 'shown in every refusal; required with every mode but Off')
-    .option('--ttl <duration>', 'the mode ends by itself after this time')
-    .option('--shadow', 'refuse nothing, only count and warn; without this flag shadow mode ends', false)
-    .option('--status', 'wait until every replica and thread has it in force, and list them', false)
-    .option('--timeout <duration>', 'how long to wait', '30s')
-    .action(async (cluster, options) =>
-      done((await import('./degrade.ts')).degrade({ ...options, cluster, now, out, err })),
-    )
+function addRevoke(program: Command, { out, err, now, done }: Context): void {
   forControlPlane(program.command('revoke'))
     .description('refuse a certificate, a token or a user from now on, and abort its running requests')
     .argument('[cluster]', 'metadata.name of the UpstreamCluster')

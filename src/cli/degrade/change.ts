@@ -1,0 +1,56 @@
+// What the flags of `portcullis degrade` change in an UpstreamCluster.
+
+import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { nearestName } from '../../api/validation/nearest-name.ts'
+import { parseDuration } from '../../core/text/duration.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+import { readPositiveDuration } from '../client/control-plane.ts'
+import type { DegradeOptions } from './options.ts'
+
+/** In a merge patch, null removes a field. */
+export interface Change {
+  readonly mode: DegradeMode
+  readonly reason: string | null
+  readonly expiresAt: string | null
+  /** Always written: a shadow mode left over from an earlier trial must not disarm this mode. */
+  readonly shadow: true | null
+}
+
+export function readChange({
+  mode: text,
+  reason = '',
+  ttl,
+  shadow = false,
+  status,
+  now,
+}: DegradeOptions): Change | undefined {
+  if (text === undefined) {
+    if (reason !== '' || ttl !== undefined || shadow)
+      throw new UserError('--reason, --ttl and --shadow need --mode', `name one: ${DEGRADE_MODES.join(', ')}`)
+    if (!status) throw new UserError('nothing to do', 'give --mode MODE to set the mode, or --status to see it')
+    return undefined
+  }
+  const mode = DEGRADE_MODES.find((known) => known.toLowerCase() === text.toLowerCase())
+  if (mode === undefined) {
+    const meant = nearestName(text, DEGRADE_MODES)
+    const fix = `${meant === '' ? '' : `did you mean ${meant}? `}modes are ${DEGRADE_MODES.join(', ')}`
+    throw new UserError(`${JSON.stringify(text)} is not a mode`, fix)
+  }
+  if (mode === 'Off') {
+    if (ttl !== undefined) throw new UserError('Off has no end', 'leave --ttl out')
+    if (shadow) throw new UserError('Off refuses nothing', 'leave --shadow out')
+    return { mode, reason: reason === '' ? null : reason, expiresAt: null, shadow: null }
+  }
+  if (reason.trim() === '')
+    throw new UserError(`${mode} needs a reason`, 'give --reason TEXT: every refused client reads it')
+  const ttlMs = ttl === undefined ? undefined : readPositiveDuration('--ttl', ttl, parseDuration)
+  const expiresAt = ttlMs === undefined ? null : expiryOf(now() + ttlMs)
+  return { mode, reason, expiresAt, shadow: shadow ? true : null }
+}
+
+function expiryOf(atMs: number): string {
+  // RFC 3339 ends with the year 9999.
+  if (atMs >= Date.UTC(10_000, 0)) throw new UserError('--ttl is too long', 'leave it out: then the mode has no end')
+  return metaTime(atMs)
+}

@@ -1,0 +1,43 @@
+// `portcullis degrade`: sets the degrade mode of a cluster, and shows whether it is in force everywhere.
+
+import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import { parseDuration } from '../../core/text/duration.ts'
+import { getCluster, readPositiveDuration, withControlPlane } from '../client/control-plane.ts'
+import { waitApplied } from '../client/wait-applied.ts'
+import { type Change, readChange } from './change.ts'
+import type { DegradeOptions } from './options.ts'
+import { describe, faultsOf, inForceText } from './state.ts'
+
+const MANAGER = 'portcullis-degrade'
+
+/**
+ * Resolves with the exit code: 1 after an error, when the effective mode differs from the mode set, or with `status` when a replica does
+ * not have it in force in time, or only in shadow mode.
+ */
+export function degrade(options: DegradeOptions): Promise<number> {
+  return withControlPlane(options, async (client) => {
+    const { cluster, status, now, out, err } = options
+    const change = readChange(options)
+    const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
+    const before = await getCluster(client, cluster)
+    const after = change === undefined ? before : await throwSwitch(client, cluster, change)
+    out(`${describe(after, now())}\n`)
+    if (change !== undefined && change.mode !== 'Off' && change.expiresAt === null) {
+      err('warning: without --ttl the mode stays until somebody switches it off\n')
+    }
+    if (change !== undefined && !status) out('written; --status shows where it is in force\n')
+    const inForce = inForceText(after, now())
+    const code = status ? await waitApplied({ client, timeoutMs, now, out, err, inForce }, cluster) : 0
+    const faults = faultsOf(after, change)
+    for (const fault of faults) err(`error: ${fault}\n`)
+    return faults.length > 0 ? 1 : code
+  })
+}
+
+async function throwSwitch(client: ObjectClient, name: string, change: Change): Promise<JsonObject> {
+  const patch = { spec: { degrade: change } }
+  const options = { fieldManager: MANAGER }
+  return await client.patch(UPSTREAM_CLUSTERS, { namespace: '', name }, 'application/merge-patch+json', patch, options)
+}

@@ -1,0 +1,21 @@
+// What `portcullis degrade` takes.
+
+import type { ControlPlaneOptions } from '../client/control-plane.ts'
+
+export interface DegradeOptions extends ControlPlaneOptions {
+  readonly cluster: string
+  /** A DegradeMode, case-insensitive; default: unchanged. */
+  readonly mode?: string
+  /** Required with every mode but Off. */
+  readonly reason?: string
+  /** A Go duration; default: until it is switched off. */
+  readonly ttl?: string
+  /** With a mode: refuse nothing, only count and warn. Default false, which ends shadow mode. */
+  readonly shadow?: boolean
+  /** Wait until it is in force everywhere, and show where. */
+  readonly status: boolean
+  /** How long to wait. Default 30s. */
+  readonly timeout?: string
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}

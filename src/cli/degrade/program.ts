@@ -1,0 +1,21 @@
+// The flags of `portcullis degrade`.
+
+import type { Command } from 'commander'
+import { DEGRADE_MODES } from '../../api/upstream-cluster/degrade-modes.ts'
+import { forControlPlane } from '../command/flags.ts'
+import type { CommandContext } from '../command/output.ts'
+
+export function addDegrade(program: Command, { out, err, now, done }: CommandContext): void {
+  forControlPlane(program.command('degrade'))
+    .description('set the degrade mode of a cluster, or see where it is in force')
+    .argument('<cluster>', 'metadata.name of the UpstreamCluster')
+    .option('--mode <mode>', DEGRADE_MODES.join(', '))
+    .option('--reason <text>', 'shown in every refusal; required with every mode but Off')
+    .option('--ttl <duration>', 'the mode ends by itself after this time')
+    .option('--shadow', 'refuse nothing, only count and warn; without this flag shadow mode ends', false)
+    .option('--status', 'wait until every replica and thread has it in force, and list them', false)
+    .option('--timeout <duration>', 'how long to wait', '30s')
+    .action(async (cluster, options) =>
+      done((await import('./degrade.ts')).degrade({ ...options, cluster, now, out, err })),
+    )
+}
