@@ -6,15 +6,17 @@ import { LEASES } from './lease-kind.ts'
 import { NAMESPACES } from './namespace-kind.ts'
 import { POD_PROTECTORS } from './pod-protector-kind.ts'
 import { REVOKED_CREDENTIALS } from './revoked-credential-kind.ts'
+import { SCALE_UP_GUARDS } from './scale-up-guard-kind.ts'
 import { SECRETS } from './secret-kind.ts'
 import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'
 
-export { EVENTS, LEASES, NAMESPACES, POD_PROTECTORS, REVOKED_CREDENTIALS, SECRETS, UPSTREAM_CLUSTERS }
+export { EVENTS, LEASES, NAMESPACES, POD_PROTECTORS, REVOKED_CREDENTIALS, SCALE_UP_GUARDS, SECRETS, UPSTREAM_CLUSTERS }
 
 export const SCHEME: readonly ResourceKind[] = [
   UPSTREAM_CLUSTERS,
   POD_PROTECTORS,
   REVOKED_CREDENTIALS,
+  SCALE_UP_GUARDS,
   NAMESPACES,
   SECRETS,
   EVENTS,
