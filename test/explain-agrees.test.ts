@@ -134,7 +134,8 @@ const policyOf = (urls: readonly string[], schemas: readonly string[]): fc.Arbit
 
 const degrade = fc
   .record({
-    mode: maybe(fc.constantFrom(...DEGRADE_MODES), 3),
+    // More often the one that lets most pass, and refuses the rest in ways of its own.
+    mode: maybe(fc.oneof(fc.constantFrom(...DEGRADE_MODES), fc.constant('NoDisruption' as const)), 6),
     reason: maybe(fc.constantFrom('etcd is slow', 'a "quoted" rëason')),
     expiresAt: maybe(fc.constantFrom('2020-01-01T00:00:00Z', '2090-01-01T00:00:00Z')),
     exempt: maybe(fc.array(rule, { minLength: 1, maxLength: 2 })),
@@ -184,7 +185,7 @@ function specOf(name: string): fc.Arbitrary<Partial<UpstreamClusterSpec>> {
 // === the requests ===
 
 const GET_LIKE = ['GET', 'HEAD', 'OPTIONS', 'PURGE']
-const METHODS = [...GET_LIKE, 'GET', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'DELETE']
+const METHODS = [...GET_LIKE, 'GET', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'DELETE', 'DELETE']
 const TARGETS = [
   '/api',
   '/apis',
@@ -236,7 +237,7 @@ const ask: fc.Arbitrary<Ask> = fc
     host: fc.constantFrom(...HOSTS),
     method: fc.constantFrom(...METHODS),
     target: fc.constantFrom(...TARGETS),
-    isEviction: fc.integer({ min: 0, max: 20 }).map((n) => n === 0),
+    isEviction: fc.integer({ min: 0, max: 15 }).map((n) => n === 0),
     isLong: fc.integer({ min: 0, max: 200 }).map((n) => n === 0),
     prefix: maybe(fc.constantFrom(...NAMES, 'nobody'), 6),
     userAgent: fc.constantFrom('', 'kubectl/v1.30', 'kubelet/v1.30'),
@@ -510,6 +511,8 @@ const SEEN: readonly (RefusalReason | 'forward' | `shadow ${FilterName}` | 'prot
   'access-denied',
   'policy-denied',
   'degraded',
+  'disruption-refused',
+  'eviction-refused',
   'too-many-in-flight',
   'no-endpoint',
 ]

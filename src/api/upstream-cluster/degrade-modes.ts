@@ -7,6 +7,14 @@
  */
 const LADDER = [
   { mode: 'Off', effect: 'nothing is refused' },
+  {
+    mode: 'Limited',
+    effect: 'what disrupts (deletions, evictions, NoExecute taints, lowered replicas) is limited by rate',
+  },
+  {
+    mode: 'NoDisruption',
+    effect: 'what disrupts (deletions, evictions, NoExecute taints, lowered replicas) is refused',
+  },
   { mode: 'ReadOnly', effect: 'writes other than node heartbeats are refused' },
   { mode: 'HeartbeatsOnly', effect: 'only node heartbeats are let through' },
   { mode: 'Freeze', effect: 'everything but health checks is refused' },

@@ -5,6 +5,7 @@ import type { UserInfo } from '../../api/kube/user.ts'
 import { DEGRADE_MODES, type DegradeMode, degradeEffect } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
 import type { RequestInfo } from '../request/request-info.ts'
+import { isRemoval } from './disruption.ts'
 import { ruleMatches } from './match-rule.ts'
 
 const GROUP_NODES = 'system:nodes'
@@ -33,7 +34,10 @@ type Rule = (info: RequestInfo, user: UserInfo) => boolean
 
 /** What each mode lets through beyond what the stricter ones do. */
 const ADDED: Readonly<Record<DegradeMode, Rule>> = {
+  // What Off adds is what Limited refuses by rate, and no single request is refused for good.
   Off: () => true,
+  Limited: () => true,
+  NoDisruption: (info, user) => !isRemoval(info, user),
   ReadOnly: isRead,
   HeartbeatsOnly: (info, user) =>
     info.isResourceRequest && (isHeartbeat(info) || isReview(info) || isNodeReadByNode(info, user)),

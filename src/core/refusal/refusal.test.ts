@@ -20,6 +20,8 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['policy-denied', 403, 'Forbidden'],
   ['access-denied', 403, 'Forbidden'],
   ['degraded', 503, 'ServiceUnavailable'],
+  ['disruption-refused', 403, 'Forbidden'],
+  ['eviction-refused', 429, 'TooManyRequests'],
   ['rate-limited', 429, 'TooManyRequests'],
   ['too-many-in-flight', 429, 'TooManyRequests'],
   ['too-many-watches', 429, 'TooManyRequests'],
@@ -53,7 +55,7 @@ describe('refusals', () => {
       const refusal = refuse(reason, 'pods "ä" <not> allowed', { retryAfterSeconds: 7 })
       const { headers, body } = refusalResponse(refusal, { isEvents: false })
       const status = JSON.parse(body.toString('utf8'))
-      const limited = code === 429 && reason !== 'eviction-unavailable'
+      const limited = code === 429 && reason !== 'eviction-unavailable' && reason !== 'eviction-refused'
       assert.deepEqual(status, {
         kind: 'Status',
         apiVersion: 'v1',

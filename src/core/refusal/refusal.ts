@@ -20,6 +20,8 @@ export type RefusalReason =
   | 'policy-denied'
   | 'access-denied'
   | 'degraded'
+  | 'disruption-refused'
+  | 'eviction-refused'
   | 'rate-limited'
   | 'too-many-in-flight'
   | 'too-many-watches'
@@ -103,6 +105,9 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'policy-denied': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'access-denied': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   degraded: { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  'disruption-refused': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  // kubectl drain waits on a 429, and gives up on anything else.
+  'eviction-refused': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
   'rate-limited': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-in-flight': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-watches': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },

@@ -200,7 +200,7 @@ const BAD: readonly (readonly [JsonObject, string, RegExp])[] = [
   [{ ...limit({ exempt: {} }), ...policy({ flowControlSchemaName: 'x' }) }, 'spec.dispatchPolicies', /is not in/],
   [policy({ upstreamSubset: ['https://10.0.0.2'] }), 'spec.dispatchPolicies', /is not in spec.servers/],
   [policy({ rules: [{ ...RULES[0], users: ['-*'] }] }), 'spec.dispatchPolicies[0].rules[0].users[0]', /should match/],
-  [{ degrade: { mode: 'off' } }, 'spec.degrade.mode', /supported values: "Off", "ReadOnly"/],
+  [{ degrade: { mode: 'off' } }, 'spec.degrade.mode', /supported values: "Off", "Limited"/],
   [{ degrade: { expiresAt: 'tomorrow' } }, 'spec.degrade.expiresAt', /date-time/],
   [{ degrade: { exempt: [{ verbs: ['-*'] }] } }, 'spec.degrade.exempt[0].verbs[0]', /should match/],
   [{ addresses: { ips: ['example.com'] } }, 'spec.addresses.ips[0]', /is not a valid IP address/],
