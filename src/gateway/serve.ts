@@ -125,6 +125,7 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
     warnings: NONE,
     shadow: NONE,
     recheck: undefined,
+    scaleChange: undefined,
     deliver: undefined,
   }
   exchange.decision = decision

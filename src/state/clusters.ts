@@ -10,7 +10,7 @@ import { type FlowHandle, FlowTable } from './flow-tables.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 /** Kinds of calls that the gateway makes itself for a client's request; clientConfig.qps is for each of them. */
-export type OwnCall = 'token-review' | 'access-review' | 'pod-read'
+export type OwnCall = 'token-review' | 'access-review' | 'pod-read' | 'scale-read'
 
 export interface LiveCluster {
   /** Replaced as a whole by each change; read it once per request. */
@@ -142,6 +142,8 @@ export class ClusterTable {
         'access-review': new CallTurns(),
         // Only requests that may delete the pod cause one, so their number is bounded by requests.
         'pod-read': new CallTurns(Number.POSITIVE_INFINITY),
+        // Likewise, that may scale it.
+        'scale-read': new CallTurns(Number.POSITIVE_INFINITY),
       },
       identityEpoch: this.#nextEpoch++,
       credentialFault: '',

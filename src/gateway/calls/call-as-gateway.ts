@@ -49,7 +49,8 @@ async function askOneAfterTheOther(
     const timeoutMs = endsAtMs - gw.clock.monotonic()
     if (connections === undefined || timeoutMs <= 0) continue
     try {
-      const token = cluster.client.bearerToken
+      // Those of a user have the gateway's own in front.
+      const token = call.credentials === undefined ? cluster.client.bearerToken : ''
       const answer = await kubeCall(connections, { ...call, authority, token, timeoutMs })
       // Overloaded or shutting down: another one may answer.
       if (answer.status !== 429 && answer.status < 500) return answer

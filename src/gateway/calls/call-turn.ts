@@ -10,6 +10,7 @@ const NAMES: Readonly<Record<OwnCall, string>> = {
   'token-review': 'token reviews',
   'access-review': 'access reviews',
   'pod-read': 'reads of pods',
+  'scale-read': 'reads of what is scaled',
 }
 
 /** What is left for the call itself, of a long timeout; of a short one half. */

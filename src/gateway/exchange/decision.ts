@@ -6,6 +6,7 @@ import type { Permit as PermitOf } from '../../core/admission/pipeline.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { Refusal } from '../../core/refusal/refusal.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
+import type { ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { Exchange } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
@@ -31,6 +32,8 @@ export interface Decision extends Requested, Admission {
   readonly caller: Authenticated
   /** Left by a filter whose answer may be out of date when upstream has the request. */
   recheck: Recheck | undefined
+  /** What it does to spec.replicas, once a filter has asked: one read and one look for all of them (scale/scale-change.ts). */
+  scaleChange: Promise<ScaleChange | Refusal | undefined> | undefined
   /** Left by a filter that has the request served in another way than by passing it on. @returns a refusal that is still to be sent */
   deliver: ((permit: Permit) => Promise<Refusal | undefined>) | undefined
 }

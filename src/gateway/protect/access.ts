@@ -1,5 +1,5 @@
-// Whether the caller may delete at all, asked before anything else is done for the request: who may not must neither learn
-// whether a pod exists, nor have its body parsed, nor spend what others need.
+// Whether the caller may do it at all, asked before anything else is done for the request: who may not must neither learn
+// whether the object exists, nor have its body parsed, nor spend what others need.
 
 import { type AccessReviewAttributes, impersonationForbiddenMessage } from '../../core/identity/impersonate.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
@@ -17,17 +17,21 @@ export type Right =
   /** Upstream gave no answer; why, for people. */
   | { readonly kind: 'unknown'; readonly message: string }
 
-/** First whether any pod of the namespace may be deleted, which is remembered; then this one. */
+/**
+ * First whether it may be done to any object of the namespace, which is remembered; then to this one.
+ * @param doing for people
+ */
 export async function reviewRight(
   exchange: Exchange,
   live: LiveCluster,
   caller: Authenticated,
   info: RequestInfo,
+  doing = 'delete it',
 ): Promise<Right> {
   const any: AccessReviewAttributes = {
     verb: info.verb,
-    group: '',
-    resource: 'pods',
+    group: info.apiGroup,
+    resource: info.resource,
     subresource: info.subresource,
     namespace: info.namespace,
     name: '',
@@ -42,12 +46,12 @@ export async function reviewRight(
       // A user that has exhausted its reviews is not let pass by the failure policy.
       if (verdict.retryAfterSeconds > 0)
         return { kind: 'denied', refusal: refuseUnanswered(exchange.gw, live, 'access-review', '', verdict) }
-      return { kind: 'unknown', message: `the caller's right to delete it could not be verified: ${verdict.message}` }
+      return { kind: 'unknown', message: `the caller's right to ${doing} could not be verified: ${verdict.message}` }
     case 'denied': {
       const message = impersonationForbiddenMessage(caller.user, named, verdict.reason)
       return {
         kind: 'denied',
-        refusal: refuse('protection-forbidden', message, { object: { kind: 'pods', name: info.name } }),
+        refusal: refuse('protection-forbidden', message, { object: { kind: info.resource, name: info.name } }),
       }
     }
   }

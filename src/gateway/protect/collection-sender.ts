@@ -5,7 +5,6 @@ import type { PodFacts, Reservation } from '../../api/ports/protection.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
 import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
-import { UPSTREAM_PSEUDO } from '../../core/request/request-head.ts'
 import {
   AnswerTooLargeError,
   HeadTooLargeError,
@@ -14,6 +13,7 @@ import {
   kubeCall,
 } from '../../io/upstream/kube-call.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
+import { callerFields } from '../calls/caller-fields.ts'
 import type { Permit } from '../exchange/decision.ts'
 import { selectEndpoint } from '../exchange/select-endpoint.ts'
 import { MAX_POD_BYTES, podsPath } from './call.ts'
@@ -22,15 +22,6 @@ import type { AskedDeletion, Deletion } from './deletion.ts'
 /** kube-apiserver's --request-timeout. */
 const TIMEOUT_MS = 60_000
 const MAX_TRIES = 3
-/** Of the one that the caller sent: said again for each. */
-const OWN_FIELDS: ReadonlySet<string> = new Set([
-  'accept',
-  'accept-encoding',
-  'content-type',
-  'content-length',
-  'expect',
-  'te',
-])
 
 /** One pod of the collection that is to be deleted. */
 export interface CollectionItem {
@@ -67,11 +58,7 @@ export class CollectionSender {
     this.#permit = permit
     this.#asked = asked
     const { head, record } = deletion.exchange
-    this.#fields = ['audit-id', record.auditId]
-    for (let i = UPSTREAM_PSEUDO; i + 1 < head.fields.length; i += 2) {
-      const name = head.fields[i] ?? ''
-      if (!OWN_FIELDS.has(name)) this.#fields.push(name, head.fields[i + 1] ?? '')
-    }
+    this.#fields = ['audit-id', record.auditId, ...callerFields(head)]
   }
 
   /** What is reserved for the pod is given back when nothing was deleted. */

@@ -5,7 +5,7 @@ import type { HeaderList, SharedFields } from '../../api/ports/stream.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
 export interface KubeCall {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Raw request target. */
   readonly path: string
   readonly authority: string

@@ -1,0 +1,121 @@
+// What the body of a write says about spec.replicas, in every format that kube-apiserver takes. What is not certain here is
+// upstream's to say, by a dry run: a reading of our own that differs from kube-apiserver's would be a way around every check.
+
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import { type DecodedObject, decodeObject } from '../../objects/strict-decode.ts'
+import { readJsonPatch } from './json-patch-replicas.ts'
+import { readProtobuf } from './protobuf-replicas.ts'
+import type { ScaleTarget } from './scale-target.ts'
+import { ASK_UPSTREAM, type ReplicasWritten, replicasValue, UNCHANGED } from './written.ts'
+
+export interface ScaleWrite {
+  readonly target: Pick<ScaleTarget, 'isScale' | 'builtIn'>
+  readonly verb: 'update' | 'patch'
+  /** As sent, with its parameters; '' = none. */
+  readonly contentType: string
+  /**
+   * As sent. Content-Encoding does not matter: kube-apiserver decompresses no request, and reads these very bytes. What is larger than
+   * it takes (3 MiB) must not come here.
+   */
+  readonly body: Buffer
+}
+
+/** In time linear to the body. */
+export function readReplicas(write: ScaleWrite): ReplicasWritten {
+  const { verb, contentType, body, target } = write
+  const mediaType = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  return verb === 'update' ? readUpdate(mediaType, body, target) : readPatch(mediaType, body, target)
+}
+
+function readUpdate(mediaType: string, body: Buffer, target: ScaleWrite['target']): ReplicasWritten {
+  switch (mediaType) {
+    // HPA and other clients without the header: kube-apiserver takes its first format.
+    case '':
+    case 'application/json':
+      return readObject(decoded(body, 'json'), target)
+    case 'application/yaml':
+      return readObject(decoded(body, 'yaml'), target)
+    case 'application/vnd.kubernetes.protobuf':
+      return readProtobuf(body, target)
+    default:
+      return ASK_UPSTREAM
+  }
+}
+
+function readPatch(mediaType: string, body: Buffer, target: ScaleWrite['target']): ReplicasWritten {
+  switch (mediaType) {
+    case 'application/merge-patch+json':
+      return readMerge(decoded(body, 'json'), target)
+    case 'application/strategic-merge-patch+json':
+      return readStrategic(decoded(body, 'json'), target)
+    case 'application/json-patch+json':
+      return readJsonPatch(decoded(body, 'json'))
+    case 'application/apply-patch+yaml':
+      return readApply(decoded(body, 'yaml'))
+    default:
+      return ASK_UPSTREAM
+  }
+}
+
+/** undefined = it is not certain that kube-apiserver reads the same: field given twice (Go merges structs), depth, odd numbers. */
+function decoded(body: Buffer, format: 'json' | 'yaml'): unknown {
+  let read: DecodedObject
+  try {
+    read = decodeObject(body.toString('utf8'), format)
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+  return read.duplicates.length > 0 ? undefined : read.value
+}
+
+/** A whole object: what is absent gets the default. */
+function readObject(object: unknown, target: ScaleWrite['target']): ReplicasWritten {
+  if (!isRecord(object)) return ASK_UPSTREAM
+  const spec = own(object, 'spec') ?? {}
+  if (!isRecord(spec)) return ASK_UPSTREAM
+  const replicas = own(spec, 'replicas') ?? undefined
+  return replicas === undefined ? absent(target) : replicasValue(replicas)
+}
+
+/** RFC 7396: null removes, and what is removed gets the default. */
+function readMerge(patch: unknown, target: ScaleWrite['target']): ReplicasWritten {
+  if (!isRecord(patch)) return ASK_UPSTREAM
+  if (!Object.hasOwn(patch, 'spec')) return UNCHANGED
+  const spec = own(patch, 'spec')
+  if (!isRecord(spec)) return ASK_UPSTREAM
+  if (!Object.hasOwn(spec, 'replicas')) return UNCHANGED
+  const replicas = own(spec, 'replicas')
+  return replicas === null ? absent(target) : replicasValue(replicas)
+}
+
+/** As a merge patch, where no directive (`$patch: replace`, `$retainKeys`) makes it something else. */
+function readStrategic(patch: unknown, target: ScaleWrite['target']): ReplicasWritten {
+  if (!isRecord(patch)) return ASK_UPSTREAM
+  const spec = own(patch, 'spec')
+  if (hasDirective(patch) || (isRecord(spec) && hasDirective(spec))) return ASK_UPSTREAM
+  return readMerge(patch, target)
+}
+
+/** What is absent may have been this manager's before, and is removed with that: only upstream knows. */
+function readApply(configuration: unknown): ReplicasWritten {
+  if (!isRecord(configuration)) return ASK_UPSTREAM
+  const spec = own(configuration, 'spec')
+  const replicas = isRecord(spec) ? (own(spec, 'replicas') ?? undefined) : undefined
+  return replicas === undefined ? ASK_UPSTREAM : replicasValue(replicas)
+}
+
+/** The order of lists says nothing of replicas. */
+function hasDirective(record: Readonly<Record<string, unknown>>): boolean {
+  return Object.keys(record).some((key) => key.startsWith('$') && !key.startsWith('$setElementOrder/'))
+}
+
+/** Defaults of apps/v1 and v1 (pkg/apis/apps/v1/defaults.go): 1; a Scale has none, and Go's is 0. Other kinds have webhooks. */
+function absent({ isScale, builtIn }: ScaleWrite['target']): ReplicasWritten {
+  if (isScale) return { kind: 'replicas', value: 0 }
+  return builtIn ? { kind: 'replicas', value: 1 } : ASK_UPSTREAM
+}
+
+function own(record: Readonly<Record<string, unknown>>, key: string): unknown {
+  return Object.hasOwn(record, key) ? record[key] : undefined
+}

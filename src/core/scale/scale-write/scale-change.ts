@@ -1,0 +1,30 @@
+// What a write does to spec.replicas of what it is for.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { recordOf } from '../../../api/kube/object-shape.ts'
+import type { ScaleTarget } from './scale-target.ts'
+
+export interface ScaleChange {
+  readonly target: ScaleTarget
+  /** spec.replicas as upstream has it; undefined = there is no such object, or `unknown` says why nobody knows. */
+  readonly from: number | undefined
+  /** What it becomes if the write succeeds; undefined = `unknown` says why nobody knows. */
+  readonly to: number | undefined
+  /** As upstream has it: of a kind that readsObject says the object, else its Scale. undefined = there is none, or it was not read. */
+  readonly current: JsonObject | undefined
+  /** Why `from` or `to` is not known, for people; absent = both are. */
+  readonly unknown?: string
+}
+
+/** Whether the object itself says what there is to know; of other kinds only their Scale can be read in one way for all. */
+export function readsObject({ isScale, builtIn }: ScaleTarget): boolean {
+  return builtIn || !isScale
+}
+
+/** spec.replicas of an object or a Scale. @returns undefined when it says none */
+export function replicasOf(object: JsonObject, { isScale }: Pick<ScaleTarget, 'isScale'>): number | undefined {
+  const { replicas } = recordOf(object['spec'])
+  if (typeof replicas === 'number' && Number.isInteger(replicas)) return replicas
+  // A Scale leaves out zero.
+  return replicas === undefined && isScale ? 0 : undefined
+}
