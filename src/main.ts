@@ -2,9 +2,9 @@
 
 import process from 'node:process'
 import { createInterface } from 'node:readline'
-import { VERSION } from './app/version.ts'
 import { reportUserErrors } from './cli/command/output.ts'
 import { runProgram } from './cli/program.ts'
+import { VERSION } from './io/program/build.ts'
 
 // The reader of a pipe may exit early (`| head`): that is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -31,6 +31,7 @@ import { createTokenVerifier } from '../io/pki/control-tokens.ts'
 import { nodePemChecks } from '../io/pki/pem-checks.ts'
 import { replaceFile } from '../io/pki/pki-files.ts'
 import { createWebhookTokens } from '../io/pki/webhook-tokens.ts'
+import { VERSION } from '../io/program/build.ts'
 import { resolveAtWrite, type SecretAtWrite } from '../io/secrets/references-at-write.ts'
 import { SecretsAtWrite } from '../io/secrets/secrets-at-write.ts'
 import { createFilesSource } from '../io/sources/files/source.ts'
@@ -40,7 +41,6 @@ import { createWebhookAuthenticator } from '../webhooks/protection-webhook-calle
 import { createWebhookHandler } from '../webhooks/webhook.ts'
 import type { Config } from './config/config.ts'
 import { ControlPort } from './control-port.ts'
-import { VERSION } from './version.ts'
 
 export interface ObjectPlane {
   readonly source: ResourceSource

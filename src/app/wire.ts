@@ -17,6 +17,7 @@ import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
 import { threadSeriesText } from '../io/metrics/thread-series.ts'
 import { readTextFile } from '../io/pki/pki-files.ts'
+import { PROGRAM_FILES } from '../io/program/build.ts'
 import { createRedisLimits } from '../io/redis/limits.ts'
 import { Upstreams } from '../io/upstream/upstreams.ts'
 import { systemClock } from '../io/world/clock.ts'
@@ -166,7 +167,7 @@ function globalLimits(config: Config, clusters: ClusterTable, clock: Clock, log:
 }
 
 const startWorker: StartThread = (data, events) =>
-  startThread(new URL('threads/entry.ts', import.meta.url), `gateway-${data.place.thread}`, data, events)
+  startThread(PROGRAM_FILES.threadEntry, `gateway-${data.place.thread}`, data, events)
 
 /** What all threads have counted, and what only the main thread sees. */
 function metricsText(

@@ -68,6 +68,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
     .exitOverride()
     .configureOutput({ writeOut: context.out, writeErr: context.err })
   addServe(program, settings, context)
+  addVersion(program, context)
   addInspection(program, context)
   addCredentials(program, context)
   addDegrade(program, context)
@@ -121,6 +122,14 @@ function addServe(program: Command, settings: readonly FlagSetting[], { serve: r
     serve.addOption(option)
   }
   serve.action((flags) => done(run(flags)))
+}
+
+function addVersion(program: Command, { out, done }: Context): void {
+  program
+    .command('version')
+    .description('version, commit and build, and the Node that runs it')
+    .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
+    .action(async ({ output }) => done((await import('./version.ts')).version({ output, out })))
 }
 
 function addInspection(program: Command, { input, out, err, now, done }: Context): void {

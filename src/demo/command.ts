@@ -8,6 +8,7 @@ import process from 'node:process'
 import { UserError } from '../api/validation/field-errors.ts'
 import { ConfigError } from '../app/config/config.ts'
 import { onStopSignal, userMessage } from '../app/serve-command.ts'
+import { PROGRAM_FILES } from '../io/program/build.ts'
 import type { StartBackends } from './clusters.ts'
 import { type RunningDemo, startDemo } from './demo.ts'
 
@@ -21,7 +22,7 @@ export interface DemoCommandOptions {
 }
 
 /** In the checkout only: a deployed gateway has no use for it. */
-const REAL_DEMO = join(import.meta.dirname, '../../test/harness-demo.ts')
+const REAL_DEMO = join(PROGRAM_FILES.testHarness, 'harness-demo.ts')
 
 /** Resolves with the exit code when the demo has ended. */
 export async function demoCommand(options: DemoCommandOptions): Promise<number> {
@@ -47,7 +48,7 @@ export async function runDemo(options: Omit<DemoCommandOptions, 'real'>, cluster
 }
 
 async function runRealDemo({ listen, adminListen, controlListen, dir }: DemoCommandOptions): Promise<number> {
-  if (!existsSync(REAL_DEMO)) {
+  if (PROGRAM_FILES.testHarness === '' || !existsSync(REAL_DEMO)) {
     process.stderr.write('error: --real needs the source checkout, with its test harness; run it there\n')
     return 1
   }

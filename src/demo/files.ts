@@ -10,6 +10,7 @@ import { UserError } from '../api/validation/field-errors.ts'
 import { base64 } from '../core/text/base64.ts'
 import { createCA, issueCertificate, type KeyPair } from '../io/pki/pki.ts'
 import { replaceFile, writeKeyPair } from '../io/pki/pki-files.ts'
+import { PROGRAM_FILES } from '../io/program/build.ts'
 import type { DemoBackend } from './clusters.ts'
 import { DEMO_TOKENS } from './traffic.ts'
 
@@ -25,7 +26,7 @@ const NAMESPACE = 'default'
 /** The example in config/protectors: of the pods of one service, in all clusters. */
 export const PROTECTOR: ObjectName = { namespace: 'shop', name: 'web' }
 const PROTECTOR_FILE = 'web.yaml'
-const EXAMPLES = join(import.meta.dirname, '../../config')
+const EXAMPLES = PROGRAM_FILES.examples
 /** Marks a directory as the demo's: only such a one is emptied. */
 const MARKER = '.portcullis-demo'
 

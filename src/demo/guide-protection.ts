@@ -1,5 +1,6 @@
 // What `portcullis demo` prints of pod protection: one service over both clusters, and what may be deleted of it.
 
+import { COMMAND } from '../io/program/build.ts'
 import type { DemoBackend } from './clusters.ts'
 
 /** The PodProtector of the demo as it stands when the guide is printed. */
@@ -16,21 +17,21 @@ export function protectionGuide(service: ProtectedService, backends: readonly De
   return `One service over both clusters: web, of whose ${available} pods ${minAvailable} have to stay available, wherever they run. That is
 PodProtector shop/web, in the gateway's own API server; a new pod counts when it has been ready for ${minReadySeconds} seconds:
   kubectl --context portcullis get ppr -A
-  bin/portcullis protect status -n shop --context portcullis
+  ${COMMAND} protect status -n shop --context portcullis
 A deletion that passes:
   oldest() { kubectl --context $1-alice get pods -l app=web -o name --sort-by=.metadata.creationTimestamp | head -n 1 | cut -d/ -f2; }
   kubectl delete pod $(oldest prod)
 All of them by accident, in staging: a few may still go, the others are refused, with the numbers; and now in prod, too:
   kubectl --context staging-alice delete pods -l app=web
   kubectl delete pod $(oldest prod)
-  bin/portcullis protect why $(oldest prod) -n shop --cluster prod --context portcullis --pod-context prod-alice
+  ${COMMAND} protect why $(oldest prod) -n shop --cluster prod --context portcullis --pod-context prod-alice
 As soon as the new pods count, some may go again. A drain keeps trying until then:
   kubectl --context prod-admin drain ${spareNode}
   kubectl --context prod-admin uncordon ${spareNode}
 The switch for an emergency: all is evaluated and counted, and nothing refused; kubectl warns. And back:
-  bin/portcullis protect dry-run on --context portcullis
+  ${COMMAND} protect dry-run on --context portcullis
   kubectl --context staging-alice delete pods -l app=web
-  bin/portcullis protect dry-run off --context portcullis
+  ${COMMAND} protect dry-run off --context portcullis
   curl -s ${admin}/metrics | grep webhook_request_count
 `
 }

@@ -1,5 +1,6 @@
 // What `portcullis demo` prints: what is running, and lines to copy and paste.
 
+import { COMMAND } from '../io/program/build.ts'
 import type { DemoBackend } from './clusters.ts'
 import { type ProtectedService, protectionGuide } from './guide-protection.ts'
 import type { Kubectl } from './kubectl.ts'
@@ -56,7 +57,7 @@ To undo your changes:
 }
 
 function degrade(what: string): string {
-  return `bin/portcullis degrade prod ${what} --context portcullis`
+  return `${COMMAND} degrade prod ${what} --context portcullis`
 }
 
 const FREEZE = degrade("--mode Freeze --reason 'incident 4711: etcd is being restored' --ttl 10m")
@@ -124,19 +125,19 @@ List pods too fast (five a second for each ordinary user; controllers are exempt
 function explained({ dir }: GuideFacts): string {
   return `
 What would happen to a request, and why:
-  bin/portcullis explain --config-dir ${dir}/objects --host prod --user alice GET /api/v1/namespaces/shop/pods
+  ${COMMAND} explain --config-dir ${dir}/objects --host prod --user alice GET /api/v1/namespaces/shop/pods
 The objects as files, to read and to check:
-  bin/portcullis check ${dir}/objects`
+  ${COMMAND} check ${dir}/objects`
 }
 
 function ownUser({ dir, origin }: GuideFacts): string {
   return `
 A new user, and how to lock it out at once, on every replica:
-  bin/portcullis certs client --dir ${dir}/pki --user dora --group developers
-  bin/portcullis kubeconfig prod --context portcullis --server ${origin} --ca-file ${dir}/pki/ca.crt \\
+  ${COMMAND} certs client --dir ${dir}/pki --user dora --group developers
+  ${COMMAND} kubeconfig prod --context portcullis --server ${origin} --ca-file ${dir}/pki/ca.crt \\
     --user-cert ${dir}/pki/dora.crt --user-key ${dir}/pki/dora.key > ${dir}/dora.kubeconfig
   kubectl --kubeconfig ${dir}/dora.kubeconfig auth whoami
-  bin/portcullis revoke prod --user dora --context portcullis`
+  ${COMMAND} revoke prod --user dora --context portcullis`
 }
 
 function observed({ dir, adminPort }: GuideFacts): string {

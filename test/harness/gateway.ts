@@ -23,7 +23,9 @@ export interface GatewayOptions {
   readonly listen?: readonly string[]
   /** Further flags of `serve`. */
   readonly args?: readonly string[]
-  /** Flags of Node itself, e.g. `--max-old-space-size=256`. */
+  /** Default: Node with the sources. */
+  readonly program?: readonly [string, ...string[]]
+  /** Flags of Node itself for the sources, e.g. `--max-old-space-size=256`. */
   readonly nodeArgs?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   /** Default `5s`. */
@@ -105,12 +107,12 @@ async function start(
   const listeners = [`127.0.0.1:${port}`, ...(options.listen ?? [])]
   const own = writeKeyPair(dir, 'own', serverCertificate(gatewayCA(), ['localhost'], LOOPBACK_ADDRESSES))
   const admin = `http://127.0.0.1:${adminPort}`
+  const [command, ...programArgs] = options.program ?? [process.execPath, ...(options.nodeArgs ?? []), MAIN]
   const gateway = await startProcess({
     name: 'gateway',
-    command: process.execPath,
+    command,
     args: [
-      ...(options.nodeArgs ?? []),
-      MAIN,
+      ...programArgs,
       'serve',
       ...source.map((flag) => flag.replace('CONTROL', String(controlPort)).replace('WEBHOOK', String(webhookPort))),
       ...listeners.map((listener) => `--listen=${listener.replace('PORT', String(port))}`),

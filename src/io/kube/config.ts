@@ -10,12 +10,13 @@ import type { KubeConfig, User } from '@kubernetes/client-node'
 import { parse } from 'yaml'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { PROGRAM_FILES } from '../program/build.ts'
 
-const require = createRequire(import.meta.url)
+const load = createRequire(import.meta.url)
 
 /** Loaded on demand: it takes a second, and a gateway whose objects live elsewhere does not need it. */
 function newKubeConfig(): KubeConfig {
-  const { KubeConfig: Loaded } = require('@kubernetes/client-node') as typeof ClientNode
+  const { KubeConfig: Loaded } = load(PROGRAM_FILES.clientNode) as typeof ClientNode
   return new Loaded()
 }
 

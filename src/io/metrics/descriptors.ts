@@ -165,6 +165,12 @@ export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> =
   { merge: 'kept' },
 )
 
+export const BUILD_INFO: Metric = table.gauge(
+  'build_info',
+  ['version', 'git_commit', 'git_tree_state', 'build', 'node_version'],
+  'Always 1; its labels say which build of the program runs, and on which Node',
+)
+
 // What plain objects count: which field is which of these stands in field-counters.ts.
 export const UPSTREAM_OPENED: Metric<[string, string]> = table.counter(
   'upstream_connections_opened_total',

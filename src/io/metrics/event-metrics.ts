@@ -2,7 +2,9 @@
 // configuration and closed sets.
 
 import { Gauge, type Registry } from 'prom-client'
+import { BUILD, treeState } from '../program/build.ts'
 import {
+  BUILD_INFO,
   CONFIG_CLUSTERS,
   CONFIG_GENERATION,
   CONFIG_PROBLEMS,
@@ -48,6 +50,9 @@ export function createMainEvents(registry: Registry): {
     new Gauge({ name, help, labelNames: [...labels], registers: [registry] })
   const healthy = gauge(ENDPOINT_HEALTHY)
   const credential = gauge(CREDENTIAL_VALID)
+  const { version, commit: git_commit, from: build } = BUILD
+  const about = { version, git_commit, git_tree_state: treeState(BUILD), build, node_version: process.version }
+  gauge(BUILD_INFO).set(about, 1)
   return {
     events: {
       rightsAsked: (cluster, state) => credential.set({ cluster }, state === 'granted' ? 1 : 0),
