@@ -100,7 +100,12 @@ function kindsOf(
 
 function filesPlane(config: Config, log: Logger): ObjectPlane {
   return planeWithoutApi(
-    createFilesSource({ dir: config.configDir, pem: nodePemChecks, log, checks: checksOf(config) }),
+    createFilesSource({
+      dir: config.configDir,
+      pem: nodePemChecks,
+      log,
+      checks: { ...checksOf(config), recovery: false },
+    }),
   )
 }
 

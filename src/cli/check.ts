@@ -28,7 +28,8 @@ type Listed = Pick<SourceError, 'file' | 'line' | 'path' | 'message' | 'fix' | '
 /** A problem of the directory itself names the directory. */
 async function load(dir: string, secrets: boolean): Promise<{ names: readonly string[]; problems: readonly Listed[] }> {
   try {
-    const { clusters, problems } = await loadDirectory(dir, nodePemChecks, {}, secrets)
+    // Manifests whose keys are elsewhere are for an API server.
+    const { clusters, problems } = await loadDirectory(dir, nodePemChecks, { recovery: !secrets }, secrets)
     const listed = problems.map(({ file, line, path, message, fix, severity }) => {
       return { file: file === '' ? dir : file, line, path, message, fix, severity }
     })

@@ -127,6 +127,14 @@ export function time(description: string): Schema<string> {
   return { type: 'string', description, format: 'date-time' }
 }
 
+/** As Gateway API bounds it: never negative, and not long. */
+export const DURATION_PATTERN = '^([0-9]{1,5}(h|m|s|ms)){1,4}$'
+
+/** A duration as Go writes it, without fractions: `90s`, `1h30m` (metav1.Duration). */
+export function duration(description: string): Schema<string> {
+  return { type: 'string', description, maxLength: 28, pattern: DURATION_PATTERN }
+}
+
 /** A text of which only the checks beside the schema say which it may be. */
 export function textOf<T extends string>(description: string): Schema<T> {
   return { type: 'string', description }

@@ -471,6 +471,20 @@ test('a misspelt field is fixed with its nearest known name', () => {
   assert.equal(problem?.fix, 'did you mean upstreamSubset?')
 })
 
+test('durations of a recovery are Go durations, and in files it has no effect', () => {
+  const withRecovery = (recovery: Json): Json => cluster({ degrade: { mode: 'ReadOnly', reason: 'x', recovery } })
+  for (const hold of ['60s', '1m30s', '500ms', '0s']) assert.deepEqual(verdict(withRecovery({ hold })), [], hold)
+  for (const ramp of ['10 minutes', '-1m', '1d', '60', '', '1.5h', '100000s', '1h1h1h1h1h']) {
+    assert.deepEqual(verdict(withRecovery({ ramp })), ['error spec.degrade.recovery.ramp'], ramp)
+  }
+  assert.deepEqual(verdict(withRecovery({})), [])
+  const inFile = checkUpstreamCluster(withMaterial(withRecovery({})), nodePemChecks, { recovery: false })
+  assert.deepEqual(
+    inFile.map(({ severity, path }) => `${severity} ${path}`),
+    ['warning spec.degrade.recovery'],
+  )
+})
+
 test('what is normalised is what the API server would have stored', () => {
   const object = cluster(
     {

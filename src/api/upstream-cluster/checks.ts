@@ -3,6 +3,7 @@
 // the table.
 
 import type { FieldError } from '../kube/field-error.ts'
+import { DURATION_PATTERN } from '../kube/json-schema.ts'
 import { isRecord, type Loose, looseView, normalize } from '../kube/object-shape.ts'
 import { FieldErrors, reportable, shown, withoutPassword } from '../validation/field-errors.ts'
 import { canonicalIp } from '../validation/ip-address.ts'
@@ -18,7 +19,7 @@ import { checkFlowControlSchemas } from './flow-control-checks.ts'
 import { checkRevocations } from './revocation-checks.ts'
 import { checkAccessRules, checkRules } from './rule-checks.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './schema.ts'
-import type { DispatchPolicy, UpstreamCluster, UpstreamClusterSpec } from './upstream-cluster.ts'
+import type { DegradeRecovery, DispatchPolicy, UpstreamCluster, UpstreamClusterSpec } from './upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from './upstream-cluster.ts'
 
 const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
@@ -29,6 +30,8 @@ export interface ClusterCheckOptions {
   readonly fileReferences?: boolean
   /** Whether limits that replicas share can be kept; where not, each replica keeps the local one. Default true. */
   readonly globalLimits?: boolean
+  /** Whether a leader writes to the objects, and so carries out spec.degrade.recovery. Default true. */
+  readonly recovery?: boolean
 }
 
 /** Every error and warning, at most one error for each path, and of very many the first. Takes any JSON value and never throws. */
@@ -181,11 +184,28 @@ function checkSpec(
       'write RFC 3339, such as 2030-01-31T18:00:00Z',
     )
   }
+  if (spec.degrade?.recovery !== undefined) checkRecovery(spec.degrade.recovery, options, out)
   for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
     if (audience === '') out.invalid(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
   }
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
   if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
+}
+
+const DURATION = new RegExp(DURATION_PATTERN)
+
+function checkRecovery(
+  { hold, ramp }: Loose<DegradeRecovery>,
+  { recovery: carriedOut = true }: ClusterCheckOptions,
+  out: FieldErrors,
+): void {
+  for (const [name, value] of Object.entries({ hold, ramp })) {
+    if (value === undefined || DURATION.test(value)) continue
+    out.invalid(`spec.degrade.recovery.${name}`, `${shown(value)} is not a duration`, 'write 90s, 10m or 1h30m')
+  }
+  if (carriedOut) return
+  const message = 'has no effect: objects that are files have no leader who could carry it out'
+  out.warning('spec.degrade.recovery', message, 'set spec.degrade.mode step by step')
 }
 
 /** @returns https as soon as one server is asked over TLS */

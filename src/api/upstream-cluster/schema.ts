@@ -5,6 +5,7 @@ import {
   atMost,
   checked,
   defaultsTo,
+  duration,
   flag,
   integer,
   type JsonSchema,
@@ -38,6 +39,7 @@ import type {
   Addresses,
   Authentication,
   Degrade,
+  DegradeRecovery,
   DispatchPolicy,
   HealthCheck,
   LogMode,
@@ -100,6 +102,18 @@ const accessControl = object<AccessControl>('Who may use the cluster at all.', {
   shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
 })
 
+const recovery = object<DegradeRecovery>(
+  'The leader among the gateways climbs back to Off from here: it sets the next mode of the ladder when the checks of the mode have held, ' +
+    'and goes back one when they fail. status.degrade.recovery says what it waits for. Removed at the end. expiresAt ends it as it ends the mode.',
+  {
+    hold: defaultsTo('60s', duration('How long the checks of a mode have to hold until the next mode is set.')),
+    ramp: defaultsTo(
+      '10m',
+      duration('How long Limited takes to let through as much as Off; it is held at least as long.'),
+    ),
+  },
+)
+
 const degrade = object<Degrade>('The degrade switch, for incidents.', {
   mode: defaultsTo(
     DEFAULT_DEGRADE_MODE,
@@ -113,6 +127,7 @@ const degrade = object<Degrade>('The degrade switch, for incidents.', {
   expiresAt: text('From this moment on (RFC 3339) the mode is Off. Default: never.', { format: 'date-time' }),
   exempt: list('Requests that pass in any mode.', RULE_SCHEMA),
   shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
+  recovery,
 })
 
 const revocation = object<Revocation>(

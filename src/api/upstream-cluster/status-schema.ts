@@ -1,7 +1,26 @@
 // The schema of UpstreamCluster's status.
 
-import { integer, type JsonSchema, list, object, oneOf, type Schema, text, textOf, time } from '../kube/json-schema.ts'
-import type { Condition, GatewayProtection, GatewayStatus, UpstreamClusterStatus } from './status.ts'
+import {
+  flag,
+  integer,
+  type JsonSchema,
+  list,
+  object,
+  oneOf,
+  type Schema,
+  text,
+  textOf,
+  time,
+} from '../kube/json-schema.ts'
+import type {
+  Condition,
+  DegradeStatus,
+  GatewayProtection,
+  GatewayStatus,
+  RecoveryCheck,
+  RecoveryStatus,
+  UpstreamClusterStatus,
+} from './status.ts'
 
 const MAX_GENERATION = Number.MAX_SAFE_INTEGER
 
@@ -47,6 +66,32 @@ const gateway = object<GatewayStatus>(
   ['name'],
 )
 
+const recoveryCheck = object<RecoveryCheck>(
+  'What has to hold until the next mode is set.',
+  {
+    name: text('Endpoints, Upstream, Nodes or Disruption.'),
+    ok: flag('Whether it holds.'),
+    message: text('What was seen.'),
+  },
+  ['name', 'ok', 'message'],
+)
+
+const degrade = object<DegradeStatus>('What the leader among the gateways sees of an incident.', {
+  readyNodesBefore: integer('Share of Ready nodes before it, in per cent; absent: nobody has seen it.', 0, 100),
+  recovery: object<RecoveryStatus>(
+    'How far spec.degrade.recovery is.',
+    {
+      step: text('The mode that it is at.'),
+      since: time('Since when it is at this mode.'),
+      startedFrom: text('The strictest mode that it has been at: it goes back no further.'),
+      holdingSince: time('Since when all checks have held; absent: they do not.'),
+      checks: list('What has to hold until the next mode is set.', recoveryCheck),
+      waitingFor: text('What has to happen until the next mode is set.'),
+    },
+    ['step', 'since', 'startedFrom', 'checks', 'waitingFor'],
+  ),
+})
+
 function generation(description: string): Schema<number> {
   return { ...integer(description, 0, MAX_GENERATION), format: 'int64' }
 }
@@ -74,6 +119,7 @@ export const UPSTREAM_CLUSTER_STATUS_SCHEMA: Schema<UpstreamClusterStatus> = {
       ),
       'name',
     ),
+    degrade: { ...degrade, 'x-kubernetes-preserve-unknown-fields': true },
   }),
   'x-kubernetes-preserve-unknown-fields': true,
 }

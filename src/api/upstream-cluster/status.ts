@@ -48,6 +48,37 @@ export interface GatewayProtection {
   readonly message?: string
 }
 
+/** What the leader sees of an incident. */
+export interface DegradeStatus {
+  /** The share of Ready nodes before it, in per cent; absent = nobody has seen it. */
+  readonly readyNodesBefore?: number
+  /** Where spec.degrade.recovery is: how far it is. */
+  readonly recovery?: RecoveryStatus
+}
+
+/** A leader that takes over goes on from here. */
+export interface RecoveryStatus {
+  /** The mode that it is at. */
+  readonly step: string
+  /** Since when, RFC 3339. */
+  readonly since: string
+  /** The strictest mode that it has been at: it goes back no further. */
+  readonly startedFrom: string
+  /** Since when all checks have held, RFC 3339; absent = they do not. */
+  readonly holdingSince?: string
+  readonly checks: readonly RecoveryCheck[]
+  /** What has to happen until the next mode is set. For people */
+  readonly waitingFor: string
+}
+
+export interface RecoveryCheck {
+  /** Endpoints, Upstream, Nodes, Disruption. */
+  readonly name: string
+  readonly ok: boolean
+  /** What was seen. For people */
+  readonly message: string
+}
+
 export interface UpstreamClusterStatus {
   /** metadata.generation that was looked at last. */
   readonly observedGeneration?: number
@@ -59,4 +90,5 @@ export interface UpstreamClusterStatus {
     readonly total: number
   }
   readonly gateways?: readonly GatewayStatus[]
+  readonly degrade?: DegradeStatus
 }

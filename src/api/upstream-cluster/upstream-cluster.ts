@@ -212,6 +212,16 @@ export interface Degrade {
   readonly exempt?: readonly DispatchRule[]
   /** Count and warn, but let pass. */
   readonly shadow?: boolean
+  /** The leader climbs back to Off from here, a mode at a time, and removes this at the end. */
+  readonly recovery?: DegradeRecovery
+}
+
+/** Durations as Go writes them: `60s`, `1m30s`. */
+export interface DegradeRecovery {
+  /** How long the checks of a mode have to hold until the next one is set. */
+  readonly hold?: string
+  /** How long Limited takes to let through as much as Off; it is held at least as long. */
+  readonly ramp?: string
 }
 
 export interface Authentication {

@@ -68,7 +68,7 @@ test('the smallest object gets every documented default', () => {
     logMode: '',
     healthCheck: { path: '/readyz', intervalMs: 5000, timeoutMs: 3000, healthyThreshold: 1, unhealthyThreshold: 2 },
     access: undefined,
-    degrade: { mode: 'Off', reason: '', expiresAtMs: 0, expiresAt: '', exempt: [], shadow: false },
+    degrade: { mode: 'Off', reason: '', expiresAtMs: 0, expiresAt: '', exempt: [], shadow: false, recovery: undefined },
     authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true, revoked: undefined },
     protection: undefined,
     closeWhenIdle: false,
@@ -136,6 +136,7 @@ test('everything written is kept', () => {
     expiresAt: '2030-01-01T00:00:00Z',
     exempt: [],
     shadow: true,
+    recovery: undefined,
   }
   assert.deepEqual(cluster.degrade, degrade)
 })

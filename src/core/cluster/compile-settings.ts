@@ -7,11 +7,13 @@ import type {
   Authentication,
   ClientConfig,
   Degrade,
+  DegradeRecovery,
   FlowControlSchema,
   HealthCheck,
   UpstreamServer,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { parseDuration } from '../text/duration.ts'
 import { compileRule } from './compile-rules.ts'
 import type {
   CompiledAuthentication,
@@ -19,6 +21,7 @@ import type {
   CompiledDegrade,
   CompiledEndpoint,
   CompiledHealthCheck,
+  CompiledRecovery,
   CompiledSchema,
   CompiledSharedLimit,
 } from './compiled-cluster.ts'
@@ -144,14 +147,25 @@ export function compileDegrade(
   denyAllRequests: boolean,
   schema: Schema<Degrade> = DEGRADE,
 ): CompiledDegrade {
-  const { exempt: rules = [], ...given } = complete(schema, degrade)
+  const { exempt: rules = [], recovery: wanted, ...given } = complete(schema, degrade)
+  const recovery = compileRecovery(wanted, fieldOf(schema, 'recovery'))
   const exempt = rules.map(compileRule)
   if (denyAllRequests) {
     const reason = `annotation ${FEATURE_GATES_ANNOTATION}: DenyAllRequests=true`
-    return { mode: 'Freeze', reason, expiresAtMs: 0, expiresAt: '', exempt, shadow: false }
+    return { mode: 'Freeze', reason, expiresAtMs: 0, expiresAt: '', exempt, shadow: false, recovery }
   }
   const expiresAtMs = Date.parse(given.expiresAt)
-  return { ...given, expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs, exempt }
+  return { ...given, expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs, exempt, recovery }
+}
+
+/** Absent durations are defaults; ones that are none have not passed the schema. */
+export function compileRecovery(
+  given: DegradeRecovery | undefined,
+  schema: Schema<DegradeRecovery> = fieldOf(DEGRADE, 'recovery'),
+): CompiledRecovery | undefined {
+  if (given === undefined) return undefined
+  const { hold, ramp } = complete(schema, given)
+  return { holdMs: parseDuration(hold) ?? 0, rampMs: parseDuration(ramp) ?? 0 }
 }
 
 export function compileAuthentication(

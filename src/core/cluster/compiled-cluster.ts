@@ -109,6 +109,13 @@ export interface CompiledDegrade {
   readonly expiresAt: string
   readonly exempt: readonly CompiledRule[]
   readonly shadow: boolean
+  /** undefined = nobody but people changes the mode. */
+  readonly recovery: CompiledRecovery | undefined
+}
+
+export interface CompiledRecovery {
+  readonly holdMs: number
+  readonly rampMs: number
 }
 
 export interface CompiledCluster {
