@@ -14,6 +14,7 @@ import { createLogger } from '../io/logs/log.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { requireFreePort } from '../io/world/free-port.ts'
+import { autoscalersText } from './autoscalers.ts'
 import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
 import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane.ts'
@@ -212,7 +213,8 @@ class Lifecycle implements RunningGateway {
     this.#probed = true
     this.#ports = await pool.listen(this.#config.listen)
     this.#state = 'ready'
-    this.#statuses = startStatuses(this.#config, this.#parts, this.#plane.client, this.#protection, this.#log)
+    const { calls } = this.#processMetrics
+    this.#statuses = startStatuses(this.#config, this.#parts, this.#plane.client, this.#protection, calls, this.#log)
   }
 
   /** A bug: the gateway must survive for the next change. */
@@ -222,7 +224,7 @@ class Lifecycle implements RunningGateway {
 
   async #metricsText(): Promise<string> {
     const texts = [this.#parts.metrics, this.#protection.metrics, this.#processMetrics].map((part) => part.text())
-    return (await Promise.all(texts)).join('')
+    return `${(await Promise.all(texts)).join('')}${autoscalersText(this.#statuses?.autoscalers)}`
   }
 
   get #draining(): boolean {

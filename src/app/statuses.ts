@@ -3,14 +3,19 @@
 import { randomUUID } from 'node:crypto'
 import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Logger } from '../api/ports/ports.ts'
+import type { AutoscalerStatuses } from '../controllers/autoscaler-status/autoscaler-statuses.ts'
 import { startClusterStatus } from '../controllers/status/cluster-status.ts'
 import { REDIS_AWAY } from '../core/status/messages.ts'
+import type { KubeCallEvents } from '../io/kube/client-events.ts'
 import { startLeaderElection } from '../io/kube/leader-lease.ts'
+import { createAutoscalers } from './autoscalers.ts'
 import type { Config } from './config/config.ts'
 import type { Protection } from './protection/protection.ts'
 import type { WiredGateway } from './wire.ts'
 
 export interface Statuses {
+  /** The cluster-autoscalers that are followed here. */
+  readonly autoscalers: AutoscalerStatuses
   stop(): Promise<void>
 }
 
@@ -26,26 +31,37 @@ function limitsMessage({ limits, clusters }: WiredGateway, cluster: string): str
 const NAMESPACE = 'default'
 const LEADER_LEASE = 'portcullis-leader'
 
-/** Objects that are files have no status: `client` is undefined then. */
+/** Objects that are files have no status: `client` is undefined then, and what autoscalers say is in the metrics of each replica. */
 export function startStatuses(
   config: Config,
   parts: WiredGateway,
   client: ObjectClient | undefined,
   protection: Pick<Protection, 'stateOf'>,
+  calls: KubeCallEvents,
   log: Logger,
-): Statuses | undefined {
-  if (client === undefined) return undefined
+): Statuses {
   const { replicaName: replica } = config
   const { clusters, clock, clocks, pool, changes } = parts
+  let leads = (): boolean => client === undefined
+  const autoscalers = createAutoscalers(parts, () => leads(), log, calls)
+  const leaveAutoscalers = changes.onApplied((_, changed) => autoscalers.update(changed))
+  const stopAutoscalers = (): Promise<void> => {
+    leaveAutoscalers()
+    return autoscalers.stop()
+  }
+  if (client === undefined) return { autoscalers, stop: stopAutoscalers }
   const identity = `${replica}_${randomUUID()}`
-  const lease = startLeaderElection(client, { namespace: NAMESPACE, name: LEADER_LEASE, identity, log })
+  const onChange = (): void => autoscalers.update()
+  const lease = startLeaderElection(client, { namespace: NAMESPACE, name: LEADER_LEASE, identity, log, onChange })
+  leads = () => lease.isLeader()
   const controller = startClusterStatus({
     client,
     replica,
-    isLeader: () => lease.isLeader(),
+    isLeader: leads,
     clusters,
     rights: (cluster) => parts.rights.get(cluster),
     podProtection: (cluster) => protection.stateOf(cluster),
+    autoscaler: (cluster) => autoscalers.get(cluster),
     problems: () => changes.inForce.problems,
     clock,
     clocks,
@@ -55,9 +71,11 @@ export function startStatuses(
   })
   const leave = changes.onApplied((generations, changed) => controller.applied(generations, pool.slots.length, changed))
   return {
+    autoscalers,
     async stop() {
       leave()
       await controller.stop()
+      await stopAutoscalers()
       await lease.stop()
     },
   }

@@ -181,7 +181,8 @@ export class MemoryObjects implements ObjectClient {
 
   #tellAll({ kind, namespace, events, choice }: Follower): void {
     const items = this.#selected(kind, namespace, choice.labelSelector)
-    events.onReplace(items.map((item) => choice.transform?.(item) ?? item))
+    const named = items.filter((item) => isNamed(item, choice))
+    events.onReplace(named.map((item) => choice.transform?.(item) ?? item))
     events.onVersion?.(String(this.#revision))
     events.onState(true, '')
   }
@@ -221,6 +222,7 @@ export class MemoryObjects implements ObjectClient {
     for (const follower of this.#followers.slice()) {
       if (follower.kind !== kind || (follower.namespace !== '' && follower.namespace !== namespace)) continue
       const { events, choice } = follower
+      if (!isNamed(object, choice)) continue
       const seen = seenAs(type, object, before, choice.labelSelector ?? '')
       this.#deliver(follower, () => {
         if (seen !== undefined) events.onChange(seen, choice.transform?.(object) ?? object)
@@ -228,6 +230,10 @@ export class MemoryObjects implements ObjectClient {
       })
     }
   }
+}
+
+function isNamed(object: JsonObject, { name = '' }: FollowChoice): boolean {
+  return name === '' || metadataOf(object).name === name
 }
 
 /** As a watch with a selector: what leaves it is deleted. */

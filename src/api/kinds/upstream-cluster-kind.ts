@@ -20,6 +20,10 @@ const COLUMNS: readonly PrinterColumn[] = [
   // Not spec.degrade.mode: that still stands there when the mode has expired.
   condition('Degrade', 'The degrade mode in force: Off, ReadOnly ..., or Expired or Shadow.', 'reason', 'Degraded'),
   { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },
+  {
+    ...condition('Autoscaler', 'The cluster-autoscaler: Healthy, Backoff, Stale ...', 'reason', 'AutoscalerHealthy'),
+    priority: 1,
+  },
   { ...condition('Reason', 'Why it is ready or not.', 'message', 'Ready'), priority: 1 },
 ]
 

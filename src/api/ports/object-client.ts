@@ -47,6 +47,8 @@ export interface FollowEvents {
 export interface FollowChoice {
   /** As `?labelSelector=`. Default: everything. An object that no longer matches is DELETED. */
   readonly labelSelector?: string
+  /** Only the object of this name, as `?fieldSelector=metadata.name=`. Default: all. */
+  readonly name?: string
   /**
    * Called for each object as it comes, before others are read; the follower is told what it returns. For whoever keeps
    * little of large objects.

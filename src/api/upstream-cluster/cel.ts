@@ -177,6 +177,9 @@ const OBJECT_NAME_FIX = 'use lower-case letters, digits, - and ., beginning and 
 
 export const CELL_RULES: readonly CelRule[] = [rule(OBJECT_NAME, `is not a valid cell name; ${OBJECT_NAME_FIX}`)]
 export const OBJECT_NAME_RULES: readonly CelRule[] = [rule(OBJECT_NAME, `is not a valid pod name; ${OBJECT_NAME_FIX}`)]
+export const CONFIG_MAP_NAME_RULES: readonly CelRule[] = [
+  rule(OBJECT_NAME, `is not a valid ConfigMap name; ${OBJECT_NAME_FIX}`),
+]
 
 export const NAMESPACE_RULES: readonly CelRule[] = [
   rule(

@@ -12,6 +12,7 @@ import { nearestName } from '../validation/nearest-name.ts'
 import { checkObjectHead } from '../validation/object-head-checks.ts'
 import type { PemChecks } from '../validation/pem-checks.ts'
 import { createSchemaCheck, type ShapeErrors } from '../validation/schema-errors.ts'
+import { checkAutoscaler } from './cluster-autoscaler-checks.ts'
 import { checkPodProtection } from './cluster-protection-checks.ts'
 import { checkClientConfig, checkSecureServing, type ServerScheme } from './credential-checks.ts'
 import { parseFeatureGates } from './feature-gates.ts'
@@ -190,6 +191,7 @@ function checkSpec(
   }
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
   if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
+  if (spec.autoscaler !== undefined) checkAutoscaler(spec.autoscaler, 'spec.autoscaler', out)
 }
 
 const DURATION = new RegExp(DURATION_PATTERN)

@@ -28,6 +28,7 @@ import {
   SIZES,
   SPEC_RULES,
 } from './cel.ts'
+import { AUTOSCALER_SCHEMA } from './cluster-autoscaler-schema.ts'
 import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
@@ -193,6 +194,7 @@ const spec = object<UpstreamClusterSpec>(
     degrade,
     authentication,
     podProtection: POD_PROTECTION_SCHEMA,
+    autoscaler: AUTOSCALER_SCHEMA,
   },
   ['servers', 'dispatchPolicies'],
 )

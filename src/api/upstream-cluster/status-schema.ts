@@ -12,6 +12,7 @@ import {
   textOf,
   time,
 } from '../kube/json-schema.ts'
+import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler-schema.ts'
 import type {
   Condition,
   DegradeStatus,
@@ -28,7 +29,7 @@ const condition = object<Condition>(
   'A condition of the cluster.',
   {
     type: text(
-      'Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared and PodsProtected where the spec asks for it.',
+      'Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared, PodsProtected and AutoscalerHealthy where the spec asks for it.',
     ),
     status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
     observedGeneration: generation('metadata.generation that this is about.'),
@@ -104,7 +105,10 @@ export const UPSTREAM_CLUSTER_STATUS_SCHEMA: Schema<UpstreamClusterStatus> = {
   ...object<UpstreamClusterStatus>('What the gateways report.', {
     observedGeneration: generation('metadata.generation that was looked at last.'),
     conditions: byKey(
-      list('Ready, EndpointsHealthy, CredentialsValid, Degraded, LimitsShared, PodsProtected.', condition),
+      list(
+        'Ready, EndpointsHealthy, CredentialsValid, Degraded, LimitsShared, PodsProtected, AutoscalerHealthy.',
+        condition,
+      ),
       'type',
     ),
     endpoints: object<NonNullable<UpstreamClusterStatus['endpoints']>>('The servers.', {
@@ -120,6 +124,7 @@ export const UPSTREAM_CLUSTER_STATUS_SCHEMA: Schema<UpstreamClusterStatus> = {
       'name',
     ),
     degrade: { ...degrade, 'x-kubernetes-preserve-unknown-fields': true },
+    autoscaler: AUTOSCALER_REPORT_SCHEMA,
   }),
   'x-kubernetes-preserve-unknown-fields': true,
 }

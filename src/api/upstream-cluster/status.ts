@@ -1,9 +1,11 @@
 // status of an UpstreamCluster: what the gateways report. Conditions and endpoints are written by the leader among them,
 // every replica writes its own entry of `gateways`.
 
+import type { AutoscalerReport } from './cluster-autoscaler.ts'
+
 /** metav1.Condition. */
 export interface Condition {
-  /** Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared and PodsProtected where the spec asks for it. */
+  /** Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared, PodsProtected and AutoscalerHealthy where the spec asks for it. */
   readonly type: string
   readonly status: 'True' | 'False' | 'Unknown'
   /** metadata.generation that this is about. */
@@ -91,4 +93,6 @@ export interface UpstreamClusterStatus {
   }
   readonly gateways?: readonly GatewayStatus[]
   readonly degrade?: DegradeStatus
+  /** Where spec.autoscaler is, once it has been read. */
+  readonly autoscaler?: AutoscalerReport
 }

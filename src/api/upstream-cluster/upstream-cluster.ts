@@ -3,6 +3,7 @@
 // Byte fields (`...Data`, `bearerToken`) hold base64, as []byte does in Kubernetes JSON.
 
 import type { KubeObject } from '../kube/meta.ts'
+import type { Autoscaler } from './cluster-autoscaler.ts'
 import type { PodProtection } from './cluster-protection.ts'
 import type { DegradeMode } from './degrade-modes.ts'
 import type { Strategy } from './strategies.ts'
@@ -49,6 +50,8 @@ export interface UpstreamClusterSpec {
   readonly authentication?: Authentication
   /** Added: whether deletions of pods are checked against PodProtectors. Default: they are not. */
   readonly podProtection?: PodProtection
+  /** Added: whether the status of its cluster-autoscaler is followed. Default: it is not. */
+  readonly autoscaler?: Autoscaler
 }
 
 export interface UpstreamServer {

@@ -87,7 +87,7 @@ class InProcessClient implements ObjectClient {
   }
 
   follow(kind: ResourceKind, namespace: string, events: FollowEvents, choice: FollowChoice = {}): Following {
-    const { labelSelector = '', transform = identity } = choice
+    const { labelSelector = '', name = '', transform = identity } = choice
     const labels = readSelector(labelSelector)
     let stop: (() => void) | undefined
     let stopped = false
@@ -96,13 +96,13 @@ class InProcessClient implements ObjectClient {
       const { store } = this.#registry
       const { items, metadata } = this.#registry.list(kind, namespace, { ...EVERYTHING, labels })
       const version = String(metadata['resourceVersion'])
-      events.onReplace(items.map((item) => transform(item)))
+      events.onReplace(items.filter((item) => isNamed(name, item)).map((item) => transform(item)))
       if (!stopped) events.onVersion?.(version)
       if (!stopped) events.onState(true, '')
       if (stopped) return
       stop = store.watch(resourceName(kind), namespace, Number(version), (event) => {
         if (stopped) return
-        const seen = seenAs(labels, event)
+        const seen = isNamed(name, event.object) ? seenAs(labels, event) : undefined
         if (seen !== undefined) events.onChange(seen, transform(event.object))
         if (!stopped) events.onVersion?.(metaText(event.object, 'resourceVersion'))
       })
@@ -136,6 +136,10 @@ function seenAs(labels: LabelRequirements, { type, object, previous }: StoreEven
   const before = previous !== undefined && labelsMatch(labels, labelsOf(previous))
   if (type === 'DELETED' || !labelsMatch(labels, labelsOf(object))) return before ? 'DELETED' : undefined
   return before ? 'MODIFIED' : 'ADDED'
+}
+
+function isNamed(name: string, object: JsonObject): boolean {
+  return name === '' || metaText(object, 'name') === name
 }
 
 function identity(object: JsonObject): JsonObject {

@@ -5,7 +5,9 @@ import { forControlPlane, wholeNumber } from '../command/flags.ts'
 import type { CommandContext } from '../command/output.ts'
 
 export function addScale(program: Command, { out, err, now, done }: CommandContext): void {
-  const scale = program.command('scale').description('which pods a new number of replicas deletes, and why')
+  const scale = program
+    .command('scale')
+    .description('which pods a new number of replicas deletes, and how the cluster-autoscalers are')
   forControlPlane(scale.command('why'))
     .description(
       'which pods a new number of replicas deletes, by which rule; exit code 1 when protection would refuse it',
@@ -21,4 +23,9 @@ export function addScale(program: Command, { out, err, now, done }: CommandConte
     .option('--max-concurrent-lag <n>', '--protection-max-concurrent-lag of the gateway', wholeNumber)
     .option('-o, --output <format>', 'json; default: a table')
     .action(async (target, options) => done((await import('./why.ts')).scaleWhy({ ...options, target, now, out, err })))
+  forControlPlane(scale.command('status'))
+    .description('the cluster-autoscalers of all clusters and their node groups; exit code 1 when one is in trouble')
+    .option('--cluster <name>', 'only this UpstreamCluster')
+    .option('-o, --output <format>', 'json; default: a table')
+    .action(async (options) => done((await import('./status.ts')).scaleStatus({ ...options, now, out, err })))
 }

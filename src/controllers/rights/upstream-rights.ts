@@ -4,7 +4,7 @@
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import { gatewayRights, onlyProtectionRights, type Right } from '../../core/identity/gateway-rights.ts'
+import { gatewayRights, type Right, requestsStillPass } from '../../core/identity/gateway-rights.ts'
 import { contentHash } from '../../io/sources/files/content-hash.ts'
 import { type KubeAnswer, KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
@@ -265,7 +265,7 @@ class RightsChecker {
 }
 
 function missingText(missing: readonly Right[]): string {
-  return onlyProtectionRights(missing)
+  return requestsStillPass(missing)
     ? 'the gateway lacks rights that pod protection needs in a cluster'
     : 'the gateway lacks rights in a cluster: its requests are refused'
 }
@@ -273,7 +273,7 @@ function missingText(missing: readonly Right[]): string {
 /** Why requests of users are refused; '' = not because of missing rights. */
 export function requestFault(state: RightsState): string {
   if (state.kind === 'rejected') return state.message
-  return state.kind === 'missing' && !onlyProtectionRights(state.missing) ? state.message : ''
+  return state.kind === 'missing' && !requestsStillPass(state.missing) ? state.message : ''
 }
 
 function messageOf(state: RightsState): string {

@@ -10,7 +10,7 @@ import type { Clock, Logger, SourceError } from '../../api/ports/ports.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import { statusTransitions } from '../../core/status/events.ts'
-import type { StatusFacts } from '../../core/status/status-facts.ts'
+import type { AutoscalerFact, StatusFacts } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { StatusEvents } from './events.ts'
 import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
@@ -40,6 +40,8 @@ export interface ClusterStatusDeps {
   limitsMessage?(cluster: string): string
   /** What this replica does to protect the pods of a cluster; undefined = they are not protected. Default: undefined. */
   podProtection?(cluster: string): GatewayProtection | undefined
+  /** What the cluster-autoscaler of a cluster says; undefined = it is not followed here. Default: none is. */
+  autoscaler?(cluster: string): AutoscalerFact | undefined
   /** In [0, 1). */
   random(): number
   readonly log: Logger

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
-import type { StatusTransition } from '../../core/status/events.ts'
+import type { StatusTransition } from '../../core/status/status-transition.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 
 /** Where events of cluster-scoped objects are kept (client-go/tools/record). */

@@ -5,12 +5,13 @@ import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import {
   isProtectionRight,
   missingRightsMessage,
-  onlyProtectionRights,
   type Right,
+  requestsStillPass,
 } from '../../core/identity/gateway-rights.ts'
 import { effectiveMode } from '../../core/policy/degrade.ts'
 import { type CellClocks, certainSkewMs } from '../../core/protection/clocks/cell-clock.ts'
 import type {
+  AutoscalerFact,
   CredentialFault,
   EndpointState,
   LimitsFact,
@@ -36,6 +37,8 @@ export interface GatheringDeps {
   limitsMessage?(cluster: string): string
   /** Default: clocks are not reported. */
   readonly clocks?: CellClocks
+  /** What its cluster-autoscaler says; undefined = it is not followed here. Default: none is. */
+  autoscaler?(cluster: string): AutoscalerFact | undefined
 }
 
 /** A RightsFact with the missing rights. */
@@ -69,7 +72,16 @@ export function gatherFacts(
     limits: live === undefined ? undefined : limitsFact(live.compiled, deps.limitsMessage?.(name)),
     protection: live === undefined ? undefined : protectionFact(live.compiled, granted),
     ...(clocks !== undefined && { clocks }),
+    autoscaler: live === undefined ? undefined : autoscalerFact(deps, live.compiled),
   }
+}
+
+/** One that is to be followed and is not yet keeps the status that it has. */
+function autoscalerFact(deps: GatheringDeps, { name, autoscaler }: CompiledCluster): AutoscalerFact | undefined {
+  if (autoscaler === undefined) return undefined
+  const { namespace, name: configMap, staleAfterMs } = autoscaler
+  const nothing = { message: '', state: '', report: undefined, writtenAtMs: 0, staleAfterMs }
+  return deps.autoscaler?.(name) ?? { where: `${namespace}/${configMap}`, seen: 'pending', ...nothing }
 }
 
 /** Only pod protection depends on clocks. */
@@ -130,7 +142,24 @@ export function liveSignature(deps: GatheringDeps, name: string): string {
   if ('message' in granted) text += granted.message
   const measured = measuredClocks(deps, compiled)
   if (measured !== undefined) text += `,${clocksSignature(measured)}`
+  const autoscaler = deps.autoscaler?.(name)
+  if (autoscaler !== undefined) text += autoscalerSignature(autoscaler)
   return text
+}
+
+/** One object per report, and a text per verdict: cheap to compare every second. */
+function autoscalerSignature({ seen, message, state, report }: AutoscalerFact): string {
+  return `,${seen}${message}${state}${report === undefined ? '' : numberOf(report)}`
+}
+
+const numbers = new WeakMap<object, number>()
+let nextNumber = 0
+
+/** Different for each report. */
+function numberOf(report: object): number {
+  const known = numbers.get(report) ?? ++nextNumber
+  numbers.set(report, known)
+  return known
 }
 
 /** Rounded, because skew drifts slowly. */
@@ -159,7 +188,7 @@ function credentialFaults(
     faults.push({ path: 'spec.clientConfig', reason: 'Refused', message: rights.message })
   }
   if (rights.kind === 'missing') {
-    const partial = onlyProtectionRights(rights.missing)
+    const partial = requestsStillPass(rights.missing)
     faults.push({ path: 'spec.clientConfig', reason: 'Forbidden', message: rights.message, partial })
   }
   return faults

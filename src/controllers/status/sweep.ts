@@ -4,6 +4,7 @@
 import type { Clock } from '../../api/ports/ports.ts'
 import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
+import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
 import type { KnownCluster, KnownClusters } from './known.ts'
@@ -18,6 +19,7 @@ export interface LiveState {
   isLeader(): boolean
   limitsMessage?(cluster: string): string
   podProtection?(cluster: string): GatewayProtection | undefined
+  autoscaler?(cluster: string): AutoscalerFact | undefined
 }
 
 export interface StatusSweepDeps {

@@ -71,6 +71,7 @@ test('the smallest object gets every documented default', () => {
     degrade: { mode: 'Off', reason: '', expiresAtMs: 0, expiresAt: '', exempt: [], shadow: false, recovery: undefined },
     authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true, revoked: undefined },
     protection: undefined,
+    autoscaler: undefined,
     closeWhenIdle: false,
   })
   const [{ rules, ...policy } = { rules: [] }] = policies

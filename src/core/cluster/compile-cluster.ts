@@ -11,6 +11,7 @@ import { compileProtection } from './compile-protection.ts'
 import { compileAccess, compileRule } from './compile-rules.ts'
 import {
   compileAuthentication,
+  compileAutoscaler,
   compileClient,
   compileDegrade,
   compileEndpoints,
@@ -64,6 +65,8 @@ export function compileCluster(
       spec.podProtection === undefined
         ? undefined
         : compileProtection(spec.podProtection, metadata.name, fieldOf(schema, 'podProtection')),
+    autoscaler:
+      spec.autoscaler === undefined ? undefined : compileAutoscaler(spec.autoscaler, fieldOf(schema, 'autoscaler')),
     closeWhenIdle: gates.has('CloseConnectionWhenIdle'),
   }
 }

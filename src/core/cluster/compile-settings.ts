@@ -2,6 +2,7 @@
 // switch, authentication. Defaults come from the schema.
 
 import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../api/kube/json-schema.ts'
+import type { Autoscaler } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
 import type {
   Authentication,
@@ -17,6 +18,7 @@ import { parseDuration } from '../text/duration.ts'
 import { compileRule } from './compile-rules.ts'
 import type {
   CompiledAuthentication,
+  CompiledAutoscaler,
   CompiledClient,
   CompiledDegrade,
   CompiledEndpoint,
@@ -166,6 +168,11 @@ export function compileRecovery(
   if (given === undefined) return undefined
   const { hold, ramp } = complete(schema, given)
   return { holdMs: parseDuration(hold) ?? 0, rampMs: parseDuration(ramp) ?? 0 }
+}
+
+export function compileAutoscaler(given: Autoscaler, schema: Schema<Autoscaler>): CompiledAutoscaler {
+  const { namespace, name } = complete(fieldOf(schema, 'statusConfigMap'), given.statusConfigMap)
+  return { namespace, name, staleAfterMs: complete(schema, given).staleAfterSeconds * SECOND_MS }
 }
 
 export function compileAuthentication(

@@ -139,6 +139,8 @@ export interface CompiledCluster {
   readonly authentication: CompiledAuthentication
   /** undefined = deletions of its pods are not evaluated. */
   readonly protection: CompiledProtection | undefined
+  /** undefined = the status of its cluster-autoscaler is not followed. */
+  readonly autoscaler: CompiledAutoscaler | undefined
   /** Feature gate CloseConnectionWhenIdle. */
   readonly closeWhenIdle: boolean
 }
@@ -195,6 +197,14 @@ export interface CompiledProtection {
   /** Only pods with these labels are guarded; undefined = all. */
   readonly objectSelector: LabelSelector | undefined
   readonly aggregation: CompiledAggregation
+}
+
+/** spec.autoscaler. */
+export interface CompiledAutoscaler {
+  /** Of the ConfigMap with its status. */
+  readonly namespace: string
+  readonly name: string
+  readonly staleAfterMs: number
 }
 
 export interface CompiledAggregation {

@@ -5,7 +5,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
-import { gatewayRights, missingRightsMessage, type Right, reviewAttributes } from './gateway-rights.ts'
+import {
+  gatewayRights,
+  missingRightsMessage,
+  type Right,
+  requestsStillPass,
+  reviewAttributes,
+} from './gateway-rights.ts'
 
 const TRIGGER = 'portcullis-update-trigger'
 const withProtection = (updateTrigger?: { namespace: string }) => ({ protection: { aggregation: { updateTrigger } } })
@@ -13,19 +19,21 @@ const withProtection = (updateTrigger?: { namespace: string }) => ({ protection:
 interface Role {
   readonly kind: string
   readonly metadata: { readonly name: string; readonly namespace?: string }
-  readonly rules: readonly { apiGroups: string[]; resources: string[]; verbs: string[] }[]
+  readonly rules: readonly { apiGroups: string[]; resources: string[]; verbs: string[]; resourceNames?: string[] }[]
 }
 
-/** `verb group/resource namespace` of all rules of one role in a file. */
+/** `verb group/resource namespace name` of all rules of one role in a file. */
 function granted(file: string, name: string): readonly string[] {
   const text = readFileSync(join(import.meta.dirname, '../../..', file), 'utf8')
   const roles = parseAllDocuments(text).map((document) => document.toJS() as Role)
   const role = roles.find(({ kind, metadata }) => /Role$/.test(kind) && metadata.name === name)
   assert.ok(role, `${file} has no role ${name}`)
   const { namespace = '' } = role.metadata
-  return role.rules.flatMap(({ apiGroups, resources, verbs }) =>
+  return role.rules.flatMap(({ apiGroups, resources, verbs, resourceNames = [''] }) =>
     apiGroups.flatMap((group) =>
-      resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource} ${namespace}`)),
+      resources.flatMap((resource) =>
+        verbs.flatMap((verb) => resourceNames.map((one) => `${verb} ${group}/${resource} ${namespace} ${one}`)),
+      ),
     ),
   )
 }
@@ -35,7 +43,9 @@ function same(rights: readonly Right[], ...roles: (readonly string[])[]): void {
 }
 
 function asked(rights: readonly Right[]): string[] {
-  return rights.map(({ verb, group, resource, namespace }) => `${verb} ${group}/${resource} ${namespace}`)
+  return rights.map(
+    ({ verb, group, resource, namespace, name = '' }) => `${verb} ${group}/${resource} ${namespace} ${name}`,
+  )
 }
 
 test('every right that deploy/rbac gives is asked, and no other', () => {
@@ -45,9 +55,24 @@ test('every right that deploy/rbac gives is asked, and no other', () => {
   same(gatewayRights(withProtection()), user, worker)
   const trigger = granted('deploy/rbac/protection-worker.yaml', TRIGGER)
   same(gatewayRights(withProtection({ namespace: TRIGGER })), user, worker, trigger)
-  for (const { file } of gatewayRights(withProtection({ namespace: TRIGGER }))) {
+  const autoscaler = { namespace: 'kube-system', name: 'cluster-autoscaler-status' }
+  const role = granted('deploy/rbac/autoscaler-status.yaml', 'portcullis-autoscaler-status')
+  same(gatewayRights({ protection: undefined, autoscaler }), user, role)
+  for (const { file } of gatewayRights({ ...withProtection({ namespace: TRIGGER }), autoscaler })) {
     assert.ok(readFileSync(join(import.meta.dirname, '../../..', file)).length > 0)
   }
+})
+
+test('a right to one object is asked with its name, and lacking it stops no request', () => {
+  const scope = { protection: undefined, autoscaler: { namespace: 'kube-system', name: 'a' } }
+  const missing = gatewayRights(scope).filter(({ resource }) => resource === 'configmaps')
+  assert.deepEqual(missing.map(reviewAttributes), [
+    { verb: 'list', group: '', resource: 'configmaps', namespace: 'kube-system', name: 'a' },
+    { verb: 'watch', group: '', resource: 'configmaps', namespace: 'kube-system', name: 'a' },
+  ])
+  assert.match(missingRightsMessage(missing, ''), /may not list configmaps a in namespace kube-system; may not watch/)
+  assert.ok(requestsStillPass(missing))
+  assert.ok(!requestsStillPass(gatewayRights(scope)))
 })
 
 test('a subresource is asked as RBAC writes it', () => {

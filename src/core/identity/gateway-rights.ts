@@ -10,6 +10,8 @@ export interface Right {
   readonly resource: string
   /** '' = in all namespaces. */
   readonly namespace: string
+  /** Of one object. Default: of all. */
+  readonly name?: string
   /** The file of this repository that grants it. */
   readonly file: string
   /** These together are enough if this one is missing. Default: nothing replaces it. */
@@ -21,10 +23,13 @@ export interface RightsScope {
   readonly protection:
     | { readonly aggregation: { readonly updateTrigger: { readonly namespace: string } | undefined } }
     | undefined
+  /** The ConfigMap with the status of the cluster-autoscaler. Default: nobody reads it. */
+  readonly autoscaler?: { readonly namespace: string; readonly name: string } | undefined
 }
 
 const USER_FILE = 'deploy/rbac/upstream-gateway-user.yaml'
 const WORKER_FILE = 'deploy/rbac/protection-worker.yaml'
+const AUTOSCALER_FILE = 'deploy/rbac/autoscaler-status.yaml'
 const AUTHENTICATION = 'authentication.k8s.io'
 
 /**
@@ -61,12 +66,22 @@ const PROTECTION_RIGHTS: readonly Right[] = [
 ]
 
 /** All rights that are needed in a cluster. */
-export function gatewayRights({ protection }: RightsScope): readonly Right[] {
-  if (protection === undefined) return USER_RIGHTS
+export function gatewayRights({ protection, autoscaler }: RightsScope): readonly Right[] {
+  return [...USER_RIGHTS, ...protectionRights(protection), ...autoscalerRights(autoscaler)]
+}
+
+function protectionRights(protection: RightsScope['protection']): readonly Right[] {
+  if (protection === undefined) return []
   const namespace = protection.aggregation.updateTrigger?.namespace
-  if (namespace === undefined) return [...USER_RIGHTS, ...PROTECTION_RIGHTS]
+  if (namespace === undefined) return PROTECTION_RIGHTS
   const trigger = ['create', 'patch'].map((verb) => right(verb, '', 'pods', WORKER_FILE, namespace))
-  return [...USER_RIGHTS, ...PROTECTION_RIGHTS, ...trigger]
+  return [...PROTECTION_RIGHTS, ...trigger]
+}
+
+function autoscalerRights(autoscaler: RightsScope['autoscaler']): readonly Right[] {
+  if (autoscaler === undefined) return []
+  const { namespace, name } = autoscaler
+  return ['list', 'watch'].map((verb) => ({ ...right(verb, '', 'configmaps', AUTOSCALER_FILE, namespace), name }))
 }
 
 /** Whether only pod protection needs it. */
@@ -74,13 +89,19 @@ export function isProtectionRight({ file }: Right): boolean {
   return file === WORKER_FILE
 }
 
-/** Whether only pod protection lacks rights, so that requests of users still pass. */
-export function onlyProtectionRights(missing: readonly Right[]): boolean {
-  return missing.length > 0 && missing.every(isProtectionRight)
+/** Whether only what the gateway does beside requests lacks rights (pod protection, the fleet view), so that requests of users still pass. */
+export function requestsStillPass(missing: readonly Right[]): boolean {
+  return missing.length > 0 && missing.every(({ file }) => file !== USER_FILE)
 }
 
 /** SelfSubjectAccessReview's spec.resourceAttributes. */
-export function reviewAttributes({ verb, group, resource, namespace }: Right): Readonly<Record<string, string>> {
+export function reviewAttributes({
+  verb,
+  group,
+  resource,
+  namespace,
+  name: objectName,
+}: Right): Readonly<Record<string, string>> {
   const slash = resource.indexOf('/')
   const name = slash < 0 ? resource : resource.slice(0, slash)
   const subresource = slash < 0 ? '' : resource.slice(slash + 1)
@@ -90,6 +111,7 @@ export function reviewAttributes({ verb, group, resource, namespace }: Right): R
     resource: name,
     ...(subresource !== '' && { subresource }),
     ...(namespace !== '' && { namespace }),
+    ...(objectName !== undefined && { name: objectName }),
   }
 }
 
@@ -110,9 +132,9 @@ export function missingRightsMessage(missing: readonly Right[], user: string): s
 
 function refusalsOf(missing: readonly Right[]): string[] {
   const resources = new Map<string, string[]>()
-  for (const { verb, group, resource, namespace } of missing) {
+  for (const { verb, group, resource, namespace, name } of missing) {
     const where = namespace === '' ? '' : ` in namespace ${namespace}`
-    const what = group === '' ? resource : `${resource}.${group}`
+    const what = `${group === '' ? resource : `${resource}.${group}`}${name === undefined ? '' : ` ${name}`}`
     const key = JSON.stringify([verb, where])
     resources.set(key, [...(resources.get(key) ?? []), what])
   }

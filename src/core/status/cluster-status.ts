@@ -3,12 +3,15 @@
 // `kubectl wait` respects.
 
 import type { SourceError } from '../../api/ports/ports.ts'
+import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import type { Condition, GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { effectiveMode } from '../policy/degrade.ts'
 import { certainSkewMs, skewText, TOLD_SKEW_MS } from '../protection/clocks/cell-clock.ts'
 import { metaTime } from '../text/meta-time.ts'
+import { autoscalerVerdict } from './autoscaler-health.ts'
 import { joinedMessages, problemMessage, REDIS_AWAY } from './messages.ts'
 import type {
+  AutoscalerFact,
   CredentialFault,
   EndpointState,
   LimitsFact,
@@ -36,8 +39,10 @@ export function clusterStatus(
   const condition = (type: string, verdict: Verdict): Condition => transition(before, type, verdict, nowMs)
   const enabled = facts.endpoints.filter(({ disabled }) => !disabled)
   const observed = examined ? facts.generation : before?.observedGeneration
+  const { autoscaler: reported, ...others } = before ?? {}
+  const autoscaler = autoscalerReport(facts, reported)
   return {
-    ...before,
+    ...others,
     ...(observed !== undefined && { observedGeneration: observed }),
     conditions: [
       condition('Ready', readiness(facts, before, enabled)),
@@ -51,10 +56,33 @@ export function clusterStatus(
       ...(facts.protection === undefined
         ? []
         : [condition('PodsProtected', podProtection(facts, facts.protection, before?.gateways ?? []))]),
+      ...(facts.autoscaler === undefined
+        ? []
+        : [condition('AutoscalerHealthy', autoscalerHealth(facts, facts.autoscaler, before))]),
       ...(before?.conditions ?? []).filter(({ type }) => !OWN_TYPES.has(type)),
     ],
     endpoints: { ready: facts.endpoints.filter(({ available }) => available).length, total: facts.endpoints.length },
+    ...(autoscaler !== undefined && { autoscaler }),
   }
+}
+
+/** Who has just begun to look keeps what was seen before. */
+function autoscalerReport(
+  { autoscaler, inForce }: StatusFacts,
+  before: AutoscalerReport | undefined,
+): AutoscalerReport | undefined {
+  if (autoscaler === undefined) return inForce === 0 ? before : undefined
+  return autoscaler.report ?? (autoscaler.seen === 'missing' ? undefined : before)
+}
+
+function autoscalerHealth(
+  { inForce }: StatusFacts,
+  fact: AutoscalerFact,
+  before: UpstreamClusterStatus | undefined,
+): Verdict {
+  const known = conditionOf(before, 'AutoscalerHealthy')
+  if (fact.seen === 'pending' && known !== undefined) return { ...verdictOf(known), observedGeneration: inForce }
+  return { ...autoscalerVerdict(fact), observedGeneration: inForce }
 }
 
 const OWN_TYPES: ReadonlySet<string> = new Set([
@@ -65,6 +93,7 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   'ClocksAgree',
   'LimitsShared',
   'PodsProtected',
+  'AutoscalerHealthy',
 ])
 
 export function conditionOf(status: UpstreamClusterStatus | undefined, type: string): Condition | undefined {

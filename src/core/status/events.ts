@@ -1,14 +1,9 @@
 // The Events of an UpstreamCluster: transitions from one status to the next.
 
 import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { autoscalerTransitions } from './autoscaler-health.ts'
 import { conditionOf } from './cluster-status.ts'
-
-export interface StatusTransition {
-  readonly type: 'Normal' | 'Warning'
-  /** CamelCase: Applied, Invalid, EndpointsUnhealthy, ... */
-  readonly reason: string
-  readonly message: string
-}
+import type { StatusTransition } from './status-transition.ts'
 
 /** Transitions that an operator should know of; none when nothing has changed. */
 export function statusTransitions(
@@ -64,7 +59,7 @@ export function statusTransitions(
   } else if (protection?.status === 'True' && protectionBefore?.status === 'False') {
     tell('Normal', 'PodsProtected', protection.message)
   }
-  return transitions
+  return [...transitions, ...autoscalerTransitions(before, after)]
 }
 
 /** Whether the credential was reported as invalid or unverified before: only then its recovery is an Event. */

@@ -1,6 +1,7 @@
 // What a gateway has observed of an UpstreamCluster: the facts that its status is concluded from (cluster-status.ts).
 
 import type { SourceError } from '../../api/ports/ports.ts'
+import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
 import type { ClockSkew } from '../protection/clocks/cell-clock.ts'
 
@@ -57,6 +58,28 @@ export interface StatusFacts {
   readonly limits: LimitsFact | undefined
   /** Of the version in force; undefined = its pods are not protected. */
   readonly protection: ProtectionFact | undefined
+  /** Absent = nobody follows the cluster-autoscaler. */
+  readonly autoscaler?: AutoscalerFact | undefined
+}
+
+/** What has been seen of the ConfigMap that a cluster-autoscaler writes. */
+export interface AutoscalerFact {
+  /** `kube-system/cluster-autoscaler-status`. */
+  readonly where: string
+  /**
+   * `pending`: not read yet, or it is not known yet whether somebody still writes it. `stale`: nobody has written it for
+   * `staleAfterMs`. `unreadable`: it holds no status.
+   */
+  readonly seen: 'pending' | 'current' | 'stale' | 'missing' | 'unreadable' | 'unreachable'
+  /** Why it is unreadable or unreachable; '' = it is not. */
+  readonly message: string
+  /** `Running`, `Initializing`; '' = not told. */
+  readonly state: string
+  /** The last one that could be read; undefined = none, or there is no ConfigMap. */
+  readonly report: AutoscalerReport | undefined
+  /** When it says that it was written, milliseconds since the epoch; 0 = not told. */
+  readonly writtenAtMs: number
+  readonly staleAfterMs: number
 }
 
 export interface MeasuredClocks {

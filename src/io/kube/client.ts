@@ -76,9 +76,9 @@ export function clientOf(
       await http.call({ method: 'DELETE', path: objectPath(kind, at) })
     },
     follow: (kind, namespace, events: FollowEvents, choice: FollowChoice = {}): Following => {
-      const { labelSelector = '', transform } = choice
+      const { labelSelector = '', name = '', transform } = choice
       const options = { log, resource: resourceName(kind), ...timing, ...(transform !== undefined && { transform }) }
-      return followResource(pagesOf(http, kind, namespace, labelSelector), events, options)
+      return followResource(pagesOf(http, kind, namespace, labelSelector, name), events, options)
     },
     currentVersion: async (kind) => {
       // Without a resourceVersion the read is consistent.
@@ -89,9 +89,19 @@ export function clientOf(
   }
 }
 
-function pagesOf(http: KubeHttp, kind: ResourceKind, namespace: string, labelSelector: string): ResourcePages {
+/** @param name of the one object; '' = all */
+function pagesOf(
+  http: KubeHttp,
+  kind: ResourceKind,
+  namespace: string,
+  labelSelector: string,
+  name = '',
+): ResourcePages {
   const path = collectionPath(kind, namespace, false)
-  const selector: Record<string, string> = labelSelector === '' ? {} : { labelSelector }
+  const selector: Record<string, string> = {
+    ...(labelSelector !== '' && { labelSelector }),
+    ...(name !== '' && { fieldSelector: `metadata.name=${name}` }),
+  }
   return {
     page: (query, signal) =>
       http.call({ method: 'GET', path: `${path}?${new URLSearchParams({ ...selector, ...query })}` }, signal),

@@ -268,6 +268,46 @@ export const GLOBAL_LIMIT_AT_HAND: Metric = table.gauge(
   ['cluster', 'schema'],
   'Tokens, or slots for requests in flight, that this replica holds of a limit shared by all replicas',
 )
+export const AUTOSCALER_HEALTHY: Metric = table.gauge(
+  'autoscaler_healthy',
+  ['cluster'],
+  '1 when the cluster-autoscaler writes its status, and finds its cluster and node groups healthy',
+)
+export const AUTOSCALER_LAST_UPDATED: Metric = table.gauge(
+  'autoscaler_last_updated_timestamp_seconds',
+  ['cluster'],
+  'When the cluster-autoscaler wrote its status last, by its own clock',
+)
+export const AUTOSCALER_UNREADABLE: Metric = table.counter(
+  'autoscaler_status_unreadable_total',
+  ['cluster'],
+  'Statuses of the cluster-autoscaler that could not be read',
+)
+export const AUTOSCALER_OMITTED_GROUPS: Metric = table.gauge(
+  'autoscaler_nodegroups_omitted',
+  ['cluster'],
+  'Node groups beyond the first 50, which have no metrics',
+)
+export const NODEGROUP_BACKOFF: Metric = table.gauge(
+  'autoscaler_nodegroup_backoff',
+  ['cluster', 'group'],
+  '1 while the cluster-autoscaler does not scale the node group up, because that failed',
+)
+export const NODEGROUP_TARGET: Metric = table.gauge(
+  'autoscaler_nodegroup_target',
+  ['cluster', 'group'],
+  'Size of the node group that the cluster-autoscaler has asked for',
+)
+export const NODEGROUP_REGISTERED: Metric = table.gauge(
+  'autoscaler_nodegroup_registered',
+  ['cluster', 'group'],
+  'Nodes of the node group',
+)
+export const NODEGROUP_UNHEALTHY: Metric = table.gauge(
+  'autoscaler_nodegroup_unhealthy',
+  ['cluster', 'group'],
+  '1 while the cluster-autoscaler finds the node group unhealthy',
+)
 export const ENDPOINT_HEALTHY: Metric = table.gauge(
   'endpoint_healthy',
   ['cluster', 'endpoint'],

@@ -1,0 +1,105 @@
+// Follows the status ConfigMaps of the cluster-autoscalers of all clusters that ask for it (spec.autoscaler), where this replica leads: the
+// others need not watch the same.
+
+import { CONFIG_MAPS } from '../../api/kinds/foreign-kinds.ts'
+import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock } from '../../api/ports/ports.ts'
+import type { CompiledAutoscaler, CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import type { AutoscalerFact } from '../../core/status/status-facts.ts'
+import { sameJson } from '../../core/text/same-json.ts'
+import { FollowedStatus, slimConfigMap } from './followed-status.ts'
+
+/** A client of one cluster's API server. */
+export interface ClosableClient extends ObjectClient {
+  close(): Promise<void>
+}
+
+export interface AutoscalerStatusesDeps {
+  /** Those in force. */
+  readonly clusters: {
+    names(): Iterable<string>
+    get(name: string): { readonly compiled: Pick<CompiledCluster, 'autoscaler'> } | undefined
+  }
+  /** As the gateway itself, wherever a server of the cluster is healthy. */
+  connect(cluster: string): ClosableClient
+  isLeader(): boolean
+  readonly clock: Clock
+}
+
+/** One cluster's autoscaler, for the metrics. */
+export interface FollowedAutoscaler {
+  readonly cluster: string
+  readonly fact: AutoscalerFact
+  /** Statuses that could not be read so far. */
+  readonly unreadable: number
+}
+
+interface Followed {
+  readonly settings: CompiledAutoscaler
+  readonly status: FollowedStatus
+  readonly client: ClosableClient
+  readonly following: Following
+}
+
+export class AutoscalerStatuses {
+  readonly #deps: AutoscalerStatusesDeps
+  readonly #followed = new Map<string, Followed>()
+  readonly #ending = new Set<Promise<void>>()
+  #stopped = false
+
+  constructor(deps: AutoscalerStatusesDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Call it when UpstreamClusters or the leader have changed.
+   * @param changed clusters that may have changed; default: all
+   */
+  update(changed?: ReadonlySet<string>): void {
+    const { clusters } = this.#deps
+    for (const name of changed ?? new Set([...clusters.names(), ...this.#followed.keys()])) this.#updateOne(name)
+  }
+
+  #updateOne(name: string): void {
+    const { clusters, isLeader } = this.#deps
+    const wanted = !this.#stopped && isLeader() ? clusters.get(name)?.compiled.autoscaler : undefined
+    const followed = this.#followed.get(name)
+    if (followed !== undefined && sameJson(wanted, followed.settings)) return
+    if (followed !== undefined) this.#end(name, followed)
+    if (wanted !== undefined) this.#begin(name, wanted)
+  }
+
+  /** undefined = it is not followed here. */
+  get(cluster: string): AutoscalerFact | undefined {
+    return this.#followed.get(cluster)?.status.fact()
+  }
+
+  all(): FollowedAutoscaler[] {
+    return [...this.#followed].map(([cluster, { status }]) => {
+      return { cluster, fact: status.fact(), unreadable: status.unreadable }
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.update()
+    await Promise.all(this.#ending)
+  }
+
+  #begin(cluster: string, settings: CompiledAutoscaler): void {
+    const { connect, clock } = this.#deps
+    const { namespace, name } = settings
+    const client = connect(cluster)
+    const status = new FollowedStatus(settings, clock)
+    const following = client.follow(CONFIG_MAPS, namespace, status, { name, transform: slimConfigMap })
+    this.#followed.set(cluster, { settings, status, client, following })
+  }
+
+  #end(cluster: string, { status, following, client }: Followed): void {
+    this.#followed.delete(cluster)
+    status.stop()
+    const ending = following.stop().then(() => client.close())
+    this.#ending.add(ending)
+    void ending.finally(() => this.#ending.delete(ending))
+  }
+}

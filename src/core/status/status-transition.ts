@@ -1,0 +1,8 @@
+// What is told in an Event.
+
+export interface StatusTransition {
+  readonly type: 'Normal' | 'Warning'
+  /** CamelCase: Applied, Invalid, EndpointsUnhealthy, ... */
+  readonly reason: string
+  readonly message: string
+}

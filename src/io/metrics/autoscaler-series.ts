@@ -1,0 +1,54 @@
+// Metrics of the cluster-autoscalers of the clusters, which only the main thread of the leading replica knows.
+
+import {
+  AUTOSCALER_HEALTHY,
+  AUTOSCALER_LAST_UPDATED,
+  AUTOSCALER_OMITTED_GROUPS,
+  AUTOSCALER_UNREADABLE,
+  NODEGROUP_BACKOFF,
+  NODEGROUP_REGISTERED,
+  NODEGROUP_TARGET,
+  NODEGROUP_UNHEALTHY,
+} from './descriptors.ts'
+import { Exposition } from './exposition.ts'
+
+/** One cluster's autoscaler; of at most as many groups as the status of an UpstreamCluster lists. */
+export interface AutoscalerSeries {
+  readonly cluster: string
+  /** It writes its status, and finds the cluster healthy. */
+  readonly healthy: boolean
+  /** Milliseconds since the epoch; 0 = not told. */
+  readonly writtenAtMs: number
+  readonly unreadable: number
+  readonly omittedGroups: number
+  readonly groups: readonly NodeGroupSeries[]
+}
+
+export interface NodeGroupSeries {
+  readonly name: string
+  readonly backoff: boolean
+  readonly unhealthy: boolean
+  readonly target: number
+  readonly registered: number
+}
+
+/** In the Prometheus text format; '' when none is followed. */
+export function autoscalerSeriesText(followed: readonly AutoscalerSeries[]): string {
+  const exposition = new Exposition()
+  for (const { cluster, healthy, writtenAtMs, unreadable, omittedGroups, groups } of followed) {
+    exposition.addMetric(AUTOSCALER_HEALTHY, healthy ? 1 : 0, cluster)
+    if (writtenAtMs > 0) exposition.addMetric(AUTOSCALER_LAST_UPDATED, writtenAtMs / 1000, cluster)
+    exposition.addMetric(AUTOSCALER_UNREADABLE, unreadable, cluster)
+    exposition.addMetric(AUTOSCALER_OMITTED_GROUPS, omittedGroups, cluster)
+    // Two groups of one name, cut or not, would be two samples of one series: Prometheus would refuse the whole scrape.
+    for (const { name, backoff, unhealthy, target, registered } of new Map(
+      groups.map((one) => [one.name, one]),
+    ).values()) {
+      exposition.addMetric(NODEGROUP_BACKOFF, backoff ? 1 : 0, cluster, name)
+      exposition.addMetric(NODEGROUP_TARGET, target, cluster, name)
+      exposition.addMetric(NODEGROUP_REGISTERED, registered, cluster, name)
+      exposition.addMetric(NODEGROUP_UNHEALTHY, unhealthy ? 1 : 0, cluster, name)
+    }
+  }
+  return exposition.text()
+}
