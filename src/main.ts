@@ -21,6 +21,8 @@ const err = (text: string): void => void process.stderr.write(text)
 
 process.exitCode = await reportUserErrors(err, () =>
   runProgram(process.argv.slice(2), {
+    // bin/portcullis starts the kubectl plugin under this title.
+    name: process.title === 'kubectl-portcullis' ? 'kubectl portcullis' : 'portcullis',
     version: VERSION,
     settings: async () => (await import('./app/config/config.ts')).SETTINGS,
     out: (text) => void process.stdout.write(text),

@@ -18,6 +18,7 @@ import { dirname, join, resolve } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { createCA } from '../src/io/pki/pki.ts'
+import { binaries } from './harness/binaries.ts'
 import { type EmbeddedGateway, startEmbedded, UC_PATH } from './harness/embedded.ts'
 import { h2Connect, h2Request } from './harness/h2-client.ts'
 import { clientPair, clusterObject } from './harness/objects.ts'
@@ -178,6 +179,42 @@ describe('installed', () => {
     } finally {
       await stub.stop()
     }
+  })
+
+  test('kubectl runs it as a plugin, passes its exit code on, and completes it', async () => {
+    const kubectl = (await binaries()).kubectl
+    const good = run(kubectl, ['portcullis', 'degrade', '--help'])
+    assert.deepEqual([good.status, good.stderr], [0, ''])
+    assert.match(good.stdout, /^Usage: kubectl portcullis degrade /)
+    const bad = run(kubectl, ['portcullis', 'degrade'])
+    assert.equal(bad.status, 1)
+    assert.match(bad.stderr, /missing required argument 'cluster'/)
+    const words = ['portcullis', 'degrade', 'prod', '--mode', 'Hea']
+    assert.match(run(kubectl, ['__complete', ...words]).stdout, /^HeartbeatsOnly\n:4\n/)
+  })
+
+  test('bash and zsh complete commands, values, and names of clusters', () => {
+    const bash = (...words: readonly string[]): string => {
+      const script = `source <(portcullis completion bash)
+        COMP_WORDS=(${words.map((word) => JSON.stringify(word)).join(' ')}); COMP_CWORD=${words.length - 1}
+        _portcullis; printf '%s\\n' "\${COMPREPLY[@]}"`
+      return run('bash', ['-c', script]).stdout
+    }
+    const zsh = (...words: readonly string[]): string => {
+      // The functions of zsh's own completion, which needs a terminal.
+      const script = `compdef() { : }; _files() { print files }; _describe() { print -l -- "\${(@P)2}" }
+        source <(portcullis completion zsh)
+        words=(${words.map((word) => JSON.stringify(word)).join(' ')}); CURRENT=${words.length}; _portcullis`
+      return run('zsh', ['-f', '-c', script]).stdout
+    }
+    assert.equal(bash('portcullis', 'deg'), 'degrade\n')
+    assert.equal(bash('portcullis', 'degrade', 'prod', '--mode', 'Hea'), 'HeartbeatsOnly\n')
+    assert.match(zsh('portcullis', 'deg'), /^degrade:set the degrade mode/)
+    assert.equal(zsh('portcullis', 'degrade', 'prod', '--mode', 'Hea'), 'HeartbeatsOnly\n')
+    assert.equal(zsh('portcullis', 'serve', '--tls-cert-file', ''), 'files\n')
+    const ofGateway = ['degrade', '--kubeconfig', gateway.kubeconfig, '']
+    assert.equal(bash('portcullis', ...ofGateway), 'prod.example.com\n')
+    assert.equal(zsh('portcullis', ...ofGateway), 'prod.example.com\n')
   })
 
   /** The administrator's kubeconfig, whose certificate comes from a plugin now, as those of cloud providers do. */

@@ -1,7 +1,7 @@
 // The command line: names, flags and help of every command. What serve and demo do comes from above (src/main.ts). Modules of a
 // command are loaded when it runs: most of what a gateway needs would otherwise be read for `--version`.
 
-import { Command, type CommandUnknownOpts, Option } from 'commander'
+import { Argument, Command, type CommandUnknownOpts, Option } from 'commander'
 import { collect, forControlPlane } from './command/flags.ts'
 import type { CommandContext } from './command/output.ts'
 import { addControl } from './control/program.ts'
@@ -21,6 +21,8 @@ export interface FlagSetting {
 }
 
 export interface ProgramDeps extends Omit<CommandContext, 'done'> {
+  /** As it is called. Default: portcullis. */
+  readonly name?: string
   readonly version: string
   /** Flags of `serve`. */
   settings(): Promise<readonly FlagSetting[]>
@@ -48,6 +50,7 @@ export async function runProgram(argv: readonly string[], deps: ProgramDeps): Pr
   const settings = argv.includes('serve') ? await deps.settings() : []
   const program = createProgram(settings, { ...deps, done })
   const [first, ...path] = argv
+  if (first === '__complete') return (await import('./completion/command.ts')).completeWords(program, path, deps.out)
   if (first === 'help' && path.length > 0) return helpOf(program, path, deps)
   try {
     await program.parseAsync(argv, { from: 'user' })
@@ -61,10 +64,11 @@ export async function runProgram(argv: readonly string[], deps: ProgramDeps): Pr
 
 /** All commands with their flags; docs/commands.md is compared with it. */
 export function createProgram(settings: readonly FlagSetting[], context: Context): Command {
-  const program = new Command('portcullis')
+  const name = context.name ?? 'portcullis'
+  const program = new Command(name)
     .description('Kubernetes-aware layer-7 API gateway in front of kube-apiservers')
     .version(context.version)
-    .showHelpAfterError('(portcullis help COMMAND shows what it takes)')
+    .showHelpAfterError(`(${name} help COMMAND shows what it takes)`)
     .exitOverride()
     .configureOutput({ writeOut: context.out, writeErr: context.err })
   addServe(program, settings, context)
@@ -78,15 +82,20 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addImport(program, context)
   addControl(program, context)
   addDemo(program, context)
+  addCompletion(program, context)
   return program
 }
 
 /** `help protect install`: commander's own help follows one step only. The exit code. */
-function helpOf(program: CommandUnknownOpts, path: readonly string[], { err }: ProgramDeps): number {
+function helpOf(
+  program: CommandUnknownOpts,
+  path: readonly string[],
+  { err, name = 'portcullis' }: ProgramDeps,
+): number {
   let command: CommandUnknownOpts | undefined = program
   for (const name of path) command = command?.commands.find((one) => one.name() === name)
   if (command === undefined) {
-    err(`error: unknown command '${path.join(' ')}'\n(portcullis help shows them all)\n`)
+    err(`error: unknown command '${path.join(' ')}'\n(${name} help shows them all)\n`)
     return 1
   }
   command.outputHelp()
@@ -122,6 +131,14 @@ function addServe(program: Command, settings: readonly FlagSetting[], { serve: r
     serve.addOption(option)
   }
   serve.action((flags) => done(run(flags)))
+}
+
+function addCompletion(program: Command, { out, done }: Context): void {
+  program
+    .command('completion')
+    .description('the completion script of a shell: source <(portcullis completion bash)')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh']))
+    .action(async (shell) => done((await import('./completion/command.ts')).completionScript(shell, out)))
 }
 
 function addVersion(program: Command, { out, done }: Context): void {

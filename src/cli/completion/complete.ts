@@ -1,0 +1,142 @@
+// What a word of a command line can become, out of commander's own description of the commands. Shells ask for it by
+// `portcullis __complete WORD... LAST`, in the protocol of cobra, which kubectl speaks with its plugins: lines of a value, a tab and what
+// it is, and at the end a colon and a directive.
+
+import type { CommandUnknownOpts, Option } from 'commander'
+
+export interface Completions {
+  /** Value -> what it is, '' = nothing to say. */
+  readonly values: ReadonlyMap<string, string>
+  /** Names of files are meant. */
+  readonly files: boolean
+}
+
+export interface CompletionSources {
+  /** Flag -> its values, where the command accepts other spellings, too, and so declares no choices. */
+  readonly values: Readonly<Record<string, readonly string[]>>
+  /** Names of UpstreamClusters; [] when their API server does not answer. */
+  clusters(flags: ReadonlyMap<string, string>): Promise<readonly string[]>
+}
+
+/** cobra's ShellCompDirective: default, the shell offers files; NoFileComp. */
+const FILES = 0
+const NO_FILES = 4
+const NOTHING: Completions = { values: new Map(), files: false }
+
+/** @param words what stands behind the name of the program; the last one is being written */
+export async function complete(
+  program: CommandUnknownOpts,
+  words: readonly string[],
+  sources: CompletionSources,
+): Promise<Completions> {
+  const last = words.at(-1) ?? ''
+  const { command, pending, flags, position } = walk(program, words.slice(0, -1))
+  if (pending !== undefined) return matching(last, await valuesOf(pending, flags, sources))
+  const assigned = /^(--[^=]+)=(.*)$/s.exec(last)
+  if (assigned !== null) {
+    const [, flag = '', part = ''] = assigned
+    const option = optionOf(command, flag)
+    if (option === undefined) return NOTHING
+    const { values, files } = matching(part, await valuesOf(option, flags, sources))
+    return { values: new Map([...values].map(([value, what]) => [`${flag}=${value}`, what])), files }
+  }
+  if (last.startsWith('-')) return matching(last, { values: flagsOf(command), files: false })
+  return matching(last, await positional(command, position, flags, sources))
+}
+
+/** The protocol's text. */
+export function completionText({ values, files }: Completions): string {
+  const lines = [...values].map(([value, what]) => (what === '' ? value : `${value}\t${oneLine(what)}`))
+  return [...lines, `:${files ? FILES : NO_FILES}`, ''].join('\n')
+}
+
+interface Walked {
+  readonly command: CommandUnknownOpts
+  /** The flag whose value comes next. */
+  readonly pending: Option | undefined
+  readonly flags: ReadonlyMap<string, string>
+  /** Arguments so far. */
+  readonly position: number
+}
+
+function walk(program: CommandUnknownOpts, words: readonly string[]): Walked {
+  let command = program
+  let pending: Option | undefined
+  let position = 0
+  const flags = new Map<string, string>()
+  for (const word of words) {
+    if (pending !== undefined) {
+      flags.set(pending.long ?? '', word)
+      pending = undefined
+    } else if (word.startsWith('-')) {
+      const [flag = '', ...value] = word.split('=')
+      const option = optionOf(command, flag)
+      if (option === undefined || !takesValue(option)) continue
+      if (value.length > 0) flags.set(option.long ?? '', value.join('='))
+      else pending = option
+    } else {
+      const next = command.commands.find((one) => one.name() === word)
+      if (next === undefined) position++
+      else command = next
+    }
+  }
+  return { command, pending, flags, position }
+}
+
+function optionOf(command: CommandUnknownOpts, flag: string): Option | undefined {
+  return command.options.find(({ long, short }) => long === flag || short === flag)
+}
+
+function takesValue({ required, optional }: Option): boolean {
+  return required || optional
+}
+
+function flagsOf(command: CommandUnknownOpts): ReadonlyMap<string, string> {
+  const shown = command.options.filter(({ hidden }) => !hidden)
+  return new Map([
+    ...shown.map((option) => [option.long ?? '', option.description] as const),
+    ['--help', 'display help'],
+  ])
+}
+
+async function valuesOf(
+  option: Option,
+  flags: ReadonlyMap<string, string>,
+  sources: CompletionSources,
+): Promise<Completions> {
+  const known = option.argChoices ?? sources.values[option.long ?? '']
+  if (known !== undefined) return { values: plain(known), files: false }
+  if (option.long === '--cluster') return { values: plain(await sources.clusters(flags)), files: false }
+  return { values: new Map(), files: /<(?:file|dir)>/.test(option.flags) }
+}
+
+async function positional(
+  command: CommandUnknownOpts,
+  position: number,
+  flags: ReadonlyMap<string, string>,
+  sources: CompletionSources,
+): Promise<Completions> {
+  const commands = command.commands.filter((one) => !Reflect.get(one, '_hidden'))
+  if (commands.length > 0) {
+    return { values: new Map(commands.map((one) => [one.name(), one.description()])), files: false }
+  }
+  const all = command.registeredArguments
+  const argument = all[position] ?? (all.at(-1)?.variadic === true ? all.at(-1) : undefined)
+  if (argument === undefined) return NOTHING
+  if (argument.argChoices !== undefined) return { values: plain(argument.argChoices), files: false }
+  const name = argument.name()
+  if (/^clusters?$/.test(name)) return { values: plain(await sources.clusters(flags)), files: false }
+  return { values: new Map(), files: /^(?:file|dir)$/.test(name) }
+}
+
+function plain(values: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(values.map((value) => [value, '']))
+}
+
+function matching(part: string, { values, files }: Completions): Completions {
+  return { values: new Map([...values].filter(([value]) => value.startsWith(part))), files }
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ')
+}
