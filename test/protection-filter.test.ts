@@ -341,6 +341,72 @@ describe('bodies', () => {
   })
 })
 
+describe('deletions that compete', () => {
+  const COMPETING: Protection = { admissionOrder: 'DeletionOrder', gather: { maxMillis: 7 }, hints: { enabled: true } }
+  const named = (body: Buffer | undefined): unknown[] => {
+    const { causes } = json(body)['details'] as { causes: { field: string }[] }
+    return causes.map(({ field }) => field)
+  }
+
+  test('the ledger is told by what to order them; without the field nothing of it is read or said', async () => {
+    const annotations = { 'controller.kubernetes.io/pod-deletion-cost': '-3' }
+    for (const podProtection of [COMPETING, {}]) {
+      const scene = await setUp(podProtection)
+      scene.upstream.add('a', { annotations })
+      await scene.send('DELETE', `${PODS}/a`)
+      scene.upstream.add('a', { annotations })
+      await scene.send('DELETE', PODS)
+      const asked = scene.gate.asked.flat()
+      const on = podProtection === COMPETING
+      const order = on ? { gatherMs: 7, scarcePercent: 10 } : undefined
+      assert.deepEqual(
+        asked.map((one) => [one.order, one.hints, one.pod.scale?.deletionCost]),
+        [
+          [order, on ? 3 : undefined, on ? -3 : undefined],
+          [order, undefined, on ? -3 : undefined],
+        ],
+      )
+      assert.equal(scene.gate.abandoned.length, on ? 2 : 0)
+    }
+  })
+
+  test('pods that could go instead are named to who may list pods there, and to nobody else', async () => {
+    const scene = await setUp(COMPETING)
+    scene.upstream.add('a')
+    const betterVictims = [{ name: 'b', because: 'is not ready' }]
+    scene.gate.judge = (request) => refused(request, { betterVictims })
+    let answer = await scene.send('DELETE', `${PODS}/a`)
+    assert.deepEqual([answer.status, named(answer.body)], [429, ['spec.minAvailable', 'pod/b']])
+    assert.match(String(json(answer.body)['message']), /; could go instead: b$/)
+    answer = await scene.send('POST', `${PODS}/a/eviction`, '{"apiVersion":"policy/v1","kind":"Eviction"}')
+    assert.deepEqual(named(answer.body), [undefined, 'spec.minAvailable', 'pod/b'])
+    const other = await setUp(COMPETING)
+    other.upstream.add('a')
+    other.upstream.allows = ({ verb }) => verb !== 'list'
+    other.gate.judge = (request) => refused(request, { betterVictims })
+    answer = await other.send('DELETE', `${PODS}/a`)
+    assert.deepEqual([answer.status, named(answer.body)], [429, ['spec.minAvailable']])
+    assert.ok(!String(answer.body).includes('instead'))
+  })
+
+  test('the ledger hears at once when a client that waits has gone', async () => {
+    const scene = await setUp(COMPETING)
+    scene.upstream.add('a')
+    let decide: (() => void) | undefined
+    scene.gate.judge = (request) =>
+      new Promise((resolve) => {
+        decide = () => resolve(admitted(request))
+      })
+    const stream = h2Open(scene.session, [':method', 'DELETE', ':path', `${PODS}/a`])
+    await waitFor('the question', () => decide !== undefined)
+    stream.close(8)
+    await waitFor('the ledger to hear of it', () => scene.gate.abandoned[0]?.aborted === true)
+    decide?.()
+    await waitFor('the end', () => scene.access.length === 1)
+    assert.deepEqual([scene.gate.released.length, scene.upstream.writes.length], [1, 0])
+  })
+})
+
 describe('what was reserved', () => {
   for (const [status, released] of [
     [200, false],

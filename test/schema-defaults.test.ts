@@ -93,6 +93,11 @@ const CHANGES: readonly (readonly [path: string, value: Value, inForce: string, 
     'protection.aggregation.updateTrigger.intervalMs',
     7000,
   ],
+  ['podProtection.admissionOrder', 'DeletionOrder', 'protection.admissionOrder'],
+  ['podProtection.gather.maxMillis', 7, 'protection.gather.gatherMs'],
+  ['podProtection.gather.whenRemainingAtMostPercent', 7, 'protection.gather.scarcePercent'],
+  ['podProtection.hints.enabled', true, 'protection.hints.enabled'],
+  ['podProtection.hints.max', 7, 'protection.hints.max'],
 ]
 
 function at(value: unknown, path: string): unknown {

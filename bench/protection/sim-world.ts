@@ -35,6 +35,7 @@ export const DEFAULT_SIM_SETTINGS: SimSettings = {
   versionPrecondition: true,
   releaseWhenGone: false,
   trustsClocks: false,
+  deletionOrder: false,
 }
 
 export interface SimulateOptions {

@@ -22,6 +22,8 @@ export interface ScriptedGate extends ProtectionGate {
   /** All batches. */
   readonly asked: (readonly ProtectionRequest[])[]
   readonly released: Reservation[]
+  /** Of each batch whose end the client need not live to see: whether it does. */
+  readonly abandoned: AbortSignal[]
   /** The verdict for each request; may be a promise. Default: admitted, with a reservation of its own. */
   judge: (request: ProtectionRequest) => ProtectionVerdict | Promise<ProtectionVerdict>
 }
@@ -80,10 +82,12 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
   const gate: ScriptedGate = {
     asked: [],
     released: [],
+    abandoned: [],
     judge: admitted,
     covers: () => true,
-    review: (requests) => {
+    review: (requests, abandoned) => {
       gate.asked.push(requests)
+      if (abandoned !== undefined) gate.abandoned.push(abandoned)
       return Promise.all(requests.map((request) => gate.judge(request)))
     },
     release: (reservations) => void gate.released.push(...reservations),

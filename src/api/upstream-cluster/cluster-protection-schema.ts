@@ -14,7 +14,7 @@ import {
 } from '../kube/json-schema.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
 import { AGGREGATION_RULES, CELL_RULES, NAMESPACE_RULES, OBJECT_NAME_RULES, SIZES } from './cel.ts'
-import type { CellAggregation, PodProtection, UpdateTrigger } from './cluster-protection.ts'
+import type { CellAggregation, GatherWindow, PodProtection, UpdateTrigger, VictimHints } from './cluster-protection.ts'
 
 function namespace(description: string): Schema<string> {
   return checked(text(description, { maxLength: SIZES.namespace }), NAMESPACE_RULES)
@@ -50,6 +50,29 @@ const aggregation = object<CellAggregation>('How the pods of the cluster are cou
   updateTrigger,
 })
 
+const gather = object<GatherWindow>(
+  'How long a deletion waits for others, so that there is something to choose from; only with admissionOrder DeletionOrder.',
+  {
+    maxMillis: defaultsTo(30, integer('Milliseconds that a deletion waits for others; 0: not at all.', 0, 2000)),
+    whenRemainingAtMostPercent: defaultsTo(
+      10,
+      integer(
+        'It waits only while the quota is scarce: while at most this percentage of the counted pods, rounded up, may still be deleted.',
+        0,
+        100,
+      ),
+    ),
+  },
+)
+
+const hints = object<VictimHints>('Whether a refusal names pods of the namespace that could go instead.', {
+  enabled: defaultsTo(
+    false,
+    flag('Name them, to callers that may list pods of the namespace: each refusal may cost an access review.'),
+  ),
+  max: defaultsTo(3, integer('How many a refusal names.', 1, 10)),
+})
+
 export const POD_PROTECTION_SCHEMA: Schema<PodProtection> = object<PodProtection>(
   'When present, even if empty, deletions and evictions of pods are checked against PodProtectors. Default: they are not.',
   {
@@ -74,5 +97,15 @@ export const POD_PROTECTION_SCHEMA: Schema<PodProtection> = object<PodProtection
     ),
     objectSelector: labelSelector('Only pods with these labels are protected. Default: all.'),
     aggregation: checked(aggregation, AGGREGATION_RULES),
+    admissionOrder: defaultsTo(
+      'Arrival',
+      oneOf(
+        'Which of several deletions that compete for the quota of one PodProtector are admitted. Arrival: those that arrived ' +
+          'last; DeletionOrder: those of pods that a scale-down would delete first.',
+        ['Arrival', 'DeletionOrder'],
+      ),
+    ),
+    gather,
+    hints,
   },
 )

@@ -18,6 +18,28 @@ export interface PodProtection {
   /** Only pods with these labels are protected. Default: all. */
   readonly objectSelector?: LabelSelector
   readonly aggregation?: CellAggregation
+  /** Which of several deletions that compete for the quota of one PodProtector are admitted. */
+  readonly admissionOrder?: AdmissionOrder
+  /** How long deletions wait for competitors. Only with admissionOrder DeletionOrder. */
+  readonly gather?: GatherWindow
+  /** Whether refusals name pods that could go instead. */
+  readonly hints?: VictimHints
+}
+
+/** Arrival: those that arrived last first, as of Podseidon. DeletionOrder: those first that a scale-down would delete first. */
+export type AdmissionOrder = 'Arrival' | 'DeletionOrder'
+
+export interface GatherWindow {
+  /** Milliseconds that a deletion waits for others; 0 = not at all. */
+  readonly maxMillis?: number
+  /** It waits only while at most this share of the counted pods may still be deleted, percent, rounded up. */
+  readonly whenRemainingAtMostPercent?: number
+}
+
+export interface VictimHints {
+  readonly enabled?: boolean
+  /** Pods named in one refusal. */
+  readonly max?: number
 }
 
 export type ProtectionFailurePolicy = 'Fail' | 'Ignore'

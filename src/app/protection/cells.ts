@@ -1,8 +1,10 @@
 // The cells of pod protection: for each, the aggregator that counts its pods, and a client for its API server. Follows the UpstreamClusters.
 
 import { randomUUID } from 'node:crypto'
+import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { PodFacts } from '../../api/ports/protection.ts'
 import {
   type CellMember,
   type PodAggregator,
@@ -11,6 +13,7 @@ import {
 } from '../../controllers/aggregator/pod-aggregator.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
+import { ranksPods } from '../../core/protection/competition/order-settings.ts'
 import { distinctClusters } from '../../core/protection/quota/distinct-clusters.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { KubeClient } from '../../io/kube/client.ts'
@@ -121,8 +124,10 @@ class Cell {
 
   #members(): CellMember[] {
     return this.#names.flatMap((name): CellMember[] => {
-      const aggregation = this.#deps.clusters.get(name)?.compiled.protection?.aggregation
-      return aggregation === undefined ? [] : [{ name, client: this.#clientOf(name), aggregation }]
+      const protection = this.#deps.clusters.get(name)?.compiled.protection
+      if (protection === undefined) return []
+      const { aggregation } = protection
+      return [{ name, client: this.#clientOf(name), aggregation, ranked: ranksPods(protection) }]
     })
   }
 
@@ -173,6 +178,16 @@ export class ProtectionCells {
   /** One client for each of its clusters; none = there is no such cell. */
   clients(cell: string): readonly ObjectClient[] {
     return this.#cells.get(cell)?.clients() ?? []
+  }
+
+  /** Pods of a cell that this replica counts. */
+  select(cell: string, namespace: string, selector: LabelSelector): Iterable<PodFacts> | undefined {
+    return this.#cells.get(cell)?.aggregator.pods()?.select(namespace, selector)
+  }
+
+  /** A pod of a cell that this replica counts. */
+  pod(cell: string, uid: string): PodFacts | undefined {
+    return this.#cells.get(cell)?.aggregator.pods()?.get(uid)
   }
 
   describe(): readonly PodAggregatorDescription[] {

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
-import { PODS } from '../../api/kinds/foreign-kinds.ts'
+import { PODS, SUBJECT_ACCESS_REVIEWS } from '../../api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isMissing } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
@@ -28,8 +28,10 @@ import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LeaderElection } from '../../io/kube/leader-lease.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
+import { createAccessReviewer } from '../../io/reviews/access-review.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import { createProtectionWebhook } from '../../webhooks/protection-webhook.ts'
+import type { WebhookReviewDeps } from '../../webhooks/protection-webhook-review.ts'
 import type { Config } from '../config/config.ts'
 import { holdElection, ProtectionCells } from './cells.ts'
 import { ProtectionPort } from './port.ts'
@@ -219,6 +221,8 @@ export class Protection {
         this.#core = { current, message, sinceMs: clock.now() }
       },
     }
+    // The cells need the ledger, and its orders the cells.
+    let counted: ProtectionCells | undefined
     const ledger = startProtectionLedger({
       client: core,
       settings,
@@ -228,6 +232,10 @@ export class Protection {
       log,
       events,
       onNamespaces,
+      cells: {
+        select: (cell, namespace, selector) => counted?.select(cell, namespace, selector),
+        get: (cell, uid) => counted?.pod(cell, uid),
+      },
     })
     const { protectors } = ledger
     const alone = config.source === 'embedded' && this.#ownCore === undefined
@@ -245,6 +253,7 @@ export class Protection {
       metrics,
       calls,
     })
+    counted = cells
     const lease = holdElection({ core, alone, replica, log, metrics }, LEADER_LEASE, () => undefined)
     refusals = new RefusalEvents({
       core,
@@ -287,6 +296,7 @@ export class Protection {
         return protection === undefined ? undefined : { protection }
       },
       getPods: (cell, namespace, name) => podsOfName(running.cells.clients(cell), namespace, name),
+      mayList: listRights(running.cells, clock),
       authenticate: port.authenticate,
       ready: () => running.ledger.protectors.synced,
       onReview: (outcome) => this.metrics.webhookAnswered(outcome),
@@ -295,6 +305,24 @@ export class Protection {
     })
     await port.open(handler)
     log.info('the protection webhook is open', { address: listen, port: port.port })
+  }
+}
+
+/** Whether a user may list the pods of a namespace of a cell. */
+function listRights(cells: ProtectionCells, clock: Clock): NonNullable<WebhookReviewDeps['mayList']> {
+  const access = createAccessReviewer(
+    () => clock.monotonic(),
+    () => undefined,
+  )
+  return async (cell, user, namespace) => {
+    const [client] = cells.clients(cell)
+    if (client === undefined) return false
+    const attributes = { verb: 'list', group: '', resource: 'pods', subresource: '', namespace, name: '' }
+    const verdict = await access.review({ cluster: cell, epoch: 0, user, attributes }, async (body) => {
+      const answer = await client.create(SUBJECT_ACCESS_REVIEWS, JSON.parse(body) as JsonObject)
+      return { status: 201, body: JSON.stringify(answer) }
+    })
+    return verdict.kind === 'allowed'
   }
 }
 

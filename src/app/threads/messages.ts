@@ -57,6 +57,8 @@ export type FromThread =
   | { readonly type: 'lines'; readonly lines: ThreadLines }
   /** Deletions to be evaluated together. Answered by `verdicts`. */
   | { readonly type: 'protect'; readonly id: number; readonly requests: readonly ProtectionRequest[] }
+  /** Nobody waits for the verdicts of `protect` any more. */
+  | { readonly type: 'abandoned'; readonly id: number }
   /** Deletions that upstream has refused, or that were not sent. */
   | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
   | { readonly type: 'drained' }

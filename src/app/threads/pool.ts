@@ -185,6 +185,9 @@ export class ThreadPool implements WorkerSlotOwner {
       case 'protect':
         void this.#deletions.evaluate(slot, message.id, message.requests)
         break
+      case 'abandoned':
+        this.#deletions.abandon(slot, message.id)
+        break
       case 'release':
         this.#deletions.release(message.reservations)
         break

@@ -18,6 +18,8 @@ export interface CellMember {
   readonly name: string
   readonly client: ObjectClient
   readonly aggregation: CompiledAggregation
+  /** Pods are kept with what orders deletions. Default false. */
+  readonly ranked?: boolean
 }
 
 export interface MemberStreamDeps {
@@ -54,7 +56,7 @@ export class MemberStream implements FollowEvents {
   #stopped = false
 
   /** @throws {SyntaxError} when the pod selector cannot be read */
-  constructor({ name, client, aggregation }: CellMember, deps: MemberStreamDeps) {
+  constructor({ name, client, aggregation, ranked }: CellMember, deps: MemberStreamDeps) {
     const { clock, log } = deps
     const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation
     const labelSelector = podSelector === undefined ? '' : selectorText(podSelector)
@@ -62,7 +64,7 @@ export class MemberStream implements FollowEvents {
     this.sinceMs = clock.now()
     this.#client = client
     this.#deps = deps
-    this.pods = new PodSnapshot(() => clock.monotonic())
+    this.pods = new PodSnapshot(() => clock.monotonic(), ranked)
     this.streamTime = new CellStreamTime({
       mode,
       annotation,
@@ -71,7 +73,10 @@ export class MemberStream implements FollowEvents {
       log,
       onMoved: () => deps.onAdvanced(),
     })
-    this.#following = client.follow(PODS, '', this, { labelSelector, transform: (pod) => slimPod(pod, annotation) })
+    this.#following = client.follow(PODS, '', this, {
+      labelSelector,
+      transform: (pod) => slimPod(pod, annotation, ranked),
+    })
   }
 
   /** By a consistent read. */

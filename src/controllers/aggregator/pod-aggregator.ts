@@ -1,6 +1,7 @@
 // Counts the pods of one cell for the statuses of PodProtectors, and removes deletions that have happened from their admission
 // histories. Only one replica does so at a time; the others keep no pods.
 
+import type { CountedPods } from './cell-pods.ts'
 import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import type { CellMember } from './member.ts'
 import { AggregatorTerm } from './term.ts'
@@ -10,6 +11,8 @@ export type { CellMember, PodAggregatorDeps, PodAggregatorDescription }
 
 export interface PodAggregator {
   describe(): PodAggregatorDescription
+  /** undefined = this replica does not count them, or does not know all of them now. */
+  pods(): CountedPods | undefined
   /** Call when leadership or the cell's spec has changed; otherwise it is noticed within a second. */
   leaderChanged(): void
   /** Nothing is written afterwards. */
@@ -45,6 +48,10 @@ class Aggregator implements PodAggregator {
     return this.#term?.work.describe() ?? { ...IDLE, cell: this.#deps.cell }
   }
 
+  pods(): CountedPods | undefined {
+    return this.#term?.work.pods()
+  }
+
   leaderChanged(): void {
     const leads = !this.#stopped && this.#deps.isLeader()
     const members = leads ? this.#deps.members().filter(({ aggregation }) => aggregation.enabled) : []
@@ -61,8 +68,8 @@ class Aggregator implements PodAggregator {
 
   #settleTerm(members: readonly CellMember[]): void {
     const made = madeFor(
-      members.map(({ name, aggregation: { podSelector, syncTime, syncTimeAnnotation } }) => {
-        return [name, podSelector, syncTime, syncTimeAnnotation]
+      members.map(({ name, ranked, aggregation: { podSelector, syncTime, syncTimeAnnotation } }) => {
+        return [name, podSelector, syncTime, syncTimeAnnotation, ranked]
       }),
     )
     if ((this.#term?.made ?? '') === made) return

@@ -8,7 +8,7 @@ import { agingProtectors } from '../../core/protection/ledger/stale-cells.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
 import { errorName } from '../error-name.ts'
 import { AdmissionTimes } from '../ledger/admission-times.ts'
-import { CellPods } from './cell-pods.ts'
+import { CellPods, type CountedPods } from './cell-pods.ts'
 import { afterError, type Counted, countPods, writeStatus } from './count.ts'
 import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import { type CellMember, MemberStream } from './member.ts'
@@ -95,6 +95,11 @@ export class AggregatorTerm {
       queued: this.#recounts.queued,
       waiting: this.#recounts.waiting,
     }
+  }
+
+  pods(): CountedPods | undefined {
+    const known = this.#pods.complete && this.#members.every(({ current }) => current)
+    return known ? this.#pods : undefined
   }
 
   /** What is wrong, and since when. */

@@ -21,6 +21,8 @@ import { asksNoQuota, evaluateDeletion, freePass } from '../../core/protection/q
 import type { QuotaPod } from '../../core/protection/quota/quota.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
+import type { CountedCells } from './better-victims.ts'
+import { competing, gatherMs, inAdmissionOrder } from './competition.ts'
 import type { LedgerOperation, LedgerResult } from './writes.ts'
 
 export type LedgerAnswer = BatchAnswer<LedgerResult>
@@ -31,6 +33,7 @@ export interface LedgerReviewDeps {
   readonly settings: ProtectionSettings
   readonly clock: Clock
   readonly clocks: CellClocks
+  readonly cells: CountedCells
   /** All of them go into the next write of the protector. */
   submit(key: string, requests: readonly BatchRequest<LedgerOperation>[]): readonly Promise<LedgerAnswer>[]
   /** Releases reservations. */
@@ -71,15 +74,19 @@ const RECORD_WAIT_MS = 500
 const RECORD_TIMEOUT_MS = 30_000
 const UNKNOWN = 'the PodProtectors have not been read yet'
 
-/** One result for each request, in their order. */
+/**
+ * One result for each request, in their order.
+ * @param abandoned nobody waits for them any more
+ */
 export async function reviewAll(
   deps: LedgerReviewDeps,
   requests: readonly ProtectionRequest[],
+  abandoned?: AbortSignal,
 ): Promise<readonly Reviewed[]> {
   const reviews = requests.map((request) => begin(deps, request))
   evaluate(deps, reviews)
   for (const review of reviews) review.verdict ??= verdictByWhatIsKnown(review)
-  submit(deps, reviews)
+  submit(deps, reviews, abandoned)
   return Promise.all(
     reviews.map(async (review) => ({
       verdict: review.verdict ?? (await finish(deps, review)),
@@ -114,14 +121,17 @@ function begin({ protectors, settings, clock, clocks }: LedgerReviewDeps, reques
 const NO_NUMBERS = { count: 0, lag: 0, required: 0, maxConcurrentLag: 0 }
 
 /** Evaluates all deletions of one protector together, by what is known of it. */
-function evaluate({ quotas, settings, clock }: LedgerReviewDeps, reviews: readonly Review[]): void {
+function evaluate({ quotas, settings, clock, cells }: LedgerReviewDeps, reviews: readonly Review[]): void {
   const nowMicros = clock.now() * 1000
   for (const [key, group] of byProtector(reviews)) {
     const { protector } = group[0].evaluation
     const limits = limitsOf(protector, settings)
-    const reserving = group.flatMap(({ request, evaluation }) => {
+    const arrived = group.flatMap(({ request, evaluation }) => {
       const { pod } = evaluation
-      return pod === undefined ? [] : [{ evaluation, operation: reserveOf(request, pod) }]
+      return pod === undefined ? [] : [{ request, evaluation, operation: reserveOf(request, pod) }]
+    })
+    const reserving = inAdmissionOrder(arrived, protector, cells, clock, ({ request }) => {
+      return competing(request, Number.POSITIVE_INFINITY)
     })
     const operations = reserving.map(({ operation }) => operation)
     const results = quotas.evaluate(protector, operations, limits, nowMicros)
@@ -163,15 +173,27 @@ function conclude(
   }
 }
 
-function submit({ clock, ...deps }: LedgerReviewDeps, reviews: readonly Review[]): void {
+function submit({ clock, ...deps }: LedgerReviewDeps, reviews: readonly Review[], abandoned?: AbortSignal): void {
   const nowMs = clock.monotonic()
   for (const [key, group] of byProtector(reviews)) {
     const requests = group.map(({ request, evaluation }): BatchRequest<LedgerOperation> => {
       const { pod, protector, availableFromMs } = evaluation
       const matchedBy = { protector, labels: request.pod.labels }
       if (pod !== undefined) {
-        const operation = { history: reserveOf(request, pod), matchedBy, availableFromMs }
-        return { operation, deadlineMs: nowMs + request.timeoutMs }
+        const deadlineMs = nowMs + request.timeoutMs
+        const competes = competing(request, deadlineMs)
+        const operation = {
+          history: reserveOf(request, pod),
+          matchedBy,
+          availableFromMs,
+          ...(competes !== undefined && { competes }),
+        }
+        return {
+          operation,
+          deadlineMs,
+          waitMs: gatherMs(request, evaluation.finding),
+          ...(abandoned !== undefined && { isWanted: () => !abandoned.aborted }),
+        }
       }
       const operation = { history: recordOf(request), matchedBy }
       return { operation, deadlineMs: nowMs + RECORD_TIMEOUT_MS, waitMs: RECORD_WAIT_MS, persistent: true }

@@ -17,6 +17,8 @@ import { compileSelector } from '../../core/selectors/compile-selector.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import type { ProtectorTable } from '../../state/protectors.ts'
 import { errorName } from '../error-name.ts'
+import type { CountedCells } from './better-victims.ts'
+import { type Competing, inAdmissionOrder } from './competition.ts'
 
 export interface LedgerOperation {
   readonly history: HistoryOperation
@@ -26,6 +28,8 @@ export interface LedgerOperation {
   readonly availableFromMs?: number
   /** The protector whose selector matched the pod; if the selector has changed since, the labels are matched again. */
   readonly matchedBy?: { readonly protector: PodProtector; readonly labels: Readonly<Record<string, string>> }
+  /** Of a deletion that is admitted in the order of deletion; undefined = by arrival. */
+  readonly competes?: Competing
 }
 
 export interface LedgerResult extends Omit<OperationResult, 'result'> {
@@ -43,6 +47,7 @@ export interface LedgerWritesDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly events: ProtectionEvents
+  readonly cells: CountedCells
   /** It is not known whether a write happened. If it did, these operations undo it. */
   onUnknown(key: string, releases: readonly LedgerOperation[]): void
 }
@@ -105,6 +110,11 @@ export class LedgerWrites {
     }
   }
 
+  #ordered(protector: PodProtector, operations: readonly LedgerOperation[]): readonly LedgerOperation[] {
+    const { clock, cells } = this.#deps
+    return inAdmissionOrder(operations, protector, cells, clock, ({ competes }) => competes)
+  }
+
   /** Without a protector the deletion passes. */
   #gone(key: string, operations: readonly LedgerOperation[]): Written {
     this.#unsure.delete(key)
@@ -151,17 +161,16 @@ export class LedgerWrites {
   #apply(protector: PodProtector, operations: readonly LedgerOperation[]): Applied {
     const limits = limitsOf(protector, this.#deps.settings)
     const { uid = '' } = protector.metadata
-    const concerned = operations.map((operation) => concerns(protector, operation))
     const { clock } = this.#deps
     const monotonicMs = clock.monotonic()
-    const history = operations
-      .filter((_, index) => concerned[index])
-      .map((operation) => historyAt(operation, monotonicMs))
+    const concerned = this.#ordered(protector, operations).filter((operation) => concerns(protector, operation))
+    const history = concerned.map((operation) => historyAt(operation, monotonicMs))
     const nowMicros = clock.now() * 1000
     const { status, changed, results } = applyOperations(protector, history, limits, nowMicros)
-    let next = 0
-    const all = operations.map(({ history: { type } }, index): LedgerResult => {
-      const result = concerned[index] === true ? results[next++] : undefined
+    const resultOf = new Map(concerned.map((operation, index) => [operation, results[index]]))
+    const all = operations.map((operation): LedgerResult => {
+      const { type } = operation.history
+      const result = resultOf.get(operation)
       if (result === undefined) return type === 'release' ? NOTHING_TO_DO : NO_PROTECTOR
       return { ...result, protectorUid: uid, maxConcurrentLag: limits.maxConcurrentLag }
     })

@@ -1,6 +1,7 @@
 // What the request path reads: an UpstreamCluster, compiled once per change into immutable plain data that can be posted to a thread.
 
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
+import type { DeletionOrder } from '../../api/ports/protection.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
 import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
@@ -197,6 +198,12 @@ export interface CompiledProtection {
   /** Only pods with these labels are guarded; undefined = all. */
   readonly objectSelector: LabelSelector | undefined
   readonly aggregation: CompiledAggregation
+  /** Of deletions that compete for one quota. */
+  readonly admissionOrder: 'Arrival' | 'DeletionOrder'
+  /** For admissionOrder DeletionOrder. */
+  readonly gather: DeletionOrder
+  /** Whether and how many pods that could go instead a refusal names. */
+  readonly hints: { readonly enabled: boolean; readonly max: number }
 }
 
 /** spec.autoscaler. */

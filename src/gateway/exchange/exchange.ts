@@ -70,6 +70,8 @@ export class Exchange implements StreamEvents, RunningRequest {
   bytes: Buffer | undefined = undefined
   /** Made for this deletion of a pod: given back when upstream does not do it. */
   reservation: Reservation | undefined = undefined
+  /** Called when the client has gone or the request is aborted, by whoever waits for something meanwhile. */
+  onGone: (() => void) | undefined = undefined
   /** What an answer of 409 leads to instead of being passed on; undefined = it is passed on. */
   onConflict: (() => void) | undefined = undefined
   /** Taken from upstream, not yet by the client: bytes whose window is still to be given back. */
@@ -182,6 +184,7 @@ export class Exchange implements StreamEvents, RunningRequest {
 
   onReset(_reason: ResetReason): void {
     this.gone = true
+    this.onGone?.()
     this.body?.finish('gone')
     // While it is decided, the decision finds out; of joined sockets the splice tells.
     if (this.phase === 'over' || this.undecided || this.phase === 'upgraded') return
@@ -296,6 +299,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   /** The one end of every exchange, however it comes: what is held is given back, and the request is counted. */
   end(): void {
     if (this.phase === 'over') return
+    this.onGone?.()
     if (this.undecided) this.notDeleted()
     this.transition('over')
     this.body?.end()

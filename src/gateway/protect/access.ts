@@ -57,6 +57,17 @@ export async function reviewRight(
   }
 }
 
+/** Whether the caller may list the pods of the namespace. False when that is not known. */
+export async function mayList(
+  exchange: Exchange,
+  live: LiveCluster,
+  caller: Authenticated,
+  namespace: string,
+): Promise<boolean> {
+  const list = { verb: 'list', group: '', resource: 'pods', subresource: '', namespace, name: '' }
+  return (await ask(exchange, live, caller, list)).kind === 'allowed'
+}
+
 function ask(
   { gw, peer }: Exchange,
   live: LiveCluster,

@@ -2,7 +2,8 @@
 
 import { isRecord } from '../../api/kube/object-shape.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
-import { podFacts } from '../../core/protection/quota/pod-facts.ts'
+import { ranksPods } from '../../core/protection/competition/order-settings.ts'
+import { factsReader } from '../../core/protection/competition/ranked-facts.ts'
 import { AnswerTooLargeError, CallLimitError, type KubeAnswer } from '../../io/upstream/kube-call.ts'
 import { callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
 import { budgetKey } from '../exchange/identity.ts'
@@ -45,7 +46,7 @@ export async function findPod(deletion: Deletion, name: string): Promise<FoundPo
     if (answer.status === 404) return { kind: 'absent' }
     if (answer.status !== 200) return { kind: 'unknown', message: `the pod cannot be read: ${refusalOf(answer)}` }
     const object: unknown = JSON.parse(answer.body)
-    const pod = isRecord(object) ? podFacts(object) : undefined
+    const pod = isRecord(object) ? factsReader(ranksPods(deletion.settings))(object) : undefined
     if (pod !== undefined) return { kind: 'pod', pod }
     return { kind: 'unknown', message: 'the pod cannot be read: the answer is not a Pod' }
   } catch (error) {
@@ -83,7 +84,7 @@ export async function listPods(deletion: Deletion, limit: number): Promise<Found
       }
       if (answer.status === 400 || answer.status === 422) return { kind: 'refused', answer }
       if (answer.status !== 200) return { kind: 'unknown', message: `the pods cannot be listed: ${refusalOf(answer)}` }
-      const page = readPage(answer.body)
+      const page = readPage(answer.body, factsReader(ranksPods(deletion.settings)))
       if (page === undefined)
         return { kind: 'unknown', message: 'the pods cannot be listed: the answer is not a PodList' }
       for (const pod of page.pods) pods.push(pod)
@@ -146,12 +147,13 @@ function listQuery(
 
 function readPage(
   body: string,
+  factsOf: ReturnType<typeof factsReader>,
 ): { readonly pods: readonly PodFacts[]; readonly metadata: Readonly<Record<string, unknown>> } | undefined {
   const list: unknown = JSON.parse(body)
   if (!isRecord(list) || !Array.isArray(list['items'])) return undefined
   const pods: PodFacts[] = []
   for (const item of list['items'] as readonly unknown[]) {
-    const pod = isRecord(item) ? podFacts(item) : undefined
+    const pod = isRecord(item) ? factsOf(item) : undefined
     if (pod === undefined) return undefined
     pods.push(pod)
   }

@@ -11,7 +11,15 @@ import type { Permit } from '../exchange/decision.ts'
 import { findPod, listPods } from './call.ts'
 import { CollectionAnswer } from './collection-answer.ts'
 import { type CollectionItem, CollectionSender } from './collection-sender.ts'
-import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, requestOf } from './deletion.ts'
+import {
+  type AskedDeletion,
+  bindBody,
+  type Deletion,
+  keepBody,
+  NO_POD_UID,
+  requestOf,
+  reviewDeletions,
+} from './deletion.ts'
 import { errorVerdict, follow, followUnread } from './verdict.ts'
 
 /** Evaluated together. */
@@ -72,13 +80,13 @@ async function evaluate(
   pods: readonly PodFacts[],
   answer: CollectionAnswer,
 ): Promise<CollectionItem[]> {
-  const { settings, gate } = deletion
+  const { settings } = deletion
   // What is no longer there as the client means it is upstream's to refuse.
   const evaluated = pods.filter((pod) => {
     return !pod.terminating && isGuarded(settings, pod.labels) && (asked.uid === '' || asked.uid === pod.uid)
   })
   const requests = evaluated.map((pod) => requestOf(deletion, asked, pod))
-  const verdicts = requests.length === 0 ? [] : await gate.review(requests)
+  const verdicts = requests.length === 0 ? [] : await reviewDeletions(deletion, requests)
   const byUid = new Map(evaluated.map((pod, i) => [pod.uid, verdicts[i] ?? errorVerdict('the ledger gave no verdict')]))
   const items: CollectionItem[] = []
   const evaluatedAtMs = deletion.exchange.gw.clock.monotonic()

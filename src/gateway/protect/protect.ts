@@ -5,13 +5,24 @@ import type { ProtectionGate, ProtectionVerdict } from '../../api/ports/protecti
 import type { Filter } from '../../core/admission/filter.ts'
 import { protectionOf } from '../../core/admission/pod-deletion.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
+import { hintsOf } from '../../core/protection/competition/order-settings.ts'
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
+import { namingBetterVictims } from '../../core/protection/quota/protection-messages.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import type { Decision, Recheck } from '../exchange/decision.ts'
-import { reviewRight } from './access.ts'
+import { mayList, reviewRight } from './access.ts'
 import { findPod, type Limited, type Unknown } from './call.ts'
 import { protectCollection } from './collection.ts'
-import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, readAsked, requestOf } from './deletion.ts'
+import {
+  type AskedDeletion,
+  bindBody,
+  type Deletion,
+  keepBody,
+  NO_POD_UID,
+  readAsked,
+  requestOf,
+  reviewDeletions,
+} from './deletion.ts'
 import { errorVerdict, follow, followUnread, NO_GATE } from './verdict.ts'
 
 /** How often a deletion is evaluated whose pod changes again and again. */
@@ -52,7 +63,7 @@ async function protect(
 }
 
 async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: number): Promise<Refusal | undefined> {
-  const { exchange, decision, settings, gate } = deletion
+  const { exchange, decision, settings } = deletion
   const { warnings } = decision
   const found = await findPod(deletion, decision.info.name)
   if (found.kind === 'unknown' || found.kind === 'limited') return unreviewed(deletion, asked, found)
@@ -81,13 +92,20 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
     return undefined
   }
   if (exchange.gone) return undefined
-  const [verdict = errorVerdict('the ledger gave no verdict')] = await gate.review([requestOf(deletion, asked, pod)])
+  const request = { ...requestOf(deletion, asked, pod), ...hintsOf(settings) }
+  const [verdict = errorVerdict('the ledger gave no verdict')] = await reviewDeletions(deletion, [request])
   hold(deletion, verdict)
-  const refused = follow(deletion, pod.name, verdict)
+  const refused = follow(deletion, pod.name, verdict.betterVictims ? await named(deletion, verdict) : verdict)
   if (refused !== undefined) return refused
   bindBody(deletion, asked, pod.uid, verdict.freePass ? pod.resourceVersion : '')
   if (mayRecheck) decision.recheck = recheck
   return undefined
+}
+
+/** Names pods that could go instead, to who may list them. */
+async function named({ exchange, decision }: Deletion, verdict: ProtectionVerdict): Promise<ProtectionVerdict> {
+  const { live, caller, info } = decision
+  return (await mayList(exchange, live, caller, info.namespace)) ? namingBetterVictims(verdict) : verdict
 }
 
 /** From here on the exchange gives back what was reserved, if nothing comes of it. */

@@ -90,3 +90,54 @@ test('one of the clusters once more, by another address: nothing is counted twic
   assert.equal((await world.deletePod(1, NAMESPACE, 'web-9')).status, 200)
   await world.untilSummary(NAMESPACE, 'web', [4, 4, 4])
 })
+
+test('of six deletions at the same time those go that a scale-down would choose, and a refusal names who could go instead', async () => {
+  const worker = world.worker(1)
+  const podProtection = {
+    cell: CELL,
+    admissionOrder: 'DeletionOrder',
+    gather: { maxMillis: 2_000, whenRemainingAtMostPercent: 100 },
+    hints: { enabled: true },
+  }
+  // Of the same cluster, but by another name.
+  await world.core.request('/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters/again', { method: 'DELETE' })
+  const object = JSON.stringify({ spec: { podProtection } })
+  const headers = { 'content-type': 'application/merge-patch+json' }
+  const path = `/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters/${worker.name}`
+  const patched = await world.core.request(path, { method: 'PATCH', headers, body: JSON.parse(object) })
+  assert.equal(patched.status, 200, patched.text)
+  await world.createProtector(NAMESPACE, 'ordered', {
+    minAvailable: 4,
+    minReadySeconds: 0,
+    selector: { matchLabels: { app: 'ordered' } },
+  })
+  const costs = [3, -20, 0, -10, 1, 2]
+  for (const [index, cost] of costs.entries()) {
+    const annotations = { 'controller.kubernetes.io/pod-deletion-cost': String(cost) }
+    await createPod(worker, NAMESPACE, `ordered-${index}`, { labels: { app: 'ordered' }, annotations })
+  }
+  await world.untilSummary(NAMESPACE, 'ordered', [6, 6, 6])
+  const generation: number = patched.json().metadata.generation
+  await waitFor('the order to be in force', async () => {
+    const { gateways = [] } = (await world.core.request(path)).json().status ?? {}
+    return (
+      gateways.length > 0 &&
+      gateways.every((one: { observedGeneration?: number }) => (one.observedGeneration ?? 0) >= generation)
+    )
+  })
+  const answers = await Promise.all(costs.map((_, index) => world.deletePod(1, NAMESPACE, `ordered-${index}`)))
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [429, 200, 429, 200, 429, 429],
+    answers.map(({ text }) => text).join(),
+  )
+  await world.untilSummary(NAMESPACE, 'ordered', [4, 4, 4])
+  const hinted = await waitFor('a refusal to name others', async () => {
+    const { details, message } = (await world.deletePod(1, NAMESPACE, 'ordered-0')).json()
+    const causes: { reason: string; field: string }[] = details.causes
+    const fields = causes.filter(({ reason }) => reason === 'PodProtectorBetterVictim').map(({ field }) => field)
+    return fields.length > 0 ? { fields, message } : undefined
+  })
+  assert.deepEqual(hinted.fields, ['pod/ordered-2', 'pod/ordered-4', 'pod/ordered-5'])
+  assert.match(hinted.message, /; could go instead: ordered-2, ordered-4, ordered-5$/)
+})

@@ -55,8 +55,15 @@ function countUids(operations: readonly ReserveOperation[]): number {
   return new Set(operations.map(({ uid }) => uid)).size
 }
 
-function uidsIn({ status }: PodProtector): ReadonlySet<string> {
+const uidsOf = new WeakMap<PodProtector, ReadonlySet<string>>()
+
+/** Of pods that are in any history: their deletion is admitted. */
+export function uidsIn(protector: PodProtector): ReadonlySet<string> {
+  const { status } = protector
+  const known = uidsOf.get(protector)
+  if (known !== undefined) return known
   const uids = new Set<string>()
+  uidsOf.set(protector, uids)
   for (const { admissionHistory } of status?.cells ?? []) {
     const buckets: unknown = isRecord(admissionHistory) ? admissionHistory.buckets : undefined
     for (const bucket of Array.isArray(buckets) ? (buckets as unknown[]) : []) {

@@ -4,14 +4,15 @@
 import { admissionRequest, malformedReview } from '../../../api/kube/admission-review.ts'
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import type { UserInfo } from '../../../api/kube/user.ts'
 import type { HealthCriterion, PodFacts } from '../../../api/ports/protection.ts'
 import { healthCriterion, podFacts } from './pod-facts.ts'
 
 interface ReviewedRequest {
   /** Of the review; the response repeats it. */
   readonly uid: string
-  /** The user of the request; '' = not given. */
-  readonly user: string
+  /** The user of the request; name '' = not given. */
+  readonly caller: UserInfo
   /** Nothing will be deleted, whatever the answer. */
   readonly dryRun: boolean
 }
@@ -47,18 +48,34 @@ export interface OtherSubject extends ReviewedRequest {
 
 export type ReviewSubject = DeletionSubject | EvictionSubject | OtherSubject
 
-/** @throws {StatusError} 400, when `body` is not an AdmissionReview with a complete request */
-export function reviewSubject(body: unknown): ReviewSubject {
+/**
+ * @param read what is needed of the pod
+ * @throws {StatusError} 400, when `body` is not an AdmissionReview with a complete request
+ */
+export function reviewSubject(body: unknown, read: typeof podFacts = podFacts): ReviewSubject {
   const request = admissionRequest(body)
   const { uid, operation } = request
-  const asked = { uid, user: textOf(recordOf(request['userInfo'])['username']), dryRun: isDryRun(request) }
+  const asked = { uid, caller: callerOf(recordOf(request['userInfo'])), dryRun: isDryRun(request) }
   switch (`${operation} ${resourceOf(request)}`) {
     case 'DELETE pods.v1.':
-      return { ...asked, type: 'DeletePod', pod: deletedPod(request) }
+      return { ...asked, type: 'DeletePod', pod: deletedPod(request, read) }
     case 'CREATE pods.v1./eviction':
       return { ...asked, type: 'EvictPod', ...eviction(request) }
     default:
       return { ...asked, type: 'Unknown' }
+  }
+}
+
+/** authentication/v1 UserInfo. */
+function callerOf(info: Readonly<Record<string, unknown>>): UserInfo {
+  const texts = (value: unknown): readonly string[] =>
+    Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []
+  const extra = Object.entries(recordOf(info['extra'])).map(([key, values]) => [key, texts(values)] as const)
+  return {
+    name: textOf(info['username']),
+    uid: textOf(info['uid']),
+    groups: texts(info['groups']),
+    extra: Object.fromEntries(extra),
   }
 }
 
@@ -70,10 +87,10 @@ function resourceOf(request: JsonObject): string {
   return subresource === '' ? name : `${name}/${subresource}`
 }
 
-function deletedPod(request: JsonObject): PodFacts {
+function deletedPod(request: JsonObject, read: typeof podFacts): PodFacts {
   const { oldObject } = request
   if (!isRecord(oldObject)) throw malformedReview('request.oldObject is missing: it is the pod that is to be deleted')
-  const pod = podFacts(oldObject)
+  const pod = read(oldObject)
   if (pod === undefined) throw malformedReview('request.oldObject is not a pod with a name and a uid')
   const namespace = textOf(request['namespace'])
   const name = textOf(request['name'])
