@@ -4,10 +4,12 @@ import { randomUUID } from 'node:crypto'
 import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Logger } from '../api/ports/ports.ts'
 import type { AutoscalerStatuses } from '../controllers/autoscaler-status/autoscaler-statuses.ts'
+import { startClusterHealth } from '../controllers/cluster-health/cluster-health.ts'
 import { startClusterStatus } from '../controllers/status/cluster-status.ts'
 import { REDIS_AWAY } from '../core/status/messages.ts'
 import type { KubeCallEvents } from '../io/kube/client-events.ts'
 import { startLeaderElection } from '../io/kube/leader-lease.ts'
+import { createUpstreamKubeClient } from '../io/upstream/kube-client.ts'
 import { createAutoscalers } from './autoscalers.ts'
 import type { Config } from './config/config.ts'
 import type { Protection } from './protection/protection.ts'
@@ -54,6 +56,13 @@ export function startStatuses(
   const onChange = (): void => autoscalers.update()
   const lease = startLeaderElection(client, { namespace: NAMESPACE, name: LEADER_LEASE, identity, log, onChange })
   leads = () => lease.isLeader()
+  const health = startClusterHealth({
+    clusters,
+    isLeader: leads,
+    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), log, calls }),
+    clock,
+    log,
+  })
   const controller = startClusterStatus({
     client,
     replica,
@@ -69,11 +78,15 @@ export function startStatuses(
     log,
     ...(parts.limits !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),
   })
-  const leave = changes.onApplied((generations, changed) => controller.applied(generations, pool.slots.length, changed))
+  const leave = changes.onApplied((generations, changed) => {
+    controller.applied(generations, pool.slots.length, changed)
+    health.update(changed)
+  })
   return {
     autoscalers,
     async stop() {
       leave()
+      await health.stop()
       await controller.stop()
       await stopAutoscalers()
       await lease.stop()

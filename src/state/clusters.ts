@@ -4,6 +4,7 @@
 import { type ClusterIndex, LiveClusterIndex } from '../core/cluster/cluster-index.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { createRetryBudget, type RetryBudget } from '../core/endpoints/retry-budget.ts'
+import { AnswerColumn, type AnswerMemory, createAnswerMemory } from '../core/incident/answer-counts.ts'
 import { CallTurns } from '../core/limits/call-turns.ts'
 import { type EndpointHandle, EndpointSet } from './endpoints.ts'
 import { type FlowHandle, FlowTable } from './flow-tables.ts'
@@ -27,6 +28,8 @@ export interface LiveCluster {
   identityEpoch: number
   /** Why the cluster refuses the gateway's own credential, if known; '' = it does not. */
   credentialFault: string
+  /** Counts how upstream answers; undefined = nobody decides by it (CompiledDegrade.observed). */
+  answers: AnswerColumn | undefined
 }
 
 /** A cluster for another thread: plain data and the shared memory. */
@@ -34,6 +37,7 @@ export interface ClusterHandle {
   readonly compiled: CompiledCluster
   readonly endpoints: readonly EndpointHandle[]
   readonly flows: readonly FlowHandle[]
+  readonly answers: AnswerMemory | undefined
 }
 
 export class ClusterTable {
@@ -94,7 +98,8 @@ export class ClusterTable {
   handle(name: string): ClusterHandle | undefined {
     const live = this.#live.get(name)
     if (live === undefined) return undefined
-    return { compiled: live.compiled, endpoints: live.endpoints.handles(), flows: live.flows.handles() }
+    const { compiled, endpoints, flows, answers } = live
+    return { compiled, endpoints: endpoints.handles(), flows: flows.handles(), answers: answers?.memory }
   }
 
   /** A thread has died: what its requests held is released, and they no longer count. */
@@ -120,8 +125,22 @@ export class ClusterTable {
     if (identityDiffers(live.compiled, cluster)) live.identityEpoch = this.#nextEpoch++
     live.endpoints.update(cluster.endpoints, handle?.endpoints)
     live.flows.update(cluster.schemas, monotonicMs, handle?.flows)
+    live.answers = this.#answersOf(live, cluster, handle)
     live.compiled = cluster
     this.#reindex(before, cluster)
+  }
+
+  /** Kept as long as somebody decides by them. */
+  #answersOf(
+    { answers }: LiveCluster,
+    { degrade }: CompiledCluster,
+    handle: ClusterHandle | undefined,
+  ): AnswerColumn | undefined {
+    if (!degrade.observed) return undefined
+    const memory = handle === undefined ? answers?.memory : handle.answers
+    if (answers !== undefined && answers.memory === memory) return answers
+    const { thread, threads } = this.#place
+    return new AnswerColumn(memory ?? createAnswerMemory(threads), thread)
   }
 
   #reindex(before: CompiledCluster | undefined, after: CompiledCluster | undefined): void {
@@ -147,6 +166,7 @@ export class ClusterTable {
       },
       identityEpoch: this.#nextEpoch++,
       credentialFault: '',
+      answers: undefined,
     }
     this.#live.set(compiled.name, live)
     return live

@@ -41,6 +41,13 @@ export const PODS: ResourceKind = foreignKind({
   plural: 'pods',
   namespaced: true,
 })
+export const NODES: ResourceKind = foreignKind({
+  group: '',
+  version: 'v1',
+  kind: 'Node',
+  plural: 'nodes',
+  namespaced: false,
+})
 export const CONFIG_MAPS: ResourceKind = foreignKind({
   group: '',
   version: 'v1',

@@ -196,6 +196,35 @@ export const AGGREGATION_RULES: readonly CelRule[] = [
   ),
 ]
 
+export const AUTO_DEGRADE_RULES: readonly CelRule[] = [
+  rule(
+    'has(self.nodes) || has(self.upstream)',
+    'names nothing that could begin it; add nodes: {} or upstream: {}, or remove it',
+  ),
+]
+
+export const AUTO_DEGRADE_UPSTREAM_RULES: readonly CelRule[] = [
+  rule(
+    "!has(self.window) || (duration(self.window) >= duration('5s') && duration(self.window) <= duration('10m'))",
+    'is too short or too long; write 5s to 10m',
+    '.window',
+  ),
+]
+
+/** With the defaults of the schema, which a kube-apiserver does not fill in. */
+export function autoDegradeNodesRules(exitPercent: number, maxUnreadyPercent: number): readonly CelRule[] {
+  const exit = `(has(self.exitPercent) ? self.exitPercent : ${exitPercent})`
+  const max = `(has(self.maxUnreadyPercent) ? self.maxUnreadyPercent : ${maxUnreadyPercent})`
+  return [
+    rule(`${exit} <= ${max}`, 'is above maxUnreadyPercent; write at most as much', '.exitPercent'),
+    rule(
+      "!has(self.staleAfter) || duration(self.staleAfter) >= duration('5s')",
+      'is too short; write at least 5s',
+      '.staleAfter',
+    ),
+  ]
+}
+
 const HTTPS = "self.servers.exists(s, s.endpoint.startsWith('https://'))"
 const HTTP = "self.servers.exists(s, s.endpoint.startsWith('http://'))"
 const CLIENT = 'self.clientConfig'

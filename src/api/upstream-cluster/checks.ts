@@ -12,6 +12,7 @@ import { nearestName } from '../validation/nearest-name.ts'
 import { checkObjectHead } from '../validation/object-head-checks.ts'
 import type { PemChecks } from '../validation/pem-checks.ts'
 import { createSchemaCheck, type ShapeErrors } from '../validation/schema-errors.ts'
+import { checkAutoDegrade } from './auto-degrade-checks.ts'
 import { checkAutoscaler } from './cluster-autoscaler-checks.ts'
 import { checkPodProtection } from './cluster-protection-checks.ts'
 import { checkClientConfig, checkSecureServing, type ServerScheme } from './credential-checks.ts'
@@ -186,6 +187,7 @@ function checkSpec(
     )
   }
   if (spec.degrade?.recovery !== undefined) checkRecovery(spec.degrade.recovery, options, out)
+  if (spec.degrade?.auto !== undefined) checkAutoDegrade(spec.degrade.auto, 'spec.degrade.auto', out)
   for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
     if (audience === '') out.invalid(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
   }

@@ -18,6 +18,7 @@ import {
   text,
   time,
 } from '../kube/json-schema.ts'
+import { AUTO_DEGRADE_SCHEMA } from './auto-degrade-schema.ts'
 import {
   ENDPOINT_RULES,
   IP_RULES,
@@ -129,6 +130,7 @@ const degrade = object<Degrade>('The degrade switch, for incidents.', {
   exempt: list('Requests that pass in any mode.', RULE_SCHEMA),
   shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
   recovery,
+  auto: AUTO_DEGRADE_SCHEMA,
 })
 
 const revocation = object<Revocation>(

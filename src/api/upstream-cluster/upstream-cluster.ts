@@ -3,6 +3,7 @@
 // Byte fields (`...Data`, `bearerToken`) hold base64, as []byte does in Kubernetes JSON.
 
 import type { KubeObject } from '../kube/meta.ts'
+import type { AutoDegrade } from './auto-degrade.ts'
 import type { Autoscaler } from './cluster-autoscaler.ts'
 import type { PodProtection } from './cluster-protection.ts'
 import type { DegradeMode } from './degrade-modes.ts'
@@ -217,6 +218,8 @@ export interface Degrade {
   readonly shadow?: boolean
   /** The leader climbs back to Off from here, a mode at a time, and removes this at the end. */
   readonly recovery?: DegradeRecovery
+  /** When the gateway itself sets a stricter mode; default: never. */
+  readonly auto?: AutoDegrade
 }
 
 /** Durations as Go writes them: `60s`, `1m30s`. */

@@ -4,7 +4,7 @@
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import { gatewayRights, type Right, requestsStillPass } from '../../core/identity/gateway-rights.ts'
+import { gatewayRights, isProtectionRight, type Right, requestsStillPass } from '../../core/identity/gateway-rights.ts'
 import { contentHash } from '../../io/sources/files/content-hash.ts'
 import { type KubeAnswer, KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
@@ -265,9 +265,9 @@ class RightsChecker {
 }
 
 function missingText(missing: readonly Right[]): string {
-  return requestsStillPass(missing)
-    ? 'the gateway lacks rights that pod protection needs in a cluster'
-    : 'the gateway lacks rights in a cluster: its requests are refused'
+  if (!requestsStillPass(missing)) return 'the gateway lacks rights in a cluster: its requests are refused'
+  const what = missing.some(isProtectionRight) ? 'pod protection' : 'what it does beside requests'
+  return `the gateway lacks rights that ${what} needs in a cluster`
 }
 
 /** Why requests of users are refused; '' = not because of missing rights. */

@@ -68,7 +68,17 @@ test('the smallest object gets every documented default', () => {
     logMode: '',
     healthCheck: { path: '/readyz', intervalMs: 5000, timeoutMs: 3000, healthyThreshold: 1, unhealthyThreshold: 2 },
     access: undefined,
-    degrade: { mode: 'Off', reason: '', expiresAtMs: 0, expiresAt: '', exempt: [], shadow: false, recovery: undefined },
+    degrade: {
+      mode: 'Off',
+      reason: '',
+      expiresAtMs: 0,
+      expiresAt: '',
+      exempt: [],
+      shadow: false,
+      recovery: undefined,
+      auto: undefined,
+      observed: false,
+    },
     authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true, revoked: undefined },
     protection: undefined,
     autoscaler: undefined,
@@ -138,6 +148,8 @@ test('everything written is kept', () => {
     exempt: [],
     shadow: true,
     recovery: undefined,
+    auto: undefined,
+    observed: true,
   }
   assert.deepEqual(cluster.degrade, degrade)
 })

@@ -15,6 +15,7 @@ import type {
 } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { parseDuration } from '../text/duration.ts'
+import { compileAutoDegrade } from './compile-auto-degrade.ts'
 import { compileRule } from './compile-rules.ts'
 import type {
   CompiledAuthentication,
@@ -149,15 +150,18 @@ export function compileDegrade(
   denyAllRequests: boolean,
   schema: Schema<Degrade> = DEGRADE,
 ): CompiledDegrade {
-  const { exempt: rules = [], recovery: wanted, ...given } = complete(schema, degrade)
+  const { exempt: rules = [], recovery: wanted, auto: automatic, ...given } = complete(schema, degrade)
   const recovery = compileRecovery(wanted, fieldOf(schema, 'recovery'))
+  const auto = automatic === undefined ? undefined : compileAutoDegrade(automatic, fieldOf(schema, 'auto'))
   const exempt = rules.map(compileRule)
+  const common = { exempt, recovery, auto }
   if (denyAllRequests) {
     const reason = `annotation ${FEATURE_GATES_ANNOTATION}: DenyAllRequests=true`
-    return { mode: 'Freeze', reason, expiresAtMs: 0, expiresAt: '', exempt, shadow: false, recovery }
+    return { mode: 'Freeze', reason, expiresAtMs: 0, expiresAt: '', shadow: false, ...common, observed: true }
   }
   const expiresAtMs = Date.parse(given.expiresAt)
-  return { ...given, expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs, exempt, recovery }
+  const observed = auto !== undefined || recovery !== undefined || given.mode !== 'Off'
+  return { ...given, expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs, ...common, observed }
 }
 
 /** Absent durations are defaults; ones that are none have not passed the schema. */

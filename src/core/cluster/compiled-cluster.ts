@@ -5,6 +5,7 @@ import type { DeletionOrder } from '../../api/ports/protection.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
 import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type { AutoDegradeOptions } from '../incident/auto-degrade.ts'
 
 /** One list of a rule, with `-x` semantics resolved at compile time. */
 export interface CompiledList {
@@ -112,6 +113,10 @@ export interface CompiledDegrade {
   readonly shadow: boolean
   /** undefined = nobody but people changes the mode. */
   readonly recovery: CompiledRecovery | undefined
+  /** undefined = the mode is only set by people. */
+  readonly auto: AutoDegradeOptions | undefined
+  /** Somebody decides by the health of the cluster: answers of upstream are counted, and the leader watches the nodes. */
+  readonly observed: boolean
 }
 
 export interface CompiledRecovery {

@@ -14,7 +14,11 @@ import {
 } from './gateway-rights.ts'
 
 const TRIGGER = 'portcullis-update-trigger'
-const withProtection = (updateTrigger?: { namespace: string }) => ({ protection: { aggregation: { updateTrigger } } })
+const NEVER = { auto: undefined, recovery: undefined }
+const withProtection = (updateTrigger?: { namespace: string }) => ({
+  protection: { aggregation: { updateTrigger } },
+  degrade: NEVER,
+})
 
 interface Role {
   readonly kind: string
@@ -50,7 +54,10 @@ function asked(rights: readonly Right[]): string[] {
 
 test('every right that deploy/rbac gives is asked, and no other', () => {
   const user = granted('deploy/rbac/upstream-gateway-user.yaml', 'portcullis-gateway')
-  same(gatewayRights({ protection: undefined }), user)
+  same(gatewayRights({ protection: undefined, degrade: NEVER }), user)
+  const nodes = granted('deploy/rbac/degrade-nodes.yaml', 'portcullis-nodes')
+  same(gatewayRights({ protection: undefined, degrade: { ...NEVER, auto: {} } }), user, nodes)
+  same(gatewayRights({ protection: undefined, degrade: { ...NEVER, recovery: {} } }), user, nodes)
   const worker = granted('deploy/rbac/protection-worker.yaml', 'portcullis-protection')
   same(gatewayRights(withProtection()), user, worker)
   const trigger = granted('deploy/rbac/protection-worker.yaml', TRIGGER)

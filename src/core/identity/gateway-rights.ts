@@ -25,11 +25,14 @@ export interface RightsScope {
     | undefined
   /** The ConfigMap with the status of the cluster-autoscaler. Default: nobody reads it. */
   readonly autoscaler?: { readonly namespace: string; readonly name: string } | undefined
+  /** Who decides by the health of the cluster. Default: nobody. */
+  readonly degrade?: { readonly auto: object | undefined; readonly recovery: object | undefined }
 }
 
 const USER_FILE = 'deploy/rbac/upstream-gateway-user.yaml'
 const WORKER_FILE = 'deploy/rbac/protection-worker.yaml'
 const AUTOSCALER_FILE = 'deploy/rbac/autoscaler-status.yaml'
+const NODES_FILE = 'deploy/rbac/degrade-nodes.yaml'
 const AUTHENTICATION = 'authentication.k8s.io'
 
 /**
@@ -65,9 +68,11 @@ const PROTECTION_RIGHTS: readonly Right[] = [
   ...['get', 'create', 'patch'].map((verb) => right(verb, '', 'events', WORKER_FILE)),
 ]
 
+const NODE_RIGHTS: readonly Right[] = ['get', 'list', 'watch'].map((verb) => right(verb, '', 'nodes', NODES_FILE))
+
 /** All rights that are needed in a cluster. */
-export function gatewayRights({ protection, autoscaler }: RightsScope): readonly Right[] {
-  return [...USER_RIGHTS, ...protectionRights(protection), ...autoscalerRights(autoscaler)]
+export function gatewayRights({ protection, autoscaler, degrade }: RightsScope): readonly Right[] {
+  return [...USER_RIGHTS, ...protectionRights(protection), ...autoscalerRights(autoscaler), ...nodeRights(degrade)]
 }
 
 function protectionRights(protection: RightsScope['protection']): readonly Right[] {
@@ -82,6 +87,11 @@ function autoscalerRights(autoscaler: RightsScope['autoscaler']): readonly Right
   if (autoscaler === undefined) return []
   const { namespace, name } = autoscaler
   return ['list', 'watch'].map((verb) => ({ ...right(verb, '', 'configmaps', AUTOSCALER_FILE, namespace), name }))
+}
+
+/** Both decide by the nodes, the way back from a mode that was entered for another reason, too. */
+function nodeRights(degrade: RightsScope['degrade']): readonly Right[] {
+  return degrade?.auto === undefined && degrade?.recovery === undefined ? [] : NODE_RIGHTS
 }
 
 /** Whether only pod protection needs it. */

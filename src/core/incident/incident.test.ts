@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { compileAutoDegrade } from '../cluster/compile-auto-degrade.ts'
 import { changesInMs, type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
-import { NODE_HEALTH_DEFAULTS, nodesText, observeNodes } from './node-health.ts'
-import { observeAnswers, UPSTREAM_HEALTH_DEFAULTS } from './upstream-health.ts'
+import { nodesText, observeNodes } from './node-health.ts'
+import { answersText, observeAnswers } from './upstream-health.ts'
+
+/** With the defaults of the schema. */
+const AUTO = compileAutoDegrade({ nodes: {}, upstream: {} })
+const NODES = AUTO.nodes ?? assert.fail()
+const UPSTREAM = AUTO.upstream ?? assert.fail()
 
 const OPTIONS = { enterAfterMs: 30, exitAfterMs: 120 }
 
@@ -95,8 +101,8 @@ test('unknown never changes anything, however long', () => {
 })
 
 test('nodes: strictly more than 3 and more than 45 % begin it, at most 30 % or 3 end it', () => {
-  const see = (unready: number, all: number): Observation =>
-    observeNodes({ all, unready, asOfMs: 0, complete: true }, NODE_HEALTH_DEFAULTS, 0)
+  const see = (unready: number, total: number): Observation =>
+    observeNodes({ total, unready, observedAtMs: 0, complete: true }, NODES, 0)
   const table: readonly (readonly [number, number, Observation])[] = [
     [0, 0, 'good'],
     [3, 3, 'good'],
@@ -114,17 +120,17 @@ test('nodes: strictly more than 3 and more than 45 % begin it, at most 30 % or 3
 })
 
 test('nodes: nothing is decided on stale or partial data', () => {
-  const counts = { all: 20, unready: 20, asOfMs: 0, complete: true }
-  assert.equal(observeNodes(counts, NODE_HEALTH_DEFAULTS, 60_000), 'bad')
-  assert.equal(observeNodes(counts, NODE_HEALTH_DEFAULTS, 60_001), 'unknown')
-  assert.equal(observeNodes({ ...counts, complete: false }, NODE_HEALTH_DEFAULTS, 0), 'unknown')
-  assert.equal(observeNodes(undefined, NODE_HEALTH_DEFAULTS, 0), 'unknown')
+  const counts = { total: 20, unready: 20, observedAtMs: 0, complete: true }
+  assert.equal(observeNodes(counts, NODES, 60_000), 'bad')
+  assert.equal(observeNodes(counts, NODES, 60_001), 'unknown')
+  assert.equal(observeNodes({ ...counts, complete: false }, NODES, 0), 'unknown')
+  assert.equal(observeNodes(undefined, NODES, 0), 'unknown')
   assert.equal(nodesText({ ...counts, unready: 12 }), '12 of 20 nodes unready (60 %)')
 })
 
 test('answers: too many errors or too slow begin it, half of both ends it, too few decide nothing', () => {
-  const see = (errors: number, medianLatencyMs = 0, all = 100): Observation =>
-    observeAnswers({ all, errors, medianLatencyMs }, { ...UPSTREAM_HEALTH_DEFAULTS, maxLatencyMs: 1000 })
+  const see = (failed5xx: number, medianMs = 0, requests = 100): Observation =>
+    observeAnswers({ requests, failed5xx, medianMs }, { ...UPSTREAM, maxLatencyMs: 1000 })
   assert.equal(see(26), 'bad')
   assert.equal(see(25), 'between')
   assert.equal(see(12), 'good')
@@ -132,6 +138,10 @@ test('answers: too many errors or too slow begin it, half of both ends it, too f
   assert.equal(see(0, 501), 'between')
   assert.equal(see(0, 500), 'good')
   assert.equal(see(49, 0, 49), 'unknown')
-  assert.equal(observeAnswers({ all: 100, errors: 0, medianLatencyMs: 1e9 }, UPSTREAM_HEALTH_DEFAULTS), 'good')
-  assert.equal(observeAnswers(undefined, UPSTREAM_HEALTH_DEFAULTS), 'unknown')
+  assert.equal(observeAnswers({ requests: 100, failed5xx: 0, medianMs: 1e9 }, UPSTREAM), 'good')
+  assert.equal(
+    answersText({ requests: 1000, failed5xx: 300, medianMs: 400 }),
+    '300 of 1000 requests failed upstream (30 %), median latency 400 ms',
+  )
+  assert.equal(observeAnswers(undefined, UPSTREAM), 'unknown')
 })

@@ -50,7 +50,7 @@ export const STALE_AFTER_MS = 60_000
 export const ENOUGH_READY_PERCENT = 95
 /** So many nodes, and so many per cent, below what is enough are a loss that sends the recovery back. */
 const LOST_NODES = { okTotalUnreadyCount: 3, maxTotalUnreadyPercentage: 20 } as const
-const UPSTREAM = { maxErrorPercent: 10, maxLatencyMs: 2_000, minimumAnswers: 20 } as const
+const UPSTREAM = { maxErrorPercent: 10, maxLatencyMs: 2_000, minRequests: 20 } as const
 /** With so few refused disruptive requests nobody is waiting. */
 export const SMALL_QUEUE = 10
 
@@ -90,8 +90,8 @@ function upstreamCheck(upstream: UpstreamFact | undefined): RecoveryVerdict {
   const { requests, failed5xx, medianMs, ageMs } = upstream
   if (ageMs > STALE_AFTER_MS) return verdict(name, 'unknown', 'answers have not been counted for a minute')
   const failed = `${failed5xx} of ${requests} requests failed`
-  if (requests < UPSTREAM.minimumAnswers) return verdict(name, failed5xx === 0 ? 'good' : 'between', failed)
-  const observed = observeAnswers({ all: requests, errors: failed5xx, medianLatencyMs: medianMs }, UPSTREAM)
+  if (requests < UPSTREAM.minRequests) return verdict(name, failed5xx === 0 ? 'good' : 'between', failed)
+  const observed = observeAnswers({ requests, failed5xx, medianMs }, UPSTREAM)
   return verdict(name, observed, `${failed}, the median took ${Math.round(medianMs)} ms`)
 }
 

@@ -10,6 +10,7 @@ import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.
 import type { Refusal } from '../../core/refusal/refusal.ts'
 import { type RequestHead, readRequestHead } from '../../core/request/request-head.ts'
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
+import type { LiveCluster } from '../../state/clusters.ts'
 import type { RunningRequest } from '../../state/running.ts'
 import { beginRecord } from './begin-record.ts'
 import type { Gateway } from './gateway.ts'
@@ -36,6 +37,7 @@ interface Decided {
   readonly requester: Authenticated
   readonly isWatch: boolean
   readonly held: Held | undefined
+  readonly live: Pick<LiveCluster, 'answers'>
 }
 
 export class Exchange implements StreamEvents, RunningRequest {
@@ -307,6 +309,8 @@ export class Exchange implements StreamEvents, RunningRequest {
     if (this.decision !== undefined) giveBack(this.decision)
     const { gw, record } = this
     record.durationMs = gw.clock.monotonic() - record.startMs
+    const answers = this.decision?.live.answers
+    if (answers !== undefined && this.upgrade === undefined) answers.count(record)
     gw.events.requestEnded(record)
     gw.running.remove(this)
   }

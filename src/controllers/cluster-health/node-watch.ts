@@ -1,0 +1,151 @@
+// The nodes of one cluster, watched with the gateway's own credential, directly: a degrade mode does not keep it from seeing them. Of
+// each node only what the formula needs is kept.
+
+import { NODES } from '../../api/kinds/foreign-kinds.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
+import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
+import type { NodesSeen } from '../../api/ports/cluster-health.ts'
+import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { nodeState } from '../../core/incident/node-state.ts'
+import { countNodes, type NodeState } from '../../core/scale/cluster-state/readiness.ts'
+import { DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
+import { selectorText } from '../../core/selectors/compile-selector.ts'
+
+/** A client that this watch is the only user of. */
+export interface NodeClient extends ObjectClient {
+  close(): Promise<void>
+}
+
+export interface NodeWatchOptions {
+  readonly cluster: string
+  readonly client: NodeClient
+  /** undefined = all nodes. */
+  readonly selector: LabelSelector | undefined
+  /** A node that is not ready counts as unready only this long after its creation. Milliseconds */
+  readonly startupMs: number
+  /** An idle cluster proves so often that it is there, milliseconds. */
+  readonly proofMs: number
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export class NodeWatch implements FollowEvents {
+  readonly #options: NodeWatchOptions
+  readonly #nodes = new Map<string, NodeState>()
+  readonly #following: Following
+  #complete = false
+  #current = false
+  #message = ''
+  #observedAtMs: number
+  #provedAtMs: number
+  #proving = false
+  #stopped = false
+
+  constructor(options: NodeWatchOptions) {
+    const { client, selector, clock } = options
+    this.#options = options
+    this.#observedAtMs = clock.monotonic()
+    this.#provedAtMs = clock.monotonic()
+    const labelSelector = selector === undefined ? '' : selectorText(selector)
+    this.#following = client.follow(NODES, '', this, { labelSelector, transform: slimNode })
+  }
+
+  /** As of now. */
+  seen(): NodesSeen {
+    const { clock, startupMs } = this.#options
+    const options = { ...DEFAULTS, maxNodeStartupMs: startupMs }
+    const { registered, ready, unready, notStarted } = countNodes(
+      [...this.#nodes.values()],
+      [],
+      options,
+      clock.now(),
+    ).total
+    return {
+      ready,
+      unready,
+      total: registered,
+      notStarted,
+      complete: this.#complete,
+      observedAtMs: this.#observedAtMs,
+      message: this.#message,
+    }
+  }
+
+  /**
+   * Asks the cluster for its newest version when it has said nothing for a while: nodes that nobody writes send no events, and a
+   * bookmark comes once a minute. Call it about once a second.
+   */
+  prove(): void {
+    const { clock, proofMs, client, log, cluster } = this.#options
+    const nowMs = clock.monotonic()
+    const quiet = nowMs - Math.max(this.#observedAtMs, this.#provedAtMs) >= proofMs
+    if (!quiet || this.#proving || !this.#current || client.currentVersion === undefined) return
+    this.#proving = true
+    this.#provedAtMs = nowMs
+    client
+      .currentVersion(NODES)
+      .then(
+        // What was committed before the question was asked has been sent by now, or the watch is about to break.
+        () => this.#observed(nowMs),
+        (error: unknown) => {
+          const why = error instanceof Error ? error.message : String(error)
+          log.debug('nodes cannot be read', { cluster, why })
+        },
+      )
+      .finally(() => {
+        this.#proving = false
+      })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#following.stop()
+    await this.#options.client.close()
+  }
+
+  onReplace(nodes: readonly JsonObject[]): void {
+    this.#nodes.clear()
+    for (const node of nodes) this.#nodes.set(nameOf(node), nodeState(node))
+    this.#complete = true
+  }
+
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', node: JsonObject): void {
+    if (type === 'DELETED') this.#nodes.delete(nameOf(node))
+    else this.#nodes.set(nameOf(node), nodeState(node))
+  }
+
+  onVersion(): void {
+    this.#observed(this.#options.clock.monotonic())
+  }
+
+  onState(current: boolean, message: string): void {
+    const { log, cluster } = this.#options
+    if (current) {
+      this.#observed(this.#options.clock.monotonic())
+      if (!this.#current) log.info('the nodes of a cluster are watched', { cluster, nodes: this.#nodes.size })
+    } else if (message !== this.#message) {
+      log.warn('the nodes of a cluster cannot be watched', { cluster, why: message })
+    }
+    this.#current = current
+    this.#message = message
+  }
+
+  #observed(atMs: number): void {
+    if (!this.#stopped && atMs > this.#observedAtMs) this.#observedAtMs = atMs
+  }
+}
+
+/** Without images, annotations and managed fields, which are most of a node. */
+function slimNode(node: JsonObject): JsonObject {
+  const { name, uid, resourceVersion, creationTimestamp } = recordOf(node['metadata'])
+  const { providerID, taints } = recordOf(node['spec'])
+  const { conditions } = recordOf(node['status'])
+  return {
+    ...node,
+    metadata: { name, uid, resourceVersion, creationTimestamp },
+    spec: { providerID, taints },
+    status: { conditions },
+  } as JsonObject
+}
