@@ -202,6 +202,50 @@ test('each template has its ReplicaSet; one that is taken back to is the newest 
   await become({})
 })
 
+test('a scale takes an int32 and its own object only', async () => {
+  const scale = '/apis/apps/v1/namespaces/shop/deployments/cart/scale'
+  const { metadata } = (await ask(scale)).json()
+  const put = (replicas: number, uid: string): Promise<KubeResponse> =>
+    ask(`${scale}?dryRun=All`, { method: 'PUT', body: { metadata: { ...metadata, uid }, spec: { replicas } } })
+  assert.equal((await put(2 ** 31 - 1, metadata.uid)).status, 200)
+  assert.equal((await put(2 ** 31, metadata.uid)).status, 422)
+  assert.equal((await put(-1, metadata.uid)).status, 422)
+  const foreign = await put(1, 'of-another-one')
+  assert.equal(foreign.status, 409)
+  assert.match(foreign.text, /Precondition failed: UID in precondition: of-another-one, UID in object meta: /)
+})
+
+test('a scale-down takes the pods that kube-controller-manager would take: the cheapest first', async () => {
+  const path = '/api/v1/namespaces/shop/pods'
+  const pods = (await ask(`${path}?labelSelector=app%3Dcatalog`)).json().items as Pod[]
+  // Neither the youngest nor the oldest by name.
+  const cheap = pods.toSorted((a, b) => (a.metadata.uid < b.metadata.uid ? -1 : 1)).slice(3, 6)
+  for (const { metadata } of cheap) {
+    const annotations = { 'controller.kubernetes.io/pod-deletion-cost': '-5' }
+    await patch(`${path}/${metadata.name}`, 'merge-patch+json', { metadata: { annotations } })
+  }
+  const deployment = '/apis/apps/v1/namespaces/shop/deployments/catalog'
+  await patch(`${deployment}/scale`, 'merge-patch+json', { spec: { replicas: pods.length - cheap.length } })
+  const ending = await waitFor('three pods to go', async () => {
+    const now = (await ask(`${path}?labelSelector=app%3Dcatalog`)).json().items as Pod[]
+    const living = now.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    return living.length === pods.length - cheap.length ? living.map(({ metadata }) => metadata.name) : undefined
+  })
+  for (const { metadata } of cheap) assert.ok(!ending.includes(metadata.name), `${metadata.name} stays`)
+  await patch(`${deployment}/scale`, 'merge-patch+json', { spec: { replicas: pods.length } })
+})
+
+test('a log is as long as is asked for', async () => {
+  const [pod] = await cartPods()
+  const lines = async (query: string): Promise<number> =>
+    (await ask(`/api/v1/namespaces/shop/pods/${pod?.metadata.name}/log${query}`)).text.split('\n').length - 1
+  assert.equal(await lines(''), 5)
+  assert.equal(await lines('?tailLines=2'), 2)
+  assert.equal(await lines('?tailLines=0'), 0)
+  assert.equal(await lines('?tailLines=1000'), 5)
+  assert.equal((await ask(`/api/v1/namespaces/shop/pods/${pod?.metadata.name}/log?tailLines=x`)).status, 400)
+})
+
 interface ReplicaSet {
   metadata: { annotations: Record<string, string> }
   spec: { replicas: number; template: { spec: { containers: { image: string }[] } } }

@@ -11,7 +11,7 @@ import { parse } from 'yaml'
 import { UserError } from '../src/api/validation/field-errors.ts'
 import { type RunningDemo, startDemo } from '../src/demo/demo.ts'
 import { DEMO_TOKENS } from '../src/demo/traffic.ts'
-import { followProtectionGuide, setMinReadySeconds } from './harness/demo-guide.ts'
+import { followProtectionGuide, followScaleGuide, setMinReadySeconds } from './harness/demo-guide.ts'
 import { type KubeRequest, type KubeResponse, kubeRequest } from './harness/kube-request.ts'
 import type { Credentials } from './harness/kubeconfig.ts'
 import { GiveUp, waitFor } from './harness/wait.ts'
@@ -187,6 +187,23 @@ test('protection of one service over both clusters: every line of the guide does
     holdNewPods: (run, hold) => setMinReadySeconds(run, hold ? 600 : 1),
   })
 })
+
+test('which pods a scale-down deletes: every line of the guide does what it says', async () => {
+  await followScaleGuide({ guide: printed.join(''), kubeconfig: demo.kubeconfig, home: folder })
+  const cart = '/clusters/prod/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart'
+  const costs = await waitFor('three pods of cart to be left', async () => {
+    const { items } = (await ask(cart, { user: admin })).json() as { items: DemoPod[] }
+    const living = items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    return living.length === 3 ? living.map(({ metadata }) => metadata.annotations?.[COST]) : undefined
+  })
+  assert.deepEqual(costs, [undefined, undefined, undefined], 'the cheap one has gone')
+})
+
+const COST = 'controller.kubernetes.io/pod-deletion-cost'
+
+interface DemoPod {
+  readonly metadata: { readonly deletionTimestamp?: string; readonly annotations?: Readonly<Record<string, string>> }
+}
 
 test('a directory that is not the demo’s is left alone; a port in use is one clear line', async () => {
   const options = { ...ANY_PORTS, out: () => undefined }

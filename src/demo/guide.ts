@@ -3,6 +3,7 @@
 import { COMMAND } from '../io/program/build.ts'
 import type { DemoBackend } from './clusters.ts'
 import { type ProtectedService, protectionGuide } from './guide-protection.ts'
+import { scaleGuide } from './guide-scale.ts'
 import type { Kubectl } from './kubectl.ts'
 import { DEMO_TOKENS } from './traffic.ts'
 
@@ -21,7 +22,7 @@ export interface GuideFacts {
 export function demoGuide(facts: GuideFacts): string {
   const { kubectl } = facts
   const head = [introduction(facts), `  export KUBECONFIG=${facts.kubeconfig}${pathTo(kubectl)}`]
-  const withKubectl = [objects(facts), degradeSwitch(facts), protection(facts), lookAround(facts)]
+  const withKubectl = [objects(facts), degradeSwitch(facts), protection(facts), scaleGuide(), lookAround(facts)]
   const without = [byCurl(facts), explained(facts)]
   const last = [ownUser(facts), observed(facts), '\nCtrl-C stops everything.\n']
   if (kubectl.where !== 'nowhere') return [...head, ...withKubectl, ...without, ...last].join('\n')

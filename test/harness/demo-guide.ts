@@ -9,12 +9,15 @@ import { binaries } from './binaries.ts'
 /** Runs a line in a shell. */
 export type RunLine = (line: string) => Promise<{ readonly code: number; readonly text: string }>
 
-export interface ProtectionGuide {
+export interface DemoGuide {
   /** What was printed. */
   readonly guide: string
   readonly kubeconfig: string
   /** Where kubectl keeps its caches. */
   readonly home: string
+}
+
+export interface ProtectionGuide extends DemoGuide {
   /**
    * While it holds them, no new pod counts, however slow the machine is: so many lines are refused as should be. Afterwards
    * they count soon.
@@ -28,19 +31,7 @@ const LINE_TIMEOUT_MS = 170_000
 
 /** Every line of the section on pod protection, one after the other, and what each of them should say. */
 export async function followProtectionGuide({ guide, kubeconfig, home, holdNewPods }: ProtectionGuide): Promise<void> {
-  const lines = guideLines(guide, 'One service over both', 'Look around')
-  const isFunction = (line: string): boolean => /^\w+\(\) \{/.test(line)
-  const prelude = `${lines.filter(isFunction).join('\n')}\n`
-  const commands = lines.filter((line) => !isFunction(line))
-  const run = await shell(prelude, kubeconfig, home)
-  const next = async (start: string, code: number, output: RegExp): Promise<string> => {
-    const line = commands.shift() ?? ''
-    assert.ok(line.startsWith(start), `${line} is not ${start}`)
-    const done = await run(line)
-    assert.equal(done.code, code, `${line}: ${done.text}`)
-    assert.match(done.text, output, line)
-    return done.text
-  }
+  const { run, next, end } = await section(guide, ['One service over both', 'Scaling down'], kubeconfig, home)
   const refused =
     /PodProtector shop\/web reports too few available replicas to admit pod deletion: 9 required, 9 counted/
   await holdNewPods(run, true)
@@ -60,7 +51,54 @@ export async function followProtectionGuide({ guide, kubeconfig, home, holdNewPo
   await next('kubectl --context staging-alice delete pods', 0, /Warning: protection in shadow mode would refuse/)
   await next('bin/portcullis protect dry-run off', 0, /staging: dry run is off/)
   await next('curl', 0, /webhook_request_count\{cell="staging",status="Rejected",cause="DeletePod"\} [1-9]/)
-  assert.deepEqual(commands, [])
+  end()
+}
+
+/** Every line of the section on scaling. */
+export async function followScaleGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
+  const { next, end } = await section(guide, ['Scaling down', 'Look around'], kubeconfig, home)
+  await next('bin/portcullis scale why deployment/cart', 0, /deployment shop\/cart: \d+ replicas now, 3 asked for/)
+  const annotated = await next('kubectl annotate', 0, /pod\/cart-\S+ annotated/)
+  const [, cheap = ''] = /pod\/(cart-\S+) annotated/.exec(annotated) ?? []
+  const row = new RegExp(`^${cheap} .* goes +DeletionCost: deletion cost -5`, 'm')
+  await next('bin/portcullis scale why deployment/cart', 0, row)
+  await next('kubectl scale deployment cart', 0, /deployment.apps\/cart scaled/)
+  const refused = /PodProtector shop\/web: 9 required, .* refuses .*: too few would be left/
+  await next('bin/portcullis scale why deployment/web', 1, refused)
+  end()
+}
+
+interface GuideSection {
+  readonly run: RunLine
+  /** Runs the next line, which begins so; it ends with this code, and prints this. */
+  readonly next: (start: string, code: number, output: RegExp) => Promise<string>
+  /** No line is left. */
+  readonly end: () => void
+}
+
+async function section(
+  guide: string,
+  [from, to]: readonly [string, string],
+  kubeconfig: string,
+  home: string,
+): Promise<GuideSection> {
+  const lines = guideLines(guide, from, to)
+  const isFunction = (line: string): boolean => /^\w+\(\) \{/.test(line)
+  const prelude = `${lines.filter(isFunction).join('\n')}\n`
+  const commands = lines.filter((line) => !isFunction(line))
+  const run = await shell(prelude, kubeconfig, home)
+  return {
+    run,
+    async next(start, code, output) {
+      const line = commands.shift() ?? ''
+      assert.ok(line.startsWith(start), `${line} is not ${start}`)
+      const done = await run(line)
+      assert.equal(done.code, code, `${line}: ${done.text}`)
+      assert.match(done.text, output, line)
+      return done.text
+    },
+    end: () => assert.deepEqual(commands, []),
+  }
 }
 
 /** The demo's PodProtector, as its administrator changes it. */

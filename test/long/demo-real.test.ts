@@ -8,7 +8,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { after, before, test } from 'node:test'
-import { followProtectionGuide, type RunLine, setMinReadySeconds, succeed } from '../harness/demo-guide.ts'
+import {
+  followProtectionGuide,
+  followScaleGuide,
+  type RunLine,
+  setMinReadySeconds,
+  succeed,
+} from '../harness/demo-guide.ts'
 import { type RunningProcess, startProcess } from '../harness/process.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
@@ -43,6 +49,10 @@ test('every line of the guide on pod protection does what it says', async () => 
     home: folder,
     holdNewPods,
   })
+})
+
+test('every line of the guide on scaling does what it says', async () => {
+  await followScaleGuide({ guide: demo.log(), kubeconfig: join(folder, 'demo/kubeconfig'), home: folder })
 })
 
 test('Ctrl-C stops everything', async () => {

@@ -6,7 +6,7 @@ import { isRecord } from '../../api/kube/object-shape.ts'
 import { statusError } from '../../api/kube/status.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
 import type { StoredObject } from '../../api/ports/object-store.ts'
-import type { ResourceKind, ViewSubresource } from '../../api/ports/resource-kind.ts'
+import { type ResourceKind, resourceName, type ViewSubresource } from '../../api/ports/resource-kind.ts'
 import { metaText, withMetadata } from '../objects/object-metadata.ts'
 import { type Incoming, shape } from '../objects/write-object-decode.ts'
 import type { RegistryContext, WriteCall } from './context.ts'
@@ -51,6 +51,7 @@ function writeView(
 ): JsonObject {
   if (!isRecord(view)) throw statusError('BadRequest', `the body is not a ${name}`)
   checkName(view, stored)
+  checkUid(view, kind, stored)
   const resourceVersion = metaText(view, 'resourceVersion')
   const written = withMetadata(withView(stored.object, view), {
     resourceVersion: resourceVersion === '' ? undefined : resourceVersion,
@@ -58,4 +59,16 @@ function writeView(
   const shaped = shape(kind, written)
   const object = withLiveVersion(shaped.object, stored)
   return show(replaceObject(context, kind, stored, { ...shaped, object }, '', call).object)
+}
+
+/** As ScaleREST does: a view of an object that is gone does not change its successor. */
+function checkUid(view: JsonObject, kind: ResourceKind, { object }: StoredObject): void {
+  const given = metaText(view, 'uid')
+  const live = metaText(object, 'uid')
+  if (given === '' || given === live) return
+  const what = `Operation cannot be fulfilled on ${resourceName(kind)} ${JSON.stringify(metaText(object, 'name'))}`
+  throw statusError(
+    'Conflict',
+    `${what}: Precondition failed: UID in precondition: ${given}, UID in object meta: ${live}`,
+  )
 }

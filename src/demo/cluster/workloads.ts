@@ -7,6 +7,8 @@ import { isRecord } from '../../api/kube/object-shape.ts'
 import { sortedJson } from '../../api/kube/sorted-json.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
+import { rankReplicaSet, replicaSetFacts } from '../../core/scale/rank/replica-set-pods.ts'
+import { scalePod } from '../../core/scale/rank/scale-pod.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { numberAt, objectAt, textAt, valueAt } from '../kinds/json.ts'
 import { isEnding, isPodReady, PODS } from '../kinds/pod-kind.ts'
@@ -17,7 +19,7 @@ import { nodeFor, ownerUid } from './scheduler.ts'
 const CONTROLLER = 'kube-controller-manager'
 const HASH_LABEL = 'pod-template-hash'
 const REVISION = 'deployment.kubernetes.io/revision'
-/** Pods of one ReplicaSet that are made, or deleted, in one step. */
+/** Pods of one ReplicaSet that are made in one step. What is too much goes at once, by one ranking. */
 const PODS_PER_STEP = 3
 
 /** Its newest ReplicaSet gets all replicas; older ones lose as many as the newest has ready. */
@@ -50,7 +52,7 @@ export function stepReplicaSet(objects: ClusterObjects, set: JsonObject, all: bo
   const missing = replicasOf(set) - pods.length
   for (let i = 0; i < (all ? missing : Math.min(missing, PODS_PER_STEP)); i++) addPod(objects, set, all)
   if (all && missing > 0) return
-  for (const pod of victims(pods, Math.min(-missing, PODS_PER_STEP))) objects.remove(PODS, pod)
+  for (const pod of victims(objects, set, -missing)) objects.remove(PODS, pod)
   const now = ownedBy(objects, PODS, set).filter((pod) => !isEnding(pod))
   const ready = now.filter(isPodReady).length
   writeStatus(objects, REPLICA_SETS, set, {
@@ -62,13 +64,18 @@ export function stepReplicaSet(objects: ClusterObjects, set: JsonObject, all: bo
   })
 }
 
-/** Pods that go when there are too many: those that serve nobody first, then the youngest. */
-function victims(pods: readonly JsonObject[], count: number): readonly JsonObject[] {
-  const byRank = (a: JsonObject, b: JsonObject): number => {
-    if (isPodReady(a) !== isPodReady(b)) return isPodReady(a) ? 1 : -1
-    return metaText(a, 'creationTimestamp') < metaText(b, 'creationTimestamp') ? 1 : -1
-  }
-  return [...pods].sort(byRank).slice(0, Math.max(0, count))
+/** Pods that go when there are too many: those that kube-controller-manager would delete, and of equal ones the first. */
+function victims(objects: ClusterObjects, set: JsonObject, count: number): readonly JsonObject[] {
+  if (count <= 0) return []
+  const namespace = metaText(set, 'namespace')
+  const pods = objects.list(PODS, namespace)
+  const sets = objects.list(REPLICA_SETS, namespace).map(replicaSetFacts)
+  const nowMs = objects.now()
+  const conditions = { window: { fromMs: nowMs, toMs: nowMs } }
+  const scale = { replicaSet: replicaSetFacts(set), replicas: replicasOf(set) }
+  const { certain, possible } = rankReplicaSet(scale, [], sets, pods.map(scalePod), conditions)
+  const chosen = new Set([...certain, ...possible.pods.slice(0, possible.count)].map(({ pod }) => pod.uid))
+  return pods.filter((pod) => chosen.has(uidOf(pod)))
 }
 
 /** What belongs to something that is gone goes, too. */

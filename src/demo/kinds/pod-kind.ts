@@ -125,7 +125,7 @@ function answerLog({ object, query }: ConnectCall): ConnectAnswer {
   const line = (atMs: number): string => `${new Date(atMs).toISOString()} ${name} served requests: ok\n`
   const nowMs = Date.now()
   let body = ''
-  for (let ago = LOG_LINES; ago > 0; ago--) body += line(nowMs - ago * LOG_INTERVAL_MS)
+  for (let ago = tailLines(query); ago > 0; ago--) body += line(nowMs - ago * LOG_INTERVAL_MS)
   const previous = query.get('previous') ?? undefined
   if (!isTrue(query.get('follow') ?? undefined) || isTrue(previous)) return { code: 200, body }
   return {
@@ -136,6 +136,15 @@ function answerLog({ object, query }: ConnectCall): ConnectAnswer {
       return () => clearInterval(timer)
     },
   }
+}
+
+/** PodLogOptions.tailLines: so many at most. */
+function tailLines(query: URLSearchParams): number {
+  const asked = query.get('tailLines')
+  if (asked === null || asked === '') return LOG_LINES
+  if (!/^\d+$/.test(asked))
+    throw statusError('BadRequest', `tailLines: ${JSON.stringify(asked)} is not a number of lines`)
+  return Math.min(Number(asked), LOG_LINES)
 }
 
 function needsKubelet(name: string): KindSubresource {

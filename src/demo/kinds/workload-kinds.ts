@@ -2,7 +2,7 @@
 
 import { DEPLOYMENTS as NAMED_DEPLOYMENTS, REPLICA_SETS as NAMED_REPLICA_SETS } from '../../api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { type JsonSchema, wholeNumber } from '../../api/kube/json-schema.ts'
+import { type JsonSchema, MAX_INT32, wholeNumber } from '../../api/kube/json-schema.ts'
 import type { ResourceKind, ViewSubresource } from '../../api/ports/resource-kind.ts'
 import { numberAt, objectAt, valueAt } from './json.ts'
 import { POD_SPEC } from './pod-kind.ts'
@@ -37,7 +37,7 @@ const SCALE: ViewSubresource = {
 function workload(kind: 'Deployment' | 'ReplicaSet', description: string, more: object = {}): JsonSchema {
   return openKind(description, 'apps/v1', kind, {
     spec: open('What is wanted.', {
-      replicas: { ...wholeNumber('How many pods.'), minimum: 0, default: 1 },
+      replicas: { ...wholeNumber('How many pods.'), minimum: 0, maximum: MAX_INT32, default: 1 },
       selector: open('Which pods are its own.'),
       template: open('What its pods are made of.', { metadata: open('Labels and annotations.'), spec: POD_SPEC }),
       ...more,
