@@ -25,6 +25,7 @@ import type { Upstreams } from '../../src/io/upstream/upstreams.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import { RunningRequests } from '../../src/state/running.ts'
+import { ScaleUpGuardTable } from '../../src/state/scale-up-guards.ts'
 import { UserBudgets } from '../../src/state/user-budgets.ts'
 
 const HOST = 'bench.example.com'
@@ -137,8 +138,10 @@ function buildGateway(policies: number, clientCA: string): Gateway {
       metrics.recorder.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss'),
     ),
     budgets: new UserBudgets(),
+    scaleUpGuards: new ScaleUpGuardTable(),
     access: createAccessReviewer(systemClock.monotonic, noop),
     events: {
+      guardedWrite: noop,
       requestStarted: (record) => metrics.requestStarted(record),
       responseStarted: noop,
       requestEnded: (record) => metrics.observe(record),

@@ -33,7 +33,7 @@ export class GuardModel {
       machines,
     }
     const { isNew, correction, failures, memory } = evaluateGroup(
-      { ...facts, nodes: group.nodes.length },
+      { ...facts, nodes: group.nodes.length, instances: group.nodes.length },
       this.#memory.get(group.id),
       this.#policy,
       nowMs,

@@ -19,6 +19,7 @@ import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
 import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane.ts'
 import { Protection, type ProtectionDeps } from './protection/protection.ts'
+import { type RunningScaleUpGuards, startScaleUpGuards } from './scale/scale-up-guards.ts'
 import { loadServingPair } from './serving-pair.ts'
 import { sharePki } from './shared-pki.ts'
 import { type Statuses, startStatuses } from './statuses.ts'
@@ -134,6 +135,7 @@ class Lifecycle implements RunningGateway {
   readonly #protection: Protection
   readonly #processMetrics: ProcessMetrics
   #statuses: Statuses | undefined
+  #scaleUpGuards: RunningScaleUpGuards | undefined
   readonly #log: Logger
   readonly #writers: readonly (LineWriter | undefined)[]
   #state: 'starting' | 'ready' | 'draining' | 'stopped' = 'starting'
@@ -208,7 +210,15 @@ class Lifecycle implements RunningGateway {
     this.#synced = true
     this.#leave = changes.onApplied(() => this.#protection.update())
     await this.#protection.start()
-    await Promise.all([probes.firstRound(), pool.online(), this.#protection.known()])
+    this.#scaleUpGuards = startScaleUpGuards({
+      config: this.#config,
+      client: this.#plane.client,
+      calls: this.#processMetrics.calls,
+      log: this.#log,
+      ...this.#parts,
+    })
+    const known = [this.#protection.known(), this.#scaleUpGuards?.known()]
+    await Promise.all([probes.firstRound(), pool.online(), ...known])
     await pool.applied()
     this.#probed = true
     this.#ports = await pool.listen(this.#config.listen)
@@ -290,6 +300,7 @@ class Lifecycle implements RunningGateway {
     rights.stop()
     await this.#statuses?.stop()
     this.#leave()
+    await this.#scaleUpGuards?.stop()
     await this.#protection.stop()
     await source.stop()
     await limits?.stop()
@@ -308,6 +319,7 @@ class Lifecycle implements RunningGateway {
     probes.stop()
     rights.stop()
     this.#leave()
+    await this.#scaleUpGuards?.stop().catch(() => undefined)
     await this.#protection.stop().catch(() => undefined)
     await source.stop().catch(() => undefined)
     await limits?.stop()

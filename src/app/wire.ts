@@ -40,7 +40,7 @@ export interface WiredGateway {
   readonly clocks: CellClocks
   readonly source: ResourceSource
   /** Of all threads. */
-  readonly metrics: { text(): Promise<string>; readonly contentType: string }
+  readonly metrics: { text(): Promise<string>; readonly contentType: string } & Pick<GatewayMetrics, 'guards'>
   readonly clock: Clock
   /** Limits that replicas share over Redis; undefined = none. */
   readonly limits: GlobalLimits | undefined
@@ -121,7 +121,7 @@ export function wire(
     upstreams,
     clocks,
     source,
-    metrics: { text, contentType: metrics.contentType },
+    metrics: { text, contentType: metrics.contentType, guards: metrics.guards },
     clock,
     limits,
     changes,

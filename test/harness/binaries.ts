@@ -61,7 +61,8 @@ function missingOf(paths: Binaries): BinaryName[] {
   return NAMES.filter((name) => !existsSync(paths[name]))
 }
 
-function cacheFolder(): string {
+/** Of the programs, and of what else is brought for tests. */
+export function cacheFolder(): string {
   return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'portcullis-test')
 }
 

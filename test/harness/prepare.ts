@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process'
 import process from 'node:process'
 import { binaries, binariesAreBuilt, hasGo, NO_GO } from './binaries.ts'
+import { clusterApiCrds, clusterApiIsThere } from './cluster-api.ts'
 import { type Command, planPackages, thisMachine } from './packages.ts'
 
 const err = (line: string): void => void process.stderr.write(`${line}\n`)
@@ -13,7 +14,7 @@ process.exitCode = await prepare()
 async function prepare(): Promise<number> {
   const machine = thisMachine()
   const plan = planPackages(machine)
-  const needsGo = !binariesAreBuilt() && !hasGo()
+  const needsGo = (!binariesAreBuilt() || !clusterApiIsThere()) && !hasGo()
   if (plan.action === 'ask') err(plan.line)
   if (needsGo) err(NO_GO)
   if (plan.action === 'ask' || needsGo) return 1
@@ -27,6 +28,7 @@ async function prepare(): Promise<number> {
     }
   }
   await binaries()
+  clusterApiCrds()
   return 0
 }
 

@@ -21,7 +21,7 @@ export interface PatchOptions {
   readonly fieldManager: string
   /** Only with apply: take fields over from other managers. Default false. */
   readonly force?: boolean
-  readonly subresource?: 'status'
+  readonly subresource?: 'status' | 'scale'
 }
 
 /** What a follower hears; never two calls at once. */

@@ -69,6 +69,8 @@ export interface GuardedGroup {
   readonly machineCount?: number
   readonly backoffUntil?: string
   readonly backoffSeconds?: number
+  readonly backoffReason?: string
+  readonly backoffFailedCount?: number
   readonly attempt?: number
   readonly lastFailureTime?: string
   readonly lastAction?: string

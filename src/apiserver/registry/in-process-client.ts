@@ -74,8 +74,10 @@ class InProcessClient implements ObjectClient {
     body: unknown,
     options: PatchOptions,
   ): Promise<JsonObject> {
-    const call = callOf(options.fieldManager, options.force === true)
-    return this.#registry.patch(kind, at, options.subresource ?? '', type, incoming(body), call).object
+    const { fieldManager, force = false, subresource = '' } = options
+    // Of no kind that is served here.
+    if (subresource === 'scale') throw statusError('NotFound', `${resourceName(kind)} has no subresource scale`)
+    return this.#registry.patch(kind, at, subresource, type, incoming(body), callOf(fieldManager, force)).object
   }
 
   async delete(kind: ResourceKind, at: ObjectName): Promise<void> {

@@ -18,6 +18,7 @@ import {
   CLIENT_CONNECTIONS,
   CLIENTS_REFUSED,
   EJECTIONS,
+  GUARDED_WRITES,
   HANDSHAKE_ERRORS,
   LOG_LINES_DROPPED,
   RETRIES,
@@ -32,6 +33,7 @@ import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { RunningRequests } from '../../state/running.ts'
+import { ScaleUpGuardTable } from '../../state/scale-up-guards.ts'
 import { UserBudgets } from '../../state/user-budgets.ts'
 import type { Config } from '../config/config.ts'
 import { drainThread } from './drain.ts'
@@ -95,6 +97,9 @@ export class GatewayThread {
         return
       case 'protected-namespaces':
         this.#protection.cover(message.namespaces)
+        return
+      case 'scale-up-guards':
+        this.#gateway.scaleUpGuards.replace(message.guards)
         return
       case 'credential-fault': {
         const live = this.#gateway.clusters.get(message.cluster)
@@ -201,6 +206,7 @@ export class GatewayThread {
         metrics.add(ACCESS_REVIEWS, 1, cluster, verdict === 'unavailable' ? 'error' : verdict),
       ),
       budgets: new UserBudgets(),
+      scaleUpGuards: new ScaleUpGuardTable(),
       protection: this.#protection,
       events: this.#observers(),
       random: Math.random,
@@ -238,6 +244,7 @@ export class GatewayThread {
         audit?.responseComplete(record)
       },
       retried: (cluster, cause) => metrics.add(RETRIES, 1, cluster, cause),
+      guardedWrite: (cluster, guard, outcome) => metrics.add(GUARDED_WRITES, 1, cluster, guard, outcome),
       gatewayRefused: (cluster) => outbox.refused(cluster),
     }
   }

@@ -4,6 +4,7 @@
 
 import type { ProtectionRequest, ProtectionVerdict, Reservation } from '../../api/ports/protection.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import type { MetricsSnapshot } from '../../io/metrics/recorder.ts'
 import type { EndpointDescription } from '../../io/upstream/upstreams.ts'
@@ -33,6 +34,8 @@ export type ToThread =
   | { readonly type: 'report'; readonly id: number }
   /** In which namespaces pods may have a protector; undefined = in any. */
   | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
+  /** Node groups that are backed off, from now on: all of them. */
+  | { readonly type: 'scale-up-guards'; readonly guards: readonly GuardInForce[] }
   /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
   | { readonly type: 'credential-fault'; readonly cluster: string; readonly fault: string }
   /** The answer to `protect`, one for each request. */

@@ -6,6 +6,7 @@ import type { ProtectionGate } from '../../api/ports/protection.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { restartDelayMs } from '../../core/endpoints/restart-delay.ts'
+import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import { cannotListen } from '../../io/world/free-port.ts'
@@ -48,6 +49,7 @@ export class ThreadPool implements WorkerSlotOwner {
   #state: 'starting' | 'running' | 'ending' = 'starting'
   #failure: Error | undefined
   #protectedNamespaces: readonly string[] | undefined
+  #scaleUpGuards: readonly GuardInForce[] = []
   /** By cluster: why it refuses the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
   readonly #restarts = new Set<NodeJS.Timeout>()
@@ -117,6 +119,14 @@ export class ThreadPool implements WorkerSlotOwner {
     slot.post({ type: 'protected-namespaces', namespaces: this.#protectedNamespaces })
   }
 
+  /** The node groups that are backed off: all of them. */
+  scaleUpGuards(guards: readonly GuardInForce[]): void {
+    this.#scaleUpGuards = guards
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'scale-up-guards', guards })
+    }
+  }
+
   /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
   credentialFault(cluster: string, fault: string): void {
     if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
@@ -169,6 +179,7 @@ export class ThreadPool implements WorkerSlotOwner {
     switch (message.type) {
       case 'online':
         if (this.#protectedNamespaces !== undefined) this.#tellProtected(slot)
+        if (this.#scaleUpGuards.length > 0) slot.post({ type: 'scale-up-guards', guards: this.#scaleUpGuards })
         this.#tell(slot, [...this.#deps.clusters.names()], [])
         for (const [cluster, fault] of this.#credentialFaults) slot.post({ type: 'credential-fault', cluster, fault })
         if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })

@@ -16,6 +16,8 @@ export const FILTER_ORDER = [
   'degrade',
   // Takes a token or a slot: after all that refuses for nothing.
   'flow-control',
+  // Reads the body and the group: only where one is backed off.
+  'scale-up-guard',
   // Reads from upstream and writes the ledger: only for what everything else has let through.
   'protection',
 ] as const
@@ -26,7 +28,7 @@ export type FilterName = (typeof FILTER_ORDER)[number]
 export type FilterSet<A, Later = never> = Readonly<Record<FilterName, Filter<A, Later>>>
 
 /** Filters that have to ask somebody, or to read the body: the request path has them, and `explain` says who is asked. */
-export type AskingFilter = 'protection'
+export type AskingFilter = 'protection' | 'scale-up-guard'
 
 /** All others need nothing but what an Admission says, and answer at once: the request path and `explain` run these. */
 export const PURE_FILTERS: Omit<FilterSet<Admission>, AskingFilter> = {

@@ -28,6 +28,7 @@ import { isRefusal, REFUSAL_TABLE, type Refusal, refuse } from '../refusal/refus
 import { isWatch } from '../request/long-running.ts'
 import { readRequestHead } from '../request/request-head.ts'
 import type { RequestInfo } from '../request/request-info.ts'
+import { CLUSTER_API_GROUP, scaleTargetOf } from '../scale/scale-write/scale-target.ts'
 
 export interface ExplainInput {
   /** As in Host; its address and port also stand for where the connection arrived. */
@@ -134,7 +135,21 @@ const protection: Filter<ExplainedAdmission> = {
   },
 }
 
-const SET: FilterSet<ExplainedAdmission> = { ...PURE_FILTERS, protection }
+/** ScaleUpGuards are not known here either. */
+const scaleUpGuard: Filter<ExplainedAdmission> = {
+  shadow: () => false,
+  check({ info, alsoAsked }) {
+    if (isGroupWrite(info)) alsoAsked.push('ScaleUpGuards are asked whether the group is backed off')
+    return undefined
+  },
+}
+
+function isGroupWrite(info: RequestInfo): boolean {
+  const target = scaleTargetOf(info)
+  return target !== undefined && target.apiGroup === CLUSTER_API_GROUP
+}
+
+const SET: FilterSet<ExplainedAdmission> = { ...PURE_FILTERS, 'scale-up-guard': scaleUpGuard, protection }
 const FILTERS = new Pipeline<ExplainedAdmission>(SET)
 
 /** The filters, then the choice of an endpoint. */

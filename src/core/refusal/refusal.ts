@@ -33,6 +33,7 @@ export type RefusalReason =
   | 'body-too-large'
   | 'body-timeout'
   | 'unsupported-media-type'
+  | 'scale-up-backed-off'
   | 'protection-forbidden'
   | 'protected'
   | 'protection-unavailable'
@@ -119,6 +120,8 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'body-too-large': { code: 413, statusReason: 'RequestEntityTooLarge', retryAfter: false },
   'body-timeout': { code: 408, statusReason: 'Timeout', retryAfter: false },
   'unsupported-media-type': { code: 415, statusReason: 'UnsupportedMediaType', retryAfter: false },
+  // 403: on a 429 or 5xx with Retry-After the autoscaler waits in its only loop, on a 409 some clients try again at once.
+  'scale-up-backed-off': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'protection-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   // With Retry-After only where another try soon may well succeed.
   protected: { code: 429, statusReason: 'TooManyRequests', retryAfter: true },

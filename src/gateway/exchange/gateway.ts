@@ -8,6 +8,7 @@ import type { TokenReviewer } from '../../io/reviews/token-review.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { RunningRequests } from '../../state/running.ts'
+import type { ScaleUpGuardTable } from '../../state/scale-up-guards.ts'
 import type { UserBudgets } from '../../state/user-budgets.ts'
 
 export interface Gateway {
@@ -17,6 +18,8 @@ export interface Gateway {
   readonly tokens: TokenReviewer
   readonly access: AccessReviewer
   readonly budgets: UserBudgets
+  /** Node groups that the autoscaler may not raise now. */
+  readonly scaleUpGuards: ScaleUpGuardTable
   /** Who evaluates deletions of pods; absent = nobody here can. */
   readonly protection?: ProtectionGate
   readonly clock: Clock
@@ -28,6 +31,9 @@ export interface Gateway {
   draining: boolean
 }
 
+/** What became of a write of the replicas of a node group that is backed off. */
+export type GuardedWrite = 'refused' | 'warned' | 'shadow' | 'unchecked' | 'passed'
+
 /** What happens on the request path; metrics and logs listen. */
 export interface GatewayEvents {
   /** Cluster and request info are known. */
@@ -36,6 +42,8 @@ export interface GatewayEvents {
   responseStarted(record: RequestRecord): void
   /** Once for every request, refused or not. */
   requestEnded(record: RequestRecord): void
+  /** A write of the replicas of a node group that is backed off. */
+  guardedWrite(cluster: string, guard: string, outcome: GuardedWrite): void
   retried(cluster: string, cause: 'refused' | 'read'): void
   /** Upstream's 403 looks as if it was for the gateway, which may not impersonate, and not for the user. */
   gatewayRefused(cluster: string): void

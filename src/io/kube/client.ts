@@ -118,7 +118,7 @@ function collectionPath(kind: ResourceKind, namespace: string, needed: boolean):
   return namespaced && one !== '' ? `${root}/namespaces/${segment(kind, one)}/${plural}` : `${root}/${plural}`
 }
 
-function objectPath(kind: ResourceKind, { namespace, name }: ObjectName, subresource?: 'status'): string {
+function objectPath(kind: ResourceKind, { namespace, name }: ObjectName, subresource?: 'status' | 'scale'): string {
   const path = `${collectionPath(kind, namespace, true)}/${segment(kind, name)}`
   return subresource === undefined ? path : `${path}/${subresource}`
 }

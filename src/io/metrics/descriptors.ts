@@ -142,6 +142,12 @@ export const ACCESS_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
   ['cluster', 'result'],
   'SubjectAccessReviews sent upstream, for impersonation and for deletions of protected pods, by result',
 )
+export const GUARDED_WRITES: Metric<[string, string, 'refused' | 'warned' | 'shadow' | 'unchecked' | 'passed']> =
+  table.counter(
+    'scale_up_guard_writes_total',
+    ['cluster', 'guard', 'result'],
+    'Writes of the replicas of a node group that is backed off, by what became of them',
+  )
 export const CLIENT_CONNECTIONS: Metric<['h2' | 'http/1.1']> = table.gauge(
   'client_connections',
   ['protocol'],
@@ -337,5 +343,20 @@ export const CONFIG_PROBLEMS: Metric = table.gauge(
   'config_problems',
   ['severity'],
   'Problems in the configuration, by severity',
+)
+export const GUARDED_GROUPS: Metric = table.gauge(
+  'scale_up_guard_groups',
+  ['cluster', 'guard'],
+  'Node groups that a ScaleUpGuard looks at, in the replica that leads',
+)
+export const GUARDED_BACKED_OFF: Metric = table.gauge(
+  'scale_up_guard_groups_backed_off',
+  ['cluster', 'guard'],
+  'Node groups that a ScaleUpGuard backs off, in the replica that leads',
+)
+export const GUARD_ACTIONS: Metric = table.counter(
+  'scale_up_guard_actions_total',
+  ['cluster', 'guard', 'action', 'result'],
+  'What a ScaleUpGuard did: backoffs begun or extended, corrections of a target',
 )
 export const CONFIG_CLUSTERS: Metric = table.gauge('config_clusters', [], 'UpstreamClusters in force')

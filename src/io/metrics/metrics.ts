@@ -5,6 +5,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { createMainEvents, type MainEvents } from './event-metrics.ts'
 import { Exposition } from './exposition.ts'
+import { createGuardMetrics, type GuardMetrics } from './guard-metrics.ts'
 import { type KnownCluster, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
 import type { StoreSnapshot } from './series.ts'
 import { MergedStore } from './series-merge.ts'
@@ -22,6 +23,8 @@ export interface GatewayMetrics extends MainEvents {
   beforeScrape(update: () => void | Promise<void>): void
   /** Counts what happens on the main thread. */
   readonly recorder: MetricsRecorder
+  /** Of the scale-up guards. */
+  readonly guards: GuardMetrics
   /** The counts of the other threads. */
   readonly threads: ThreadMetrics
   /** The Prometheus text format. Concurrent calls share one rendering. */
@@ -80,6 +83,7 @@ export function createMetrics(): GatewayMetrics {
       updates.push(update)
     },
     recorder,
+    guards: createGuardMetrics(registry),
     threads,
     text: () => {
       running ??= scrape().finally(() => {

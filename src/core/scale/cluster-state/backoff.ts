@@ -4,11 +4,11 @@
 import type { BackoffOptions } from './rules.ts'
 
 /** @template E what is remembered of the last failure */
-interface BackoffEntry<E> {
-  durationMs: number
-  untilMs: number
-  lastFailureMs: number
-  error: E
+export interface BackoffEntry<E> {
+  readonly durationMs: number
+  readonly untilMs: number
+  readonly lastFailureMs: number
+  readonly error: E
 }
 
 export class ExponentialBackoff<E> {
@@ -35,6 +35,16 @@ export class ExponentialBackoff<E> {
   status(key: string, nowMs: number): { readonly error: E; readonly untilMs: number } | undefined {
     const entry = this.#entries.get(key)
     return entry === undefined || entry.untilMs < nowMs ? undefined : { error: entry.error, untilMs: entry.untilMs }
+  }
+
+  /** What is known of a key, backed off or not. */
+  entry(key: string): BackoffEntry<E> | undefined {
+    return this.#entries.get(key)
+  }
+
+  /** As it was before a restart. */
+  restore(key: string, entry: BackoffEntry<E>): void {
+    this.#entries.set(key, entry)
   }
 
   remove(key: string): void {

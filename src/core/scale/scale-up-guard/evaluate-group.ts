@@ -2,7 +2,7 @@
 // rule by which it does not act is a value of its own: what is not understood is left alone.
 
 import type { ScaleUpGuardPolicy } from './guard-policy.ts'
-import { dueInMs, type MachineFailure, type MachineState, machineFailure } from './machine-failure.ts'
+import { dueInMs, type MachineFailure, type MachineState, machineFailure, NO_NODE } from './machine-failure.ts'
 
 /** A MachineDeployment, a MachineSet without one, or a MachinePool. */
 export interface MachineGroup {
@@ -20,6 +20,8 @@ export interface MachineGroup {
   readonly machines: readonly MachineState[] | undefined
   /** Of a MachinePool: nodes that it has. */
   readonly nodes: number
+  /** Of a MachinePool: instances that it has, nodes among them. */
+  readonly instances: number
 }
 
 /** What the guard knew of a group when it looked last. */
@@ -29,6 +31,8 @@ export interface GroupMemory {
   readonly failed: ReadonlySet<string>
   /** Of a MachinePool: for each replica without a node since when it has been missing, the oldest first. */
   readonly missingSinceMs: readonly number[]
+  /** When it was seen paused last; absent = never. Silence before that says nothing. */
+  readonly pausedMs?: number
 }
 
 /** Why the target is left alone. */
@@ -41,6 +45,8 @@ export type Inaction =
   | 'at-minimum'
   /** As many machines as failed go already. */
   | 'already-lowered'
+  /** What failed has an instance, and such machines are kept. */
+  | 'unregistered-are-kept'
 
 export interface GroupEvaluation {
   readonly failures: readonly MachineFailure[]
@@ -60,7 +66,9 @@ export function evaluateGroup(
   policy: ScaleUpGuardPolicy,
   nowMs: number,
 ): GroupEvaluation {
-  const { machines, replicas, minSize, id } = group
+  const { replicas, minSize, id } = group
+  if (group.paused) return pausedGroup(group, nowMs)
+  const machines = sinceResumed(group.machines, memory)
   const missingSinceMs = machines === undefined ? missingReplicas(group, memory, nowMs) : []
   const failures =
     machines === undefined
@@ -69,17 +77,49 @@ export function evaluateGroup(
           .map((sinceMs) => missingNode(sinceMs, nowMs))
       : machines.flatMap((machine) => machineFailure(machine, policy, nowMs) ?? [])
   const failed = new Set(machines === undefined ? (failures.length > 0 ? [id] : []) : failures.map(uidOf))
-  const inaction = inactionOf(group, memory, failures.length, policy)
-  const count = Math.min(surplusFailures(group, failures.length), replicas - minSize)
-  const marked = failures.slice(0, count).flatMap(({ machine }) => machine ?? [])
+  const goes = failures.filter((failure) => mayGo(failure, policy))
+  const inaction = inactionOf(group, memory, failures.length, goes.length, policy)
+  const count = Math.min(surplusFailures(group, goes.length), replicas - minSize)
+  const marked = goes.slice(0, count).flatMap(({ machine }) => machine ?? [])
   return {
     failures,
     isNew: [...failed].some((uid) => memory?.failed.has(uid) !== true),
     correction: inaction === undefined ? { machines: marked, replicas: replicas - count } : undefined,
     inaction,
     againInMs: inaction === 'target-changed' ? SETTLE_MS : againInMs(machines, missingSinceMs, policy, nowMs),
-    memory: { replicas, failed, missingSinceMs },
+    memory: {
+      replicas,
+      failed,
+      missingSinceMs,
+      ...(memory?.pausedMs !== undefined && { pausedMs: memory.pausedMs }),
+    },
   }
+}
+
+/** Nobody works on its machines: nothing has failed, and time does not count. */
+function pausedGroup({ replicas }: MachineGroup, nowMs: number): GroupEvaluation {
+  return {
+    failures: [],
+    isNew: false,
+    correction: undefined,
+    inaction: 'paused',
+    againInMs: undefined,
+    memory: { replicas, failed: new Set(), missingSinceMs: [], pausedMs: nowMs },
+  }
+}
+
+/** With ages counted from when the group was seen paused last. */
+function sinceResumed(
+  machines: readonly MachineState[] | undefined,
+  memory: GroupMemory | undefined,
+): readonly MachineState[] | undefined {
+  const pausedMs = memory?.pausedMs
+  if (pausedMs === undefined) return machines
+  return machines?.map((machine) => ({ ...machine, createdMs: Math.max(machine.createdMs, pausedMs) }))
+}
+
+function mayGo({ machine, reason }: MachineFailure, { deleteLongUnregistered }: ScaleUpGuardPolicy): boolean {
+  return deleteLongUnregistered || machine?.hasProviderID !== true || reason !== NO_NODE
 }
 
 /** After a write of the target by somebody else, and after our own: another writer may have read it before. */
@@ -87,7 +127,7 @@ export const SETTLE_MS = 2000
 
 function missingNode(sinceMs: number, nowMs: number): MachineFailure {
   const message = `no node after ${Math.floor((nowMs - sinceMs) / 1000)} s`
-  return { machine: undefined, reason: 'NoNode', message }
+  return { machine: undefined, reason: NO_NODE, message }
 }
 
 function uidOf({ machine }: MachineFailure): string {
@@ -102,9 +142,12 @@ function missingReplicas({ replicas, nodes }: MachineGroup, memory: GroupMemory 
   return [...kept, ...Array.from({ length: missing - kept.length }, () => nowMs)]
 }
 
-/** Failures that a target below the number of machines does not take away already. */
-function surplusFailures({ machines, replicas }: MachineGroup, failures: number): number {
-  if (machines === undefined) return failures
+/**
+ * Failures that a target below the number of machines does not take away already. Of a MachinePool only what has no instance: which
+ * instance goes is the cloud's to say, and it might be a node.
+ */
+function surplusFailures({ machines, replicas, nodes, instances }: MachineGroup, failures: number): number {
+  if (machines === undefined) return failures - Math.max(0, instances - nodes)
   const present = machines.filter(({ deleting }) => !deleting).length
   return failures - Math.max(0, present - replicas)
 }
@@ -113,15 +156,17 @@ function inactionOf(
   group: MachineGroup,
   memory: GroupMemory | undefined,
   failures: number,
+  goes: number,
   { correctTarget }: ScaleUpGuardPolicy,
 ): Inaction | undefined {
   if (failures === 0) return 'none-failed'
   if (!correctTarget) return 'correction-is-off'
-  if (group.paused) return 'paused'
   if (group.rollingOut) return 'rolling-out'
   // Somebody else has just written it: the machines that we see are not yet those of this target.
   if (memory !== undefined && memory.replicas !== group.replicas) return 'target-changed'
-  if (surplusFailures(group, failures) <= 0) return 'already-lowered'
+  if (goes === 0) return 'unregistered-are-kept'
+  if (surplusFailures(group, goes) <= 0)
+    return group.machines === undefined ? 'unregistered-are-kept' : 'already-lowered'
   return group.replicas <= group.minSize ? 'at-minimum' : undefined
 }
 

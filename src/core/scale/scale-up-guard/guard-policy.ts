@@ -15,6 +15,8 @@ export interface ScaleUpGuardPolicy {
   readonly backoff: BackoffOptions
   /** Whether the target is lowered by what failed. */
   readonly correctTarget: boolean
+  /** Whether machines that have an instance, but no node in time, are among those that go. */
+  readonly deleteLongUnregistered: boolean
   /** Evaluate, count and tell, but neither refuse nor change anything. */
   readonly shadow: boolean
 }
@@ -26,5 +28,6 @@ export const GUARD_DEFAULTS: ScaleUpGuardPolicy = {
   noNodeMs: 600_000,
   backoff: { initialMs: 270_000, maxMs: 1_620_000, resetMs: 10_800_000 },
   correctTarget: true,
+  deleteLongUnregistered: true,
   shadow: false,
 }

@@ -10,6 +10,8 @@ export interface MachineState {
   /** Has a deletionTimestamp. */
   readonly deleting: boolean
   readonly controlPlane: boolean
+  /** Nobody works on it: what is missing says nothing. Default false. */
+  readonly paused?: boolean
   readonly hasProviderID: boolean
   /** Has `status.nodeRef`: it is a node, however ill. */
   readonly hasNode: boolean
@@ -25,14 +27,17 @@ export interface MachineFailure {
   readonly message: string
 }
 
+/** Reason of a failure by silence: there is no node. */
+export const NO_NODE = 'NoNode'
+
 /** @returns undefined = it has not failed, or the guard has no say in it */
 export function machineFailure(
   machine: MachineState,
   policy: ScaleUpGuardPolicy,
   nowMs: number,
 ): MachineFailure | undefined {
-  const { deleting, hasNode, controlPlane, notReady, hasProviderID, createdMs } = machine
-  if (deleting || hasNode || controlPlane) return undefined
+  const { notReady, hasProviderID, createdMs } = machine
+  if (isExempt(machine)) return undefined
   if (
     notReady !== undefined &&
     policy.conditionReasons.has(notReady.reason) &&
@@ -45,17 +50,22 @@ export function machineFailure(
     return { machine, reason: 'NoProviderID', message: `no instance after ${Math.floor(ageMs / 1000)} s` }
   }
   if (ageMs < policy.noNodeMs) return undefined
-  return { machine, reason: 'NoNode', message: `no node after ${Math.floor(ageMs / 1000)} s` }
+  return { machine, reason: NO_NODE, message: `no node after ${Math.floor(ageMs / 1000)} s` }
 }
 
 /** Milliseconds from now until it counts as failed if nothing changes; undefined = it has failed already, or will not. */
 export function dueInMs(machine: MachineState, policy: ScaleUpGuardPolicy, nowMs: number): number | undefined {
-  const { deleting, hasNode, controlPlane, notReady, hasProviderID, createdMs } = machine
-  if (deleting || hasNode || controlPlane) return undefined
+  const { notReady, hasProviderID, createdMs } = machine
+  if (isExempt(machine)) return undefined
   let dueMs = createdMs + policy.noNodeMs
   if (!hasProviderID) dueMs = Math.min(dueMs, createdMs + policy.noProviderIDMs)
   if (notReady !== undefined && policy.conditionReasons.has(notReady.reason)) {
     dueMs = Math.min(dueMs, notReady.sinceMs + policy.minDurationMs)
   }
   return dueMs > nowMs ? dueMs - nowMs : undefined
+}
+
+/** What the guard has no say in. */
+function isExempt({ deleting, hasNode, controlPlane, paused }: MachineState): boolean {
+  return deleting || hasNode || controlPlane || paused === true
 }

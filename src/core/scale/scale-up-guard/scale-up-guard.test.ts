@@ -150,7 +150,7 @@ function machine(name: string, facts: Partial<MachineState> = {}): MachineState 
 }
 
 function group(facts: Partial<MachineGroup>): MachineGroup {
-  const rest = { minSize: 0, paused: false, rollingOut: false, machines: [], nodes: 0 }
+  const rest = { minSize: 0, paused: false, rollingOut: false, machines: [], nodes: 0, instances: 0 }
   return { id: 'MachineDeployment/ns/a', replicas: facts.machines?.length ?? 2, ...rest, ...facts }
 }
 

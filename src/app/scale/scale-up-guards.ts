@@ -1,0 +1,104 @@
+// Wires the scale-up guards: the controllers of the main thread, their clients and Lease, and what gateway threads enforce.
+
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { apiVersionOf } from '../../api/ports/resource-kind.ts'
+import type { GuardEvents } from '../../controllers/scale-up-guard/guard-events.ts'
+import { ScaleUpGuards } from '../../controllers/scale-up-guard/scale-up-guards.ts'
+import { StatusEvents } from '../../controllers/status/events.ts'
+import type { CompiledGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
+import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import { startLeaderElection } from '../../io/kube/leader-lease.ts'
+import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
+import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
+import type { ClusterTable } from '../../state/clusters.ts'
+import type { Config } from '../config/config.ts'
+import type { ThreadPool } from '../threads/pool.ts'
+
+export interface ScaleUpGuardDeps {
+  readonly config: Config
+  /** Of the object plane; undefined where objects are files. */
+  readonly client: ObjectClient | undefined
+  readonly clusters: ClusterTable
+  readonly pool: Pick<ThreadPool, 'scaleUpGuards'>
+  readonly metrics: Pick<GatewayMetrics, 'guards'>
+  readonly calls: KubeCallEvents
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface RunningScaleUpGuards {
+  /** Resolves when the backoffs in force are known, or after three seconds. */
+  known(): Promise<void>
+  describe(): object
+  stop(): Promise<void>
+}
+
+const KNOWN_WITHIN_MS = 3_000
+const KNOWN_LOOK_MS = 5
+const LEASE = { namespace: 'default', name: 'portcullis-scale-up-guard' }
+
+/** Objects that are files have no status to keep a backoff in: undefined then. */
+export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuards | undefined {
+  const { config, client, clusters, pool, calls, clock, log } = parts
+  if (client === undefined) return undefined
+  const { replicaName: replica } = config
+  const told = new StatusEvents(client, replica, clock, log)
+  const guards = new ScaleUpGuards({
+    control: client,
+    clientOf: (cluster) => createUpstreamKubeClient({ cluster: () => clusters.get(cluster), log, calls }),
+    elect: (onChange) => {
+      // Nobody else has the store.
+      if (config.source === 'embedded') return { isLeader: () => true, stop: () => Promise.resolve() }
+      return startLeaderElection(client, { ...LEASE, identity: `${replica}_${randomUUID()}`, log, onChange })
+    },
+    onInForce: (inForce) => pool.scaleUpGuards(inForce),
+    clock,
+    log,
+    events: guardEvents(parts.metrics, told),
+  })
+  return {
+    async known() {
+      const deadline = clock.monotonic() + KNOWN_WITHIN_MS
+      while (!guards.synced && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
+    },
+    describe: () => guards.describe(),
+    async stop() {
+      await guards.stop()
+      await told.stop()
+    },
+  }
+}
+
+function guardEvents(
+  { guards: metrics }: Pick<GatewayMetrics, 'guards'>,
+  told: StatusEvents,
+): GuardEvents & { invalid(object: JsonObject, why: string): void } {
+  return {
+    backedOff: (guard, group, { attempt, failed, machines, reason }, untilMs) => {
+      metrics.acted(guard.management, guard.name, 'backoff', 'done')
+      const until = new Date(untilMs).toISOString()
+      const message = `${group}: ${failed} of ${machines} machines failed (${reason}); backing off until ${until} (attempt ${attempt})`
+      told.tell(referenceOf(guard), [{ type: 'Warning', reason: 'ScaleUpBackedOff', message }])
+    },
+    corrected: (guard, group, result, text) => {
+      metrics.acted(guard.management, guard.name, 'correction', result)
+      if (result === 'stale') return
+      const [type, reason] =
+        result === 'done' ? (['Normal', 'TargetCorrected'] as const) : (['Warning', 'CorrectionFailed'] as const)
+      told.tell(referenceOf(guard), [{ type, reason, message: `${group}: ${text}` }])
+    },
+    counted: (guard, groups, backedOff) => metrics.counted(guard.management, guard.name, groups, backedOff),
+    ended: (guard) => metrics.forget(guard.management, guard.name),
+    invalid: (object, message) => told.tell(object, [{ type: 'Warning', reason: 'Invalid', message }]),
+  }
+}
+
+/** What an Event needs to know of the object that it is about. */
+function referenceOf({ name, uid }: CompiledGuard): JsonObject {
+  return { apiVersion: apiVersionOf(SCALE_UP_GUARDS), kind: SCALE_UP_GUARDS.kind, metadata: { name, uid } }
+}

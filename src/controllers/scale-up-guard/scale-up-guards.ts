@@ -1,0 +1,205 @@
+// All ScaleUpGuards: every replica follows the objects and enforces the backoffs in their status; the one that leads also serves the
+// guards. An object that cannot be used, and a cluster that does not answer, concern nobody else's guard.
+
+import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { type CompiledGuard, compileGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
+import { type GuardInForce, guardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
+import { GuardConditions } from './guard-conditions.ts'
+import type { GuardEvents } from './guard-events.ts'
+import { GuardTerm } from './guard-term.ts'
+
+/** A client of a cluster, for one term. */
+export interface GuardClient extends ObjectClient {
+  close(): Promise<void>
+}
+
+export interface ScaleUpGuardsDeps {
+  /** Where the ScaleUpGuards are. */
+  readonly control: ObjectClient
+  /** A client of an UpstreamCluster, with the gateway's identity. Its calls reject while there is no such cluster. */
+  clientOf(cluster: string): GuardClient
+  /** Called once, when there is a guard for the first time: takes part in the election of the replica that serves them. */
+  elect(onChange: () => void): { isLeader(): boolean; stop(): Promise<void> }
+  /** The guards that back off a group have changed: all of them. */
+  onInForce(guards: readonly GuardInForce[]): void
+  readonly clock: Clock
+  readonly log: Logger
+  /** @param object a guard that Events can be about */
+  readonly events: GuardEvents & { invalid(object: JsonObject, why: string): void }
+}
+
+interface Known {
+  object: JsonObject
+  /** A text = what is wrong with it. */
+  guard: CompiledGuard | string
+  /** While it is served here, and for which version. */
+  serving: { readonly made: string; readonly end: () => Promise<void> } | undefined
+  /** A term that ends: the next one begins after it. */
+  ending: Promise<void> | undefined
+  /** Of the last version that was told to be wrong. */
+  toldWrong: string
+}
+
+/** How often leadership is looked at without a change of it. */
+const BEAT_MS = 1_000
+
+export class ScaleUpGuards {
+  readonly #deps: ScaleUpGuardsDeps
+  readonly #known = new Map<string, Known>()
+  readonly #following: Following
+  #election: { isLeader(): boolean; stop(): Promise<void> } | undefined
+  #beating: NodeJS.Timeout | undefined
+  #inForce = '[]'
+  #synced = false
+  #stopped = false
+  readonly #endings = new Set<Promise<void>>()
+
+  constructor(deps: ScaleUpGuardsDeps) {
+    this.#deps = deps
+    this.#following = deps.control.follow(SCALE_UP_GUARDS, '', {
+      onReplace: (objects) => {
+        this.#synced = true
+        const names = new Set(objects.map(nameOf))
+        for (const name of this.#known.keys()) if (!names.has(name)) this.#remove(name)
+        for (const object of objects) this.#put(object)
+        this.#settle()
+      },
+      onChange: (type, object) => {
+        if (type === 'DELETED') this.#remove(nameOf(object))
+        else this.#put(object)
+        this.#settle()
+      },
+      onState: (current, message) => {
+        // Also where the CustomResourceDefinition is not installed: then there is nothing to wait for.
+        this.#synced = true
+        if (!current) deps.log.debug('ScaleUpGuards cannot be followed', { why: message })
+      },
+    })
+  }
+
+  /** The objects were listed once, or cannot be. */
+  get synced(): boolean {
+    return this.#synced
+  }
+
+  /** For /debug/config. */
+  describe(): object {
+    const guards = [...this.#known].map(([name, { guard, serving }]) => {
+      return { name, served: serving !== undefined, problem: typeof guard === 'string' ? guard : '' }
+    })
+    return { leader: this.#election?.isLeader() ?? false, guards }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#beating)
+    await this.#following.stop()
+    for (const known of this.#known.values()) this.#end(known)
+    await Promise.all(this.#endings)
+    await this.#election?.stop()
+  }
+
+  #put(object: JsonObject): void {
+    const name = nameOf(object)
+    const known = this.#known.get(name)
+    const guard = compileGuard(object)
+    if (known === undefined) {
+      this.#known.set(name, { object, guard, serving: undefined, ending: undefined, toldWrong: '' })
+      this.#begin()
+      return
+    }
+    known.object = object
+    known.guard = guard
+  }
+
+  #remove(name: string): void {
+    const known = this.#known.get(name)
+    if (known === undefined) return
+    this.#known.delete(name)
+    this.#end(known)
+  }
+
+  /** Nothing runs, and no Lease is held, where there is no guard. */
+  #begin(): void {
+    if (this.#election !== undefined || this.#stopped) return
+    this.#election = this.#deps.elect(() => this.#settle())
+    this.#beating = setInterval(() => this.#settle(), BEAT_MS)
+    this.#beating.unref()
+  }
+
+  #settle(): void {
+    if (this.#stopped) return
+    this.#enforce()
+    const leads = this.#election?.isLeader() === true
+    for (const known of this.#known.values()) {
+      const { guard } = known
+      const wanted = leads && typeof guard !== 'string' ? `${guard.uid} ${guard.generation}` : ''
+      if (known.serving !== undefined && known.serving.made !== wanted) this.#end(known)
+      if (wanted !== '' && known.serving === undefined && known.ending === undefined) this.#serve(known, wanted)
+      if (leads && typeof guard === 'string') this.#tellWrong(known, guard)
+    }
+  }
+
+  #enforce(): void {
+    const nowMs = this.#deps.clock.now()
+    const inForce = [...this.#known.values()].flatMap(({ guard, object }): GuardInForce[] => {
+      if (typeof guard === 'string') return []
+      const one = guardInForce(guard, object, nowMs)
+      return one === undefined ? [] : [one]
+    })
+    const text = JSON.stringify(inForce)
+    if (text === this.#inForce) return
+    this.#inForce = text
+    this.#deps.onInForce(inForce)
+  }
+
+  #serve(known: Known, made: string): void {
+    const { guard, object } = known
+    if (typeof guard === 'string') return
+    const { control, clientOf, clock, log, events } = this.#deps
+    const management = clientOf(guard.management)
+    const workload = guard.workload === guard.management ? management : clientOf(guard.workload)
+    const isLeader = (): boolean => !this.#stopped && this.#election?.isLeader() === true
+    const term = new GuardTerm({ control, management, workload, isLeader, clock, log, events }, guard, object)
+    const end = async (): Promise<void> => {
+      await term.stop()
+      await Promise.all([...new Set([management, workload])].map((client) => client.close()))
+    }
+    known.serving = { made, end }
+  }
+
+  #end(known: Known): void {
+    if (known.serving === undefined) return
+    const ending = known.serving.end().finally(() => {
+      this.#endings.delete(ending)
+      known.ending = undefined
+      this.#settle()
+    })
+    known.serving = undefined
+    known.ending = ending
+    this.#endings.add(ending)
+  }
+
+  #tellWrong(known: Known, why: string): void {
+    const { object } = known
+    const { generation = 0, uid = '' } = (object['metadata'] ?? {}) as { generation?: number; uid?: string }
+    const version = `${uid} ${generation}`
+    if (known.toldWrong === version) return
+    known.toldWrong = version
+    const { control, clock, log, events } = this.#deps
+    log.warn('a ScaleUpGuard cannot be used', { guard: nameOf(object), why })
+    events.invalid(object, why)
+    const conditions = new GuardConditions(object, generation)
+    conditions.set('Ready', false, 'Invalid', why, clock.now())
+    const body = { status: { observedGeneration: generation, conditions: conditions.all() } }
+    const options = { fieldManager: 'portcullis', subresource: 'status' } as const
+    control
+      .patch(SCALE_UP_GUARDS, { namespace: '', name: nameOf(object) }, 'application/merge-patch+json', body, options)
+      .catch((error: unknown) => {
+        log.debug('the status of a ScaleUpGuard cannot be written', { guard: nameOf(object), error: String(error) })
+      })
+  }
+}

@@ -1,0 +1,186 @@
+// What the guard reads of objects of Cluster API, v1beta1 and v1beta2: each as it comes, so that little is kept of large objects.
+
+import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
+import type { MachineState } from './machine-failure.ts'
+
+export type GroupKind = 'MachineDeployment' | 'MachineSet' | 'MachinePool'
+
+interface Facts {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly labels: Readonly<Record<string, string>>
+  /** UID of the controller; '' = none. */
+  readonly owner: string
+}
+
+export interface MachineFacts extends Facts {
+  readonly state: MachineState
+  readonly providerID: string
+  /** It carries the annotation delete-machine. */
+  readonly marked: boolean
+}
+
+export interface GroupFacts extends Facts {
+  readonly kind: GroupKind
+  readonly clusterName: string
+  /** `spec.replicas`. */
+  readonly replicas: number
+  /** Replicas that it has or wants to have. */
+  readonly present: number
+  /** The autoscaler's annotation; undefined = the autoscaler does not scale it. */
+  readonly minSize: number | undefined
+  readonly paused: boolean
+  readonly deleting: boolean
+  /** Labels of the machines that it makes. */
+  readonly machineLabels: Readonly<Record<string, string>>
+  /** Of a MachinePool. */
+  readonly providerIDs: readonly string[]
+  /** Of a MachinePool: nodes that Cluster API knows. */
+  readonly nodeRefs: number
+  /** Field manager that wrote the replicas last; '' = not known. */
+  readonly writer: string
+}
+
+export interface HealthCheckFacts {
+  readonly namespace: string
+  readonly name: string
+  readonly clusterName: string
+  readonly selector: LabelSelector
+}
+
+/** @param before the same machine as it was known: what has failed for some time goes on failing when only the words change */
+export function readMachine(
+  object: JsonObject,
+  group: string,
+  before: MachineFacts | undefined,
+  isTerminal: (reason: string) => boolean,
+): MachineFacts {
+  const facts = readFacts(object)
+  const [spec, status] = [recordOf(object['spec']), recordOf(object['status'])]
+  const annotations = mapOf(object, 'annotations')
+  const providerID = textOf(spec['providerID'])
+  const notReady = readNotReady(status['conditions'])
+  const known = before?.uid === facts.uid ? before.state.notReady : undefined
+  // Some providers put the id of each try into the message, which makes a new condition of it every time.
+  const goesOn =
+    notReady !== undefined && known !== undefined && isTerminal(notReady.reason) && isTerminal(known.reason)
+  return {
+    ...facts,
+    providerID,
+    marked: annotations[`${group}/delete-machine`] !== undefined,
+    state: {
+      name: facts.name,
+      uid: facts.uid,
+      createdMs: millis(recordOf(object['metadata'])['creationTimestamp']),
+      deleting: isDeleting(object),
+      controlPlane: facts.labels[`${group}/control-plane`] !== undefined,
+      paused: annotations[`${group}/paused`] !== undefined,
+      hasProviderID: providerID !== '',
+      hasNode: isRecord(status['nodeRef']),
+      notReady: goesOn ? { ...notReady, sinceMs: Math.min(known.sinceMs, notReady.sinceMs) } : notReady,
+    },
+  }
+}
+
+export function readGroup(object: JsonObject, kind: GroupKind, group: string): GroupFacts {
+  const [spec, status] = [recordOf(object['spec']), recordOf(object['status'])]
+  const annotations = mapOf(object, 'annotations')
+  const replicas = countOf(spec['replicas'])
+  const template = recordOf(spec['template'])
+  return {
+    ...readFacts(object),
+    kind,
+    clusterName: textOf(spec['clusterName']),
+    replicas,
+    present: Math.max(replicas, countOf(status['replicas'])),
+    minSize: minSizeOf(annotations, group),
+    paused: isPaused(object, group),
+    deleting: isDeleting(object),
+    machineLabels: mapOf(template, 'labels'),
+    providerIDs: textsOf(spec['providerIDList']),
+    nodeRefs: Array.isArray(status['nodeRefs']) ? status['nodeRefs'].length : 0,
+    writer: writerOf(object),
+  }
+}
+
+export function readHealthCheck(object: JsonObject): HealthCheckFacts {
+  const spec = recordOf(object['spec'])
+  return {
+    namespace: namespaceOf(object),
+    name: nameOf(object),
+    clusterName: textOf(spec['clusterName']),
+    selector: recordOf(spec['selector']),
+  }
+}
+
+/** Of a Cluster, a group or a MachineSet: nobody works on it. */
+export function isPaused(object: JsonObject, group: string): boolean {
+  return recordOf(object['spec'])['paused'] === true || mapOf(object, 'annotations')[`${group}/paused`] !== undefined
+}
+
+function readFacts(object: JsonObject): Facts {
+  const metadata = recordOf(object['metadata'])
+  const owners: readonly unknown[] = Array.isArray(metadata['ownerReferences']) ? metadata['ownerReferences'] : []
+  const owner = owners.filter(isRecord).find(({ controller }) => controller === true)
+  return {
+    namespace: namespaceOf(object),
+    name: nameOf(object),
+    uid: textOf(metadata['uid']),
+    resourceVersion: textOf(metadata['resourceVersion']),
+    labels: mapOf(object, 'labels'),
+    owner: textOf(owner?.['uid']),
+  }
+}
+
+function readNotReady(conditions: unknown): MachineState['notReady'] {
+  const list: readonly unknown[] = Array.isArray(conditions) ? conditions : []
+  const found = list.filter(isRecord).find(({ type }) => type === 'InfrastructureReady')
+  if (found?.['status'] !== 'False') return undefined
+  const { reason, message, lastTransitionTime } = found
+  return { reason: textOf(reason), message: textOf(message), sinceMs: millis(lastTransitionTime) }
+}
+
+/** As the autoscaler reads it: both sizes have to be there, and to be numbers. */
+function minSizeOf(annotations: Readonly<Record<string, string>>, group: string): number | undefined {
+  const [min, max] = ['min', 'max'].map((which) => {
+    const text = annotations[`${group}/cluster-api-autoscaler-node-group-${which}-size`] ?? ''
+    return /^\d{1,9}$/.test(text) ? Number(text) : undefined
+  })
+  return min === undefined || max === undefined || max < min ? undefined : min
+}
+
+/** metadata.managedFields: who has spec.replicas, and wrote last. */
+function writerOf(object: JsonObject): string {
+  const { managedFields } = recordOf(object['metadata'])
+  const entries: readonly unknown[] = Array.isArray(managedFields) ? managedFields : []
+  let [writer, time] = ['', '']
+  for (const entry of entries.filter(isRecord)) {
+    const fields = recordOf(recordOf(entry['fieldsV1'])['f:spec'])
+    if (!Object.hasOwn(fields, 'f:replicas') || textOf(entry['time']) < time) continue
+    writer = textOf(entry['manager'])
+    time = textOf(entry['time'])
+  }
+  return writer
+}
+
+function isDeleting(object: JsonObject): boolean {
+  return recordOf(object['metadata'])['deletionTimestamp'] !== undefined
+}
+
+function textsOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string' && item !== '') : []
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0
+}
+
+/** Of a time that cannot be read: the future, so that nothing follows from it. */
+function millis(value: unknown): number {
+  const ms = Date.parse(textOf(value))
+  return Number.isNaN(ms) ? Number.POSITIVE_INFINITY : ms
+}

@@ -1,0 +1,26 @@
+// What of ScaleUpGuards the request path enforces: plain data, because it crosses threads.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { GroupBackoff } from './check-raise.ts'
+import type { CompiledGuard } from './compile-guard.ts'
+import { backoffsIn } from './guard-status.ts'
+
+/** A guard with the groups that it backs off. */
+export interface GuardInForce {
+  readonly guard: string
+  /** UpstreamCluster through which the groups are written. */
+  readonly cluster: string
+  readonly apiGroup: string
+  /** Whose raises are refused. */
+  readonly users: readonly string[]
+  readonly shadow: boolean
+  readonly backoffs: readonly GroupBackoff[]
+}
+
+/** @returns undefined = no group of it is backed off */
+export function guardInForce(guard: CompiledGuard, object: JsonObject, nowMs: number): GuardInForce | undefined {
+  const backoffs = backoffsIn(object, nowMs)
+  if (backoffs.length === 0) return undefined
+  const { name, management, group, autoscalerUsers, policy } = guard
+  return { guard: name, cluster: management, apiGroup: group, users: autoscalerUsers, shadow: policy.shadow, backoffs }
+}
