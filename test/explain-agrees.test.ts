@@ -140,6 +140,8 @@ const degrade = fc
     expiresAt: maybe(fc.constantFrom('2020-01-01T00:00:00Z', '2090-01-01T00:00:00Z')),
     exempt: maybe(fc.array(rule, { minLength: 1, maxLength: 2 })),
     shadow: maybe(fc.boolean()),
+    // Never empty.
+    limited: fc.constant({ startQPS: 100_000, endQPS: 100_000 }),
   })
   .map(defined)
 
@@ -331,7 +333,9 @@ function explained(
   const input = { host, method, target, user, userAgent, remoteAddress: address, ...(user === '' ? {} : { groups }) }
   const output = explainRequest(index, input, Date.now())
   const parts = output.decision === 'forward' ? output.message.split('; ') : [output.message]
-  const own = parts.filter((part) => !part.startsWith('PodProtectors are asked'))
+  const told = parts.filter((part) => !part.startsWith('PodProtectors are asked'))
+  // What the body decides: none of these adds a taint or lowers replicas.
+  const own = told.filter((part) => !part.startsWith('degrade mode '))
   const { cluster, policy, rule, flowControl, decision, code, reason, endpoints } = output
   return {
     cluster,
@@ -344,7 +348,7 @@ function explained(
     code,
     reason,
     message: own.join('; '),
-    isProtectionAsked: own.length < parts.length,
+    isProtectionAsked: told.length < parts.length,
     endpoints,
   }
 }

@@ -146,6 +146,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
       responseStarted: noop,
       requestEnded: (record) => metrics.observe(record),
       retried: noop,
+      disruptionUnchecked: noop,
       gatewayRefused: noop,
     },
     random: Math.random,

@@ -59,6 +59,7 @@ export function startStatuses(
   const health = startClusterHealth({
     clusters,
     isLeader: leads,
+    refusedDisruptive: (name) => clusters.get(name)?.incident.refusedInLastMinute(clock.now()) ?? 0,
     client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), log, calls }),
     clock,
     log,

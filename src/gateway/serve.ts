@@ -7,6 +7,7 @@ import type { HeaderList, Peer, RequestHandler, Stream, StreamEvents } from '../
 import type { ClientUpgrade, UpgradeHandler } from '../api/ports/upgrade.ts'
 import { policyOf, readRequestInfo, refuseLongTarget, refuseRevoked, selectPolicy } from '../core/admission/steps.ts'
 import { onRequest as countForRetries } from '../core/endpoints/retry-budget.ts'
+import { clientClassOf } from '../core/policy/client-class.ts'
 import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
 import { type Refusal, refuse } from '../core/refusal/refusal.ts'
 import { isLongRunning, isWatch } from '../core/request/long-running.ts'
@@ -96,6 +97,8 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
   const { peer, record } = exchange
   identify(record, requester, caller)
   const { user } = caller
+  const client = clientClassOf(user, record.userAgent)
+  if (client !== undefined) live.incident.see(client, exchange.nowMs)
 
   const matched = selectPolicy(cluster, info, user, record.userAgent)
   if ('refused' in matched) return matched

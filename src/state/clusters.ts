@@ -8,10 +8,11 @@ import { AnswerColumn, type AnswerMemory, createAnswerMemory } from '../core/inc
 import { CallTurns } from '../core/limits/call-turns.ts'
 import { type EndpointHandle, EndpointSet } from './endpoints.ts'
 import { type FlowHandle, FlowTable } from './flow-tables.ts'
+import { Incident, type IncidentMemory } from './incident.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 /** Kinds of calls that the gateway makes itself for a client's request; clientConfig.qps is for each of them. */
-export type OwnCall = 'token-review' | 'access-review' | 'pod-read' | 'scale-read'
+export type OwnCall = 'token-review' | 'access-review' | 'pod-read' | 'scale-read' | 'node-read'
 
 export interface LiveCluster {
   /** Replaced as a whole by each change; read it once per request. */
@@ -19,6 +20,8 @@ export interface LiveCluster {
   readonly endpoints: EndpointSet
   readonly flows: FlowTable
   readonly retryBudget: RetryBudget
+  /** What is remembered for an incident. Another one when the cluster is created again under the same name. */
+  incident: Incident
   /** Rate limits of the gateway's own calls: separate for each kind, so that none delays another. */
   readonly turns: Readonly<Record<OwnCall, CallTurns>>
   /**
@@ -38,6 +41,7 @@ export interface ClusterHandle {
   readonly endpoints: readonly EndpointHandle[]
   readonly flows: readonly FlowHandle[]
   readonly answers: AnswerMemory | undefined
+  readonly incident: IncidentMemory
 }
 
 export class ClusterTable {
@@ -98,8 +102,14 @@ export class ClusterTable {
   handle(name: string): ClusterHandle | undefined {
     const live = this.#live.get(name)
     if (live === undefined) return undefined
-    const { compiled, endpoints, flows, answers } = live
-    return { compiled, endpoints: endpoints.handles(), flows: flows.handles(), answers: answers?.memory }
+    const { compiled, endpoints, flows, answers, incident } = live
+    return {
+      compiled,
+      endpoints: endpoints.handles(),
+      flows: flows.handles(),
+      answers: answers?.memory,
+      incident: incident.memory,
+    }
   }
 
   /** A thread has died: what its requests held is released, and they no longer count. */
@@ -107,6 +117,7 @@ export class ClusterTable {
     for (const live of this.#live.values()) {
       live.endpoints.releaseThread(thread)
       live.flows.releaseThread(thread)
+      live.incident.releaseThread(thread)
     }
   }
 
@@ -121,11 +132,12 @@ export class ClusterTable {
     const known = this.#live.get(cluster.name)
     if (handle === undefined && known?.compiled.revision === cluster.revision) return
     const before = known?.compiled
-    const live = known ?? this.#create(cluster)
+    const live = known ?? this.#create(cluster, handle?.incident)
     if (identityDiffers(live.compiled, cluster)) live.identityEpoch = this.#nextEpoch++
     live.endpoints.update(cluster.endpoints, handle?.endpoints)
     live.flows.update(cluster.schemas, monotonicMs, handle?.flows)
     live.answers = this.#answersOf(live, cluster, handle)
+    if (known !== undefined && handle !== undefined) live.incident = new Incident(this.#place, handle.incident)
     live.compiled = cluster
     this.#reindex(before, cluster)
   }
@@ -150,12 +162,13 @@ export class ClusterTable {
     this.#index.rebuild(all)
   }
 
-  #create(compiled: CompiledCluster): LiveCluster {
+  #create(compiled: CompiledCluster, incident: IncidentMemory | undefined): LiveCluster {
     const live: LiveCluster = {
       compiled,
       endpoints: new EndpointSet(this.#place),
       flows: new FlowTable(this.#place),
       retryBudget: createRetryBudget(),
+      incident: new Incident(this.#place, incident),
       turns: {
         'token-review': new CallTurns(),
         'access-review': new CallTurns(),
@@ -163,6 +176,7 @@ export class ClusterTable {
         'pod-read': new CallTurns(Number.POSITIVE_INFINITY),
         // Likewise, that may scale it.
         'scale-read': new CallTurns(Number.POSITIVE_INFINITY),
+        'node-read': new CallTurns(Number.POSITIVE_INFINITY),
       },
       identityEpoch: this.#nextEpoch++,
       credentialFault: '',

@@ -9,11 +9,11 @@ const LADDER = [
   { mode: 'Off', effect: 'nothing is refused' },
   {
     mode: 'Limited',
-    effect: 'what disrupts (deletions, evictions, NoExecute taints, lowered replicas) is limited by rate',
+    effect: 'deletions, evictions, NoExecute taints and lowered replicas are limited by rate',
   },
   {
     mode: 'NoDisruption',
-    effect: 'what disrupts (deletions, evictions, NoExecute taints, lowered replicas) is refused',
+    effect: 'deletions, evictions, NoExecute taints and lowered replicas are refused',
   },
   { mode: 'ReadOnly', effect: 'writes other than node heartbeats are refused' },
   { mode: 'HeartbeatsOnly', effect: 'only node heartbeats are let through' },

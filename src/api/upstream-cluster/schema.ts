@@ -41,6 +41,7 @@ import type {
   Addresses,
   Authentication,
   Degrade,
+  DegradeLimit,
   DegradeRecovery,
   DispatchPolicy,
   HealthCheck,
@@ -116,6 +117,21 @@ const recovery = object<DegradeRecovery>(
   },
 )
 
+const DAY_SECONDS = 86_400
+
+const degradeLimit = object<DegradeLimit>(
+  'How many disruptive requests per second each replica lets pass in mode Limited. The rate grows from `since` on; without that it stays ' +
+    'at startQPS.',
+  {
+    startQPS: defaultsTo(1, integer('When the mode is set.', 1, 1_000_000)),
+    endQPS: defaultsTo(20, integer('At the end of the ramp, and from there on.', 1, 1_000_000)),
+    overSeconds: defaultsTo(
+      300,
+      integer('How long the ramp takes. Default {default}; recovery.ramp outranks it.', 0, DAY_SECONDS),
+    ),
+  },
+)
+
 const degrade = object<Degrade>('The degrade switch, for incidents.', {
   mode: defaultsTo(
     DEFAULT_DEGRADE_MODE,
@@ -127,6 +143,8 @@ const degrade = object<Degrade>('The degrade switch, for incidents.', {
   ),
   reason: text('Shown in every refusal.', { maxLength: 1024 }),
   expiresAt: text('From this moment on (RFC 3339) the mode is Off. Default: never.', { format: 'date-time' }),
+  since: text('When the mode was set (RFC 3339). Whoever sets mode Limited sets it, too.', { format: 'date-time' }),
+  limited: degradeLimit,
   exempt: list('Requests that pass in any mode.', RULE_SCHEMA),
   shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
   recovery,

@@ -206,12 +206,25 @@ export interface AccessRule {
   readonly sourceIPs?: readonly string[]
 }
 
+/** Of each replica; threads share it. */
+export interface DegradeLimit {
+  /** Disruptive requests per second when the mode is set. */
+  readonly startQPS?: number
+  /** And `overSeconds` later. */
+  readonly endQPS?: number
+  readonly overSeconds?: number
+}
+
 export interface Degrade {
   readonly mode?: DegradeMode
   /** Shown in every refusal. */
   readonly reason?: string
   /** RFC 3339. From then on the mode is Off. */
   readonly expiresAt?: string
+  /** RFC 3339. When the mode was set: `limited` ramps from there. */
+  readonly since?: string
+  /** The rate of disruptive requests in mode Limited. */
+  readonly limited?: DegradeLimit
   /** Requests that any mode lets through; the reserved lane. */
   readonly exempt?: readonly DispatchRule[]
   /** Count and warn, but let pass. */

@@ -17,6 +17,7 @@ import {
   ACCESS_REVIEWS,
   CLIENT_CONNECTIONS,
   CLIENTS_REFUSED,
+  DISRUPTION_UNCHECKED,
   EJECTIONS,
   GUARDED_WRITES,
   HANDSHAKE_ERRORS,
@@ -244,6 +245,7 @@ export class GatewayThread {
         audit?.responseComplete(record)
       },
       retried: (cluster, cause) => metrics.add(RETRIES, 1, cluster, cause),
+      disruptionUnchecked: (cluster) => metrics.add(DISRUPTION_UNCHECKED, 1, cluster),
       guardedWrite: (cluster, guard, outcome) => metrics.add(GUARDED_WRITES, 1, cluster, guard, outcome),
       gatewayRefused: (cluster) => outbox.refused(cluster),
     }

@@ -16,6 +16,8 @@ export const FILTER_ORDER = [
   'degrade',
   // Takes a token or a slot: after all that refuses for nothing.
   'flow-control',
+  // Reads bodies and asks upstream: only for what the limits have let pass. Takes of the rate of mode Limited, so before what reserves.
+  'disruption',
   // Reads the body and the group: only where one is backed off.
   'scale-up-guard',
   // Reads from upstream and writes the ledger: only for what everything else has let through.
@@ -28,7 +30,7 @@ export type FilterName = (typeof FILTER_ORDER)[number]
 export type FilterSet<A, Later = never> = Readonly<Record<FilterName, Filter<A, Later>>>
 
 /** Filters that have to ask somebody, or to read the body: the request path has them, and `explain` says who is asked. */
-export type AskingFilter = 'protection' | 'scale-up-guard'
+export type AskingFilter = 'disruption' | 'protection' | 'scale-up-guard'
 
 /** All others need nothing but what an Admission says, and answer at once: the request path and `explain` run these. */
 export const PURE_FILTERS: Omit<FilterSet<Admission>, AskingFilter> = {

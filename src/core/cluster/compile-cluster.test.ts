@@ -78,6 +78,9 @@ test('the smallest object gets every documented default', () => {
       recovery: undefined,
       auto: undefined,
       observed: false,
+      guardsDisruption: false,
+      limited: { startQps: 1, endQps: 20, overMs: 300_000, sinceMs: 0 },
+      ramp: { startQps: 1, endQps: 20, overMs: 300_000, sinceMs: 0 },
     },
     authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true, revoked: undefined },
     protection: undefined,
@@ -119,7 +122,14 @@ test('everything written is kept', () => {
     logging: { mode: 'on' },
     healthCheck: { path: '/livez', intervalSeconds: 1, timeoutSeconds: 2, healthyThreshold: 3, unhealthyThreshold: 4 },
     authentication: { audiences: ['x'], tokenSuccessTTLSeconds: 0, tokenFailureTTLSeconds: 1, anonymous: false },
-    degrade: { mode: 'ReadOnly', reason: 'r', expiresAt: '2030-01-01T00:00:00Z', shadow: true },
+    degrade: {
+      mode: 'Limited',
+      reason: 'r',
+      expiresAt: '2030-01-01T00:00:00Z',
+      since: '2029-01-01T00:00:00Z',
+      limited: { startQPS: 2, overSeconds: 60 },
+      shadow: true,
+    },
   })
   assert.deepEqual(cluster.hosts, ['prod', 'a.example.com', '*.b.example.com'])
   assert.deepEqual([cluster.ips, cluster.ports, cluster.isDefault, cluster.logMode], [['10.0.0.9'], [9443], true, 'on'])
@@ -141,7 +151,7 @@ test('everything written is kept', () => {
   assert.deepEqual(cluster.authentication, authentication)
   const expiresAtMs = Date.UTC(2030, 0)
   const degrade = {
-    mode: 'ReadOnly',
+    mode: 'Limited',
     reason: 'r',
     expiresAtMs,
     expiresAt: '2030-01-01T00:00:00Z',
@@ -150,6 +160,9 @@ test('everything written is kept', () => {
     recovery: undefined,
     auto: undefined,
     observed: true,
+    guardsDisruption: true,
+    limited: { startQps: 2, endQps: 20, overMs: 60_000, sinceMs: Date.UTC(2029, 0) },
+    ramp: { startQps: 2, endQps: 20, overMs: 60_000, sinceMs: Date.UTC(2029, 0) },
   }
   assert.deepEqual(cluster.degrade, degrade)
 })

@@ -8,6 +8,7 @@ import type {
   Authentication,
   ClientConfig,
   Degrade,
+  DegradeLimit,
   DegradeRecovery,
   FlowControlSchema,
   HealthCheck,
@@ -27,6 +28,7 @@ import type {
   CompiledRecovery,
   CompiledSchema,
   CompiledSharedLimit,
+  Ramp,
 } from './compiled-cluster.ts'
 import { compileRevocation } from './revocation.ts'
 
@@ -150,18 +152,39 @@ export function compileDegrade(
   denyAllRequests: boolean,
   schema: Schema<Degrade> = DEGRADE,
 ): CompiledDegrade {
-  const { exempt: rules = [], recovery: wanted, auto: automatic, ...given } = complete(schema, degrade)
+  const {
+    exempt: rules = [],
+    limited: limit,
+    since,
+    recovery: wanted,
+    auto: automatic,
+    ...given
+  } = complete(schema, degrade)
   const recovery = compileRecovery(wanted, fieldOf(schema, 'recovery'))
   const auto = automatic === undefined ? undefined : compileAutoDegrade(automatic, fieldOf(schema, 'auto'))
   const exempt = rules.map(compileRule)
-  const common = { exempt, recovery, auto }
+  const limited = compileLimit(limit, since, fieldOf(schema, 'limited'))
+  const ramp = recovery === undefined ? limited : { ...limited, overMs: recovery.rampMs }
+  const common = { exempt, limited, ramp, recovery, auto }
   if (denyAllRequests) {
     const reason = `annotation ${FEATURE_GATES_ANNOTATION}: DenyAllRequests=true`
-    return { mode: 'Freeze', reason, expiresAtMs: 0, expiresAt: '', shadow: false, ...common, observed: true }
+    const fixed = { expiresAtMs: 0, expiresAt: '', shadow: false, guardsDisruption: false, observed: true }
+    return { mode: 'Freeze', reason, ...fixed, ...common }
   }
-  const expiresAtMs = Date.parse(given.expiresAt)
+  const guardsDisruption = given.mode === 'NoDisruption' || given.mode === 'Limited'
   const observed = auto !== undefined || recovery !== undefined || given.mode !== 'Off'
-  return { ...given, expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs, ...common, observed }
+  return { ...given, expiresAtMs: timeOf(given.expiresAt), guardsDisruption, ...common, observed }
+}
+
+function compileLimit(given: DegradeLimit | undefined, since: string, schema: Schema<DegradeLimit>): Ramp {
+  const { startQPS, endQPS, overSeconds } = complete(schema, given)
+  return { startQps: startQPS, endQps: endQPS, overMs: overSeconds * SECOND_MS, sinceMs: timeOf(since) }
+}
+
+/** Milliseconds since the epoch; 0 = none. */
+function timeOf(text: string): number {
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? 0 : ms
 }
 
 /** Absent durations are defaults; ones that are none have not passed the schema. */

@@ -102,6 +102,17 @@ export interface CompiledAccess {
   readonly shadow: boolean
 }
 
+/** A rate that grows. */
+export interface Ramp {
+  /** Requests per second at `sinceMs`, and from there on more ... */
+  readonly startQps: number
+  /** ... up to this, `overMs` later. */
+  readonly endQps: number
+  readonly overMs: number
+  /** Milliseconds since the epoch; 0 = nobody knows: the rate stays at `startQps`. */
+  readonly sinceMs: number
+}
+
 export interface CompiledDegrade {
   readonly mode: DegradeMode
   readonly reason: string
@@ -111,6 +122,12 @@ export interface CompiledDegrade {
   readonly expiresAt: string
   readonly exempt: readonly CompiledRule[]
   readonly shadow: boolean
+  /** Mode NoDisruption or Limited: whether a request disrupts what runs decides. */
+  readonly guardsDisruption: boolean
+  /** As spec.degrade.limited says. */
+  readonly limited: Ramp
+  /** Of mode Limited: the same, but while the leader recovers the cluster it says how long it takes. */
+  readonly ramp: Ramp
   /** undefined = nobody but people changes the mode. */
   readonly recovery: CompiledRecovery | undefined
   /** undefined = the mode is only set by people. */

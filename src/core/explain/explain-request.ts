@@ -3,6 +3,7 @@
 
 import { ANONYMOUS_USER } from '../../api/kube/user.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
+import { guardedDisruption, refuseDisruption } from '../admission/disruption.ts'
 import type { Admission, Filter } from '../admission/filter.ts'
 import { type FilterSet, PURE_FILTERS } from '../admission/order.ts'
 import { Pipeline } from '../admission/pipeline.ts'
@@ -22,6 +23,7 @@ import type { Revocable } from '../cluster/revocation.ts'
 import { assumeUser } from '../identity/assume-user.ts'
 import { identityProblem } from '../identity/impersonate.ts'
 import { freshLimits } from '../limits/limits.ts'
+import { isDryRunQuery } from '../policy/disruption.ts'
 import { unknownClusterMessage } from '../policy/policy-messages.ts'
 import { noEndpointMessage } from '../policy/traffic-messages.ts'
 import { isRefusal, REFUSAL_TABLE, type Refusal, refuse } from '../refusal/refusal.ts'
@@ -114,13 +116,38 @@ export function explainRequest(index: ClusterIndex, input: ExplainInput, nowMs: 
     held: undefined,
     warnings: [],
     shadow: [],
+    target: found.target,
     alsoAsked: [],
   })
 }
 
 interface ExplainedAdmission extends Admission {
+  /** The raw request target. */
+  readonly target: string
   /** Who decides, too, and is not known here; for people. */
   readonly alsoAsked: string[]
+}
+
+/** The body and the rate are not known here; without a body, a removal is not a dry run. */
+const disruption: Filter<ExplainedAdmission> = {
+  shadow: ({ cluster }) => cluster.degrade.shadow,
+  check(admission) {
+    const found = guardedDisruption(admission)
+    if (found === undefined) return undefined
+    const { cluster, alsoAsked, target } = admission
+    const { mode } = cluster.degrade
+    const isDryRun = isDryRunQuery(target)
+    if (found === 'removal' && !isDryRun) {
+      if (mode === 'NoDisruption') return refuseDisruption(admission, '')
+      alsoAsked.push(`degrade mode ${mode} decides by its rate`)
+    } else if (found === 'removal') {
+      alsoAsked.push(`degrade mode ${mode} decides by the body: whether that says dryRun, too`)
+    } else if (!isDryRun) {
+      const what = found === 'taints' ? 'adds a NoExecute taint' : 'lowers spec.replicas'
+      alsoAsked.push(`degrade mode ${mode} decides by the body: whether it ${what}`)
+    }
+    return undefined
+  },
 }
 
 /** PodProtectors are not known here, so that nothing but their being asked can be told. */
@@ -149,7 +176,7 @@ function isGroupWrite(info: RequestInfo): boolean {
   return target !== undefined && target.apiGroup === CLUSTER_API_GROUP
 }
 
-const SET: FilterSet<ExplainedAdmission> = { ...PURE_FILTERS, 'scale-up-guard': scaleUpGuard, protection }
+const SET: FilterSet<ExplainedAdmission> = { ...PURE_FILTERS, disruption, 'scale-up-guard': scaleUpGuard, protection }
 const FILTERS = new Pipeline<ExplainedAdmission>(SET)
 
 /** The filters, then the choice of an endpoint. */

@@ -16,7 +16,7 @@ export function effectiveMode(degrade: CompiledDegrade, nowMs: number): DegradeM
   return degrade.expiresAtMs !== 0 && nowMs >= degrade.expiresAtMs ? 'Off' : degrade.mode
 }
 
-/** `exempt`: let through by one of spec.degrade.exempt. Whether `degrade.shadow` only warns is the caller's business. */
+/** By the head alone. `exempt`: let through by one of spec.degrade.exempt. Whether `degrade.shadow` only warns is the caller's business. */
 export function checkDegrade(
   degrade: CompiledDegrade,
   info: RequestInfo,
@@ -26,8 +26,14 @@ export function checkDegrade(
 ): 'pass' | 'exempt' | 'refuse' {
   const mode = effectiveMode(degrade, nowMs)
   if (mode === 'Off') return 'pass'
-  for (const rule of degrade.exempt) if (ruleMatches(rule, info, user, userAgent)) return 'exempt'
+  if (isExempt(degrade, info, user, userAgent)) return 'exempt'
   return isAllowed(mode, info, user) ? 'pass' : 'refuse'
+}
+
+/** Whether one of spec.degrade.exempt lets it pass in any mode. */
+export function isExempt({ exempt }: CompiledDegrade, info: RequestInfo, user: UserInfo, userAgent: string): boolean {
+  for (const rule of exempt) if (ruleMatches(rule, info, user, userAgent)) return true
+  return false
 }
 
 type Rule = (info: RequestInfo, user: UserInfo) => boolean

@@ -1,9 +1,44 @@
 // Which requests disrupt what runs: they take away pods or nodes, or what keeps them. The one definition of it, for the degrade modes
-// NoDisruption and Limited. This is what the head of a request says; what only its body says is in room gateway/disruption.
+// NoDisruption and Limited. Here is what the head of a request says; what only its body says is found in gateway/disruption/.
 
 import type { UserInfo } from '../../api/kube/user.ts'
+import { queryOf, queryValues } from '../protection/requests/deletion-request-query.ts'
 import type { RequestInfo } from '../request/request-info.ts'
+import { scaleTargetOf } from '../scale/scale-write/scale-target.ts'
 
+/**
+ * `removal`: it takes something away, unless it is a dry run. The other two are writes of something that exists, and their body says:
+ * `taints` whether pods are evicted from a node, `replicas` whether a workload or a node group gets smaller.
+ */
+export type Disruption = 'removal' | 'taints' | 'replicas'
+
+/** What a request may disrupt; undefined = nothing, whatever its body says. */
+export function disruptionOf(info: RequestInfo, user: UserInfo): Disruption | undefined {
+  if (isRemoval(info, user)) return 'removal'
+  if (isNodeWrite(info)) return 'taints'
+  return scaleTargetOf(info) === undefined ? undefined : 'replicas'
+}
+
+/** A write of nodes/status leaves the taints as they are (pkg/registry/core/node/strategy.go), and of a new node there are no pods yet. */
+function isNodeWrite({ resource, apiGroup, subresource, verb, name }: RequestInfo): boolean {
+  return (
+    resource === 'nodes' &&
+    apiGroup === '' &&
+    subresource === '' &&
+    name !== '' &&
+    (verb === 'update' || verb === 'patch')
+  )
+}
+
+/**
+ * Whether the query asks for a dry run. Of an update or a patch that is certain: any value is one, or is refused upstream. Of a removal
+ * the body has the last word.
+ */
+export function isDryRunQuery(target: string): boolean {
+  return queryValues(queryOf(target), DRY_RUN).size > 0
+}
+
+const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
 const GROUP_NODES = 'system:nodes'
 const NODE_USER = 'system:node:'
 

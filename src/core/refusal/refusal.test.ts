@@ -22,6 +22,7 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['degraded', 503, 'ServiceUnavailable'],
   ['disruption-refused', 403, 'Forbidden'],
   ['eviction-refused', 429, 'TooManyRequests'],
+  ['disruption-limited', 429, 'TooManyRequests'],
   ['rate-limited', 429, 'TooManyRequests'],
   ['too-many-in-flight', 429, 'TooManyRequests'],
   ['too-many-watches', 429, 'TooManyRequests'],

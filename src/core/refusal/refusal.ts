@@ -22,6 +22,7 @@ export type RefusalReason =
   | 'degraded'
   | 'disruption-refused'
   | 'eviction-refused'
+  | 'disruption-limited'
   | 'rate-limited'
   | 'too-many-in-flight'
   | 'too-many-watches'
@@ -109,6 +110,7 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'disruption-refused': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   // kubectl drain waits on a 429, and gives up on anything else.
   'eviction-refused': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
+  'disruption-limited': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'rate-limited': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-in-flight': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-watches': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },

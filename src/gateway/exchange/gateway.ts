@@ -45,6 +45,8 @@ export interface GatewayEvents {
   /** A write of the replicas of a node group that is backed off. */
   guardedWrite(cluster: string, guard: string, outcome: GuardedWrite): void
   retried(cluster: string, cause: 'refused' | 'read'): void
+  /** It passed, because what it disrupts could not be found out. */
+  disruptionUnchecked(cluster: string): void
   /** Upstream's 403 looks as if it was for the gateway, which may not impersonate, and not for the user. */
   gatewayRefused(cluster: string): void
 }

@@ -108,6 +108,11 @@ export const EJECTIONS: Metric<[string, string]> = table.counter(
   'Ejections of an endpoint because requests to it failed',
   { knownEndpoints: true },
 )
+export const DISRUPTION_UNCHECKED: Metric<[string]> = table.counter(
+  'degrade_unchecked_total',
+  ['cluster'],
+  'Writes that passed degrade mode NoDisruption or Limited because it could not be found out whether they disrupt',
+)
 export const RETRIES: Metric<[string, RetryCause]> = table.counter(
   'upstream_retries_total',
   ['cluster', 'cause'],

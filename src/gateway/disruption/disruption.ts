@@ -1,0 +1,72 @@
+// Degrade modes NoDisruption and Limited on the request path: what a request does to what runs is in its body as often as in its
+// head. Nothing is changed of it.
+
+import { guardedDisruption, limitDisruption, refuseDisruption } from '../../core/admission/disruption.ts'
+import type { Filter } from '../../core/admission/filter.ts'
+import { type Disruption, isDryRunQuery } from '../../core/policy/disruption.ts'
+import { isRefusal, type Refusal } from '../../core/refusal/refusal.ts'
+import { scaleName } from '../../core/scale/scale-write/scale-target.ts'
+import type { Decision } from '../exchange/decision.ts'
+import { scaleChange } from '../scale/scale-change.ts'
+import { addedTaint } from './node-write.ts'
+import { isDryRunRemoval, mayBeDryRun } from './removal.ts'
+import { countUnchecked } from './unchecked.ts'
+
+export const disruption: Filter<Decision, Promise<Refusal | undefined>> = {
+  shadow: ({ cluster }) => cluster.degrade.shadow,
+  check(decision) {
+    const found = guardedDisruption(decision)
+    if (found === undefined) return undefined
+    if (found === 'removal') return mayBeDryRun(decision) ? checkRemoval(decision) : decide(decision, '')
+    return isDryRunQuery(decision.exchange.target) ? undefined : checkWrite(decision, found)
+  },
+}
+
+async function checkRemoval(decision: Decision): Promise<Refusal | undefined> {
+  const dryRun = await isDryRunRemoval(decision)
+  if (typeof dryRun !== 'boolean') return dryRun
+  return dryRun || isOver(decision) ? undefined : decide(decision, '')
+}
+
+async function checkWrite(decision: Decision, found: Exclude<Disruption, 'removal'>): Promise<Refusal | undefined> {
+  const what = await (found === 'taints' ? taintText(decision) : loweredText(decision))
+  if (typeof what !== 'string') return what
+  return isOver(decision) ? undefined : decide(decision, what)
+}
+
+/** The client has gone, or the exchange ended otherwise: nothing is counted. */
+function isOver({ exchange }: Decision): boolean {
+  return exchange.gone || exchange.phase === 'over'
+}
+
+async function taintText(decision: Decision): Promise<string | Refusal | undefined> {
+  const taint = await addedTaint(decision)
+  if (typeof taint !== 'string') return taint
+  return `adds NoExecute taint ${taint} to node ${decision.info.name}`
+}
+
+async function loweredText(decision: Decision): Promise<string | Refusal | undefined> {
+  const change = await scaleChange(decision)
+  if (change === undefined || isRefusal(change)) return change
+  const { target, from, to, unknown } = change
+  if (unknown !== undefined) {
+    countUnchecked(decision, unknown)
+    return undefined
+  }
+  if (from === undefined || to === undefined || to >= from) return undefined
+  return `lowers spec.replicas of ${scaleName(target)} from ${from} to ${to}`
+}
+
+/** It disrupts: the mode decides. */
+function decide(decision: Decision, what: string): Refusal | undefined {
+  const { cluster, live, info, user, moment } = decision
+  const { degrade } = cluster
+  if (degrade.mode === 'Limited' && live.incident.tryDisrupt(degrade.ramp, moment.nowMs)) return undefined
+  // In shadow mode nothing is refused, and nothing waits.
+  if (!degrade.shadow) {
+    const { verb, apiGroup, resource, subresource, namespace, name } = info
+    const request = [user.name, verb, apiGroup, resource, subresource, namespace, name].join('\0')
+    live.incident.countRefused(request, moment.nowMs)
+  }
+  return degrade.mode === 'Limited' ? limitDisruption(decision, what) : refuseDisruption(decision, what)
+}
