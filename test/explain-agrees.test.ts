@@ -179,6 +179,7 @@ function specOf(name: string): fc.Arbitrary<Partial<UpstreamClusterSpec>> {
             excludedNamespaces: fc.subarray(['ns1']),
           }),
         ),
+        scaleProtection: maybe(fc.record({ shadow: fc.boolean(), excludedNamespaces: fc.subarray(['ns1']) })),
       })
       .map(defined)
   })
@@ -333,9 +334,10 @@ function explained(
   const input = { host, method, target, user, userAgent, remoteAddress: address, ...(user === '' ? {} : { groups }) }
   const output = explainRequest(index, input, Date.now())
   const parts = output.decision === 'forward' ? output.message.split('; ') : [output.message]
-  const told = parts.filter((part) => !part.startsWith('PodProtectors are asked'))
   // What the body decides: none of these adds a taint or lowers replicas.
-  const own = told.filter((part) => !part.startsWith('degrade mode '))
+  const own = parts.filter(
+    (part) => !/^(degrade mode |(if it lowers the replicas, )?PodProtectors are asked)/.test(part),
+  )
   const { cluster, policy, rule, flowControl, decision, code, reason, endpoints } = output
   return {
     cluster,
@@ -348,7 +350,7 @@ function explained(
     code,
     reason,
     message: own.join('; '),
-    isProtectionAsked: told.length < parts.length,
+    isProtectionAsked: parts.some((part) => part.startsWith('PodProtectors are asked')),
     endpoints,
   }
 }

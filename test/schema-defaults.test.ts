@@ -43,6 +43,7 @@ function compiled(schema: Schema<UpstreamClusterSpec>): unknown {
       degrade: { recovery: {}, auto: { nodes: {}, upstream: {} } },
       autoscaler: {},
       podProtection: { aggregation: { updateTrigger: { namespace: 'x' } } },
+      scaleProtection: {},
     },
   }
   return compileCluster({ object, revision: '1' }, schema)
@@ -115,6 +116,8 @@ const CHANGES: readonly (readonly [path: string, value: Value, inForce: string, 
   ['podProtection.gather.whenRemainingAtMostPercent', 7, 'protection.gather.scarcePercent'],
   ['podProtection.hints.enabled', true, 'protection.hints.enabled'],
   ['podProtection.hints.max', 7, 'protection.hints.max'],
+  ['scaleProtection.shadow', true, 'scaleProtection.shadow'],
+  ['scaleProtection.failurePolicy', 'Fail', 'scaleProtection.failurePolicy'],
 ]
 
 function at(value: unknown, path: string): unknown {

@@ -147,6 +147,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
       requestEnded: (record) => metrics.observe(record),
       retried: noop,
       disruptionUnchecked: noop,
+      scaleWrite: noop,
       gatewayRefused: noop,
     },
     random: Math.random,

@@ -6,11 +6,18 @@ import type { Refusal } from '../core/refusal/refusal.ts'
 import { disruption } from './disruption/disruption.ts'
 import type { Decision, Permit, Recheck } from './exchange/decision.ts'
 import { protection } from './protect/protect.ts'
+import { scaleProtection } from './scale/scale-protection.ts'
 import { scaleUpGuard } from './scale/scale-up-guard.ts'
 
 type Later = Promise<Refusal | undefined>
 
-const SET: FilterSet<Decision, Later> = { ...PURE_FILTERS, disruption, 'scale-up-guard': scaleUpGuard, protection }
+const SET: FilterSet<Decision, Later> = {
+  ...PURE_FILTERS,
+  disruption,
+  'scale-up-guard': scaleUpGuard,
+  protection,
+  'scale-protection': scaleProtection,
+}
 const FILTERS = new Pipeline<Decision, Later>(SET)
 
 /** A promise = a filter has to wait: what comes of it goes to `resumeAdmission`. */

@@ -15,7 +15,7 @@ import { type EvictionSubject, PROBE_ANSWER, type ReviewSubject } from '../core/
 import { allowed, evaluated, failed, refused, type WebhookDecision } from './protection-webhook-answer.ts'
 
 export interface WebhookReviewDeps {
-  readonly gate: ProtectionGate
+  readonly gate: Omit<ProtectionGate, 'reviewScaleDown'>
   /** undefined = no UpstreamCluster has such a cell. */
   cell(id: string): { readonly protection: CompiledProtection } | undefined
   /** Reads the pod from the cell. Rejects with a StatusError of code 404 when it does not exist. */

@@ -7,6 +7,8 @@ import type {
   ProtectionRequest,
   ProtectionVerdict,
   Reservation,
+  ScaleDownAnswer,
+  ScaleDownQuestion,
 } from '../../src/api/ports/protection.ts'
 import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
@@ -24,6 +26,10 @@ export interface ScriptedGate extends ProtectionGate {
   readonly released: Reservation[]
   /** Of each batch whose end the client need not live to see: whether it does. */
   readonly abandoned: AbortSignal[]
+  /** All questions about scale-downs. */
+  readonly scaleDowns: ScaleDownQuestion[]
+  /** Default: no protector selects the pods. */
+  answerScaleDown: (question: ScaleDownQuestion) => ScaleDownAnswer
   /** The verdict for each request; may be a promise. Default: admitted, with a reservation of its own. */
   judge: (request: ProtectionRequest) => ProtectionVerdict | Promise<ProtectionVerdict>
 }
@@ -89,6 +95,12 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
       gate.asked.push(requests)
       if (abandoned !== undefined) gate.abandoned.push(abandoned)
       return Promise.all(requests.map((request) => gate.judge(request)))
+    },
+    scaleDowns: [],
+    answerScaleDown: () => ({ protectors: [], unknown: '' }),
+    reviewScaleDown: (question) => {
+      gate.scaleDowns.push(question)
+      return Promise.resolve(gate.answerScaleDown(question))
     },
     release: (reservations) => void gate.released.push(...reservations),
   }

@@ -1,5 +1,7 @@
 // What the request path, the webhook and the ledger of pod protection say to each other: plain data, because it crosses threads.
 
+import type { JsonObject } from '../kube/json-object.ts'
+
 /** By which number a pod's deletion is evaluated (annotation `podseidon.kubewharf.io/health-criterion`). Default Available. */
 export type HealthCriterion = 'Available' | 'Ready' | 'Running' | 'Scheduled'
 
@@ -158,6 +160,53 @@ export interface BetterVictim {
   readonly because: string
 }
 
+/** The pods of one ReplicaSet or StatefulSet that go. */
+export interface LeavingPods {
+  readonly certain: readonly PodFacts[]
+  /** `count` of `among` pods go; which ones is open. `pods` are those that protectors are asked about. */
+  readonly possible: { readonly count: number; readonly among: number; readonly pods: readonly PodFacts[] }
+}
+
+export interface ScaleDownQuestion {
+  readonly cell: string
+  /** Deployment, StatefulSet, ReplicaSet, ReplicationController. */
+  readonly kind: string
+  /** As it is; its pod template is not needed. */
+  readonly workload: JsonObject
+  /** spec.replicas afterwards. */
+  readonly replicas: number
+  readonly sets: readonly LeavingPods[]
+  /** Milliseconds in which an answer is of use. */
+  readonly timeoutMs: number
+}
+
+/** What one PodProtector says to a scale-down, with the number that it will require afterwards. */
+export interface ProtectorAnswer {
+  /** `namespace/name`. */
+  readonly protector: string
+  /** spec.minAvailable now, and after the change. */
+  readonly required: number
+  readonly requiredAfter: number
+  readonly counted: number
+  /** Admitted before, and not yet seen to have happened. */
+  readonly beingDeleted: number
+  /** Of the pods that go, those that it protects. */
+  readonly deletions: number
+  /** So many of them are refused, at least and at most: which pods go may be open. */
+  readonly refused: { readonly least: number; readonly most: number }
+  /** So many are refused for now, and pass when earlier ones have been seen to happen. */
+  readonly delayed: number
+  /** Nobody has counted the pods of the cell, or not for long: the numbers say nothing. */
+  readonly stale: boolean
+}
+
+export interface ScaleDownAnswer {
+  /** Those that select any of the pods, sorted. */
+  readonly protectors: readonly ProtectorAnswer[]
+  /** Why nobody can say; '' = they have. */
+  readonly unknown: string
+}
+
 /** The ledger, as the request path and the webhook see it. */
 export interface ProtectionGate {
   /** Whether pods of the namespace may have a protector. True as long as that is not known. */
@@ -167,6 +216,8 @@ export interface ProtectionGate {
    * @param abandoned nobody waits for them any more: what is not written yet takes no quota
    */
   review(requests: readonly ProtectionRequest[], abandoned?: AbortSignal): Promise<readonly ProtectionVerdict[]>
+  /** What PodProtectors will say to the deletions of a scale-down. Nothing is recorded. Never rejects. */
+  reviewScaleDown(question: ScaleDownQuestion): Promise<ScaleDownAnswer>
   /** Upstream has refused: what is held is free again. */
   release(reservations: readonly Reservation[]): void
 }

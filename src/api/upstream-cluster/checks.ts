@@ -20,6 +20,7 @@ import { parseFeatureGates } from './feature-gates.ts'
 import { checkFlowControlSchemas } from './flow-control-checks.ts'
 import { checkRevocations } from './revocation-checks.ts'
 import { checkAccessRules, checkRules } from './rule-checks.ts'
+import { checkScaleProtection } from './scale-protection-checks.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './schema.ts'
 import type { DegradeRecovery, DispatchPolicy, UpstreamCluster, UpstreamClusterSpec } from './upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from './upstream-cluster.ts'
@@ -194,6 +195,9 @@ function checkSpec(
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
   if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
   if (spec.autoscaler !== undefined) checkAutoscaler(spec.autoscaler, 'spec.autoscaler', out)
+  if (spec.scaleProtection !== undefined) {
+    checkScaleProtection(spec.scaleProtection, spec.podProtection !== undefined, 'spec.scaleProtection', out)
+  }
 }
 
 const DURATION = new RegExp(DURATION_PATTERN)

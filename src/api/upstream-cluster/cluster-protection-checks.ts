@@ -16,19 +16,23 @@ export function checkPodProtection(protection: Loose<PodProtection>, path: strin
   if (cell !== undefined && !isObjectName(cell)) {
     out.invalid(`${path}.cell`, `${shown(cell)} is not a valid cell name`, NAME_FIX)
   }
-  const seen = new Set<string>()
-  for (const [index, namespace] of excludedNamespaces.entries()) {
-    if (namespace === undefined) continue
-    const at = `${path}.excludedNamespaces[${index}]`
-    if (!isDnsLabel(namespace)) out.invalid(at, `${shown(namespace)} is not a valid namespace`, NAMESPACE_FIX)
-    else if (seen.has(namespace)) out.warning(at, 'is named twice', 'remove one of the two')
-    seen.add(namespace)
-  }
+  checkNamespaces(excludedNamespaces, `${path}.excludedNamespaces`, out)
   if (objectSelector !== undefined) checkSelector(objectSelector, `${path}.objectSelector`, out)
   if (aggregation !== undefined) checkAggregation(aggregation, `${path}.aggregation`, out)
   if (gather !== undefined && admissionOrder !== 'DeletionOrder') {
     const fix = 'set admissionOrder: DeletionOrder, or remove it'
     out.warning(`${path}.gather`, 'has no effect without admissionOrder DeletionOrder', fix)
+  }
+}
+
+export function checkNamespaces(namespaces: readonly (string | undefined)[], path: string, out: FieldErrors): void {
+  const seen = new Set<string>()
+  for (const [index, namespace] of namespaces.entries()) {
+    if (namespace === undefined) continue
+    const at = `${path}[${index}]`
+    if (!isDnsLabel(namespace)) out.invalid(at, `${shown(namespace)} is not a valid namespace`, NAMESPACE_FIX)
+    else if (seen.has(namespace)) out.warning(at, 'is named twice', 'remove one of the two')
+    seen.add(namespace)
   }
 }
 
@@ -56,7 +60,8 @@ function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out
   }
 }
 
-function checkSelector(selector: Loose<LabelSelector>, path: string, out: FieldErrors): void {
+/** @param what it selects, for people */
+export function checkSelector(selector: Loose<LabelSelector>, path: string, out: FieldErrors, what = 'pods'): void {
   checkLabelSelector(selector, path, out)
-  if (isEmptySelector(selector)) out.warning(path, 'is empty: it selects all pods', 'remove it, or name labels')
+  if (isEmptySelector(selector)) out.warning(path, `is empty: it selects all ${what}`, 'remove it, or name labels')
 }

@@ -35,6 +35,7 @@ import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schem
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
 import { ACCESS_RULE_SCHEMA, ENTRY_SCHEMA, RULE_SCHEMA } from './rule-schema.ts'
+import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
 import { STRATEGIES } from './strategies.ts'
 import type {
   AccessControl,
@@ -215,6 +216,7 @@ const spec = object<UpstreamClusterSpec>(
     authentication,
     podProtection: POD_PROTECTION_SCHEMA,
     autoscaler: AUTOSCALER_SCHEMA,
+    scaleProtection: SCALE_PROTECTION_SCHEMA,
   },
   ['servers', 'dispatchPolicies'],
 )

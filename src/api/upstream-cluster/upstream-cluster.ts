@@ -7,6 +7,7 @@ import type { AutoDegrade } from './auto-degrade.ts'
 import type { Autoscaler } from './cluster-autoscaler.ts'
 import type { PodProtection } from './cluster-protection.ts'
 import type { DegradeMode } from './degrade-modes.ts'
+import type { ScaleProtection } from './scale-protection.ts'
 import type { Strategy } from './strategies.ts'
 
 export const UPSTREAM_CLUSTER_API_VERSION = 'proxy.kubegateway.io/v1alpha1'
@@ -53,6 +54,8 @@ export interface UpstreamClusterSpec {
   readonly podProtection?: PodProtection
   /** Added: whether the status of its cluster-autoscaler is followed. Default: it is not. */
   readonly autoscaler?: Autoscaler
+  /** Added: whether lowered replicas of workloads are checked against PodProtectors. Default: they are not. */
+  readonly scaleProtection?: ScaleProtection
 }
 
 export interface UpstreamServer {

@@ -2,7 +2,13 @@
 // thread is released when the thread has died.
 
 import type { Logger } from '../../api/ports/ports.ts'
-import type { ProtectionGate, ProtectionRequest, Reservation } from '../../api/ports/protection.ts'
+import type {
+  ProtectionGate,
+  ProtectionRequest,
+  Reservation,
+  ScaleDownAnswer,
+  ScaleDownQuestion,
+} from '../../api/ports/protection.ts'
 import { unanswered } from '../../core/protection/ledger/verdicts.ts'
 import { NO_GATE } from '../../gateway/protect/verdict.ts'
 import type { WorkerSlot } from './worker-slot.ts'
@@ -43,6 +49,16 @@ export class ThreadDeletions {
   /** Nobody waits for the answer to `id` any more. */
   abandon({ threadId }: WorkerSlot, id: number): void {
     this.#waiting.get(`${threadId}/${id}`)?.abort()
+  }
+
+  /** Likewise. Nothing is reserved for it. */
+  async evaluateScaleDown(slot: WorkerSlot, id: number, question: ScaleDownQuestion): Promise<void> {
+    const { threadId } = slot
+    const answer = await this.#gate.reviewScaleDown(question).catch((error: unknown): ScaleDownAnswer => {
+      this.#log.error('a scale-down cannot be evaluated', { error })
+      return { protectors: [], unknown: "an internal error; see the gateway's log" }
+    })
+    if (slot.threadId === threadId && slot.state !== 'gone') slot.post({ type: 'scale-down-answer', id, answer })
   }
 
   release(reservations: readonly Reservation[]): void {

@@ -23,6 +23,7 @@ import {
   HANDSHAKE_ERRORS,
   LOG_LINES_DROPPED,
   RETRIES,
+  SCALE_WRITES,
   TOKEN_CACHE,
   TOKEN_REVIEWS,
   UPSTREAM_CONNECTIONS,
@@ -109,6 +110,9 @@ export class GatewayThread {
       }
       case 'verdicts':
         this.#protection.settle(message.id, message.verdicts)
+        return
+      case 'scale-down-answer':
+        this.#protection.settleScaleDown(message.id, message.answer)
         return
       case 'drain':
         void this.#drain()
@@ -247,6 +251,7 @@ export class GatewayThread {
       retried: (cluster, cause) => metrics.add(RETRIES, 1, cluster, cause),
       disruptionUnchecked: (cluster) => metrics.add(DISRUPTION_UNCHECKED, 1, cluster),
       guardedWrite: (cluster, guard, outcome) => metrics.add(GUARDED_WRITES, 1, cluster, guard, outcome),
+      scaleWrite: (cluster, outcome, reason) => metrics.add(SCALE_WRITES, 1, cluster, outcome, reason),
       gatewayRefused: (cluster) => outbox.refused(cluster),
     }
   }

@@ -1,8 +1,14 @@
 // The messages between the main thread and the gateway threads. Everything is plain data that can be cloned, except
-// memory that stays shared. No request waits for the main thread except a deletion of a pod that may be protected: a
-// thread serves with what it has.
+// memory that stays shared. No request waits for the main thread except a deletion of a pod that may be protected, and a scale-down that
+// is checked: a thread serves with what it has.
 
-import type { ProtectionRequest, ProtectionVerdict, Reservation } from '../../api/ports/protection.ts'
+import type {
+  ProtectionRequest,
+  ProtectionVerdict,
+  Reservation,
+  ScaleDownAnswer,
+  ScaleDownQuestion,
+} from '../../api/ports/protection.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
@@ -40,6 +46,8 @@ export type ToThread =
   | { readonly type: 'credential-fault'; readonly cluster: string; readonly fault: string }
   /** The answer to `protect`, one for each request. */
   | { readonly type: 'verdicts'; readonly id: number; readonly verdicts: readonly ProtectionVerdict[] }
+  /** The answer to `scale-down`. */
+  | { readonly type: 'scale-down-answer'; readonly id: number; readonly answer: ScaleDownAnswer }
   /** No new connections, running requests finish, watches end spread over the drain time. Answered by `drained`. */
   | { readonly type: 'drain' }
   /** Aborts all requests and connections. */
@@ -62,6 +70,8 @@ export type FromThread =
   | { readonly type: 'protect'; readonly id: number; readonly requests: readonly ProtectionRequest[] }
   /** Nobody waits for the verdicts of `protect` any more. */
   | { readonly type: 'abandoned'; readonly id: number }
+  /** Replicas that are to be lowered. Answered by `scale-down-answer`. */
+  | { readonly type: 'scale-down'; readonly id: number; readonly question: ScaleDownQuestion }
   /** Deletions that upstream has refused, or that were not sent. */
   | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
   | { readonly type: 'drained' }

@@ -2,7 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { describe, it, mock, type TestContext } from 'node:test'
-import type { ProtectionGate, ProtectionRequest, ProtectionVerdict, Reservation } from '../../api/ports/protection.ts'
+import type {
+  ProtectionGate,
+  ProtectionRequest,
+  ProtectionVerdict,
+  Reservation,
+  ScaleDownAnswer,
+  ScaleDownQuestion,
+} from '../../api/ports/protection.ts'
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
 import { createMetrics } from '../../io/metrics/metrics.ts'
 import { MetricsRecorder } from '../../io/metrics/recorder.ts'
@@ -320,6 +327,8 @@ describe('pod protection for the threads', () => {
   const requests = [{ cell: 'one', pod: { ready: true, criterion: 'Available' } } as ProtectionRequest]
   const reservation: Reservation = { cell: 'one', uid: 'u', holds: [] }
   const verdicts = [{ status: 'AdmittedAll', admitted: true, reservation } as unknown as ProtectionVerdict]
+  const scaleDownAnswer: ScaleDownAnswer = { protectors: [], unknown: '' }
+  const question = { cell: 'one', replicas: 1, timeoutMs: 1 } as ScaleDownQuestion
 
   /** A ledger that answers when it is told to. */
   function heldGate() {
@@ -328,6 +337,7 @@ describe('pod protection for the threads', () => {
     const gate: ProtectionGate = {
       covers: () => true,
       review: () => new Promise((resolve) => answers.push(() => resolve(verdicts))),
+      reviewScaleDown: () => new Promise((resolve) => answers.push(() => resolve(scaleDownAnswer))),
       release: (reservations) => void released.push(...reservations),
     }
     return { gate, answers, released }
@@ -354,6 +364,7 @@ describe('pod protection for the threads', () => {
         signals.push(abandoned)
         return new Promise(() => undefined)
       },
+      reviewScaleDown: () => new Promise(() => undefined),
       release: () => undefined,
     }
     const { fake } = await started(2, gate)
@@ -367,6 +378,21 @@ describe('pod protection for the threads', () => {
       signals.map((signal) => signal?.aborted),
       [true, false, undefined],
     )
+  })
+
+  it('passes scale-downs on, and answers back to the thread; without a ledger nobody can say', async () => {
+    const { gate, answers } = heldGate()
+    const { fake } = await started(2, gate)
+    fake(1).say({ type: 'scale-down', id: 9, question })
+    answers[0]?.()
+    for (let i = 0; i < 4; i++) await Promise.resolve()
+    assert.deepEqual(fake(1).received.at(-1), { type: 'scale-down-answer', id: 9, answer: scaleDownAnswer })
+    assert.ok(!fake(0).types().includes('scale-down-answer'))
+    const { fake: alone } = await started(1)
+    alone(0).say({ type: 'scale-down', id: 9, question })
+    for (let i = 0; i < 4; i++) await Promise.resolve()
+    const last = alone(0).received.at(-1)
+    assert.ok(last?.type === 'scale-down-answer' && last.answer.unknown !== '')
   })
 
   it('without a ledger the answer is an error', async () => {

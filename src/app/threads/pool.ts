@@ -199,6 +199,9 @@ export class ThreadPool implements WorkerSlotOwner {
       case 'abandoned':
         this.#deletions.abandon(slot, message.id)
         break
+      case 'scale-down':
+        void this.#deletions.evaluateScaleDown(slot, message.id, message.question)
+        break
       case 'release':
         this.#deletions.release(message.reservations)
         break

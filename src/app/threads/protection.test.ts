@@ -2,7 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it, mock } from 'node:test'
-import type { ProtectionRequest, ProtectionVerdict, Reservation } from '../../api/ports/protection.ts'
+import type {
+  ProtectionRequest,
+  ProtectionVerdict,
+  Reservation,
+  ScaleDownQuestion,
+} from '../../api/ports/protection.ts'
 import type { FromThread } from './messages.ts'
 import { ThreadProtection } from './protection.ts'
 
@@ -101,5 +106,22 @@ describe('protection in a gateway thread', () => {
     const asked = protection.review([REQUEST])
     protection.end()
     assert.equal((await asked)[0]?.status, 'Error')
+  })
+
+  it('scale-downs: its own answer, none in time, and the end of the thread', async () => {
+    const { said, protection } = setUp()
+    const question = { timeoutMs: 1_000 } as ScaleDownQuestion
+    const [answered, late, ended] = [1, 2, 3].map(() => protection.reviewScaleDown(question))
+    assert.deepEqual(said[1], { type: 'scale-down', id: 2, question })
+    const answer = { protectors: [], unknown: '' }
+    protection.settleScaleDown(1, answer)
+    assert.equal(await answered, answer)
+    mock.timers.tick(1_000)
+    assert.match((await late)?.unknown ?? '', /did not answer within 1000 ms/)
+    assert.match((await ended)?.unknown ?? '', /did not answer/)
+    protection.settleScaleDown(2, answer)
+    const last = protection.reviewScaleDown(question)
+    protection.end()
+    assert.match((await last).unknown, /is shutting down/)
   })
 })

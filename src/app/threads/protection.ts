@@ -1,7 +1,14 @@
 // The ledger of pod protection as a gateway thread sees it: requests to the main thread, and its answers. A main thread that
 // does not answer in time counts as an error.
 
-import type { ProtectionGate, ProtectionRequest, ProtectionVerdict, Reservation } from '../../api/ports/protection.ts'
+import type {
+  ProtectionGate,
+  ProtectionRequest,
+  ProtectionVerdict,
+  Reservation,
+  ScaleDownAnswer,
+  ScaleDownQuestion,
+} from '../../api/ports/protection.ts'
 import { unanswered } from '../../core/protection/ledger/verdicts.ts'
 import type { FromThread } from './messages.ts'
 
@@ -14,9 +21,19 @@ interface Question {
   readonly resolve: (verdicts: readonly ProtectionVerdict[]) => void
 }
 
+interface AskedScaleDown {
+  readonly deadline: NodeJS.Timeout
+  readonly resolve: (answer: ScaleDownAnswer) => void
+}
+
+function unknownAnswer(why: string): ScaleDownAnswer {
+  return { protectors: [], unknown: `the ledger of pod protection ${why}` }
+}
+
 export class ThreadProtection implements ProtectionGate {
   readonly #post: (message: FromThread) => void
   readonly #asked = new Map<number, Question>()
+  readonly #scaleDowns = new Map<number, AskedScaleDown>()
   #nextId = 1
   #namespaces: ReadonlySet<string> | undefined
 
@@ -48,6 +65,25 @@ export class ThreadProtection implements ProtectionGate {
     })
   }
 
+  reviewScaleDown(question: ScaleDownQuestion): Promise<ScaleDownAnswer> {
+    const id = this.#nextId++
+    const { timeoutMs } = question
+    return new Promise((resolve) => {
+      const late = (): void => this.settleScaleDown(id, unknownAnswer(`did not answer within ${timeoutMs} ms`))
+      this.#scaleDowns.set(id, { deadline: setTimeout(late, timeoutMs), resolve })
+      this.#post({ type: 'scale-down', id, question })
+    })
+  }
+
+  /** The main thread's answer, unless it comes too late. */
+  settleScaleDown(id: number, answer: ScaleDownAnswer): void {
+    const asked = this.#scaleDowns.get(id)
+    if (asked === undefined) return
+    this.#scaleDowns.delete(id)
+    clearTimeout(asked.deadline)
+    asked.resolve(answer)
+  }
+
   release(reservations: readonly Reservation[]): void {
     this.#post({ type: 'release', reservations })
   }
@@ -68,6 +104,7 @@ export class ThreadProtection implements ProtectionGate {
   /** Answers whatever still waits: the thread is stopping. */
   end(): void {
     for (const id of [...this.#asked.keys()]) this.#fail(id, 'the gateway is shutting down')
+    for (const id of [...this.#scaleDowns.keys()]) this.settleScaleDown(id, unknownAnswer('is shutting down'))
   }
 
   #fail(id: number, message: string): void {

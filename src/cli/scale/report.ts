@@ -1,8 +1,9 @@
 // What `portcullis scale why` prints: a table for people, or one JSON object.
 
+import type { ProtectorAnswer } from '../../api/ports/protection.ts'
 import type { PlannedPod, PlannedSet, ScaleDownPlan } from '../../core/scale/rank/scale-down-plan.ts'
 import { textTable } from '../client/text-table.ts'
-import type { ProtectionAnswer, ProtectorAnswer } from './protection.ts'
+import type { ProtectionAnswer } from './protection.ts'
 import type { Target } from './workload.ts'
 
 export interface Answer {

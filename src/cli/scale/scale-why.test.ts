@@ -232,6 +232,7 @@ describe('the table', () => {
         deletions: 2,
         refused: { least: 0, most: 0 },
         delayed: 0,
+        stale: false,
       },
     ])
     assert.deepEqual([code, notes], [0, []])

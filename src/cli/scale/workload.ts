@@ -14,9 +14,8 @@ import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { isObjectName } from '../../api/validation/name-syntax.ts'
-import { countOf, podSelector } from '../../core/scale/rank/replica-set-pods.ts'
+import { podSelectors } from '../../core/scale/rank/pods-to-read.ts'
 import type { ScalableKind } from '../../core/scale/rank/scale-down-plan.ts'
-import { controllerUid } from '../../core/scale/rank/scale-pod.ts'
 
 export interface Target {
   readonly kind: ScalableKind
@@ -74,12 +73,9 @@ export function parseTarget(text: string, namespace: string): Target {
 export async function readWorkload(client: ObjectClient, target: Target): Promise<ReadWorkload> {
   const { kind, namespace } = target
   const workload = await getWorkload(client, target)
-  if (kind === 'StatefulSet') return { workload, replicaSets: [], pods: await podsOf(client, namespace, [workload]) }
   const resource = kind === 'ReplicationController' ? REPLICATION_CONTROLLERS : REPLICA_SETS
-  const replicaSets = (await client.list(resource, namespace)).items
-  const owner = kind === 'Deployment' ? textOf(recordOf(workload['metadata'])['uid']) : controllerUid(workload)
-  const related = replicaSets.filter((one) => owner !== '' && controllerUid(one) === owner && hasPods(one))
-  const pods = await podsOf(client, namespace, kind === 'Deployment' ? related : [workload, ...related])
+  const replicaSets = kind === 'StatefulSet' ? [] : (await client.list(resource, namespace)).items
+  const pods = await podsOf(client, namespace, podSelectors(kind, workload, replicaSets))
   return { workload, replicaSets, pods }
 }
 
@@ -97,22 +93,14 @@ async function getWorkload(client: ObjectClient, { resource, namespace, name }: 
   }
 }
 
-/** Old ReplicaSets are kept, and most of them are empty. */
-function hasPods(replicaSet: JsonObject): boolean {
-  const { spec, status } = replicaSet
-  return countOf(recordOf(spec)['replicas'], 1) > 0 || countOf(recordOf(status)['replicas'], 0) > 0
-}
-
 /** Those that any of them selects, each once. */
 async function podsOf(
   client: ObjectClient,
   namespace: string,
-  owners: readonly JsonObject[],
+  selectors: readonly string[],
 ): Promise<readonly JsonObject[]> {
   const pods = new Map<string, JsonObject>()
-  for (const selector of new Set(owners.map((owner) => podSelector(owner)?.text))) {
-    // What selects everything, or cannot be read, selects nothing here: controllers do not take it either.
-    if (selector === undefined || selector === '') continue
+  for (const selector of selectors) {
     for (const pod of (await client.list(PODS, namespace, selector)).items) {
       pods.set(textOf(recordOf(pod['metadata'])['uid']), pod)
     }

@@ -12,6 +12,8 @@ import type {
   ProtectionVerdict,
   Reservation,
   ReservationHold,
+  ScaleDownAnswer,
+  ScaleDownQuestion,
 } from '../../api/ports/protection.ts'
 import type { BatchPace, BatchRequest } from '../../core/protection/batch/request.ts'
 import { RetryBatch } from '../../core/protection/batch/retry-batch.ts'
@@ -20,6 +22,7 @@ import { KnownQuotas } from '../../core/protection/ledger/known-quota.ts'
 import { failed } from '../../core/protection/ledger/verdicts.ts'
 import type { ProtectionEvents } from '../../core/protection/requests/protection-events.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
+import { askProtectors } from '../../core/scale/protection/ask-protectors.ts'
 import { ProtectorTable } from '../../state/protectors.ts'
 import { BetterVictims, type CountedCells } from './better-victims.ts'
 import { type LedgerAnswer, type Reviewed, reviewAll } from './review.ts'
@@ -130,6 +133,20 @@ class Ledger implements ProtectionLedger {
       const betterVictims = this.#victims.of(request, verdict)
       return betterVictims.length === 0 ? verdict : { ...verdict, betterVictims }
     })
+  }
+
+  reviewScaleDown(question: ScaleDownQuestion): Promise<ScaleDownAnswer> {
+    const { settings, clock, log } = this.#deps
+    const unknown = (why: string): Promise<ScaleDownAnswer> => Promise.resolve({ protectors: [], unknown: why })
+    if (this.#stopped) return unknown('the gateway is shutting down')
+    if (!this.protectors.synced) return unknown('the PodProtectors are not known yet')
+    try {
+      const protectors = askProtectors(question, this.protectors, settings, clock.now())
+      return Promise.resolve({ protectors, unknown: '' })
+    } catch (error) {
+      log.error('a scale-down cannot be evaluated', { error })
+      return unknown('internal error; the log of the gateway has the details')
+    }
   }
 
   release(reservations: readonly Reservation[]): void {

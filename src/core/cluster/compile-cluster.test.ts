@@ -85,6 +85,7 @@ test('the smallest object gets every documented default', () => {
     authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true, revoked: undefined },
     protection: undefined,
     autoscaler: undefined,
+    scaleProtection: undefined,
     closeWhenIdle: false,
   })
   const [{ rules, ...policy } = { rules: [] }] = policies
@@ -330,6 +331,9 @@ test('podProtection: defaults, and everything written', () => {
         podSelector: undefined,
         updateTrigger: undefined,
       },
+      admissionOrder: 'Arrival',
+      gather: { gatherMs: 30, scarcePercent: 10 },
+      hints: { enabled: false, max: 3 },
     },
   )
   const selector = { matchLabels: { app: 'web' } }
@@ -363,6 +367,9 @@ test('podProtection: defaults, and everything written', () => {
       podSelector: selector,
       updateTrigger: { namespace: 'default', name: 'portcullis-update-trigger', intervalMs: 1_000 },
     },
+    admissionOrder: 'Arrival',
+    gather: { gatherMs: 30, scarcePercent: 10 },
+    hints: { enabled: false, max: 3 },
   })
   assert.deepEqual(structuredClone(written), written, 'it crosses threads')
   const off = compile({ podProtection: { aggregation: { disabled: true, updateTrigger: { namespace: 'a' } } } })

@@ -9,6 +9,7 @@ import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cl
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { compileProtection } from './compile-protection.ts'
 import { compileAccess, compileRule } from './compile-rules.ts'
+import { compileScaleProtection } from './compile-scale-protection.ts'
 import {
   compileAuthentication,
   compileAutoscaler,
@@ -67,6 +68,10 @@ export function compileCluster(
         : compileProtection(spec.podProtection, metadata.name, fieldOf(schema, 'podProtection')),
     autoscaler:
       spec.autoscaler === undefined ? undefined : compileAutoscaler(spec.autoscaler, fieldOf(schema, 'autoscaler')),
+    scaleProtection:
+      spec.scaleProtection === undefined
+        ? undefined
+        : compileScaleProtection(spec.scaleProtection, fieldOf(schema, 'scaleProtection')),
     closeWhenIdle: gates.has('CloseConnectionWhenIdle'),
   }
 }

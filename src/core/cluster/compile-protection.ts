@@ -54,6 +54,6 @@ function compileTrigger({
 }
 
 /** A selector that matches everything is treated as absent. */
-function narrowing(selector: LabelSelector | undefined): LabelSelector | undefined {
+export function narrowing(selector: LabelSelector | undefined): LabelSelector | undefined {
   return selector === undefined || isEmptySelector(selector) ? undefined : selector
 }

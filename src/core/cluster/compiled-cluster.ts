@@ -164,6 +164,8 @@ export interface CompiledCluster {
   readonly protection: CompiledProtection | undefined
   /** undefined = the status of its cluster-autoscaler is not followed. */
   readonly autoscaler: CompiledAutoscaler | undefined
+  /** undefined = lowered replicas are not checked. */
+  readonly scaleProtection: CompiledScaleProtection | undefined
   /** Feature gate CloseConnectionWhenIdle. */
   readonly closeWhenIdle: boolean
 }
@@ -234,6 +236,18 @@ export interface CompiledAutoscaler {
   readonly namespace: string
   readonly name: string
   readonly staleAfterMs: number
+}
+
+/** spec.scaleProtection: plain data, posted to threads. */
+export interface CompiledScaleProtection {
+  /** Lowered replicas are evaluated and counted, but never refused. */
+  readonly shadow: boolean
+  /** What happens to a lowered number that could not be evaluated. */
+  readonly failurePolicy: 'Fail' | 'Ignore'
+  /** Workloads in these namespaces are not checked. */
+  readonly excludedNamespaces: ReadonlySet<string>
+  /** Only workloads with these labels are checked; undefined = all. */
+  readonly objectSelector: LabelSelector | undefined
 }
 
 export interface CompiledAggregation {

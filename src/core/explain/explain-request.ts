@@ -8,6 +8,7 @@ import type { Admission, Filter } from '../admission/filter.ts'
 import { type FilterSet, PURE_FILTERS } from '../admission/order.ts'
 import { Pipeline } from '../admission/pipeline.ts'
 import { protectionOf } from '../admission/pod-deletion.ts'
+import { scaleProtectionOf } from '../admission/scale-write.ts'
 import {
   policyOf,
   readRequestInfo,
@@ -171,12 +172,30 @@ const scaleUpGuard: Filter<ExplainedAdmission> = {
   },
 }
 
+/** Neither the body nor the pods are known here. */
+const scaleProtection: Filter<ExplainedAdmission> = {
+  shadow: () => false,
+  check({ cluster, info, user, alsoAsked }) {
+    const asked = scaleProtectionOf(cluster, info, user.name)
+    if (asked === undefined) return undefined
+    const shadow = asked.shadow ? ' (shadow mode: they refuse nothing)' : ''
+    alsoAsked.push(`if it lowers the replicas, PodProtectors are asked about the pods that go${shadow}`)
+    return undefined
+  },
+}
+
 function isGroupWrite(info: RequestInfo): boolean {
   const target = scaleTargetOf(info)
   return target !== undefined && target.apiGroup === CLUSTER_API_GROUP
 }
 
-const SET: FilterSet<ExplainedAdmission> = { ...PURE_FILTERS, disruption, 'scale-up-guard': scaleUpGuard, protection }
+const SET: FilterSet<ExplainedAdmission> = {
+  ...PURE_FILTERS,
+  disruption,
+  'scale-up-guard': scaleUpGuard,
+  protection,
+  'scale-protection': scaleProtection,
+}
 const FILTERS = new Pipeline<ExplainedAdmission>(SET)
 
 /** The filters, then the choice of an endpoint. */

@@ -27,8 +27,11 @@ export interface RightsScope {
   readonly autoscaler?: { readonly namespace: string; readonly name: string } | undefined
   /** Who decides by the health of the cluster. Default: nobody. */
   readonly degrade?: { readonly auto: object | undefined; readonly recovery: object | undefined }
+  /** Lowered replicas are checked. Default: they are not. */
+  readonly scaleProtection?: object | undefined
 }
 
+const SCALE_FILE = 'deploy/rbac/scale-worker.yaml'
 const USER_FILE = 'deploy/rbac/upstream-gateway-user.yaml'
 const WORKER_FILE = 'deploy/rbac/protection-worker.yaml'
 const AUTOSCALER_FILE = 'deploy/rbac/autoscaler-status.yaml'
@@ -70,9 +73,19 @@ const PROTECTION_RIGHTS: readonly Right[] = [
 
 const NODE_RIGHTS: readonly Right[] = ['get', 'list', 'watch'].map((verb) => right(verb, '', 'nodes', NODES_FILE))
 
+const SCALE_RIGHTS: readonly Right[] = [
+  ...['deployments', 'statefulsets', 'replicasets'].map((resource) => right('get', 'apps', resource, SCALE_FILE)),
+  right('list', 'apps', 'replicasets', SCALE_FILE),
+  right('get', '', 'replicationcontrollers', SCALE_FILE),
+  right('list', '', 'pods', SCALE_FILE),
+]
+
 /** All rights that are needed in a cluster. */
-export function gatewayRights({ protection, autoscaler, degrade }: RightsScope): readonly Right[] {
-  return [...USER_RIGHTS, ...protectionRights(protection), ...autoscalerRights(autoscaler), ...nodeRights(degrade)]
+export function gatewayRights(scope: RightsScope): readonly Right[] {
+  const { protection, autoscaler, degrade, scaleProtection } = scope
+  const scale = scaleProtection === undefined ? [] : SCALE_RIGHTS
+  const others = [...autoscalerRights(autoscaler), ...nodeRights(degrade), ...scale]
+  return [...USER_RIGHTS, ...protectionRights(protection), ...others]
 }
 
 function protectionRights(protection: RightsScope['protection']): readonly Right[] {
@@ -99,7 +112,7 @@ export function isProtectionRight({ file }: Right): boolean {
   return file === WORKER_FILE
 }
 
-/** Whether only what the gateway does beside requests lacks rights (pod protection, the fleet view), so that requests of users still pass. */
+/** Whether only what the gateway does beside requests lacks rights (pod protection, checks of scale writes, the fleet view), so that requests of users still pass. */
 export function requestsStillPass(missing: readonly Right[]): boolean {
   return missing.length > 0 && missing.every(({ file }) => file !== USER_FILE)
 }

@@ -39,6 +39,8 @@ export type RefusalReason =
   | 'protected'
   | 'protection-unavailable'
   | 'eviction-unavailable'
+  | 'scale-protected'
+  | 'scale-unavailable'
   | 'internal'
 
 /** metav1.StatusCause. */
@@ -130,6 +132,9 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'protection-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   // kubectl drain waits on a 429, and gives up on anything else.
   'eviction-unavailable': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
+  // No Retry-After: it is refused for good, until the object or its protectors change.
+  'scale-protected': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  'scale-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   internal: { code: 500, statusReason: 'InternalError', retryAfter: false },
 }
 

@@ -3,6 +3,7 @@
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
+import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import type { AccessReviewer } from '../../io/reviews/access-review.ts'
 import type { TokenReviewer } from '../../io/reviews/token-review.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
@@ -47,6 +48,8 @@ export interface GatewayEvents {
   retried(cluster: string, cause: 'refused' | 'read'): void
   /** It passed, because what it disrupts could not be found out. */
   disruptionUnchecked(cluster: string): void
+  /** A write of replicas was evaluated, or was not, and why. */
+  scaleWrite(cluster: string, outcome: ScaleOutcome, reason: UncheckedReason | ''): void
   /** Upstream's 403 looks as if it was for the gateway, which may not impersonate, and not for the user. */
   gatewayRefused(cluster: string): void
 }

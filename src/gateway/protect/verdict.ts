@@ -42,6 +42,7 @@ export const NO_GATE: ProtectionGate = {
         unanswered(request, 'this gateway has no pod protection: nobody can evaluate the deletion'),
       ),
     ),
+  reviewScaleDown: () => Promise.resolve({ protectors: [], unknown: 'this gateway has no pod protection' }),
   release: () => undefined,
 }
 

@@ -6,7 +6,12 @@ import { queryOf, queryValues } from '../../core/protection/requests/deletion-re
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import { readReplicas } from '../../core/scale/scale-write/read-replicas.ts'
-import { readsObject, replicasOf, type ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
+import {
+  readsObject,
+  replicasOf,
+  type ScaleChange,
+  type UnknownReason,
+} from '../../core/scale/scale-write/scale-change.ts'
 import { type ScaleTarget, scalePath, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
 import { CallLimitError, type KubeAnswer, KubeCallError } from '../../io/upstream/kube-call.ts'
 import { type CallAsGateway, callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
@@ -43,7 +48,7 @@ async function find(decision: Decision): Promise<ScaleChange | Refusal | undefin
   const right = await reviewRight(exchange, live, caller, info, 'scale it')
   if (exchange.gone || exchange.phase === 'over') return undefined
   if (right.kind === 'denied') return right.refusal
-  if (right.kind === 'unknown') return unknown(target, right.message)
+  if (right.kind === 'unknown') return unknown(target, 'rights', right.message)
   const body = await readBody(exchange, MAX_BODY_BYTES, tooLarge)
   if (isRefusal(body)) return body
   if (exchange.gone) return undefined
@@ -51,19 +56,20 @@ async function find(decision: Decision): Promise<ScaleChange | Refusal | undefin
   const verb = info.verb === 'update' ? 'update' : 'patch'
   const written = readReplicas({ target, verb, contentType, body })
   if (written.kind === 'unchanged') return undefined
-  if (written.kind === 'unreadable') return unknown(target, written.why)
+  if (written.kind === 'unreadable') return unknown(target, 'unreadable', written.why)
   try {
     const to = written.kind === 'replicas' ? written.value : await askUpstream(decision, target, contentType, body)
     return await compare(decision, target, to)
   } catch (error) {
     if (error instanceof CallLimitError) return limited(target, error)
-    if (error instanceof KubeCallError || error instanceof SyntaxError) return unknown(target, error.message)
+    if (error instanceof KubeCallError || error instanceof SyntaxError)
+      return unknown(target, 'not-read', error.message)
     throw error
   }
 }
 
-function unknown(target: ScaleTarget, why: string): ScaleChange {
-  return { target, from: undefined, to: undefined, current: undefined, unknown: why }
+function unknown(target: ScaleTarget, unknownReason: UnknownReason, why: string): ScaleChange {
+  return { target, from: undefined, to: undefined, current: undefined, unknown: why, unknownReason }
 }
 
 /** No policy lets it pass: a client could bring it about. */
@@ -82,19 +88,20 @@ async function compare(
   target: ScaleTarget,
   to: number | UnknownReplicas,
 ): Promise<ScaleChange | undefined> {
-  if (typeof to !== 'number') return unknown(target, to.why)
+  if (typeof to !== 'number') return unknown(target, 'dry-run', to.why)
   const isObject = readsObject(target)
   const path = scalePath(target, isObject ? '' : '/scale')
   const answer = await callUpstream(decision, { method: 'GET', path })
   if (answer.status === 404) return { target, from: undefined, to, current: undefined }
   if (answer.status !== 200) {
-    return { ...unknown(target, `what is scaled cannot be read: ${refusalOf(answer)}`), to }
+    return { ...unknown(target, 'not-read', `what is scaled cannot be read: ${refusalOf(answer)}`), to }
   }
   const current = objectOf(answer)
   const from = current === undefined ? undefined : replicasOf(current, { isScale: !isObject })
   if (from === to) return undefined
   const change: ScaleChange = { target, from, to, current }
-  return from === undefined ? { ...change, unknown: 'what is scaled says no spec.replicas' } : change
+  if (from !== undefined) return change
+  return { ...change, unknown: 'what is scaled says no spec.replicas', unknownReason: 'not-read' }
 }
 
 interface UnknownReplicas {
@@ -124,8 +131,8 @@ async function askUpstream(
   return (object && replicasOf(object, target)) ?? { why: 'the answer to its dry run says no spec.replicas' }
 }
 
-/** In the turn of whoever wants to scale. */
-function callUpstream(
+/** In the turn of whoever wants to scale. @throws {KubeCallError} */
+export function callUpstream(
   { exchange, live, caller }: Decision,
   call: Pick<CallAsGateway, 'method' | 'path' | 'credentials' | 'fields' | 'body' | 'contentType'>,
 ): Promise<KubeAnswer> {

@@ -2,6 +2,7 @@
 // several threads are merged, and the text follow from it; test/docs.test.ts compares docs/operating.md with it.
 // Names are kube-apiserver's where it has one, after `portcullis_`.
 
+import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 
 /** Why a request is sent again: upstream has not processed it, or a read got no complete response. */
@@ -112,6 +113,11 @@ export const DISRUPTION_UNCHECKED: Metric<[string]> = table.counter(
   'degrade_unchecked_total',
   ['cluster'],
   'Writes that passed degrade mode NoDisruption or Limited because it could not be found out whether they disrupt',
+)
+export const SCALE_WRITES: Metric<[string, ScaleOutcome, UncheckedReason | '']> = table.counter(
+  'scale_writes_total',
+  ['cluster', 'outcome', 'reason'],
+  'Writes of replicas that spec.scaleProtection looks at, by what became of them',
 )
 export const RETRIES: Metric<[string, RetryCause]> = table.counter(
   'upstream_retries_total',

@@ -10,7 +10,7 @@ const EVERY_POD: PodSelector = { matches: () => true }
 const selectors = new WeakMap<object, PodSelector>()
 
 /** Whether a pod with these labels is guarded. An unreadable selector guards all pods. */
-export function isGuarded({ objectSelector }: CompiledProtection, labels: Labels): boolean {
+export function isGuarded({ objectSelector }: Pick<CompiledProtection, 'objectSelector'>, labels: Labels): boolean {
   if (objectSelector === undefined) return true
   let selector = selectors.get(objectSelector)
   if (selector === undefined) {

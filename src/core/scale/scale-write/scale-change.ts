@@ -14,7 +14,18 @@ export interface ScaleChange {
   readonly current: JsonObject | undefined
   /** Why `from` or `to` is not known, for people; absent = both are. */
   readonly unknown?: string
+  /** The same for metrics; present with `unknown`. */
+  readonly unknownReason?: UnknownReason
 }
+
+export type UnknownReason =
+  /** Upstream did not say whether the caller may. */
+  | 'rights'
+  | 'unreadable'
+  /** Upstream refused the dry run, or gave no answer to it. */
+  | 'dry-run'
+  /** What is scaled could not be read. */
+  | 'not-read'
 
 /** Whether the object itself says what there is to know; of other kinds only their Scale can be read in one way for all. */
 export function readsObject({ isScale, builtIn }: ScaleTarget): boolean {

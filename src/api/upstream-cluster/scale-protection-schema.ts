@@ -1,0 +1,26 @@
+// The schema of spec.scaleProtection.
+
+import { atMost, checked, defaultsTo, flag, list, object, oneOf, type Schema, text } from '../kube/json-schema.ts'
+import { labelSelector } from '../pod-protector/label-selector-schema.ts'
+import { NAMESPACE_RULES, SIZES } from './cel.ts'
+import type { ScaleProtection } from './scale-protection.ts'
+
+export const SCALE_PROTECTION_SCHEMA: Schema<ScaleProtection> = object<ScaleProtection>(
+  'When present, even if empty, writes that lower the replicas of a workload are checked against the PodProtectors of its pods. ' +
+    'Default: they are not.',
+  {
+    shadow: defaultsTo(false, flag('Evaluate, count and warn, but let pass.')),
+    failurePolicy: defaultsTo(
+      'Ignore',
+      oneOf('What happens to a lowered number that cannot be evaluated: Fail refuses it.', ['Fail', 'Ignore']),
+    ),
+    excludedNamespaces: atMost(
+      SIZES.namespaces,
+      list(
+        'Namespaces whose workloads are not checked.',
+        checked(text('A namespace.', { maxLength: SIZES.namespace }), NAMESPACE_RULES),
+      ),
+    ),
+    objectSelector: labelSelector('Only workloads with these labels are checked. Default: all.'),
+  },
+)

@@ -1,0 +1,39 @@
+// What has to be read of a cluster to tell which pods a workload loses.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { countOf, podSelector } from './replica-set-pods.ts'
+import type { ScalableKind } from './scale-down-plan.ts'
+import { controllerUid } from './scale-pod.ts'
+
+/**
+ * Label selectors, as they go behind `?labelSelector=`: the pods that any of them selects are all that decide.
+ * @param replicaSets of the namespace, at least the workload's and its siblings; of a ReplicationController those of its own kind
+ */
+export function podSelectors(
+  kind: ScalableKind,
+  workload: JsonObject,
+  replicaSets: readonly JsonObject[],
+): readonly string[] {
+  const owners = ownersOfPods(kind, workload, replicaSets)
+  const texts = new Set(owners.map((owner) => podSelector(owner)?.text))
+  // What selects everything, or cannot be read, selects nothing here: controllers do not take it either.
+  return [...texts].filter((text): text is string => text !== undefined && text !== '')
+}
+
+function ownersOfPods(
+  kind: ScalableKind,
+  workload: JsonObject,
+  replicaSets: readonly JsonObject[],
+): readonly JsonObject[] {
+  if (kind === 'StatefulSet') return [workload]
+  const owner = kind === 'Deployment' ? textOf(recordOf(workload['metadata'])['uid']) : controllerUid(workload)
+  const related = replicaSets.filter((one) => owner !== '' && controllerUid(one) === owner && hasPods(one))
+  return kind === 'Deployment' ? related : [workload, ...related]
+}
+
+/** Old ReplicaSets are kept, and most of them are empty. */
+function hasPods(replicaSet: JsonObject): boolean {
+  const { spec, status } = replicaSet
+  return countOf(recordOf(spec)['replicas'], 1) > 0 || countOf(recordOf(status)['replicas'], 0) > 0
+}

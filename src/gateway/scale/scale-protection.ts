@@ -1,0 +1,209 @@
+// The check of writes that lower replicas: which pods go, what PodProtectors will say to that once the number is the new one, and what
+// the caller is told. The write itself goes upstream byte for byte as it came.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { mapOf } from '../../api/kube/json-object.ts'
+import type { ProtectorAnswer } from '../../api/ports/protection.ts'
+import type { Filter } from '../../core/admission/filter.ts'
+import { scaleProtectionOf } from '../../core/admission/scale-write.ts'
+import type { CompiledScaleProtection } from '../../core/cluster/compiled-cluster.ts'
+import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
+import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { leavingPods, withoutTemplate } from '../../core/scale/protection/leaving-pods.ts'
+import { planScaleDown, type ScalableKind, type ScaleDownPlan } from '../../core/scale/rank/scale-down-plan.ts'
+import { controllerUid } from '../../core/scale/rank/scale-pod.ts'
+import { isAllowed } from '../../core/scale/scale-write/allow-until.ts'
+import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
+import {
+  leavingWarnings,
+  refusalCauses,
+  refusalText,
+  type ScaleDown,
+} from '../../core/scale/scale-write/scale-messages.ts'
+import { scaleName } from '../../core/scale/scale-write/scale-target.ts'
+import { CallLimitError, KubeCallError } from '../../io/upstream/kube-call.ts'
+import type { Decision } from '../exchange/decision.ts'
+import { mayList } from '../protect/access.ts'
+import { NO_GATE } from '../protect/verdict.ts'
+import { type ReadPods, readPods, type UnreadPods } from './read-pods.ts'
+import { callUpstream, scaleChange } from './scale-change.ts'
+
+/** How long the ledger of pod protection may take. */
+const LEDGER_TIMEOUT_MS = 5_000
+/** The controller may look so much later; ages that change places meanwhile are not certain. */
+const WINDOW_MS = 60_000
+
+const KINDS: Readonly<Record<string, ScalableKind>> = {
+  deployments: 'Deployment',
+  replicasets: 'ReplicaSet',
+  statefulsets: 'StatefulSet',
+  replicationcontrollers: 'ReplicationController',
+}
+
+export const scaleProtection: Filter<Decision, Promise<Refusal | undefined>> = {
+  // It is what PodProtectors say that is in shadow mode, and not what else is refused here: rights, the size of the body.
+  shadow: () => false,
+  check(decision) {
+    const settings = scaleProtectionOf(decision.cluster, decision.info, decision.user.name)
+    return settings === undefined ? undefined : check(decision, settings)
+  },
+}
+
+/** A lowered number of a workload that is checked. */
+interface Lowered extends ScaleDown {
+  readonly kind: ScalableKind
+  readonly workload: JsonObject
+}
+
+async function check(decision: Decision, settings: CompiledScaleProtection): Promise<Refusal | undefined> {
+  const change = await scaleChange(decision)
+  if (change === undefined || decision.exchange.gone) return undefined
+  if (isRefusal(change)) {
+    const lifted = settings.shadow && change.refused === 'too-many-reviews'
+    return lifted ? count(decision, 'unchecked', 'limited') : change
+  }
+  const { target, from, to, current, unknown, unknownReason = 'not-read' } = change
+  const name = scaleName(target)
+  if (unknown !== undefined) return unchecked(decision, settings, name, unknownReason, unknown)
+  if (from === undefined || to === undefined || current === undefined || to >= from) return count(decision, 'allowed')
+  const kind = target.builtIn ? KINDS[target.resource] : undefined
+  // Their pods are not ours to tell, and a failure policy that refused them would refuse them all.
+  if (kind === undefined) return count(decision, 'unchecked', 'kind')
+  // Of a ReplicaSet that belongs to a Deployment the number is the Deployment's, and is set back.
+  if (!isGuarded(settings, mapOf(current, 'labels')) || (kind === 'ReplicaSet' && controllerUid(current) !== ''))
+    return undefined
+  return await checkLowered(decision, settings, { name, kind, workload: current, from, to })
+}
+
+async function checkLowered(
+  decision: Decision,
+  settings: CompiledScaleProtection,
+  lowered: Lowered,
+): Promise<Refusal | undefined> {
+  const { exchange, info } = decision
+  const { kind, workload, to, name } = lowered
+  const read = await readLeaving(decision, kind, workload)
+  if (exchange.gone) return undefined
+  if (isRefusal(read)) return settings.shadow ? count(decision, 'unchecked', 'limited') : read
+  if (read.kind === 'unread') return unchecked(decision, settings, name, read.reason, read.why, workload)
+  const nowMs = exchange.gw.clock.now()
+  const window = { fromMs: nowMs, toMs: nowMs + WINDOW_MS }
+  const { replicaSets, pods } = read
+  const plan = planScaleDown({ kind, workload, replicaSets, pods, replicas: to, window })
+  const { against, unknown } = await askProtectors(decision, lowered, plan, pods)
+  if (exchange.gone) return undefined
+  if (against.length > 0 && !isAllowed(workload, nowMs)) return refused(decision, settings, lowered, against)
+  if (unknown !== '') {
+    const refusal = unchecked(decision, settings, name, 'stale', unknown, workload)
+    if (refusal !== undefined) return refusal
+  }
+  const named = await mayList(exchange, decision.live, decision.caller, info.namespace)
+  const warnings = leavingWarnings(lowered, plan, named)
+  decision.warnings = [...decision.warnings, ...warnings]
+  if (against.length > 0) return count(decision, 'overridden')
+  return unknown === '' ? count(decision, warnings.length > 0 ? 'warned' : 'allowed') : undefined
+}
+
+/** A refusal = a limit of the gateway's own calls is in the way, which a client could bring about. */
+async function readLeaving(
+  decision: Decision,
+  kind: ScalableKind,
+  workload: JsonObject,
+): Promise<ReadPods | UnreadPods | Refusal> {
+  const { namespace, resource, name } = decision.info
+  try {
+    return await readPods((path) => callUpstream(decision, { method: 'GET', path }), kind, workload, namespace)
+  } catch (error) {
+    if (error instanceof CallLimitError) {
+      const { message, retryAfterSeconds } = error
+      return refuse('too-many-reviews', message, {
+        retryAfterSeconds,
+        rule: 'scale-read',
+        object: { kind: resource, name },
+      })
+    }
+    if (!(error instanceof KubeCallError || error instanceof SyntaxError)) throw error
+    return { kind: 'unread', reason: 'not-read', why: `the pods cannot be listed: ${error.message}` }
+  }
+}
+
+interface Said {
+  /** Protectors that refuse a deletion, or may: it can be open which pods go. */
+  readonly against: readonly ProtectorAnswer[]
+  /** Why others cannot tell; '' = all can. */
+  readonly unknown: string
+}
+
+const NOBODY: Said = { against: [], unknown: '' }
+
+async function askProtectors(
+  { cluster, exchange, info }: Decision,
+  { kind, workload, to }: Lowered,
+  plan: ScaleDownPlan,
+  pods: ReadPods['pods'],
+): Promise<Said> {
+  const { protection } = cluster
+  const gate = exchange.gw.protection ?? NO_GATE
+  if (protection === undefined || protection.excludedNamespaces.has(info.namespace) || !gate.covers(info.namespace))
+    return NOBODY
+  const sets = leavingPods(plan, pods, ({ labels }) => isGuarded(protection, labels))
+  const { cell } = protection
+  const question = { cell, kind, workload: withoutTemplate(workload), replicas: to, sets, timeoutMs: LEDGER_TIMEOUT_MS }
+  const { protectors, unknown } = await gate.reviewScaleDown(question)
+  const stale = protectors.find((answer) => answer.stale)
+  const why = stale === undefined ? '' : `nobody has counted the pods of PodProtector ${stale.protector} lately`
+  const against = protectors.filter((answer) => !answer.stale && answer.refused.most > 0)
+  return { against, unknown: unknown === '' ? why : unknown }
+}
+
+function refused(
+  decision: Decision,
+  { shadow }: CompiledScaleProtection,
+  lowered: Lowered,
+  against: readonly ProtectorAnswer[],
+): Refusal | undefined {
+  const { info, exchange } = decision
+  const message = refusalText(lowered, against)
+  const rule = against[0]?.protector ?? ''
+  if (!shadow) {
+    count(decision, 'refused')
+    const object = { kind: info.resource, name: info.name }
+    return refuse('scale-protected', message, { causes: refusalCauses(against), rule, object })
+  }
+  decision.warnings = [...decision.warnings, `scale-protection in shadow mode would refuse: ${message}`]
+  decision.shadow = [...decision.shadow, `scale-protection/${rule}`]
+  exchange.record.shadow = decision.shadow
+  return count(decision, 'shadow')
+}
+
+/** @param workload undefined = it is not known */
+function unchecked(
+  decision: Decision,
+  { failurePolicy, shadow }: CompiledScaleProtection,
+  name: string,
+  reason: UncheckedReason,
+  why: string,
+  workload?: JsonObject,
+): Refusal | undefined {
+  const { exchange, info } = decision
+  const { gw, record } = exchange
+  count(decision, 'unchecked', reason)
+  gw.log.warn('a write of replicas could not be evaluated', {
+    cluster: record.cluster,
+    reason: why,
+    auditId: record.auditId,
+  })
+  if (failurePolicy === 'Ignore' || (workload !== undefined && isAllowed(workload, gw.clock.now()))) return undefined
+  const message = `${name} cannot be scaled now: ${why}`
+  if (!shadow)
+    return refuse('scale-unavailable', message, {
+      rule: 'spec.scaleProtection',
+      object: { kind: info.resource, name: info.name },
+    })
+  decision.warnings = [...decision.warnings, `scale-protection in shadow mode would refuse: ${message}`]
+  return undefined
+}
+
+function count({ exchange }: Decision, outcome: ScaleOutcome, reason: UncheckedReason | '' = ''): undefined {
+  exchange.gw.events.scaleWrite(exchange.record.cluster, outcome, reason)
+}
