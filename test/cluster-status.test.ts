@@ -365,7 +365,7 @@ test('a new leader that has not checked yet keeps what the previous one has foun
 test('certificates: over soon, over, and not valid yet', async () => {
   const objects = new MemoryObjects()
   const ca = createCA({ commonName: 'a' })
-  const { certPem, keyPem } = issueCertificate(ca, { commonName: 'prod', usage: 'server', days: 100 })
+  const { certPem, keyPem } = issueCertificate(ca, { commonName: 'prod', usage: 'server', days: 365 })
   const serving = { certData: base64(certPem), keyData: base64(keyPem) }
   put(objects, 'prod', { secureServing: serving })
   const replica = new Replica(objects)
@@ -373,7 +373,7 @@ test('certificates: over soon, over, and not valid yet', async () => {
   for (const url of [FIRST, SECOND]) replica.probed('prod', url)
   await waitFor('Valid', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'True Valid')
   const day = 86_400_000
-  replica.laterMs = 90 * day
+  replica.laterMs = 336 * day
   await waitFor('soon', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'True EndsSoon')
   assert.match(
     condition(objects, 'prod', 'CredentialsValid')?.message ?? '',
@@ -381,11 +381,11 @@ test('certificates: over soon, over, and not valid yet', async () => {
   )
   assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')
   await waitFor('the event', () => reasonsOfEvents(objects).includes('CertificateEndsSoon'))
-  replica.laterMs = 101 * day
+  replica.laterMs = 366 * day
   await waitFor('over', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'False Expired')
   // Clients that verify it do not get as far as a request.
   assert.equal(reasonOf(objects, 'prod', 'Ready'), 'False CredentialsInvalid')
-  const early = issueCertificate(ca, { commonName: 'x', usage: 'server', notBefore: new Date(Date.now() + 200 * day) })
+  const early = issueCertificate(ca, { commonName: 'x', usage: 'server', notBefore: new Date(Date.now() + 500 * day) })
   put(objects, 'early', { secureServing: { certData: base64(early.certPem), keyData: base64(early.keyPem) } })
   replica.apply('prod', 'early')
   await waitFor('before', () => reasonOf(objects, 'early', 'CredentialsValid') === 'False NotYetValid')

@@ -6,6 +6,7 @@ import { formatListenAddress } from '../core/cluster/listen-address.ts'
 import { controlPaths } from '../io/listener/control-paths.ts'
 import { hostsOfPort, openRenewedPort, type RenewedPort } from '../io/listener/renewed-port.ts'
 import { type ControlPki, ensureControlPki } from '../io/pki/control-pki.ts'
+import type { OwnCertificate } from './certificates/own-certificates.ts'
 import type { Config } from './config/config.ts'
 
 /** Watches were ended before: only responses are still under way. */
@@ -27,6 +28,14 @@ export class ControlPort {
 
   get port(): number {
     return this.#open?.port ?? 0
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    const { servingCert, caPem } = this.pki
+    return [
+      { name: 'control-serving', pem: servingCert },
+      { name: 'control-ca', pem: caPem },
+    ]
   }
 
   /** The address for commands on this machine; every certificate of ours has these names. */

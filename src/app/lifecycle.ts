@@ -15,13 +15,14 @@ import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process
 import { systemClock } from '../io/world/clock.ts'
 import { requireFreePort } from '../io/world/free-port.ts'
 import { autoscalersText } from './autoscalers.ts'
+import { certificatesText, type OwnCertificate, warnOfExpiry } from './certificates/own-certificates.ts'
+import { loadServingPair } from './certificates/serving-pair.ts'
+import { sharePki } from './certificates/shared-pki.ts'
 import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
 import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane.ts'
 import { Protection, type ProtectionDeps } from './protection/protection.ts'
 import { type RunningScaleUpGuards, startScaleUpGuards } from './scale/scale-up-guards.ts'
-import { loadServingPair } from './serving-pair.ts'
-import { sharePki } from './shared-pki.ts'
 import { type Statuses, startStatuses } from './statuses.ts'
 import { type WiredGateway, wire } from './wire.ts'
 
@@ -145,6 +146,7 @@ class Lifecycle implements RunningGateway {
   #admin: PlainServer | undefined
   #stopping: Promise<void> | undefined
   #leave: () => void = () => undefined
+  #endWarnings: () => void = () => undefined
 
   constructor(
     config: Config,
@@ -223,6 +225,8 @@ class Lifecycle implements RunningGateway {
     this.#probed = true
     this.#ports = await pool.listen(this.#config.listen)
     this.#state = 'ready'
+    this.#parts.reload.start()
+    this.#endWarnings = warnOfExpiry(() => this.#certificates(), this.#parts.clock, this.#log)
     const { calls } = this.#processMetrics
     this.#statuses = startStatuses(this.#config, this.#parts, this.#plane.client, this.#protection, calls, this.#log)
   }
@@ -234,7 +238,13 @@ class Lifecycle implements RunningGateway {
 
   async #metricsText(): Promise<string> {
     const texts = [this.#parts.metrics, this.#protection.metrics, this.#processMetrics].map((part) => part.text())
+    texts.push(certificatesText(this.#certificates(), this.#parts.clusters, this.#parts.reload.reloads))
     return `${(await Promise.all(texts)).join('')}${autoscalersText(this.#statuses?.autoscalers)}`
+  }
+
+  #certificates(): readonly OwnCertificate[] {
+    const serving: OwnCertificate = { name: 'serving', pem: this.#parts.reload.pair.cert }
+    return [serving, ...this.#plane.certificates, ...this.#protection.certificates]
   }
 
   get #draining(): boolean {
@@ -295,7 +305,9 @@ class Lifecycle implements RunningGateway {
   }
 
   async #end(): Promise<void> {
-    const { probes, rights, source, pool, upstreams, limits } = this.#parts
+    const { probes, rights, source, pool, upstreams, limits, reload } = this.#parts
+    reload.stop()
+    this.#endWarnings()
     probes.stop()
     rights.stop()
     await this.#statuses?.stop()

@@ -39,6 +39,7 @@ import { createObjectsSource, type ObjectsSourceOptions } from '../io/sources/ob
 import { openKeyedStore } from '../io/store/keyed-store.ts'
 import { createWebhookAuthenticator } from '../webhooks/protection-webhook-callers.ts'
 import { createWebhookHandler } from '../webhooks/webhook.ts'
+import type { OwnCertificate } from './certificates/own-certificates.ts'
 import type { Config } from './config/config.ts'
 import { ControlPort } from './control-port.ts'
 
@@ -50,6 +51,8 @@ export interface ObjectPlane {
   readonly port: number
   /** Credentials of the first administrator of the embedded API server; '' = there is none. */
   readonly adminKubeconfig: string
+  /** As they are now. */
+  readonly certificates: readonly OwnCertificate[]
   /** The credentials revoked for the embedded API server; undefined = there is none. */
   readonly revoked: RevocationCheck | undefined
   /** Before the source starts. @throws {UserError} */
@@ -112,7 +115,16 @@ function filesPlane(config: Config, log: Logger): ObjectPlane {
 /** Of a source that no API server is behind. */
 export function planeWithoutApi(source: ResourceSource): ObjectPlane {
   const nothing = (): Promise<void> => Promise.resolve()
-  return { source, client: undefined, port: 0, adminKubeconfig: '', revoked: undefined, start: nothing, stop: nothing }
+  return {
+    source,
+    client: undefined,
+    port: 0,
+    adminKubeconfig: '',
+    certificates: [],
+    revoked: undefined,
+    start: nothing,
+    stop: nothing,
+  }
 }
 
 class EmbeddedPlane implements ObjectPlane {
@@ -164,6 +176,10 @@ class EmbeddedPlane implements ObjectPlane {
 
   get port(): number {
     return this.#control.port
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    return this.#control.certificates
   }
 
   get adminKubeconfig(): string {
@@ -258,6 +274,10 @@ class KubernetesPlane implements ObjectPlane {
 
   get port(): number {
     return this.#control.port
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    return this.#control.certificates
   }
 
   async start(): Promise<void> {

@@ -24,6 +24,7 @@ import { systemClock } from '../io/world/clock.ts'
 import { startThread } from '../io/world/threads.ts'
 import { ClusterTable } from '../state/clusters.ts'
 import { ConfigChanges } from './apply-change.ts'
+import { ServingReload } from './certificates/serving-reload.ts'
 import type { Config } from './config/config.ts'
 import { startInlineThread } from './threads/inline-thread.ts'
 import { ThreadPool } from './threads/pool.ts'
@@ -46,6 +47,8 @@ export interface WiredGateway {
   readonly limits: GlobalLimits | undefined
   /** The configuration in force, and its listeners. */
   readonly changes: ConfigChanges
+  /** The gateway's own certificate. */
+  readonly reload: ServingReload
 }
 
 export interface Outputs {
@@ -110,6 +113,10 @@ export function wire(
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
   const contexts = new TlsContexts(serving)
   const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, clock, log })
+  const reload = new ServingReload(config, serving, log, (pair) => {
+    contexts.setOwn(pair)
+    pool.serving(pair)
+  })
   const changes = new ConfigChanges({ clusters, controller, rights, limits, pool, metrics, clock })
   changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
   const text = metricsText(metrics, pool, clusters, outputs, clock, limits)
@@ -125,6 +132,7 @@ export function wire(
     clock,
     limits,
     changes,
+    reload,
   }
 }
 

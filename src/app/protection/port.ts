@@ -68,6 +68,11 @@ export class ProtectionPort {
     return this.#open?.port ?? 0
   }
 
+  /** PEM of what it shows now. */
+  get servingCert(): string {
+    return this.#serving.certPem
+  }
+
   /** @throws {UserError} when the port cannot be opened */
   async open(handler: RequestHandler): Promise<void> {
     const { listen, log } = this.#options

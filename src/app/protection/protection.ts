@@ -32,6 +32,7 @@ import { createAccessReviewer } from '../../io/reviews/access-review.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import { createProtectionWebhook } from '../../webhooks/protection-webhook.ts'
 import type { WebhookReviewDeps } from '../../webhooks/protection-webhook-review.ts'
+import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import type { Config } from '../config/config.ts'
 import { holdElection, ProtectionCells } from './cells.ts'
 import { ProtectionPort } from './port.ts'
@@ -110,6 +111,10 @@ export class Protection {
   /** Of the webhook; 0 = it is not open. */
   get port(): number {
     return this.#port?.port ?? 0
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    return this.#port === undefined ? [] : [{ name: 'protection-serving', pem: this.#port.servingCert }]
   }
 
   /** Opens the webhook, if configured. @throws {UserError} */

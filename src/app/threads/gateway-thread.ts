@@ -91,6 +91,9 @@ export class GatewayThread {
       case 'commit':
         this.#commit(message.generation, message.removed)
         return
+      case 'serving':
+        this.#contexts.setOwn(message.serving)
+        return
       case 'listen':
         void this.#listen(message.addresses)
         return

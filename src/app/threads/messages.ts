@@ -34,6 +34,8 @@ export type ToThread =
   | { readonly type: 'cluster'; readonly handle: ClusterHandle }
   /** Puts the clusters since the last commit in force, and drops others. Answered by `applied`. */
   | { readonly type: 'commit'; readonly generation: number; readonly removed: readonly string[] }
+  /** Another certificate of the gateway's own, for new connections. */
+  | { readonly type: 'serving'; readonly serving: ServingPair }
   /** Opens the ports; answered by `listening` or `failed`. */
   | { readonly type: 'listen'; readonly addresses: readonly ListenAddress[] }
   /** Answered by `report`. */

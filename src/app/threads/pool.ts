@@ -7,6 +7,7 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { restartDelayMs } from '../../core/endpoints/restart-delay.ts'
 import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
+import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import { cannotListen } from '../../io/world/free-port.ts'
@@ -50,6 +51,8 @@ export class ThreadPool implements WorkerSlotOwner {
   #failure: Error | undefined
   #protectedNamespaces: readonly string[] | undefined
   #scaleUpGuards: readonly GuardInForce[] = []
+  /** The certificate that came after the one that threads are started with. */
+  #serving: ServingPair | undefined
   /** By cluster: why it refuses the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
   readonly #restarts = new Set<NodeJS.Timeout>()
@@ -105,6 +108,14 @@ export class ThreadPool implements WorkerSlotOwner {
     }
     this.#progress.settle()
     return inForce
+  }
+
+  /** Another certificate of the gateway's own. Threads that start later get it, too. */
+  serving(serving: ServingPair): void {
+    this.#serving = serving
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'serving', serving })
+    }
   }
 
   /** The namespaces in which pods may have a protector; undefined = any, the initial state. */
@@ -178,6 +189,7 @@ export class ThreadPool implements WorkerSlotOwner {
   onMessage(slot: WorkerSlot, message: FromThread): void {
     switch (message.type) {
       case 'online':
+        if (this.#serving !== undefined) slot.post({ type: 'serving', serving: this.#serving })
         if (this.#protectedNamespaces !== undefined) this.#tellProtected(slot)
         if (this.#scaleUpGuards.length > 0) slot.post({ type: 'scale-up-guards', guards: this.#scaleUpGuards })
         this.#tell(slot, [...this.#deps.clusters.names()], [])

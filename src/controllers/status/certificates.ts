@@ -6,11 +6,21 @@ import { metaTime } from '../../core/text/meta-time.ts'
 import { type CertificateTimes, certificateTimes } from '../../io/pki/certificate-validity.ts'
 
 /** How long before expiry a certificate is reported; short-lived ones in the last fifth of their validity. */
-const SOON_MS = 14 * 24 * 60 * 60 * 1000
+const SOON_MS = 30 * 24 * 60 * 60 * 1000
 const SOON_PART = 5
 const CLIENT_CERT = 'spec.clientConfig.certData'
 const SERVING_CERT = 'spec.secureServing.certData'
 const CLIENT_CA = 'spec.secureServing.clientCAData'
+const UPSTREAM_CA = 'spec.clientConfig.caData'
+/** Their names in metrics. */
+const NAMES: ReadonlyMap<string, string> = new Map([
+  [CLIENT_CERT, 'client'],
+  [SERVING_CERT, 'serving'],
+  [CLIENT_CA, 'client-ca'],
+  [UPSTREAM_CA, 'upstream-ca'],
+])
+/** Bundles: they may hold old CAs beside those in use, so the last one counts. */
+const BUNDLES: ReadonlySet<string> = new Set([CLIENT_CA, UPSTREAM_CA])
 
 /** @param nowMs milliseconds since the epoch */
 export function certificateFaults(compiled: CompiledCluster, nowMs: number): readonly CredentialFault[] {
@@ -41,14 +51,27 @@ export function certificateFaults(compiled: CompiledCluster, nowMs: number): rea
 export function certificatesEndingSoon(compiled: CompiledCluster, nowMs: number): readonly string[] {
   return leavesOf(compiled).flatMap(([path, [times]]) => {
     if (times === undefined || times.endsMs <= nowMs) return []
-    const soonMs = Math.min(SOON_MS, (times.endsMs - times.beginsMs) / SOON_PART)
-    return times.endsMs - nowMs > soonMs ? [] : [`${path}: the certificate expires at ${metaTime(times.endsMs)}`]
+    return !endsSoon(times, nowMs) ? [] : [`${path}: the certificate expires at ${metaTime(times.endsMs)}`]
+  })
+}
+
+/** Whether it is time to replace it, or it has expired. */
+export function endsSoon({ beginsMs, endsMs }: CertificateTimes, nowMs: number): boolean {
+  return endsMs - nowMs <= Math.min(SOON_MS, (endsMs - beginsMs) / SOON_PART)
+}
+
+/** When each certificate of a cluster expires, milliseconds since the epoch, by its name in metrics; of a bundle the last one. */
+export function certificateEnds(compiled: CompiledCluster): readonly [string, number][] {
+  return [...timesOf(compiled)].flatMap(([path, times]): [string, number][] => {
+    const ends = times.map(({ endsMs }) => endsMs)
+    const end = BUNDLES.has(path) ? Math.max(...ends) : ends[0]
+    return times.length === 0 || end === undefined ? [] : [[NAMES.get(path) ?? path, end]]
   })
 }
 
 /** The leaf is the first certificate of a chain. */
 function leavesOf(compiled: CompiledCluster): readonly [string, readonly CertificateTimes[]][] {
-  return [...timesOf(compiled)].filter(([path]) => path !== CLIENT_CA)
+  return [...timesOf(compiled)].filter(([path]) => !BUNDLES.has(path))
 }
 
 /** Parsed once for each version of a cluster. */
@@ -62,6 +85,7 @@ function timesOf(compiled: CompiledCluster): ReadonlyMap<string, readonly Certif
     [CLIENT_CERT, certificateTimes(client.cert)],
     [SERVING_CERT, certificateTimes(serving.cert)],
     [CLIENT_CA, certificateTimes(serving.clientCA)],
+    [UPSTREAM_CA, certificateTimes(client.ca)],
   ])
   known.set(compiled, times)
   return times

@@ -47,9 +47,12 @@ export function ensureServingCertificate(dataDir: string, sharedCA = false): Ser
 }
 
 function usable(pair: KeyPair | undefined): KeyPair | undefined {
-  if (pair === undefined) return undefined
-  const endsMs = new X509Certificate(pair.certPem).validToDate.getTime()
-  return endsMs - Date.now() > RENEW_BEFORE_MS ? pair : undefined
+  return pair === undefined || expiresSoon(pair.certPem) ? undefined : pair
+}
+
+/** Whether it is time to replace it. */
+export function expiresSoon(certPem: string): boolean {
+  return new X509Certificate(certPem).validToDate.getTime() - Date.now() <= RENEW_BEFORE_MS
 }
 
 /** A machine's name need not be a valid host name; then it would make the certificate invalid. */

@@ -19,7 +19,7 @@ export interface AddressContext {
 }
 
 export class TlsContexts {
-  readonly #own: ServingPair
+  #own: ServingPair
   readonly #byName = new Map<string, { material: CompiledCluster['serving']; context: SecureContext }>()
   /** By cluster; '' = no cluster claims the address. */
   readonly #byAddress = new Map<string, { pair: ServingPair; built: AddressContext }>()
@@ -31,6 +31,13 @@ export class TlsContexts {
 
   constructor(own: ServingPair) {
     this.#own = own
+  }
+
+  /** Another certificate of the gateway's own: new connections get it, those that are open stay as they are. */
+  setOwn(own: ServingPair): void {
+    this.#own = own
+    this.#byName.clear()
+    this.#byAddress.clear()
   }
 
   /** Drops outdated contexts; new connections get the new certificates. */

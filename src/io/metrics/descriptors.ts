@@ -182,6 +182,16 @@ export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> =
   { merge: 'kept' },
 )
 
+export const CERTIFICATE_EXPIRATION: Metric<[string, string]> = table.gauge(
+  'certificate_expiration_timestamp_seconds',
+  ['cluster', 'certificate'],
+  'When a certificate expires, of a CA bundle the last one; without a cluster, the certificates of the gateway itself',
+)
+export const FILE_RELOADED: Metric<[string]> = table.gauge(
+  'file_last_reload_successful',
+  ['file'],
+  '1 when the content of a file that is read again when it changes is in force, 0 when it cannot be used',
+)
 export const BUILD_INFO: Metric = table.gauge(
   'build_info',
   ['version', 'git_commit', 'git_tree_state', 'build', 'node_version'],

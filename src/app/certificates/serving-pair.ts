@@ -1,11 +1,11 @@
 // The gateway's own certificate: from the configured files, or one that it creates itself.
 
 import { readFileSync } from 'node:fs'
-import { UserError } from '../api/validation/field-errors.ts'
-import { ensureServingCertificate } from '../io/listener/serving-certificate.ts'
-import type { ServingPair } from '../io/listener/tls-contexts.ts'
-import { nodePemChecks } from '../io/pki/pem-checks.ts'
-import type { Config } from './config/config.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { ensureServingCertificate } from '../../io/listener/serving-certificate.ts'
+import type { ServingPair } from '../../io/listener/tls-contexts.ts'
+import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import type { Config } from '../config/config.ts'
 import { makesServingCertificate } from './shared-pki.ts'
 
 /** @throws {UserError} for what the operator can fix */

@@ -1,16 +1,16 @@
 // With --source kubernetes there may be several replicas: clients and API servers verify all of them by the same CA.
 
-import { OWN_NAMESPACE } from '../api/kube/own-names.ts'
-import type { Logger } from '../api/ports/ports.ts'
-import { createKubeClient } from '../io/kube/client.ts'
-import { controlPaths } from '../io/listener/control-paths.ts'
-import { SERVING_CA_NAME, servingPkiDir } from '../io/listener/serving-certificate.ts'
-import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../io/pki/control-pki.ts'
-import { checkTokenKey, generateTokenKey } from '../io/pki/control-tokens.ts'
-import { shareCA } from '../io/pki/shared-ca.ts'
-import type { SharedCA } from '../io/pki/shared-ca-secret.ts'
-import { OWN_SECRETS } from '../io/secrets/usable-secrets.ts'
-import type { Config } from './config/config.ts'
+import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { createKubeClient } from '../../io/kube/client.ts'
+import { controlPaths } from '../../io/listener/control-paths.ts'
+import { SERVING_CA_NAME, servingPkiDir } from '../../io/listener/serving-certificate.ts'
+import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../../io/pki/control-pki.ts'
+import { checkTokenKey, generateTokenKey } from '../../io/pki/control-tokens.ts'
+import { shareCA } from '../../io/pki/shared-ca.ts'
+import type { SharedCA } from '../../io/pki/shared-ca-secret.ts'
+import { OWN_SECRETS } from '../../io/secrets/usable-secrets.ts'
+import type { Config } from '../config/config.ts'
 
 /** Call it before anything is created in the data directory. Does nothing where objects are not in a cluster. @throws {UserError} */
 export async function sharePki(config: Config, log: Logger): Promise<void> {

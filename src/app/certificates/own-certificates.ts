@@ -1,0 +1,56 @@
+// When certificates expire: those of the gateway itself and of its clusters, as metrics, and of its own as warnings in the log. What is
+// said of a cluster's in its status is in controllers/status/certificates.ts.
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { certificateEnds, endsSoon } from '../../controllers/status/certificates.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+import { type CertificateEnd, certificateSeriesText } from '../../io/metrics/certificate-series.ts'
+import { certificateTimes } from '../../io/pki/certificate-validity.ts'
+import type { ClusterTable } from '../../state/clusters.ts'
+
+/** A certificate of the gateway, not of a cluster. */
+export interface OwnCertificate {
+  readonly name: 'serving' | 'control-serving' | 'control-ca' | 'protection-serving'
+  /** PEM; the first one counts. */
+  readonly pem: string
+}
+
+/** Clusters between two turns of the event loop: the first look parses their certificates. */
+const CLUSTERS_AT_ONCE = 100
+const WARN_EVERY_MS = 12 * 60 * 60 * 1000
+
+/** The metrics, in the Prometheus text format. */
+export async function certificatesText(
+  own: readonly OwnCertificate[],
+  clusters: ClusterTable,
+  reloads: ReadonlyMap<string, boolean>,
+): Promise<string> {
+  const ends: CertificateEnd[] = own.flatMap(({ name, pem }) => {
+    const [times] = certificateTimes(pem)
+    return times === undefined ? [] : [{ cluster: '', certificate: name, endsMs: times.endsMs }]
+  })
+  let seen = 0
+  for (const { compiled } of clusters.values()) {
+    for (const [certificate, endsMs] of certificateEnds(compiled)) {
+      ends.push({ cluster: compiled.name, certificate, endsMs })
+    }
+    if (++seen % CLUSTERS_AT_ONCE === 0) await nextTurn()
+  }
+  return certificateSeriesText(ends, reloads)
+}
+
+/** Says at once and twice a day which certificates of the gateway expire soon. @returns ends it */
+export function warnOfExpiry(own: () => readonly OwnCertificate[], clock: Clock, log: Logger): () => void {
+  const look = (): void => {
+    for (const { name, pem } of own()) {
+      const [times] = certificateTimes(pem)
+      if (times === undefined || !endsSoon(times, clock.now())) continue
+      const text = times.endsMs <= clock.now() ? 'has expired' : 'expires soon'
+      log.warn(`a certificate of the gateway ${text}`, { certificate: name, at: metaTime(times.endsMs) })
+    }
+  }
+  look()
+  const timer = setInterval(look, WARN_EVERY_MS).unref()
+  return () => clearInterval(timer)
+}

@@ -1,0 +1,74 @@
+// The gateway's own certificate while it runs: read again when its files change, replaced before it expires. One that cannot be used
+// leaves the one before in force, and says so.
+
+import type { Logger } from '../../api/ports/ports.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { expiresSoon } from '../../io/listener/serving-certificate.ts'
+import type { ServingPair } from '../../io/listener/tls-contexts.ts'
+import { type FollowedFiles, followFiles } from '../../io/world/follow-files.ts'
+import type { Config } from '../config/config.ts'
+import { loadServingPair } from './serving-pair.ts'
+import { makesServingCertificate } from './shared-pki.ts'
+
+/** How often a certificate of the gateway's own making is looked at. */
+const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
+
+export class ServingReload {
+  readonly #config: Config
+  readonly #log: Logger
+  readonly #inForce: (pair: ServingPair) => void
+  #pair: ServingPair
+  #followed: FollowedFiles | undefined
+  #renewal: NodeJS.Timeout | undefined
+  #problem = ''
+
+  /** @param inForce puts another certificate in force */
+  constructor(config: Config, pair: ServingPair, log: Logger, inForce: (pair: ServingPair) => void) {
+    this.#config = config
+    this.#pair = pair
+    this.#log = log
+    this.#inForce = inForce
+  }
+
+  /** The one in force. */
+  get pair(): ServingPair {
+    return this.#pair
+  }
+
+  /** By the flag that names the file: whether its content is in force. Empty when the gateway makes its own. */
+  get reloads(): ReadonlyMap<string, boolean> {
+    return new Map(this.#followed === undefined ? [] : [['tls-cert-file', this.#problem === '']])
+  }
+
+  start(): void {
+    if (makesServingCertificate(this.#config)) {
+      // The files are the gateway's own: were they gone, a look would make another CA, which no client knows.
+      this.#renewal = setInterval(() => expiresSoon(this.#pair.cert) && this.#read(), RENEWAL_CHECK_MS).unref()
+      return
+    }
+    const { tlsCertFile, tlsPrivateKeyFile } = this.#config
+    this.#followed = followFiles([tlsCertFile, tlsPrivateKeyFile], () => this.#read())
+  }
+
+  stop(): void {
+    this.#followed?.stop()
+    clearInterval(this.#renewal)
+  }
+
+  #read(): void {
+    let pair: ServingPair
+    try {
+      pair = loadServingPair(this.#config)
+    } catch (error) {
+      const why = error instanceof UserError ? `${error.message}; ${error.fix}` : String(error)
+      this.#problem = why
+      this.#log.error('the serving certificate cannot be replaced; the one before stays in force', { error: why })
+      return
+    }
+    const same = pair.cert === this.#pair.cert && pair.key === this.#pair.key
+    if (!same) this.#inForce(pair)
+    if (!same || this.#problem !== '') this.#log.info('the files of the serving certificate are in force')
+    this.#pair = pair
+    this.#problem = ''
+  }
+}
