@@ -46,11 +46,11 @@ test('the UpstreamClusters load without a problem', async () => {
   assert.deepEqual([...clusters.keys()].sort(), ['prod', 'staging'])
 })
 
-test('the podProtection in their comments is valid, too', async () => {
+test('the podProtection and scaleProtection in their comments are valid, too', async () => {
   for (const name of ['prod', 'staging']) {
     const file = join(dir, `${name}.yaml`)
     const text = readFileSync(file, 'utf8')
-    const shown = text.replace(/^ {2}# (podProtection:.*\n(?: {2}# .*\n)*)/m, (block) =>
+    const shown = text.replaceAll(/^ {2}# ((?:pod|scale)Protection:.*\n(?: {2}# .*\n)*)/gm, (block) =>
       block.replaceAll(/^ {2}# /gm, '  '),
     )
     assert.notEqual(shown, text)
@@ -63,6 +63,8 @@ test('the podProtection in their comments is valid, too', async () => {
       [...clusters.values()].map((one) => compileCluster(one).protection?.cell),
       [name],
     )
+    const scaleProtected = [...clusters.values()].map((one) => compileCluster(one).scaleProtection !== undefined)
+    assert.deepEqual(scaleProtected, [name === 'prod'])
     rmSync(folder, { recursive: true })
   }
 })

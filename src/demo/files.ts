@@ -102,7 +102,8 @@ function secret(name: string, stringData: Readonly<Record<string, string>>): Jso
 function exampleFor({ name, endpoints }: DemoBackend): string {
   let text = readFileSync(join(EXAMPLES, 'clusters', `${name}.yaml`), 'utf8').replace(/^#.*\n/gm, '')
   text = text.replaceAll(/\{ file: pki\/([a-z-]+)\.(crt|key) \}/g, `{ namespace: ${NAMESPACE}, name: $1, key: tls.$2 }`)
-  text = text.replace(/^ {2}# podProtection:.*\n(?: {2}# {3}.*\n)*/m, (block) => block.replaceAll(/^ {2}# /gm, '  '))
+  const protections = /^ {2}# (?:podProtection|scaleProtection):.*\n(?: {2}# {3}.*\n)*/gm
+  text = text.replaceAll(protections, (block) => block.replaceAll(/^ {2}# /gm, '  '))
   endpoints.forEach((endpoint, i) => {
     text = text.replaceAll(`https://apiserver-${i + 1}.${name}.example.com:6443`, endpoint)
   })

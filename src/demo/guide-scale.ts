@@ -11,6 +11,7 @@ Scaling down: which pods of cart go, and by which rule; a deletion cost decides;
   kubectl annotate --overwrite $(kubectl get pods -l app=cart -o name | tail -n 1) controller.kubernetes.io/pod-deletion-cost=-5
   ${CART}
   kubectl scale deployment cart --replicas 3
-Of web too many would go, and that is known before anything is deleted (exit code 1):
-  ${COMMAND} scale why deployment/web -n shop --replicas 1 --cluster prod --context portcullis --pod-context prod-alice`
+The answer named them, too. Of web too many would go: that is known beforehand (exit code 1), and refused where it is written:
+  ${COMMAND} scale why deployment/web -n shop --replicas 1 --cluster prod --context portcullis --pod-context prod-alice
+  kubectl scale deployment web --replicas 1`
 }
