@@ -30,8 +30,8 @@ import {
   type ScaleUpGuardStatus,
 } from './scale-up-guard.ts'
 
-/** Go's durations without a sign; the checks beside the schema say which are too long. */
-const DURATION = '^(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ms|s|m|h))+)$'
+/** Go's durations without a sign; the checks beside the schema say which are too short or too long. */
+export const DURATION = '^(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ms|s|m|h))+)$'
 const MAX_TEXT = 256
 
 function name(description: string): Schema<string> {

@@ -39,6 +39,8 @@ export interface GuardTermDeps {
 
 /** Changes come in bursts. */
 const QUIET_MS = 50
+/** Of very many machines: looking at them may take at most this fraction of the time, one in ... */
+const EVALUATION_SHARE = 20
 /** After a write that failed. */
 const RETRY_MS = 2_000
 /** After a correction that the cluster refused. */
@@ -55,6 +57,7 @@ export class GuardTerm {
   readonly #conditions: GuardConditions
   #known: Map<string, RememberedGroup>
   #written = ''
+  #quietMs = QUIET_MS
   #timer: NodeJS.Timeout | undefined
   #dueMs = Number.POSITIVE_INFINITY
   #turn: Promise<void> | undefined
@@ -73,7 +76,7 @@ export class GuardTerm {
       guard,
       management: deps.management,
       workload: deps.workload,
-      onChange: () => this.#wake(QUIET_MS),
+      onChange: () => this.#wake(this.#quietMs),
     })
     this.#wake(QUIET_MS)
   }
@@ -112,7 +115,10 @@ export class GuardTerm {
     const { isLeader, log } = this.#deps
     if (this.#stopped || !isLeader()) return
     try {
+      const { clock } = this.#deps
+      const startMs = clock.monotonic()
       const corrections = this.#evaluate()
+      this.#quietMs = Math.max(QUIET_MS, (clock.monotonic() - startMs) * EVALUATION_SHARE)
       await this.#writeStatus()
       let waitMs = Number.POSITIVE_INFINITY
       for (const correction of corrections) waitMs = Math.min(waitMs, await this.#correct(correction))

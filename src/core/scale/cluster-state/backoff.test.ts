@@ -23,3 +23,14 @@ for (const { name, initialMs, maxMs, resetMs, ops } of [...CASES.backoff.cases, 
     }
   })
 }
+
+test('a restored entry goes on as if there had been no restart', () => {
+  const options = { initialMs: 100, maxMs: 1000, resetMs: 10_000 }
+  const before = new ExponentialBackoff<string>(options)
+  before.fail('a', 'x', 0)
+  const after = new ExponentialBackoff<string>(options)
+  after.restore('a', before.entry('a') ?? assert.fail())
+  assert.deepEqual(after.status('a', 50), { error: 'x', untilMs: 100 })
+  assert.equal(after.fail('a', 'y', 200), 400, 'the second in a row')
+  assert.equal(after.entry('b'), undefined)
+})

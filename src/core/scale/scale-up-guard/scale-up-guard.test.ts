@@ -97,6 +97,36 @@ test('a MachinePool has only nodes: each replica may be without one for ten minu
   assert.deepEqual(evaluate({ ...pool, nodes: 3 }, first.memory, NOW + 600_000).correction?.replicas, 3, 'one came')
 })
 
+test('of a MachinePool only what has no instance is taken back: the cloud may choose a node', () => {
+  const pool = group({ replicas: 4, nodes: 1, instances: 3, machines: undefined })
+  const known = { replicas: 4, failed: new Set<string>(), missingSinceMs: [0, 0, 0] }
+  const evaluation = evaluate(pool, known)
+  assert.equal(evaluation.failures.length, 3)
+  assert.deepEqual(evaluation.correction, { machines: [], replicas: 3 })
+  const all = evaluate({ ...pool, instances: 4 }, known)
+  assert.deepEqual([all.correction, all.inaction, all.isNew], [undefined, 'unregistered-are-kept', true])
+})
+
+test('machines with an instance are kept where the guard is told so', () => {
+  const silent = machine('silent', { createdMs: NOW - 600_000 })
+  const policy = { ...GUARD_DEFAULTS, deleteLongUnregistered: false }
+  const only = evaluateGroup(group({ machines: [NODE, silent] }), undefined, policy, NOW)
+  assert.deepEqual([only.correction, only.inaction, only.isNew], [undefined, 'unregistered-are-kept', true])
+  const { correction } = evaluateGroup(group({ machines: [NODE, silent, BAD] }), undefined, policy, NOW)
+  assert.deepEqual([correction?.replicas, correction?.machines.map(({ name }) => name)], [2, ['bad']])
+})
+
+test('time during which a group, or a machine, is paused does not count', () => {
+  const old = machine('old', { createdMs: 0, hasProviderID: false })
+  const facts = group({ machines: [NODE, old] })
+  const paused = evaluate({ ...facts, paused: true })
+  assert.deepEqual([paused.isNew, paused.failures.length, paused.inaction], [false, 0, 'paused'])
+  const resumed = evaluate(facts, paused.memory, NOW + 1)
+  assert.deepEqual([resumed.failures.length, resumed.againInMs], [0, 179_999])
+  assert.equal(evaluate(facts, resumed.memory, NOW + 180_000).failures[0]?.reason, 'NoProviderID')
+  assert.equal(machineFailure({ ...old, paused: true }, GUARD_DEFAULTS, NOW), undefined)
+})
+
 test('a refusal names group, reason, end and attempt in fewer than 400 characters; lowering always passes', () => {
   const backoff = {
     group: `MachineDeployment/ns/${'a'.repeat(253)}`,
