@@ -167,10 +167,19 @@ describe('installed', () => {
       assert.match(await gateway.gateway.metrics(), /^portcullis_build_info\{[^}]*build="bundle"[^}]*\} 1$/m)
 
       const kubeconfig = withPlugin()
-      const args = ['degrade', 'prod.example.com', '--mode', 'Freeze', '--reason', 'drill', '--kubeconfig', kubeconfig]
+      const args = [
+        'degrade',
+        'prod.example.com',
+        '--mode',
+        'ReadOnly',
+        '--reason',
+        'drill',
+        '--kubeconfig',
+        kubeconfig,
+      ]
       const degrade = run('kubectl-portcullis', args)
       assert.equal(degrade.status, 0, degrade.stderr)
-      assert.match(degrade.stdout, /^prod\.example\.com: degrade mode Freeze/)
+      assert.match(degrade.stdout, /^prod\.example\.com: degrade mode ReadOnly/)
       const refused = await waitFor('the refusal', async () => {
         const got = await ask()
         return got.status === 503 && got

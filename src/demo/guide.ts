@@ -61,7 +61,7 @@ function degrade(what: string): string {
   return `${COMMAND} degrade prod ${what} --context portcullis`
 }
 
-const FREEZE = degrade("--mode Freeze --reason 'incident 4711: etcd is being restored' --ttl 10m")
+const FREEZE = degrade("--mode Freeze --reason 'incident 4711: etcd is being restored' --ttl 10m --force")
 
 function degradeSwitch({ backends }: GuideFacts): string {
   // Of real clusters the heartbeats do not pass the gateway.

@@ -13,14 +13,16 @@ import {
   time,
 } from '../kube/json-schema.ts'
 import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler-schema.ts'
-import type {
-  Condition,
-  DegradeStatus,
-  GatewayProtection,
-  GatewayStatus,
-  RecoveryCheck,
-  RecoveryStatus,
-  UpstreamClusterStatus,
+import {
+  type ClientsSeen,
+  type Condition,
+  type DegradeStatus,
+  type GatewayProtection,
+  type GatewayStatus,
+  LAST_SEEN_STEP_MINUTES,
+  type RecoveryCheck,
+  type RecoveryStatus,
+  type UpstreamClusterStatus,
 } from './status.ts'
 
 const MAX_GENERATION = Number.MAX_SAFE_INTEGER
@@ -63,6 +65,13 @@ const gateway = object<GatewayStatus>(
     appliedAt: time('When the last thread had it in force.'),
     message: text('What keeps the replica from more, or what it works without.'),
     podProtection: protection,
+    lastSeen: object<ClientsSeen>(
+      `When clients that matter in an incident came through it last, to ${LAST_SEEN_STEP_MINUTES} minutes. Absent: never since it was started.`,
+      {
+        controllerManager: time('kube-controller-manager, which evicts pods of nodes without heartbeats.'),
+        kubelets: time('Any kubelet: their heartbeats keep nodes Ready.'),
+      },
+    ),
   },
   ['name'],
 )

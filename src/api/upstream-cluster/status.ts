@@ -34,7 +34,20 @@ export interface GatewayStatus {
   readonly message?: string
   /** Where spec.podProtection is: what it does for that. */
   readonly podProtection?: GatewayProtection
+  /** When clients that matter in an incident came through it last; absent = never since it was started. */
+  readonly lastSeen?: ClientsSeen
 }
+
+/** RFC 3339, rounded down to LAST_SEEN_STEP_MINUTES. */
+export interface ClientsSeen {
+  /** kube-controller-manager, which evicts pods. */
+  readonly controllerManager?: string
+  /** Any kubelet, which keeps its node Ready. */
+  readonly kubelets?: string
+}
+
+/** So that a status is not written every second. */
+export const LAST_SEEN_STEP_MINUTES = 5
 
 /** What a replica does to protect the pods of a cluster. */
 export interface GatewayProtection {

@@ -34,14 +34,14 @@ export interface ServedMetadata {
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** Runs `action` with a client; a refusal or a missing answer of the server is one line and exit code 1. */
+/** Runs `action` with a client, and the URL of the server where a kubeconfig says it; a refusal or a missing answer of the server is one line and exit code 1. */
 export async function withControlPlane(
   options: ControlPlaneOptions,
-  action: (client: ObjectClient) => Promise<number>,
+  action: (client: ObjectClient, server: string) => Promise<number>,
 ): Promise<number> {
   let close = (): Promise<void> => Promise.resolve()
   try {
-    if (options.client !== undefined) return await action(options.client)
+    if (options.client !== undefined) return await action(options.client, '')
     const { kubeconfig = '', context } = options
     const client = createKubeClient({
       kubeconfigFile: kubeconfig,
@@ -49,7 +49,7 @@ export async function withControlPlane(
       ...(context !== undefined && { context }),
     })
     close = () => client.close()
-    return await action(client)
+    return await action(client, client.server)
   } catch (error) {
     const kind = error instanceof StatusError && isUnknownKind(error) ? kindMeant(options) : undefined
     const text = kind === undefined ? textOf(error, options.needs ?? DEFAULT_NEEDS) : await wrongServer(options, kind)

@@ -15,6 +15,8 @@ export interface Change {
   readonly expiresAt: string | null
   /** Always written: a shadow mode left over from an earlier trial must not disarm this mode. */
   readonly shadow: true | null
+  /** Limited ramps from here. */
+  readonly since: string | null
 }
 
 export function readChange({
@@ -40,13 +42,14 @@ export function readChange({
   if (mode === 'Off') {
     if (ttl !== undefined) throw new UserError('Off has no end', 'leave --ttl out')
     if (shadow) throw new UserError('Off refuses nothing', 'leave --shadow out')
-    return { mode, reason: reason === '' ? null : reason, expiresAt: null, shadow: null }
+    return { mode, reason: reason === '' ? null : reason, expiresAt: null, shadow: null, since: null }
   }
   if (reason.trim() === '')
     throw new UserError(`${mode} needs a reason`, 'give --reason TEXT: every refused client reads it')
   const ttlMs = ttl === undefined ? undefined : readPositiveDuration('--ttl', ttl, parseDuration)
   const expiresAt = ttlMs === undefined ? null : expiryOf(now() + ttlMs)
-  return { mode, reason, expiresAt, shadow: shadow ? true : null }
+  const since = mode === 'Limited' ? metaTime(now()) : null
+  return { mode, reason, expiresAt, shadow: shadow ? true : null, since }
 }
 
 function expiryOf(atMs: number): string {

@@ -9,8 +9,8 @@ import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
 import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { statusError } from '../../api/kube/status.ts'
 import { DEGRADE_MODES } from '../../api/upstream-cluster/degrade-modes.ts'
-import type { GatewayStatus } from '../../api/upstream-cluster/status.ts'
-import type { UpstreamClusterSpec } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type { ClientsSeen, GatewayStatus } from '../../api/upstream-cluster/status.ts'
+import type { DispatchRule, UpstreamClusterSpec } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { replicaLease } from '../../core/status/gateways.ts'
 import { metaMicroTime } from '../../core/text/meta-time.ts'
 import { certificateHashes, revocableTokenHash } from '../../io/pki/credential-hashes.ts'
@@ -39,6 +39,11 @@ function put(name: string, spec: object = {}, annotations: Record<string, string
   })
 }
 
+/** What the cluster needs so that nothing speaks against a Freeze: kube-controller-manager comes through, and no kubelet. */
+function seen(cluster: string, lastSeen: ClientsSeen = { controllerManager: '2030-01-31T11:55:00Z' }): void {
+  replica('gw-1', cluster, { lastSeen })
+}
+
 function specOf(name: string): UpstreamClusterSpec {
   return objects.find(UPSTREAM_CLUSTERS, name)?.['spec'] as UpstreamClusterSpec
 }
@@ -61,6 +66,10 @@ function replica(name: string, cluster: string, entry: Partial<GatewayStatus> = 
     ...entry,
   }
   objects.put(UPSTREAM_CLUSTERS, { ...object, status: { gateways: [...gateways, full] } })
+}
+
+function rule(...userGroups: string[]): DispatchRule {
+  return { verbs: ['*'], apiGroups: ['*'], resources: ['*'], ...(userGroups.length > 0 && { userGroups }) }
 }
 
 interface Ran {
@@ -105,6 +114,7 @@ function ticking(): () => number {
 describe('degrade', () => {
   test('throws the switch with an end, and leaves the rest of spec.degrade alone', async () => {
     put('prod', { degrade: { mode: 'Off', exempt: [{ users: ['root'] }] } })
+    seen('prod')
     const { code, out, err } = await throwSwitch({ mode: 'freeze', reason: 'etcd is full', ttl: '30m' })
     assert.equal(err, '')
     assert.equal(out, 'prod: degrade mode Freeze until 2030-01-31T12:30:00Z (generation 3): etcd is full\n' + WRITTEN)
@@ -160,6 +170,108 @@ describe('degrade', () => {
     })
   }
 
+  const FREEZE = { mode: 'Freeze', reason: 'x', ttl: '5m' } as const
+  const LATELY = '2030-01-31T11:50:00Z'
+  const rails: [string, object, ClientsSeen | undefined, Partial<DegradeOptions>, RegExp | undefined][] = [
+    [
+      'nobody has come through',
+      {},
+      undefined,
+      FREEZE,
+      /kube-controller-manager has never come through it: it goes past/,
+    ],
+    [
+      'kube-controller-manager goes past the gateway',
+      {},
+      { controllerManager: '2030-01-31T11:49:00Z' },
+      FREEZE,
+      /^error: Freeze stops heartbeats, and kube-controller-manager has not come through it for 11 minutes: it goes past the gateway, and evicts the pods of all nodes that become NotReady\n/,
+    ],
+    ['it comes through', {}, { controllerManager: LATELY }, FREEZE, undefined],
+    [
+      'kubelets are cut off',
+      {},
+      { controllerManager: LATELY, kubelets: LATELY },
+      FREEZE,
+      /^error: Freeze cuts off kubelets, which come through this gateway: .*HeartbeatsOnly keeps them Ready\n/,
+    ],
+    ['heartbeats are exempt', { exempt: [rule('system:nodes')] }, { kubelets: LATELY }, FREEZE, undefined],
+    [
+      'who evicts is exempt, and heartbeats are not',
+      { exempt: [{ ...rule(), users: ['system:kube-controller-manager'] }] },
+      { controllerManager: LATELY },
+      FREEZE,
+      /spec.degrade.exempt lets kube-controller-manager delete pods/,
+    ],
+    ['heartbeats go on', {}, undefined, { ...FREEZE, mode: 'HeartbeatsOnly' }, undefined],
+    ['nothing is refused', {}, undefined, { ...FREEZE, shadow: true }, undefined],
+    [
+      'the command itself comes through the gateway, by name',
+      {},
+      { controllerManager: LATELY },
+      { ...FREEZE, mode: 'ReadOnly', server: 'https://prod.example.com:6443' },
+      /^error: ReadOnly cuts off user "alice": this command itself comes through the gateway to prod /,
+    ],
+    [
+      'by path',
+      {},
+      undefined,
+      { ...FREEZE, mode: 'ReadOnly', server: 'https://gateway.example.com/clusters/prod' },
+      /could not lift the mode again; name user "alice" in spec.degrade.exempt/,
+    ],
+    [
+      'with a lane',
+      { exempt: [rule('admins')] },
+      undefined,
+      { ...FREEZE, mode: 'ReadOnly', server: 'https://prod.example.com:6443' },
+      undefined,
+    ],
+    [
+      'that lets writes pass',
+      {},
+      undefined,
+      { ...FREEZE, mode: 'Limited', server: 'https://prod.example.com' },
+      undefined,
+    ],
+    [
+      'by another name',
+      {},
+      undefined,
+      { ...FREEZE, mode: 'ReadOnly', server: 'https://objects.example.com' },
+      undefined,
+    ],
+  ]
+  for (const [what, given, lastSeen, options, expected] of rails) {
+    test(`guard rail: ${what}`, async () => {
+      const servers = [{ endpoint: 'https://10.0.0.1' }]
+      const secureServing = { serverNames: ['prod.example.com'] }
+      put('prod', { servers, dispatchPolicies: [], secureServing, default: true, degrade: given })
+      if (lastSeen !== undefined) seen('prod', lastSeen)
+      const userInfo = { username: 'alice', groups: ['admins'] }
+      objects.create = (_, object) => Promise.resolve({ ...object, status: { userInfo } })
+      const before = generationOf('prod')
+      const { code, out, err } = await throwSwitch(options)
+      if (expected === undefined) {
+        assert.deepEqual([err, code], ['', 0])
+        assert.equal(specOf('prod').degrade?.mode, options.mode)
+        return
+      }
+      assert.match(err, expected)
+      assert.match(err, /\nerror: nothing was changed; --force sets the mode all the same\n$/)
+      assert.deepEqual([out, code, generationOf('prod')], ['', 1, before])
+      const forced = await throwSwitch({ ...options, force: true })
+      assert.equal(forced.err, err.replace(/^error: nothing.*\n$/m, '').replaceAll(/^error/gm, 'warning'))
+      assert.deepEqual([forced.code, specOf('prod').degrade?.mode], [0, options.mode])
+    })
+  }
+
+  test('Limited ramps from the moment that it is set; every other mode forgets it', async () => {
+    await throwSwitch({ mode: 'Limited', reason: 'x', ttl: '1h' })
+    assert.equal(specOf('prod').degrade?.since, '2030-01-31T12:00:00Z')
+    await throwSwitch({ mode: 'NoDisruption', reason: 'x', ttl: '1h' })
+    assert.equal(specOf('prod').degrade?.since, undefined)
+  })
+
   test('without a ttl it stays, and that is said', async () => {
     const { code, err } = await throwSwitch({ mode: 'ReadOnly', reason: 'x' })
     assert.match(err, /^warning: without --ttl/)
@@ -169,6 +281,7 @@ describe('degrade', () => {
   for (const mode of ['Freeze', 'Off']) {
     test(`${mode} ends a shadow that was left there: the mode that is asked for is the one in force`, async () => {
       put('prod', { degrade: { mode: 'ReadOnly', reason: 'x', shadow: true } })
+      seen('prod')
       const { code, err } = await throwSwitch({ mode, ...(mode === 'Freeze' && { reason: 'x', ttl: '5m' }) })
       assert.equal(err, '')
       assert.equal(code, 0)
@@ -206,6 +319,7 @@ describe('degrade', () => {
   test('an annotation that freezes whatever the mode is an error, for every mode but Freeze', async () => {
     const annotations = { 'proxy.kubegateway.io/feature-gates': 'DenyAllRequests=true' }
     put('prod', {}, annotations)
+    seen('prod')
     const off = await throwSwitch({ mode: 'Off' })
     assert.match(off.err, /^error: .*DenyAllRequests=true freezes prod whatever the mode; remove the annotation/)
     assert.equal(off.code, 1)

@@ -2,11 +2,14 @@
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { UserInfo } from '../../api/kube/user.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import { parseDuration } from '../../core/text/duration.ts'
 import { getCluster, readPositiveDuration, withControlPlane } from '../client/control-plane.ts'
 import { waitApplied } from '../client/wait-applied.ts'
 import { type Change, readChange } from './change.ts'
+import { guardRails } from './guard-rails.ts'
+import { whoAmI } from './operator.ts'
 import type { DegradeOptions } from './options.ts'
 import { describe, faultsOf, inForceText } from './state.ts'
 
@@ -17,11 +20,12 @@ const MANAGER = 'portcullis-degrade'
  * not have it in force in time, or only in shadow mode.
  */
 export function degrade(options: DegradeOptions): Promise<number> {
-  return withControlPlane(options, async (client) => {
+  return withControlPlane(options, async (client, server) => {
     const { cluster, status, now, out, err } = options
     const change = readChange(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const before = await getCluster(client, cluster)
+    if (change !== undefined && !(await mayThrow(options, client, server, before, change))) return 1
     const after = change === undefined ? before : await throwSwitch(client, cluster, change)
     out(`${describe(after, now())}\n`)
     if (change !== undefined && change.mode !== 'Off' && change.expiresAt === null) {
@@ -34,6 +38,22 @@ export function degrade(options: DegradeOptions): Promise<number> {
     for (const fault of faults) err(`error: ${fault}\n`)
     return faults.length > 0 ? 1 : code
   })
+}
+
+/** Whether nothing speaks against it, or `--force` does it all the same; what does is told. */
+async function mayThrow(
+  { now, err, force = false, server: given = '' }: DegradeOptions,
+  client: ObjectClient,
+  server: string,
+  object: JsonObject,
+  change: Change,
+): Promise<boolean> {
+  const operator = (): Promise<UserInfo | undefined> => whoAmI(client)
+  const faults = await guardRails({ object, change, nowMs: now(), server: server || given, operator })
+  for (const fault of faults) err(`${force ? 'warning' : 'error'}: ${fault}\n`)
+  if (faults.length === 0 || force) return true
+  err('error: nothing was changed; --force sets the mode all the same\n')
+  return false
 }
 
 async function throwSwitch(client: ObjectClient, name: string, change: Change): Promise<JsonObject> {

@@ -12,6 +12,10 @@ export interface DegradeOptions extends ControlPlaneOptions {
   readonly ttl?: string
   /** With a mode: refuse nothing, only count and warn. Default false, which ends shadow mode. */
   readonly shadow?: boolean
+  /** Throw the switch although a guard rail speaks against it. Default false. */
+  readonly force?: boolean
+  /** URL of the API server, where `client` is given. Default: not known. */
+  readonly server?: string
   /** Wait until it is in force everywhere, and show where. */
   readonly status: boolean
   /** How long to wait. Default 30s. */

@@ -7,7 +7,7 @@ import { type Degrade, FEATURE_GATES_ANNOTATION } from '../../api/upstream-clust
 import { metadataOf } from '../client/control-plane.ts'
 import type { Change } from './change.ts'
 
-function degradeOf(object: JsonObject): Degrade {
+export function degradeOf(object: JsonObject): Degrade {
   return (object['spec'] as { degrade?: Degrade } | undefined)?.degrade ?? {}
 }
 

@@ -12,6 +12,7 @@ import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import { statusTransitions } from '../../core/status/events.ts'
 import type { AutoscalerFact, StatusFacts } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
+import { clientsSeen } from './clients-seen.ts'
 import { StatusEvents } from './events.ts'
 import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
 import { type KnownCluster, KnownClusters } from './known.ts'
@@ -197,6 +198,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     const before = statusOf(known.object)
     known.limitsMessage = this.#deps.limitsMessage?.(name) ?? ''
     known.podProtection = this.#deps.podProtection?.(name)
+    known.lastSeen = clientsSeen(this.#deps.clusters, name)
     const wanted = this.#statusOf(known, facts, before)
     if (sameJson(wanted, before)) return 'nothing'
     // A server that drops part of what it is given must not be written to forever.
@@ -210,7 +212,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   }
 
   #statusOf(
-    { limitsMessage, podProtection }: KnownCluster,
+    { limitsMessage, podProtection, lastSeen }: KnownCluster,
     facts: StatusFacts,
     before: UpstreamClusterStatus | undefined,
   ): UpstreamClusterStatus {
@@ -221,6 +223,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       leads: this.#deps.isLeader(),
       limitsMessage,
       podProtection,
+      lastSeen,
       isGone: (name: string) => this.#replicas.isGone(name),
     }
     return wantedStatus(facts, before, author, clock.now())

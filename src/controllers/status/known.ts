@@ -1,7 +1,7 @@
 // The UpstreamClusters as the API server gives them, with what has been written to each.
 
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import type { ClientsSeen, GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { generationOf, uidOf } from './objects.ts'
 
 /** What is known of one object. */
@@ -19,6 +19,8 @@ export interface KnownCluster {
   limitsMessage: string
   /** The pod protection state in this replica's entry. */
   podProtection: GatewayProtection | undefined
+  /** The clients in this replica's entry. */
+  lastSeen: ClientsSeen | undefined
 }
 
 export class KnownClusters {
@@ -60,6 +62,7 @@ export class KnownClusters {
         signature: '',
         limitsMessage: '',
         podProtection: undefined,
+        lastSeen: undefined,
       })
       return
     }

@@ -6,6 +6,7 @@ import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
+import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
 import type { KnownCluster, KnownClusters } from './known.ts'
 import { statusOf } from './objects.ts'
@@ -67,15 +68,17 @@ export class StatusSweep {
     }
   }
 
-  /** Each replica reports in its own entry whether it shares limits, and how it protects pods. */
+  /** Each replica reports in its own entry whether it shares limits, how it protects pods, and who came through it. */
   #lookAtOwn(): void {
     const { live, known, roundMs } = this.#deps
     const nowMs = live.clock.monotonic()
     if (nowMs < this.#nextOwnMs) return
     this.#nextOwnMs = nowMs + roundMs
-    for (const [name, { limitsMessage, podProtection }] of known.entries()) {
+    for (const [name, { limitsMessage, podProtection, lastSeen }] of known.entries()) {
       const same =
-        (live.limitsMessage?.(name) ?? '') === limitsMessage && sameJson(live.podProtection?.(name), podProtection)
+        (live.limitsMessage?.(name) ?? '') === limitsMessage &&
+        sameJson(live.podProtection?.(name), podProtection) &&
+        sameJson(clientsSeen(live.clusters, name), lastSeen)
       if (!same) this.#deps.onChanged(name)
     }
   }

@@ -1,6 +1,6 @@
 // The status that a replica wants to write: its own entry of status.gateways and, if it leads, everything else.
 
-import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import type { ClientsSeen, GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { clusterStatus } from '../../core/status/cluster-status.ts'
 import { gatewayEntry, withGateway, withoutGone } from '../../core/status/gateways.ts'
 import { problemMessage } from '../../core/status/messages.ts'
@@ -16,6 +16,8 @@ export interface StatusAuthor {
   readonly limitsMessage: string
   /** What it does to protect pods; undefined = the pods are not protected. */
   readonly podProtection: GatewayProtection | undefined
+  /** Which clients came through it last, and when; undefined = none of those that matter. */
+  readonly lastSeen: ClientsSeen | undefined
   /** Whether another replica is dead. */
   isGone(replica: string): boolean
 }
@@ -27,7 +29,7 @@ export function wantedStatus(
   author: StatusAuthor,
   nowMs: number,
 ): UpstreamClusterStatus {
-  const { replica, threads, leads, limitsMessage, podProtection } = author
+  const { replica, threads, leads, limitsMessage, podProtection, lastSeen } = author
   const problem = facts.problems.find(({ severity }) => severity === 'error')
   const message =
     problem === undefined ? limitsMessage : `generation ${facts.generation} is invalid: ${problemMessage(problem)}`
@@ -38,6 +40,7 @@ export function wantedStatus(
     observedGeneration: facts.inForce,
     ...(message !== '' && { message }),
     ...(podProtection !== undefined && { podProtection }),
+    ...(lastSeen !== undefined && { lastSeen }),
   }
   const status = withGateway(before, gatewayEntry(before, own, metaTime(nowMs)))
   if (!leads) return status
