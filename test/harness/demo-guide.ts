@@ -63,7 +63,7 @@ export async function followScaleGuide({ guide, kubeconfig, home }: DemoGuide): 
   const row = new RegExp(`^${cheap} .* goes +DeletionCost: deletion cost -5`, 'm')
   await next('bin/portcullis scale why deployment/cart', 0, row)
   const scaled = await next('kubectl scale deployment cart', 0, /deployment.apps\/cart scaled/)
-  assert.match(scaled, new RegExp(`Warning: deployments/cart: \\d+ -> 3 replicas deletes \\d+ pods: .*${cheap}`))
+  assert.match(scaled, new RegExp(`Warning: deployments/cart: \\d+ -> 3 replicas deletes \\d+ pods?: .*${cheap}`))
   const refused = /PodProtector shop\/web: 9 required, .* refuses .*: too few would be left/
   await next('bin/portcullis scale why deployment/web', 1, refused)
   await next('kubectl scale deployment web', 1, /Forbidden.*8 -> 1 replicas refused: PodProtector shop\/web requires 9/)

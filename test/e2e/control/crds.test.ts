@@ -232,6 +232,17 @@ const BAD: readonly (readonly [JsonObject, string, RegExp])[] = [
     'spec.podProtection.aggregation.updateTrigger.name',
     /is not a valid pod name/,
   ],
+  [
+    { autoscaler: { statusConfigMap: { namespace: 'kube-*' } } },
+    'spec.autoscaler.statusConfigMap.namespace',
+    /is not a valid namespace/,
+  ],
+  [
+    { autoscaler: { statusConfigMap: { name: 'A' } } },
+    'spec.autoscaler.statusConfigMap.name',
+    /is not a valid ConfigMap name/,
+  ],
+  [{ autoscaler: { staleAfterSeconds: 9 } }, 'spec.autoscaler.staleAfterSeconds', /greater than or equal to 10/],
 ]
 
 describe('a bad object is refused where it is wrong, by the API server as by the gateway', () => {
