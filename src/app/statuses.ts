@@ -4,8 +4,13 @@ import { randomUUID } from 'node:crypto'
 import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Logger } from '../api/ports/ports.ts'
 import type { AutoscalerStatuses } from '../controllers/autoscaler-status/autoscaler-statuses.ts'
+
 import { startClusterHealth } from '../controllers/cluster-health/cluster-health.ts'
+
+import { startDegradeRecovery } from '../controllers/degrade/recovery.ts'
+
 import { startClusterStatus } from '../controllers/status/cluster-status.ts'
+import { LEADER_LEASE } from '../core/status/gateways.ts'
 import { REDIS_AWAY } from '../core/status/messages.ts'
 import type { KubeCallEvents } from '../io/kube/client-events.ts'
 import { startLeaderElection } from '../io/kube/leader-lease.ts'
@@ -29,10 +34,6 @@ function limitsMessage({ limits, clusters }: WiredGateway, cluster: string): str
   return `${REDIS_AWAY} (${message}): this replica keeps to 1/${Math.max(1, replicas.length)} of each shared limit`
 }
 
-/** Where the Leases of the gateway are: a namespace that every API server has. */
-const NAMESPACE = 'default'
-const LEADER_LEASE = 'portcullis-leader'
-
 /** Objects that are files have no status: `client` is undefined then, and what autoscalers say is in the metrics of each replica. */
 export function startStatuses(
   config: Config,
@@ -54,7 +55,7 @@ export function startStatuses(
   if (client === undefined) return { autoscalers, stop: stopAutoscalers }
   const identity = `${replica}_${randomUUID()}`
   const onChange = (): void => autoscalers.update()
-  const lease = startLeaderElection(client, { namespace: NAMESPACE, name: LEADER_LEASE, identity, log, onChange })
+  const lease = startLeaderElection(client, { ...LEADER_LEASE, identity, log, onChange })
   leads = () => lease.isLeader()
   const health = startClusterHealth({
     clusters,
@@ -79,6 +80,7 @@ export function startStatuses(
     log,
     ...(parts.limits !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),
   })
+  const recovery = startDegradeRecovery({ client, replica, isLeader: leads, clusters, health, clock, log })
   const leave = changes.onApplied((generations, changed) => {
     controller.applied(generations, pool.slots.length, changed)
     health.update(changed)
@@ -87,6 +89,7 @@ export function startStatuses(
     autoscalers,
     async stop() {
       leave()
+      await recovery.stop()
       await health.stop()
       await controller.stop()
       await stopAutoscalers()

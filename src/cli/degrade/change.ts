@@ -17,6 +17,8 @@ export interface Change {
   readonly shadow: true | null
   /** Limited ramps from here. */
   readonly since: string | null
+  /** Whoever sets a mode by hand ends a recovery. */
+  readonly recovery: null
 }
 
 export function readChange({
@@ -24,13 +26,18 @@ export function readChange({
   reason = '',
   ttl,
   shadow = false,
+  recover = false,
   status,
   now,
 }: DegradeOptions): Change | undefined {
   if (text === undefined) {
     if (reason !== '' || ttl !== undefined || shadow)
       throw new UserError('--reason, --ttl and --shadow need --mode', `name one: ${DEGRADE_MODES.join(', ')}`)
-    if (!status) throw new UserError('nothing to do', 'give --mode MODE to set the mode, or --status to see it')
+    if (!status && !recover)
+      throw new UserError(
+        'nothing to do',
+        'give --mode MODE to set the mode, --recover to lift it by steps, or --status to see it',
+      )
     return undefined
   }
   const mode = DEGRADE_MODES.find((known) => known.toLowerCase() === text.toLowerCase())
@@ -42,14 +49,14 @@ export function readChange({
   if (mode === 'Off') {
     if (ttl !== undefined) throw new UserError('Off has no end', 'leave --ttl out')
     if (shadow) throw new UserError('Off refuses nothing', 'leave --shadow out')
-    return { mode, reason: reason === '' ? null : reason, expiresAt: null, shadow: null, since: null }
+    return { mode, reason: reason === '' ? null : reason, expiresAt: null, shadow: null, since: null, recovery: null }
   }
   if (reason.trim() === '')
     throw new UserError(`${mode} needs a reason`, 'give --reason TEXT: every refused client reads it')
   const ttlMs = ttl === undefined ? undefined : readPositiveDuration('--ttl', ttl, parseDuration)
   const expiresAt = ttlMs === undefined ? null : expiryOf(now() + ttlMs)
   const since = mode === 'Limited' ? metaTime(now()) : null
-  return { mode, reason, expiresAt, shadow: shadow ? true : null, since }
+  return { mode, reason, expiresAt, shadow: shadow ? true : null, since, recovery: null }
 }
 
 function expiryOf(atMs: number): string {

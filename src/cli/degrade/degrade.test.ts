@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, describe, test } from 'node:test'
 import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
+import { waitFor } from '../../../test/harness/wait.ts'
 import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { statusError } from '../../api/kube/status.ts'
 import { DEGRADE_MODES } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { ClientsSeen, GatewayStatus } from '../../api/upstream-cluster/status.ts'
 import type { DispatchRule, UpstreamClusterSpec } from '../../api/upstream-cluster/upstream-cluster.ts'
-import { replicaLease } from '../../core/status/gateways.ts'
+import { LEADER_LEASE, replicaLease } from '../../core/status/gateways.ts'
 import { metaMicroTime } from '../../core/text/meta-time.ts'
 import { certificateHashes, revocableTokenHash } from '../../io/pki/credential-hashes.ts'
 import { createCA } from '../../io/pki/pki.ts'
@@ -70,6 +71,16 @@ function replica(name: string, cluster: string, entry: Partial<GatewayStatus> = 
 
 function rule(...userGroups: string[]): DispatchRule {
   return { verbs: ['*'], apiGroups: ['*'], resources: ['*'], ...(userGroups.length > 0 && { userGroups }) }
+}
+
+function gatewaysOf(cluster: string): readonly GatewayStatus[] {
+  return (objects.find(UPSTREAM_CLUSTERS, cluster)?.['status'] as { gateways?: GatewayStatus[] }).gateways ?? []
+}
+
+/** A gateway that has been elected. */
+function leads(renewedMs: number): void {
+  const spec = { holderIdentity: 'a_1', leaseDurationSeconds: 15, renewTime: metaMicroTime(renewedMs) }
+  objects.put(LEASES, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...LEADER_LEASE }, spec })
 }
 
 interface Ran {
@@ -150,6 +161,19 @@ describe('degrade', () => {
     ['a ttl beyond all calendars', { mode: 'Freeze', reason: 'x', ttl: '99999999h' }, /--ttl is too long/],
     ['an end of nothing', { mode: 'Off', ttl: '5m' }, /Off has no end/],
     ['nothing to do', {}, /nothing to do; give --mode MODE/],
+    [
+      'a recovery and a mode',
+      { recover: true, mode: 'Freeze', reason: 'x' },
+      /--recover goes on from the mode that is set/,
+    ],
+    ['a hold of nothing', { hold: '60s', status: true }, /--hold and --ramp need --recover/],
+    [
+      'a hold that is none',
+      { recover: true, hold: '1 minute' },
+      /--hold "1 minute" is not a duration; write --hold 90s/,
+    ],
+    ['a watch without status', { mode: 'Off', watch: true }, /--watch needs --status/],
+    ['a recovery from Off', { recover: true }, /the degrade mode of prod is Off; there is nothing to recover from/],
     ['a reason for nothing', { reason: 'x', status: true }, /--reason, --ttl and --shadow need --mode/],
     ['a shadow of nothing', { shadow: true, status: true }, /--reason, --ttl and --shadow need --mode/],
     ['a shadow of Off', { mode: 'Off', shadow: true }, /Off refuses nothing/],
@@ -326,6 +350,79 @@ describe('degrade', () => {
     const freeze = await throwSwitch({ mode: 'Freeze', reason: 'x', ttl: '5m' })
     assert.equal(freeze.err, '')
     assert.equal(freeze.code, 0)
+  })
+
+  test('--recover begins from the mode that is set, without its end', async () => {
+    put('prod', {
+      degrade: { mode: 'Freeze', reason: 'x', expiresAt: '2030-01-31T13:00:00Z', recovery: { hold: '1h' } },
+    })
+    leads(NOW)
+    const { code, out, err } = await throwSwitch({ recover: true, ramp: '5m' })
+    assert.equal(err, '')
+    assert.equal(code, 0)
+    assert.equal(
+      out,
+      'prod: recovery from Freeze: a mode at a time, each when its checks have held for 60s, Limited for 5m\n' +
+        'prod: degrade mode Freeze without an end (generation 3): x\nwritten; --status --watch shows the steps\n',
+    )
+    assert.deepEqual(specOf('prod').degrade, { mode: 'Freeze', reason: 'x', recovery: { ramp: '5m' } })
+  })
+
+  test('--recover needs somebody who leads: objects that are files have nobody', async () => {
+    put('prod', { degrade: { mode: 'Freeze', reason: 'x' } })
+    const refused = await throwSwitch({ recover: true })
+    assert.equal(refused.code, 1)
+    assert.match(
+      refused.err,
+      /^error: no gateway leads there.*; objects that are files have no leader: set spec.degrade.mode/,
+    )
+    assert.equal(specOf('prod').degrade?.recovery, undefined)
+    leads(NOW - 600_000)
+    const { code, err } = await throwSwitch({ recover: true })
+    assert.equal(code, 0)
+    assert.match(err, /^warning: no gateway has led since .*: the steps are taken once one does\n$/)
+  })
+
+  test('a mode that is set by hand ends a recovery', async () => {
+    put('prod', { degrade: { mode: 'ReadOnly', reason: 'x', recovery: {} } })
+    await throwSwitch({ mode: 'Freeze', reason: 'y', force: true })
+    assert.deepEqual(specOf('prod').degrade, { mode: 'Freeze', reason: 'y' })
+  })
+
+  test('--status shows step, checks and what is waited for; --watch until it is over', async () => {
+    const recovery = {
+      step: 'ReadOnly',
+      since: '2030-01-31T11:00:00Z',
+      startedFrom: 'Freeze',
+      checks: [
+        { name: 'Upstream', ok: true, message: '0 of 100 requests failed' },
+        { name: 'Nodes', ok: false, message: '3 of 20 nodes are Ready, 95 % are needed' },
+      ],
+      waitingFor: 'Nodes: 3 of 20 nodes are Ready, 95 % are needed',
+    }
+    const spec = { degrade: { mode: 'ReadOnly', reason: 'x', recovery: {} } }
+    put('prod', spec)
+    replica('a', 'prod')
+    objects.put(UPSTREAM_CLUSTERS, {
+      ...objects.find(UPSTREAM_CLUSTERS, 'prod'),
+      status: { gateways: gatewaysOf('prod'), degrade: { recovery } },
+    })
+    const report =
+      'recovery: ReadOnly since 2030-01-31T11:00:00Z, step 3 of 6, started from Freeze\n' +
+      '  CHECK     HOLDS  SEEN\n  Upstream  yes    0 of 100 requests failed\n' +
+      '  Nodes     no     3 of 20 nodes are Ready, 95 % are needed\n' +
+      '  waits for: Nodes: 3 of 20 nodes are Ready, 95 % are needed\n'
+    const once = await throwSwitch({ status: true })
+    assert.equal(once.code, 0)
+    assert.ok(once.out.endsWith(report), once.out)
+    const shown: string[] = []
+    const io = { out: (text: string) => void shown.push(text), err: (text: string) => void shown.push(text) }
+    const following = { cluster: 'prod', status: true, watch: true, pollMs: 1, client: objects, now: () => NOW }
+    const watching = degrade({ ...following, ...io })
+    await waitFor('the report', () => shown.includes(report))
+    put('prod', { degrade: { mode: 'Off' } })
+    assert.equal(await watching, 0)
+    assert.deepEqual(shown.slice(-2), [report, 'prod: recovery complete, the degrade mode is Off\n'])
   })
 
   test('a server that is away, or refuses: one line', async () => {

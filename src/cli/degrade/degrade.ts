@@ -11,6 +11,8 @@ import { type Change, readChange } from './change.ts'
 import { guardRails } from './guard-rails.ts'
 import { whoAmI } from './operator.ts'
 import type { DegradeOptions } from './options.ts'
+import { type RecoveryChange, readRecovery, startRecovery } from './recover.ts'
+import { recoveryReport, watchRecovery } from './recovery-report.ts'
 import { describe, faultsOf, inForceText } from './state.ts'
 
 const MANAGER = 'portcullis-degrade'
@@ -21,22 +23,26 @@ const MANAGER = 'portcullis-degrade'
  */
 export function degrade(options: DegradeOptions): Promise<number> {
   return withControlPlane(options, async (client, server) => {
-    const { cluster, status, now, out, err } = options
+    const { cluster, status, watch = false, now, out, err } = options
     const change = readChange(options)
+    const recovery = readRecovery(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const before = await getCluster(client, cluster)
     if (change !== undefined && !(await mayThrow(options, client, server, before, change))) return 1
-    const after = change === undefined ? before : await throwSwitch(client, cluster, change)
+    const after = await write(client, before, change, recovery, options)
     out(`${describe(after, now())}\n`)
     if (change !== undefined && change.mode !== 'Off' && change.expiresAt === null) {
       err('warning: without --ttl the mode stays until somebody switches it off\n')
     }
     if (change !== undefined && !status) out('written; --status shows where it is in force\n')
+    if (recovery !== undefined && !status) out('written; --status --watch shows the steps\n')
     const inForce = inForceText(after, now())
     const code = status ? await waitApplied({ client, timeoutMs, now, out, err, inForce }, cluster) : 0
+    if (status && !watch) out(recoveryReport(after))
+    const watched = watch ? await watchRecovery(client, cluster, options) : 0
     const faults = faultsOf(after, change)
     for (const fault of faults) err(`error: ${fault}\n`)
-    return faults.length > 0 ? 1 : code
+    return faults.length > 0 || watched > 0 ? 1 : code
   })
 }
 
@@ -54,6 +60,17 @@ async function mayThrow(
   if (faults.length === 0 || force) return true
   err('error: nothing was changed; --force sets the mode all the same\n')
   return false
+}
+
+async function write(
+  client: ObjectClient,
+  before: JsonObject,
+  change: Change | undefined,
+  recovery: RecoveryChange | undefined,
+  options: DegradeOptions,
+): Promise<JsonObject> {
+  if (change !== undefined) return await throwSwitch(client, options.cluster, change)
+  return recovery === undefined ? before : await startRecovery(client, before, recovery, options, MANAGER)
 }
 
 async function throwSwitch(client: ObjectClient, name: string, change: Change): Promise<JsonObject> {

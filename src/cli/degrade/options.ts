@@ -18,6 +18,15 @@ export interface DegradeOptions extends ControlPlaneOptions {
   readonly server?: string
   /** Wait until it is in force everywhere, and show where. */
   readonly status: boolean
+  /** Begin a recovery by steps from the mode that is set. Default false. */
+  readonly recover?: boolean
+  /** With `recover`, Go durations. Default: those of the schema. */
+  readonly hold?: string
+  readonly ramp?: string
+  /** With `status`: follow a recovery until it is over. Default false. */
+  readonly watch?: boolean
+  /** Between two looks of `watch`. Default 1 s. */
+  readonly pollMs?: number
   /** How long to wait. Default 30s. */
   readonly timeout?: string
   /** Milliseconds since the epoch. */

@@ -15,6 +15,10 @@ export function addDegrade(program: Command, { out, err, now, done }: CommandCon
     .option('--shadow', 'refuse nothing, only count and warn; without this flag shadow mode ends', false)
     .option('--force', 'throw it although pods would be evicted, or kubelets or this command be cut off', false)
     .option('--status', 'wait until every replica and thread has it in force, and list them', false)
+    .option('--recover', 'climb back to Off, a mode at a time, each when its checks have held', false)
+    .option('--hold <duration>', 'with --recover: how long the checks of a mode have to hold; default: 60s')
+    .option('--ramp <duration>', 'with --recover: how long Limited is held at least; default: 10m')
+    .option('--watch', 'with --status: show the steps of a recovery until it is over', false)
     .option('--timeout <duration>', 'how long to wait', '30s')
     .action(async (cluster, options) =>
       done((await import('./degrade.ts')).degrade({ ...options, cluster, now, out, err })),

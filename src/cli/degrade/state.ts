@@ -23,7 +23,7 @@ export function describe(object: JsonObject, nowMs: number): string {
   return `${how}${over} (generation ${generation})${why}`
 }
 
-function isOver(object: JsonObject, nowMs: number): boolean {
+export function isOver(object: JsonObject, nowMs: number): boolean {
   const { expiresAt } = degradeOf(object)
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs
 }

@@ -7,6 +7,11 @@ import type { GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cl
 
 /** Namespaces for the Leases of replicas; `default` if the first does not exist. */
 export const REPLICA_NAMESPACES: readonly [string, string] = [OWN_NAMESPACE, 'default']
+/** Of the replica that writes what all replicas report; in a namespace that every API server has. */
+export const LEADER_LEASE: { readonly namespace: string; readonly name: string } = {
+  namespace: 'default',
+  name: 'portcullis-leader',
+}
 /** A replica that has not renewed its Lease for this long is considered dead. */
 export const REPLICA_LEASE_SECONDS = 30
 export const REPLICA_LABEL_SELECTOR = 'app.kubernetes.io/component=portcullis-replica'

@@ -1,0 +1,352 @@
+// Carries out spec.degrade.recovery: the leader looks at each cluster that recovers about once a second, and sets the next mode when the
+// rule says so (core/incident/recovery.ts). All that a new leader needs is in the object: the mode, and where the recovery began.
+
+import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ClusterHealth } from '../../api/ports/cluster-health.ts'
+import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { DegradeStatus } from '../../api/upstream-cluster/status.ts'
+import type { CompiledRecovery } from '../../core/cluster/compiled-cluster.ts'
+import {
+  type RecoveryAction,
+  type RecoveryState,
+  type RecoveryTurn,
+  resumeRecovery,
+  stepRecovery,
+} from '../../core/incident/recovery.ts'
+import type { StatusTransition } from '../../core/status/status-transition.ts'
+import { formatDuration } from '../../core/text/duration.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+import type { LiveCluster } from '../../state/clusters.ts'
+import { StatusEvents } from '../status/events.ts'
+import { ReadyBefore } from './ready-before.ts'
+import { recoveryFacts } from './recovery-facts.ts'
+import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
+import { knownMode, readSwitch, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
+
+export interface DegradeRecoveryDeps {
+  readonly client: ObjectClient
+  /** Unique among the replicas. */
+  readonly replica: string
+  isLeader(): boolean
+  /** Of the main thread. */
+  readonly clusters: { get(name: string): LiveCluster | undefined }
+  readonly health: ClusterHealth
+  readonly clock: Clock
+  readonly log: Logger
+  /** Between two looks. Default 1 s. */
+  readonly lookMs?: number
+}
+
+export interface DegradeRecovery {
+  stop(): Promise<void>
+}
+
+/** The owner of spec.degrade.mode during a recovery, for managedFields. */
+export const RECOVERY_MANAGER = 'portcullis-recovery'
+const LOOK_MS = 1_000
+/** Between two writes of a status in which only numbers have changed. */
+const QUIET_WRITE_MS = 5_000
+
+export function startDegradeRecovery(deps: DegradeRecoveryDeps): DegradeRecovery {
+  const recoveries = new Recoveries(deps)
+  recoveries.start()
+  return recoveries
+}
+
+/** What this process knows of one cluster beyond its object. */
+interface Known {
+  seen: SwitchedCluster
+  state: RecoveryState | undefined
+  /** Since when the recovery is at its step, milliseconds since the epoch. */
+  stepSinceMs: number
+  /** Since when its checks hold: on both clocks, so that the time that is written does not waver. */
+  holding: { readonly sinceMs: number; readonly wallMs: number } | undefined
+  statusWrittenMs: number
+  /** A write is under way. */
+  writing: boolean
+  /** The version for which the mode was written last: never twice for one. */
+  actedOn: string
+  /** Why the last write failed, which is logged once; '' = it did not. */
+  fault: string
+}
+
+class Recoveries implements DegradeRecovery, FollowEvents {
+  readonly #deps: DegradeRecoveryDeps
+  readonly #events: StatusEvents
+  readonly #known = new Map<string, Known>()
+  readonly #readyBefore = new ReadyBefore()
+  readonly #writes = new Set<Promise<void>>()
+  #following: Following | undefined
+  #timer: NodeJS.Timeout | undefined
+  /** What is known of the objects is what the API server has. */
+  #current = false
+  #stopped = false
+
+  constructor(deps: DegradeRecoveryDeps) {
+    this.#deps = deps
+    this.#events = new StatusEvents(deps.client, deps.replica, deps.clock, deps.log)
+  }
+
+  start(): void {
+    this.#following = this.#deps.client.follow(UPSTREAM_CLUSTERS, '', this, { transform: slimCluster })
+    this.#timer = setInterval(() => this.#look(), this.#deps.lookMs ?? LOOK_MS)
+    this.#timer.unref()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#timer)
+    await this.#following?.stop()
+    await Promise.all(this.#writes)
+    await this.#events.stop()
+  }
+
+  onReplace(objects: readonly JsonObject[]): void {
+    const names = new Set(objects.map(nameOf))
+    for (const name of this.#known.keys()) if (!names.has(name)) this.#forget(name)
+    for (const object of objects) this.#learn(object)
+  }
+
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
+    if (type === 'DELETED') this.#forget(nameOf(object))
+    else this.#learn(object)
+  }
+
+  onState(current: boolean): void {
+    this.#current = current
+  }
+
+  #learn(object: JsonObject): void {
+    const name = nameOf(object)
+    const seen = readSwitch(object)
+    const known = this.#known.get(name)
+    if (known !== undefined) known.seen = seen
+    else {
+      const fresh = {
+        stepSinceMs: 0,
+        holding: undefined,
+        statusWrittenMs: Number.NEGATIVE_INFINITY,
+        writing: false,
+        actedOn: '',
+        fault: '',
+      }
+      this.#known.set(name, { seen, state: undefined, ...fresh })
+    }
+  }
+
+  #forget(name: string): void {
+    this.#known.delete(name)
+    this.#readyBefore.forget(name)
+  }
+
+  /** While the API server is away nothing is decided: somebody may have changed the mode there. */
+  #look(): void {
+    const leads = this.#deps.isLeader() && this.#current && !this.#stopped
+    for (const [name, known] of this.#known) {
+      this.#remember(name, known)
+      if (!leads) known.state = undefined
+      else if (!known.writing) this.#turn(name, known)
+    }
+  }
+
+  #remember(name: string, { seen }: Known): void {
+    if (seen.mode !== 'Off') return
+    const { health, clock } = this.#deps
+    const nodes = health.nodes(name)
+    if (nodes !== undefined) this.#readyBefore.record(name, nodes, clock.monotonic())
+  }
+
+  // === one cluster ===
+
+  #turn(name: string, known: Known): void {
+    const { seen } = known
+    if (!seen.recovers) {
+      this.#withoutRecovery(name, known)
+      return
+    }
+    const { clock } = this.#deps
+    const expired = seen.expiresAtMs !== 0 && clock.now() >= seen.expiresAtMs
+    if (seen.mode === 'Off' || expired) {
+      const reason = expired ? `${seen.mode} has expired` : 'everything is let through'
+      this.#write(name, known, () => this.#finish(known, reason))
+      return
+    }
+    const blocked = this.#blockedBy(name, seen)
+    const { mode } = seen
+    if (blocked !== '' || mode === undefined) {
+      known.state = undefined
+      this.#writeStatus(name, known, { ...this.#before(name, seen), ...blockedStatus(seen, blocked, clock.now()) })
+      return
+    }
+    const options = this.#deps.clusters.get(name)?.compiled.degrade.recovery
+    if (options === undefined) return
+    const nowMs = clock.monotonic()
+    const before =
+      known.state ?? resumeRecovery(mode, knownMode(seen.status.recovery?.startedFrom ?? '') ?? mode, nowMs)
+    if (before.step !== mode || known.state === undefined) known.stepSinceMs = sinceOf(seen, mode, clock.now())
+    const base = this.#before(name, seen)
+    const turn = stepRecovery(before, mode, recoveryFacts(this.#deps, name, base.readyNodesBefore), options, nowMs)
+    known.state = turn.state
+    known.holding = holdingOf(known, turn.state, clock)
+    this.#act(name, known, turn, options, base)
+  }
+
+  /** Why nothing can be decided now; '' = it can. */
+  #blockedBy(name: string, { mode, deniesAll }: SwitchedCluster): string {
+    if (mode === undefined) return 'the mode is not known to this version'
+    if (deniesAll) return 'the annotation DenyAllRequests=true freezes the cluster whatever the mode: remove it'
+    const inForce = this.#deps.clusters.get(name)?.compiled.degrade
+    if (inForce === undefined) return 'no version of the object is in force'
+    if (inForce.mode !== mode || inForce.recovery === undefined) return `${mode} is not in force on the leader yet`
+    return ''
+  }
+
+  /** The share of Ready nodes before the incident is kept with it. */
+  #before(name: string, { status }: SwitchedCluster): Pick<DegradeStatus, 'readyNodesBefore'> {
+    const readyNodesBefore = status.readyNodesBefore ?? this.#readyBefore.of(name)
+    return readyNodesBefore === undefined ? {} : { readyNodesBefore }
+  }
+
+  /** Somebody has ended it, it never began, or the incident is over. */
+  #withoutRecovery(name: string, known: Known): void {
+    known.state = undefined
+    const { seen } = known
+    const wanted = seen.mode === 'Off' ? {} : this.#before(name, seen)
+    const ended = seen.status.recovery
+    const told: StatusTransition | undefined = ended && {
+      type: 'Normal',
+      reason: 'RecoveryEnded',
+      message: `the recovery from ${ended.startedFrom} was ended by hand; the mode is ${seen.mode ?? 'not known'}`,
+    }
+    this.#writeStatus(name, known, wanted, told)
+  }
+
+  #act(
+    name: string,
+    known: Known,
+    turn: RecoveryTurn,
+    options: CompiledRecovery,
+    base: Pick<DegradeStatus, 'readyNodesBefore'>,
+  ): void {
+    const { seen } = known
+    const { action } = turn
+    if ((action.kind === 'climb' || action.kind === 'goBack') && known.actedOn !== seen.resourceVersion) {
+      this.#write(name, known, () => this.#setMode(known, action))
+      return
+    }
+    const recovery = recoveryStatus(turn, known.stepSinceMs, known.holding?.wallMs)
+    const { hold, ramp } = { hold: formatDuration(options.holdMs), ramp: formatDuration(options.rampMs) }
+    const begun: StatusTransition | undefined =
+      seen.status.recovery === undefined
+        ? {
+            type: 'Normal',
+            reason: 'RecoveryStarted',
+            message: `from ${turn.state.step}, a step when its checks have held for ${hold}, ramp ${ramp}`,
+          }
+        : undefined
+    this.#writeStatus(name, known, { ...base, recovery }, begun)
+  }
+
+  // === writes ===
+
+  #write(name: string, known: Known, action: () => Promise<void>): void {
+    const { log } = this.#deps
+    known.writing = true
+    const writing = action()
+      .then(
+        () => {
+          known.fault = ''
+        },
+        (error: unknown) => {
+          // Somebody else has written: the next look decides by what is there then.
+          if (error instanceof StatusError && (error.code === 409 || error.code === 404)) return
+          const why = error instanceof Error ? error.message : String(error)
+          if (why !== known.fault) log.warn('a recovery cannot write its cluster', { cluster: name, why })
+          known.fault = why
+        },
+      )
+      .finally(() => {
+        known.writing = false
+        this.#writes.delete(writing)
+      })
+    this.#writes.add(writing)
+  }
+
+  async #setMode(known: Known, action: Extract<RecoveryAction, { kind: 'climb' | 'goBack' }>): Promise<void> {
+    const { seen } = known
+    // Its rate ramps from there.
+    const since = action.to === 'Limited' ? metaTime(this.#deps.clock.now()) : null
+    await this.#patchSpec(seen, { mode: action.to, since })
+    known.actedOn = seen.resourceVersion
+    const climbs = action.kind === 'climb'
+    const message = `${seen.mode} -> ${action.to}: ${action.because}`
+    this.#deps.log.info(climbs ? 'recovery: next step' : 'recovery: step back', {
+      cluster: nameOf(seen.object),
+      message,
+    })
+    this.#events.tell(seen.object, [
+      { type: climbs ? 'Normal' : 'Warning', reason: climbs ? 'RecoveryStep' : 'RecoverySetBack', message },
+    ])
+  }
+
+  async #finish(known: Known, why: string): Promise<void> {
+    const { seen } = known
+    await this.#patchSpec(seen, { mode: 'Off', recovery: null, reason: null, expiresAt: null, since: null })
+    known.state = undefined
+    await this.#patchStatus(seen, {})
+    const from = seen.status.recovery?.startedFrom
+    const message = `${why}${from === undefined ? '' : `: the recovery from ${from} is complete`}`
+    this.#deps.log.info('recovery: done', { cluster: nameOf(seen.object), message })
+    this.#events.tell(seen.object, [{ type: 'Normal', reason: 'Recovered', message }])
+  }
+
+  /** Conflicts (409) when the object is no longer the one that was decided about. */
+  async #patchSpec({ object, resourceVersion }: SwitchedCluster, degrade: JsonObject): Promise<void> {
+    const body = { metadata: { resourceVersion }, spec: { degrade } }
+    const at = { namespace: '', name: nameOf(object) }
+    const options = { fieldManager: RECOVERY_MANAGER }
+    await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
+  }
+
+  #writeStatus(name: string, known: Known, wanted: DegradeStatus, told?: StatusTransition): void {
+    const { seen } = known
+    const patch = statusPatch(seen.status, wanted)
+    if (patch === undefined) return
+    const nowMs = this.#deps.clock.monotonic()
+    if (!isUrgent(seen.status, wanted) && nowMs - known.statusWrittenMs < QUIET_WRITE_MS) return
+    known.statusWrittenMs = nowMs
+    this.#write(name, known, async () => {
+      await this.#patchStatus(seen, wanted)
+      if (told !== undefined) this.#events.tell(seen.object, [told])
+    })
+  }
+
+  async #patchStatus({ object, status }: SwitchedCluster, wanted: DegradeStatus): Promise<void> {
+    const degrade = statusPatch(status, wanted)
+    if (degrade === undefined) return
+    const options = { fieldManager: RECOVERY_MANAGER, subresource: 'status' as const }
+    const at = { namespace: '', name: nameOf(object) }
+    await this.#deps.client.patch(
+      UPSTREAM_CLUSTERS,
+      at,
+      'application/merge-patch+json',
+      { status: { degrade } },
+      options,
+    )
+  }
+}
+
+/** As an earlier leader has written it, of the same step. */
+function sinceOf({ status: { recovery } }: SwitchedCluster, mode: string, nowMs: number): number {
+  const sinceMs = recovery?.step === mode ? Date.parse(recovery.since) : Number.NaN
+  return Number.isNaN(sinceMs) ? nowMs : sinceMs
+}
+
+function holdingOf({ holding }: Known, { holdingSinceMs }: RecoveryState, clock: Clock): Known['holding'] {
+  if (holdingSinceMs === undefined) return undefined
+  if (holding?.sinceMs === holdingSinceMs) return holding
+  return { sinceMs: holdingSinceMs, wallMs: clock.now() - (clock.monotonic() - holdingSinceMs) }
+}

@@ -1,0 +1,61 @@
+// The degrade switch of an UpstreamCluster as its API server gives it, and little else of the object.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
+import type { DegradeStatus } from '../../api/upstream-cluster/status.ts'
+import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
+
+export interface SwitchedCluster {
+  /** For Events. */
+  readonly object: JsonObject
+  readonly resourceVersion: string
+  /** undefined = one that this version does not know. */
+  readonly mode: DegradeMode | undefined
+  /** spec.degrade.recovery is there. */
+  readonly recovers: boolean
+  /** Milliseconds since the epoch; 0 = never. */
+  readonly expiresAtMs: number
+  /** KubeGateway's annotation freezes it whatever the mode. */
+  readonly deniesAll: boolean
+  readonly status: DegradeStatus
+}
+
+/** What is kept of an object: of thousands, few are in an incident. */
+export function slimCluster(object: JsonObject): JsonObject {
+  const { name, uid, resourceVersion, generation, annotations } = recordOf(object['metadata'])
+  const gates = recordOf(annotations)[FEATURE_GATES_ANNOTATION]
+  return {
+    apiVersion: object['apiVersion'],
+    kind: object['kind'],
+    metadata: { name, uid, resourceVersion, generation, annotations: { [FEATURE_GATES_ANNOTATION]: gates } },
+    spec: { degrade: recordOf(object['spec'])['degrade'] },
+    status: { degrade: recordOf(object['status'])['degrade'] },
+  }
+}
+
+export function readSwitch(object: JsonObject): SwitchedCluster {
+  const metadata = recordOf(object['metadata'])
+  const degrade = recordOf(recordOf(object['spec'])['degrade'])
+  const expiresAtMs = Date.parse(textOf(degrade['expiresAt']))
+  const gates = parseFeatureGates(textOf(recordOf(metadata['annotations'])[FEATURE_GATES_ANNOTATION]))
+  return {
+    object,
+    resourceVersion: textOf(metadata['resourceVersion']),
+    mode: modeOf(degrade['mode']),
+    recovers: isRecord(degrade['recovery']),
+    expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs,
+    deniesAll: gates.enabled.has('DenyAllRequests'),
+    // Written by a gateway; whoever else may have written it is caught by its types below.
+    status: recordOf(recordOf(object['status'])['degrade']) as DegradeStatus,
+  }
+}
+
+function modeOf(value: unknown): DegradeMode | undefined {
+  return knownMode(textOf(value) === '' ? DEFAULT_DEGRADE_MODE : textOf(value))
+}
+
+export function knownMode(text: string): DegradeMode | undefined {
+  return DEGRADE_MODES.find((mode) => mode === text)
+}
