@@ -11,7 +11,12 @@ import { parse } from 'yaml'
 import { UserError } from '../src/api/validation/field-errors.ts'
 import { type RunningDemo, startDemo } from '../src/demo/demo.ts'
 import { DEMO_TOKENS } from '../src/demo/traffic.ts'
-import { followProtectionGuide, followScaleGuide, setMinReadySeconds } from './harness/demo-guide.ts'
+import {
+  followDegradeGuide,
+  followProtectionGuide,
+  followScaleGuide,
+  setMinReadySeconds,
+} from './harness/demo-guide.ts'
 import { type KubeRequest, type KubeResponse, kubeRequest } from './harness/kube-request.ts'
 import type { Credentials } from './harness/kubeconfig.ts'
 import { GiveUp, waitFor } from './harness/wait.ts'
@@ -176,6 +181,10 @@ test('the guide names the files and addresses that are there', async () => {
   }
   for (const [, url = ''] of guide.matchAll(/curl -s '?(http:[^\s']+)/g))
     assert.equal((await fetch(url)).status, 200, url)
+})
+
+test('the switch set and lifted by hand, and by steps: every line of the guide does what it says', async () => {
+  await followDegradeGuide({ guide: printed.join(''), kubeconfig: demo.kubeconfig, home: folder })
 })
 
 test('protection of one service over both clusters: every line of the guide does what it says', async () => {

@@ -10,8 +10,8 @@ import { DEMO_TOKENS } from '../src/demo/traffic.ts'
 import type { KeyPair } from '../src/io/pki/pki.ts'
 import { startCluster } from './harness/cluster.ts'
 
-/** What the gateway's own user needs where pods are protected, and writes of replicas checked. */
-const PROTECTION_RBAC = ['protection-worker', 'scale-worker'].map((name) => {
+/** What the gateway's own user needs where pods are protected, writes of replicas checked, and a recovery looks at nodes. */
+const WORKER_RBAC = ['protection-worker', 'scale-worker', 'degrade-nodes'].map((name) => {
   return join(import.meta.dirname, `../deploy/rbac/${name}.yaml`)
 })
 
@@ -41,7 +41,7 @@ async function startRealCluster(
     tokens: Object.entries(DEMO_TOKENS).map(([user, token]) => ({ token, user, uid: `uid-of-${user}` })),
   })
   await cluster.apply(MANIFESTS + deployment('web', replicas))
-  for (const file of PROTECTION_RBAC) await cluster.apply(readFileSync(file, 'utf8'))
+  for (const file of WORKER_RBAC) await cluster.apply(readFileSync(file, 'utf8'))
   return {
     name,
     endpoints: cluster.apiservers.map(({ url }) => url),

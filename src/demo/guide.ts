@@ -22,7 +22,14 @@ export interface GuideFacts {
 export function demoGuide(facts: GuideFacts): string {
   const { kubectl } = facts
   const head = [introduction(facts), `  export KUBECONFIG=${facts.kubeconfig}${pathTo(kubectl)}`]
-  const withKubectl = [objects(facts), degradeSwitch(facts), protection(facts), scaleGuide(), lookAround(facts)]
+  const withKubectl = [
+    objects(facts),
+    degradeSwitch(facts),
+    RECOVERY,
+    protection(facts),
+    scaleGuide(),
+    lookAround(facts),
+  ]
   const without = [byCurl(facts), explained(facts)]
   const last = [ownUser(facts), observed(facts), '\nCtrl-C stops everything.\n']
   if (kubectl.where !== 'nowhere') return [...head, ...withKubectl, ...without, ...last].join('\n')
@@ -80,6 +87,13 @@ Heartbeats first${beating}, all else stays refused; then reads, too${staying}; t
   ${degrade("--mode ReadOnly --reason 'incident 4711: reads are safe'")}
   kubectl --context portcullis patch uc prod --type merge -p '{"spec":{"degrade":{"mode":"Off"}}}'`
 }
+
+/** Short, so that it can be watched: by default a mode is held for a minute, and Limited for ten. */
+const RECOVERY = `
+Or by itself: the leader climbs a mode at a time, each when its checks have held; what it sees, and waits for, is shown:
+  ${degrade("--mode HeartbeatsOnly --reason 'incident 4712: nodes first'")}
+  ${degrade('--recover --hold 5s --ramp 10s')}
+  ${degrade('--status --watch')}`
 
 function degradeByCurl(facts: GuideFacts): string {
   return `

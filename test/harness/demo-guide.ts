@@ -54,6 +54,28 @@ export async function followProtectionGuide({ guide, kubeconfig, home, holdNewPo
   end()
 }
 
+/** Every line of the sections on the degrade switch: set, lifted by hand, and by steps. */
+export async function followDegradeGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
+  const { next, end } = await section(guide, ['The degrade switch', 'One service over both'], kubeconfig, home)
+  const refused = /degrade mode Freeze.*etcd is being restored/
+  await next('bin/portcullis degrade prod --mode Freeze', 0, /degrade mode Freeze until/)
+  await next('bin/portcullis degrade prod --status', 0, /in force/)
+  await next('kubectl get pods', 1, refused)
+  await next('kubectl --context prod-admin get nodes', 0, /node-1/)
+  await next('bin/portcullis degrade prod --mode HeartbeatsOnly', 0, /degrade mode HeartbeatsOnly/)
+  await next('bin/portcullis degrade prod --mode ReadOnly', 0, /degrade mode ReadOnly/)
+  await next('kubectl --context portcullis patch uc prod', 0, /patched/)
+  await next('bin/portcullis degrade prod --mode HeartbeatsOnly', 0, /degrade mode HeartbeatsOnly/)
+  await next('bin/portcullis degrade prod --recover', 0, /recovery from HeartbeatsOnly: a mode at a time/)
+  const steps = await next(
+    'bin/portcullis degrade prod --status --watch',
+    0,
+    /recovery complete, the degrade mode is Off/,
+  )
+  for (const mode of ['ReadOnly', 'NoDisruption', 'Limited']) assert.match(steps, new RegExp(`recovery: ${mode} since`))
+  end()
+}
+
 /** Every line of the section on scaling. */
 export async function followScaleGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
   const { next, end } = await section(guide, ['Scaling down', 'Look around'], kubeconfig, home)

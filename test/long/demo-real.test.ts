@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { after, before, test } from 'node:test'
 import {
+  followDegradeGuide,
   followProtectionGuide,
   followScaleGuide,
   type RunLine,
@@ -40,6 +41,10 @@ before(async () => {
 after(async () => {
   await demo?.stop(60_000)
   rmSync(folder, { recursive: true, force: true })
+})
+
+test('every line of the guide on the degrade switch does what it says', async () => {
+  await followDegradeGuide({ guide: demo.log(), kubeconfig: join(folder, 'demo/kubeconfig'), home: folder })
 })
 
 test('every line of the guide on pod protection does what it says', async () => {
