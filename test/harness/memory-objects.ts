@@ -143,7 +143,7 @@ export class MemoryObjects implements ObjectClient {
 
   /** How many follow the kind. */
   followers(kind: ResourceKind): number {
-    return this.#followers.filter((follower) => follower.kind === kind).length
+    return this.#followers.filter((follower) => isSame(follower.kind, kind)).length
   }
 
   /** The server is there again: followers hear what they missed. */
@@ -168,7 +168,7 @@ export class MemoryObjects implements ObjectClient {
   bookmark(kind: ResourceKind): void {
     const version = String(++this.#revision)
     for (const follower of this.#followers) {
-      if (follower.kind === kind) this.#deliver(follower, () => follower.events.onVersion?.(version))
+      if (isSame(follower.kind, kind)) this.#deliver(follower, () => follower.events.onVersion?.(version))
     }
   }
 
@@ -220,7 +220,7 @@ export class MemoryObjects implements ObjectClient {
     if (this.away) return
     const { namespace = '', resourceVersion = '' } = metadataOf(object)
     for (const follower of this.#followers.slice()) {
-      if (follower.kind !== kind || (follower.namespace !== '' && follower.namespace !== namespace)) continue
+      if (!isSame(follower.kind, kind) || (follower.namespace !== '' && follower.namespace !== namespace)) continue
       const { events, choice } = follower
       if (!isNamed(object, choice)) continue
       const seen = seenAs(type, object, before, choice.labelSelector ?? '')
@@ -278,4 +278,9 @@ function merged(target: unknown, patch: unknown): unknown {
 
 function notFound(kind: ResourceKind, name: string): StatusError {
   return statusError('NotFound', `${resourceName(kind)} "${name}" not found`, { name, kind: kind.plural })
+}
+
+/** Rows of foreign kinds are made again by whoever needs one. */
+function isSame(a: ResourceKind, b: ResourceKind): boolean {
+  return a === b || (resourceName(a) === resourceName(b) && a.version === b.version)
 }

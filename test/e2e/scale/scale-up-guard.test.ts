@@ -9,7 +9,9 @@ import { parse } from 'yaml'
 import { startCluster, type TestCluster } from '../../harness/cluster.ts'
 import { clusterApiCrds } from '../../harness/cluster-api.ts'
 import { type EmbeddedGateway, startEmbedded } from '../../harness/embedded.ts'
+import { startGateway, type TestGateway } from '../../harness/gateway.ts'
 import { type KubeResponse, kubeRequest } from '../../harness/kube-request.ts'
+import { coreUser } from '../../harness/protection-rights.ts'
 import { hostOf, upstreamClusterFor } from '../../harness/upstream-cluster.ts'
 import { GiveUp, waitFor } from '../../harness/wait.ts'
 
@@ -97,9 +99,10 @@ function through(
   path: string,
   body?: Json,
   type = 'application/json',
+  port = embedded.gateway.port,
 ): Promise<KubeResponse> {
   return kubeRequest({
-    server: `https://127.0.0.1:${embedded.gateway.port}`,
+    server: `https://127.0.0.1:${port}`,
     serverName: hostOf('mgmt'),
     user: { token: TOKENS[user] },
     method,
@@ -372,6 +375,57 @@ test('machines that are nodes, and those of the control plane, have not failed',
   assert.equal(await target('nodes'), 2)
 })
 
+test('a raise of somebody who had read the target before is taken back', async () => {
+  const { machines } = await createGroup('undone', 2)
+  await failMachine(machines[0].metadata.name)
+  await waitFor('the correction', async () => (await target('undone')) === 1)
+  // As the autoscaler writes: absolute, without a version; sent before it could be refused.
+  await direct('PATCH', `${objects('machinedeployments', 'undone')}/scale`, { spec: { replicas: 2 } }, MERGE)
+  await waitFor('the correction of it', async () => (await target('undone')) === 1)
+})
+
+test('silence: a Machine without an instance, and a MachinePool without Nodes', async () => {
+  await embedded.apply(guard('silent', { failure: { noProviderIDFor: '1s', noNodeFor: '1s' } }))
+  const { machines } = await createGroup('mute', 2, 'silent')
+  await joinMachine(machines[0].metadata.name)
+  const metadata = { name: 'pool-node' }
+  await direct('POST', '/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata, spec: { providerID: 'test://1' } })
+  const key = 'cluster.x-k8s.io/cluster-api-autoscaler-node-group'
+  const annotations = { [`${key}-min-size`]: '0', [`${key}-max-size`]: '9' }
+  const pool = head('MachinePool', 'pool', { labels: { guarded: 'silent' }, annotations })
+  const template = { spec: MACHINE_SPEC }
+  // Two instances, one of them a Node; two that the cloud has not made.
+  const providerIDList = ['test://1', 'test://2']
+  await direct('POST', objects('machinepools'), {
+    ...pool,
+    spec: { clusterName: 'c', replicas: 4, providerIDList, template },
+  })
+
+  await waitFor('the target of the Machines', async () => (await target('mute')) === 1)
+  assert.equal((await groupStatus('mute', 'silent')).failed[0].reason, 'NoProviderID')
+  const poolTarget = async (): Promise<number> => (await direct('GET', objects('machinepools', 'pool'))).spec.replicas
+  await waitFor('the target of the pool', async () => (await poolTarget()) === 2)
+  const { groups } = await statusOf('silent')
+  assert.equal(groups.find(({ name }: Json) => name === 'MachinePool/default/pool').failed[0].reason, 'NoNode')
+})
+
+test('what was ordered, by whom, and that it came', async () => {
+  const { machines } = await createGroup('ordered', 1)
+  await joinMachine(machines[0].metadata.name)
+  await waitFor('the guard to see it', async () => (await groupStatus('ordered')) !== undefined)
+  const path = `${objects('machinedeployments', 'ordered')}/scale?fieldManager=cluster-autoscaler`
+  assert.equal((await through('autoscaler', 'PATCH', path, { spec: { replicas: 3 } }, MERGE)).status, 200)
+  const [request] = await waitFor('the order', async () => (await groupStatus('ordered')).requests)
+  assert.deepEqual([request.increase, request.by], [2, 'cluster-autoscaler'])
+  assert.ok(Date.parse(request.expectedAdd) - Date.parse(request.at) === 600_000)
+  const set = await direct('GET', objects('machinesets', 'ordered-1'))
+  for (const name of ['ordered-new-1', 'ordered-new-2']) {
+    await createMachine(set, name, 'ordered')
+    await joinMachine(name)
+  }
+  await waitFor('it to be done', async () => (await groupStatus('ordered')).requests === undefined)
+})
+
 test('a MachineHealthCheck on the same group is told', async () => {
   await createGroup('checked', 1)
   const check = head('MachineHealthCheck', 'mhc')
@@ -405,4 +459,45 @@ test('a guard that cannot be used, and one whose cluster is not there, keep no o
   const { machines } = await createGroup('works', 2)
   await failMachine(machines[0].metadata.name)
   await waitFor('the correction', async () => (await target('works')) === 1)
+})
+
+test('two replicas: both refuse, one acts, and the other goes on when that one ends', async () => {
+  const kubeconfig = cluster.kubeconfigFor(await coreUser(cluster, false))
+  const serve = (replica: string): Promise<TestGateway> => {
+    const control = '--control-listen=127.0.0.1:CONTROL'
+    const source = ['--source=kubernetes', `--kubeconfig=${kubeconfig}`, control, `--replica-name=${replica}`]
+    return startGateway({ clusters: [], source })
+  }
+  const replicas = new Map([['one', await serve('one')]])
+  try {
+    replicas.set('two', await serve('two'))
+    await direct('POST', '/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters', upstreamClusterFor(cluster))
+    await direct('POST', GUARDS, guard('shared'))
+    const isRefused = (replica: string, name: string): Promise<unknown> =>
+      waitFor(`${replica} to refuse ${name}`, async () => {
+        const path = `${objects('machinedeployments', name)}/scale`
+        const port = replicas.get(replica)?.port
+        return (await through('autoscaler', 'PATCH', path, { spec: { replicas: 9 } }, MERGE, port)).status === 403
+      })
+    const { machines } = await createGroup('shared', 2, 'shared')
+    await failMachine(machines[0].metadata.name)
+    await waitFor('the correction', async () => (await target('shared')) === 1)
+    await Promise.all([...replicas.keys()].map((replica) => isRefused(replica, 'shared')))
+
+    const lease = '/apis/coordination.k8s.io/v1/namespaces/default/leases/portcullis-scale-up-guard'
+    const leader = String((await direct('GET', lease)).spec.holderIdentity).replace(/_.*/, '')
+    const [other = ''] = [...replicas.keys()].filter((replica) => replica !== leader)
+    const before = (await direct('GET', `${GUARDS}/shared`)).status.groups[0]
+    await replicas.get(leader)?.stop()
+    replicas.delete(leader)
+    const next = await createGroup('next', 2, 'shared')
+    await failMachine(next.machines[0].metadata.name)
+    await waitFor('the correction by the other one', async () => (await target('next')) === 1)
+    await isRefused(other, 'shared')
+    const { groups } = (await direct('GET', `${GUARDS}/shared`)).status
+    const now = groups.find(({ name }: Json) => name === before.name)
+    assert.deepEqual([now.backoffUntil, now.attempt], [before.backoffUntil, 1], 'the same backoff')
+  } finally {
+    await Promise.all([...replicas.values()].map((gateway) => gateway.stop()))
+  }
 })
