@@ -481,6 +481,16 @@ test('a room with words of its own begins with a README of at most 15 lines', ()
   }
 })
 
+test('the house plan names every room', () => {
+  const [, plan = ''] = /^\| folder \| holds \|.*\n([\s\S]*?)\n\n/m.exec(ARCHITECTURE) ?? []
+  const folders = (dir: string): string[] =>
+    readdirSync(join(ROOT, dir), { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? [one.name] : []))
+  const missing = folders('src').flatMap((layer) => {
+    return folders(join('src', layer)).flatMap((room) => (plan.includes(`${room}/`) ? [] : [`src/${layer}/${room}`]))
+  })
+  assert.deepEqual(missing, [], 'a row of the table in docs/architecture.md is to name it')
+})
+
 test('links between pages lead somewhere', () => {
   const broken: string[] = []
   for (const page of PAGES) {
