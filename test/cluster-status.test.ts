@@ -661,6 +661,21 @@ test('where portcullis-system does not exist, Leases are in default', async () =
   assert.equal((lease?.['spec'] as { holderIdentity: string }).holderIdentity, 'replica-a')
 })
 
+test('each replica reports how many disruptive requests it has refused, rounded where there are many', async () => {
+  const objects = new MemoryObjects()
+  objects.put(UPSTREAM_CLUSTERS, { ...clusterOf('prod') })
+  const one = new Replica(objects, 'a')
+  one.apply('prod')
+  const own = (): number | undefined => statusOf(objects, 'prod').gateways?.[0]?.refusedDisruptive
+  await waitFor('an entry', () => statusOf(objects, 'prod').gateways?.length === 1)
+  assert.equal(own(), undefined)
+  const { incident } = one.clusters.get('prod') ?? assert.fail()
+  for (let i = 0; i < 3; i++) incident.countRefused(`request ${i}`, one.clock.now())
+  await waitFor('3', () => own() === 3)
+  for (let i = 0; i < 40; i++) incident.countRefused(`request ${i}`, one.clock.now())
+  await waitFor('a power of two', () => own() === 64 || own() === 32)
+})
+
 test('on the embedded API server: a status is stored unchanged, and written once', async (t) => {
   const store = openSqliteStore({ file: ':memory:', key: undefined })
   const registry = new Registry({

@@ -13,7 +13,8 @@ import type { DegradeStatus } from '../src/api/upstream-cluster/status.ts'
 import type { Degrade, UpstreamCluster } from '../src/api/upstream-cluster/upstream-cluster.ts'
 import { createInProcessClient } from '../src/apiserver/registry/in-process-client.ts'
 import { Registry } from '../src/apiserver/registry/registry.ts'
-import { type DegradeRecovery, RECOVERY_MANAGER, startDegradeRecovery } from '../src/controllers/degrade/recovery.ts'
+import { type DegradeRecovery, startDegradeRecovery } from '../src/controllers/degrade/recovery.ts'
+import { RECOVERY_MANAGER } from '../src/controllers/degrade/recovery-writer.ts'
 import { compileCluster } from '../src/core/cluster/compile-cluster.ts'
 import { nodePemChecks } from '../src/io/pki/pem-checks.ts'
 import { openSqliteStore } from '../src/io/store/store.ts'
@@ -281,6 +282,49 @@ describe('recovery by steps', () => {
     it.replica('b')
     await waitFor('the end', async () => (await it.degrade()).recovery === undefined)
     assert.deepEqual(it.modes, LADDER)
+  })
+
+  test('disruptive requests that another replica refuses count, too', async () => {
+    const it = await worldOf({ mode: 'NoDisruption', reason: 'x', recovery: RECOVERY })
+    const gateways = [
+      { name: 'a', refusedDisruptive: 64 },
+      { name: 'b', refusedDisruptive: 32 },
+    ]
+    const says = (body: object): Promise<unknown> =>
+      it.client.patch(
+        UPSTREAM_CLUSTERS,
+        AT,
+        'application/merge-patch+json',
+        { status: body },
+        { fieldManager: 'b', subresource: 'status' },
+      )
+    await says({ gateways })
+    it.refused = 3
+    it.replica('a')
+    await it.until('the queue to be waited for', ({ recovery }) =>
+      /^Disruption: 35 disruptive requests were refused in the last minute/.test(recovery?.waitingFor ?? ''),
+    )
+    assert.equal((await it.degrade()).mode, 'NoDisruption')
+    await says({ gateways: null })
+    await it.untilMode('Limited')
+  })
+
+  test('somebody sets a mode in the moment in which a step is written: the step is not taken', async () => {
+    const it = await worldOf({ mode: 'HeartbeatsOnly', reason: 'x', recovery: RECOVERY })
+    const patch = it.client.patch.bind(it.client)
+    let interfered = false
+    it.client.patch = async (kind, at, type, body, options) => {
+      if (!interfered && options.fieldManager === RECOVERY_MANAGER && options.subresource === undefined) {
+        interfered = true
+        const freeze = { spec: { degrade: { mode: 'Freeze', recovery: null } } }
+        await patch(kind, at, 'application/merge-patch+json', freeze, { fieldManager: 'somebody' })
+      }
+      return await patch(kind, at, type, body, options)
+    }
+    it.replica('a')
+    await it.untilMode('Freeze')
+    await it.until('the end', ({ recovery }) => recovery === undefined)
+    assert.deepEqual(await it.degrade(), { mode: 'Freeze', reason: 'x' })
   })
 
   test('whoever sets a mode by hand and takes the recovery away ends it; one that only sets the mode moves it', async () => {

@@ -72,6 +72,10 @@ const gateway = object<GatewayStatus>(
         kubelets: time('Any kubelet: their heartbeats keep nodes Ready.'),
       },
     ),
+    refusedDisruptive: integer(
+      'Different disruptive requests that it refused in the last minute; above 10 rounded up to a power of two. Absent: none.',
+      0,
+    ),
   },
   ['name'],
 )

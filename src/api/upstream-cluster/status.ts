@@ -36,6 +36,8 @@ export interface GatewayStatus {
   readonly podProtection?: GatewayProtection
   /** When clients that matter in an incident came through it last; absent = never since it was started. */
   readonly lastSeen?: ClientsSeen
+  /** Different disruptive requests that it refused in the last minute, about; absent = none. */
+  readonly refusedDisruptive?: number
 }
 
 /** RFC 3339, rounded down to LAST_SEEN_STEP_MINUTES. */

@@ -11,10 +11,12 @@ export interface FactsDeps {
   readonly clock: Clock
 }
 
+/** @param refusedElsewhere disruptive requests that other replicas have refused in the last minute */
 export function recoveryFacts(
   { clusters, health, clock }: FactsDeps,
   cluster: string,
   readyNodesBefore: number | undefined,
+  refusedElsewhere: number,
 ): RecoveryFacts {
   const nowMs = clock.monotonic()
   const live = clusters.get(cluster)
@@ -25,7 +27,7 @@ export function recoveryFacts(
     upstream: upstream && { ...upstream, ageMs: nowMs - upstream.observedAtMs },
     nodes: nodes && { ...nodes, ageMs: nowMs - nodes.observedAtMs },
     readyNodesBefore,
-    refusedDisruptive: health.refusedDisruptive(cluster),
+    refusedDisruptive: health.refusedDisruptive(cluster) + refusedElsewhere,
   }
 }
 

@@ -9,21 +9,15 @@ import type { FollowEvents, Following, ObjectClient } from '../../api/ports/obje
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { DegradeStatus } from '../../api/upstream-cluster/status.ts'
 import type { CompiledRecovery } from '../../core/cluster/compiled-cluster.ts'
-import {
-  type RecoveryAction,
-  type RecoveryState,
-  type RecoveryTurn,
-  resumeRecovery,
-  stepRecovery,
-} from '../../core/incident/recovery.ts'
+import { type RecoveryState, type RecoveryTurn, resumeRecovery, stepRecovery } from '../../core/incident/recovery.ts'
+import type { RecoveryFacts } from '../../core/incident/recovery-checks.ts'
 import type { StatusTransition } from '../../core/status/status-transition.ts'
 import { formatDuration } from '../../core/text/duration.ts'
-import { metaTime } from '../../core/text/meta-time.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
-import { StatusEvents } from '../status/events.ts'
 import { ReadyBefore } from './ready-before.ts'
 import { recoveryFacts } from './recovery-facts.ts'
 import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
+import { RecoveryWriter } from './recovery-writer.ts'
 import { knownMode, readSwitch, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
 
 export interface DegradeRecoveryDeps {
@@ -44,8 +38,6 @@ export interface DegradeRecovery {
   stop(): Promise<void>
 }
 
-/** The owner of spec.degrade.mode during a recovery, for managedFields. */
-export const RECOVERY_MANAGER = 'portcullis-recovery'
 const LOOK_MS = 1_000
 /** Between two writes of a status in which only numbers have changed. */
 const QUIET_WRITE_MS = 5_000
@@ -75,7 +67,7 @@ interface Known {
 
 class Recoveries implements DegradeRecovery, FollowEvents {
   readonly #deps: DegradeRecoveryDeps
-  readonly #events: StatusEvents
+  readonly #writer: RecoveryWriter
   readonly #known = new Map<string, Known>()
   readonly #readyBefore = new ReadyBefore()
   readonly #writes = new Set<Promise<void>>()
@@ -87,7 +79,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
 
   constructor(deps: DegradeRecoveryDeps) {
     this.#deps = deps
-    this.#events = new StatusEvents(deps.client, deps.replica, deps.clock, deps.log)
+    this.#writer = new RecoveryWriter(deps)
   }
 
   start(): void {
@@ -101,7 +93,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     clearInterval(this.#timer)
     await this.#following?.stop()
     await Promise.all(this.#writes)
-    await this.#events.stop()
+    await this.#writer.stop()
   }
 
   onReplace(objects: readonly JsonObject[]): void {
@@ -171,7 +163,8 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     const expired = seen.expiresAtMs !== 0 && clock.now() >= seen.expiresAtMs
     if (seen.mode === 'Off' || expired) {
       const reason = expired ? `${seen.mode} has expired` : 'everything is let through'
-      this.#write(name, known, () => this.#finish(known, reason))
+      known.state = undefined
+      this.#write(name, known, () => this.#writer.finish(seen, reason))
       return
     }
     const blocked = this.#blockedBy(name, seen)
@@ -188,10 +181,16 @@ class Recoveries implements DegradeRecovery, FollowEvents {
       known.state ?? resumeRecovery(mode, knownMode(seen.status.recovery?.startedFrom ?? '') ?? mode, nowMs)
     if (before.step !== mode || known.state === undefined) known.stepSinceMs = sinceOf(seen, mode, clock.now())
     const base = this.#before(name, seen)
-    const turn = stepRecovery(before, mode, recoveryFacts(this.#deps, name, base.readyNodesBefore), options, nowMs)
+    const turn = stepRecovery(before, mode, this.#facts(name, seen, base.readyNodesBefore), options, nowMs)
     known.state = turn.state
     known.holding = holdingOf(known, turn.state, clock)
     this.#act(name, known, turn, options, base)
+  }
+
+  #facts(name: string, { refused }: SwitchedCluster, readyNodesBefore: number | undefined): RecoveryFacts {
+    let elsewhere = 0
+    for (const [replica, count] of refused) if (replica !== this.#deps.replica) elsewhere += count
+    return recoveryFacts(this.#deps, name, readyNodesBefore, elsewhere)
   }
 
   /** Why nothing can be decided now; '' = it can. */
@@ -234,7 +233,10 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     const { seen } = known
     const { action } = turn
     if ((action.kind === 'climb' || action.kind === 'goBack') && known.actedOn !== seen.resourceVersion) {
-      this.#write(name, known, () => this.#setMode(known, action))
+      this.#write(name, known, async () => {
+        await this.#writer.setMode(seen, action)
+        known.actedOn = seen.resourceVersion
+      })
       return
     }
     const recovery = recoveryStatus(turn, known.stepSinceMs, known.holding?.wallMs)
@@ -275,42 +277,6 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     this.#writes.add(writing)
   }
 
-  async #setMode(known: Known, action: Extract<RecoveryAction, { kind: 'climb' | 'goBack' }>): Promise<void> {
-    const { seen } = known
-    // Its rate ramps from there.
-    const since = action.to === 'Limited' ? metaTime(this.#deps.clock.now()) : null
-    await this.#patchSpec(seen, { mode: action.to, since })
-    known.actedOn = seen.resourceVersion
-    const climbs = action.kind === 'climb'
-    const message = `${seen.mode} -> ${action.to}: ${action.because}`
-    this.#deps.log.info(climbs ? 'recovery: next step' : 'recovery: step back', {
-      cluster: nameOf(seen.object),
-      message,
-    })
-    this.#events.tell(seen.object, [
-      { type: climbs ? 'Normal' : 'Warning', reason: climbs ? 'RecoveryStep' : 'RecoverySetBack', message },
-    ])
-  }
-
-  async #finish(known: Known, why: string): Promise<void> {
-    const { seen } = known
-    await this.#patchSpec(seen, { mode: 'Off', recovery: null, reason: null, expiresAt: null, since: null })
-    known.state = undefined
-    await this.#patchStatus(seen, {})
-    const from = seen.status.recovery?.startedFrom
-    const message = `${why}${from === undefined ? '' : `: the recovery from ${from} is complete`}`
-    this.#deps.log.info('recovery: done', { cluster: nameOf(seen.object), message })
-    this.#events.tell(seen.object, [{ type: 'Normal', reason: 'Recovered', message }])
-  }
-
-  /** Conflicts (409) when the object is no longer the one that was decided about. */
-  async #patchSpec({ object, resourceVersion }: SwitchedCluster, degrade: JsonObject): Promise<void> {
-    const body = { metadata: { resourceVersion }, spec: { degrade } }
-    const at = { namespace: '', name: nameOf(object) }
-    const options = { fieldManager: RECOVERY_MANAGER }
-    await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
-  }
-
   #writeStatus(name: string, known: Known, wanted: DegradeStatus, told?: StatusTransition): void {
     const { seen } = known
     const patch = statusPatch(seen.status, wanted)
@@ -318,24 +284,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     const nowMs = this.#deps.clock.monotonic()
     if (!isUrgent(seen.status, wanted) && nowMs - known.statusWrittenMs < QUIET_WRITE_MS) return
     known.statusWrittenMs = nowMs
-    this.#write(name, known, async () => {
-      await this.#patchStatus(seen, wanted)
-      if (told !== undefined) this.#events.tell(seen.object, [told])
-    })
-  }
-
-  async #patchStatus({ object, status }: SwitchedCluster, wanted: DegradeStatus): Promise<void> {
-    const degrade = statusPatch(status, wanted)
-    if (degrade === undefined) return
-    const options = { fieldManager: RECOVERY_MANAGER, subresource: 'status' as const }
-    const at = { namespace: '', name: nameOf(object) }
-    await this.#deps.client.patch(
-      UPSTREAM_CLUSTERS,
-      at,
-      'application/merge-patch+json',
-      { status: { degrade } },
-      options,
-    )
+    this.#write(name, known, () => this.#writer.status(seen, wanted, told))
   }
 }
 

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
-import type { DegradeStatus } from '../../api/upstream-cluster/status.ts'
+import type { DegradeStatus, GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 
 export interface SwitchedCluster {
@@ -20,6 +20,8 @@ export interface SwitchedCluster {
   /** KubeGateway's annotation freezes it whatever the mode. */
   readonly deniesAll: boolean
   readonly status: DegradeStatus
+  /** How many disruptive requests each replica has refused in the last minute, by its name; those that have refused none are absent. */
+  readonly refused: ReadonlyMap<string, number>
 }
 
 /** What is kept of an object: of thousands, few are in an incident. */
@@ -31,7 +33,7 @@ export function slimCluster(object: JsonObject): JsonObject {
     kind: object['kind'],
     metadata: { name, uid, resourceVersion, generation, annotations: { [FEATURE_GATES_ANNOTATION]: gates } },
     spec: { degrade: recordOf(object['spec'])['degrade'] },
-    status: { degrade: recordOf(object['status'])['degrade'] },
+    status: { degrade: recordOf(object['status'])['degrade'], gateways: refusingGateways(object) },
   }
 }
 
@@ -49,7 +51,15 @@ export function readSwitch(object: JsonObject): SwitchedCluster {
     deniesAll: gates.enabled.has('DenyAllRequests'),
     // Written by a gateway; whoever else may have written it is caught by its types below.
     status: recordOf(recordOf(object['status'])['degrade']) as DegradeStatus,
+    refused: new Map(refusingGateways(object).map(({ name, refusedDisruptive = 0 }) => [name, refusedDisruptive])),
   }
+}
+
+function refusingGateways(object: JsonObject): readonly Pick<GatewayStatus, 'name' | 'refusedDisruptive'>[] {
+  const { gateways = [] } = recordOf(object['status']) as UpstreamClusterStatus
+  return gateways
+    .filter(({ refusedDisruptive = 0 }) => refusedDisruptive > 0)
+    .map(({ name, refusedDisruptive = 0 }) => ({ name, refusedDisruptive }))
 }
 
 function modeOf(value: unknown): DegradeMode | undefined {

@@ -19,6 +19,7 @@ import { type KnownCluster, KnownClusters } from './known.ts'
 import { generationOf, statusOf } from './objects.ts'
 import { ProblemIndex } from './problems.ts'
 import { StatusQueue, type TurnOutcome } from './queue.ts'
+import { refusedDisruptive } from './refused-disruptive.ts'
 import { ReplicaLeases } from './replicas.ts'
 import { StatusSweep, SWEEP_SLICES } from './sweep.ts'
 import { wantedStatus } from './wanted.ts'
@@ -199,6 +200,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     known.limitsMessage = this.#deps.limitsMessage?.(name) ?? ''
     known.podProtection = this.#deps.podProtection?.(name)
     known.lastSeen = clientsSeen(this.#deps.clusters, name)
+    known.refused = refusedDisruptive(this.#deps.clusters, name, clock.now())
     const wanted = this.#statusOf(known, facts, before)
     if (sameJson(wanted, before)) return 'nothing'
     // A server that drops part of what it is given must not be written to forever.
@@ -212,7 +214,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   }
 
   #statusOf(
-    { limitsMessage, podProtection, lastSeen }: KnownCluster,
+    { limitsMessage, podProtection, lastSeen, refused }: KnownCluster,
     facts: StatusFacts,
     before: UpstreamClusterStatus | undefined,
   ): UpstreamClusterStatus {
@@ -224,6 +226,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       limitsMessage,
       podProtection,
       lastSeen,
+      refused,
       isGone: (name: string) => this.#replicas.isGone(name),
     }
     return wantedStatus(facts, before, author, clock.now())

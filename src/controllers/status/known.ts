@@ -21,6 +21,8 @@ export interface KnownCluster {
   podProtection: GatewayProtection | undefined
   /** The clients in this replica's entry. */
   lastSeen: ClientsSeen | undefined
+  /** The refused disruptive requests in this replica's entry. */
+  refused: number
 }
 
 export class KnownClusters {
@@ -63,6 +65,7 @@ export class KnownClusters {
         limitsMessage: '',
         podProtection: undefined,
         lastSeen: undefined,
+        refused: 0,
       })
       return
     }

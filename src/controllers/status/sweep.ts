@@ -10,6 +10,7 @@ import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
 import type { KnownCluster, KnownClusters } from './known.ts'
 import { statusOf } from './objects.ts'
+import { refusedDisruptive } from './refused-disruptive.ts'
 
 /** The state that a sweep looks at. */
 export interface LiveState {
@@ -74,11 +75,12 @@ export class StatusSweep {
     const nowMs = live.clock.monotonic()
     if (nowMs < this.#nextOwnMs) return
     this.#nextOwnMs = nowMs + roundMs
-    for (const [name, { limitsMessage, podProtection, lastSeen }] of known.entries()) {
+    for (const [name, { limitsMessage, podProtection, lastSeen, refused }] of known.entries()) {
       const same =
         (live.limitsMessage?.(name) ?? '') === limitsMessage &&
         sameJson(live.podProtection?.(name), podProtection) &&
-        sameJson(clientsSeen(live.clusters, name), lastSeen)
+        sameJson(clientsSeen(live.clusters, name), lastSeen) &&
+        refusedDisruptive(live.clusters, name, live.clock.now()) === refused
       if (!same) this.#deps.onChanged(name)
     }
   }

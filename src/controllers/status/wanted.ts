@@ -18,6 +18,8 @@ export interface StatusAuthor {
   readonly podProtection: GatewayProtection | undefined
   /** Which clients came through it last, and when; undefined = none of those that matter. */
   readonly lastSeen: ClientsSeen | undefined
+  /** How many disruptive requests it refused in the last minute, rounded. */
+  readonly refused: number
   /** Whether another replica is dead. */
   isGone(replica: string): boolean
 }
@@ -29,7 +31,7 @@ export function wantedStatus(
   author: StatusAuthor,
   nowMs: number,
 ): UpstreamClusterStatus {
-  const { replica, threads, leads, limitsMessage, podProtection, lastSeen } = author
+  const { replica, threads, leads, limitsMessage, podProtection, lastSeen, refused } = author
   const problem = facts.problems.find(({ severity }) => severity === 'error')
   const message =
     problem === undefined ? limitsMessage : `generation ${facts.generation} is invalid: ${problemMessage(problem)}`
@@ -41,6 +43,7 @@ export function wantedStatus(
     ...(message !== '' && { message }),
     ...(podProtection !== undefined && { podProtection }),
     ...(lastSeen !== undefined && { lastSeen }),
+    ...(refused > 0 && { refusedDisruptive: refused }),
   }
   const status = withGateway(before, gatewayEntry(before, own, metaTime(nowMs)))
   if (!leads) return status

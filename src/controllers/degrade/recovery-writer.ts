@@ -1,0 +1,78 @@
+// What a recovery writes to its cluster: the mode, with the version that was decided about as a precondition; status; and Events.
+
+import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { DegradeStatus } from '../../api/upstream-cluster/status.ts'
+import type { RecoveryAction } from '../../core/incident/recovery.ts'
+import type { StatusTransition } from '../../core/status/status-transition.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+import { StatusEvents } from '../status/events.ts'
+import { statusPatch } from './recovery-status.ts'
+import type { SwitchedCluster } from './switched-cluster.ts'
+
+/** The owner of spec.degrade.mode during a recovery, for managedFields. */
+export const RECOVERY_MANAGER = 'portcullis-recovery'
+
+export interface RecoveryWriterDeps {
+  readonly client: ObjectClient
+  readonly replica: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Each rejects with what the API server says; 409 when the object is no longer the one that was decided about. */
+export class RecoveryWriter {
+  readonly #deps: RecoveryWriterDeps
+  readonly #events: StatusEvents
+
+  constructor(deps: RecoveryWriterDeps) {
+    this.#deps = deps
+    this.#events = new StatusEvents(deps.client, deps.replica, deps.clock, deps.log)
+  }
+
+  async setMode(seen: SwitchedCluster, action: Extract<RecoveryAction, { kind: 'climb' | 'goBack' }>): Promise<void> {
+    const { clock, log } = this.#deps
+    // Its rate ramps from there.
+    const since = action.to === 'Limited' ? metaTime(clock.now()) : null
+    await this.#patchSpec(seen, { mode: action.to, since })
+    const climbs = action.kind === 'climb'
+    const message = `${seen.mode} -> ${action.to}: ${action.because}`
+    log.info(climbs ? 'recovery: next step' : 'recovery: step back', { cluster: nameOf(seen.object), message })
+    this.#events.tell(seen.object, [
+      { type: climbs ? 'Normal' : 'Warning', reason: climbs ? 'RecoveryStep' : 'RecoverySetBack', message },
+    ])
+  }
+
+  /** Takes the recovery, and what else is of the incident, out of the object. */
+  async finish(seen: SwitchedCluster, why: string): Promise<void> {
+    await this.#patchSpec(seen, { mode: 'Off', recovery: null, reason: null, expiresAt: null, since: null })
+    const from = seen.status.recovery?.startedFrom
+    const message = `${why}${from === undefined ? '' : `: the recovery from ${from} is complete`}`
+    this.#deps.log.info('recovery: done', { cluster: nameOf(seen.object), message })
+    await this.status(seen, {}, { type: 'Normal', reason: 'Recovered', message })
+  }
+
+  async status({ object, status }: SwitchedCluster, wanted: DegradeStatus, told?: StatusTransition): Promise<void> {
+    const degrade = statusPatch(status, wanted)
+    const at = { namespace: '', name: nameOf(object) }
+    const options = { fieldManager: RECOVERY_MANAGER, subresource: 'status' as const }
+    const body = { status: { degrade } }
+    if (degrade !== undefined) {
+      await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
+    }
+    if (told !== undefined) this.#events.tell(object, [told])
+  }
+
+  async stop(): Promise<void> {
+    await this.#events.stop()
+  }
+
+  async #patchSpec({ object, resourceVersion }: SwitchedCluster, degrade: JsonObject): Promise<void> {
+    const body = { metadata: { resourceVersion }, spec: { degrade } }
+    const at = { namespace: '', name: nameOf(object) }
+    const options = { fieldManager: RECOVERY_MANAGER }
+    await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
+  }
+}
