@@ -123,6 +123,16 @@ describe('one ConfigMap', () => {
     assert.deepEqual(backedOff(status), ['MachineDeployment/machines/spot'])
   })
 
+  test('an empty one that nothing stood before is unreadable, too', () => {
+    const status = followed()
+    status.onReplace([statusConfigMap('', clock.now())])
+    assert.equal(status.fact().seen, 'unreadable')
+    status.onChange('DELETED', statusConfigMap('', clock.now()))
+    sinceMs = 10_000
+    status.onChange('ADDED', statusConfigMap('', clock.now()))
+    assert.deepEqual([status.fact().seen, status.unreadable], ['unreadable', 2])
+  })
+
   test('somebody who writes again and again has it read every five seconds, the last one in the end', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const status = followed()

@@ -42,8 +42,8 @@ export class FollowedStatus implements FollowEvents {
   #writtenMs = 0
   /** Whether it was seen being written, or was young when it was read first. */
   #isAlive = false
-  // What was read last.
-  #essence = ''
+  // What was read last; undefined = nothing was.
+  #essence: string | undefined
   #state = ''
   #report: AutoscalerReport | undefined
   #writtenAtMs = 0
@@ -109,7 +109,7 @@ export class FollowedStatus implements FollowEvents {
     this.#waiting = undefined
     this.#written = undefined
     this.#isAlive = false
-    this.#essence = ''
+    this.#essence = undefined
     this.#state = ''
     this.#report = undefined
     this.#writtenAtMs = 0

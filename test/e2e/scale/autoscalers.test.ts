@@ -9,6 +9,7 @@ import type { UpstreamClusterStatus } from '../../../src/api/upstream-cluster/st
 import { type AutoscalerVersion, recordedStatus, statusConfigMap, withoutBackoff } from '../../harness/autoscaler.ts'
 import { startCluster, type TestCluster } from '../../harness/cluster.ts'
 import { type EmbeddedGateway, runCli, startEmbedded } from '../../harness/embedded.ts'
+import { startGateway } from '../../harness/gateway.ts'
 import { kubectl } from '../../harness/kubectl.ts'
 import { kubeconfigThrough, upstreamClusterFor } from '../../harness/upstream-cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
@@ -129,6 +130,19 @@ test('an autoscaler that falls silent is stale, and one that writes again is not
   assert.equal((await scaleStatus()).code, 1)
   await reported('Backoff', () => writeDirectly('1.22.txt'))
   await waitFor('the Event', async () => (await events()).includes('AutoscalerHealthy'))
+})
+
+test('with files there is no status: each replica has the metrics', async (t) => {
+  const files = await startGateway({ clusters: [upstreamClusterFor(cluster, { spec: { autoscaler: {} } })] })
+  t.after(() => files.stop())
+  await waitFor('the metrics', async () => {
+    await writeDirectly('1.30.yaml')
+    return /^portcullis_autoscaler_healthy\{cluster="prod"\} 1$/m.test(await files.metrics())
+  })
+  const spot = 'portcullis_autoscaler_nodegroup_backoff{cluster="prod",group="MachineDeployment/machines/spot"} 1'
+  assert.ok((await files.metrics()).includes(spot))
+  files.write(upstreamClusterFor(cluster))
+  await waitFor('no metrics', async () => !(await files.metrics()).includes('portcullis_autoscaler_healthy{'))
 })
 
 test('a restarted gateway knows it again, and one that no longer follows says nothing', async () => {
