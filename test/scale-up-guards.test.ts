@@ -1,7 +1,9 @@
 // The controller of scale-up guards among servers in memory: what must be written before what, and what is left alone.
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
+import { parse } from 'yaml'
 import { foreignKind } from '../src/api/kinds/foreign-kinds.ts'
 import { SCALE_UP_GUARDS } from '../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../src/api/kube/json-object.ts'
@@ -9,6 +11,8 @@ import { statusError } from '../src/api/kube/status.ts'
 import type { FollowChoice, FollowEvents, Following, ObjectName, PatchOptions } from '../src/api/ports/object-client.ts'
 import type { ResourceKind } from '../src/api/ports/resource-kind.ts'
 import { ScaleUpGuards, type ScaleUpGuardsDeps } from '../src/controllers/scale-up-guard/scale-up-guards.ts'
+import { compileGuard } from '../src/core/scale/scale-up-guard/compile-guard.ts'
+import type { Inaction } from '../src/core/scale/scale-up-guard/evaluate-group.ts'
 import type { GuardInForce } from '../src/core/scale/scale-up-guard/guards-in-force.ts'
 import { systemClock } from '../src/io/world/clock.ts'
 import { MemoryObjects } from './harness/memory-objects.ts'
@@ -29,6 +33,8 @@ class Server extends MemoryObjects {
   /** Before a patch; what it throws is the answer. */
   before: (kind: ResourceKind, at: ObjectName, options?: PatchOptions) => void = () => undefined
 
+  /** After a patch. */
+  after: (options?: PatchOptions) => void = () => undefined
   /** Nodes may not be watched. */
   blind = false
 
@@ -57,7 +63,9 @@ class Server extends MemoryObjects {
     if (isOther(resourceVersion, known?.metadata.resourceVersion) || isOther(uid, known?.metadata.uid)) {
       throw statusError('Conflict', `${at.name} was modified`)
     }
-    return super.patch(kind, at, type, { ...rest, metadata: changes })
+    const patched = await super.patch(kind, at, type, { ...rest, metadata: changes })
+    this.after(options)
+    return patched
   }
 }
 
@@ -153,6 +161,22 @@ test('backoff, then machines, then target', async (t) => {
   assert.equal(made.inForce()[0]?.backoffs[0]?.group, 'MachineDeployment/default/a')
 })
 
+test('a target that is written back at once is one that somebody has just changed', async (t) => {
+  const made = scene(t)
+  let corrections = 0
+  made.cluster.after = (options) => {
+    if (options?.subresource !== 'scale' || corrections++ > 0) return
+    const object = made.cluster.find(DEPLOYMENTS, 'a', 'default') as Json
+    made.cluster.put(DEPLOYMENTS, { ...object, spec: { ...object.spec, replicas: 4 } })
+  }
+  await waitFor('it to be seen', () => {
+    const [{ target, neverActed } = {} as Json] = made.status().groups ?? []
+    return corrections === 1 && target === 4 && neverActed === 'target-changed'
+  })
+  await waitFor('the correction of it', () => made.target() === 2)
+  assert.equal(corrections, 2)
+})
+
 test('without a written backoff nothing is done', async (t) => {
   const made = scene(t)
   let tries = 0
@@ -237,6 +261,27 @@ test('who does not lead enforces and writes nothing', async (t) => {
   made.control.remove(SCALE_UP_GUARDS, 'g')
   await waitFor('it to end with its guard', () => made.inForce().length === 0)
 })
+
+test('the example of the page is a guard, and the page names every reason to leave a target alone', () => {
+  const page = readFileSync(new URL('../docs/scale.md', import.meta.url), 'utf8')
+  const [, example = ''] = /^```yaml\n(apiVersion: scale.portcullis.io[\s\S]*?)^```/m.exec(page) ?? []
+  const guard = compileGuard(parse(example))
+  assert.ok(typeof guard !== 'string', String(guard))
+  assert.deepEqual([guard.management, guard.workload, guard.policy.shadow], ['mgmt', 'prod', true])
+  for (const reason of Object.keys(REASONS)) assert.ok(page.includes(`| \`${reason}\` |`), reason)
+})
+
+/** All but the one that is no news. */
+const REASONS: Readonly<Record<Exclude<Inaction, 'none-failed'> | 'shadow', true>> = {
+  'correction-is-off': true,
+  paused: true,
+  'rolling-out': true,
+  'target-changed': true,
+  'at-minimum': true,
+  'already-lowered': true,
+  'unregistered-are-kept': true,
+  shadow: true,
+}
 
 test('nothing of shadow mode is written but the status', async (t) => {
   const made = scene(t, { shadow: true })

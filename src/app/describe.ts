@@ -9,6 +9,7 @@ import type { WiredGateway } from './wire.ts'
 export async function describeState(
   parts: WiredGateway,
   protection: object | null,
+  scaleUpGuards: object | null,
   draining: boolean,
 ): Promise<object> {
   const { clusters, pool, upstreams, limits } = parts
@@ -34,6 +35,7 @@ export async function describeState(
     problems,
     globalLimits: limits?.status() ?? null,
     protection,
+    scaleUpGuards,
     connections: reports.flatMap((report, thread) => (report?.upstreams ?? []).map((one) => ({ thread, ...one }))),
     probeConnections: [...upstreams.describe()],
     clusters: [...clusters.values()].map((live) => describeCluster(live, parts)),

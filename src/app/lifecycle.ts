@@ -199,7 +199,13 @@ class Lifecycle implements RunningGateway {
       state: {
         live: () => [],
         ready: () => this.#readiness(),
-        describe: () => describeState(this.#parts, this.#protection.describe(), this.#draining),
+        describe: () =>
+          describeState(
+            this.#parts,
+            this.#protection.describe(),
+            this.#scaleUpGuards?.describe() ?? null,
+            this.#draining,
+          ),
       },
     })
     // Threads share ports, so another process could share them too.

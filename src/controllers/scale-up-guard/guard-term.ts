@@ -243,16 +243,27 @@ export class GuardTerm {
     const done = `target ${found.group.replicas} -> ${replicas}, ${marked} marked for deletion`
     const text = result === 'done' ? done : `failed: ${message}`
     events.corrected(this.#guard, id, result, text)
-    if (result !== 'stale') this.#setAction(id, text)
+    if (result !== 'stale') this.#remember(id, text, result === 'done' ? replicas : found.group.replicas)
     // Somebody may have read the target before it was lowered, and write it back.
     return result === 'failed' ? FAILED_MS : SETTLE_MS
   }
 
-  #setAction(id: string, text: string): void {
-    const lastActionMs = this.#deps.clock.now()
-    this.#reports = this.#reports.map((report) =>
-      report.name === id && report.lastAction !== text ? { ...report, lastAction: text, lastActionMs } : report,
-    )
+  /** @param replicas what we know the target to be: any other was written by somebody else */
+  #remember(id: string, text: string, replicas: number): void {
+    const nowMs = this.#deps.clock.now()
+    this.#reports = this.#reports.map((report) => {
+      if (report.name !== id) return report
+      const { memory, request, lastAction, lastActionMs } = report
+      const delta = replicas - memory.replicas
+      const left = request && changedRequest(request, delta, this.#guard.policy.noNodeMs, nowMs)
+      return {
+        ...report,
+        memory: { ...memory, replicas },
+        request: request && left && { ...request, ...left },
+        lastAction: text,
+        lastActionMs: text === lastAction && delta === 0 ? lastActionMs : nowMs,
+      }
+    })
     this.#known = new Map(this.#reports.map((report) => [report.name, report]))
   }
 

@@ -90,7 +90,7 @@ export class ScaleUpGuards {
     const guards = [...this.#known].map(([name, { guard, serving }]) => {
       return { name, served: serving !== undefined, problem: typeof guard === 'string' ? guard : '' }
     })
-    return { leader: this.#election?.isLeader() ?? false, guards }
+    return { leader: this.#election?.isLeader() ?? false, guards, enforced: JSON.parse(this.#inForce) }
   }
 
   async stop(): Promise<void> {

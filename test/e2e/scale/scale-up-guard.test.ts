@@ -278,6 +278,9 @@ test('it is told: status, conditions, Events, metrics', async () => {
     )
     return reasons.has('ScaleUpBackedOff') && reasons.has('TargetCorrected')
   })
+  const { scaleUpGuards } = JSON.parse((await embedded.gateway.admin('/debug/config')).text)
+  assert.equal(scaleUpGuards.leader, true)
+  assert.equal(scaleUpGuards.enforced[0].backoffs[0].group, `MachineDeployment/${NAMESPACE}/a`)
   await waitFor('the metrics', async () => {
     const { text } = await embedded.gateway.admin('/metrics')
     return (
