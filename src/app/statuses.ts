@@ -18,6 +18,7 @@ import { createUpstreamKubeClient } from '../io/upstream/kube-client.ts'
 import { createAutoscalers } from './autoscalers.ts'
 import type { Config } from './config/config.ts'
 import type { Protection } from './protection/protection.ts'
+import { type ScaleDownControllers, startScaleDowns } from './scale-downs.ts'
 import type { WiredGateway } from './wire.ts'
 
 export interface Statuses {
@@ -54,9 +55,14 @@ export function startStatuses(
   }
   if (client === undefined) return { autoscalers, stop: stopAutoscalers }
   const identity = `${replica}_${randomUUID()}`
-  const onChange = (): void => autoscalers.update()
+  let scaleDowns: ScaleDownControllers | undefined
+  const onChange = (): void => {
+    autoscalers.update()
+    scaleDowns?.leaderChanged()
+  }
   const lease = startLeaderElection(client, { ...LEADER_LEASE, identity, log, onChange })
   leads = () => lease.isLeader()
+  scaleDowns = startScaleDowns(parts, client, leads, log, calls)
   const health = startClusterHealth({
     clusters,
     isLeader: leads,
@@ -90,6 +96,7 @@ export function startStatuses(
     async stop() {
       leave()
       await recovery.stop()
+      await scaleDowns?.stop()
       await health.stop()
       await controller.stop()
       await stopAutoscalers()

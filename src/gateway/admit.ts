@@ -6,6 +6,7 @@ import type { Refusal } from '../core/refusal/refusal.ts'
 import { disruption } from './disruption/disruption.ts'
 import type { Decision, Permit, Recheck } from './exchange/decision.ts'
 import { protection } from './protect/protect.ts'
+import { scaleDownPolicy } from './scale/scale-down-policy.ts'
 import { scaleProtection } from './scale/scale-protection.ts'
 import { scaleUpGuard } from './scale/scale-up-guard.ts'
 
@@ -17,6 +18,7 @@ const SET: FilterSet<Decision, Later> = {
   'scale-up-guard': scaleUpGuard,
   protection,
   'scale-protection': scaleProtection,
+  'scale-down-policy': scaleDownPolicy,
 }
 const FILTERS = new Pipeline<Decision, Later>(SET)
 

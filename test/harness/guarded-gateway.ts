@@ -10,11 +10,13 @@ import type {
   ScaleDownAnswer,
   ScaleDownQuestion,
 } from '../../src/api/ports/protection.ts'
+import type { ScaleDownReport } from '../../src/api/ports/scale-down.ts'
 import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { startInlineThread } from '../../src/app/threads/inline-thread.ts'
 import { ThreadPool } from '../../src/app/threads/pool.ts'
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
+import type { CompiledScaleDownPolicy } from '../../src/core/scale/victim-choice/policy.ts'
 import { createMetrics } from '../../src/io/metrics/metrics.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
@@ -46,6 +48,10 @@ export interface GuardedGateway {
     readonly responseStatus: { readonly reason: string; readonly message: string }
     readonly annotations: Readonly<Record<string, string>>
   }[]
+  /** What came of scale-downs that have a policy. */
+  readonly scaledDown: ScaleDownReport[]
+  /** Takes the place of all. */
+  scaleDownPolicies(policies: readonly CompiledScaleDownPolicy[]): void
   /** In which namespaces pods are protected; undefined = in any. */
   cover(namespaces: ReadonlySet<string> | undefined): void
   /** Replaces all objects; resolves when they are in force. */
@@ -125,6 +131,8 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
     onBroken: silent,
     ...(withGate ? { protection: () => gate } : {}),
   })
+  const scaledDown: ScaleDownReport[] = []
+  pool.onScaledDown((report) => scaledDown.push(report))
   pool.start()
   await pool.online()
   let revision = 0
@@ -144,6 +152,8 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
     access,
     audit,
     apply,
+    scaledDown,
+    scaleDownPolicies: (policies) => pool.scaleDownPolicies(policies),
     cover: (namespaces) => pool.protectedNamespaces(namespaces),
     stop: () => pool.end(),
   }

@@ -5,11 +5,17 @@ import type { JsonObject } from '../kube/json-object.ts'
 import { type ResourceKind, resourceName } from '../ports/resource-kind.ts'
 import { withEntryPattern } from '../upstream-cluster/schema.ts'
 import { POD_PROTECTORS } from './pod-protector-kind.ts'
+import { SCALE_DOWN_POLICIES } from './scale-down-policy-kind.ts'
 import { SCALE_UP_GUARDS } from './scale-up-guard-kind.ts'
 import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'
 
 /** Kinds that a Kubernetes cluster does not have by itself. */
-export const CUSTOM_KINDS: readonly ResourceKind[] = [UPSTREAM_CLUSTERS, POD_PROTECTORS, SCALE_UP_GUARDS]
+export const CUSTOM_KINDS: readonly ResourceKind[] = [
+  UPSTREAM_CLUSTERS,
+  POD_PROTECTORS,
+  SCALE_UP_GUARDS,
+  SCALE_DOWN_POLICIES,
+]
 
 /** apiextensions.k8s.io/v1. A new plain object; stable, so that its YAML can be compared. */
 export function crdOf(kind: ResourceKind): JsonObject {

@@ -23,6 +23,7 @@ import {
   HANDSHAKE_ERRORS,
   LOG_LINES_DROPPED,
   RETRIES,
+  SCALE_DOWNS,
   SCALE_WRITES,
   TOKEN_CACHE,
   TOKEN_REVIEWS,
@@ -35,6 +36,7 @@ import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { RunningRequests } from '../../state/running.ts'
+import { ScaleDownPolicies } from '../../state/scale-down-policies.ts'
 import { ScaleUpGuardTable } from '../../state/scale-up-guards.ts'
 import { UserBudgets } from '../../state/user-budgets.ts'
 import type { Config } from '../config/config.ts'
@@ -57,6 +59,7 @@ export class GatewayThread {
   readonly #outbox: ThreadOutbox
   readonly #metrics = new MetricsRecorder()
   readonly #protection: ThreadProtection
+  readonly #policies = new ScaleDownPolicies()
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
   readonly #follower: SnapshotFollower
@@ -102,6 +105,9 @@ export class GatewayThread {
         return
       case 'protected-namespaces':
         this.#protection.cover(message.namespaces)
+        return
+      case 'scale-down-policies':
+        this.#policies.replace(message.policies)
         return
       case 'scale-up-guards':
         this.#gateway.scaleUpGuards.replace(message.guards)
@@ -215,6 +221,13 @@ export class GatewayThread {
       ),
       budgets: new UserBudgets(),
       scaleUpGuards: new ScaleUpGuardTable(),
+      scaleDowns: {
+        policies: this.#policies,
+        report: (report) => {
+          metrics.add(SCALE_DOWNS, 1, report.cluster, report.outcome)
+          this.#post({ type: 'scaled-down', report })
+        },
+      },
       protection: this.#protection,
       events: this.#observers(),
       random: Math.random,

@@ -9,8 +9,10 @@ import type {
   ScaleDownAnswer,
   ScaleDownQuestion,
 } from '../../api/ports/protection.ts'
+import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
+import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import type { MetricsSnapshot } from '../../io/metrics/recorder.ts'
 import type { EndpointDescription } from '../../io/upstream/upstreams.ts'
@@ -44,6 +46,8 @@ export type ToThread =
   | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
   /** Node groups that are backed off, from now on: all of them. */
   | { readonly type: 'scale-up-guards'; readonly guards: readonly GuardInForce[] }
+  /** All ScaleDownPolicies that are in force. */
+  | { readonly type: 'scale-down-policies'; readonly policies: readonly CompiledScaleDownPolicy[] }
   /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
   | { readonly type: 'credential-fault'; readonly cluster: string; readonly fault: string }
   /** The answer to `protect`, one for each request. */
@@ -72,6 +76,8 @@ export type FromThread =
   | { readonly type: 'protect'; readonly id: number; readonly requests: readonly ProtectionRequest[] }
   /** Nobody waits for the verdicts of `protect` any more. */
   | { readonly type: 'abandoned'; readonly id: number }
+  /** What came of a scale-down that has a policy. */
+  | { readonly type: 'scaled-down'; readonly report: ScaleDownReport }
   /** Replicas that are to be lowered. Answered by `scale-down-answer`. */
   | { readonly type: 'scale-down'; readonly id: number; readonly question: ScaleDownQuestion }
   /** Deletions that upstream has refused, or that were not sent. */

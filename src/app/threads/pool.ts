@@ -3,10 +3,12 @@
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
+import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { restartDelayMs } from '../../core/endpoints/restart-delay.ts'
 import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
+import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
@@ -51,6 +53,8 @@ export class ThreadPool implements WorkerSlotOwner {
   #failure: Error | undefined
   #protectedNamespaces: readonly string[] | undefined
   #scaleUpGuards: readonly GuardInForce[] = []
+  #scaleDownPolicies: readonly CompiledScaleDownPolicy[] = []
+  #onScaledDown: (report: ScaleDownReport) => void = () => undefined
   /** The certificate that came after the one that threads are started with. */
   #serving: ServingPair | undefined
   /** By cluster: why it refuses the gateway's own credential. */
@@ -138,6 +142,23 @@ export class ThreadPool implements WorkerSlotOwner {
     }
   }
 
+  /** All that are in force, for all threads. */
+  scaleDownPolicies(policies: readonly CompiledScaleDownPolicy[]): void {
+    this.#scaleDownPolicies = policies
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') this.#tellPolicies(slot)
+    }
+  }
+
+  #tellPolicies(slot: WorkerSlot): void {
+    slot.post({ type: 'scale-down-policies', policies: this.#scaleDownPolicies })
+  }
+
+  /** Who hears what came of scale-downs that have a policy. */
+  onScaledDown(listener: (report: ScaleDownReport) => void): void {
+    this.#onScaledDown = listener
+  }
+
   /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
   credentialFault(cluster: string, fault: string): void {
     if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
@@ -191,6 +212,7 @@ export class ThreadPool implements WorkerSlotOwner {
       case 'online':
         if (this.#serving !== undefined) slot.post({ type: 'serving', serving: this.#serving })
         if (this.#protectedNamespaces !== undefined) this.#tellProtected(slot)
+        if (this.#scaleDownPolicies.length > 0) this.#tellPolicies(slot)
         if (this.#scaleUpGuards.length > 0) slot.post({ type: 'scale-up-guards', guards: this.#scaleUpGuards })
         this.#tell(slot, [...this.#deps.clusters.names()], [])
         for (const [cluster, fault] of this.#credentialFaults) slot.post({ type: 'credential-fault', cluster, fault })
@@ -210,6 +232,9 @@ export class ThreadPool implements WorkerSlotOwner {
         break
       case 'abandoned':
         this.#deletions.abandon(slot, message.id)
+        break
+      case 'scaled-down':
+        this.#onScaledDown(message.report)
         break
       case 'scale-down':
         void this.#deletions.evaluateScaleDown(slot, message.id, message.question)

@@ -24,6 +24,8 @@ export const FILTER_ORDER = [
   'protection',
   // The same for what deletes pods by a smaller number: reads from upstream.
   'scale-protection',
+  // Changes pods for a scale-down that everything else has let through, and waits for it.
+  'scale-down-policy',
 ] as const
 
 export type FilterName = (typeof FILTER_ORDER)[number]
@@ -32,7 +34,7 @@ export type FilterName = (typeof FILTER_ORDER)[number]
 export type FilterSet<A, Later = never> = Readonly<Record<FilterName, Filter<A, Later>>>
 
 /** Filters that have to ask somebody, or to read the body: the request path has them, and `explain` says who is asked. */
-export type AskingFilter = 'disruption' | 'protection' | 'scale-up-guard' | 'scale-protection'
+export type AskingFilter = 'disruption' | 'protection' | 'scale-up-guard' | 'scale-protection' | 'scale-down-policy'
 
 /** All others need nothing but what an Admission says, and answer at once: the request path and `explain` run these. */
 export const PURE_FILTERS: Omit<FilterSet<Admission>, AskingFilter> = {

@@ -163,6 +163,9 @@ const protection: Filter<ExplainedAdmission> = {
   },
 }
 
+/** ScaleDownPolicies are not known here, and refuse only where they say so. */
+const scaleDownPolicy: Filter<ExplainedAdmission> = { shadow: () => false, check: () => undefined }
+
 /** ScaleUpGuards are not known here either. */
 const scaleUpGuard: Filter<ExplainedAdmission> = {
   shadow: () => false,
@@ -195,6 +198,7 @@ const SET: FilterSet<ExplainedAdmission> = {
   'scale-up-guard': scaleUpGuard,
   protection,
   'scale-protection': scaleProtection,
+  'scale-down-policy': scaleDownPolicy,
 }
 const FILTERS = new Pipeline<ExplainedAdmission>(SET)
 

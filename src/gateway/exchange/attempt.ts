@@ -41,6 +41,7 @@ export abstract class Attempt {
     const nowMs = this.answeredNow()
     this.permit.live.endpoints.onSuccess(this.#endpoint, nowMs)
     if (this.exchange.reservation !== undefined) this.exchange.deletionAnswered(code)
+    if (this.exchange.onOutcome !== undefined) this.exchange.outcomeAnswered(code)
     return nowMs
   }
 

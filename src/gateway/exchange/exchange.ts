@@ -32,6 +32,9 @@ export interface UpstreamHalf {
   leave(): void
 }
 
+/** Refused: by upstream, or never sent. Unknown: upstream may have done it. */
+export type RequestOutcome = 'done' | 'refused' | 'unknown'
+
 /** What the exchange itself needs to know of the decision. */
 interface Decided {
   readonly requester: Authenticated
@@ -72,6 +75,8 @@ export class Exchange implements StreamEvents, RunningRequest {
   bytes: Buffer | undefined = undefined
   /** Made for this deletion of a pod: given back when upstream does not do it. */
   reservation: Reservation | undefined = undefined
+  /** Told once what has come of the request upstream: for whoever has prepared something for it. */
+  onOutcome: ((outcome: RequestOutcome) => void) | undefined = undefined
   /** Called when the client has gone or the request is aborted, by whoever waits for something meanwhile. */
   onGone: (() => void) | undefined = undefined
   /** What an answer of 409 leads to instead of being passed on; undefined = it is passed on. */
@@ -208,6 +213,19 @@ export class Exchange implements StreamEvents, RunningRequest {
     budget.spend(record.cluster, budgetKey(requester, peer.remoteAddress), gw.clock.monotonic())
   }
 
+  // === what comes of it ===
+
+  #tellOutcome(outcome: RequestOutcome): void {
+    const { onOutcome } = this
+    this.onOutcome = undefined
+    onOutcome?.(outcome)
+  }
+
+  /** Upstream's answer to a request for which somebody has prepared something. */
+  outcomeAnswered(code: number): void {
+    this.#tellOutcome(code < 400 ? 'done' : code < 500 ? 'refused' : 'unknown')
+  }
+
   // === the reservation ===
 
   /** Upstream's answer. After anything but a client's error the pod may have been deleted. */
@@ -302,6 +320,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   end(): void {
     if (this.phase === 'over') return
     this.onGone?.()
+    if (this.onOutcome !== undefined) this.#tellOutcome(this.undecided ? 'refused' : 'unknown')
     if (this.undecided) this.notDeleted()
     this.transition('over')
     this.body?.end()

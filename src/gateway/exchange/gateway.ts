@@ -3,14 +3,22 @@
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
+import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import type { AccessReviewer } from '../../io/reviews/access-review.ts'
 import type { TokenReviewer } from '../../io/reviews/token-review.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { RunningRequests } from '../../state/running.ts'
+import type { ScaleDownPolicies } from '../../state/scale-down-policies.ts'
 import type { ScaleUpGuardTable } from '../../state/scale-up-guards.ts'
 import type { UserBudgets } from '../../state/user-budgets.ts'
+
+export interface ScaleDowns {
+  readonly policies: ScaleDownPolicies
+  /** What has come of one. */
+  report(report: ScaleDownReport): void
+}
 
 export interface Gateway {
   readonly clusters: ClusterTable
@@ -23,6 +31,8 @@ export interface Gateway {
   readonly scaleUpGuards: ScaleUpGuardTable
   /** Who evaluates deletions of pods; absent = nobody here can. */
   readonly protection?: ProtectionGate
+  /** What chooses victims of scale-downs, and who hears of it; absent = nobody here does. */
+  readonly scaleDowns?: ScaleDowns
   readonly clock: Clock
   readonly log: Logger
   readonly events: GatewayEvents

@@ -2,6 +2,7 @@
 // several threads are merged, and the text follow from it; test/docs.test.ts compares docs/operating.md with it.
 // Names are kube-apiserver's where it has one, after `portcullis_`.
 
+import type { ScaleDownOutcome } from '../../api/ports/scale-down.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 
@@ -113,6 +114,11 @@ export const DISRUPTION_UNCHECKED: Metric<[string]> = table.counter(
   'degrade_unchecked_total',
   ['cluster'],
   'Writes that passed degrade mode NoDisruption or Limited because it could not be found out whether they disrupt',
+)
+export const SCALE_DOWNS: Metric<[string, ScaleDownOutcome]> = table.counter(
+  'scale_downs_total',
+  ['cluster', 'outcome'],
+  'Scale-downs that a ScaleDownPolicy was asked about, by what came of it',
 )
 export const SCALE_WRITES: Metric<[string, ScaleOutcome, UncheckedReason | '']> = table.counter(
   'scale_writes_total',

@@ -1,0 +1,47 @@
+// ScaleDownPolicy's row of the scheme.
+
+import type { ResourceKind } from '../ports/resource-kind.ts'
+import { checkScaleDownPolicy } from '../scale-down-policy/checks.ts'
+import { SCALE_DOWN_POLICY_KIND } from '../scale-down-policy/scale-down-policy.ts'
+import { SCALE_DOWN_POLICY_SCHEMA } from '../scale-down-policy/schema.ts'
+import { SCALE_GROUP } from '../scale-up-guard/scale-up-guard.ts'
+
+export const SCALE_DOWN_POLICIES: ResourceKind = {
+  group: SCALE_GROUP,
+  version: 'v1alpha1',
+  kind: SCALE_DOWN_POLICY_KIND,
+  listKind: 'ScaleDownPolicyList',
+  plural: 'scaledownpolicies',
+  singular: 'scaledownpolicy',
+  shortNames: ['sdp'],
+  categories: [],
+  namespaced: true,
+  hasStatus: true,
+  hasGeneration: true,
+  schema: SCALE_DOWN_POLICY_SCHEMA,
+  columns: [
+    { name: 'Prefer', type: 'string', description: 'What decides first.', jsonPath: '.spec.prefer[0].by' },
+    { name: 'Shadow', type: 'boolean', description: 'It changes nothing.', jsonPath: '.spec.shadow' },
+    {
+      name: 'Ready',
+      type: 'string',
+      description: 'Whether it is in force.',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+    },
+    {
+      name: 'Last workload',
+      type: 'string',
+      description: 'What was scaled down last.',
+      jsonPath: '.status.lastScaleDown.workload',
+    },
+    {
+      name: 'Outcome',
+      type: 'string',
+      description: 'What came of it.',
+      jsonPath: '.status.lastScaleDown.outcome',
+    },
+    { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },
+  ],
+  selectableFields: [],
+  check: (object) => checkScaleDownPolicy(object),
+}

@@ -1,0 +1,218 @@
+// Takes back deletion costs that scale-downs have left on pods that were not deleted: once the scale-down is done, or after a time. They are
+// found by the annotation beside them, so that those of a gateway that crashed are taken back, too. Only the leader does so.
+
+import { DEPLOYMENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS } from '../../api/kinds/foreign-kinds.ts'
+import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { isMissing } from '../../api/kube/status.ts'
+import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { DELETION_COST_ANNOTATION } from '../../core/scale/rank/deletion-cost.ts'
+import { countOf } from '../../core/scale/rank/replica-set-pods.ts'
+import { OWN_COST_ANNOTATION, ownCost, podCost, withoutCost } from '../../core/scale/victim-choice/own-cost.ts'
+import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
+
+/** A client of one cluster's API server. */
+export interface ClosableClient extends ObjectClient {
+  close(): Promise<void>
+}
+
+export interface CostSweeperDeps {
+  clusters(): Iterable<string>
+  /** As the gateway itself. */
+  connect(cluster: string): ClosableClient
+  isLeader(): boolean
+  policies(): readonly CompiledScaleDownPolicy[]
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface SweepPace {
+  readonly everyMs: number
+  /** The scale-down may not have been forwarded yet, nor the controller have seen it. */
+  readonly graceMs: number
+  /** However long the scale-down takes: the controller may never get to its end. */
+  readonly longestMs: number
+}
+
+const PACE: SweepPace = { everyMs: 5_000, graceMs: 15_000, longestMs: 600_000 }
+const FIELD_MANAGER = 'portcullis'
+const WORKLOADS: Readonly<Record<string, ResourceKind>> = {
+  deployments: DEPLOYMENTS,
+  replicasets: REPLICA_SETS,
+  replicationcontrollers: REPLICATION_CONTROLLERS,
+}
+
+/** The pods with a cost of ours in one namespace of one cluster. */
+interface Followed {
+  readonly client: ClosableClient
+  readonly following: Following
+  /** By uid, and since when they are known: monotonic. */
+  readonly pods: Map<string, { readonly pod: JsonObject; readonly sinceMs: number }>
+}
+
+export class CostSweeper {
+  readonly #deps: CostSweeperDeps
+  readonly #pace: SweepPace
+  readonly #followed = new Map<string, Followed>()
+  readonly #timer: NodeJS.Timeout
+  readonly #ending = new Set<Promise<void>>()
+  #sweeping: Promise<void> | undefined
+  #stopped = false
+
+  constructor(deps: CostSweeperDeps, pace: SweepPace = PACE) {
+    this.#deps = deps
+    this.#pace = pace
+    this.#timer = setInterval(() => this.update(), pace.everyMs)
+    this.#timer.unref()
+  }
+
+  /** Call it when policies, clusters or the leader have changed; otherwise it is noticed within seconds. */
+  update(): void {
+    const wanted = this.#wanted()
+    for (const [key, followed] of this.#followed) {
+      // What is left of a policy that is gone is taken back first.
+      if (!wanted.has(key) && (this.#stopped || !this.#deps.isLeader() || followed.pods.size === 0)) this.#end(key)
+    }
+    for (const [key, { cluster, namespace }] of wanted)
+      if (!this.#followed.has(key)) this.#begin(key, cluster, namespace)
+    this.#sweeping ??= this.#sweep().finally(() => {
+      this.#sweeping = undefined
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#timer)
+    this.update()
+    await this.#sweeping
+    await Promise.all(this.#ending)
+  }
+
+  #wanted(): Map<string, { readonly cluster: string; readonly namespace: string }> {
+    const wanted = new Map<string, { readonly cluster: string; readonly namespace: string }>()
+    if (this.#stopped || !this.#deps.isLeader()) return wanted
+    const clusters = [...this.#deps.clusters()]
+    for (const { namespace, clusters: named, shadow } of this.#deps.policies()) {
+      if (shadow) continue
+      for (const cluster of clusters) {
+        if (named.length === 0 || named.includes(cluster))
+          wanted.set(`${cluster}\n${namespace}`, { cluster, namespace })
+      }
+    }
+    return wanted
+  }
+
+  #begin(key: string, cluster: string, namespace: string): void {
+    const client = this.#deps.connect(cluster)
+    const pods: Followed['pods'] = new Map()
+    const see = (pod: JsonObject): void => {
+      const uid = textOf(recordOf(pod['metadata'])['uid'])
+      if (ownCost(pod) === undefined) pods.delete(uid)
+      else pods.set(uid, { pod, sinceMs: this.#sinceMs(pods.get(uid), pod) })
+    }
+    const following = client.follow(
+      PODS,
+      namespace,
+      {
+        onReplace: (objects) => {
+          const there = new Set(objects.map((pod) => textOf(recordOf(pod['metadata'])['uid'])))
+          for (const uid of pods.keys()) if (!there.has(uid)) pods.delete(uid)
+          objects.forEach(see)
+        },
+        onChange: (type, pod) => {
+          if (type === 'DELETED') pods.delete(textOf(recordOf(pod['metadata'])['uid']))
+          else see(pod)
+        },
+        onState: (current, message) => {
+          if (!current)
+            this.#deps.log.debug('pods with deletion costs cannot be followed', { cluster, namespace, message })
+        },
+      },
+      { transform: slimPod },
+    )
+    this.#followed.set(key, { client, following, pods })
+  }
+
+  /** Of another scale-down the time begins again. */
+  #sinceMs(before: { readonly pod: JsonObject; readonly sinceMs: number } | undefined, pod: JsonObject): number {
+    const same = before !== undefined && ownCost(before.pod)?.id === ownCost(pod)?.id
+    return same ? before.sinceMs : this.#deps.clock.monotonic()
+  }
+
+  #end(key: string): void {
+    const followed = this.#followed.get(key)
+    if (followed === undefined) return
+    this.#followed.delete(key)
+    const ending = followed.following.stop().then(() => followed.client.close())
+    this.#ending.add(ending)
+    void ending.finally(() => this.#ending.delete(ending))
+  }
+
+  async #sweep(): Promise<void> {
+    for (const { client, pods } of [...this.#followed.values()]) {
+      const done = new Map<string, Promise<boolean>>()
+      for (const { pod, sinceMs } of [...pods.values()]) {
+        if (this.#stopped || !this.#deps.isLeader()) return
+        try {
+          if (await this.#isOver(client, pod, sinceMs, done)) await this.#takeBack(client, pod)
+        } catch (error) {
+          this.#deps.log.debug('a deletion cost is not taken back yet', { pod: nameOf(pod), error })
+        }
+      }
+    }
+  }
+
+  async #isOver(
+    client: ObjectClient,
+    pod: JsonObject,
+    sinceMs: number,
+    done: Map<string, Promise<boolean>>,
+  ): Promise<boolean> {
+    const ageMs = this.#deps.clock.monotonic() - sinceMs
+    if (ageMs >= this.#pace.longestMs) return true
+    if (ageMs < this.#pace.graceMs) return false
+    const workload = ownCost(pod)?.workload ?? ''
+    const known = done.get(workload)
+    if (known !== undefined) return await known
+    const asked = isDone(client, namespaceOf(pod), workload)
+    done.set(workload, asked)
+    return await asked
+  }
+
+  /** As it was seen, or not at all: a change is heard of, and looked at then. */
+  async #takeBack(client: ObjectClient, pod: JsonObject): Promise<void> {
+    const { uid, resourceVersion } = recordOf(pod['metadata'])
+    const at = { namespace: namespaceOf(pod), name: nameOf(pod) }
+    const body = { metadata: { uid, resourceVersion, annotations: withoutCost(podCost(pod).kind) } }
+    await client.patch(PODS, at, 'application/merge-patch+json', body, { fieldManager: FIELD_MANAGER })
+    this.#deps.log.info('a deletion cost that a scale-down has left is taken back', at)
+  }
+}
+
+/** Its controller has seen the last change, and there are not more pods than it wants; or it is gone. */
+async function isDone(client: ObjectClient, namespace: string, workload: string): Promise<boolean> {
+  const [resource = '', name = ''] = workload.split('/')
+  const kind = WORKLOADS[resource]
+  if (kind === undefined || name === '') return true
+  try {
+    const object = await client.get(kind, { namespace, name })
+    const status = recordOf(object['status'])
+    const { generation } = recordOf(object['metadata'])
+    const seen = countOf(status['observedGeneration'], 0) >= countOf(generation, 0)
+    return seen && countOf(status['replicas'], 0) <= countOf(recordOf(object['spec'])['replicas'], 1)
+  } catch (error) {
+    if (isMissing(error, name)) return true
+    throw error
+  }
+}
+
+/** Nothing else of a pod is looked at. */
+function slimPod(pod: JsonObject): JsonObject {
+  const { namespace, name, uid, resourceVersion } = recordOf(pod['metadata'])
+  const annotations = Object.entries(mapOf(pod, 'annotations')).filter(([key]) => {
+    return key === OWN_COST_ANNOTATION || key === DELETION_COST_ANNOTATION
+  })
+  return { metadata: { namespace, name, uid, resourceVersion, annotations: Object.fromEntries(annotations) } }
+}

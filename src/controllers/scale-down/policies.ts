@@ -1,0 +1,169 @@
+// Follows the ScaleDownPolicies: those that are valid are for the gateway threads; the status says what is in force, and what came of the last
+// scale-down. One that is not valid is left out, and affects no other.
+
+import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
+import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
+import type {
+  LastScaleDown,
+  PolicyCondition,
+  ScaleDownPolicyStatus,
+} from '../../api/scale-down-policy/scale-down-policy.ts'
+import { recordsOf } from '../../core/scale/rank/scale-pod.ts'
+import {
+  type CompiledScaleDownPolicy,
+  type ReadPolicy,
+  readScaleDownPolicy,
+} from '../../core/scale/victim-choice/policy.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+
+export interface ScaleDownPolicyDeps {
+  /** Where the objects are. */
+  readonly client: ObjectClient
+  isLeader(): boolean
+  /** Called with all that are in force, whenever they have changed. */
+  onPolicies(policies: readonly CompiledScaleDownPolicy[]): void
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+interface Known {
+  readonly object: JsonObject
+  readonly read: ReadPolicy
+}
+
+const FIELD_MANAGER = 'portcullis'
+/** Between two statuses of one policy: a thousand scale-downs a second are one write. */
+const REPORT_EVERY_MS = 1_000
+const MAX_NAMES = 50
+
+export class ScaleDownPolicyController {
+  readonly #deps: ScaleDownPolicyDeps
+  readonly #known = new Map<string, Known>()
+  readonly #following: Following
+  /** The last scale-down of each policy that is still to be written. */
+  readonly #reports = new Map<string, ScaleDownReport>()
+  readonly #writing = new Set<Promise<void>>()
+  #timer: NodeJS.Timeout | undefined
+  #stopped = false
+
+  constructor(deps: ScaleDownPolicyDeps) {
+    this.#deps = deps
+    this.#following = deps.client.follow(SCALE_DOWN_POLICIES, '', {
+      onReplace: (objects) => {
+        this.#known.clear()
+        for (const object of objects) this.#put(object)
+        this.#tell()
+      },
+      onChange: (type, object) => {
+        if (type === 'DELETED') this.#known.delete(keyOf(object))
+        else this.#put(object)
+        this.#tell()
+      },
+      onState: (current, message) => {
+        if (!current) deps.log.warn('ScaleDownPolicies cannot be followed', { why: message })
+      },
+    })
+  }
+
+  get policies(): readonly CompiledScaleDownPolicy[] {
+    return [...this.#known.values()].flatMap(({ read }) => (read.kind === 'policy' ? [read.policy] : []))
+  }
+
+  /** By whichever replica it went. */
+  report(report: ScaleDownReport): void {
+    if (this.#stopped) return
+    this.#reports.set(`${report.namespace}/${report.policy}`, report)
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#writeReports()
+    }, REPORT_EVERY_MS)
+  }
+
+  /** Call it when this replica has become the leader. */
+  leaderChanged(): void {
+    for (const known of this.#known.values()) this.#writeCondition(known)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#following.stop()
+    await Promise.all(this.#writing)
+  }
+
+  #put(object: JsonObject): void {
+    const known = { object, read: readScaleDownPolicy(object) }
+    this.#known.set(keyOf(object), known)
+    this.#writeCondition(known)
+  }
+
+  #tell(): void {
+    this.#deps.onPolicies(this.policies)
+  }
+
+  #writeReports(): void {
+    for (const [key, report] of this.#reports) {
+      const known = this.#known.get(key)
+      if (known !== undefined) this.#write(known.object, { lastScaleDown: lastOf(report) })
+    }
+    this.#reports.clear()
+  }
+
+  #writeCondition({ object, read }: Known): void {
+    if (!this.#deps.isLeader()) return
+    const { generation } = recordOf(object['metadata'])
+    const observedGeneration = typeof generation === 'number' ? generation : 0
+    const valid = read.kind === 'policy'
+    const wanted = {
+      type: 'Ready',
+      status: valid ? 'True' : 'False',
+      reason: valid ? 'InForce' : 'Invalid',
+      message: valid ? 'scale-downs through the gateway ask it' : read.why.slice(0, 1024),
+      observedGeneration,
+    } as const
+    const before = recordsOf(recordOf(object['status']), 'conditions').find(({ type }) => type === 'Ready') ?? {}
+    if (Object.entries(wanted).every(([field, value]) => before[field] === value)) return
+    const since = before['status'] === wanted.status ? textOf(before['lastTransitionTime']) : ''
+    const lastTransitionTime = since === '' ? metaTime(this.#deps.clock.now()) : since
+    const condition: PolicyCondition = { ...wanted, lastTransitionTime }
+    this.#write(object, { observedGeneration, conditions: [condition] })
+  }
+
+  /** What fails is written with the next change. */
+  #write(object: JsonObject, status: ScaleDownPolicyStatus): void {
+    const at = { namespace: namespaceOf(object), name: nameOf(object) }
+    const body = { status }
+    const options = { fieldManager: FIELD_MANAGER, subresource: 'status' } as const
+    const writing = this.#deps.client
+      .patch(SCALE_DOWN_POLICIES, at, 'application/merge-patch+json', body, options)
+      .then(
+        () => undefined,
+        (error: unknown) => this.#deps.log.debug('the status of a ScaleDownPolicy cannot be written', { ...at, error }),
+      )
+    this.#writing.add(writing)
+    void writing.finally(() => this.#writing.delete(writing))
+  }
+}
+
+function lastOf(report: ScaleDownReport): LastScaleDown {
+  const { cluster, workload, from, to, outcome, message, victims, conflicts, atMs } = report
+  return {
+    time: metaTime(atMs),
+    cluster,
+    workload,
+    from,
+    to,
+    outcome,
+    message,
+    victims: victims.slice(0, MAX_NAMES),
+    conflicts: conflicts.slice(0, MAX_NAMES),
+  }
+}
+
+function keyOf(object: JsonObject): string {
+  return `${namespaceOf(object)}/${nameOf(object)}`
+}

@@ -1,0 +1,186 @@
+// ScaleDownPolicies in the main thread: which are in force, what their status says, and that deletion costs which were left behind are taken
+// back, but no others.
+
+import assert from 'node:assert/strict'
+import { afterEach, test } from 'node:test'
+import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
+import { waitFor } from '../../../test/harness/wait.ts'
+import { DEPLOYMENTS, PODS } from '../../api/kinds/foreign-kinds.ts'
+import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
+import { mapOf } from '../../api/kube/json-object.ts'
+import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
+import type { ScaleDownPolicyStatus } from '../../api/scale-down-policy/scale-down-policy.ts'
+import { OWN_COST_ANNOTATION } from '../../core/scale/victim-choice/own-cost.ts'
+import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
+import { systemClock } from '../../io/world/clock.ts'
+import { CostSweeper, type SweepPace } from './cost-sweeper.ts'
+import { ScaleDownPolicyController } from './policies.ts'
+
+const COST = 'controller.kubernetes.io/pod-deletion-cost'
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+const QUICK: SweepPace = { everyMs: 2, graceMs: 0, longestMs: 600_000 }
+const SPEC = { selector: { matchLabels: { app: 'web' } }, prefer: [{ by: 'EmptiestNode' }] }
+const POLICY: CompiledScaleDownPolicy = {
+  namespace: 'default',
+  name: 'web',
+  clusters: [],
+  selector: {},
+  prefer: [],
+  onUnavailable: 'Forward',
+  settleMs: 0,
+  maxDelayMs: 1_000,
+  shadow: false,
+}
+
+const cleanups: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup()
+})
+
+class Cluster extends MemoryObjects {
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  pod(name: string, annotations: Readonly<Record<string, string>>): void {
+    this.put(PODS, { metadata: { name, namespace: 'default', annotations } })
+  }
+
+  annotations(name: string): Readonly<Record<string, string>> {
+    return mapOf(this.find(PODS, name, 'default') ?? {}, 'annotations')
+  }
+
+  deployment(replicas: number, has: number): void {
+    const status = { observedGeneration: 99, replicas: has }
+    this.put(DEPLOYMENTS, { metadata: { name: 'web', namespace: 'default' }, spec: { replicas }, status })
+  }
+}
+
+function own(workload = 'deployments/web', id = 'one'): Readonly<Record<string, string>> {
+  return { [COST]: '-1', [OWN_COST_ANNOTATION]: JSON.stringify({ id, workload, to: 1, at: '' }) }
+}
+
+interface SweeperOptions {
+  readonly pace?: Partial<SweepPace>
+  readonly policies?: () => readonly CompiledScaleDownPolicy[]
+  readonly leads?: () => boolean
+}
+
+function sweeper(
+  cluster: Cluster,
+  { pace = {}, policies = () => [POLICY], leads = () => true }: SweeperOptions = {},
+): CostSweeper {
+  const connect = (): Cluster => cluster
+  const deps = { clusters: () => ['prod'], connect, isLeader: leads, policies, clock: systemClock, log: silent }
+  const made = new CostSweeper(deps, { ...QUICK, ...pace })
+  cleanups.push(() => made.stop())
+  return made
+}
+
+function without(cluster: Cluster, name: string): Promise<unknown> {
+  return waitFor(`${name} to have no cost of ours`, () => cluster.annotations(name)[OWN_COST_ANNOTATION] === undefined)
+}
+
+test('a cost is taken back once the scale-down is done; one that somebody else has changed keeps it', async () => {
+  const cluster = new Cluster()
+  cluster.deployment(1, 3)
+  cluster.pod('a', own())
+  cluster.pod('b', { ...own(), [COST]: '12', other: 'x' })
+  cluster.pod('c', { [COST]: '-1' })
+  const running = sweeper(cluster)
+  running.update()
+  // Of something that is gone: proof that it was looked at.
+  cluster.pod('gone', own('deployments/none'))
+  await without(cluster, 'gone')
+  assert.equal(cluster.annotations('a')[COST], '-1', 'the controller is not done')
+  cluster.deployment(1, 1)
+  await without(cluster, 'a')
+  await without(cluster, 'b')
+  assert.deepEqual(cluster.annotations('a'), {})
+  assert.deepEqual(cluster.annotations('b'), { [COST]: '12', other: 'x' })
+  assert.deepEqual(cluster.annotations('c'), { [COST]: '-1' })
+})
+
+test('not before the scale-down may have been forwarded, and after a time in any case', async () => {
+  const cluster = new Cluster()
+  cluster.deployment(1, 1)
+  cluster.pod('a', own())
+  const waiting = sweeper(cluster, { pace: { graceMs: 1_000_000 } })
+  waiting.update()
+  await waitFor('it to be followed', () => cluster.followers(PODS) === 1)
+  await waiting.stop()
+  assert.equal(cluster.annotations('a')[COST], '-1')
+  cluster.deployment(1, 5)
+  sweeper(cluster, { pace: { longestMs: 0 } }).update()
+  await without(cluster, 'a')
+})
+
+test('only the leader takes costs back, also those of a policy that is gone', async () => {
+  const cluster = new Cluster()
+  cluster.deployment(1, 3)
+  cluster.pod('a', own())
+  let leads = false
+  let policies: readonly CompiledScaleDownPolicy[] = [POLICY]
+  const running = sweeper(cluster, { leads: () => leads, policies: () => policies })
+  running.update()
+  assert.equal(cluster.followers(PODS), 0)
+  leads = true
+  running.update()
+  assert.equal(cluster.followers(PODS), 1)
+  await waitFor('the list', () => cluster.followers(PODS) === 1)
+  await new Promise(setImmediate)
+  policies = []
+  running.update()
+  cluster.deployment(1, 1)
+  await without(cluster, 'a')
+  await waitFor('nothing more to be followed', () => cluster.followers(PODS) === 0)
+})
+
+test('one policy that is not valid affects no other, and says why', async () => {
+  const store = new MemoryObjects()
+  const put = (name: string, spec: unknown): void => {
+    const metadata = { name, namespace: 'default' }
+    store.put(SCALE_DOWN_POLICIES, {
+      apiVersion: 'scale.portcullis.io/v1alpha1',
+      kind: 'ScaleDownPolicy',
+      metadata,
+      spec,
+    })
+  }
+  put('good', SPEC)
+  put('bad', { ...SPEC, prefer: [{ by: 'Weather' }] })
+  put('keyless', { ...SPEC, prefer: [{ by: 'Annotation' }] })
+  put('odd', 7)
+  let inForce: readonly CompiledScaleDownPolicy[] = []
+  const controller = new ScaleDownPolicyController({
+    client: store,
+    isLeader: () => true,
+    onPolicies: (policies) => {
+      inForce = policies
+    },
+    clock: systemClock,
+    log: silent,
+  })
+  cleanups.push(() => controller.stop())
+  await waitFor('the policies', () => inForce.length > 0)
+  assert.deepEqual(inForce, [
+    { ...POLICY, name: 'good', selector: SPEC.selector, prefer: SPEC.prefer, settleMs: 300, maxDelayMs: 1500 },
+  ])
+  const statusOf = (name: string): ScaleDownPolicyStatus | undefined => {
+    return store.find(SCALE_DOWN_POLICIES, name, 'default')?.['status'] as ScaleDownPolicyStatus | undefined
+  }
+  await waitFor('the statuses', () => ['good', 'bad', 'keyless', 'odd'].every((name) => statusOf(name) !== undefined))
+  assert.equal(statusOf('good')?.conditions?.[0]?.status, 'True')
+  assert.match(statusOf('bad')?.conditions?.[0]?.message ?? '', /spec\.prefer\[0\]\.by/)
+  assert.match(statusOf('keyless')?.conditions?.[0]?.message ?? '', /spec\.prefer\[0\]\.annotation is required/)
+  const report: ScaleDownReport = {
+    ...{ namespace: 'default', policy: 'good', cluster: 'prod', workload: 'deployments/web', from: 3, to: 1 },
+    ...{ outcome: 'Steered', message: '', victims: ['a'], conflicts: [], atMs: 0 },
+  }
+  for (let i = 0; i < 100; i++) controller.report({ ...report, from: i })
+  await waitFor('the last scale-down', () => statusOf('good')?.lastScaleDown !== undefined)
+  assert.equal(statusOf('good')?.lastScaleDown?.from, 99)
+  assert.equal(statusOf('good')?.conditions?.[0]?.status, 'True')
+  put('good', { ...SPEC, shadow: true })
+  await waitFor('the change', () => inForce[0]?.shadow === true)
+})

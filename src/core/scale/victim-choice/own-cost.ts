@@ -1,0 +1,63 @@
+// The deletion costs that the gateway sets, and how it knows them again: by an annotation beside the cost, also after a crash.
+
+import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
+import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
+import { DELETION_COST_ANNOTATION } from '../rank/deletion-cost.ts'
+
+export const OWN_COST_ANNOTATION = 'scale.portcullis.io/deletion-cost'
+/** Before all pods that nobody has given a cost. */
+export const VICTIM_COST = '-1'
+
+export interface OwnCost {
+  /** Of the scale-down. */
+  readonly id: string
+  /** `deployments/web`. */
+  readonly workload: string
+  /** Its replicas afterwards. */
+  readonly to: number
+  /** RFC 3339; for people. */
+  readonly at: string
+}
+
+export type PodCost =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'own'; readonly own: OwnCost }
+  /** Somebody else's, also where it has replaced ours. */
+  | { readonly kind: 'foreign' }
+
+export function podCost(pod: JsonObject): PodCost {
+  const annotations = mapOf(pod, 'annotations')
+  const cost = annotations[DELETION_COST_ANNOTATION]
+  if (cost === undefined) return { kind: 'none' }
+  const own = ownCost(pod)
+  return own !== undefined && cost === VICTIM_COST ? { kind: 'own', own } : { kind: 'foreign' }
+}
+
+/** Of the annotation alone, whatever the cost is now. */
+export function ownCost(pod: JsonObject): OwnCost | undefined {
+  const text = mapOf(pod, 'annotations')[OWN_COST_ANNOTATION]
+  if (text === undefined) return undefined
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    value = undefined
+  }
+  const fields = isRecord(value) ? value : {}
+  const { to } = fields
+  return {
+    id: textOf(fields['id']),
+    workload: textOf(fields['workload']),
+    to: typeof to === 'number' ? to : 0,
+    at: textOf(fields['at']),
+  }
+}
+
+export function costAnnotations(own: OwnCost): Readonly<Record<string, string>> {
+  return { [DELETION_COST_ANNOTATION]: VICTIM_COST, [OWN_COST_ANNOTATION]: JSON.stringify(own) }
+}
+
+/** For a merge patch; a cost that is not ours stays. */
+export function withoutCost(cost: PodCost['kind']): Readonly<Record<string, null>> {
+  return { [OWN_COST_ANNOTATION]: null, ...(cost === 'own' && { [DELETION_COST_ANNOTATION]: null }) }
+}

@@ -1,0 +1,183 @@
+// ScaleDownPolicies on the request path: before a scale-down is forwarded, the pods that should go get a deletion cost; when upstream
+// refuses it, they lose it again. What is left over otherwise, the leader takes back (controllers/scale-down).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { mapOf, nameOf } from '../../api/kube/json-object.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
+import type { ScaleDownOutcome, ScaleDownReport } from '../../api/ports/scale-down.ts'
+import type { Filter } from '../../core/admission/filter.ts'
+import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { scaleName, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
+import { chooseVictims, type VictimChoice } from '../../core/scale/victim-choice/choose-victims.ts'
+import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
+import type { Decision } from '../exchange/decision.ts'
+import type { RequestOutcome } from '../exchange/exchange.ts'
+import { scaleChange } from './scale-change.ts'
+import { nodesOf, scaledPods } from './scaled-pods.ts'
+import { UnavailableError, UpstreamObjects } from './upstream-objects.ts'
+import { seenByCaches, setCosts, takeBackCosts } from './victim-costs.ts'
+
+/** For taking costs back: nobody waits for it. */
+const TAKE_BACK_MS = 10_000
+/** Pods in one warning. */
+const MAX_NAMED = 5
+
+/** A scale-down that has a policy. */
+interface ScaleDown {
+  readonly decision: Decision
+  readonly policy: CompiledScaleDownPolicy
+  readonly workload: JsonObject
+  readonly workloadName: string
+  readonly from: number
+  readonly to: number
+}
+
+export const scaleDownPolicy: Filter<Decision, Promise<Refusal | undefined>> = {
+  // Each policy has its own shadow mode.
+  shadow: () => false,
+  check(decision) {
+    const { info, cluster, exchange } = decision
+    const covered = exchange.gw.scaleDowns?.policies.covers(cluster.name, info.namespace) === true
+    return covered && scaleTargetOf(info)?.builtIn === true ? steer(decision) : undefined
+  },
+}
+
+async function steer(decision: Decision): Promise<Refusal | undefined> {
+  const { cluster, exchange } = decision
+  const change = await scaleChange(decision)
+  if (change === undefined || isRefusal(change)) return change
+  const { target, from, to, current: workload } = change
+  if (workload === undefined || from === undefined || to === undefined || to >= from || exchange.gone) return undefined
+  const labels = mapOf(recordOf(recordOf(workload['spec'])['template']), 'labels')
+  const policy = exchange.gw.scaleDowns?.policies.match(cluster.name, target.namespace, labels)
+  if (policy === undefined) return undefined
+  const scaleDown: ScaleDown = { decision, policy, workload, workloadName: scaleName(target), from, to }
+  const deadlineMs = exchange.gw.clock.monotonic() + policy.maxDelayMs
+  const upstream = new UpstreamObjects(decision, deadlineMs)
+  try {
+    const found = await scaledPods(upstream, target, workload, to)
+    if ('unsteerable' in found) return unsteerable(scaleDown, found.unsteerable)
+    const nodes = found.count <= 0 ? new Map() : await nodesOf(upstream, found.pods, policy.prefer)
+    const choice = chooseVictims({ ...found, prefer: policy.prefer, nodes, nowMs: exchange.gw.clock.now() })
+    if (policy.shadow) return shadowed(scaleDown, choice)
+    await setVictims(scaleDown, upstream, choice)
+    return undefined
+  } catch (error) {
+    if (error instanceof UnavailableError) return unavailable(scaleDown, error.message)
+    throw error
+  }
+}
+
+/** @throws {UnavailableError} when not all victims have their cost: those that have lose it again */
+async function setVictims(scaleDown: ScaleDown, upstream: UpstreamObjects, choice: VictimChoice): Promise<void> {
+  const { decision, policy, workloadName, from, to } = scaleDown
+  const { exchange } = decision
+  const { gw } = exchange
+  const { namespace } = policy
+  const id = gw.uuid()
+  const { victims, stale } = choice
+  const at = new Date(gw.clock.now()).toISOString()
+  try {
+    await takeBackCosts(upstream, namespace, stale, '')
+    const set = await setCosts(upstream, namespace, victims, { id, workload: workloadName, to, at })
+    const conflicts = [...choice.conflicts, ...set.conflicts]
+    warnOfConflicts(scaleDown, conflicts)
+    const outcome = set.set.length === 0 ? 'Nothing' : 'Steered'
+    report(scaleDown, outcome, '', set.set, conflicts)
+    if (set.set.length === 0) return
+    exchange.onOutcome = (became) => takeBack(scaleDown, victims, id, became)
+    await seenByCaches(upstream, namespace, set)
+    await sleep(policy.settleMs)
+    gw.log.debug('victims of a scale-down have a cost', { workload: workloadName, from, to, victims: set.set })
+  } catch (error) {
+    // The deadline may be the reason.
+    if (exchange.onOutcome === undefined) takeBack(scaleDown, victims, id, 'refused')
+    else if (error instanceof UnavailableError) return
+    throw error
+  }
+}
+
+function sleep(delayMs: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, delayMs))
+}
+
+/** Nothing is scaled: the costs have no business there any more. What may have been scaled is for the leader to look at. */
+function takeBack(scaleDown: ScaleDown, victims: readonly JsonObject[], id: string, became: RequestOutcome): void {
+  if (became !== 'refused' || victims.length === 0) return
+  const { decision, policy } = scaleDown
+  const { gw } = decision.exchange
+  const upstream = new UpstreamObjects(decision, gw.clock.monotonic() + TAKE_BACK_MS)
+  takeBackCosts(upstream, policy.namespace, victims, id).then(
+    () => report(scaleDown, 'Reverted', 'the scale-down was refused', [], []),
+    (error: unknown) => {
+      gw.log.warn('deletion costs are not taken back yet', { workload: scaleDown.workloadName, error })
+    },
+  )
+}
+
+function unsteerable(scaleDown: ScaleDown, why: string): undefined {
+  report(scaleDown, 'Unsteerable', why, [], [])
+  warn(scaleDown, `its victims are not chosen: ${why}`)
+}
+
+function shadowed(scaleDown: ScaleDown, { victims, conflicts }: VictimChoice): undefined {
+  const names = victims.map(nameOf)
+  report(scaleDown, 'Shadow', '', names, conflicts)
+  warn(scaleDown, `in shadow mode it would choose ${names.length === 0 ? 'nothing' : named(names)}`)
+}
+
+function unavailable(scaleDown: ScaleDown, why: string): Refusal | undefined {
+  const { decision, policy, workloadName } = scaleDown
+  const { namespace, name, shadow, onUnavailable } = policy
+  const message = `its victims cannot be chosen: ${why}`
+  report(scaleDown, 'Unavailable', why, [], [])
+  decision.exchange.gw.log.warn('victims of a scale-down cannot be chosen', {
+    policy: `${namespace}/${name}`,
+    workload: workloadName,
+    reason: why,
+  })
+  warn(scaleDown, message)
+  if (shadow || onUnavailable === 'Forward') return undefined
+  const { info } = decision
+  const object = { kind: info.resource, name: info.name }
+  return refuse('scale-unavailable', `ScaleDownPolicy ${namespace}/${name}: ${message}`, {
+    rule: `${namespace}/${name}`,
+    object,
+  })
+}
+
+function warnOfConflicts(scaleDown: ScaleDown, conflicts: readonly string[]): void {
+  if (conflicts.length > 0) warn(scaleDown, `deletion costs of others are left alone: ${named(conflicts)}`)
+}
+
+function warn({ decision, policy: { namespace, name } }: ScaleDown, text: string): void {
+  decision.warnings = [...decision.warnings, `ScaleDownPolicy ${namespace}/${name}: ${text}`]
+}
+
+function named(names: readonly string[]): string {
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ''
+  return `${names.slice(0, MAX_NAMED).join(', ')}${more}`
+}
+
+function report(
+  { decision, policy, workloadName, from, to }: ScaleDown,
+  outcome: ScaleDownOutcome,
+  message: string,
+  victims: ScaleDownReport['victims'],
+  conflicts: ScaleDownReport['conflicts'],
+): void {
+  const { gw } = decision.exchange
+  gw.scaleDowns?.report({
+    namespace: policy.namespace,
+    policy: policy.name,
+    cluster: decision.cluster.name,
+    workload: workloadName,
+    from,
+    to,
+    outcome,
+    message,
+    victims,
+    conflicts,
+    atMs: gw.clock.now(),
+  })
+}

@@ -1,0 +1,103 @@
+// The gateway's own reads and patches for a scale-down, each in the turn of whoever scales, and all of them within one deadline.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { type KubeAnswer, KubeCallError } from '../../io/upstream/kube-call.ts'
+import { type CallAsGateway, callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
+import type { Decision } from '../exchange/decision.ts'
+import { budgetKey } from '../exchange/identity.ts'
+
+/** Nobody can say; why, for people. */
+export class UnavailableError extends Error {}
+
+/** Of a page of objects. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+const PAGE_SIZE = 500
+/** Calls of one scale-down at a time. */
+const AT_ONCE = 8
+
+export class UpstreamObjects {
+  readonly #decision: Decision
+  readonly #deadlineMs: number
+
+  /** @param deadlineMs monotonic */
+  constructor(decision: Decision, deadlineMs: number) {
+    this.#decision = decision
+    this.#deadlineMs = deadlineMs
+  }
+
+  get leftMs(): number {
+    return this.#deadlineMs - this.#decision.exchange.gw.clock.monotonic()
+  }
+
+  /** @throws {UnavailableError} */
+  async call(call: Pick<CallAsGateway, 'method' | 'path' | 'body' | 'contentType'>): Promise<KubeAnswer> {
+    const { exchange, live, caller } = this.#decision
+    const timeoutMs = this.leftMs
+    if (timeoutMs <= 0) throw new UnavailableError('it took too long (maxDelayMillis)')
+    const source = budgetKey(caller, exchange.peer.remoteAddress)
+    const limits = { timeoutMs, maxAnswerBytes: MAX_ANSWER_BYTES }
+    try {
+      return await callAsGateway(exchange.gw, live, { kind: 'scale-read', source, ...limits, ...call })
+    } catch (error) {
+      if (error instanceof KubeCallError) throw new UnavailableError(error.message)
+      throw error
+    }
+  }
+
+  /** @returns undefined when there is none. @throws {UnavailableError} */
+  async get(path: string): Promise<JsonObject | undefined> {
+    const answer = await this.call({ method: 'GET', path })
+    if (answer.status === 404) return undefined
+    if (answer.status !== 200) throw new UnavailableError(`${path} cannot be read: ${refusalOf(answer)}`)
+    return objectOf(answer)
+  }
+
+  /**
+   * @param query behind the question mark
+   * @throws {UnavailableError} also when there are more than `most`
+   */
+  async list(path: string, query: string, most: number): Promise<readonly JsonObject[]> {
+    const found: JsonObject[] = []
+    let next = ''
+    do {
+      const more = next === '' ? '' : `&continue=${encodeURIComponent(next)}`
+      const answer = await this.call({ method: 'GET', path: `${path}?limit=${PAGE_SIZE}&${query}${more}` })
+      if (answer.status !== 200) throw new UnavailableError(`${path} cannot be listed: ${refusalOf(answer)}`)
+      const { items, metadata } = objectOf(answer)
+      for (const item of Array.isArray(items) ? (items as readonly unknown[]) : []) if (isRecord(item)) found.push(item)
+      next = textOf(recordOf(metadata)['continue'])
+      if (found.length > most || (found.length === most && next !== '')) {
+        throw new UnavailableError(`there are more than ${most} at ${path}`)
+      }
+    } while (next !== '')
+    return found
+  }
+}
+
+/** Some at a time; after an error no more are begun, and those that run are waited for. @throws the first error */
+export async function forEachAtOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0
+  const worker = async (): Promise<void> => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) {
+      await work(item).catch((error: unknown) => {
+        next = items.length
+        throw error
+      })
+    }
+  }
+  const ended = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker))
+  const failed = ended.find((one) => one.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}
+
+/** @throws {UnavailableError} */
+export function objectOf({ body }: KubeAnswer): JsonObject {
+  try {
+    const object: unknown = JSON.parse(body)
+    if (isRecord(object)) return object
+  } catch {
+    // Said below.
+  }
+  throw new UnavailableError('an answer of upstream is not an object')
+}
