@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { afterEach, describe, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import type { ProtectorAnswer } from '../src/api/ports/protection.ts'
 import type { UpstreamClusterSpec } from '../src/api/upstream-cluster/upstream-cluster.ts'
 import { createCA } from '../src/io/pki/pki.ts'
@@ -29,6 +30,7 @@ afterEach(async () => {
 
 interface Write {
   readonly path: string
+  readonly bytes: Buffer
   readonly user: string
   readonly contentType: string
   readonly body: string
@@ -130,8 +132,15 @@ function write(scene: Scene, request: SeenRequest): void {
   request.stream.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.stream.on('end', () => {
     const value = (name: string): string => request.values(name).join('; ')
-    const body = Buffer.concat(chunks).toString()
-    const seen = { path: request.path, user: value('impersonate-user'), contentType: value('content-type'), body }
+    const bytes = Buffer.concat(chunks)
+    const body = bytes.toString()
+    const seen = {
+      path: request.path,
+      bytes,
+      user: value('impersonate-user'),
+      contentType: value('content-type'),
+      body,
+    }
     if (!request.path.includes('dryRun=All')) {
       scene.writes.push(seen)
       reply(request, 200, '{}')
@@ -168,7 +177,9 @@ describe('what PodProtectors let pass', () => {
     const answer = await scene.send('PATCH', `${WEB}/scale`, body, MERGE)
     assert.equal(answer.status, 200)
     assert.deepEqual(warnings(answer), ['299 - "deployments/web: 4 -> 2 replicas deletes 2 pods: web-a, web-b"'])
-    assert.deepEqual(scene.writes, [{ path: `${WEB}/scale`, user: 'alice', contentType: MERGE, body }])
+    assert.deepEqual(scene.writes, [
+      { path: `${WEB}/scale`, bytes: Buffer.from(body), user: 'alice', contentType: MERGE, body },
+    ])
     const [asked, ...more] = scene.gate.scaleDowns
     assert.deepEqual(more, [])
     assert.deepEqual(
@@ -313,6 +324,61 @@ describe('rights come first', () => {
   })
 })
 
+describe('every format', () => {
+  // spec = 2 { replicas = 1: 2 }, behind runtime.Unknown.
+  const protobuf = Buffer.from([0x6b, 0x38, 0x73, 0x00, 0x12, 0x04, 0x12, 0x02, 0x08, 0x02])
+  const scale = '{"kind":"Scale","apiVersion":"autoscaling/v1","spec":{"replicas":2}}'
+  const formats: readonly (readonly [method: string, path: string, type: string, body: string | Buffer])[] = [
+    ['PUT', `${WEB}/scale`, '', scale],
+    ['PUT', `${WEB}/scale`, 'application/json', scale],
+    ['PUT', WEB, 'application/json; charset=utf-8', ' {"spec":\n{"replicas":2}}'],
+    ['PUT', WEB, 'application/yaml', 'spec:\n    replicas:  2 # two\n'],
+    ['PUT', WEB, 'application/vnd.kubernetes.protobuf', protobuf],
+    ['PUT', `${WEB}/scale`, 'application/vnd.kubernetes.protobuf', protobuf],
+    ['PATCH', WEB, MERGE, '{"spec":{"replicas":2}}'],
+    ['PATCH', WEB, 'application/strategic-merge-patch+json', '{"spec":{"replicas":2,"template":{}}}'],
+    ['PATCH', WEB, 'application/json-patch+json', '[{"op":"replace","path":"/spec/replicas","value":2}]'],
+    ['PATCH', `${WEB}?fieldManager=a&force=true`, 'application/apply-patch+yaml', 'spec: {replicas: 2}'],
+    ['PATCH', `${WEB}/scale?fieldManager=a`, 'application/apply-patch+yaml', '{"spec":{"replicas":2}}'],
+    // Asked by a dry run.
+    ['PUT', WEB, 'application/json', '{"spec":{"replicas":9},"spec":{"replicas":2}}'],
+    ['PUT', WEB, 'application/cbor', Buffer.from([0xd9, 0xd9, 0xf7, 0xa0, 0xff, 0x00])],
+    ['PATCH', WEB, 'application/apply-patch+yaml', Buffer.from([0x73, 0x3a, 0xff, 0xfe, 0x0a])],
+    ['PATCH', WEB, MERGE, `{"a":${'['.repeat(2000)}${']'.repeat(2000)},"spec":{"replicas":2}}`],
+    ['PUT', WEB, 'application/json', `{"pad":"${'x'.repeat(2_900_000)}","spec":{"replicas":2,"replicas":2}}`],
+  ]
+  test('is seen, and goes upstream byte for byte', async () => {
+    const scene = await setUp()
+    scene.dryRun = { replicas: 2 }
+    for (const [at, [method, path, type, body]] of formats.entries()) {
+      // It is not decompressed: kube-apiserver does not, either.
+      const answer = await scene.send(method, path, body, type, at % 2 === 0 ? [] : ['content-encoding', 'gzip'])
+      assert.equal(answer.status, 200)
+      assert.match(warnings(answer).join(), /4 -> 2 replicas deletes 2 pods: web-a, web-b/, `${method} ${path} ${type}`)
+      const last = scene.writes.at(-1)
+      assert.deepEqual([last?.path, last?.contentType], [path, type])
+      assert.ok(last?.bytes.equals(Buffer.from(body)), `${method} ${path} ${type}`)
+    }
+    assert.deepEqual([scene.writes.length, scene.dryRuns.length], [formats.length, 5])
+  })
+
+  test('what is really compressed is unreadable upstream, too: it passes as it came', async () => {
+    const scene = await setUp()
+    scene.dryRun = { code: 400 }
+    const body = gzipSync(Buffer.from('{"spec":{"replicas":1}}'))
+    const answer = await scene.send('PATCH', WEB, body, MERGE, ['content-encoding', 'gzip'])
+    assert.equal(answer.status, 200)
+    assert.ok(scene.writes[0]?.bytes.equals(body))
+  })
+
+  test('several filters that ask cost one read of the body and of the workload', async () => {
+    const scene = await setUp()
+    await scene.scale(2)
+    assert.equal(scene.reads.filter((path) => path === WEB).length, 1)
+    assert.equal(scene.reads.length, 3, 'the workload, its ReplicaSets, its pods')
+  })
+})
+
 describe('what nobody here can read', () => {
   const PATCH = 'application/json-patch+json'
   const TEST = '[{"op":"test","path":"/spec/replicas","value":4},{"op":"replace","path":"/spec/replicas","value":2}]'
@@ -323,8 +389,9 @@ describe('what nobody here can read', () => {
     const answer = await scene.send('PATCH', `${WEB}?fieldManager=me`, TEST, PATCH)
     assert.match(warnings(answer).join(), /4 -> 2 replicas deletes 2 pods/)
     const path = `${WEB}?fieldManager=me&dryRun=All`
-    assert.deepEqual(scene.dryRuns, [{ path, user: 'alice', contentType: PATCH, body: TEST }])
-    assert.deepEqual(scene.writes, [{ path: `${WEB}?fieldManager=me`, user: 'alice', contentType: PATCH, body: TEST }])
+    const sent = { bytes: Buffer.from(TEST), user: 'alice', contentType: PATCH, body: TEST }
+    assert.deepEqual(scene.dryRuns, [{ path, ...sent }])
+    assert.deepEqual(scene.writes, [{ path: `${WEB}?fieldManager=me`, ...sent }])
   })
 
   test('a dry run that fails leaves it unchecked: it passes, or not, by the failure policy', async () => {

@@ -91,7 +91,7 @@ export const SCALE_DOWN_POLICY_SPEC_SCHEMA: Schema<ScaleDownPolicySpec> = object
 const condition = object<PolicyCondition>(
   'As of other objects.',
   {
-    type: text('Ready.'),
+    type: text('Ready: it is in force. Steered: it did what it is for at the last scale-down.'),
     status: oneOf('Whether it is so.', ['True', 'False', 'Unknown']),
     reason: text('For machines.'),
     message: text('For people.'),

@@ -1,7 +1,7 @@
 // Follows the ScaleDownPolicies: those that are valid are for the gateway threads; the status says what is in force, and what came of the last
 // scale-down. One that is not valid is left out, and affects no other.
 
-import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
+import { EVENTS, SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
@@ -38,6 +38,7 @@ interface Known {
 const FIELD_MANAGER = 'portcullis'
 /** Between two statuses of one policy: a thousand scale-downs a second are one write. */
 const REPORT_EVERY_MS = 1_000
+const EVENT_EVERY_MS = 60_000
 const MAX_NAMES = 50
 
 export class ScaleDownPolicyController {
@@ -47,6 +48,8 @@ export class ScaleDownPolicyController {
   /** The last scale-down of each policy that is still to be written. */
   readonly #reports = new Map<string, ScaleDownReport>()
   readonly #writing = new Set<Promise<void>>()
+  /** By policy: the last Event. */
+  readonly #told = new Map<string, { readonly told: string; readonly atMs: number }>()
   #timer: NodeJS.Timeout | undefined
   #stopped = false
 
@@ -59,8 +62,10 @@ export class ScaleDownPolicyController {
         this.#tell()
       },
       onChange: (type, object) => {
-        if (type === 'DELETED') this.#known.delete(keyOf(object))
-        else this.#put(object)
+        if (type === 'DELETED') {
+          this.#known.delete(keyOf(object))
+          this.#told.delete(keyOf(object))
+        } else this.#put(object)
         this.#tell()
       },
       onState: (current, message) => {
@@ -108,7 +113,11 @@ export class ScaleDownPolicyController {
   #writeReports(): void {
     for (const [key, report] of this.#reports) {
       const known = this.#known.get(key)
-      if (known !== undefined) this.#write(known.object, { lastScaleDown: lastOf(report) })
+      if (known !== undefined) {
+        const conditions = this.#conditions(known.object, steeredBy(report))
+        this.#write(known.object, { conditions, lastScaleDown: lastOf(report) })
+        this.#tellEvent(key, known.object, report)
+      }
     }
     this.#reports.clear()
   }
@@ -125,12 +134,50 @@ export class ScaleDownPolicyController {
       message: valid ? 'scale-downs through the gateway ask it' : read.why.slice(0, 1024),
       observedGeneration,
     } as const
-    const before = recordsOf(recordOf(object['status']), 'conditions').find(({ type }) => type === 'Ready') ?? {}
+    const before = conditionOf(object, wanted.type)
     if (Object.entries(wanted).every(([field, value]) => before[field] === value)) return
+    this.#write(object, { observedGeneration, conditions: this.#conditions(object, wanted) })
+  }
+
+  /** With the others as they are. */
+  #conditions(object: JsonObject, wanted: Omit<PolicyCondition, 'lastTransitionTime'>): readonly PolicyCondition[] {
+    const before = conditionOf(object, wanted.type)
     const since = before['status'] === wanted.status ? textOf(before['lastTransitionTime']) : ''
     const lastTransitionTime = since === '' ? metaTime(this.#deps.clock.now()) : since
-    const condition: PolicyCondition = { ...wanted, lastTransitionTime }
-    this.#write(object, { observedGeneration, conditions: [condition] })
+    const others = recordsOf(recordOf(object['status']), 'conditions').filter(({ type }) => type !== wanted.type)
+    return [...(others as unknown as readonly PolicyCondition[]), { ...wanted, lastTransitionTime }]
+  }
+
+  /** Of what somebody should look at; the same is told once in a while. Best effort. */
+  #tellEvent(key: string, object: JsonObject, report: ScaleDownReport): void {
+    const { reason, status, message } = steeredBy(report)
+    if (status === 'True' && report.conflicts.length === 0) return
+    const { clock, client, log } = this.#deps
+    const told = `${reason} ${report.conflicts.join()}`
+    const before = this.#told.get(key)
+    const nowMs = clock.monotonic()
+    if (before?.told === told && nowMs - before.atMs < EVENT_EVERY_MS) return
+    this.#told.set(key, { told, atMs: nowMs })
+    const name = nameOf(object)
+    const namespace = namespaceOf(object)
+    const uid = textOf(recordOf(object['metadata'])['uid'])
+    const at = metaTime(clock.now())
+    const event = {
+      apiVersion: 'v1',
+      kind: 'Event',
+      // As client-go names them.
+      metadata: { name: `${name.slice(0, 230)}.${Math.round(clock.now()).toString(16)}`, namespace },
+      involvedObject: { apiVersion: object['apiVersion'], kind: object['kind'], namespace, name, uid },
+      type: status === 'True' ? 'Normal' : 'Warning',
+      reason: status === 'True' ? 'DeletionCostConflict' : reason,
+      message,
+      source: { component: 'portcullis' },
+      reportingComponent: 'portcullis',
+      firstTimestamp: at,
+      lastTimestamp: at,
+      count: 1,
+    }
+    client.create(EVENTS, event).catch((error: unknown) => log.debug('event cannot be written', { error }))
   }
 
   /** What fails is written with the next change. */
@@ -147,6 +194,23 @@ export class ScaleDownPolicyController {
     this.#writing.add(writing)
     void writing.finally(() => this.#writing.delete(writing))
   }
+}
+
+function conditionOf(object: JsonObject, type: string): Readonly<Record<string, unknown>> {
+  return recordsOf(recordOf(object['status']), 'conditions').find((one) => one['type'] === type) ?? {}
+}
+
+/** Whether it did what it is for, the last time. */
+function steeredBy({
+  outcome,
+  message,
+  workload,
+  conflicts,
+}: ScaleDownReport): Omit<PolicyCondition, 'lastTransitionTime'> {
+  const status = outcome === 'Steered' || outcome === 'Nothing' ? 'True' : 'False'
+  const foreign = conflicts.length === 0 ? '' : `; deletion costs of others were left alone: ${conflicts.join(', ')}`
+  const text = `${workload}${message === '' ? '' : `: ${message}`}${foreign}`
+  return { type: 'Steered', status, reason: outcome, message: text.slice(0, 1024) }
 }
 
 function lastOf(report: ScaleDownReport): LastScaleDown {

@@ -6,7 +6,7 @@ import { afterEach, test } from 'node:test'
 import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { DEPLOYMENTS, PODS } from '../../api/kinds/foreign-kinds.ts'
-import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
+import { EVENTS, SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
 import { mapOf } from '../../api/kube/json-object.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { ScaleDownPolicyStatus } from '../../api/scale-down-policy/scale-down-policy.ts'
@@ -177,10 +177,21 @@ test('one policy that is not valid affects no other, and says why', async () => 
     ...{ namespace: 'default', policy: 'good', cluster: 'prod', workload: 'deployments/web', from: 3, to: 1 },
     ...{ outcome: 'Steered', message: '', victims: ['a'], conflicts: [], atMs: 0 },
   }
-  for (let i = 0; i < 100; i++) controller.report({ ...report, from: i })
-  await waitFor('the last scale-down', () => statusOf('good')?.lastScaleDown !== undefined)
+  controller.report({ ...report, outcome: 'Unsteerable', message: 'it is a StatefulSet' })
+  const conditionOf = (type: string) => statusOf('good')?.conditions?.find((one) => one.type === type)
+  await waitFor('the condition', () => conditionOf('Steered') !== undefined)
+  const { status, reason, message } = conditionOf('Steered') ?? {}
+  assert.deepEqual([status, reason, message], ['False', 'Unsteerable', 'deployments/web: it is a StatefulSet'])
+  for (let i = 0; i < 100; i++) controller.report({ ...report, from: i, conflicts: ['b'] })
+  await waitFor('the last scale-down', () => statusOf('good')?.lastScaleDown?.outcome === 'Steered')
   assert.equal(statusOf('good')?.lastScaleDown?.from, 99)
-  assert.equal(statusOf('good')?.conditions?.[0]?.status, 'True')
+  assert.equal(conditionOf('Ready')?.status, 'True')
+  assert.match(conditionOf('Steered')?.message ?? '', /deletion costs of others were left alone: b/)
+  const events = store.all(EVENTS).map(({ reason, type, message }) => `${type} ${reason} ${message}`)
+  assert.deepEqual(events, [
+    'Warning Unsteerable deployments/web: it is a StatefulSet',
+    'Normal DeletionCostConflict deployments/web; deletion costs of others were left alone: b',
+  ])
   put('good', { ...SPEC, shadow: true })
   await waitFor('the change', () => inForce[0]?.shadow === true)
 })

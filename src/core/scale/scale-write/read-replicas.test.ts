@@ -42,7 +42,14 @@ describe('PUT', () => {
     ['no Content-Type, as HPA', '', '{"kind":"Scale","apiVersion":"autoscaling/v1","spec":{"replicas":3}}', 3, SCALE],
     ['YAML', YAML, 'spec:\n  replicas: 3\n', 3],
     ['YAML that is JSON', YAML, '{"spec":{"replicas":3}}', 3],
-    ['an alias in YAML', YAML, 'a: &n 3\nspec:\n  replicas: *n\n', 3],
+    ['an alias in YAML', YAML, 'a: &n 3\nspec:\n  replicas: *n\n', 'ask-upstream'],
+    ['a merge in YAML', YAML, 'spec:\n  replicas: 9\n  <<: {replicas: 1}\n', 'ask-upstream'],
+    ['a merge in YAML that looks like JSON', YAML, '{spec: {replicas: 9, <<: {replicas: 1}}}', 'ask-upstream'],
+    ['JSON with what YAML would take for an alias', YAML, '{"a":"&& *x !y","spec":{"replicas":3}}', 3],
+    ['a directive in YAML', YAML, '%YAML 1.1\n---\nspec: {replicas: 3}', 'ask-upstream'],
+    ['a percentage in YAML', YAML, 'spec: {replicas: 3, maxSurge: 25%}', 3],
+    ['a tag in YAML', YAML, 'spec:\n  replicas: !!float 3\n', 'ask-upstream'],
+    ['octal in YAML', YAML, 'spec:\n  replicas: 010\n', 8],
     ['zero', JSON_TYPE, '{"spec":{"replicas":0}}', 0],
     ['a Deployment without replicas has one', JSON_TYPE, '{"spec":{}}', 1],
     ['without a spec as well', JSON_TYPE, '{"metadata":{"name":"web"}}', 1],
@@ -52,9 +59,9 @@ describe('PUT', () => {
     ['of others, if it is there', JSON_TYPE, '{"spec":{"replicas":3}}', 3, MACHINES],
     ['Replicas is another field', JSON_TYPE, '{"spec":{"Replicas":9}}', 1],
     ['a text', JSON_TYPE, '{"spec":{"replicas":"3"}}', 'unreadable'],
-    ['a fraction', JSON_TYPE, '{"spec":{"replicas":1.5}}', 'unreadable'],
-    ['less than none', JSON_TYPE, '{"spec":{"replicas":-1}}', 'unreadable'],
-    ['more than int32', JSON_TYPE, '{"spec":{"replicas":2147483648}}', 'unreadable'],
+    ['a fraction', JSON_TYPE, '{"spec":{"replicas":1.5}}', 'ask-upstream'],
+    ['less than none', JSON_TYPE, '{"spec":{"replicas":-1}}', 'ask-upstream'],
+    ['more than int32', JSON_TYPE, '{"spec":{"replicas":4294967297.0}}', 'ask-upstream'],
     ['CBOR', 'application/cbor', '{"spec":{"replicas":3}}', 'ask-upstream'],
     ['the spec is a list', JSON_TYPE, '{"spec":[]}', 'ask-upstream'],
     ['no object', JSON_TYPE, '[]', 'ask-upstream'],
@@ -151,7 +158,7 @@ describe('protocol buffers', () => {
     ['two specs are merged', sealed(replicas(2), Buffer.alloc(0)), 2],
     // 2^32 + 3: Go keeps the 3.
     ['more than int32', sealed(Buffer.from([0x08, 0x83, 0x80, 0x80, 0x80, 0x10])), 'ask-upstream'],
-    ['less than none', sealed(Buffer.from([0x08, ...Array.from({ length: 9 }, () => 0xff), 0x01])), 'unreadable'],
+    ['less than none', sealed(Buffer.from([0x08, ...Array.from({ length: 9 }, () => 0xff), 0x01])), 'ask-upstream'],
     ['a text where the number belongs', sealed(Buffer.from([0x0a, 0x01, 0x33])), 'ask-upstream'],
     ['cut off', sealed(replicas(3)).subarray(0, -1), 'ask-upstream'],
     ['no magic bytes', Buffer.from('{"spec":{"replicas":3}}'), 'ask-upstream'],
@@ -203,7 +210,8 @@ describe('bodies that are meant to be misread', () => {
   })
 
   test('long YAML, and a bomb of aliases', () => {
-    assert.equal(short(read('patch', APPLY, `a: ${'x'.repeat(300_000)}\nspec:\n  replicas: 1\n`)), 'ask-upstream')
+    assert.equal(short(read('patch', APPLY, `a: ${'x'.repeat(30_000)}\nspec:\n  replicas: 1\n`)), 1)
+    assert.equal(short(read('patch', APPLY, `a: ${'x'.repeat(33_000)}\nspec:\n  replicas: 1\n`)), 'ask-upstream')
     const bomb = `a: &a [1,1,1,1,1,1,1,1,1,1]\n${'bcdefg'
       .split('')
       .map((name, at) => `${name}: &${name} [${Array.from({ length: 10 }, () => `*${'abcdef'[at]}`).join()}]\n`)
@@ -211,12 +219,17 @@ describe('bodies that are meant to be misread', () => {
     assert.equal(short(read('patch', APPLY, bomb)), 'ask-upstream')
   })
 
-  test('three megabytes, wide and narrow', () => {
-    const wide = `{${Array.from({ length: 200_000 }, (_, at) => `"k${at}":0`).join()},"spec":{"replicas":1}}`
-    assert.equal(short(read('update', JSON_TYPE, wide)), 1)
-    assert.equal(short(read('update', JSON_TYPE, `{"a":"${'x'.repeat(3_000_000)}","spec":{"replicas":1}}`)), 1)
-    const operations = `[${Array.from({ length: 50_000 }, () => '{"op":"add","path":"/spec/replicas","value":1}').join()}]`
-    assert.equal(short(read('patch', PATCH, operations)), 1)
+  test('as large as etcd takes, wide and narrow, and larger', () => {
+    const wide = (fields: number): string =>
+      `{${Array.from({ length: fields }, (_, at) => `"k${at}":0`).join()},"spec":{"replicas":1}}`
+    const narrow = (length: number): string => `{"a":"${'x'.repeat(length)}","spec":{"replicas":1}}`
+    const operations = (count: number): string =>
+      `[${Array.from({ length: count }, () => '{"op":"add","path":"/spec/replicas","value":1}').join()}]`
+    for (const body of [wide(100_000), narrow(1_500_000)]) assert.equal(short(read('update', JSON_TYPE, body)), 1)
+    for (const body of [wide(250_000), narrow(3_000_000)])
+      assert.equal(short(read('update', JSON_TYPE, body)), 'ask-upstream')
+    assert.equal(short(read('patch', PATCH, operations(30_000))), 1)
+    assert.equal(short(read('patch', PATCH, operations(60_000))), 'ask-upstream')
   })
 
   test('nothing throws, whatever it is', () => {

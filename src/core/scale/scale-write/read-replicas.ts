@@ -2,7 +2,7 @@
 // upstream's to say, by a dry run: a reading of our own that differs from kube-apiserver's would be a way around every check.
 
 import { isRecord } from '../../../api/kube/object-shape.ts'
-import { type DecodedObject, decodeObject } from '../../objects/strict-decode.ts'
+import { decodeObject } from '../../objects/strict-decode.ts'
 import { readJsonPatch } from './json-patch-replicas.ts'
 import { readProtobuf } from './protobuf-replicas.ts'
 import type { ScaleTarget } from './scale-target.ts'
@@ -20,9 +20,15 @@ export interface ScaleWrite {
   readonly body: Buffer
 }
 
-/** In time linear to the body. */
+/** Bytes; etcd takes no larger object (--max-request-bytes), and reading holds up the requests of others. */
+const MAX_READ_BYTES = 1536 * 1024
+/** Characters of YAML that is not JSON, which takes some fifteen times as long to read. */
+const MAX_READ_YAML = 32 * 1024
+
+/** In time linear to the body; what is larger than it may take is left to upstream. */
 export function readReplicas(write: ScaleWrite): ReplicasWritten {
   const { verb, contentType, body, target } = write
+  if (body.length > MAX_READ_BYTES) return ASK_UPSTREAM
   const mediaType = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   return verb === 'update' ? readUpdate(mediaType, body, target) : readPatch(mediaType, body, target)
 }
@@ -57,16 +63,29 @@ function readPatch(mediaType: string, body: Buffer, target: ScaleWrite['target']
   }
 }
 
+/**
+ * In YAML that is not JSON: directives, anchors, aliases, tags and merges (`<<`, whose precedence differs between versions of Go's library). Clients send
+ * none of them.
+ */
+const YAML_INDIRECTION = /<<|[&*!]|^%/m
+
 /** undefined = it is not certain that kube-apiserver reads the same: field given twice (Go merges structs), depth, odd numbers. */
 function decoded(body: Buffer, format: 'json' | 'yaml'): unknown {
-  let read: DecodedObject
+  const text = body.toString('utf8')
+  // Clients send JSON, also where it says YAML.
+  const json = decodedAs(text, 'json')
+  if (json !== undefined || format === 'json' || YAML_INDIRECTION.test(text)) return json
+  return decodedAs(text, 'yaml')
+}
+
+function decodedAs(text: string, format: 'json' | 'yaml'): unknown {
   try {
-    read = decodeObject(body.toString('utf8'), format)
+    const { value, duplicates } = decodeObject(text, format, MAX_READ_YAML)
+    return duplicates.length > 0 ? undefined : value
   } catch (error) {
     if (error instanceof SyntaxError) return undefined
     throw error
   }
-  return read.duplicates.length > 0 ? undefined : read.value
 }
 
 /** A whole object: what is absent gets the default. */

@@ -16,7 +16,7 @@ const MAX_INT32 = 2 ** 31 - 1
 
 /** @param value of the field; present, and not null */
 export function replicasValue(value: unknown): ReplicasWritten {
-  const valid = typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_INT32
-  if (valid) return { kind: 'replicas', value }
-  return { kind: 'unreadable', why: 'spec.replicas is not a number of replicas' }
+  if (typeof value !== 'number') return { kind: 'unreadable', why: 'spec.replicas is not a number' }
+  // Where patches are applied Go converts floats to int32, by ways of its own when they are too large.
+  return Number.isInteger(value) && value >= 0 && value <= MAX_INT32 ? { kind: 'replicas', value } : ASK_UPSTREAM
 }
