@@ -1,5 +1,5 @@
 // Recovery by steps, as the leader carries it out: what it writes, what it says, and what becomes of it when somebody else writes or
-// leads. Objects are in the registry of the embedded API server; time runs a hundred times as fast.
+// leads. Objects are in the registry of the embedded API server; time runs fifty times as fast.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -24,7 +24,7 @@ import { waitFor } from './harness/wait.ts'
 
 const ENDPOINT = 'https://10.0.0.1:6443'
 const AT = { namespace: '', name: 'prod' }
-const SPEED = 100
+const SPEED = 50
 const clock: Clock = { now: () => Date.now(), monotonic: () => performance.now() * SPEED }
 const LADDER = ['Freeze', 'HeartbeatsOnly', 'ReadOnly', 'NoDisruption', 'Limited', 'Off']
 
