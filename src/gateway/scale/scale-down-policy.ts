@@ -12,6 +12,7 @@ import { chooseVictims, type VictimChoice } from '../../core/scale/victim-choice
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import type { Decision } from '../exchange/decision.ts'
 import type { RequestOutcome } from '../exchange/exchange.ts'
+import { mayList } from '../protect/access.ts'
 import { scaleChange } from './scale-change.ts'
 import { nodesOf, scaledPods } from './scaled-pods.ts'
 import { UnavailableError, UpstreamObjects } from './upstream-objects.ts'
@@ -59,7 +60,7 @@ async function steer(decision: Decision): Promise<Refusal | undefined> {
     if ('unsteerable' in found) return unsteerable(scaleDown, found.unsteerable)
     const nodes = found.count <= 0 ? new Map() : await nodesOf(upstream, found.pods, policy.prefer)
     const choice = chooseVictims({ ...found, prefer: policy.prefer, nodes, nowMs: exchange.gw.clock.now() })
-    if (policy.shadow) return shadowed(scaleDown, choice)
+    if (policy.shadow) return await shadowed(scaleDown, choice)
     await setVictims(scaleDown, upstream, choice)
     return undefined
   } catch (error) {
@@ -81,7 +82,9 @@ async function setVictims(scaleDown: ScaleDown, upstream: UpstreamObjects, choic
     await takeBackCosts(upstream, namespace, stale, '')
     const set = await setCosts(upstream, namespace, victims, { id, workload: workloadName, to, at })
     const conflicts = [...choice.conflicts, ...set.conflicts]
-    warnOfConflicts(scaleDown, conflicts)
+    if (conflicts.length > 0) {
+      warn(scaleDown, `deletion costs of others are left alone: ${await named(scaleDown, conflicts)}`)
+    }
     const outcome = set.set.length === 0 ? 'Nothing' : 'Steered'
     report(scaleDown, outcome, '', set.set, conflicts)
     if (set.set.length === 0) return
@@ -120,10 +123,10 @@ function unsteerable(scaleDown: ScaleDown, why: string): undefined {
   warn(scaleDown, `its victims are not chosen: ${why}`)
 }
 
-function shadowed(scaleDown: ScaleDown, { victims, conflicts }: VictimChoice): undefined {
+async function shadowed(scaleDown: ScaleDown, { victims, conflicts }: VictimChoice): Promise<undefined> {
   const names = victims.map(nameOf)
   report(scaleDown, 'Shadow', '', names, conflicts)
-  warn(scaleDown, `in shadow mode it would choose ${names.length === 0 ? 'nothing' : named(names)}`)
+  warn(scaleDown, `in shadow mode it would choose ${names.length === 0 ? 'nothing' : await named(scaleDown, names)}`)
 }
 
 function unavailable(scaleDown: ScaleDown, why: string): Refusal | undefined {
@@ -146,15 +149,14 @@ function unavailable(scaleDown: ScaleDown, why: string): Refusal | undefined {
   })
 }
 
-function warnOfConflicts(scaleDown: ScaleDown, conflicts: readonly string[]): void {
-  if (conflicts.length > 0) warn(scaleDown, `deletion costs of others are left alone: ${named(conflicts)}`)
-}
-
 function warn({ decision, policy: { namespace, name } }: ScaleDown, text: string): void {
   decision.warnings = [...decision.warnings, `ScaleDownPolicy ${namespace}/${name}: ${text}`]
 }
 
-function named(names: readonly string[]): string {
+/** To who may list pods; to others how many. */
+async function named({ decision, policy }: ScaleDown, names: readonly string[]): Promise<string> {
+  const { exchange, live, caller } = decision
+  if (!(await mayList(exchange, live, caller, policy.namespace))) return `${names.length} pods`
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ''
   return `${names.slice(0, MAX_NAMED).join(', ')}${more}`
 }

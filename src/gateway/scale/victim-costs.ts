@@ -95,7 +95,8 @@ async function patchPod(
     if (answer.status === 200) return objectOf(answer)
     if (answer.status === 404) return 'gone'
     if (answer.status !== 409 || tries === MAX_TRIES) {
-      throw new UnavailableError(`pod "${nameOf(known)}" cannot be patched: ${refusalOf(answer)}`)
+      // Without its name: who scales may not be allowed to list pods.
+      throw new UnavailableError(`a pod cannot be patched: ${refusalOf(answer)}`)
     }
     const now = await upstream.get(path)
     if (now === undefined || uidOf(now) !== uid) return 'gone'
