@@ -661,6 +661,15 @@ test('where portcullis-system does not exist, Leases are in default', async () =
   assert.equal((lease?.['spec'] as { holderIdentity: string }).holderIdentity, 'replica-a')
 })
 
+test('the condition says that a mode is on its way back', async () => {
+  const objects = new MemoryObjects()
+  put(objects, 'prod', { degrade: { mode: 'ReadOnly', reason: 'INC-1', recovery: {} } })
+  new Replica(objects).apply('prod')
+  await waitFor('the mode', () => reasonOf(objects, 'prod', 'Degraded') === 'True ReadOnly')
+  const { message } = condition(objects, 'prod', 'Degraded') ?? assert.fail()
+  assert.equal(message, 'ReadOnly without an expiry, on the way back to Off by steps: INC-1')
+})
+
 test('each replica reports how many disruptive requests it has refused, rounded where there are many', async () => {
   const objects = new MemoryObjects()
   objects.put(UPSTREAM_CLUSTERS, { ...clusterOf('prod') })

@@ -276,7 +276,8 @@ function degradation({ degrade, inForce }: StatusFacts, nowMs: number): Verdict 
   }
   const until = degrade.expiresAtMs === 0 ? 'without an expiry' : `until ${degrade.expiresAt}`
   if (degrade.shadow) return say('False', 'Shadow', `${degrade.mode} ${until} only counts and warns: ${why}`)
-  return say('True', degrade.mode, `${degrade.mode} ${until}: ${why}`)
+  const back = degrade.recovery === undefined ? '' : ', on the way back to Off by steps'
+  return say('True', degrade.mode, `${degrade.mode} ${until}${back}: ${why}`)
 }
 
 /** False as soon as one replica has lost Redis, because the total is then no longer exact. */
