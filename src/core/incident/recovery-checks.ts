@@ -54,11 +54,29 @@ const UPSTREAM = { maxErrorPercent: 10, maxLatencyMs: 2_000, minRequests: 20 } a
 /** With so few refused disruptive requests nobody is waiting. */
 export const SMALL_QUEUE = 10
 
-/** @param mostRefused the most refused disruptive requests in a minute since this mode began */
+/** Refused disruptive requests since a mode began: how many there were at most in a minute, and since when they are no more than that. */
+export interface RefusedQueue {
+  readonly most: number
+  /** Monotonic milliseconds. */
+  readonly sinceMs: number
+}
+
+export const EMPTY_QUEUE: RefusedQueue = { most: 0, sinceMs: 0 }
+/** A cluster always has some who scale down and clean up: their number wavers by so many per cent, and does not grow. */
+const WAVERS_PERCENT = 10
+/** As long as the window that is counted. Milliseconds */
+const NOT_GROWN_MS = 60_000
+
+export function followQueue(queue: RefusedQueue, refused: number, nowMs: number): RefusedQueue {
+  return refused * 100 > queue.most * (100 + WAVERS_PERCENT) ? { most: refused, sinceMs: nowMs } : queue
+}
+
+/** @param refused since this mode began */
 export function recoveryChecks(
   mode: DegradeMode,
   facts: RecoveryFacts,
-  mostRefused: number,
+  refused: RefusedQueue,
+  nowMs: number,
 ): readonly RecoveryVerdict[] {
   const checks = [endpointsCheck(facts)]
   if (mode === 'Freeze') {
@@ -68,7 +86,7 @@ export function recoveryChecks(
     return checks
   }
   checks.push(upstreamCheck(facts.upstream), nodesCheck(facts, mode))
-  if (mode === 'NoDisruption' || mode === 'Limited') checks.push(disruptionCheck(facts, mostRefused))
+  if (mode === 'NoDisruption' || mode === 'Limited') checks.push(disruptionCheck(facts, refused, nowMs))
   return checks
 }
 
@@ -111,14 +129,20 @@ function nodesCheck({ nodes, readyNodesBefore }: RecoveryFacts, mode: DegradeMod
   return verdict(name, isLoss ? 'bad' : 'between', message)
 }
 
-/** Those who want to disrupt wait and ask again: when the gate opens all of them go through at once. */
-function disruptionCheck({ refusedDisruptive }: RecoveryFacts, mostRefused: number): RecoveryVerdict {
+/**
+ * Those who want to disrupt wait and ask again: while more and more of them do, something goes wrong. A number that stays is what
+ * the cluster always has, and Limited lets it through at a rate.
+ */
+function disruptionCheck(
+  { refusedDisruptive }: RecoveryFacts,
+  { most, sinceMs }: RefusedQueue,
+  nowMs: number,
+): RecoveryVerdict {
   const name = 'Disruption'
   if (refusedDisruptive === undefined) return verdict(name, 'unknown', 'refused disruptive requests are not counted')
   const count = `${refusedDisruptive} disruptive requests were refused in the last minute`
   if (refusedDisruptive <= SMALL_QUEUE) return verdict(name, 'good', count)
-  const falling = refusedDisruptive * 2 <= mostRefused
-  const most = `${mostRefused} at most since this mode began`
-  const needed = `fewer than ${SMALL_QUEUE + 1}, or half of the most, are needed`
-  return verdict(name, falling ? 'good' : 'between', `${count}, ${most}${falling ? '' : `: ${needed}`}`)
+  if (refusedDisruptive * 2 <= most) return verdict(name, 'good', `${count}, ${most} at most since this mode began`)
+  if (nowMs - sinceMs >= NOT_GROWN_MS) return verdict(name, 'good', `${count}, and they are not getting more`)
+  return verdict(name, 'between', `${count}, and for a minute they must not get more`)
 }

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import { FAILING_MS, LONGEST_GAP_MS, type RecoveryState, type RecoveryTurn, stepRecovery } from './recovery.ts'
-import { type RecoveryFacts, recoveryChecks } from './recovery-checks.ts'
+import { EMPTY_QUEUE, followQueue, type RecoveryFacts, recoveryChecks } from './recovery-checks.ts'
 
 const OPTIONS = { holdMs: 60_000, rampMs: 600_000 }
 const NODES = { ready: 20, total: 20, complete: true, ageMs: 0, message: '' }
@@ -97,8 +97,10 @@ describe('the climb', () => {
 })
 
 describe('checks', () => {
-  const observed = (mode: DegradeMode, facts: Partial<RecoveryFacts>, most = 0): Record<string, string> =>
-    Object.fromEntries(recoveryChecks(mode, { ...WELL, ...facts }, most).map((check) => [check.name, check.observed]))
+  const observed = (mode: DegradeMode, facts: Partial<RecoveryFacts>, refused = EMPTY_QUEUE): Record<string, string> =>
+    Object.fromEntries(
+      recoveryChecks(mode, { ...WELL, ...facts }, refused, 0).map((check) => [check.name, check.observed]),
+    )
 
   test('which belong to a mode', () => {
     assert.deepEqual(Object.keys(observed('Freeze', {})), ['Endpoints', 'Upstream'])
@@ -163,14 +165,37 @@ describe('checks', () => {
     assert.equal(observed('Freeze', { endpoints: undefined })['Endpoints'], 'unknown')
   })
 
-  test('the queue of refused disruptive requests is small, or falls', () => {
-    const queue = (refusedDisruptive: number | undefined, most: number): string | undefined =>
-      observed('NoDisruption', { refusedDisruptive }, most)['Disruption']
+  test('the queue of refused disruptive requests is small, falls, or stays', () => {
+    const queue = (refusedDisruptive: number | undefined, most: number, sinceMs = 0): string | undefined =>
+      observed('NoDisruption', { refusedDisruptive }, { most, sinceMs: -sinceMs })['Disruption']
     assert.equal(queue(10, 10), 'good')
     assert.equal(queue(11, 11), 'between')
     assert.equal(queue(100, 199), 'between')
     assert.equal(queue(100, 200), 'good')
+    assert.equal(queue(200, 200, 59_999), 'between')
+    assert.equal(queue(200, 200, 60_000), 'good')
     assert.equal(queue(undefined, 0), 'unknown')
+  })
+
+  test('a queue that wavers does not grow', () => {
+    const counts = [100, 109, 95, 110, 111, 150]
+    const queues = counts.map(
+      ((queue) => (count: number, at: number) => {
+        queue = followQueue(queue, count, at)
+        return queue.sinceMs
+      })(EMPTY_QUEUE),
+    )
+    assert.deepEqual(queues, [0, 0, 0, 0, 4, 5])
+  })
+
+  test('who always scales down and cleans up does not keep a cluster from coming back, and a growing queue does', () => {
+    const steady = { ...WELL, refusedDisruptive: 500 }
+    assert.deepEqual(run('NoDisruption', () => steady, 3_600_000).modes, ['NoDisruption', 'Limited', 'Off'])
+    const growing = (_: DegradeMode, ms: number): RecoveryFacts => ({
+      ...WELL,
+      refusedDisruptive: 20 * 1.2 ** (ms / 30_000),
+    })
+    assert.deepEqual(run('NoDisruption', growing, 3_600_000).modes, ['NoDisruption'])
   })
 })
 

@@ -3,7 +3,14 @@
 
 import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import { formatDuration } from '../text/duration.ts'
-import { type RecoveryFacts, type RecoveryVerdict, recoveryChecks } from './recovery-checks.ts'
+import {
+  EMPTY_QUEUE,
+  followQueue,
+  type RecoveryFacts,
+  type RecoveryVerdict,
+  type RefusedQueue,
+  recoveryChecks,
+} from './recovery-checks.ts'
 
 export interface RecoveryOptions {
   /** How long the checks of a mode have to hold. Milliseconds */
@@ -23,8 +30,7 @@ export interface RecoveryState {
   readonly holdingSinceMs: number | undefined
   /** Since when one has failed; undefined = none does. */
   readonly failingSinceMs: number | undefined
-  /** The most refused disruptive requests in a minute since this step began. */
-  readonly mostRefused: number
+  readonly refused: RefusedQueue
   readonly lookedAtMs: number
 }
 
@@ -61,17 +67,17 @@ export function stepRecovery(
   nowMs: number,
 ): RecoveryTurn {
   const at = follow(before, mode, nowMs)
-  const mostRefused = Math.max(at.mostRefused, facts.refusedDisruptive ?? 0)
+  const refused = followQueue(at.refused, facts.refusedDisruptive ?? 0, nowMs)
   if (mode === 'Off') {
     const state = { ...at, holdingSinceMs: undefined, failingSinceMs: undefined, lookedAtMs: nowMs }
     return { state, action: { kind: 'done' }, checks: [], waitingFor: '' }
   }
-  const checks = recoveryChecks(mode, facts, mostRefused)
+  const checks = recoveryChecks(mode, facts, refused, nowMs)
   const failed = checks.filter(({ observed }) => observed === 'bad')
   const holds = checks.every(({ ok }) => ok)
   const state: RecoveryState = {
     ...at,
-    mostRefused,
+    refused,
     holdingSinceMs: holds ? (at.holdingSinceMs ?? nowMs) : undefined,
     failingSinceMs: failed.length > 0 ? (at.failingSinceMs ?? nowMs) : undefined,
     lookedAtMs: nowMs,
@@ -99,7 +105,7 @@ function follow(before: RecoveryState | undefined, mode: DegradeMode, nowMs: num
     startedFrom: before === undefined ? mode : stricter(before.startedFrom, mode),
     holdingSinceMs: undefined,
     failingSinceMs: undefined,
-    mostRefused: 0,
+    refused: EMPTY_QUEUE,
     lookedAtMs: nowMs,
   }
 }
