@@ -56,7 +56,7 @@ interface Scene extends GuardedGateway {
   scale(replicas: number): Promise<Response>
 }
 
-type Options = Pick<UpstreamClusterSpec, 'scaleProtection' | 'podProtection'>
+type Options = Pick<UpstreamClusterSpec, 'scaleProtection' | 'podProtection' | 'degrade'>
 
 async function setUp(spec: Options = { scaleProtection: {}, podProtection: {} }, pods = 4): Promise<Scene> {
   const stub = await startStub()
@@ -372,8 +372,10 @@ describe('every format', () => {
   })
 
   test('several filters that ask cost one read of the body and of the workload', async () => {
-    const scene = await setUp()
-    await scene.scale(2)
+    const shadow = { mode: 'NoDisruption', shadow: true } as const
+    const scene = await setUp({ scaleProtection: {}, podProtection: {}, degrade: shadow })
+    const answer = await scene.scale(2)
+    assert.match(warnings(answer).join(), /in shadow mode would refuse.*deletes 2 pods/, 'two filters have asked')
     assert.equal(scene.reads.filter((path) => path === WEB).length, 1)
     assert.equal(scene.reads.length, 3, 'the workload, its ReplicaSets, its pods')
   })
