@@ -319,7 +319,7 @@ test('kubectl prints the columns and explains the fields', async () => {
   assert.equal(patched.status, 200, patched.text)
   assert.deepEqual(patched.json().status, status)
   const { stdout } = await cluster.kubectl(['get', 'uc', 'columns', '-o', 'wide'])
-  assert.match(stdout, /^NAME +READY +ENDPOINTS +TOTAL +DEGRADE +AGE +REASON\n/)
+  assert.match(stdout, /^NAME +READY +ENDPOINTS +TOTAL +DEGRADE +AGE +AUTOSCALER +REASON\n/)
   assert.match(stdout, /\ncolumns +True +1 +2 +ReadOnly +\w+ +is served\n/)
   // The schema is published after the objects are served.
   const explained = await waitFor('the schema', async () => {
