@@ -98,7 +98,7 @@ export function kubectlSuite(name: string, start: () => Promise<KubectlSubject>)
       const table = await ok(['get', 'uc'])
       assert.match(table, /^NAME +READY +.*AGE/)
       assert.match(table, new RegExp(`^${NAME} `, 'm'))
-      assert.match(await ok(['get', 'uc', '-o', 'wide']), /^NAME .*AGE +REASON/)
+      assert.match(await ok(['get', 'uc', '-o', 'wide']), /^NAME .*AGE +.*REASON/)
       assert.match(
         await ok(['get', 'upstreamclusters.proxy.kubegateway.io', '-o', 'name']),
         new RegExp(`/${NAME}$`, 'm'),

@@ -11,6 +11,7 @@ import { parse } from 'yaml'
 import { POD_PROTECTORS, SCHEME, UPSTREAM_CLUSTERS } from '../../../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../../../src/api/kube/json-object.ts'
 import { StatusError } from '../../../src/api/kube/status.ts'
+import { compileGuard } from '../../../src/core/scale/scale-up-guard/compile-guard.ts'
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
 import { createCA, issueCertificate } from '../../../src/io/pki/pki.ts'
 import { reviewAdmission } from '../../../src/webhooks/admission-review.ts'
@@ -22,6 +23,7 @@ import { waitFor } from '../../harness/wait.ts'
 
 const CLUSTERS = '/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters'
 const PROTECTORS = '/apis/podseidon.kubewharf.io/v1alpha1/namespaces/default/podprotectors'
+const GUARDS = '/apis/scale.portcullis.io/v1alpha1/scaleupguards'
 const DEPLOY = new URL('../../../deploy/', import.meta.url)
 
 interface Cause {
@@ -49,7 +51,7 @@ before(async () => {
   const established = await cluster.kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all'])
   assert.equal(established.code, 0, established.stderr)
   // Established is said a moment before the paths are there.
-  for (const path of [CLUSTERS, PROTECTORS]) {
+  for (const path of [CLUSTERS, PROTECTORS, GUARDS]) {
     await waitFor(path, async () => (await cluster.request(path)).status === 200)
   }
 })
@@ -119,6 +121,33 @@ test('PodProtectors: the API server takes what the gateway takes', async () => {
     if (isFine) assert.equal(answer.status, 201, `${String(name)}: ${answer.text}`)
     // Selectors are read by nobody but the gateway.
     else if (!JSON.stringify(problems).includes('elector.match')) assert.notEqual(answer.status, 201, String(name))
+  }
+})
+
+const GUARD_SPECS: readonly (readonly [spec: JsonObject, isFine: boolean])[] = [
+  [{}, true],
+  [{ autoscalerUsers: [], groupSelector: {}, shadow: true, correctTarget: false }, true],
+  [{ failure: { minDuration: '0', noProviderIDFor: '1m30s', noNodeFor: '.5h' }, backoff: { initial: '1500ms' } }, true],
+  [{ clusterRef: {} }, false],
+  [{ clusterRef: { management: 'A/B' } }, false],
+  [{ clusterRef: { management: '' } }, false],
+  [{ group: 'not a group' }, false],
+  [{ failure: { minDuration: '20' } }, false],
+  [{ failure: { noNodeFor: '-1s' } }, false],
+  [{ failure: { conditionReasons: [''] } }, false],
+  [{ backoff: { max: 'long' } }, false],
+  [{ autoscalerUsers: Array.from({ length: 65 }, (_, i) => `user-${i}`) }, false],
+  [{ shadow: 'yes' }, false],
+]
+
+test('ScaleUpGuards: the API server takes what the gateway takes, and refuses what it refuses', async () => {
+  for (const [given, isFine] of GUARD_SPECS) {
+    const spec = { clusterRef: { management: 'mgmt' }, ...given }
+    const object = { apiVersion: 'scale.portcullis.io/v1alpha1', kind: 'ScaleUpGuard', metadata: { name: 'a' }, spec }
+    assert.equal(typeof compileGuard(object) !== 'string', isFine, JSON.stringify(given))
+    const answer = await dryRun(GUARDS, object)
+    assert.equal(answer.status, isFine ? 201 : 422, `${JSON.stringify(given)}: ${answer.text}`)
+    if (isFine) assert.deepEqual(answer.json().spec, spec, 'defaults are not stored')
   }
 })
 
