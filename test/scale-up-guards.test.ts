@@ -264,7 +264,7 @@ test('who does not lead enforces and writes nothing', async (t) => {
 
 test('the example of the page is a guard, and the page names every reason to leave a target alone', () => {
   const page = readFileSync(new URL('../docs/scale.md', import.meta.url), 'utf8')
-  const [, example = ''] = /^```yaml\n(apiVersion: scale.portcullis.io[\s\S]*?)^```/m.exec(page) ?? []
+  const [, example = ''] = /^```yaml\n(apiVersion: \S+\nkind: ScaleUpGuard\n[\s\S]*?)^```/m.exec(page) ?? []
   const guard = compileGuard(parse(example))
   assert.ok(typeof guard !== 'string', String(guard))
   assert.deepEqual([guard.management, guard.workload, guard.policy.shadow], ['mgmt', 'prod', true])
