@@ -247,4 +247,29 @@ describe('an incident', () => {
     await degrade('--mode', 'Off')
     await waitFor('pods to be lost', () => pods.deleted.size > 0)
   })
+
+  test('nodes that are lost again during a recovery send it back, and still no pod is deleted (long)', async () => {
+    const lost = pods.deleted.size
+    await freeze(30_000)
+    await degrade('--recover', '--hold', '20s', '--ramp', '20s')
+    let again = false
+    const modes = await modesUntilOff(async (mode) => {
+      const [, behind] = kubelets
+      if (mode === 'NoDisruption' && !again) {
+        again = true
+        behind?.silence(true)
+      } else if (again) behind?.silence(false)
+    })
+    const back = modes.indexOf('NoDisruption') + 1
+    assert.deepEqual(modes.slice(0, back), ['Freeze', 'HeartbeatsOnly', 'ReadOnly', 'NoDisruption'])
+    assert.equal(modes[back], 'ReadOnly', modes.join())
+    for (const [i, mode] of modes.entries()) {
+      const rung = DEGRADE_MODES.findIndex((known) => known === mode)
+      if (i > 0)
+        assert.equal(Math.abs(rung - DEGRADE_MODES.findIndex((known) => known === modes[i - 1])), 1, modes.join())
+    }
+    // kube-controller-manager does not try again to take a taint away that it could not: the next status of the kubelet makes it look.
+    await waitFor('nodes without taints', async () => (await goodNodes()) === NODES + 1, SLOW)
+    assert.equal(pods.deleted.size, lost)
+  })
 })
