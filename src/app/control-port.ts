@@ -5,7 +5,9 @@ import type { RequestHandler } from '../api/ports/stream.ts'
 import { formatListenAddress } from '../core/cluster/listen-address.ts'
 import { controlPaths } from '../io/listener/control-paths.ts'
 import { hostsOfPort, openRenewedPort, type RenewedPort } from '../io/listener/renewed-port.ts'
+import { tlsPolicy } from '../io/listener/tls-policy.ts'
 import { type ControlPki, ensureControlPki } from '../io/pki/control-pki.ts'
+import { keyPairFiles } from '../io/pki/pki-files.ts'
 import type { OwnCertificate } from './certificates/own-certificates.ts'
 import type { Config } from './config/config.ts'
 
@@ -51,7 +53,17 @@ export class ControlPort {
       this.pki = this.#ensurePki(this.#open?.port ?? controlListen.port)
       return { cert: this.pki.servingCert, key: this.pki.servingKey }
     }
-    this.#open = await openRenewedPort(controlListen, '--control-listen', [this.pki.caPem], serving, handler, this.#log)
+    const { tlsMinVersion, tlsCipherSuites } = this.#config
+    this.#open = await openRenewedPort({
+      listen: controlListen,
+      flag: '--control-listen',
+      clientCAs: [this.pki.caPem],
+      tls: tlsPolicy(tlsMinVersion, tlsCipherSuites),
+      serving,
+      files: [...keyPairFiles(this.#dir, 'tls'), ...keyPairFiles(this.#dir, 'ca')],
+      handler,
+      log: this.#log,
+    })
     // Its number is known now, and admin.kubeconfig has it.
     this.pki = this.#ensurePki(this.#open.port)
   }

@@ -11,6 +11,7 @@ import { createUpstreamClustersController } from '../controllers/upstream-cluste
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { CellClocks } from '../core/protection/clocks/cell-clock.ts'
 import { type ServingPair, TlsContexts } from '../io/listener/tls-contexts.ts'
+import { tlsPolicy } from '../io/listener/tls-policy.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
 import { FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../io/metrics/descriptors.ts'
 import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
@@ -111,7 +112,7 @@ export function wire(
   const onRefusing = (cluster: string): void => rights.checkNow(cluster)
   const outward = { clock, log, access, audit, onBroken, onRefusing, protection }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
-  const contexts = new TlsContexts(serving)
+  const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
   const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, clock, log })
   const reload = new ServingReload(config, serving, log, (pair) => {
     contexts.setOwn(pair)

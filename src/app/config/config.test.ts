@@ -64,6 +64,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     drainTimeoutMs: 30_000,
     tlsCertFile: '',
     tlsPrivateKeyFile: '',
+    tlsMinVersion: 'VersionTLS12',
+    tlsCipherSuites: [],
     accessLog: true,
     auditLogPath: '',
     logLevel: 'info',
@@ -229,6 +231,16 @@ test('settings that contradict each other', () => {
   assert.deepEqual(problemsOf({ ...ok, listen: ['0.0.0.0:9090'] }), [
     '--admin-listen: 127.0.0.1:9090 is also in --listen as 0.0.0.0:9090',
   ])
+})
+
+test("TLS by kube-apiserver's names", () => {
+  const config = load({ tlsMinVersion: 'VersionTLS13', tlsCipherSuites: ['TLS_AES_128_GCM_SHA256'] })
+  assert.deepEqual([config.tlsMinVersion, config.tlsCipherSuites], ['VersionTLS13', ['TLS_AES_128_GCM_SHA256']])
+  const suites = 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_RC4_128_SHA'
+  assert.deepEqual(problemsOf({}, { PORTCULLIS_TLS_CIPHER_SUITES: suites }), [
+    `PORTCULLIS_TLS_CIPHER_SUITES: "${suites}": "TLS_RSA_WITH_RC4_128_SHA" is not known`,
+  ])
+  assert.deepEqual(problemsOf({ tlsMinVersion: 'VersionTLS10' }), ['--tls-min-version: "VersionTLS10" is not known'])
 })
 
 test('a file that cannot be used', () => {

@@ -3,6 +3,7 @@
 
 import { availableParallelism } from 'node:os'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { CIPHER_SUITES, TLS_VERSIONS, type TlsVersion } from '../../io/listener/tls-policy.ts'
 import { LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
 import {
@@ -14,6 +15,7 @@ import {
   parseAddresses,
   parseSwitch,
   parseText,
+  someOf,
 } from './setting-values.ts'
 import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
 
@@ -25,6 +27,9 @@ export interface ServingConfig {
   /** Both '' or both set. */
   readonly tlsCertFile: string
   readonly tlsPrivateKeyFile: string
+  readonly tlsMinVersion: TlsVersion
+  /** Names of kube-apiserver's; [] = those of Node. */
+  readonly tlsCipherSuites: readonly string[]
   readonly accessLog: boolean
   /** '' = no audit log, '-' = stdout. */
   readonly auditLogPath: string
@@ -82,6 +87,21 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     'certificate (PEM) for clients whose cluster has none of its own',
   ),
   tlsPrivateKeyFile: setting('tlsPrivateKeyFile', '<file>', '', parseText, 'private key (PEM) of --tls-cert-file'),
+  tlsMinVersion: setting(
+    'tlsMinVersion',
+    '<version>',
+    'VersionTLS12',
+    oneOf(TLS_VERSIONS),
+    `oldest version of TLS that clients may use, on every port with TLS: ${TLS_VERSIONS.join(' or ')}`,
+  ),
+  tlsCipherSuites: setting(
+    'tlsCipherSuites',
+    '<suite>',
+    '',
+    someOf(CIPHER_SUITES),
+    "cipher suites of TLS 1.2 by kube-apiserver's names, the most preferred first; may be repeated; default: those of Node",
+    true,
+  ),
   accessLog: setting(
     'accessLog',
     '[bool]',
@@ -144,6 +164,8 @@ export function readServing(reader: SettingsReader): ServingConfig {
     drainTimeoutMs: reader.take(table.drainTimeout, 0),
     tlsCertFile: reader.take(table.tlsCertFile, ''),
     tlsPrivateKeyFile: reader.take(table.tlsPrivateKeyFile, ''),
+    tlsMinVersion: reader.take(table.tlsMinVersion, 'VersionTLS12'),
+    tlsCipherSuites: reader.take(table.tlsCipherSuites, []),
     accessLog: reader.take(table.accessLog, true),
     auditLogPath: reader.take(table.auditLogPath, ''),
     logLevel: reader.take(table.logLevel, 'info'),

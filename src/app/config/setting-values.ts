@@ -157,3 +157,15 @@ export function oneOf<T extends string>(words: readonly T[]): ValueParser<T> {
     return word === undefined ? { message: 'is not known', fix } : { value: word }
   }
 }
+
+/** Some of a few words: a list, or a text with commas. */
+export function someOf(words: readonly string[]): ValueParser<readonly string[]> {
+  const known = new Set(words)
+  const fix = `write some of ${words.join(', ')}`
+  return (raw) => {
+    const texts = textsOf(raw)
+    const wrong = texts.find((text) => !known.has(text))
+    if (wrong === undefined && texts.length > 0) return { value: texts }
+    return { message: texts.length > 1 ? `: "${wrong ?? ''}" is not known` : 'is not known', fix }
+  }
+}

@@ -10,10 +10,11 @@ import type { RevocationCheck } from '../../apiserver/access/revoked-credentials
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import { hostsOfPort, openRenewedPort, type RenewedPort } from '../../io/listener/renewed-port.ts'
+import { DEFAULT_TLS_POLICY, type TlsPolicy } from '../../io/listener/tls-policy.ts'
 import { ensureControlPki, readControlTokenKey } from '../../io/pki/control-pki.ts'
 import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
 import { isIssuedBy, issueServingCertificate, type KeyPair } from '../../io/pki/pki.ts'
-import { readKeyPair } from '../../io/pki/pki-files.ts'
+import { keyPairFiles, readKeyPair } from '../../io/pki/pki-files.ts'
 import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
 import { createWebhookAuthenticator, type WebhookAuthenticator } from '../../webhooks/protection-webhook-callers.ts'
 
@@ -25,6 +26,8 @@ export interface ProtectionPortOptions {
   readonly dataDir: string
   /** The revoked credentials. Default: none. */
   readonly revoked?: RevocationCheck | undefined
+  /** What clients may use. Default: TLS 1.2, the suites of Node. */
+  readonly tls?: TlsPolicy
   readonly log: Logger
 }
 
@@ -80,7 +83,16 @@ export class ProtectionPort {
       this.#serving = this.#currentServing(this.#serving)
       return { cert: this.#serving.certPem, key: this.#serving.keyPem }
     }
-    this.#open = await openRenewedPort(listen, '--protection-listen', [this.caPem], serving, handler, log)
+    this.#open = await openRenewedPort({
+      listen,
+      flag: '--protection-listen',
+      clientCAs: [this.caPem],
+      tls: this.#options.tls ?? DEFAULT_TLS_POLICY,
+      serving,
+      files: keyPairFiles(this.#dir, 'tls'),
+      handler,
+      log,
+    })
   }
 
   async close(): Promise<void> {

@@ -26,6 +26,7 @@ import { metaTime } from '../../core/text/meta-time.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LeaderElection } from '../../io/kube/leader-lease.ts'
+import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import { createAccessReviewer } from '../../io/reviews/access-review.ts'
@@ -292,7 +293,8 @@ export class Protection {
     if (running === undefined || 'error' in address) return
     const { config, clock, log, revoked } = this.#deps
     const { controlHosts: hosts, dataDir } = config
-    const port = new ProtectionPort({ listen: address, hosts, dataDir, revoked, log })
+    const tls = tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites)
+    const port = new ProtectionPort({ listen: address, hosts, dataDir, revoked, tls, log })
     this.#port = port
     const handler = createProtectionWebhook({
       gate: running.ledger,

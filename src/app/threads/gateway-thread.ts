@@ -11,6 +11,7 @@ import type { Gateway, GatewayEvents } from '../../gateway/exchange/gateway.ts'
 import { createRequestHandler, createUpgradeHandler } from '../../gateway/serve.ts'
 import { type Listener, type ListenerOptions, listen } from '../../io/listener/listener-socket.ts'
 import { TlsContexts } from '../../io/listener/tls-contexts.ts'
+import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import { createAccessLog } from '../../io/logs/access-log.ts'
 import { createAuditLog } from '../../io/logs/audit-log.ts'
 import {
@@ -72,7 +73,7 @@ export class GatewayThread {
     this.#post = post
     this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
     this.#protection = new ThreadProtection(post)
-    this.#contexts = new TlsContexts(data.serving)
+    this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
     this.#gateway = this.#createGateway(systemClock)
     const { clusters, upstreams, running, clock, random } = this.#gateway
     const contexts = this.#contexts

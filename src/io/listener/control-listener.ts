@@ -7,6 +7,7 @@ import type { RequestHandler } from '../../api/ports/stream.ts'
 import { type Listener, type ListenerContexts, listen } from './listener-socket.ts'
 import { type SharedContextOptions, sharedSecureContext } from './secure-contexts.ts'
 import type { AddressContext, ServingPair } from './tls-contexts.ts'
+import { DEFAULT_TLS_POLICY, type TlsPolicy } from './tls-policy.ts'
 
 export interface ControlListenerOptions {
   readonly host: string
@@ -16,6 +17,8 @@ export interface ControlListenerOptions {
   readonly serving: ServingPair
   /** PEM of the CAs that client certificates are verified with. */
   readonly clientCAs: readonly string[]
+  /** Default: TLS 1.2, the suites of Node. */
+  readonly tls?: TlsPolicy
   readonly handler: RequestHandler
   onHandshakeError?(error: Error): void
 }
@@ -36,7 +39,7 @@ const MAX_CONNECTIONS_PER_ADDRESS = 256
 /** @throws when the port cannot be opened; OpenSSL's error when the certificate or key is invalid */
 export async function listenControl(options: ControlListenerOptions): Promise<ControlListener> {
   const { host, port, handler, onHandshakeError } = options
-  const contexts = new ControlContexts(options.serving, options.clientCAs)
+  const contexts = new ControlContexts(options.serving, options.clientCAs, options.tls ?? DEFAULT_TLS_POLICY)
   const listener = await listen({
     host,
     port,
@@ -58,9 +61,11 @@ export async function listenControl(options: ControlListenerOptions): Promise<Co
 
 class ControlContexts implements ListenerContexts {
   readonly #clientCAs: readonly string[]
+  readonly #tls: TlsPolicy
   #built: AddressContext
 
-  constructor(serving: ServingPair, clientCAs: readonly string[]) {
+  constructor(serving: ServingPair, clientCAs: readonly string[], tls: TlsPolicy) {
+    this.#tls = tls
     this.#clientCAs = clientCAs
     this.#built = this.#build(serving)
   }
@@ -81,7 +86,7 @@ class ControlContexts implements ListenerContexts {
     const options: SharedContextOptions = {
       cert,
       key,
-      minVersion: 'TLSv1.2',
+      ...this.#tls,
       // No resumption: an identity is verified in the handshake of its own connection (see tls-contexts.ts).
       secureOptions: constants.SSL_OP_NO_TICKET,
       sessionTimeout: 1,

@@ -7,7 +7,7 @@ import { createSecureContext, type SecureContext, type SecureContextOptions } fr
 /** Options that decide what a context is; two calls with equal ones get the same context. */
 export type SharedContextOptions = Pick<
   SecureContextOptions,
-  'minVersion' | 'secureOptions' | 'sessionTimeout' | 'allowPartialTrustChain'
+  'minVersion' | 'ciphers' | 'secureOptions' | 'sessionTimeout' | 'allowPartialTrustChain'
 > & {
   /** PEM. */
   readonly ca?: string | string[] | undefined
@@ -27,8 +27,17 @@ const forgotten = new FinalizationRegistry<string>((name) => {
  * @throws OpenSSL's error about the credentials
  */
 export function sharedSecureContext(options: SharedContextOptions): SecureContext {
-  const { ca, cert, key, minVersion, secureOptions, sessionTimeout, allowPartialTrustChain } = options
-  const all = JSON.stringify([ca, cert, key, minVersion, secureOptions, sessionTimeout, allowPartialTrustChain])
+  const { ca, cert, key, minVersion, ciphers, secureOptions, sessionTimeout, allowPartialTrustChain } = options
+  const all = JSON.stringify([
+    ca,
+    cert,
+    key,
+    minVersion,
+    ciphers,
+    secureOptions,
+    sessionTimeout,
+    allowPartialTrustChain,
+  ])
   const name = createHash('sha256').update(all).digest('base64')
   const shared = known.get(name)?.deref()
   if (shared !== undefined) return shared

@@ -6,6 +6,7 @@ import { constants } from 'node:crypto'
 import type { SecureContext } from 'node:tls'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { type SharedContextOptions, sharedSecureContext } from './secure-contexts.ts'
+import { DEFAULT_TLS_POLICY, type TlsPolicy } from './tls-policy.ts'
 
 export interface ServingPair {
   readonly cert: string
@@ -20,6 +21,7 @@ export interface AddressContext {
 
 export class TlsContexts {
   #own: ServingPair
+  readonly #policy: TlsPolicy
   readonly #byName = new Map<string, { material: CompiledCluster['serving']; context: SecureContext }>()
   /** By cluster; '' = no cluster claims the address. */
   readonly #byAddress = new Map<string, { pair: ServingPair; built: AddressContext }>()
@@ -29,8 +31,9 @@ export class TlsContexts {
   readonly #users = new Map<string, number>()
   #unionCAs = ''
 
-  constructor(own: ServingPair) {
+  constructor(own: ServingPair, policy: TlsPolicy = DEFAULT_TLS_POLICY) {
     this.#own = own
+    this.#policy = policy
   }
 
   /** Another certificate of the gateway's own: new connections get it, those that are open stay as they are. */
@@ -72,7 +75,7 @@ export class TlsContexts {
   forCluster(cluster: CompiledCluster): SecureContext {
     const known = this.#byName.get(cluster.name)
     if (known !== undefined && sameMaterial(known.material, cluster.serving)) return known.context
-    const context = sharedSecureContext(contextOptions(this.#pairOf(cluster), cluster.serving.clientCA))
+    const context = sharedSecureContext(contextOptions(this.#pairOf(cluster), cluster.serving.clientCA, this.#policy))
     this.#byName.set(cluster.name, { material: cluster.serving, context })
     return context
   }
@@ -87,7 +90,7 @@ export class TlsContexts {
     const pair = this.#pairOf(cluster)
     const known = this.#byAddress.get(name)
     if (known !== undefined && known.pair.cert === pair.cert && known.pair.key === pair.key) return known.built
-    const options = contextOptions(pair, this.#unionCAs)
+    const options = contextOptions(pair, this.#unionCAs, this.#policy)
     const built = { options, context: sharedSecureContext(options) }
     this.#byAddress.set(name, { pair, built })
     return built
@@ -106,11 +109,11 @@ function sameMaterial(a: CompiledCluster['serving'], b: CompiledCluster['serving
  * No session resumption: a resumed session carries an identity that was verified at another time, and perhaps for
  * another cluster (CVE-2025-23419 class). SSL_OP_NO_TICKET without a session store turns it off in TLS 1.2 and 1.3.
  */
-function contextOptions(pair: ServingPair, clientCA: string): SharedContextOptions {
+function contextOptions(pair: ServingPair, clientCA: string, policy: TlsPolicy): SharedContextOptions {
   return {
     cert: pair.cert,
     key: pair.key,
-    minVersion: 'TLSv1.2',
+    ...policy,
     secureOptions: constants.SSL_OP_NO_TICKET,
     sessionTimeout: 1,
     // An empty list would mean the system's CAs: a cluster without client CAs verifies nobody.

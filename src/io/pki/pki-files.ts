@@ -30,6 +30,12 @@ export function makePrivateDirectory(dir: string): void {
   inFileSystem(`cannot create ${dir}`, () => mkdirSync(dir, { recursive: true, mode: 0o700 }))
 }
 
+/** Where readKeyPair() looks: certificate and key. */
+export function keyPairFiles(dir: string, name: string): readonly [string, string] {
+  const { certFile, keyFile } = filesOf(dir, name)
+  return [certFile, keyFile]
+}
+
 /**
  * undefined when there is neither file.
  * @throws {UserError} when one of the two is missing, unreadable or not PEM, or they do not belong together
