@@ -238,7 +238,7 @@ test("TLS by kube-apiserver's names", () => {
   assert.deepEqual([config.tlsMinVersion, config.tlsCipherSuites], ['VersionTLS13', ['TLS_AES_128_GCM_SHA256']])
   const suites = 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_RC4_128_SHA'
   assert.deepEqual(problemsOf({}, { PORTCULLIS_TLS_CIPHER_SUITES: suites }), [
-    `PORTCULLIS_TLS_CIPHER_SUITES: "${suites}": "TLS_RSA_WITH_RC4_128_SHA" is not known`,
+    `PORTCULLIS_TLS_CIPHER_SUITES: "${suites}" names "TLS_RSA_WITH_RC4_128_SHA", which is not known`,
   ])
   assert.deepEqual(problemsOf({ tlsMinVersion: 'VersionTLS10' }), ['--tls-min-version: "VersionTLS10" is not known'])
 })

@@ -166,6 +166,6 @@ export function someOf(words: readonly string[]): ValueParser<readonly string[]>
     const texts = textsOf(raw)
     const wrong = texts.find((text) => !known.has(text))
     if (wrong === undefined && texts.length > 0) return { value: texts }
-    return { message: texts.length > 1 ? `: "${wrong ?? ''}" is not known` : 'is not known', fix }
+    return { message: texts.length > 1 ? `names "${wrong ?? ''}", which is not known` : 'is not known', fix }
   }
 }
