@@ -396,6 +396,19 @@ describe('what nobody here can read', () => {
     assert.deepEqual(scene.writes, [{ path: `${WEB}?fieldManager=me`, ...sent }])
   })
 
+  test('a dry run never has so many parameters that Go ignores them all, and with them dryRun', async () => {
+    const scene = await setUp()
+    scene.dryRun = { replicas: 2 }
+    const answered = new Map<number, number>()
+    for (const parameters of [9_999, 10_000]) {
+      const answer = await scene.send('PATCH', `${WEB}?${'&'.repeat(parameters - 1)}`, TEST, PATCH)
+      answered.set(parameters, answer.status)
+    }
+    assert.deepEqual([...answered.values()], [200, 400])
+    assert.equal(scene.dryRuns.length, 1)
+    for (const { path } of scene.dryRuns) assert.ok(path.split('&').length <= 10_000, 'urlmaxqueryparams of Go')
+  })
+
   test('a dry run that fails leaves it unchecked: it passes, or not, by the failure policy', async () => {
     for (const failurePolicy of ['Ignore', 'Fail'] as const) {
       const scene = await setUp({ scaleProtection: { failurePolicy }, podProtection: {} })

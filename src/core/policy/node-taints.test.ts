@@ -33,6 +33,12 @@ test('which bodies may add a NoExecute taint', () => {
     assert.equal(mayAddNoExecute(type, Buffer.from(body)), expected, `${type} ${body}`)
 })
 
+test('YAML in UTF-16, which Go reads, may add one', () => {
+  const text = 'spec: {taints: [{key: a, effect: NoExecute}]}'
+  const body = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(text, 'utf16le')])
+  for (const type of [APPLY, 'application/yaml']) assert.equal(mayAddNoExecute(type, body), true, type)
+})
+
 const node = (...taints: unknown[]): object => ({ spec: { taints } })
 const A = { key: 'a', effect: 'NoExecute', timeAdded: '2030-01-01T00:00:00Z' }
 const B = { key: 'b', value: 'x', effect: 'NoExecute' }

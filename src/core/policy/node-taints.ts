@@ -1,5 +1,6 @@
 // NoExecute taints: they evict the pods of a node that do not tolerate them.
 
+import { isUtf8 } from 'node:buffer'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
 
@@ -24,7 +25,8 @@ export function mayAddNoExecute(contentType: string, body: Buffer): boolean {
       return body.includes('\\') || body.includes('copy') || body.includes('move')
     case 'application/yaml':
     case 'application/apply-patch+yaml':
-      return body.includes('\\') || body.includes('!')
+      // Go's library reads UTF-16, too.
+      return body.includes('\\') || body.includes('!') || !isUtf8(body)
     default:
       return true
   }

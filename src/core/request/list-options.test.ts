@@ -69,11 +69,11 @@ test('of two names the smaller one counts, as of the sorted terms', () => {
   assert.equal(required('', 'metadata.name=,metadata.name=a'), '')
 })
 
-test('10000 parameters are read, also empty ones; of more the reader is not asked', () => {
+test('9999 parameters are read, also empty ones; of more the reader is not asked', () => {
   assert.equal(queryValue(`${'&'.repeat(9_999)}a=1`, 'a'), '1')
   assert.equal(queryValue(`b=${'b'.repeat(20_000)}&a=1`, 'a'), '1')
   const path = '/a&b?'
-  assert.equal(hasTooManyParameters(`${path}${'&'.repeat(9_999)}a=1`, path.length), false)
-  assert.equal(hasTooManyParameters(`${path}${'&'.repeat(10_000)}a=1`, path.length), true)
+  assert.equal(hasTooManyParameters(`${path}${'&'.repeat(9_998)}a=1`, path.length), false)
+  assert.equal(hasTooManyParameters(`${path}${'&'.repeat(9_999)}a=1`, path.length), true)
   assert.equal(hasTooManyParameters(`${path}${'a'.repeat(20_000)}`, path.length), false)
 })

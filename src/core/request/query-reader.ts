@@ -4,10 +4,11 @@
 import { decodeQueryPart } from './request-target.ts'
 
 /**
- * With more, a kube-apiserver built with a newer Go ignores the whole query (net/url, urlmaxqueryparams), an older one does not: what such
- * a request asks for is ambiguous.
+ * With more than 10,000, a kube-apiserver built with a newer Go ignores the whole query (net/url, urlmaxqueryparams), an older one does
+ * not: what such a request asks for is ambiguous. One is left for the dryRun with which the gateway tries a write: ignored, the trial
+ * would be the write itself.
  */
-export const MAX_PARAMETERS = 10_000
+export const MAX_PARAMETERS = 9_999
 const PERCENT = 0x25
 const PLUS = 0x2b
 

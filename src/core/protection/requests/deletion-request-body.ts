@@ -3,7 +3,8 @@
 import { Buffer } from 'node:buffer'
 import { isRecord } from '../../../api/kube/object-shape.ts'
 import type { HeaderList } from '../../../api/ports/stream.ts'
-import { decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../objects/strict-decode.ts'
+import { type DecodedObject, decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../objects/strict-decode.ts'
+import { isPlainYaml } from '../../objects/yaml-plain.ts'
 import { ProtobufReader } from '../../text/protobuf-reader.ts'
 import { ProtobufWriter } from '../../text/protobuf-writer.ts'
 
@@ -75,7 +76,7 @@ export function typeOf(format: 'json' | 'yaml' | 'protobuf'): string {
 export function decodeRecord(body: Buffer, format: 'json' | 'yaml'): JsonRecord {
   let value: unknown
   try {
-    value = decodeObject(body.toString('utf8'), format, MAX_SMALL_YAML_LENGTH).value
+    value = (decodedJson(body, format) ?? decodedYaml(body)).value
   } catch (error) {
     if (error instanceof YamlTooLong) throw new UnreadableBody(413, yamlTooLongMessage(error.limit))
     if (!(error instanceof SyntaxError)) throw error
@@ -84,6 +85,26 @@ export function decodeRecord(body: Buffer, format: 'json' | 'yaml'): JsonRecord 
   if (isRecord(value)) return value
   throw new UnreadableBody(400, "couldn't get version/kind; json parse error: the body is not an object")
 }
+
+/** @returns undefined = it may be YAML. @throws {SyntaxError} */
+function decodedJson(body: Buffer, format: 'json' | 'yaml'): DecodedObject | undefined {
+  try {
+    return decodeObject(body.toString('utf8'), 'json')
+  } catch (error) {
+    if (format === 'yaml' && error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+/** @throws {YamlTooLong} @throws {SyntaxError} */
+function decodedYaml(body: Buffer): DecodedObject {
+  const text = body.toString('utf8')
+  if (text.length <= MAX_SMALL_YAML_LENGTH && !isPlainYaml(body)) throw new SyntaxError(NOT_PLAIN)
+  return decodeObject(text, 'yaml', MAX_SMALL_YAML_LENGTH)
+}
+
+const NOT_PLAIN =
+  'yaml: directives, anchors, aliases, tags, merges, and what is not UTF-8 with plain line breaks, are not read here: send JSON'
 
 function yamlTooLongMessage(limit: number): string {
   return `Request entity too large: limit is ${limit} characters for YAML that is not JSON; send JSON, which may be longer`

@@ -118,6 +118,27 @@ describe('DeleteOptions', () => {
     })
   })
 
+  it('in YAML that Go reads in another way are not read: no dry run may be seen that is none', () => {
+    const texts = [
+      'dryRun: [All] #\u2028dryRun: []',
+      'dryRun: [All] #\u2029dryRun: []',
+      'dryRun: [All] #\u0085dryRun: []',
+      'dryRun: [All] #\rdryRun: []',
+      'dryRun: [All]\n<<: {dryRun: []}',
+      '{dryRun: [All],\n\ufeffdryRun: []}',
+    ].map((text) => Buffer.from(text))
+    // In UTF-16 a comment, then no dry run; as bytes a dry run, then a comment.
+    const utf16 = Buffer.concat([
+      Buffer.from([0xff, 0xfe, 0x23, 0x00]),
+      Buffer.from(': x\ndryRun: [All]\n#( ', 'latin1'),
+      Buffer.from('{"dryRun":[]}', 'utf16le'),
+    ])
+    for (const body of [...texts, utf16])
+      assert.throws(() => readDeletionRequest('application/yaml', body, ''), UnreadableBody, body.toString('latin1'))
+    const json = Buffer.from('{"dryRun":["All"],"preconditions":{"uid":"&*!<<"}}')
+    assert.equal(readDeletionRequest('application/yaml', json, '').dryRun, true, 'JSON is read as what it is')
+  })
+
   it('null is as absent, and odd names are only names', () => {
     const text = '{"preconditions":null,"dryRun":null,"__proto__":{"dryRun":["All"]},"constructor":1}'
     const read = readDeletionRequest('', Buffer.from(text), '')

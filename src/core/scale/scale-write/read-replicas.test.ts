@@ -35,6 +35,18 @@ function short(written: ReplicasWritten): string | number {
 
 type Row = readonly [name: string, type: string, body: string, expected: string | number, target?: ScaleWrite['target']]
 
+test("YAML in UTF-16 is upstream's to read, also where its bytes are another text", () => {
+  // In UTF-16 a comment, then no replicas; as bytes nine of them, then a comment.
+  const bytes = Buffer.concat([
+    Buffer.from([0xff, 0xfe, 0x23, 0x00]),
+    Buffer.from(': x\nspec:\n  replicas: 9\n#  ( ', 'latin1'),
+    Buffer.from('{"spec":{"replicas":0}}', 'utf16le'),
+  ])
+  const write = { target: OBJECT, body: bytes }
+  assert.equal(readReplicas({ ...write, verb: 'update', contentType: YAML }).kind, 'ask-upstream')
+  assert.equal(readReplicas({ ...write, verb: 'patch', contentType: APPLY }).kind, 'ask-upstream')
+})
+
 describe('PUT', () => {
   const rows: readonly Row[] = [
     ['JSON', JSON_TYPE, '{"spec":{"replicas":3}}', 3],
@@ -49,6 +61,12 @@ describe('PUT', () => {
     ['a directive in YAML', YAML, '%YAML 1.1\n---\nspec: {replicas: 3}', 'ask-upstream'],
     ['a percentage in YAML', YAML, 'spec: {replicas: 3, maxSurge: 25%}', 3],
     ['a tag in YAML', YAML, 'spec:\n  replicas: !!float 3\n', 'ask-upstream'],
+    ['a comment that ends for Go alone, U+2028', YAML, 'spec:\n  replicas: 9 #\u2028  replicas: 0\n', 'ask-upstream'],
+    ['a comment that ends for Go alone, U+2029', YAML, 'spec:\n  replicas: 9 #\u2029  replicas: 0\n', 'ask-upstream'],
+    ['a comment that ends for Go alone, U+0085', YAML, 'spec:\n  replicas: 9 #\u0085  replicas: 0\n', 'ask-upstream'],
+    ['a comment that ends for Go alone, CR', YAML, 'spec:\n  replicas: 9 #\r  replicas: 0\n', 'ask-upstream'],
+    ['a mark that Go skips', YAML, '{spec: {replicas: 9,\n\ufeffreplicas: 0}}', 'ask-upstream'],
+    ['CRLF in YAML', YAML, 'spec:\r\n  replicas: 3\r\n', 3],
     ['octal in YAML', YAML, 'spec:\n  replicas: 010\n', 8],
     ['zero', JSON_TYPE, '{"spec":{"replicas":0}}', 0],
     ['a Deployment without replicas has one', JSON_TYPE, '{"spec":{}}', 1],

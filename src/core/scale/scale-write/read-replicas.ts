@@ -3,6 +3,7 @@
 
 import { isRecord } from '../../../api/kube/object-shape.ts'
 import { decodeObject } from '../../objects/strict-decode.ts'
+import { isPlainYaml } from '../../objects/yaml-plain.ts'
 import { readJsonPatch } from './json-patch-replicas.ts'
 import { readProtobuf } from './protobuf-replicas.ts'
 import type { ScaleTarget } from './scale-target.ts'
@@ -63,18 +64,12 @@ function readPatch(mediaType: string, body: Buffer, target: ScaleWrite['target']
   }
 }
 
-/**
- * In YAML that is not JSON: directives, anchors, aliases, tags and merges (`<<`, whose precedence differs between versions of Go's library). Clients send
- * none of them.
- */
-const YAML_INDIRECTION = /<<|[&*!]|^%/m
-
 /** undefined = it is not certain that kube-apiserver reads the same: field given twice (Go merges structs), depth, odd numbers. */
 function decoded(body: Buffer, format: 'json' | 'yaml'): unknown {
   const text = body.toString('utf8')
   // Clients send JSON, also where it says YAML.
   const json = decodedAs(text, 'json')
-  if (json !== undefined || format === 'json' || YAML_INDIRECTION.test(text)) return json
+  if (json !== undefined || format === 'json' || !isPlainYaml(body)) return json
   return decodedAs(text, 'yaml')
 }
 
