@@ -17,7 +17,7 @@ export function createAutoscalers(
 ): AutoscalerStatuses {
   return new AutoscalerStatuses({
     clusters,
-    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), log, calls }),
+    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log, calls }),
     isLeader,
     clock,
   })

@@ -34,7 +34,7 @@ export function startScaleDowns(
   })
   sweeper = new CostSweeper({
     clusters: () => clusters.names(),
-    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), log, calls }),
+    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log, calls }),
     isLeader,
     policies: () => controller.policies,
     clock,

@@ -67,7 +67,7 @@ export function startStatuses(
     clusters,
     isLeader: leads,
     refusedDisruptive: (name) => clusters.get(name)?.incident.refusedInLastMinute(clock.now()) ?? 0,
-    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), log, calls }),
+    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log, calls }),
     clock,
     log,
   })

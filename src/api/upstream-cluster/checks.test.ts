@@ -485,6 +485,16 @@ test('durations of a recovery are Go durations, and in files it has no effect', 
   )
 })
 
+test('a rate of Limited that falls is warned of, with the default of the other end', () => {
+  const withLimited = (limited: Json): Json => cluster({ degrade: { mode: 'Limited', reason: 'x', limited } })
+  for (const limited of [{}, { startQPS: 20 }, { startQPS: 50, endQPS: 50 }]) {
+    assert.deepEqual(verdict(withLimited(limited)), [], JSON.stringify(limited))
+  }
+  for (const limited of [{ startQPS: 21 }, { startQPS: 5, endQPS: 4 }]) {
+    assert.deepEqual(verdict(withLimited(limited)), ['warning spec.degrade.limited.startQPS'], JSON.stringify(limited))
+  }
+})
+
 test('what is normalised is what the API server would have stored', () => {
   const object = cluster(
     {

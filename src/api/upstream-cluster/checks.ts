@@ -3,7 +3,7 @@
 // the table.
 
 import type { FieldError } from '../kube/field-error.ts'
-import { DURATION_PATTERN } from '../kube/json-schema.ts'
+import { complete, DURATION_PATTERN, fieldOf } from '../kube/json-schema.ts'
 import { isRecord, type Loose, looseView, normalize } from '../kube/object-shape.ts'
 import { FieldErrors, reportable, shown, withoutPassword } from '../validation/field-errors.ts'
 import { canonicalIp } from '../validation/ip-address.ts'
@@ -22,7 +22,13 @@ import { checkRevocations } from './revocation-checks.ts'
 import { checkAccessRules, checkRules } from './rule-checks.ts'
 import { checkScaleProtection } from './scale-protection-checks.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './schema.ts'
-import type { DegradeRecovery, DispatchPolicy, UpstreamCluster, UpstreamClusterSpec } from './upstream-cluster.ts'
+import type {
+  DegradeLimit,
+  DegradeRecovery,
+  DispatchPolicy,
+  UpstreamCluster,
+  UpstreamClusterSpec,
+} from './upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from './upstream-cluster.ts'
 
 const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
@@ -187,6 +193,7 @@ function checkSpec(
       'write RFC 3339, such as 2030-01-31T18:00:00Z',
     )
   }
+  if (spec.degrade?.limited !== undefined) checkLimited(spec.degrade.limited, out)
   if (spec.degrade?.recovery !== undefined) checkRecovery(spec.degrade.recovery, options, out)
   if (spec.degrade?.auto !== undefined) checkAutoDegrade(spec.degrade.auto, 'spec.degrade.auto', out)
   for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
@@ -198,6 +205,16 @@ function checkSpec(
   if (spec.scaleProtection !== undefined) {
     checkScaleProtection(spec.scaleProtection, spec.podProtection !== undefined, 'spec.scaleProtection', out)
   }
+}
+
+const LIMITED_SCHEMA = fieldOf(fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade'), 'limited')
+const LIMITED_DEFAULTS = complete(LIMITED_SCHEMA, {})
+
+function checkLimited(limited: Loose<DegradeLimit>, out: FieldErrors): void {
+  const { startQPS = LIMITED_DEFAULTS.startQPS, endQPS = LIMITED_DEFAULTS.endQPS } = limited
+  if (startQPS <= endQPS) return
+  const message = `${startQPS} is above endQPS (${endQPS}): the rate falls while Limited lasts`
+  out.warning('spec.degrade.limited.startQPS', message, 'write endQPS, at least as high')
 }
 
 const DURATION = new RegExp(DURATION_PATTERN)

@@ -135,7 +135,7 @@ class Cell {
     const { clusters, log, calls } = this.#deps
     const known = this.#clients.get(name)
     if (known !== undefined) return known
-    const client = createUpstreamKubeClient({ cluster: () => clusters.get(name), log, calls })
+    const client = createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log, calls })
     this.#clients.set(name, client)
     return client
   }

@@ -50,7 +50,8 @@ export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuard
   const told = new StatusEvents(client, replica, clock, log)
   const guards = new ScaleUpGuards({
     control: client,
-    clientOf: (cluster) => createUpstreamKubeClient({ cluster: () => clusters.get(cluster), log, calls }),
+    clientOf: (cluster) =>
+      createUpstreamKubeClient({ cluster: () => clusters.get(cluster), name: cluster, log, calls }),
     elect: (onChange) => {
       // Nobody else has the store.
       if (config.source === 'embedded') return { isLeader: () => true, stop: () => Promise.resolve() }

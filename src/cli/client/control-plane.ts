@@ -21,6 +21,8 @@ export interface ControlPlaneOptions extends Output {
   readonly client?: ObjectClient
   /** Rights that the command needs, for the message when they are missing. Default: get, list, patch of upstreamclusters. */
   readonly needs?: string
+  /** The kind that is read first, for the message when the API server does not have it. Default: the first of ours in `needs`. */
+  readonly kind?: ResourceKind
   /** The expected API server, for the message when another one answers. Default: the gateway's. */
   readonly owner?: string
 }
@@ -67,9 +69,9 @@ function isUnknownKind({ code, status }: StatusError): boolean {
   return code === 404 && status.details?.kind === undefined && status.details?.name === undefined
 }
 
-/** The kind of object of the failed call; undefined = not one of ours. */
-function kindMeant({ needs = DEFAULT_NEEDS }: ControlPlaneOptions): ResourceKind | undefined {
-  return [POD_PROTECTORS, UPSTREAM_CLUSTERS].find(({ plural }) => needs.includes(plural))
+/** The kind of object of the failed call; undefined = not known. */
+function kindMeant({ kind, needs = DEFAULT_NEEDS }: ControlPlaneOptions): ResourceKind | undefined {
+  return kind ?? [POD_PROTECTORS, UPSTREAM_CLUSTERS].find(({ plural }) => needs.includes(plural))
 }
 
 async function wrongServer(options: ControlPlaneOptions, kind: ResourceKind): Promise<string> {

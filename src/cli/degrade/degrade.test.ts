@@ -172,6 +172,7 @@ describe('degrade', () => {
       { recover: true, hold: '1 minute' },
       /--hold "1 minute" is not a duration; write --hold 90s/,
     ],
+    ['a watch alone', { watch: true }, /--watch needs --status; give both/],
     ['a watch without status', { mode: 'Off', watch: true }, /--watch needs --status/],
     ['a recovery from Off', { recover: true }, /the degrade mode of prod is Off; there is nothing to recover from/],
     ['a reason for nothing', { reason: 'x', status: true }, /--reason, --ttl and --shadow need --mode/],

@@ -24,8 +24,8 @@ const MANAGER = 'portcullis-degrade'
 export function degrade(options: DegradeOptions): Promise<number> {
   return withControlPlane(options, async (client, server) => {
     const { cluster, status, watch = false, now, out, err } = options
-    const change = readChange(options)
     const recovery = readRecovery(options)
+    const change = readChange(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
     const before = await getCluster(client, cluster)
     if (change !== undefined && !(await mayThrow(options, client, server, before, change))) return 1

@@ -54,12 +54,12 @@ const TIMEOUT_MS = 5_000
 
 /**
  * Reads from the cluster that --pod-kubeconfig and --pod-context name.
- * @param needs rights, for the message when they are missing
+ * @param asked rights and kind, for the message when they are missing
  * @param read throws a UserError when there is no such object
  */
 export async function readGivenWorker<T>(
   { podKubeconfig, podContext, podClient }: GivenWorker,
-  needs: string,
+  asked: Pick<ControlPlaneOptions, 'needs' | 'kind'>,
   read: (client: ObjectClient) => Promise<T>,
 ): Promise<T> {
   let found: { readonly value: T } | undefined
@@ -72,7 +72,8 @@ export async function readGivenWorker<T>(
     err: (text) => {
       failure = text.replace(/^error: |\n$/g, '').replace('--kubeconfig', '--pod-kubeconfig')
     },
-    needs,
+    owner: 'the cluster',
+    ...asked,
   }
   await withControlPlane(access, async (client) => {
     found = { value: await read(client) }

@@ -1,6 +1,7 @@
 // `portcullis protect why`: whether a pod may be deleted now, and by which numbers. Evaluated by the same code as in the gateway; nothing
 // is written.
 
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { PodFacts, ProtectionRequest } from '../../api/ports/protection.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -99,7 +100,8 @@ export async function findCell(client: ObjectClient, name: string): Promise<Prot
   const known = clusters.filter(({ protection }) => protection !== undefined).map((cluster) => cluster.name)
   const meant = nearestName(name, known)
   const hint = meant === '' ? '' : `; did you mean ${meant}?`
-  const note = `there is no UpstreamCluster ${name} with pod protection, so ${name} is taken as the name of a cell${hint}`
+  const others = known.length === 0 ? '' : ` (known: ${known.sort().join(', ')})`
+  const note = `there is no UpstreamCluster ${name} with pod protection${others}, so ${name} is taken as the name of a cell${hint}`
   return { cell: name, upstream: '', shadow: false, unasked: '', protection: undefined, note }
 }
 
@@ -129,7 +131,11 @@ async function readPod(
   const read = (where: string, fix: string) => (client: ObjectClient) =>
     readPodFacts(client, { namespace, name }, new UserError(`there is no ${what}${where}`, fix))
   if (isGiven(options))
-    return readGivenWorker(options, 'get of pods', read('', 'is --pod-context that of the cluster?'))
+    return readGivenWorker(
+      options,
+      { needs: 'get of pods', kind: PODS },
+      read('', 'is --pod-context that of the cluster?'),
+    )
   const reading = { what, upstream, kubeconfig, ...(context !== undefined && { context }) }
   const here = read(` in ${upstream || 'that cluster'}`, 'see -n and --cluster')
   const { value, by } = await readByDefault(objects, reading, here)

@@ -45,9 +45,10 @@ export function askProtectors(
   return { cell, shadow, unasked: '', protectors, refuses }
 }
 
-/** '' = at least one pod is protected, or none goes. */
+/** '' = at least one pod that goes is protected. */
 function whyNobodyIsAsked(asked: ProtectedCell, { sets }: ScaleDownPlan, pods: ReadWorkload['pods']): string {
   const leaving = new Set(sets.flatMap(({ certain, possible }) => [...certain, ...possible.pods]).map(({ uid }) => uid))
+  if (leaving.size === 0) return 'no pod goes'
   const going: PodFacts[] = pods.flatMap((pod) => podFacts(pod) ?? []).filter(({ uid }) => leaving.has(uid))
   const whys = new Set(going.map((pod) => whyNotAsked(pod, asked)))
   return whys.has('') ? '' : ([...whys][0] ?? '')

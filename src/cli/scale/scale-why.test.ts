@@ -298,6 +298,13 @@ describe('PodProtectors', () => {
     assert.equal(code, 0)
   })
 
+  test('are not said to be missing when no pod goes', async () => {
+    protector(3, 4)
+    const { code, out } = await protectedWhy({ replicas: 9 })
+    assert.match(out, /no PodProtector is asked: no pod goes\n$/)
+    assert.equal(code, 0)
+  })
+
   test('in dry run, excluded, none', async () => {
     const put = (podProtection: JsonObject): void => {
       core.put(UPSTREAM_CLUSTERS, { metadata: { name: 'prod' }, spec: { podProtection } })
@@ -335,10 +342,14 @@ describe('errors name place, error and fix', () => {
     [
       'another type',
       { target: 'pod/web' },
-      /"pod" is not a type that can be told of; write one of deployment, replicaset/,
+      /"pod" is not a type that scale why knows; write one of deployment, replicaset/,
     ],
     ['a name that is none', { target: 'deployment/..' }, /shop\/\.\. must be valid names/],
-    ['no such workload', { target: 'deployment/wbe' }, /there is no deployment shop\/wbe; known: web/],
+    [
+      'no such workload',
+      { target: 'deployment/wbe' },
+      /there is no deployment shop\/wbe; known in namespace shop: web; give another one with -n/,
+    ],
     [
       'in another namespace',
       { namespace: 'default' },
@@ -366,6 +377,16 @@ describe('errors name place, error and fix', () => {
     )
     worker.away = true
     assert.match((await why()).err, /^error: the API server gives no answer: /)
+  })
+
+  test('an API server without workloads, such as that of the gateway', async () => {
+    const unknown = statusError('NotFound', 'the server could not find the requested resource')
+    worker.get = () => {
+      throw unknown
+    }
+    const expected = /^error: this API server has no Deployments; is it the one of the cluster\? see --/
+    assert.match((await why()).err, expected)
+    assert.match((await protectedWhy()).err, expected)
   })
 
   test('replicas, on the command line', async () => {

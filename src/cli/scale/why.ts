@@ -42,9 +42,10 @@ export function scaleWhy(options: ScaleWhyOptions): Promise<number> {
     }
     // There is one API server only, and it has the workload.
     const unasked = ['no PodProtector was asked: give --cluster']
+    const asked = { needs: NEEDS, kind: target.resource }
     if (isGiven(options))
-      return answer(options, target, await readGivenWorker(options, NEEDS, read), undefined, unasked)
-    return withControlPlane({ ...options, needs: NEEDS }, async (client) =>
+      return answer(options, target, await readGivenWorker(options, asked, read), undefined, unasked)
+    return withControlPlane({ ...options, ...asked, owner: 'the cluster' }, async (client) =>
       answer(options, target, await read(client), undefined, unasked),
     )
   })
@@ -68,7 +69,8 @@ async function withProtection(
     const why = error instanceof Error ? error.message : String(error)
     notes.push(`what PodProtectors say is not known: they cannot be read (${why}); see --kubeconfig and --context`)
   }
-  if (isGiven(options)) return answer(options, target, await readGivenWorker(options, NEEDS, read), question, notes)
+  const needed = { needs: NEEDS, kind: target.resource }
+  if (isGiven(options)) return answer(options, target, await readGivenWorker(options, needed, read), question, notes)
   const { kubeconfig = '', context } = options
   const what = `${target.resource.singular} ${target.namespace}/${target.name}`
   const upstream = question?.asked.upstream ?? ''

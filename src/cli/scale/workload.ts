@@ -61,7 +61,7 @@ export function parseTarget(text: string, namespace: string): Target {
   }
   if (known === undefined) {
     const types = KINDS.map(({ resource }) => resource.singular).join(', ')
-    throw new UserError(`${JSON.stringify(type)} is not a type that can be told of`, `write one of ${types}`)
+    throw new UserError(`${JSON.stringify(type)} is not a type that scale why knows`, `write one of ${types}`)
   }
   if (!isObjectName(name) || !isObjectName(namespace)) {
     throw new UserError(`${namespace}/${name} must be valid names`, 'see -n and the name behind the slash')
@@ -88,7 +88,9 @@ async function getWorkload(client: ObjectClient, { resource, namespace, name }: 
       textOf(recordOf(metadata)['name']),
     )
     const fix =
-      known.length === 0 ? `there is none in namespace ${namespace}; see -n` : `known: ${known.sort().join(', ')}`
+      known.length === 0
+        ? `there is none in namespace ${namespace}; give another one with -n`
+        : `known in namespace ${namespace}: ${known.sort().join(', ')}; give another one with -n`
     throw new UserError(`there is no ${resource.singular} ${namespace}/${name}`, fix)
   }
 }

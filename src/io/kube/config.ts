@@ -68,7 +68,7 @@ function loadFile(config: KubeConfig, file: string): void {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     throw new UserError(
       `kubeconfig ${file} ${missing ? 'does not exist' : 'cannot be read'}`,
-      'name a kubeconfig that the gateway may read',
+      'name a kubeconfig that exists and can be read',
     )
   }
   const users = rawUsers(text, file)

@@ -118,7 +118,7 @@ function scene(t: TestContext) {
     }
   }
   const timing = { firstDelayMs: 5, longestDelayMs: 20 }
-  const client = createUpstreamKubeClient({ cluster: () => clusters.get('prod'), log, timing })
+  const client = createUpstreamKubeClient({ cluster: () => clusters.get('prod'), name: 'prod', log, timing })
   t.after(() => client.close())
   return { clusters, apply, probe, client }
 }
@@ -151,7 +151,7 @@ test('no endpoint, no cluster, and a wrong CA give no answer; a refusal is one',
     assert.ok(error instanceof Error && !(error instanceof StatusError))
     assert.match(error.message, about)
   }
-  await noAnswer(/no such UpstreamCluster/)
+  await noAnswer(/there is no UpstreamCluster prod/)
   apply(TOKEN, [{ endpoint: first.url }])
   await noAnswer(/prod has no endpoint that has been checked yet/)
   probe(first, false)
@@ -168,7 +168,7 @@ test('no endpoint, no cluster, and a wrong CA give no answer; a refusal is one',
   apply({ ...TOKEN, caData: '', insecure: true }, [{ endpoint: first.url }])
   await client.list(PODS, '')
   clusters.change([], ['prod'], systemClock.monotonic())
-  await noAnswer(/no such UpstreamCluster/)
+  await noAnswer(/there is no UpstreamCluster prod/)
 })
 
 test('another token, another certificate, another server: from the next call on', async (t) => {

@@ -27,24 +27,28 @@ export interface UpstreamEndpointView {
 export interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
   /** The current cluster; undefined = it does not exist. */
   cluster(): UpstreamView | undefined
+  /** For the message when it does not exist. Default: not named. */
+  readonly name?: string
   readonly log: Logger
 }
 
 /** Its calls reject with a plain Error while the cluster has no endpoint that may take requests. */
-export function createUpstreamKubeClient({ cluster, ...options }: UpstreamKubeClientOptions): KubeClient {
-  return clientOf(new UpstreamAccess(cluster), options)
+export function createUpstreamKubeClient({ cluster, name = '', ...options }: UpstreamKubeClientOptions): KubeClient {
+  return clientOf(new UpstreamAccess(cluster, name), options)
 }
 
 class UpstreamAccess implements KubeAccessSource {
   readonly #cluster: () => UpstreamView | undefined
+  readonly #name: string
   /** Replaced when the object changes. */
   #client: CompiledClient | undefined
   #tls: KubeAccess['tls'] | undefined
   /** Round-robin over the endpoints. */
   #turn = 0
 
-  constructor(cluster: () => UpstreamView | undefined) {
+  constructor(cluster: () => UpstreamView | undefined, name: string) {
     this.#cluster = cluster
+    this.#name = name
   }
 
   get server(): string {
@@ -53,7 +57,7 @@ class UpstreamAccess implements KubeAccessSource {
 
   async access(): Promise<KubeAccess> {
     const live = this.#cluster()
-    if (live === undefined) throw new Error('there is no such UpstreamCluster any more')
+    if (live === undefined) throw new Error(`there is no UpstreamCluster ${this.#name || 'of this name'}`)
     const available = availableOf(live)
     const endpoint = available[this.#turn++ % Math.max(available.length, 1)]
     if (endpoint === undefined) throw new Error(`cluster ${live.compiled.name} ${whyUnavailable(live)}`)
