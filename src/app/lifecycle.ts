@@ -14,6 +14,7 @@ import { createLogger } from '../io/logs/log.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { requireFreePort } from '../io/world/free-port.ts'
+import { autoDegradeText } from './auto-degrade.ts'
 import { autoscalersText } from './autoscalers.ts'
 import { certificatesText, type OwnCertificate, warnOfExpiry } from './certificates/own-certificates.ts'
 import { loadServingPair } from './certificates/serving-pair.ts'
@@ -245,7 +246,8 @@ class Lifecycle implements RunningGateway {
   async #metricsText(): Promise<string> {
     const texts = [this.#parts.metrics, this.#protection.metrics, this.#processMetrics].map((part) => part.text())
     texts.push(certificatesText(this.#certificates(), this.#parts.clusters, this.#parts.reload.reloads))
-    return `${(await Promise.all(texts)).join('')}${autoscalersText(this.#statuses?.autoscalers)}`
+    const { autoscalers, autoDegrade } = this.#statuses ?? {}
+    return `${(await Promise.all(texts)).join('')}${autoscalersText(autoscalers)}${autoDegradeText(autoDegrade)}`
   }
 
   #certificates(): readonly OwnCertificate[] {

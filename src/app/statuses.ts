@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Logger } from '../api/ports/ports.ts'
+import { startAutoDegradeController } from '../controllers/auto-degrade/auto-degrade.ts'
 import type { AutoscalerStatuses } from '../controllers/autoscaler-status/autoscaler-statuses.ts'
 
 import { startClusterHealth } from '../controllers/cluster-health/cluster-health.ts'
@@ -15,6 +16,7 @@ import { REDIS_AWAY } from '../core/status/messages.ts'
 import type { KubeCallEvents } from '../io/kube/client-events.ts'
 import { startLeaderElection } from '../io/kube/leader-lease.ts'
 import { createUpstreamKubeClient } from '../io/upstream/kube-client.ts'
+import type { AutoDegradeSources } from './auto-degrade.ts'
 import { createAutoscalers } from './autoscalers.ts'
 import type { Config } from './config/config.ts'
 import type { Protection } from './protection/protection.ts'
@@ -24,6 +26,8 @@ import type { WiredGateway } from './wire.ts'
 export interface Statuses {
   /** The cluster-autoscalers that are followed here. */
   readonly autoscalers: AutoscalerStatuses
+  /** undefined = objects are files, and nobody can change their mode. */
+  readonly autoDegrade: AutoDegradeSources | undefined
   stop(): Promise<void>
 }
 
@@ -53,7 +57,7 @@ export function startStatuses(
     leaveAutoscalers()
     return autoscalers.stop()
   }
-  if (client === undefined) return { autoscalers, stop: stopAutoscalers }
+  if (client === undefined) return { autoscalers, autoDegrade: undefined, stop: stopAutoscalers }
   const identity = `${replica}_${randomUUID()}`
   let scaleDowns: ScaleDownControllers | undefined
   const onChange = (): void => {
@@ -71,6 +75,7 @@ export function startStatuses(
     clock,
     log,
   })
+  const autoDegrade = startAutoDegradeController({ client, isLeader: leads, clusters, health, clock, log })
   const controller = startClusterStatus({
     client,
     replica,
@@ -93,8 +98,10 @@ export function startStatuses(
   })
   return {
     autoscalers,
+    autoDegrade: { controller: autoDegrade, health },
     async stop() {
       leave()
+      await autoDegrade.stop()
       await recovery.stop()
       await scaleDowns?.stop()
       await health.stop()

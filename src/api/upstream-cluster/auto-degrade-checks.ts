@@ -12,11 +12,17 @@ const DURATION = new RegExp(DURATION_PATTERN)
 const LEAST_MS = 5_000
 const LONGEST_WINDOW_MS = 600_000
 
-export function checkAutoDegrade({ nodes, upstream }: Loose<AutoDegrade>, path: string, out: FieldErrors): void {
+export function checkAutoDegrade(
+  { nodes, upstream, recovery = {} }: Loose<AutoDegrade>,
+  path: string,
+  out: FieldErrors,
+): void {
   if (nodes === undefined && upstream === undefined) {
     out.required(path, 'names nothing that could begin it', 'add nodes: {} or upstream: {}, or remove it')
   }
   if (nodes !== undefined) checkNodes(nodes, `${path}.nodes`, out)
+  const { hold, ramp } = recovery
+  checkDurations({ hold, ramp }, `${path}.recovery`, out)
   if (upstream === undefined) return
   const { enterAfter, exitAfter, maxLatency, window } = upstream
   checkDurations({ enterAfter, exitAfter, maxLatency, window }, `${path}.upstream`, out)

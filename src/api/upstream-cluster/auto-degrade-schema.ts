@@ -20,6 +20,7 @@ import type {
   AutoDegradeCause,
   AutoDegradeNodes,
   AutoDegradePhase,
+  AutoDegradeRecovery,
   AutoDegradeStatus,
   AutoDegradeUpstream,
 } from './auto-degrade.ts'
@@ -72,12 +73,21 @@ const upstream = object<AutoDegradeUpstream>(
   },
 )
 
+const recovery = object<AutoDegradeRecovery>(
+  'What is written to spec.degrade.recovery when the cluster is good again, so that the way back begins. Default: its defaults.',
+  {
+    hold: duration('How long the checks of a mode have to hold until the next mode is set.'),
+    ramp: duration('How long Limited takes to let through as much as Off.'),
+  },
+)
+
 export const AUTO_DEGRADE_SCHEMA: Schema<AutoDegrade> = checked(
   object<AutoDegrade>(
     'When the gateway itself sets a stricter mode. At least one of nodes and upstream. Default: never.',
     {
       nodes: checked(nodes, autoDegradeNodesRules(EXIT_PERCENT, MAX_UNREADY_PERCENT)),
       upstream: checked(upstream, AUTO_DEGRADE_UPSTREAM_RULES),
+      recovery,
       shadow: defaultsTo(false, flag('Say what it would do, and do nothing.')),
     },
   ),

@@ -8,8 +8,16 @@ export interface AutoDegrade {
   readonly nodes?: AutoDegradeNodes
   /** Enters Limited when upstream is overloaded. */
   readonly upstream?: AutoDegradeUpstream
+  /** What spec.degrade.recovery gets when the cluster is good again; default: its defaults. */
+  readonly recovery?: AutoDegradeRecovery
   /** Says what it would do, and does nothing. */
   readonly shadow?: boolean
+}
+
+/** As spec.degrade.recovery. */
+export interface AutoDegradeRecovery {
+  readonly hold?: string
+  readonly ramp?: string
 }
 
 export interface AutoDegradeNodes {

@@ -471,6 +471,36 @@ test('a misspelt field is fixed with its nearest known name', () => {
   assert.equal(problem?.fix, 'did you mean upstreamSubset?')
 })
 
+test('spec.degrade.auto: what could begin it, bounds that fit each other, durations that are some', () => {
+  const withAuto = (auto: Json): Json => cluster({ degrade: { auto } })
+  const nodes = 'error spec.degrade.auto.nodes'
+  const table: readonly (readonly [Json, readonly string[]])[] = [
+    [{ nodes: {} }, []],
+    [{ upstream: {}, shadow: true, recovery: { hold: '1s', ramp: '0s' } }, []],
+    [{}, ['error spec.degrade.auto']],
+    [{ shadow: true }, ['error spec.degrade.auto']],
+    [{ nodes: { exitPercent: 45 } }, []],
+    [{ nodes: { exitPercent: 46 } }, [`${nodes}.exitPercent`]],
+    [{ nodes: { maxUnreadyPercent: 29 } }, [`${nodes}.exitPercent`]],
+    [{ nodes: { maxUnreadyPercent: 29, exitPercent: 29 } }, []],
+    [{ nodes: { maxUnreadyPercent: 101 } }, [`${nodes}.maxUnreadyPercent`]],
+    [{ nodes: { enterAfter: '30', exitAfter: '1d' } }, [`${nodes}.enterAfter`, `${nodes}.exitAfter`]],
+    [{ nodes: { staleAfter: '4s' } }, [`${nodes}.staleAfter`]],
+    [{ nodes: { selector: {} } }, ['warning spec.degrade.auto.nodes.selector']],
+    [{ nodes: { selector: { matchLabels: { a: 'b' } } } }, []],
+    [{ upstream: { window: '4s' } }, ['error spec.degrade.auto.upstream.window']],
+    [{ upstream: { window: '11m' } }, ['error spec.degrade.auto.upstream.window']],
+    [{ upstream: { maxErrorPercent: 0 } }, ['error spec.degrade.auto.upstream.maxErrorPercent']],
+    [{ upstream: {}, recovery: { hold: 'soon' } }, ['error spec.degrade.auto.recovery.hold']],
+  ]
+  for (const [auto, want] of table) assert.deepEqual(verdict(withAuto(auto)), want, JSON.stringify(auto))
+  const inFile = checkUpstreamCluster(withMaterial(withAuto({ nodes: {} })), nodePemChecks, { recovery: false })
+  assert.deepEqual(
+    inFile.map(({ severity, path }) => `${severity} ${path}`),
+    ['warning spec.degrade.auto'],
+  )
+})
+
 test('durations of a recovery are Go durations, and in files it has no effect', () => {
   const withRecovery = (recovery: Json): Json => cluster({ degrade: { mode: 'ReadOnly', reason: 'x', recovery } })
   for (const hold of ['60s', '1m30s', '500ms', '0s']) assert.deepEqual(verdict(withRecovery({ hold })), [], hold)

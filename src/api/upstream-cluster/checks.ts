@@ -195,7 +195,12 @@ function checkSpec(
   }
   if (spec.degrade?.limited !== undefined) checkLimited(spec.degrade.limited, out)
   if (spec.degrade?.recovery !== undefined) checkRecovery(spec.degrade.recovery, options, out)
-  if (spec.degrade?.auto !== undefined) checkAutoDegrade(spec.degrade.auto, 'spec.degrade.auto', out)
+  if (spec.degrade?.auto !== undefined) {
+    checkAutoDegrade(spec.degrade.auto, 'spec.degrade.auto', out)
+    if (options.recovery === false) {
+      out.warning('spec.degrade.auto', 'has no effect: objects that are files have no leader', 'set spec.degrade.mode')
+    }
+  }
   for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
     if (audience === '') out.invalid(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
   }

@@ -12,6 +12,7 @@ import {
   textOf,
   time,
 } from '../kube/json-schema.ts'
+import { AUTO_DEGRADE_STATUS_SCHEMA } from './auto-degrade-schema.ts'
 import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler-schema.ts'
 import {
   type ClientsSeen,
@@ -31,7 +32,7 @@ const condition = object<Condition>(
   'A condition of the cluster.',
   {
     type: text(
-      'Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared, PodsProtected and AutoscalerHealthy where the spec asks for it.',
+      'Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared, PodsProtected, AutoDegraded and AutoscalerHealthy where the spec asks for it.',
     ),
     status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
     observedGeneration: generation('metadata.generation that this is about.'),
@@ -92,6 +93,7 @@ const recoveryCheck = object<RecoveryCheck>(
 
 const degrade = object<DegradeStatus>('What the leader among the gateways sees of an incident.', {
   readyNodesBefore: integer('Share of Ready nodes before it, in per cent; absent: nobody has seen it.', 0, 100),
+  auto: AUTO_DEGRADE_STATUS_SCHEMA,
   recovery: object<RecoveryStatus>(
     'How far spec.degrade.recovery is.',
     {
@@ -119,7 +121,7 @@ export const UPSTREAM_CLUSTER_STATUS_SCHEMA: Schema<UpstreamClusterStatus> = {
     observedGeneration: generation('metadata.generation that was looked at last.'),
     conditions: byKey(
       list(
-        'Ready, EndpointsHealthy, CredentialsValid, Degraded, LimitsShared, PodsProtected, AutoscalerHealthy.',
+        'Ready, EndpointsHealthy, CredentialsValid, Degraded, LimitsShared, PodsProtected, AutoDegraded, AutoscalerHealthy.',
         condition,
       ),
       'type',

@@ -1,11 +1,12 @@
 // status of an UpstreamCluster: what the gateways report. Conditions and endpoints are written by the leader among them,
 // every replica writes its own entry of `gateways`.
 
+import type { AutoDegradeStatus } from './auto-degrade.ts'
 import type { AutoscalerReport } from './cluster-autoscaler.ts'
 
 /** metav1.Condition. */
 export interface Condition {
-  /** Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared, PodsProtected and AutoscalerHealthy where the spec asks for it. */
+  /** Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared, PodsProtected, AutoDegraded and AutoscalerHealthy where the spec asks for it. */
   readonly type: string
   readonly status: 'True' | 'False' | 'Unknown'
   /** metadata.generation that this is about. */
@@ -69,6 +70,8 @@ export interface GatewayProtection {
 export interface DegradeStatus {
   /** The share of Ready nodes before it, in per cent; absent = nobody has seen it. */
   readonly readyNodesBefore?: number
+  /** Where spec.degrade.auto is: what it sees and does. */
+  readonly auto?: AutoDegradeStatus
   /** Where spec.degrade.recovery is: how far it is. */
   readonly recovery?: RecoveryStatus
 }

@@ -11,11 +11,12 @@ export function compileAutoDegrade(
   given: AutoDegrade,
   schema: Schema<AutoDegrade> = AUTO_DEGRADE_SCHEMA,
 ): AutoDegradeOptions {
-  const { nodes, upstream, shadow } = complete(schema, given)
+  const { nodes, upstream, shadow, recovery = {} } = complete(schema, given)
   return {
     nodes: nodes === undefined ? undefined : compileNodes(nodes, fieldOf(schema, 'nodes')),
     upstream: upstream === undefined ? undefined : compileUpstream(upstream, fieldOf(schema, 'upstream')),
     shadow,
+    recovery,
   }
 }
 

@@ -8,6 +8,7 @@ import type {
   AutoDegradeAction,
   AutoDegradeCause,
   AutoDegradePhase,
+  AutoDegradeRecovery,
   AutoDegradeStatus,
 } from '../../api/upstream-cluster/auto-degrade.ts'
 import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
@@ -23,6 +24,8 @@ export interface AutoDegradeOptions {
   /** undefined = answers of upstream begin nothing. */
   readonly upstream: UpstreamTrigger | undefined
   readonly shadow: boolean
+  /** What spec.degrade.recovery gets. */
+  readonly recovery: AutoDegradeRecovery
 }
 
 export interface NodeTrigger extends NodeHealthOptions, HysteresisOptions {
@@ -75,6 +78,8 @@ export type AutoDegradeEffect =
   /** Sets spec.degrade.recovery, unless somebody has changed the mode. */
   | { readonly kind: 'recover'; readonly mode: DegradeMode }
 
+/** How the reason of a mode begins that the gateway has set. */
+export const AUTOMATIC = 'automatic: '
 /** By itself it never enters anything stricter. */
 const MODES: Readonly<Record<AutoDegradeCause, DegradeMode>> = { Nodes: 'NoDisruption', Upstream: 'Limited' }
 /** A watch that has just begun needs a moment for its list. */
@@ -196,7 +201,7 @@ function withPhase(
     told && state.pending === undefined ? state.reason : phase === 'Unknown' ? unknownText(input.nodes) : why
   const now = { ...state, phase, reason }
   if (now.pending !== undefined)
-    return { state: now, effect: { kind: 'enter', mode: now.pending, reason: `automatic: ${why}` } }
+    return { state: now, effect: { kind: 'enter', mode: now.pending, reason: `${AUTOMATIC}${why}` } }
   if (now.leaving && now.mode !== undefined) return { state: now, effect: { kind: 'recover', mode: now.mode } }
   return { state: now, effect: undefined }
 }

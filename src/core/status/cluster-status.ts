@@ -8,6 +8,7 @@ import type { Condition, GatewayStatus, UpstreamClusterStatus } from '../../api/
 import { effectiveMode } from '../policy/degrade.ts'
 import { certainSkewMs, skewText, TOLD_SKEW_MS } from '../protection/clocks/cell-clock.ts'
 import { metaTime } from '../text/meta-time.ts'
+import { autoDegradeVerdict } from './auto-degrade-verdict.ts'
 import { autoscalerVerdict } from './autoscaler-health.ts'
 import { joinedMessages, problemMessage, REDIS_AWAY } from './messages.ts'
 import type {
@@ -56,6 +57,14 @@ export function clusterStatus(
       ...(facts.protection === undefined
         ? []
         : [condition('PodsProtected', podProtection(facts, facts.protection, before?.gateways ?? []))]),
+      ...(facts.degrade?.auto === undefined
+        ? []
+        : [
+            condition('AutoDegraded', {
+              ...autoDegradeVerdict(before?.degrade?.auto),
+              observedGeneration: facts.inForce,
+            }),
+          ]),
       ...(facts.autoscaler === undefined
         ? []
         : [condition('AutoscalerHealthy', autoscalerHealth(facts, facts.autoscaler, before))]),
@@ -93,6 +102,7 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   'ClocksAgree',
   'LimitsShared',
   'PodsProtected',
+  'AutoDegraded',
   'AutoscalerHealthy',
 ])
 

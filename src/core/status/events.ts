@@ -1,6 +1,7 @@
 // The Events of an UpstreamCluster: transitions from one status to the next.
 
 import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { autoDegradeTransitions } from './auto-degrade-verdict.ts'
 import { autoscalerTransitions } from './autoscaler-health.ts'
 import { conditionOf } from './cluster-status.ts'
 import type { StatusTransition } from './status-transition.ts'
@@ -59,7 +60,7 @@ export function statusTransitions(
   } else if (protection?.status === 'True' && protectionBefore?.status === 'False') {
     tell('Normal', 'PodsProtected', protection.message)
   }
-  return [...transitions, ...autoscalerTransitions(before, after)]
+  return [...transitions, ...autoscalerTransitions(before, after), ...autoDegradeTransitions(before, after)]
 }
 
 /** Whether the credential was reported as invalid or unverified before: only then its recovery is an Event. */

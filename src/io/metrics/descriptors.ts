@@ -301,6 +301,21 @@ export const GLOBAL_LIMIT_AT_HAND: Metric = table.gauge(
   ['cluster', 'schema'],
   'Tokens, or slots for requests in flight, that this replica holds of a limit shared by all replicas',
 )
+export const AUTO_DEGRADE_PHASE: Metric = table.gauge(
+  'degrade_auto_phase',
+  ['cluster', 'phase'],
+  '1 for the phase that spec.degrade.auto is in: Normal, Suspect, Degraded or Unknown',
+)
+export const AUTO_DEGRADE_ACTIONS: Metric = table.counter(
+  'degrade_auto_actions_total',
+  ['cluster', 'action'],
+  'What spec.degrade.auto has done: Entered, Shadow, Stricter, Overruled',
+)
+export const CLUSTER_NODES: Metric = table.gauge(
+  'cluster_nodes',
+  ['cluster', 'state'],
+  'Nodes that spec.degrade.auto goes by: ready, unready, starting, leaving',
+)
 export const AUTOSCALER_HEALTHY: Metric = table.gauge(
   'autoscaler_healthy',
   ['cluster'],
