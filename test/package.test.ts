@@ -148,17 +148,20 @@ describe('installed', () => {
     try {
       const { code, text } = await gateway.admin.post(UC_PATH, clusterObject([stub], { clientCA }))
       assert.equal(code, 201, text)
-      const ask = async () => {
+      const ask = async (method: string) => {
         const session = h2Connect({ port: gateway.gateway.port, serverName: 'prod.example.com', certificate: alice })
         try {
-          return await h2Request(session, [':path', '/api/v1/pods', ':authority', 'prod.example.com'])
+          return await h2Request(session, [
+            ...[':method', method, ':path', '/api/v1/namespaces/default/pods'],
+            ...[':authority', 'prod.example.com'],
+          ])
         } finally {
           session.destroy()
         }
       }
       stub.answer = (seen) => reply(seen, 200, '{"kind":"PodList"}')
       const answer = await waitFor('an answer of the cluster', async () => {
-        const got = await ask()
+        const got = await ask('GET')
         return got.status === 200 && got
       })
       assert.equal(answer.body.toString(), '{"kind":"PodList"}')
@@ -181,7 +184,7 @@ describe('installed', () => {
       assert.equal(degrade.status, 0, degrade.stderr)
       assert.match(degrade.stdout, /^prod\.example\.com: degrade mode ReadOnly/)
       const refused = await waitFor('the refusal', async () => {
-        const got = await ask()
+        const got = await ask('POST')
         return got.status === 503 && got
       })
       assert.match(refused.body.toString(), /drill/)
