@@ -13,7 +13,7 @@ export function addDegrade(program: Command, { out, err, now, done }: CommandCon
     .option('--reason <text>', 'shown in every refusal; required with every mode but Off')
     .option('--ttl <duration>', 'the mode ends by itself after this time')
     .option('--shadow', 'refuse nothing, only count and warn; without this flag shadow mode ends', false)
-    .option('--force', 'throw it although pods would be evicted, or kubelets or this command be cut off', false)
+    .option('--force', 'set the mode even if pods would be evicted, or kubelets or this command cut off', false)
     .option('--status', 'wait until every replica and thread has it in force, and list them', false)
     .option('--recover', 'climb back to Off, a mode at a time, each when its checks have held', false)
     .option('--hold <duration>', 'with --recover: how long the checks of a mode have to hold; default: 60s')
