@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { afterEach, beforeEach, test } from 'node:test'
+import { CLUSTER_API_SUM } from './harness/cluster-api.ts'
 import { elapsedText, goBuild } from './harness/go-build.ts'
 import { PACKAGE_OF, planPackages } from './harness/packages.ts'
 
@@ -54,8 +55,9 @@ function prepare(): { code: number | null; text: string } {
   return { code: status, text: stdout + stderr }
 }
 
-/** Writes what -o names. */
-const GO = `[ "$1" = version ] && exit 0
+/** Downloads a module, or writes what -o names. */
+const go = (): string => `[ "$1" = version ] && exit 0
+[ "$1" = mod ] && { echo '{"Dir":"${folder}/module","Sum":"${CLUSTER_API_SUM}"}'; exit 0; }
 echo 'go: downloading example.com/module v1.0.0' >&2
 echo example.com/module/package >&2
 while [ "$1" != -o ]; do shift; done
@@ -81,7 +83,8 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   program('apt-get', `echo "apt-get $*" >> ${folder}/calls; [ "$1" = install ] && { ${installed.join('; ')}; }; exit 0`)
   // Whoever runs this test may be root or not.
   program('sudo', 'exec "$@"')
-  program('go', GO)
+  program('go', go())
+  mkdirSync(join(folder, 'module/config/crd/bases'), { recursive: true })
   for (const name of ['env', 'chmod']) tool(name)
   const { code, text } = prepare()
   assert.equal(code, 0, text)
@@ -92,7 +95,7 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   assert.match(text, /installing nghttp2-client, .*redis-server/)
   assert.match(text, /building etcd, kube-apiserver, .* with Go into .*, once: about \d minutes on two cores/)
   assert.match(text, /\[1\/8\] etcd \.\.\.\n\[1\/8\] etcd: done in \d+s\n\[2\/8\] kube-apiserver \.\.\./)
-  assert.match(text, /built in \d+s\n$/)
+  assert.match(text, /built in \d+s\ndownloading sigs.k8s.io\/cluster-api v[\d.]+ with Go, once\n$/)
   assert.ok(readdirSync(join(folder, 'cache/portcullis-test')).some((name) => name.startsWith('kwok-')))
   // The next run has nothing to say.
   assert.deepEqual(prepare(), { code: 0, text: '' })

@@ -9,7 +9,7 @@ import { cacheFolder } from './binaries.ts'
 const MODULE = 'sigs.k8s.io/cluster-api'
 const VERSION = 'v1.12.1'
 /** As in a go.sum: what was downloaded is what was meant. */
-const SUM = 'h1:s3DivSZjXdu2HPyOtV/n6XwSZBaIycZdKNs4y8X+3lY='
+export const CLUSTER_API_SUM = 'h1:s3DivSZjXdu2HPyOtV/n6XwSZBaIycZdKNs4y8X+3lY='
 
 const FOLDER = join(cacheFolder(), `cluster-api-${VERSION}`)
 
@@ -22,15 +22,19 @@ export function clusterApiIsThere(): boolean {
 export function clusterApiCrds(): string {
   if (clusterApiIsThere()) return FOLDER
   process.stderr.write(`downloading ${MODULE} ${VERSION} with Go, once\n`)
-  const env = { ...process.env, GOWORK: 'off' }
+  // The sum is pinned here: nobody else has to be asked for it.
+  const env = { ...process.env, GOWORK: 'off', GONOSUMDB: MODULE }
   const { stdout, stderr, error } = spawnSync('go', ['mod', 'download', '-json', `${MODULE}@${VERSION}`], {
     cwd: tmpdir(),
     env,
     encoding: 'utf8',
   })
   const said: { Dir?: string; Sum?: string; Error?: string } = stdout === '' ? {} : JSON.parse(stdout)
-  if (error !== undefined || said.Dir === undefined || said.Sum !== SUM) {
-    const why = error?.message ?? said.Error ?? (said.Sum === undefined ? stderr : `its sum is ${said.Sum}, not ${SUM}`)
+  if (error !== undefined || said.Dir === undefined || said.Sum !== CLUSTER_API_SUM) {
+    const why =
+      error?.message ??
+      said.Error ??
+      (said.Sum === undefined ? stderr : `its sum is ${said.Sum}, not ${CLUSTER_API_SUM}`)
     throw new Error(`${MODULE} ${VERSION} cannot be downloaded: ${why}`)
   }
   // Of several processes the last one wins, with the same files.

@@ -27,8 +27,13 @@ async function prepare(): Promise<number> {
       return 1
     }
   }
-  await binaries()
-  clusterApiCrds()
+  try {
+    await binaries()
+    clusterApiCrds()
+  } catch (error) {
+    err(error instanceof Error ? error.message : String(error))
+    return 1
+  }
   return 0
 }
 

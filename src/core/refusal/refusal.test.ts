@@ -39,6 +39,9 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['protected', 429, 'TooManyRequests'],
   ['protection-unavailable', 503, 'ServiceUnavailable'],
   ['eviction-unavailable', 429, 'TooManyRequests'],
+  ['scale-protected', 403, 'Forbidden'],
+  ['scale-unavailable', 503, 'ServiceUnavailable'],
+  ['scale-up-backed-off', 403, 'Forbidden'],
   ['internal', 500, 'InternalError'],
 ]
 
