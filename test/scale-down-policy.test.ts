@@ -265,6 +265,11 @@ describe('when it cannot be', () => {
     assert.match(warnings(response), /its victims cannot be chosen: a pod cannot be patched: the gateway may not/)
     await reported(scene, 'Unavailable')
     await waitFor('the other cost to be taken back', () => Object.keys(costs(scene)).length === 0)
+    scene.beforePatch = () => undefined
+    await scene.scale(1)
+    await reported(scene, 'Steered')
+    const outcomes = scene.scaledDown.map(({ outcome }) => outcome)
+    assert.deepEqual(outcomes, ['Unavailable', 'Steered'], 'the scale-down itself was not refused')
   })
 
   test('onUnavailable: Reject answers 503 without Retry-After, and upstream sees nothing of it', async () => {

@@ -88,13 +88,13 @@ async function setVictims(scaleDown: ScaleDown, upstream: UpstreamObjects, choic
     const outcome = set.set.length === 0 ? 'Nothing' : 'Steered'
     report(scaleDown, outcome, '', set.set, conflicts)
     if (set.set.length === 0) return
-    exchange.onOutcome = (became) => takeBack(scaleDown, victims, id, became)
+    exchange.onOutcome = (became) => void revert(scaleDown, victims, id, became)
     await seenByCaches(upstream, namespace, set)
     await sleep(policy.settleMs)
     gw.log.debug('victims of a scale-down have a cost', { workload: workloadName, from, to, victims: set.set })
   } catch (error) {
     // The deadline may be the reason.
-    if (exchange.onOutcome === undefined) takeBack(scaleDown, victims, id, 'refused')
+    if (exchange.onOutcome === undefined) void takeBack(scaleDown, victims, id)
     else if (error instanceof UnavailableError) return
     throw error
   }
@@ -105,17 +105,28 @@ function sleep(delayMs: number): Promise<void> {
 }
 
 /** Nothing is scaled: the costs have no business there any more. What may have been scaled is for the leader to look at. */
-function takeBack(scaleDown: ScaleDown, victims: readonly JsonObject[], id: string, became: RequestOutcome): void {
+async function revert(
+  scaleDown: ScaleDown,
+  victims: readonly JsonObject[],
+  id: string,
+  became: RequestOutcome,
+): Promise<void> {
   if (became !== 'refused' || victims.length === 0) return
+  if (await takeBack(scaleDown, victims, id)) report(scaleDown, 'Reverted', 'the scale-down was refused', [], [])
+}
+
+/** Never rejects; false = some may be left, for the leader. Says nothing of the scale-down, which may go on without costs. */
+async function takeBack(scaleDown: ScaleDown, victims: readonly JsonObject[], id: string): Promise<boolean> {
   const { decision, policy } = scaleDown
   const { gw } = decision.exchange
   const upstream = new UpstreamObjects(decision, gw.clock.monotonic() + TAKE_BACK_MS)
-  takeBackCosts(upstream, policy.namespace, victims, id).then(
-    () => report(scaleDown, 'Reverted', 'the scale-down was refused', [], []),
-    (error: unknown) => {
-      gw.log.warn('deletion costs are not taken back yet', { workload: scaleDown.workloadName, error })
-    },
-  )
+  try {
+    await takeBackCosts(upstream, policy.namespace, victims, id)
+    return true
+  } catch (error) {
+    gw.log.warn('deletion costs are not taken back yet', { workload: scaleDown.workloadName, error })
+    return false
+  }
 }
 
 function unsteerable(scaleDown: ScaleDown, why: string): undefined {
