@@ -54,6 +54,8 @@ export interface GuardedGateway {
   scaleDownPolicies(policies: readonly CompiledScaleDownPolicy[]): void
   /** In which namespaces pods are protected; undefined = in any. */
   cover(namespaces: ReadonlySet<string> | undefined): void
+  /** Disruptive requests to a cluster that were refused in the last minute. */
+  refusedDisruptive(cluster: string): number
   /** Replaces all objects; resolves when they are in force. */
   apply(clusters: readonly UpstreamCluster[]): Promise<void>
   stop(): Promise<void>
@@ -154,6 +156,7 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
     apply,
     scaledDown,
     scaleDownPolicies: (policies) => pool.scaleDownPolicies(policies),
+    refusedDisruptive: (name) => clusters.get(name)?.incident.refusedInLastMinute(systemClock.now()) ?? 0,
     cover: (namespaces) => pool.protectedNamespaces(namespaces),
     stop: () => pool.end(),
   }

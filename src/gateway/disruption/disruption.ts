@@ -7,6 +7,7 @@ import { type Disruption, isDryRunQuery } from '../../core/policy/disruption.ts'
 import { isRefusal, type Refusal } from '../../core/refusal/refusal.ts'
 import { scaleName } from '../../core/scale/scale-write/scale-target.ts'
 import type { Decision } from '../exchange/decision.ts'
+import { reviewRight } from '../protect/access.ts'
 import { scaleChange } from '../scale/scale-change.ts'
 import { addedTaint } from './node-write.ts'
 import { isDryRunRemoval, mayBeDryRun } from './removal.ts'
@@ -17,7 +18,7 @@ export const disruption: Filter<Decision, Promise<Refusal | undefined>> = {
   check(decision) {
     const found = guardedDisruption(decision)
     if (found === undefined) return undefined
-    if (found === 'removal') return mayBeDryRun(decision) ? checkRemoval(decision) : decide(decision, '')
+    if (found === 'removal') return mayBeDryRun(decision) ? checkRemoval(decision) : decideRemoval(decision)
     return isDryRunQuery(decision.exchange.target) ? undefined : checkWrite(decision, found)
   },
 }
@@ -25,7 +26,41 @@ export const disruption: Filter<Decision, Promise<Refusal | undefined>> = {
 async function checkRemoval(decision: Decision): Promise<Refusal | undefined> {
   const dryRun = await isDryRunRemoval(decision)
   if (typeof dryRun !== 'boolean') return dryRun
-  return dryRun || isOver(decision) ? undefined : decide(decision, '')
+  return dryRun || isOver(decision) ? undefined : await decideRemoval(decision)
+}
+
+/** Who may not remove it takes nothing of the rate, which all share, and holds up no recovery. */
+function decideRemoval(decision: Decision): Refusal | undefined | Promise<Refusal | undefined> {
+  const { degrade } = decision.cluster
+  // In shadow mode nothing is refused, and nothing waits.
+  if (degrade.shadow) return decide(decision, '')
+  if (degrade.mode === 'Limited') return limitRemoval(decision)
+  // It is refused either way, and at once: upstream may be what is out of order.
+  countRemoval(decision)
+  return refuseDisruption(decision, '')
+}
+
+async function limitRemoval(decision: Decision): Promise<Refusal | undefined> {
+  const { exchange, live, caller, info } = decision
+  const right = await reviewRight(exchange, live, caller, info, 'remove it')
+  if (isOver(decision)) return undefined
+  return right.kind === 'denied' ? right.refusal : decide(decision, '')
+}
+
+function countRemoval(decision: Decision): void {
+  const { exchange, live, caller, info } = decision
+  reviewRight(exchange, live, caller, info, 'remove it').then(
+    (right) => {
+      if (right.kind !== 'denied') countRefused(decision)
+    },
+    (error: unknown) => exchange.gw.log.error('a refused request could not be counted', { error }),
+  )
+}
+
+function countRefused({ live, info, user, moment }: Decision): void {
+  const { verb, apiGroup, resource, subresource, namespace, name } = info
+  const request = [user.name, verb, apiGroup, resource, subresource, namespace, name].join('\0')
+  live.incident.countRefused(request, moment.nowMs)
 }
 
 async function checkWrite(decision: Decision, found: Exclude<Disruption, 'removal'>): Promise<Refusal | undefined> {
@@ -57,16 +92,11 @@ async function loweredText(decision: Decision): Promise<string | Refusal | undef
   return `lowers spec.replicas of ${scaleName(target)} from ${from} to ${to}`
 }
 
-/** It disrupts: the mode decides. */
+/** It disrupts, and is for somebody who may: the mode decides. */
 function decide(decision: Decision, what: string): Refusal | undefined {
-  const { cluster, live, info, user, moment } = decision
+  const { cluster, live, moment } = decision
   const { degrade } = cluster
   if (degrade.mode === 'Limited' && live.incident.tryDisrupt(degrade.ramp, moment.nowMs)) return undefined
-  // In shadow mode nothing is refused, and nothing waits.
-  if (!degrade.shadow) {
-    const { verb, apiGroup, resource, subresource, namespace, name } = info
-    const request = [user.name, verb, apiGroup, resource, subresource, namespace, name].join('\0')
-    live.incident.countRefused(request, moment.nowMs)
-  }
+  if (!degrade.shadow) countRefused(decision)
   return degrade.mode === 'Limited' ? limitDisruption(decision, what) : refuseDisruption(decision, what)
 }

@@ -19,10 +19,7 @@ export function mayBeDryRun({ exchange, info }: Decision): boolean {
   return isEviction(info) || !exchange.requestEnded || exchange.bytes !== undefined || isDryRunQuery(exchange.target)
 }
 
-/**
- * No right is asked about first: who may not delete is refused either way, and no more is read than any request may bring along. What
- * cannot be read is not a dry run.
- */
+/** No right is asked about first: no more is read than any request may bring along. What cannot be read is not a dry run. */
 export async function isDryRunRemoval({ exchange, info }: Decision): Promise<boolean | Refusal> {
   if (exchange.upgrade !== undefined) return false
   const bytes = await readBody(exchange, MAX_REMOVAL_BYTES, tooLarge)
