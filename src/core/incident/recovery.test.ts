@@ -78,6 +78,11 @@ describe('the climb', () => {
     assert.ok(!modes.includes('Freeze'))
   })
 
+  test('how long it still holds is rounded up, and said so', () => {
+    const { waitingFor } = stepRecovery(undefined, 'ReadOnly', WELL, { ...OPTIONS, holdMs: 1_000 }, 0)
+    assert.equal(waitingFor, 'NoDisruption follows when the checks have held for 1s, at most 5s more')
+  })
+
   test('somebody sets another mode: it goes on from there, with a new hold', () => {
     const first = stepRecovery(undefined, 'ReadOnly', WELL, OPTIONS, 0)
     const frozen = stepRecovery(first.state, 'Freeze', WELL, OPTIONS, 1_000)

@@ -152,7 +152,7 @@ function waitingFor(
   }
   const next = DEGRADE_MODES[DEGRADE_MODES.indexOf(step) - 1] ?? ''
   const leftMs = Math.max(0, needMs - (nowMs - holdingSinceMs))
-  return `${next} follows when the checks have held for ${formatDuration(needMs)}, ${formatDuration(roundedMs(leftMs))} more`
+  return `${next} follows when the checks have held for ${formatDuration(needMs)}, at most ${formatDuration(roundedMs(leftMs))} more`
 }
 
 /** In steps that keep a status from being written each second of a long hold. */
