@@ -43,6 +43,8 @@ interface Scene extends GuardedGateway {
   readonly session: ClientHttp2Session
   readonly deployment: Json
   readonly pods: Map<string, Json>
+  /** Answer to a read of a node. */
+  nodeCode: number
   /** Of the ReplicaSet; default that of the Deployment. */
   template: Json
   /** `METHOD path`, of all that comes, without reviews. */
@@ -86,6 +88,7 @@ async function setUp(policy: Partial<CompiledScaleDownPolicy> = {}): Promise<Sce
       spec: { replicas: 3, selector, template },
     },
     pods: new Map(['7', '1', '3'].map((sessions, at) => [`p${at}`, podOf(`p${at}`, { sessions })])),
+    nodeCode: 404,
     template,
     seen: [],
     patches: [],
@@ -113,6 +116,7 @@ function answer(scene: Scene, request: SeenRequest): void {
   if (request.method === 'PATCH') patch(scene, request, pod)
   else if (pathname === PODS) reply(request, 200, JSON.stringify({ metadata: {}, items: [...scene.pods.values()] }))
   else if (pathname.endsWith('/replicasets')) reply(request, 200, JSON.stringify({ items: [replicaSetOf(scene)] }))
+  else if (pathname.startsWith('/api/v1/nodes/')) reply(request, scene.nodeCode, '{}')
   else if (pathname === WEB) reply(request, 200, JSON.stringify(scene.deployment))
   else reply(request, pod === undefined ? 404 : 200, JSON.stringify(pod ?? statusOf(404, 'NotFound')))
 }
@@ -270,6 +274,22 @@ describe('when it cannot be', () => {
     await reported(scene, 'Steered')
     const outcomes = scene.scaledDown.map(({ outcome }) => outcome)
     assert.deepEqual(outcomes, ['Unavailable', 'Steered'], 'the scale-down itself was not refused')
+  })
+
+  test('who may not list pods or nodes learns no name from what cannot be read', async () => {
+    for (const onUnavailable of ['Forward', 'Reject'] as const) {
+      const scene = await setUp({ prefer: [{ by: 'UnschedulableNode' }], onUnavailable })
+      scene.allows = ({ verb }) => verb !== 'list'
+      scene.nodeCode = 403
+      const response = await scene.scale(1)
+      assert.equal(response.status, onUnavailable === 'Forward' ? 200 : 503)
+      const said = warnings(response) + response.body.toString()
+      assert.match(
+        said,
+        /its victims cannot be chosen: an object at \/api\/v1\/nodes cannot be read: the gateway may not/,
+      )
+      assert.doesNotMatch(said, /node-p/)
+    }
   })
 
   test('onUnavailable: Reject answers 503 without Retry-After, and upstream sees nothing of it', async () => {

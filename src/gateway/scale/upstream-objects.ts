@@ -49,8 +49,10 @@ export class UpstreamObjects {
   async get(path: string): Promise<JsonObject | undefined> {
     const answer = await this.call({ method: 'GET', path })
     if (answer.status === 404) return undefined
-    if (answer.status !== 200) throw new UnavailableError(`${path} cannot be read: ${refusalOf(answer)}`)
-    return objectOf(answer)
+    if (answer.status === 200) return objectOf(answer)
+    // Without its name: who scales may not be allowed to list pods or nodes.
+    const collection = path.slice(0, path.lastIndexOf('/'))
+    throw new UnavailableError(`an object at ${collection} cannot be read: ${refusalOf(answer)}`)
   }
 
   /**
