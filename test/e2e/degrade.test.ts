@@ -32,6 +32,8 @@ const CONTROLLERS: readonly DispatchRule[] = [
   { verbs: ['*'], apiGroups: ['*'], resources: ['*'], userGroups: ['system:serviceaccounts:kube-system'] },
 ]
 
+const RBAC = join(import.meta.dirname, '../../deploy/rbac/scale-worker.yaml')
+
 let cluster: TestCluster
 let gateway: TestGateway
 let kubeconfig = ''
@@ -240,6 +242,140 @@ describe('degrade', () => {
     assert.equal((await cluster.request(`${CONFIGMAPS}/refused`)).status, 404)
     degrade(undefined)
     await untilWorks('create', 'configmap', 'allowed')
+  })
+
+  test('NoDisruption: creates and updates pass; what takes away pods or nodes does not, in any format', async () => {
+    // Without it nobody here knows what replicas were before, and the write passes.
+    assert.equal((await cluster.kubectl(['apply', '-f', RBAC])).code, 0)
+    await assertControllersWork('before')
+    await assertControllersWork('kept')
+    const [pod = ''] = (await run('get', 'pods', '-l', 'app=kept', '-o', 'name')).stdout.split('\n')
+    const name = pod.slice('pod/'.length)
+    degrade({ mode: 'NoDisruption', reason: REASON, expiresAt: EXPIRES_AT })
+    await waitFor('the mode', async () => /NoDisruption/.test((await run('delete', 'configmap', 'none')).stderr))
+    // Past the gateway, and kwok, which is not a kubelet by name, may not finish it.
+    const directly = await cluster.kubectl(['delete', pod, '--wait=false', '--grace-period=600'])
+    assert.equal(directly.code, 0, directly.stderr)
+    const apply = (object: object, ...flags: string[]): Promise<KubectlResult> =>
+      kubectl(['apply', ...flags, '-f', '-'], { kubeconfig, home, stdin: JSON.stringify(object) })
+    const tainted = (effect: string): object => ({
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: 'node-1' },
+      spec: { taints: [{ key: 'applied', effect }] },
+    })
+    for (const command of [
+      'create configmap created',
+      'label node node-0 a=b --overwrite',
+      'taint node node-0 soft=x:NoSchedule --overwrite',
+      'scale rs before --replicas=3',
+      'annotate pods --all a=b --overwrite',
+      'delete pods --all --dry-run=server',
+      'delete node node-0 --dry-run=server',
+      'taint node node-0 hard=x:NoExecute --dry-run=server',
+      'patch node node-1 --type=json -p [{"op":"add","path":"/metadata/labels/c","value":"d"}]',
+    ]) {
+      const { code, stderr } = await run(...command.split(' '))
+      assert.equal(code, 0, `${command}: ${stderr}`)
+    }
+    assert.equal((await apply(tainted('NoSchedule'), '--server-side', '--force-conflicts')).code, 0)
+    const taints = '"taints":[{"key":"hard","effect":"NoExecute"}]'
+    for (const command of [
+      'delete pods --all --wait=false',
+      'delete rs kept --wait=false',
+      'delete node node-0 --wait=false',
+      'delete --raw /api/v1/namespaces/default/pods',
+      'scale rs before --replicas=1',
+      'patch rs before --type=merge -p {"spec":{"replicas":1}}',
+      'patch rs before --type=json -p [{"op":"replace","path":"/spec/replicas","value":1}]',
+      'taint node node-0 hard=x:NoExecute',
+      `patch node node-0 --type=merge -p {"spec":{${taints}}}`,
+      `patch node node-0 --type=strategic -p {"spec":{${taints}}}`,
+      'patch node node-0 --type=json -p [{"op":"add","path":"/spec/taints","value":[{"key":"hard","effect":"No\\u0045xecute"}]}]',
+    ]) {
+      const { code, stderr } = await run(...command.split(' '))
+      assert.notEqual(code, 0, command)
+      assert.match(stderr, new RegExp(`in degrade mode NoDisruption .*until ${EXPIRES_AT}: ${REASON}`), command)
+    }
+    const applied = await apply(tainted('NoExecute'), '--server-side', '--force-conflicts')
+    assert.match(applied.stderr, /adds NoExecute taint applied to node node-1/)
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace: 'default' } }
+    const path = `/api/v1/namespaces/default/pods/${name}/eviction`
+    const evicted = await kubectl(['create', '--raw', path, '-f', '-'], {
+      kubeconfig,
+      home,
+      stdin: JSON.stringify(eviction),
+    })
+    assert.match(evicted.stderr, /NoDisruption/)
+    const node = await cluster.request('/api/v1/nodes/node-0')
+    const { taints: kept = [] } = node.json().spec
+    assert.deepEqual([kept.map(({ key }: { key: string }) => key)], [['soft']])
+
+    // kube-controller-manager, which comes through the gateway, may not evict what does not tolerate the taint.
+    const hard = await cluster.kubectl(['taint', 'node', 'node-0', 'hard=x:NoExecute'])
+    assert.equal(hard.code, 0, hard.stderr)
+    await gateway.logged((line) => {
+      return (
+        line['reason'] === 'disruption-refused' &&
+        String(line['user']).startsWith('system:') &&
+        line['verb'] === 'delete'
+      )
+    })
+    // A write that keeps the taint is not refused.
+    const whole = (await run('get', 'node', 'node-0', '-o', 'json')).stdout
+    const replaced = await kubectl(['replace', '-f', '-'], { kubeconfig, home, stdin: whole })
+    assert.equal(replaced.code, 0, replaced.stderr)
+    const pods: readonly { readonly metadata: { readonly name: string; readonly deletionTimestamp?: string } }[] = (
+      await cluster.request('/api/v1/namespaces/default/pods')
+    ).json().items
+    const ending = pods.filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
+    assert.deepEqual(
+      ending.map(({ metadata }) => metadata.name),
+      [name],
+      'nobody but the one that was deleted past the gateway',
+    )
+
+    // The kubelet finishes what was deleted.
+    const binding = ['clusterrolebinding', 'kubelets', '--clusterrole=cluster-admin', '--group=system:nodes']
+    assert.equal((await cluster.kubectl(['create', ...binding])).code, 0)
+    const cert = cluster.clientCertificate('system:node:node-0', ['system:nodes'])
+    const kubelet = await kubeconfigThrough(gateway, cluster, { cert })
+    const finished = await kubectl(['delete', pod, '--grace-period=0', '--force', '--wait=false'], {
+      kubeconfig: kubelet,
+      home,
+    })
+    assert.equal(finished.code, 0, finished.stderr)
+    assert.equal((await cluster.request(`/api/v1/namespaces/default/pods/${name}`)).status, 404)
+    await cluster.kubectl(['taint', 'node', 'node-0', 'hard-', 'soft-'])
+    degrade(undefined)
+    await untilWorks('delete', 'rs', 'kept')
+  })
+
+  test('Limited: what disrupts passes at a rate, for all threads together; the rest is not limited', async () => {
+    const limited = { startQPS: 1, endQPS: 1 }
+    degrade({ mode: 'Limited', reason: REASON, expiresAt: EXPIRES_AT, since: '2026-01-01T00:00:00Z', limited })
+    const certificate = cluster.clientCertificate('operator', ['system:masters'])
+    const sessions = Array.from({ length: 6 }, () =>
+      h2Connect({ port: gateway.port, serverName: hostOf(cluster.name), certificate }),
+    )
+    const all = (method: string, path: string): Promise<number[]> =>
+      Promise.all(
+        sessions.map(
+          async (session) =>
+            (await h2Request(session, [':method', method, ':path', path, ':authority', hostOf(cluster.name)])).status,
+        ),
+      )
+    const codes = await waitFor('the mode', async () => {
+      const seen = await all('DELETE', `${CONFIGMAPS}/none`)
+      return seen.includes(429) && seen
+    })
+    assert.ok(
+      codes.every((code) => code === 404 || code === 429),
+      String(codes),
+    )
+    await waitFor('one of them to pass', async () => (await all('DELETE', `${CONFIGMAPS}/none`)).includes(404))
+    assert.deepEqual(new Set(await all('GET', CONFIGMAPS)), new Set([200]))
+    for (const session of sessions) session.destroy()
   })
 
   test('the way back from a Freeze: nodes that are Ready again stay so under ReadOnly', async () => {
