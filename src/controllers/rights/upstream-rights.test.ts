@@ -4,7 +4,9 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import type { Stream, StreamEvents } from '../../api/ports/stream.ts'
+import type { Degrade } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { gatewayRights } from '../../core/identity/gateway-rights.ts'
 import type { UpstreamEndpoint } from '../../io/upstream/pool.ts'
 import { ClusterTable } from '../../state/clusters.ts'
@@ -31,6 +33,17 @@ const STREAM: Stream = {
 type Outcome = 'granted' | 'denied' | 'broken' | 'unauthorized' | 'forbidden'
 const STATUS: Readonly<Partial<Record<Outcome, string>>> = { unauthorized: '401', forbidden: '403' }
 
+function compiled(degrade: Degrade): CompiledCluster {
+  const spec = { servers: URLS.map((endpoint) => ({ endpoint })), dispatchPolicies: [], degrade }
+  const object = {
+    apiVersion: 'proxy.kubegateway.io/v1alpha1',
+    kind: 'UpstreamCluster',
+    metadata: { name: 'prod' },
+    spec,
+  } as const
+  return compileCluster({ object, revision: '1' })
+}
+
 class Scene {
   outcome: Outcome = 'granted'
   /** Of single endpoints that answer otherwise. */
@@ -38,15 +51,7 @@ class Scene {
   questions = 0
   readonly changes: RightsState['kind'][] = []
   readonly #clusters = new ClusterTable()
-  readonly #compiled = compileCluster({
-    object: {
-      apiVersion: 'proxy.kubegateway.io/v1alpha1',
-      kind: 'UpstreamCluster',
-      metadata: { name: 'prod' },
-      spec: { servers: URLS.map((endpoint) => ({ endpoint })), dispatchPolicies: [] },
-    },
-    revision: '1',
-  })
+  readonly #compiled = compiled({})
   readonly rights = startUpstreamRights({
     clusters: this.#clusters,
     upstreams: { get: (_cluster, url) => this.#upstream(url) },
@@ -128,6 +133,21 @@ test('asked as soon as an endpoint is healthy, and then every five minutes', asy
   assert.equal(scene.questions, QUESTIONS)
   await pass(EVERY_MS)
   assert.equal(scene.questions, 2 * QUESTIONS)
+})
+
+test('rights that are needed no more leave what is known; new ones are asked for', async (context) => {
+  const scene = setUp(context)
+  scene.healthy()
+  await pass(200)
+  scene.rights.change([compiled({ mode: 'ReadOnly', recovery: {} })], [])
+  assert.equal(scene.rights.get('prod').kind, 'unasked')
+  await pass(200)
+  assert.deepEqual(scene.changes, ['granted', 'unasked', 'granted'])
+  const asked = scene.questions
+  scene.rights.change([compiled({})], [])
+  assert.equal(scene.rights.get('prod').kind, 'granted', 'the recovery is over')
+  await pass(200)
+  assert.deepEqual([scene.changes.length, scene.questions], [3, asked])
 })
 
 test('a right that is gone is believed when it is refused again: an apiserver that has just started knows no RBAC', async (context) => {

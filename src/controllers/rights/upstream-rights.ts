@@ -115,13 +115,16 @@ class RightsChecker {
     this.#enter()
   }
 
-  /** A state known for another credential or other rights is dropped. */
+  /** A state known for another credential or other rights is dropped, unless all that is needed now was granted. */
   follow(compiled: CompiledCluster): void {
     const rights = gatewayRights(compiled)
     const fingerprint = fingerprintOf(compiled, rights)
     if (fingerprint === this.#fingerprint) return
+    // With the rights from before: is it the same credential?
+    const isSubset = fingerprintOf(compiled, this.#rights) === this.#fingerprint && areAmong(rights, this.#rights)
     this.#fingerprint = fingerprint
     this.#rights = rights
+    if (isSubset && this.state.kind === 'granted') return
     this.#unanswered = 0
     this.#negatives = 0
     this.#wasGranted = false
@@ -281,6 +284,11 @@ function messageOf(state: RightsState): string {
 }
 
 /** Changes whenever the answer may change. */
+function areAmong(rights: readonly Right[], known: readonly Right[]): boolean {
+  const texts = new Set(known.map((right) => JSON.stringify(right)))
+  return rights.every((right) => texts.has(JSON.stringify(right)))
+}
+
 function fingerprintOf(
   { client, endpoints }: Pick<CompiledCluster, 'client' | 'endpoints'>,
   rights: readonly Right[],
