@@ -383,15 +383,24 @@ describe('every format', () => {
 
 describe('what nobody here can read', () => {
   const PATCH = 'application/json-patch+json'
-  const TEST = '[{"op":"test","path":"/spec/replicas","value":4},{"op":"replace","path":"/spec/replicas","value":2}]'
+  const COPY = '[{"op":"copy","from":"/spec/minReadySeconds","path":"/spec/replicas"}]'
+
+  test('a test in a JSON patch, which may fail only while it is tried, is no way past a check', async () => {
+    const scene = await setUp({ scaleProtection: {}, podProtection: {}, degrade: { mode: 'NoDisruption' } })
+    scene.dryRun = { code: 422 }
+    const replace = { op: 'replace', path: '/spec/replicas', value: 2 }
+    const body = JSON.stringify([{ op: 'test', path: '/metadata/annotations/a', value: 'now' }, replace])
+    const answer = await scene.send('PATCH', WEB, body, PATCH)
+    assert.deepEqual([answer.status, scene.dryRuns.length, scene.writes.length], [403, 0, 0])
+  })
 
   test('upstream is asked by a dry run, as the caller', async () => {
     const scene = await setUp()
     scene.dryRun = { replicas: 2 }
-    const answer = await scene.send('PATCH', `${WEB}?fieldManager=me`, TEST, PATCH)
+    const answer = await scene.send('PATCH', `${WEB}?fieldManager=me`, COPY, PATCH)
     assert.match(warnings(answer).join(), /4 -> 2 replicas deletes 2 pods/)
     const path = `${WEB}?fieldManager=me&dryRun=All`
-    const sent = { bytes: Buffer.from(TEST), user: 'alice', contentType: PATCH, body: TEST }
+    const sent = { bytes: Buffer.from(COPY), user: 'alice', contentType: PATCH, body: COPY }
     assert.deepEqual(scene.dryRuns, [{ path, ...sent }])
     assert.deepEqual(scene.writes, [{ path: `${WEB}?fieldManager=me`, ...sent }])
   })
@@ -401,7 +410,7 @@ describe('what nobody here can read', () => {
     scene.dryRun = { replicas: 2 }
     const answered = new Map<number, number>()
     for (const parameters of [9_999, 10_000]) {
-      const answer = await scene.send('PATCH', `${WEB}?${'&'.repeat(parameters - 1)}`, TEST, PATCH)
+      const answer = await scene.send('PATCH', `${WEB}?${'&'.repeat(parameters - 1)}`, COPY, PATCH)
       answered.set(parameters, answer.status)
     }
     assert.deepEqual([...answered.values()], [200, 400])
@@ -413,7 +422,7 @@ describe('what nobody here can read', () => {
     for (const failurePolicy of ['Ignore', 'Fail'] as const) {
       const scene = await setUp({ scaleProtection: { failurePolicy }, podProtection: {} })
       scene.dryRun = { code: 400 }
-      const answer = await scene.send('PATCH', WEB, TEST, PATCH)
+      const answer = await scene.send('PATCH', WEB, COPY, PATCH)
       assert.deepEqual([answer.status, scene.writes.length], failurePolicy === 'Fail' ? [503, 0] : [200, 1])
       assert.deepEqual(valuesOf(answer.head, 'retry-after'), [])
     }

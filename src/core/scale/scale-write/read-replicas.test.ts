@@ -121,7 +121,13 @@ describe('PATCH', () => {
       'JSON patch: a test beside it',
       PATCH,
       '[{"op":"test","path":"/spec/replicas","value":5},{"op":"replace","path":"/spec/replicas","value":3}]',
-      'ask-upstream',
+      3,
+    ],
+    [
+      'JSON patch: nothing but tests, whatever they have',
+      PATCH,
+      '[{"op":"test","path":"/spec/replicas","value":0},{"op":"test","path":""},{"op":"test","path":"/spec"}]',
+      'unchanged',
     ],
     [
       'JSON patch: move',
