@@ -167,8 +167,8 @@ test('control characters and broken escapes are refused with 400', () => {
   }
 })
 
-test('more than 10000 parameters are refused: some servers read none of them, others all', () => {
-  const fill = '&'.repeat(9_999)
+test('more than 9999 parameters are refused: some servers read none of them, others all', () => {
+  const fill = '&'.repeat(9_998)
   for (const [method, path] of [
     ['GET', '/api/v1/pods'],
     ['DELETE', '/api/v1/namespaces/a/pods'],
@@ -177,7 +177,7 @@ test('more than 10000 parameters are refused: some servers read none of them, ot
     ['GET', 'https://host/api/v1/pods'],
   ] as const) {
     assert.ok(!('failure' in parseRequestInfo(method, `${path}?${fill}watch=1`)), path)
-    const failure = 'the query has more than 10000 parameters'
+    const failure = 'the query has more than 9999 parameters'
     assert.deepEqual(parseRequestInfo(method, `${path}?${fill}&watch=1`), { failure, code: 400 })
   }
   assert.equal(parsed('GET', `/api/v1/pods?${fill}watch=1`).verb, 'watch')
