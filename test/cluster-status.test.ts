@@ -679,9 +679,9 @@ test('each replica reports how many disruptive requests it has refused, rounded 
   await waitFor('an entry', () => statusOf(objects, 'prod').gateways?.length === 1)
   assert.equal(own(), undefined)
   const { incident } = one.clusters.get('prod') ?? assert.fail()
-  for (let i = 0; i < 3; i++) incident.countRefused(`request ${i}`, one.clock.now())
+  for (let i = 0; i < 3; i++) incident.countRefused(`user ${i}`, 'request', one.clock.now())
   await waitFor('3', () => own() === 3)
-  for (let i = 0; i < 40; i++) incident.countRefused(`request ${i}`, one.clock.now())
+  for (let i = 0; i < 40; i++) incident.countRefused(`user ${i}`, 'request', one.clock.now())
   await waitFor('a power of two', () => own() === 64 || own() === 32)
 })
 

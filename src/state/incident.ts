@@ -16,6 +16,8 @@ export interface IncidentMemory {
   readonly bucket: FlowMemory
 }
 
+/** Different disruptive requests of one user that count in a minute, at most. */
+export const REFUSED_OF_ONE_USER = 64
 const SECOND_MS = 1_000
 const REFUSED_AT = CLIENT_CLASSES.length
 const WORDS = REFUSED_AT + DISTINCT_WORDS
@@ -48,9 +50,13 @@ export class Incident {
     return (Atomics.load(this.memory.words, CLIENT_CLASSES.indexOf(client)) >>> 0) * SECOND_MS
   }
 
-  /** @param what user, verb and object: one that comes again is one */
-  countRefused(what: string, nowMs: number): void {
+  /**
+   * Of one user at most REFUSED_OF_ONE_USER count: a recovery waits while they get more, and nobody alone is to keep it from ending.
+   * @param what verb and object: one that comes again is one
+   */
+  countRefused(user: string, what: string, nowMs: number): void {
     this.#hash.hash(what)
+    this.#hash.hash(`${user}\0${(this.#hash.low >>> 0) % REFUSED_OF_ONE_USER}`)
     countDistinct(this.memory.words, REFUSED_AT, this.#hash.low, nowMs)
   }
 

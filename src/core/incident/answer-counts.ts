@@ -1,6 +1,6 @@
 // How the apiservers of a cluster answer: each thread counts in a column of shared memory, one of them reads all columns. What counts
 // is documented in docs/degrade.md: every 5xx by upstream, and requests that got no answer; never 429, 409 or another 4xx, never what
-// the gateway refused itself, and nothing that is long-running.
+// the gateway refused itself, nothing that is long-running, and no timeout that the client asked for.
 
 import type { UpstreamSeen } from '../../api/ports/cluster-health.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
@@ -10,6 +10,8 @@ const BOUNDS_MS: readonly number[] = [
   ...[5, 10, 25, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500],
   ...[10_000, 15_000, 20_000, 30_000, 45_000, 60_000],
 ]
+/** Who gives the server less time than this measures nothing. */
+const HASTY_MS = 1_000
 const REQUESTS = 0
 const FAILED = 1
 const BUCKETS = 2
@@ -44,6 +46,7 @@ export class AnswerColumn {
     if (record.longRunning || record.attempts === 0) return
     const unanswered = record.refusal === 'upstream-failed'
     if (record.refusal !== '' && !unanswered) return
+    if (record.code === 504 && !unanswered && isClientsTimeout(record)) return
     // Upgrades have no time of their own, and clients that do not wait say how long they did.
     const ms = record.upstreamMs >= 0 ? record.upstreamMs : record.durationMs
     this.#add(REQUESTS)
@@ -56,6 +59,12 @@ export class AnswerColumn {
     const at = this.#base + word
     words[at] = (words[at] ?? 0) + 1
   }
+}
+
+/** kube-apiserver answers 504 when the time is over that the parameter `timeout` gives it: anybody may give it a millisecond. */
+function isClientsTimeout({ target, upstreamMs }: RequestRecord): boolean {
+  const query = target.indexOf('?')
+  return query >= 0 && upstreamMs < HASTY_MS && new URLSearchParams(target.slice(query + 1)).has('timeout')
 }
 
 function bucketOf(ms: number): number {

@@ -269,3 +269,14 @@ test('whatever is seen and set: never stricter than its modes, never looser than
     }),
   )
 })
+
+test("a mode that is stricter than what the gateway enters by itself is a human's, whatever reason was left in the object", () => {
+  const world = new World()
+  world.mode = 'Freeze'
+  world.automatic = true
+  assert.deepEqual(world.run(600).effects, [])
+  world.see(10).run(60)
+  assert.deepEqual(world.told, ['Degraded', 'Stricter', undefined])
+  world.see(0).run(3600)
+  assert.deepEqual(world.effects, [], 'and it is not lifted when the nodes are back')
+})

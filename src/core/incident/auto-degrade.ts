@@ -82,6 +82,7 @@ export type AutoDegradeEffect =
 export const AUTOMATIC = 'automatic: '
 /** By itself it never enters anything stricter. */
 const MODES: Readonly<Record<AutoDegradeCause, DegradeMode>> = { Nodes: 'NoDisruption', Upstream: 'Limited' }
+const OWN_MODES: ReadonlySet<DegradeMode> = new Set(Object.values(MODES))
 /** A watch that has just begun needs a moment for its list. */
 const UNKNOWN_AFTER_MS = 10_000
 
@@ -166,7 +167,7 @@ function act(
     const ended = { ...state, pending: undefined, action: undefined, inForce: false }
     if (state.leaving || action === 'Entered') return { ...ended, leaving: true }
     // Of a leader that died between the change of the mode and the status that tells of it.
-    const orphan = good && input.automatic && !input.recovering && input.mode !== 'Off'
+    const orphan = good && isOwn(input) && !input.recovering
     return { ...ended, leaving: orphan, mode: orphan ? input.mode : undefined }
   }
   // It has begun again before the way back did.
@@ -174,7 +175,7 @@ function act(
   if (pending !== undefined) {
     const again = { ...state, leaving: false, pending }
     if (rank(input.mode) >= rank(pending)) {
-      const own = action === 'Entered' || state.leaving || input.automatic
+      const own = action === 'Entered' || state.leaving || isOwn(input)
       return own
         ? { ...again, action: 'Entered', mode: mode ?? input.mode, pending: undefined }
         : { ...again, action: 'Stricter', mode: undefined, pending: undefined }
@@ -185,6 +186,11 @@ function act(
   const strict = rank(input.mode) >= rank(mode)
   if (state.inForce && !strict && !input.recovering) return { ...state, action: 'Overruled' }
   return strict && !state.inForce ? { ...state, inForce: true } : state
+}
+
+/** A stricter mode is a human's, who may have left the reason as it was. */
+function isOwn({ automatic, mode }: AutoDegradeInput): boolean {
+  return automatic && OWN_MODES.has(mode)
 }
 
 function withPhase(

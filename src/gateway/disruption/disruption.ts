@@ -59,8 +59,8 @@ function countRemoval(decision: Decision): void {
 
 function countRefused({ live, info, user, moment }: Decision): void {
   const { verb, apiGroup, resource, subresource, namespace, name } = info
-  const request = [user.name, verb, apiGroup, resource, subresource, namespace, name].join('\0')
-  live.incident.countRefused(request, moment.nowMs)
+  const request = [verb, apiGroup, resource, subresource, namespace, name].join('\0')
+  live.incident.countRefused(user.name, request, moment.nowMs)
 }
 
 async function checkWrite(decision: Decision, found: Exclude<Disruption, 'removal'>): Promise<Refusal | undefined> {

@@ -189,3 +189,26 @@ test('a guard that cannot be used says why', () => {
     /^spec\.groupSelector/,
   )
 })
+
+test('however much fails, and whatever servers say, the status fits into one object', () => {
+  const uids = Array.from({ length: 60 }, (_, i) => `${i}`.padStart(36, '0'))
+  const text = '\u0000'.repeat(20_000)
+  const evaluation = {
+    failures: failed(...uids).failures.map((one) => ({ ...one, message: text })),
+    inaction: undefined,
+  }
+  const memory = { replicas: 900, failed: new Set(uids), missingSinceMs: uids.flatMap(() => [NOW, NOW, NOW, NOW]) }
+  const reports = Array.from({ length: 600 }, (_, i) =>
+    report(`MachineDeployment/${'n'.repeat(63)}/${i}`.padEnd(330, 'x'), {
+      memory,
+      evaluation,
+      backoff: BACKOFF,
+      lastAction: `failed: ${text}`,
+    }),
+  )
+  const groups = statusGroups(reports)
+  // The limit of etcd is 1.5 MiB, and managedFields come on top.
+  assert.ok(Buffer.byteLength(JSON.stringify(groups)) < 1_200_000)
+  assert.deepEqual([groups.length, groups[0]?.failedCount], [MAX_GROUPS, 60], 'and it says how many they are')
+  assert.equal(statusGroups(reports.slice(0, 1))[0]?.failed?.length, 50, 'one group keeps as many as ever')
+})

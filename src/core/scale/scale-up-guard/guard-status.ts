@@ -36,10 +36,18 @@ export interface GroupReport extends RememberedGroup {
 const MAX_FAILED = 50
 const MAX_MESSAGE = 160
 const MAX_MISSING = 200
-/** In the status of one guard. */
+/** In the status of one guard: an object that etcd does not take (1.5 MiB) would keep the guard from doing anything. */
 export const MAX_GROUPS = 500
+const MAX_FAILED_IN_ALL = 1_000
+const MAX_MISSING_IN_ALL = 5_000
 
-export function groupStatus(report: GroupReport): GuardedGroup {
+/** How many entries of each group are told. */
+interface Shares {
+  readonly failed: number
+  readonly missing: number
+}
+
+function groupStatus(report: GroupReport, shares: Shares): GuardedGroup {
   const { name, memory, evaluation, backoff, request, lastAction, lastActionMs, healthCheck, shadow } = report
   const { failures, inaction } = evaluation
   const neverActed = inaction === 'none-failed' ? '' : (inaction ?? (shadow ? 'shadow' : ''))
@@ -49,14 +57,14 @@ export function groupStatus(report: GroupReport): GuardedGroup {
     ...(request !== undefined && { requests: [requestStatus(request)] }),
     ...(failures.length > 0 && {
       failedCount: failures.length,
-      failed: failures.slice(0, MAX_FAILED).map(failedStatus),
+      failed: failures.slice(0, shares.failed).map(failedStatus),
     }),
     ...(backoff !== undefined && backoffStatus(backoff)),
-    ...(lastAction !== '' && { lastAction, lastActionTime: metaTime(lastActionMs) }),
+    ...(lastAction !== '' && { lastAction: printable(lastAction), lastActionTime: metaTime(lastActionMs) }),
     ...(neverActed !== '' && { neverActed }),
     ...(healthCheck !== '' && { machineHealthCheck: healthCheck }),
     ...(memory.missingSinceMs.length > 0 && {
-      missingSince: memory.missingSinceMs.slice(0, MAX_MISSING).map(metaTime),
+      missingSince: memory.missingSinceMs.slice(0, shares.missing).map(metaTime),
     }),
   }
 }
@@ -66,7 +74,19 @@ export function statusGroups(reports: readonly GroupReport[]): readonly GuardedG
   const weight = ({ backoff, evaluation }: GroupReport): number =>
     (backoff === undefined ? 0 : 2) + (evaluation.failures.length > 0 ? 1 : 0)
   const sorted = [...reports].sort((a, b) => weight(b) - weight(a) || (a.name < b.name ? -1 : 1))
-  return sorted.slice(0, MAX_GROUPS).map(groupStatus)
+  const told = sorted.slice(0, MAX_GROUPS)
+  const failing = told.filter(({ evaluation }) => evaluation.failures.length > 0).length
+  const missing = told.filter(({ memory }) => memory.missingSinceMs.length > 0).length
+  const shares: Shares = {
+    failed: Math.min(MAX_FAILED, Math.floor(MAX_FAILED_IN_ALL / Math.max(1, failing))),
+    missing: Math.min(MAX_MISSING, Math.floor(MAX_MISSING_IN_ALL / Math.max(1, missing))),
+  }
+  return told.map((report) => groupStatus(report, shares))
+}
+
+/** Of a text that others have written: a part, and nothing that a terminal would obey. */
+function printable(text: string): string {
+  return text.slice(0, MAX_MESSAGE).replaceAll(/\p{Cc}/gu, ' ')
 }
 
 /** By name. Takes any JSON. */
@@ -164,7 +184,7 @@ function failedStatus({ machine, reason, message }: GroupEvaluation['failures'][
   return {
     ...(machine !== undefined && { machine: machine.name, uid: machine.uid }),
     reason,
-    message: message.slice(0, MAX_MESSAGE),
+    message: printable(message),
   }
 }
 
