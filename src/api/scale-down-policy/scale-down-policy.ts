@@ -30,7 +30,7 @@ export interface ScaleDownPolicySpec {
   readonly shadow?: boolean
 }
 
-export type PreferenceKind = 'UnschedulableNode' | 'EmptiestNode' | 'TopologyExcess' | 'Annotation'
+export type PreferenceKind = 'UnschedulableNode' | 'EmptiestNode' | 'TopologyExcess' | 'Annotation' | 'Metric'
 
 export interface VictimPreference {
   readonly by: PreferenceKind
@@ -38,6 +38,15 @@ export interface VictimPreference {
   readonly topologyKey?: string
   /** Of pods, for Annotation. */
   readonly annotation?: string
+  /** Of pods, for Metric. */
+  readonly metric?: PodMetricIdentifier
+}
+
+/** As a HorizontalPodAutoscaler names it. */
+export interface PodMetricIdentifier {
+  readonly name: string
+  /** Of the labels of the metric. */
+  readonly selector?: LabelSelector
 }
 
 export interface ScaleDownPolicyStatus {

@@ -13,8 +13,9 @@ import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/pol
 import type { Decision } from '../exchange/decision.ts'
 import type { RequestOutcome } from '../exchange/exchange.ts'
 import { mayList } from '../protect/access.ts'
+import { metricsOf } from './pod-metrics.ts'
 import { scaleChange } from './scale-change.ts'
-import { nodesOf, scaledPods } from './scaled-pods.ts'
+import { nodesOf, type ScaledPods, scaledPods } from './scaled-pods.ts'
 import { UnavailableError, UpstreamObjects } from './upstream-objects.ts'
 import { seenByCaches, setCosts, takeBackCosts } from './victim-costs.ts'
 
@@ -58,8 +59,7 @@ async function steer(decision: Decision): Promise<Refusal | undefined> {
   try {
     const found = await scaledPods(upstream, target, workload, to)
     if ('unsteerable' in found) return unsteerable(scaleDown, found.unsteerable)
-    const nodes = found.count <= 0 ? new Map() : await nodesOf(upstream, found.pods, policy.prefer)
-    const choice = chooseVictims({ ...found, prefer: policy.prefer, nodes, nowMs: exchange.gw.clock.now() })
+    const choice = await choose(upstream, found, policy, exchange.gw.clock.now())
     if (policy.shadow) return await shadowed(scaleDown, choice)
     await setVictims(scaleDown, upstream, choice)
     return undefined
@@ -67,6 +67,22 @@ async function steer(decision: Decision): Promise<Refusal | undefined> {
     if (error instanceof UnavailableError) return unavailable(scaleDown, error.message)
     throw error
   }
+}
+
+/** @throws {UnavailableError} */
+async function choose(
+  upstream: UpstreamObjects,
+  found: ScaledPods,
+  { namespace, prefer }: CompiledScaleDownPolicy,
+  nowMs: number,
+): Promise<VictimChoice> {
+  // Costs of ours from before are taken back all the same.
+  const needed = found.count <= 0 ? [] : prefer
+  const [nodes, metrics] = await Promise.all([
+    nodesOf(upstream, found.pods, needed),
+    metricsOf(upstream, { ...found, namespace }, needed, nowMs),
+  ])
+  return chooseVictims({ ...found, prefer, nodes, metrics, nowMs })
 }
 
 /** @throws {UnavailableError} when not all victims have their cost: those that have lose it again */

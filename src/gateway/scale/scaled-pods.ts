@@ -24,6 +24,8 @@ export interface ScaledPods {
   readonly related: readonly JsonObject[]
   /** How many of `pods` are too many. */
   readonly count: number
+  /** Of the workload, as text. */
+  readonly selector: string
 }
 
 /** Costs decide nothing here; why, for people. */
@@ -67,7 +69,8 @@ export async function scaledPods(
   const own = replicasOf(shrinks, read)
   const related = relatedPods(siblings(shrinks, replicaSets.map(replicaSetFacts)), read)
   const objectsOf = (some: typeof read): JsonObject[] => some.map(({ uid }) => byUid.get(uid) ?? {})
-  return { pods: objectsOf(own), related: objectsOf(related.filter(isActive)), count: own.length - to }
+  const count = own.length - to
+  return { pods: objectsOf(own), related: objectsOf(related.filter(isActive)), count, selector: selector.text }
 }
 
 function activeReplicaSet(

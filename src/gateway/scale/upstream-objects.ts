@@ -16,6 +16,9 @@ const PAGE_SIZE = 500
 /** Calls of one scale-down at a time. */
 const AT_ONCE = 8
 
+type OneCall = Pick<CallAsGateway, 'method' | 'path' | 'body' | 'contentType'> &
+  Partial<Pick<CallAsGateway, 'maxAnswerBytes'>>
+
 export class UpstreamObjects {
   readonly #decision: Decision
   readonly #deadlineMs: number
@@ -31,7 +34,7 @@ export class UpstreamObjects {
   }
 
   /** @throws {UnavailableError} */
-  async call(call: Pick<CallAsGateway, 'method' | 'path' | 'body' | 'contentType'>): Promise<KubeAnswer> {
+  async call(call: OneCall): Promise<KubeAnswer> {
     const { exchange, live, caller } = this.#decision
     const timeoutMs = this.leftMs
     if (timeoutMs <= 0) throw new UnavailableError('it took too long (maxDelayMillis)')

@@ -43,7 +43,14 @@ function nodes(facts: Readonly<Record<string, Partial<NodeFacts>>>): ReadonlyMap
 
 function victims(input: Partial<ChoiceInput> & Pick<ChoiceInput, 'pods' | 'count'>): string[] {
   const { pods } = input
-  return chooseVictims({ related: pods, prefer: [], nodes: new Map(), nowMs: NOW, ...input }).victims.map(nameOf)
+  return chooseVictims({
+    related: pods,
+    prefer: [],
+    nodes: new Map(),
+    metrics: new Map(),
+    nowMs: NOW,
+    ...input,
+  }).victims.map(nameOf)
 }
 
 const zone = (name: string): Partial<NodeFacts> => ({ labels: { zone: name } })
@@ -51,6 +58,7 @@ const EMPTIEST: VictimPreference = { by: 'EmptiestNode' }
 const ZONE: VictimPreference = { by: 'TopologyExcess', topologyKey: 'zone' }
 const SESSIONS: VictimPreference = { by: 'Annotation', annotation: 'sessions' }
 const CORDONED: VictimPreference = { by: 'UnschedulableNode' }
+const CONNECTIONS: VictimPreference = { by: 'Metric', metric: { name: 'http_connections' } }
 const sessions = (number: string): PodOptions => ({ annotations: { sessions: number } })
 
 describe('preferences', () => {
@@ -106,6 +114,31 @@ describe('preferences', () => {
     assert.deepEqual(victims({ pods, count: 2, prefer: [SESSIONS] }), ['d', 'a'])
   })
 
+  test('a metric: the lowest value first, none last', () => {
+    const pods = ['a', 'b', 'c', 'd', 'e'].map((name) => pod(name))
+    const values = new Map(Object.entries({ a: 7, b: 0.5, d: -2, e: 1e18, other: -9 }))
+    const metrics = new Map([[CONNECTIONS, values]])
+    const chosen = (count: number): string[] => victims({ pods, count, prefer: [CONNECTIONS], metrics })
+    assert.deepEqual(
+      [chosen(2), chosen(4)],
+      [
+        ['d', 'b'],
+        ['d', 'b', 'a', 'e'],
+      ],
+    )
+  })
+
+  test('pods with the same value, or none, are equal: the next preference decides; each has its own metric', () => {
+    const pods = [pod('a', sessions('2')), pod('b', sessions('1')), pod('c', sessions('0')), pod('d')]
+    const values = new Map(Object.entries({ a: 3, b: 3 }))
+    const prefer = [CONNECTIONS, SESSIONS]
+    const metrics = new Map([[CONNECTIONS, values]])
+    assert.deepEqual(victims({ pods, count: 3, prefer, metrics }), ['b', 'a', 'c'])
+    const REQUESTS: VictimPreference = { by: 'Metric', metric: { name: 'http_requests' } }
+    const both = new Map([...metrics, [REQUESTS, new Map(Object.entries({ a: 1, b: 2, c: 0 }))]])
+    assert.deepEqual(victims({ pods, count: 2, prefer: [CONNECTIONS, REQUESTS], metrics: both }), ['a', 'b'])
+  })
+
   test('the next preference decides where the first does not, and then the controller', () => {
     const pods = [
       pod('a', { node: 'n1', ...sessions('5') }),
@@ -135,7 +168,7 @@ describe('what is left alone', () => {
   test('costs of others: a lower one goes first by itself, a higher one stays, and both are told', () => {
     const cost = (value: string): PodOptions => ({ annotations: { [COST]: value } })
     const pods = [pod('a', cost('-5')), pod('b', cost('3')), pod('c', cost('0')), pod('d', sessions('1')), pod('e')]
-    const given = { related: pods, prefer: [SESSIONS], nodes: new Map(), nowMs: NOW }
+    const given = { related: pods, prefer: [SESSIONS], nodes: new Map(), metrics: new Map(), nowMs: NOW }
     const choice = chooseVictims({ pods, count: 2, ...given })
     assert.deepEqual([choice.victims.map(nameOf), choice.conflicts], [['d'], ['a', 'b', 'c']])
     assert.deepEqual(chooseVictims({ pods, count: 1, ...given }).victims, [])
@@ -143,7 +176,7 @@ describe('what is left alone', () => {
 
   test('costs of ours from before: used again, or taken back', () => {
     const pods = [pod('a', { annotations: OURS }), pod('b', { annotations: { ...OURS, sessions: '1' } }), pod('c')]
-    const given = { related: pods, prefer: [SESSIONS], nodes: new Map(), nowMs: NOW }
+    const given = { related: pods, prefer: [SESSIONS], nodes: new Map(), metrics: new Map(), nowMs: NOW }
     const choice = chooseVictims({ pods, count: 1, ...given })
     assert.deepEqual([choice.victims.map(nameOf), choice.stale.map(nameOf), choice.conflicts], [['b'], ['a'], []])
   })
@@ -171,15 +204,18 @@ test('with the costs the controller deletes exactly what was chosen, whatever th
       OURS,
     ),
   })
-  const prefer = fc.subarray([EMPTIEST, ZONE, SESSIONS, CORDONED], { minLength: 1 })
+  const prefer = fc.subarray([EMPTIEST, ZONE, SESSIONS, CORDONED, CONNECTIONS], { minLength: 1 })
+  const measured = fc.dictionary(fc.constantFrom('p0', 'p1', 'p2', 'p3', 'p4'), fc.integer({ min: -1, max: 2 }))
   const counts = fc.record({ n1: fc.nat({ max: 5 }), n2: fc.nat({ max: 5 }), n3: fc.nat({ max: 5 }) })
   fc.assert(
     fc.property(
       fc.array(options, { minLength: 1, maxLength: 15 }),
       prefer,
       counts,
+      measured,
       fc.nat(),
-      (given, preferred, on, seed) => {
+      (given, preferred, on, values, seed) => {
+        const metrics = new Map([[CONNECTIONS, new Map(Object.entries(values))]])
         const pods = given.map((one, index) => pod(`p${index}`, one))
         const count = 1 + (seed % pods.length)
         const facts = nodes({
@@ -187,7 +223,15 @@ test('with the costs the controller deletes exactly what was chosen, whatever th
           n2: { pods: on.n2, ...zone('y') },
           n3: { pods: on.n3 },
         })
-        const choice = chooseVictims({ pods, related: pods, count, prefer: preferred, nodes: facts, nowMs: NOW })
+        const choice = chooseVictims({
+          pods,
+          related: pods,
+          count,
+          prefer: preferred,
+          nodes: facts,
+          metrics,
+          nowMs: NOW,
+        })
         const chosen = new Set(choice.victims.map(nameOf))
         const stale = new Set(choice.stale.map(nameOf))
         const patched: JsonObject[] = pods.map((one) => {

@@ -4,6 +4,7 @@
 
 import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
 import type { VictimPreference } from '../../../api/scale-down-policy/scale-down-policy.ts'
+import type { PodMetric } from '../pod-metrics/metric-values.ts'
 import type { Candidate, RankConditions } from '../rank/compare-pods.ts'
 import { rankDeletions } from '../rank/deletion-rank.ts'
 import { ranked } from '../rank/replica-set-pods.ts'
@@ -32,6 +33,8 @@ export interface ChoiceInput {
   readonly count: number
   readonly prefer: readonly VictimPreference[]
   readonly nodes: ReadonlyMap<string, NodeFacts>
+  /** For each preference of `prefer` that asks for one. */
+  readonly metrics: ReadonlyMap<VictimPreference, PodMetric>
   readonly nowMs: number
 }
 
@@ -49,7 +52,8 @@ interface Choosable extends Candidate {
   readonly cost: PodCost['kind']
 }
 
-export function chooseVictims({ pods, related, count, prefer, nodes, nowMs }: ChoiceInput): VictimChoice {
+export function chooseVictims(input: ChoiceInput): VictimChoice {
+  const { pods, related, count, nowMs } = input
   const all = choosable(pods, related, nowMs)
   const own = all.filter(({ cost }) => cost === 'own')
   const { group, left } = decidedByCost(all, count)
@@ -58,7 +62,7 @@ export function chooseVictims({ pods, related, count, prefer, nodes, nowMs }: Ch
   const before = foreign.filter(({ pod }) => pod.deletionCost < 0).length
   const open = group.filter(({ cost }) => cost !== 'foreign')
   const wanted = Math.min(left - before, open.length, MAX_VICTIMS)
-  const victims = wanted <= 0 || left === group.length ? [] : choose(open, wanted, { all, prefer, nodes, nowMs })
+  const victims = wanted <= 0 || left === group.length ? [] : choose(open, wanted, { ...input, all })
   const chosen = new Set(victims)
   return {
     victims: victims.map(({ object }) => object),
@@ -101,15 +105,15 @@ function decidedByCost(
   return { group: [], left: 0 }
 }
 
-interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'nowMs'> {
+interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'metrics' | 'nowMs'> {
   /** All pods of the ReplicaSet. */
   readonly all: readonly Choosable[]
 }
 
 /** One after the other: each changes how full its node and its zone are. */
-function choose(open: readonly Choosable[], wanted: number, { all, prefer, nodes, nowMs }: Preferring): Choosable[] {
-  const measures = prefer.map((one) => measureOf(one, all, nodes))
-  const left = new Set(inOrderOfDeletion(open, nowMs))
+function choose(open: readonly Choosable[], wanted: number, facts: Preferring): Choosable[] {
+  const measures = facts.prefer.map((one) => measureOf(one, facts))
+  const left = new Set(inOrderOfDeletion(open, facts.nowMs))
   const chosen: Choosable[] = []
   while (chosen.length < wanted) {
     let best: Choosable | undefined
@@ -154,11 +158,8 @@ interface Measure {
 const LAST = Number.POSITIVE_INFINITY
 const nothing = (): void => undefined
 
-function measureOf(
-  { by, topologyKey = '', annotation = '' }: VictimPreference,
-  all: readonly Choosable[],
-  nodes: ReadonlyMap<string, NodeFacts>,
-): Measure {
+function measureOf(preference: VictimPreference, { all, nodes, metrics }: Preferring): Measure {
+  const { by, topologyKey = '', annotation = '' } = preference
   switch (by) {
     case 'UnschedulableNode':
       return { valueFor: ({ pod }) => (nodes.get(pod.nodeName)?.unschedulable === true ? 0 : 1), gone: nothing }
@@ -187,6 +188,10 @@ function measureOf(
     }
     case 'Annotation':
       return { valueFor: ({ object }) => numberIn(mapOf(object, 'annotations')[annotation]), gone: nothing }
+    case 'Metric': {
+      const values = metrics.get(preference)
+      return { valueFor: ({ pod }) => values?.get(pod.name) ?? LAST, gone: nothing }
+    }
   }
 }
 
