@@ -7,7 +7,7 @@ import { afterEach, describe, test } from 'node:test'
 import { EVENTS, NAMESPACES, SCHEME, UPSTREAM_CLUSTERS } from '../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../src/api/kube/json-object.ts'
 import type { ClusterHealth, NodesSeen, UpstreamSeen } from '../src/api/ports/cluster-health.ts'
-import type { ObjectClient } from '../src/api/ports/object-client.ts'
+import type { FollowEvents, ObjectClient } from '../src/api/ports/object-client.ts'
 import { type Clock, SILENT } from '../src/api/ports/ports.ts'
 import type { DegradeStatus } from '../src/api/upstream-cluster/status.ts'
 import type { Degrade, UpstreamCluster } from '../src/api/upstream-cluster/upstream-cluster.ts'
@@ -307,6 +307,53 @@ describe('recovery by steps', () => {
     assert.equal((await it.degrade()).mode, 'NoDisruption')
     await says({ gateways: null })
     await it.untilMode('Limited')
+  })
+
+  test('an object that is deleted and created again in the moment in which its status is written starts without it', async () => {
+    const degrade = { mode: 'Freeze', reason: 'x', recovery: RECOVERY } as const
+    const it = await worldOf(degrade)
+    const patch = it.client.patch.bind(it.client)
+    let outcome: Promise<JsonObject> | undefined
+    it.client.patch = async (kind, at, type, body, options) => {
+      if (outcome !== undefined || options.subresource !== 'status') return await patch(kind, at, type, body, options)
+      const { spec } = await it.client.get(UPSTREAM_CLUSTERS, AT)
+      await it.client.delete(UPSTREAM_CLUSTERS, AT)
+      const again = {
+        apiVersion: 'proxy.kubegateway.io/v1alpha1',
+        kind: 'UpstreamCluster',
+        metadata: { name: AT.name },
+        spec,
+      }
+      await it.client.create(UPSTREAM_CLUSTERS, again)
+      outcome = patch(kind, at, type, body, options)
+      return await outcome
+    }
+    it.replica('a')
+    await waitFor('the write', () => outcome !== undefined)
+    await assert.rejects(async () => await outcome, /uid/i)
+  })
+
+  test('an object that was deleted and created again while nobody listened has no past', async () => {
+    const it = await worldOf({ mode: 'Off' })
+    const follow = it.client.follow.bind(it.client)
+    let events: FollowEvents | undefined
+    it.client.follow = (kind, namespace, given, choice) => {
+      events = given
+      return follow(kind, namespace, given, choice)
+    }
+    const written: unknown[] = []
+    it.client.patch = (_kind, _at, _type, body) => {
+      written.push(body)
+      return Promise.resolve(body as JsonObject)
+    }
+    it.replica('a')
+    await waitFor('the nodes to be seen', () => it.looks > 2)
+    it.nodesKnown = false
+    const spec = { degrade: { mode: 'Freeze', recovery: RECOVERY } }
+    events?.onReplace([{ metadata: { name: AT.name, uid: 'another', resourceVersion: '99' }, spec }])
+    await waitFor('a status', () => written.length > 0)
+    const [first] = written as { status: { degrade: DegradeStatus } }[]
+    assert.equal(first?.status.degrade.readyNodesBefore, null)
   })
 
   test('somebody sets a mode in the moment in which a step is written: the step is not taken', async () => {

@@ -58,7 +58,15 @@ export function readSwitch(object: JsonObject): AutomaticSwitch {
     modeAt: (nowMs) => (frozen ? 'Freeze' : nowMs >= expiresAtMs ? 'Off' : mode),
     automatic: textOf(degrade['reason']).startsWith(AUTOMATIC),
     recovers: isRecord(degrade['recovery']),
-    // Written by a gateway.
-    status: isRecord(status) ? (status as unknown as AutoDegradeStatus) : undefined,
+    status: isStatus(status) ? status : undefined,
   }
+}
+
+/** Written by a gateway. An API server with an older definition of the kind lets others write anything there. */
+function isStatus(value: unknown): value is AutoDegradeStatus {
+  if (!isRecord(value)) return false
+  const { phase, reason, since, causes } = value
+  return (
+    [phase, reason, since].every((text) => typeof text === 'string') && (causes === undefined || Array.isArray(causes))
+  )
 }

@@ -31,6 +31,9 @@ export interface NodeWatchOptions {
   readonly log: Logger
 }
 
+/** Characters: it goes into the status of the cluster. */
+const MAX_MESSAGE = 500
+
 export class NodeWatch implements FollowEvents {
   readonly #options: NodeWatchOptions
   readonly #nodes = new Map<string, NodeState>()
@@ -120,8 +123,9 @@ export class NodeWatch implements FollowEvents {
     this.#observed(this.#options.clock.monotonic())
   }
 
-  onState(current: boolean, message: string): void {
+  onState(current: boolean, said: string): void {
     const { log, cluster } = this.#options
+    const message = printable(said)
     if (current) {
       this.#observed(this.#options.clock.monotonic())
       if (!this.#current) log.info('the nodes of a cluster are watched', { cluster, nodes: this.#nodes.size })
@@ -135,6 +139,11 @@ export class NodeWatch implements FollowEvents {
   #observed(atMs: number): void {
     if (!this.#stopped && atMs > this.#observedAtMs) this.#observedAtMs = atMs
   }
+}
+
+/** What the server of a cluster says: a part, and nothing that a terminal would obey. */
+function printable(text: string): string {
+  return text.slice(0, MAX_MESSAGE).replaceAll(/\p{Cc}/gu, ' ')
 }
 
 /** Without images, annotations and managed fields, which are most of a node. */

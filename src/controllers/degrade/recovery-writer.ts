@@ -54,11 +54,16 @@ export class RecoveryWriter {
     await this.status(seen, {}, { type: 'Normal', reason: 'Recovered', message })
   }
 
-  async status({ object, status }: SwitchedCluster, wanted: DegradeStatus, told?: StatusTransition): Promise<void> {
+  async status(
+    { object, uid, status }: SwitchedCluster,
+    wanted: DegradeStatus,
+    told?: StatusTransition,
+  ): Promise<void> {
     const degrade = statusPatch(status, wanted)
     const at = { namespace: '', name: nameOf(object) }
     const options = { fieldManager: RECOVERY_MANAGER, subresource: 'status' as const }
-    const body = { status: { degrade } }
+    // Of another object of the same name it says nothing.
+    const body = { metadata: { uid }, status: { degrade } }
     if (degrade !== undefined) {
       await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
     }

@@ -114,6 +114,8 @@ class Recoveries implements DegradeRecovery, FollowEvents {
   #learn(object: JsonObject): void {
     const name = nameOf(object)
     const seen = readSwitch(object)
+    // Deleted and created again while nobody listened.
+    if (this.#known.get(name)?.seen.uid !== seen.uid) this.#forget(name)
     const known = this.#known.get(name)
     if (known !== undefined) known.seen = seen
     else {

@@ -4,12 +4,13 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
-import type { DegradeStatus, GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import type { DegradeStatus, RecoveryStatus } from '../../api/upstream-cluster/status.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 
 export interface SwitchedCluster {
   /** For Events. */
   readonly object: JsonObject
+  readonly uid: string
   readonly resourceVersion: string
   /** undefined = one that this version does not know. */
   readonly mode: DegradeMode | undefined
@@ -44,22 +45,44 @@ export function readSwitch(object: JsonObject): SwitchedCluster {
   const gates = parseFeatureGates(textOf(recordOf(metadata['annotations'])[FEATURE_GATES_ANNOTATION]))
   return {
     object,
+    uid: textOf(metadata['uid']),
     resourceVersion: textOf(metadata['resourceVersion']),
     mode: modeOf(degrade['mode']),
     recovers: isRecord(degrade['recovery']),
     expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs,
     deniesAll: gates.enabled.has('DenyAllRequests'),
-    // Written by a gateway; whoever else may have written it is caught by its types below.
-    status: recordOf(recordOf(object['status'])['degrade']) as DegradeStatus,
-    refused: new Map(refusingGateways(object).map(({ name, refusedDisruptive = 0 }) => [name, refusedDisruptive])),
+    status: degradeStatus(recordOf(recordOf(object['status'])['degrade'])),
+    refused: new Map(refusingGateways(object).map(({ name, refusedDisruptive }) => [name, refusedDisruptive])),
   }
 }
 
-function refusingGateways(object: JsonObject): readonly Pick<GatewayStatus, 'name' | 'refusedDisruptive'>[] {
-  const { gateways = [] } = recordOf(object['status']) as UpstreamClusterStatus
-  return gateways
-    .filter(({ refusedDisruptive = 0 }) => refusedDisruptive > 0)
-    .map(({ name, refusedDisruptive = 0 }) => ({ name, refusedDisruptive }))
+/** Written by a gateway. An API server with an older definition of the kind lets others write anything there: that counts as absent. */
+function degradeStatus({ readyNodesBefore, recovery }: Readonly<Record<string, unknown>>): DegradeStatus {
+  return {
+    ...(typeof readyNodesBefore === 'number' && { readyNodesBefore }),
+    ...(isRecovery(recovery) && { recovery }),
+  }
+}
+
+function isRecovery(value: unknown): value is RecoveryStatus {
+  if (!isRecord(value)) return false
+  const { step, since, startedFrom, waitingFor, checks } = value
+  const texts = [step, since, startedFrom, waitingFor]
+  return texts.every((text) => typeof text === 'string') && Array.isArray(checks) && checks.every(isRecord)
+}
+
+interface RefusingGateway {
+  readonly name: string
+  readonly refusedDisruptive: number
+}
+
+function refusingGateways(object: JsonObject): readonly RefusingGateway[] {
+  const { gateways } = recordOf(object['status'])
+  const list: readonly unknown[] = Array.isArray(gateways) ? gateways : []
+  return list.filter(isRecord).flatMap(({ name, refusedDisruptive }): RefusingGateway[] => {
+    const refused = typeof refusedDisruptive === 'number' && refusedDisruptive > 0 ? refusedDisruptive : 0
+    return refused > 0 ? [{ name: textOf(name), refusedDisruptive: refused }] : []
+  })
 }
 
 function modeOf(value: unknown): DegradeMode | undefined {

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isUrgent, statusPatch } from './recovery-status.ts'
+import { readSwitch, slimCluster } from './switched-cluster.ts'
+
+const RECOVERY = { step: 'Freeze', since: '2026-01-01T00:00:00Z', startedFrom: 'Freeze', checks: [], waitingFor: '' }
+
+test('a status that somebody else has filled with anything stops neither the watch of all clusters nor the look at them', () => {
+  const anything: readonly unknown[] = [null, 1, 'x', [], [null], [1], {}, { a: null }]
+  const statuses: readonly unknown[] = [
+    ...anything,
+    ...anything.map((gateways) => ({ gateways })),
+    ...anything.map((one) => ({ gateways: [{ name: one, refusedDisruptive: one }] })),
+    ...anything.map((degrade) => ({ degrade })),
+    ...anything.map((recovery) => ({ degrade: { recovery } })),
+    ...anything.map((checks) => ({ degrade: { recovery: { ...RECOVERY, checks } } })),
+    ...anything.map((since) => ({ degrade: { recovery: { ...RECOVERY, since } } })),
+    ...anything.map((readyNodesBefore) => ({ degrade: { readyNodesBefore } })),
+  ]
+  for (const status of statuses) {
+    const seen = readSwitch(slimCluster({ metadata: { name: 'prod' }, spec: {}, status }))
+    isUrgent(seen.status, { recovery: RECOVERY })
+    assert.notEqual(statusPatch(seen.status, { readyNodesBefore: 77, recovery: RECOVERY }), undefined)
+    for (const count of seen.refused.values()) assert.equal(typeof count, 'number')
+    assert.match(typeof seen.status.readyNodesBefore, /^(number|undefined)$/)
+  }
+})
