@@ -315,7 +315,8 @@ describe('by a metric', () => {
     )
   })
 
-  const huge = `{"items":[],"more":"${'x'.repeat(9 * 1024 * 1024)}"}`
+  // With a value that would do.
+  const huge = JSON.stringify({ items: [valued('p0', '0')], more: 'x'.repeat(9 * 1024 * 1024) })
   const failures: readonly [string, readonly [number, Json], number, RegExp][] = [
     ['there is no such API or metric', [404, statusOf(404, 'NotFound')], 2, /http_connections cannot be read/],
     ['the gateway may not', [403, statusOf(403, 'Forbidden')], 1, /http_connections cannot be read: .*may not/],
