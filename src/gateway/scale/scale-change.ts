@@ -91,7 +91,7 @@ async function compare(
   if (typeof to !== 'number') return unknown(target, 'dry-run', to.why)
   const isObject = readsObject(target)
   const path = scalePath(target, isObject ? '' : '/scale')
-  const answer = await callUpstream(decision, { method: 'GET', path })
+  const answer = await readCurrent(decision, path)
   if (answer.status === 404) return { target, from: undefined, to, current: undefined }
   if (answer.status !== 200) {
     return { ...unknown(target, 'not-read', `what is scaled cannot be read: ${refusalOf(answer)}`), to }
@@ -102,6 +102,19 @@ async function compare(
   const change: ScaleChange = { target, from, to, current }
   if (from !== undefined) return change
   return { ...change, unknown: 'what is scaled says no spec.replicas', unknownReason: 'not-read' }
+}
+
+/**
+ * As the gateway; where its rights do not reach, as the caller, who may write it and hardly ever may not read it. Of two that are
+ * forbidden the answer is the gateway's, which says what to do about it.
+ */
+async function readCurrent(decision: Decision, path: string): Promise<KubeAnswer> {
+  const { exchange, caller, cluster } = decision
+  const own = await callUpstream(decision, { method: 'GET', path })
+  if (own.status !== 403) return own
+  const credentials = caller.credentials(cluster.client)
+  const answer = await callUpstream(decision, { method: 'GET', path, credentials, fields: callerFields(exchange.head) })
+  return answer.status === 403 ? own : answer
 }
 
 interface UnknownReplicas {
