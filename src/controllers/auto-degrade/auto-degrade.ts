@@ -125,6 +125,8 @@ class Controller implements AutoDegradeController, FollowEvents {
   #learn(object: JsonObject): void {
     const name = nameOf(object)
     const seen = readSwitch(object)
+    // Deleted and created again while nobody listened.
+    if (this.#known.get(name)?.seen.uid !== seen.uid) this.#known.delete(name)
     const known = this.#known.get(name)
     if (known !== undefined) known.seen = seen
     else if (seen.asks || seen.status !== undefined) {

@@ -9,6 +9,7 @@ import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cl
 import { AUTOMATIC } from '../../core/incident/auto-degrade.ts'
 
 export interface AutomaticSwitch {
+  readonly uid: string
   readonly resourceVersion: string
   /** spec.degrade.auto is there. */
   readonly asks: boolean
@@ -52,6 +53,7 @@ export function readSwitch(object: JsonObject): AutomaticSwitch {
   const written = textOf(degrade['mode'])
   const mode = DEGRADE_MODES.find((known) => known === (written === '' ? DEFAULT_DEGRADE_MODE : written)) ?? 'Freeze'
   return {
+    uid: textOf(metadata['uid']),
     resourceVersion: textOf(metadata['resourceVersion']),
     asks: isRecord(degrade['auto']),
     mode,
