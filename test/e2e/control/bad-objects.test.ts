@@ -167,7 +167,10 @@ function stringOf(schema: JsonSchema): fc.Arbitrary<string> {
   if (schema.format === 'byte') return fc.constantFrom(...BYTES)
   if (schema.format === 'date-time') return fc.constantFrom(...TIMES)
   const any = fc.string({ maxLength: Math.min(schema.maxLength ?? 20, 20), unit: 'binary' })
-  return fc.oneof(fc.constantFrom(...STRINGS, ...MORE_STRINGS), any)
+  const odd = fc.oneof(fc.constantFrom(...STRINGS, ...MORE_STRINGS), any)
+  const isDuration = schema.pattern !== undefined && new RegExp(schema.pattern).test('10s')
+  // There are so many of them that else hardly an object would be valid.
+  return isDuration ? fc.oneof({ weight: 4, arbitrary: fc.constantFrom('10s', '5m', '1h') }, odd) : odd
 }
 
 /** Half of them of the right shape; of each half most are a good object but for one to three fields. */
