@@ -7,7 +7,7 @@ import { after, before, type TestContext, test } from 'node:test'
 import { stringify } from 'yaml'
 import { LEASES, NAMESPACES, SECRETS } from '../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../src/api/kube/json-object.ts'
-import { StatusError } from '../src/api/kube/status.ts'
+import { StatusError, statusError } from '../src/api/kube/status.ts'
 import type { FollowEvents } from '../src/api/ports/object-client.ts'
 import type { Logger } from '../src/api/ports/ports.ts'
 import { createKubeClient, type KubeClient } from '../src/io/kube/client.ts'
@@ -319,6 +319,32 @@ test('of two candidates one leads; the other takes over when it stops or is disc
   clearInterval(watch)
   assert.equal(both, false)
   assert.equal(Object((await direct.get(LEASES, lease))['spec']).holderIdentity ?? '', '')
+})
+
+test('two replicas that create the lease at once: one is faster, and nobody complains', async () => {
+  const lease = { namespace: 'default', name: 'at-once' }
+  const times = { retryPeriodMs: 20, log }
+  const from = lines.length
+  const first = startLeaderElection(direct, { ...lease, ...times, identity: 'first' })
+  await waitFor('it to lead', () => first.isLeader())
+  let created = 0
+  const late: Pick<KubeClient, 'get' | 'create' | 'update'> = {
+    // As it was a moment ago.
+    get: () => Promise.reject(statusError('NotFound', 'leases "at-once" not found')),
+    create: (kind, object) => {
+      created++
+      return direct.create(kind, object)
+    },
+    update: (kind, object) => direct.update(kind, object),
+  }
+  const second = startLeaderElection(late, { ...lease, ...times, identity: 'second' })
+  await waitFor('it to have tried twice', () => created >= 2)
+  assert.equal(second.isLeader(), false)
+  await Promise.all([first.stop(), second.stop()])
+  assert.deepEqual(
+    lines.slice(from).filter((line) => line.includes('cannot be')),
+    [],
+  )
 })
 
 test('no credential was logged', () => {

@@ -38,6 +38,8 @@ export interface LeaderElection {
   stop(): Promise<void>
 }
 
+type LeaseClient = Pick<ObjectClient, 'get' | 'create' | 'update'>
+
 interface LeaseRecord {
   readonly holderIdentity: string
   readonly leaseDurationSeconds: number
@@ -48,7 +50,7 @@ interface LeaseRecord {
 
 const JITTER = 0.2
 
-export function startLeaderElection(client: ObjectClient, options: LeaseOptions): LeaderElection {
+export function startLeaderElection(client: LeaseClient, options: LeaseOptions): LeaderElection {
   const candidate = new Candidate(client, options)
   const running = candidate.run()
   return {
@@ -61,7 +63,7 @@ export function startLeaderElection(client: ObjectClient, options: LeaseOptions)
 }
 
 class Candidate {
-  readonly #client: ObjectClient
+  readonly #client: LeaseClient
   readonly #options: LeaseOptions
   readonly #clock: Clock
   readonly #random: () => number
@@ -77,7 +79,7 @@ class Candidate {
   #reported = false
   #fault = ''
 
-  constructor(client: ObjectClient, options: LeaseOptions) {
+  constructor(client: LeaseClient, options: LeaseOptions) {
     this.#client = client
     this.#options = options
     this.#clock = options.clock ?? systemClock
@@ -127,8 +129,8 @@ class Candidate {
       await this.#acquireOrRenew()
       this.#fault = ''
     } catch (error) {
-      // Another candidate was faster: not an error.
-      if (error instanceof StatusError && error.reason === 'Conflict') return
+      // Another candidate was faster, to change it or to create it (Conflict, AlreadyExists): not an error.
+      if (error instanceof StatusError && error.code === 409) return
       const why = error instanceof Error ? error.message : String(error)
       if (why === this.#fault) return
       this.#fault = why
