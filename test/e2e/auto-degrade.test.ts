@@ -233,6 +233,9 @@ describe('nodes', { concurrency: false }, () => {
   })
 
   test('an apiserver that answers no more: old data is no decision (long)', async () => {
+    // This one also runs without those before it.
+    await setReady(nodes, true)
+    await cluster.apply(readFileSync(NODES_RBAC, 'utf8'))
     await degrade({ auto: AUTO })
     await untilTold('Normal')
     const [apiserver] = cluster.apiservers
