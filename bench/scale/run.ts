@@ -10,7 +10,8 @@ import {
   RULES_1_30,
   RULES_1_36,
 } from '../../src/core/scale/cluster-state/rules.ts'
-import { GUARD_DEFAULTS, type ScaleUpGuardPolicy } from '../../src/core/scale/scale-up-guard/guard-policy.ts'
+import { compilePolicy } from '../../src/core/scale/scale-up-guard/compile-guard.ts'
+import type { ScaleUpGuardPolicy } from '../../src/core/scale/scale-up-guard/guard-policy.ts'
 import { Autoscaler, CloudGroup, type Provider, SCAN_MS, type World } from './autoscaler-model.ts'
 import { GuardModel } from './guard-model.ts'
 
@@ -81,7 +82,12 @@ for (const scenario of ['S1', 'S2', 'S3'] as const) {
   for (const provider of ['pool', 'machines'] as const) {
     GENERATIONS.forEach(([name, rules], i) => {
       const alone = secondsUntilNextGroup(scenario, provider, rules, undefined)
-      const guarded = secondsUntilNextGroup(scenario, provider, rules, GUARD_DEFAULTS)
+      const guarded = secondsUntilNextGroup(
+        scenario,
+        provider,
+        rules,
+        compilePolicy({ clusterRef: { management: 'prod' } }),
+      )
       const documented = DOCUMENTED[`${scenario} ${provider}`]?.[i] ?? Number.NaN
       if (alone !== documented) failed++
       // A pool has no machines that say why: there is only silence, ten minutes of it.

@@ -6,3 +6,6 @@ export const OWN_NAMESPACE = 'portcullis-system'
 /** The groups that may do everything, and read everything, in the embedded API server. */
 export const ADMIN_GROUP = 'portcullis:admins'
 export const VIEWER_GROUP = 'portcullis:viewers'
+
+/** The API group of what is about scaling. */
+export const SCALE_GROUP = 'scale.portcullis.io'

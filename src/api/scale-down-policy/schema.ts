@@ -15,8 +15,8 @@ import {
   time,
   wholeNumber,
 } from '../kube/json-schema.ts'
+import { SCALE_GROUP } from '../kube/own-names.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
-import { SCALE_GROUP } from '../scale-up-guard/scale-up-guard.ts'
 import {
   type LastScaleDown,
   type PodMetricIdentifier,

@@ -3,7 +3,6 @@
 import type { ObjectMeta } from '../kube/meta.ts'
 import type { LabelSelector } from '../pod-protector/pod-protector.ts'
 
-export const SCALE_GROUP = 'scale.portcullis.io'
 export const SCALE_UP_GUARD_KIND = 'ScaleUpGuard'
 
 export interface ScaleUpGuard {

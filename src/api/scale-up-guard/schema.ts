@@ -14,6 +14,7 @@ import {
   text,
   time,
 } from '../kube/json-schema.ts'
+import { SCALE_GROUP } from '../kube/own-names.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
 import { DNS_SUBDOMAIN, MAX_DNS_NAME } from '../validation/name-syntax.ts'
 import {
@@ -24,7 +25,6 @@ import {
   type GuardCondition,
   type GuardedClusters,
   type GuardedGroup,
-  SCALE_GROUP,
   SCALE_UP_GUARD_KIND,
   type ScaleUpGuardSpec,
   type ScaleUpGuardStatus,

@@ -3,7 +3,6 @@
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { StatusError } from '../../api/kube/status.ts'
 import type { ClusterHealth } from '../../api/ports/cluster-health.ts'
 import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -23,6 +22,7 @@ import {
 import { metaTime } from '../../core/text/meta-time.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import { type SwitchWriter, SwitchWrites } from '../degrade/switch-writes.ts'
 import { type AutomaticSwitch, readSwitch, slimObject } from './automatic-switch.ts'
 
 export interface AutoDegradeDeps {
@@ -55,15 +55,12 @@ export const AUTO_DEGRADE_MANAGER = 'portcullis-auto-degrade'
 const LOOK_MS = 1_000
 
 /** What this process knows of one cluster. */
-interface Known {
+interface Known extends SwitchWriter {
   seen: AutomaticSwitch
   /** undefined = this replica does not decide for it. */
   state: AutoDegradeState | undefined
   /** As it was written last. */
   status: AutoDegradeStatus | undefined
-  writing: boolean
-  /** Why the last write failed, which is logged once; '' = it did not. */
-  fault: string
   readonly actions: Map<AutoDegradeAction, number>
 }
 
@@ -76,7 +73,7 @@ export function startAutoDegradeController(deps: AutoDegradeDeps): AutoDegradeCo
 class Controller implements AutoDegradeController, FollowEvents {
   readonly #deps: AutoDegradeDeps
   readonly #known = new Map<string, Known>()
-  readonly #writes = new Set<Promise<void>>()
+  readonly #writes: SwitchWrites
   #following: Following | undefined
   #timer: NodeJS.Timeout | undefined
   /** What is known of the objects is what the API server has. */
@@ -85,6 +82,7 @@ class Controller implements AutoDegradeController, FollowEvents {
 
   constructor(deps: AutoDegradeDeps) {
     this.#deps = deps
+    this.#writes = new SwitchWrites(deps.log, 'the degrade mode could not be changed automatically')
   }
 
   start(): void {
@@ -97,7 +95,7 @@ class Controller implements AutoDegradeController, FollowEvents {
     this.#stopped = true
     clearInterval(this.#timer)
     await this.#following?.stop()
-    await Promise.all(this.#writes)
+    await this.#writes.ended()
   }
 
   describe(): readonly AutoDegradeDescription[] {
@@ -177,7 +175,7 @@ class Controller implements AutoDegradeController, FollowEvents {
   /** @param patch of spec.degrade; undefined = nothing is to be changed */
   #carryOut(name: string, known: Known, effect: AutoDegradeEffect, patch: object | undefined): void {
     const { seen } = known
-    this.#write(name, known, async () => {
+    this.#writes.begin(name, known, async () => {
       if (patch !== undefined) {
         // Of this version only: whoever has changed the object since is not overruled.
         const body = { metadata: { resourceVersion: seen.resourceVersion }, spec: { degrade: patch } }
@@ -208,36 +206,12 @@ class Controller implements AutoDegradeController, FollowEvents {
     // A merge patch: null removes what is not there any more.
     const auto = status === undefined ? null : { causes: null, action: null, mode: null, ...status }
     const body = { metadata: { resourceVersion: known.seen.resourceVersion }, status: { degrade: { auto } } }
-    this.#write(name, known, async () => {
+    this.#writes.begin(name, known, async () => {
       const options = { fieldManager: AUTO_DEGRADE_MANAGER, subresource: 'status' as const }
       const at = { namespace: '', name }
       const type = 'application/merge-patch+json'
       known.seen = readSwitch(await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, type, body, options))
     })
-  }
-
-  /** A conflict or a failure is tried again with the next look, from what is known by then. */
-  #write(cluster: string, known: Known, write: () => Promise<void>): void {
-    known.writing = true
-    const writing = write()
-      .then(
-        () => {
-          known.fault = ''
-        },
-        (error: unknown) => {
-          // Somebody has written since: what they wrote is on its way here.
-          if (error instanceof StatusError && error.code === 409) return
-          const why = error instanceof Error ? error.message : String(error)
-          if (why !== known.fault)
-            this.#deps.log.warn('the degrade mode could not be changed automatically', { cluster, why })
-          known.fault = why
-        },
-      )
-      .finally(() => {
-        known.writing = false
-        this.#writes.delete(writing)
-      })
-    this.#writes.add(writing)
   }
 }
 

@@ -3,7 +3,6 @@
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { StatusError } from '../../api/kube/status.ts'
 import type { ClusterHealth } from '../../api/ports/cluster-health.ts'
 import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -18,6 +17,7 @@ import { ReadyBefore } from './ready-before.ts'
 import { recoveryFacts } from './recovery-facts.ts'
 import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
 import { RecoveryWriter } from './recovery-writer.ts'
+import { type SwitchWriter, SwitchWrites } from './switch-writes.ts'
 import { knownMode, readSwitch, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
 
 export interface DegradeRecoveryDeps {
@@ -49,7 +49,7 @@ export function startDegradeRecovery(deps: DegradeRecoveryDeps): DegradeRecovery
 }
 
 /** What this process knows of one cluster beyond its object. */
-interface Known {
+interface Known extends SwitchWriter {
   seen: SwitchedCluster
   state: RecoveryState | undefined
   /** Since when the recovery is at its step, milliseconds since the epoch. */
@@ -57,12 +57,8 @@ interface Known {
   /** Since when its checks hold: on both clocks, so that the time that is written does not waver. */
   holding: { readonly sinceMs: number; readonly wallMs: number } | undefined
   statusWrittenMs: number
-  /** A write is under way. */
-  writing: boolean
   /** The version for which the mode was written last: never twice for one. */
   actedOn: string
-  /** Why the last write failed, which is logged once; '' = it did not. */
-  fault: string
 }
 
 class Recoveries implements DegradeRecovery, FollowEvents {
@@ -70,7 +66,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
   readonly #writer: RecoveryWriter
   readonly #known = new Map<string, Known>()
   readonly #readyBefore = new ReadyBefore()
-  readonly #writes = new Set<Promise<void>>()
+  readonly #writes: SwitchWrites
   #following: Following | undefined
   #timer: NodeJS.Timeout | undefined
   /** What is known of the objects is what the API server has. */
@@ -80,6 +76,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
   constructor(deps: DegradeRecoveryDeps) {
     this.#deps = deps
     this.#writer = new RecoveryWriter(deps)
+    this.#writes = new SwitchWrites(deps.log, 'a recovery cannot write its cluster')
   }
 
   start(): void {
@@ -92,7 +89,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     this.#stopped = true
     clearInterval(this.#timer)
     await this.#following?.stop()
-    await Promise.all(this.#writes)
+    await this.#writes.ended()
     await this.#writer.stop()
   }
 
@@ -166,7 +163,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     if (seen.mode === 'Off' || expired) {
       const reason = expired ? `${seen.mode} has expired` : 'everything is let through'
       known.state = undefined
-      this.#write(name, known, () => this.#writer.finish(seen, reason))
+      this.#writes.begin(name, known, () => this.#writer.finish(seen, reason))
       return
     }
     const blocked = this.#blockedBy(name, seen)
@@ -235,7 +232,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     const { seen } = known
     const { action } = turn
     if ((action.kind === 'climb' || action.kind === 'goBack') && known.actedOn !== seen.resourceVersion) {
-      this.#write(name, known, async () => {
+      this.#writes.begin(name, known, async () => {
         await this.#writer.setMode(seen, action)
         known.actedOn = seen.resourceVersion
       })
@@ -256,29 +253,6 @@ class Recoveries implements DegradeRecovery, FollowEvents {
 
   // === writes ===
 
-  #write(name: string, known: Known, action: () => Promise<void>): void {
-    const { log } = this.#deps
-    known.writing = true
-    const writing = action()
-      .then(
-        () => {
-          known.fault = ''
-        },
-        (error: unknown) => {
-          // Somebody else has written: the next look decides by what is there then.
-          if (error instanceof StatusError && (error.code === 409 || error.code === 404)) return
-          const why = error instanceof Error ? error.message : String(error)
-          if (why !== known.fault) log.warn('a recovery cannot write its cluster', { cluster: name, why })
-          known.fault = why
-        },
-      )
-      .finally(() => {
-        known.writing = false
-        this.#writes.delete(writing)
-      })
-    this.#writes.add(writing)
-  }
-
   #writeStatus(name: string, known: Known, wanted: DegradeStatus, told?: StatusTransition): void {
     const { seen } = known
     const patch = statusPatch(seen.status, wanted)
@@ -286,7 +260,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     const nowMs = this.#deps.clock.monotonic()
     if (!isUrgent(seen.status, wanted) && nowMs - known.statusWrittenMs < QUIET_WRITE_MS) return
     known.statusWrittenMs = nowMs
-    this.#write(name, known, () => this.#writer.status(seen, wanted, told))
+    this.#writes.begin(name, known, () => this.#writer.status(seen, wanted, told))
   }
 }
 

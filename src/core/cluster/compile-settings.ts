@@ -188,7 +188,7 @@ function timeOf(text: string): number {
 }
 
 /** Absent durations are defaults; ones that are none have not passed the schema. */
-export function compileRecovery(
+function compileRecovery(
   given: DegradeRecovery | undefined,
   schema: Schema<DegradeRecovery> = fieldOf(DEGRADE, 'recovery'),
 ): CompiledRecovery | undefined {

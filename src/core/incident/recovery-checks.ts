@@ -123,6 +123,8 @@ function nodesCheck({ nodes, readyNodesBefore }: RecoveryFacts, mode: DegradeMod
   const enough = Math.min(readyNodesBefore ?? 100, ENOUGH_READY_PERCENT)
   const before = readyNodesBefore === undefined ? '' : `, ${readyNodesBefore} % were before the incident`
   const message = `${ready} of ${total} nodes are Ready, ${enough} % are needed${before}`
+  // A cluster whose Nodes are gone, as after a restore of etcd, is not back.
+  if (total === 0 && enough > 0 && readyNodesBefore !== undefined) return verdict(name, 'between', message)
   if (ready * 100 >= enough * total) return verdict(name, 'good', message)
   const lost = Math.ceil((enough * total) / 100) - ready
   const isLoss = mode !== 'HeartbeatsOnly' && isUnhealthy(lost, total, LOST_NODES)

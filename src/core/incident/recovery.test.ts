@@ -131,7 +131,9 @@ describe('checks', () => {
         [0, 20, 100, 'ReadOnly', 'bad'],
         [0, 20, 100, 'HeartbeatsOnly', 'between'],
         [0, 3, 100, 'ReadOnly', 'between'],
-        [0, 0, 100, 'ReadOnly', 'good'],
+        [0, 0, 100, 'ReadOnly', 'between'],
+        [0, 0, 0, 'ReadOnly', 'good'],
+        [0, 0, undefined, 'ReadOnly', 'good'],
         [0, 20, 0, 'ReadOnly', 'good'],
       ]
     for (const [ready, total, before, at, want] of table) {

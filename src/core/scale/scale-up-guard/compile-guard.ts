@@ -6,7 +6,12 @@ import { complete, fieldOf } from '../../../api/kube/json-schema.ts'
 import { recordOf } from '../../../api/kube/object-shape.ts'
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import { checkScaleUpGuard } from '../../../api/scale-up-guard/checks.ts'
-import type { FailureRules, GuardBackoff, ScaleUpGuard } from '../../../api/scale-up-guard/scale-up-guard.ts'
+import type {
+  FailureRules,
+  GuardBackoff,
+  ScaleUpGuard,
+  ScaleUpGuardSpec,
+} from '../../../api/scale-up-guard/scale-up-guard.ts'
 import {
   DEFAULT_AUTOSCALER_USERS,
   DEFAULT_CONDITION_REASONS,
@@ -42,24 +47,25 @@ export function compileGuard(object: JsonObject): CompiledGuard | string {
   const [first] = errors
   if (first !== undefined) return `${first.path} ${first.message}`
   const { spec, metadata } = object as unknown as ScaleUpGuard
-  const given = complete(SCALE_UP_GUARD_SPEC_SCHEMA, spec)
+  const { group } = complete(SCALE_UP_GUARD_SPEC_SCHEMA, spec)
   return {
     name: nameOf(object),
     uid: metadata.uid ?? '',
     generation: Number(recordOf(object['metadata'])['generation'] ?? 0),
     management: spec.clusterRef.management,
     workload: spec.clusterRef.workload ?? spec.clusterRef.management,
-    group: given.group,
+    group,
     groupSelector: spec.groupSelector,
     autoscalerUsers: spec.autoscalerUsers ?? DEFAULT_AUTOSCALER_USERS,
-    policy: {
-      ...compileFailure(spec.failure),
-      backoff: compileBackoff(spec.backoff),
-      correctTarget: given.correctTarget,
-      deleteLongUnregistered: given.deleteLongUnregistered,
-      shadow: given.shadow,
-    },
+    policy: compilePolicy(spec),
   }
+}
+
+/** @param spec checked */
+export function compilePolicy(spec: ScaleUpGuardSpec): ScaleUpGuardPolicy {
+  const { failure, backoff } = spec
+  const { correctTarget, deleteLongUnregistered, shadow } = complete(SCALE_UP_GUARD_SPEC_SCHEMA, spec)
+  return { ...compileFailure(failure), backoff: compileBackoff(backoff), correctTarget, deleteLongUnregistered, shadow }
 }
 
 function compileFailure(

@@ -20,14 +20,3 @@ export interface ScaleUpGuardPolicy {
   /** Evaluate, count and tell, but neither refuse nor change anything. */
   readonly shadow: boolean
 }
-
-export const GUARD_DEFAULTS: ScaleUpGuardPolicy = {
-  conditionReasons: new Set(['InstanceProvisionFailed', 'InsufficientInstanceCapacity', 'QuotaExceeded']),
-  minDurationMs: 20_000,
-  noProviderIDMs: 180_000,
-  noNodeMs: 600_000,
-  backoff: { initialMs: 270_000, maxMs: 1_620_000, resetMs: 10_800_000 },
-  correctTarget: true,
-  deleteLongUnregistered: true,
-  shadow: false,
-}

@@ -5,7 +5,6 @@ import { SCALE_UP_GUARDS } from '../../../api/kinds/scale-up-guard-kind.ts'
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { createSchemaCheck } from '../../../api/validation/schema-errors.ts'
 import { compileGuard } from './compile-guard.ts'
-import { GUARD_DEFAULTS } from './guard-policy.ts'
 import { backoffsIn, type GroupReport, MAX_GROUPS, rememberedGroups, statusGroups } from './guard-status.ts'
 import { guardInForce } from './guards-in-force.ts'
 
@@ -136,10 +135,19 @@ test('no JSON makes a reader throw', () => {
   )
 })
 
-test('the defaults of the schema are those of the rules', () => {
+test('the defaults of the schema are in force', () => {
   const compiled = compileGuard(guard({}))
   assert.ok(typeof compiled !== 'string')
-  assert.deepEqual(compiled.policy, GUARD_DEFAULTS)
+  assert.deepEqual(compiled.policy, {
+    conditionReasons: new Set(['InstanceProvisionFailed', 'InsufficientInstanceCapacity', 'QuotaExceeded']),
+    minDurationMs: 20_000,
+    noProviderIDMs: 180_000,
+    noNodeMs: 600_000,
+    backoff: { initialMs: 270_000, maxMs: 1_620_000, resetMs: 10_800_000 },
+    correctTarget: true,
+    deleteLongUnregistered: true,
+    shadow: false,
+  })
   assert.deepEqual([compiled.workload, compiled.group, compiled.groupSelector], ['mgmt', 'cluster.x-k8s.io', undefined])
 })
 

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { raiseRefusal } from './check-raise.ts'
+import { compilePolicy } from './compile-guard.ts'
 import { evaluateGroup, type GroupMemory, type MachineGroup, SETTLE_MS } from './evaluate-group.ts'
-import { GUARD_DEFAULTS } from './guard-policy.ts'
 import { dueInMs, type MachineState, machineFailure } from './machine-failure.ts'
 
+const DEFAULTS = compilePolicy({ clusterRef: { management: 'prod' } })
 const NOW = 10_000_000
 const FAILED = { reason: 'InstanceProvisionFailed', message: 'no capacity', sinceMs: NOW - 20_000 }
 
@@ -16,7 +17,7 @@ const WAITING = machine('waiting', { createdMs: NOW - 1 })
 
 test('a machine fails by its condition at once, by silence later; a node, a deletion and the control plane are not ours', () => {
   const reason = (facts: Partial<MachineState>): string | undefined =>
-    machineFailure(machine('a', facts), GUARD_DEFAULTS, NOW)?.reason
+    machineFailure(machine('a', facts), DEFAULTS, NOW)?.reason
   assert.equal(reason({ notReady: FAILED }), 'InstanceProvisionFailed')
   assert.equal(reason({ notReady: { ...FAILED, sinceMs: NOW - 19_999 } }), undefined)
   assert.equal(reason({ notReady: { ...FAILED, reason: 'WaitingForBootstrapData' } }), undefined)
@@ -54,7 +55,7 @@ for (const [inaction, facts, memory] of NEVER) {
 }
 
 test('it does not act: correction is off', () => {
-  const policy = { ...GUARD_DEFAULTS, correctTarget: false }
+  const policy = { ...DEFAULTS, correctTarget: false }
   const evaluation = evaluateGroup(group({ machines: [BAD] }), undefined, policy, NOW)
   assert.deepEqual([evaluation.inaction, evaluation.isNew], ['correction-is-off', true])
 })
@@ -79,7 +80,7 @@ test('a failure is news once, and a group that changed is looked at again', () =
 test('another look is due when the first machine may count as failed', () => {
   const waiting = machine('w', { createdMs: NOW - 60_000, hasProviderID: false })
   assert.equal(evaluate(group({ machines: [NODE, waiting] })).againInMs, 120_000)
-  assert.equal(dueInMs({ ...waiting, notReady: { ...FAILED, sinceMs: NOW } }, GUARD_DEFAULTS, NOW), 20_000)
+  assert.equal(dueInMs({ ...waiting, notReady: { ...FAILED, sinceMs: NOW } }, DEFAULTS, NOW), 20_000)
   assert.equal(evaluate(group({ machines: [BAD] })).againInMs, undefined, 'it has failed: nothing is awaited')
 })
 
@@ -109,7 +110,7 @@ test('of a MachinePool only what has no instance is taken back: the cloud may ch
 
 test('machines with an instance are kept where the guard is told so', () => {
   const silent = machine('silent', { createdMs: NOW - 600_000 })
-  const policy = { ...GUARD_DEFAULTS, deleteLongUnregistered: false }
+  const policy = { ...DEFAULTS, deleteLongUnregistered: false }
   const only = evaluateGroup(group({ machines: [NODE, silent] }), undefined, policy, NOW)
   assert.deepEqual([only.correction, only.inaction, only.isNew], [undefined, 'unregistered-are-kept', true])
   const { correction } = evaluateGroup(group({ machines: [NODE, silent, BAD] }), undefined, policy, NOW)
@@ -124,7 +125,7 @@ test('time during which a group, or a machine, is paused does not count', () => 
   const resumed = evaluate(facts, paused.memory, NOW + 1)
   assert.deepEqual([resumed.failures.length, resumed.againInMs], [0, 179_999])
   assert.equal(evaluate(facts, resumed.memory, NOW + 180_000).failures[0]?.reason, 'NoProviderID')
-  assert.equal(machineFailure({ ...old, paused: true }, GUARD_DEFAULTS, NOW), undefined)
+  assert.equal(machineFailure({ ...old, paused: true }, DEFAULTS, NOW), undefined)
 })
 
 test('a refusal names group, reason, end and attempt in fewer than 400 characters; lowering always passes', () => {
@@ -185,5 +186,5 @@ function group(facts: Partial<MachineGroup>): MachineGroup {
 }
 
 function evaluate(facts: MachineGroup, memory?: GroupMemory, nowMs = NOW): ReturnType<typeof evaluateGroup> {
-  return evaluateGroup(facts, memory, GUARD_DEFAULTS, nowMs)
+  return evaluateGroup(facts, memory, DEFAULTS, nowMs)
 }
