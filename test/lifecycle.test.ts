@@ -324,18 +324,64 @@ describe('drain', () => {
   })
 })
 
+describe('shutdown delay', () => {
+  test('readyz fails, the rest goes on: new connections, requests, watches; no GOAWAY', async () => {
+    const { stub, gateway, session } = await setUp({ shutdownDelayMs: FOR_EVER_MS, drainTimeoutMs: FOR_EVER_MS })
+    let goaways = 0
+    session.on('goaway', () => goaways++)
+    const stopped = gateway.stop()
+    const { code, text } = await readyz(gateway.adminPort)
+    assert.equal(code, 500)
+    assert.match(text, /\[-\]shutdown failed/)
+    assert.equal((await fetch(`http://127.0.0.1:${gateway.adminPort}/livez`)).status, 200)
+    // A health check or two, so that a drain that had begun would have shown.
+    await assertDraining(gateway)
+    const late = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate: alice })
+    cleanups.push(() => late.destroy())
+    assert.equal((await h2Request(late, [])).status, 200)
+    assert.equal((await h2Request(session, [])).status, 200)
+    answerWatches(stub)
+    const watch = await startWatch(late)
+    assert.equal(goaways, 0)
+    // The second call ends the delay, and what can finish does; the third aborts what cannot.
+    const goaway = once(late, 'goaway')
+    void gateway.stop()
+    await goaway
+    assert.equal(await connectError(gateway.port), 'ECONNREFUSED')
+    await assertDraining(gateway)
+    await gateway.stop()
+    await stopped
+    await watch.ended
+  })
+
+  test('the drain begins by itself when it is over, and loses nothing', async () => {
+    const { stub, gateway, session } = await setUp({ shutdownDelayMs: 50, drainTimeoutMs: FOR_EVER_MS })
+    const held: SeenRequest[] = []
+    stub.answer = (request) => held.push(request)
+    const response = h2Request(session, [])
+    await waitFor('the request upstream', () => held.length === 1)
+    const goaway = once(session, 'goaway')
+    const stopped = gateway.stop()
+    await goaway
+    for (const request of held) reply(request, 200, '{"kind":"Late"}')
+    const { body, resetCode } = await response
+    assert.deepEqual([body.toString(), resetCode], ['{"kind":"Late"}', 0])
+    await stopped
+  })
+})
+
 describe('the process', () => {
   const HOLD = 'x-hold'
 
   /** A gateway as a process, and an upstream that keeps requests with the field `x-hold` waiting. */
-  async function startProcess(drainTimeout: string) {
+  async function startProcess(drainTimeout: string, args: readonly string[] = []) {
     const stub = await startStub()
     const held: SeenRequest[] = []
     stub.answer = (request) => {
       if (request.values(HOLD).length > 0) held.push(request)
       else reply(request, 200, '{}')
     }
-    const gateway = await startGateway({ clusters: [clusterObject([stub], { clientCA })], drainTimeout })
+    const gateway = await startGateway({ clusters: [clusterObject([stub], { clientCA })], drainTimeout, args })
     const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate: alice })
     cleanups.push(
       stub.stop,
@@ -374,6 +420,20 @@ describe('the process', () => {
     gateway.signal('SIGTERM')
     assert.equal(await gateway.exited, 0)
     assert.notEqual((await response).resetCode, 0)
+  })
+
+  test('with a shutdown delay the second SIGTERM begins the drain, the third ends it at once', async () => {
+    const { gateway, session, held } = await startProcess('1h', ['--shutdown-delay=1h'])
+    void h2Request(session, [HOLD, '1'])
+    await waitFor('the request upstream', () => held.length === 1)
+    const goaway = once(session, 'goaway')
+    gateway.signal('SIGTERM')
+    await waitFor('readyz to fail', async () => (await gateway.admin('/readyz')).status === 500)
+    assert.equal(await connectError(gateway.port), '')
+    gateway.signal('SIGTERM')
+    await goaway
+    gateway.signal('SIGTERM')
+    assert.equal(await gateway.exited, 0)
   })
 
   test('the second SIGTERM ends it at once', async () => {

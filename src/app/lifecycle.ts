@@ -1,5 +1,5 @@
 // The life of the process: start, ready, drain, stop. `starting` until configuration and first health checks are in, `ready`,
-// `draining` from SIGTERM, `stopped`.
+// `leaving` from SIGTERM for --shutdown-delay, `draining`, `stopped`.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Check } from '../admin/routes.ts'
@@ -38,7 +38,10 @@ export interface RunningGateway {
   readonly adminKubeconfig: string
   /** The client that writes statuses; undefined where objects are files. */
   readonly objects: ObjectClient | undefined
-  /** Drains: readyz fails, GOAWAY, running requests finish, watches end spread over the drain time. A second call aborts. */
+  /**
+   * Readyz fails; after --shutdown-delay the drain: GOAWAY, running requests finish, watches end spread over the drain time.
+   * Each further call goes on to the next step at once: from the delay to the drain, and from that to aborting what runs.
+   */
   stop(): Promise<void>
   /** Resolves when every gateway thread has put in force what the source has delivered. */
   applied(): Promise<void>
@@ -140,13 +143,14 @@ class Lifecycle implements RunningGateway {
   #scaleUpGuards: RunningScaleUpGuards | undefined
   readonly #log: Logger
   readonly #writers: readonly (LineWriter | undefined)[]
-  #state: 'starting' | 'ready' | 'draining' | 'stopped' = 'starting'
+  #state: 'starting' | 'ready' | 'leaving' | 'draining' | 'stopped' = 'starting'
   #synced = false
   #probed = false
   #ports: readonly number[] = []
   #admin: PlainServer | undefined
   #stopping: Promise<void> | undefined
-  #leave: () => void = () => undefined
+  readonly #drainNow = new AbortController()
+  #unfollow: () => void = () => undefined
   #endWarnings: () => void = () => undefined
 
   constructor(
@@ -217,7 +221,7 @@ class Lifecycle implements RunningGateway {
       (change) => void changes.applyChange(change).catch((error: unknown) => this.#onNotApplied(error)),
     )
     this.#synced = true
-    this.#leave = changes.onApplied(() => this.#protection.update())
+    this.#unfollow = changes.onApplied(() => this.#protection.update())
     await this.#protection.start()
     this.#scaleUpGuards = startScaleUpGuards({
       config: this.#config,
@@ -284,7 +288,7 @@ class Lifecycle implements RunningGateway {
         ok: this.#ports.length === 0 || this.#anyThreadListens(),
         message: 'no gateway thread is running',
       },
-      { name: 'shutdown', ok: !this.#draining, message: 'shutting down' },
+      { name: 'shutdown', ok: this.#stopping === undefined, message: 'shutting down' },
     ]
     for (const { name, ok } of checks) if (!ok) this.#processMetrics.checkFailed(name)
     return checks
@@ -295,10 +299,21 @@ class Lifecycle implements RunningGateway {
   }
 
   stop(): Promise<void> {
-    // The second signal: at once.
-    if (this.#stopping !== undefined) this.#parts.pool.abort()
-    else this.#stopping = this.#drain()
+    if (this.#stopping === undefined) this.#stopping = this.#leave()
+    else if (this.#state === 'leaving') this.#drainNow.abort()
+    else this.#parts.pool.abort()
     return this.#stopping
+  }
+
+  /** Whoever polls readyz learns of it while the ports still take connections. */
+  async #leave(): Promise<void> {
+    const { shutdownDelayMs } = this.#config
+    if (shutdownDelayMs > 0) {
+      this.#state = 'leaving'
+      this.#log.info('shutting down: readyz fails, requests are served on', { delayMs: shutdownDelayMs })
+      await sleep(shutdownDelayMs, undefined, { signal: this.#drainNow.signal }).catch(() => undefined)
+    }
+    await this.#drain()
   }
 
   async #drain(): Promise<void> {
@@ -319,7 +334,7 @@ class Lifecycle implements RunningGateway {
     probes.stop()
     rights.stop()
     await this.#statuses?.stop()
-    this.#leave()
+    this.#unfollow()
     await this.#scaleUpGuards?.stop()
     await this.#protection.stop()
     await source.stop()
@@ -338,7 +353,7 @@ class Lifecycle implements RunningGateway {
     const { probes, rights, source, pool, upstreams, limits } = this.#parts
     probes.stop()
     rights.stop()
-    this.#leave()
+    this.#unfollow()
     await this.#scaleUpGuards?.stop().catch(() => undefined)
     await this.#protection.stop().catch(() => undefined)
     await source.stop().catch(() => undefined)

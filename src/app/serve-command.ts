@@ -53,7 +53,7 @@ export function userMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** SIGTERM or SIGINT drains; the second one aborts. Listens from now on: a signal during the start counts too. */
+/** Each SIGTERM or SIGINT is a call of `stop`. Listens from now on: a signal during the start counts too. */
 export function onStopSignal(): { stopped(running: { stop(): Promise<void> }): Promise<void> } {
   let signals = 0
   let stop = (): void => undefined
@@ -67,7 +67,7 @@ export function onStopSignal(): { stopped(running: { stop(): Promise<void> }): P
     stopped: (running) =>
       new Promise((resolve, reject) => {
         stop = () => void running.stop().then(resolve, reject)
-        for (let i = 0; i < Math.min(signals, 2); i++) stop()
+        for (let i = signals; i > 0; i--) stop()
       }),
   }
 }

@@ -61,6 +61,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     listen: [{ host: '0.0.0.0', port: 8443 }],
     adminListen: '127.0.0.1:9090',
     dataDir: 'data',
+    shutdownDelayMs: 0,
     drainTimeoutMs: 30_000,
     tlsCertFile: '',
     tlsPrivateKeyFile: '',

@@ -23,6 +23,8 @@ export interface ServingConfig {
   readonly listen: readonly ListenAddress[]
   readonly adminListen: string
   readonly dataDir: string
+  /** From the signal to the drain; meanwhile only readyz has changed. */
+  readonly shutdownDelayMs: number
   readonly drainTimeoutMs: number
   /** Both '' or both set. */
   readonly tlsCertFile: string
@@ -45,7 +47,7 @@ export interface ServingConfig {
 }
 
 /** Settings whose values have the same names, without the unit. */
-type TimeName = 'drainTimeout' | 'headerTimeout' | 'idleTimeout'
+type TimeName = 'shutdownDelay' | 'drainTimeout' | 'headerTimeout' | 'idleTimeout'
 type PlainName = Exclude<keyof ServingConfig, `${TimeName}Ms`>
 
 const HOUR = 3_600_000
@@ -72,6 +74,13 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     'address of health, metrics and debug pages; without TLS and authentication',
   ),
   dataDir: setting('dataDir', '<dir>', 'data', parseText, 'directory for what the gateway writes'),
+  shutdownDelay: setting(
+    'shutdownDelay',
+    '<duration>',
+    '0s',
+    durationBetween(0, HOUR),
+    'how long a gateway that is told to stop serves on, with a failing readyz, before it drains',
+  ),
   drainTimeout: setting(
     'drainTimeout',
     '<duration>',
@@ -161,6 +170,7 @@ export function readServing(reader: SettingsReader): ServingConfig {
     listen: reader.take(table.listen, []),
     adminListen: reader.take(table.adminListen, ''),
     dataDir: reader.take(table.dataDir, ''),
+    shutdownDelayMs: reader.take(table.shutdownDelay, 0),
     drainTimeoutMs: reader.take(table.drainTimeout, 0),
     tlsCertFile: reader.take(table.tlsCertFile, ''),
     tlsPrivateKeyFile: reader.take(table.tlsPrivateKeyFile, ''),
