@@ -1,0 +1,193 @@
+// The connections of one TLS port, from the accepted socket on: chooses the TLS context by SNI or by the local address, and hands
+// each connection to HTTP/2 or HTTP/1.1 by ALPN.
+
+import type { Socket } from 'node:net'
+import {
+  createServer as createTlsServer,
+  type SecureContext,
+  type SecureContextOptions,
+  type TLSSocket,
+  type Server as TlsServer,
+} from 'node:tls'
+import type { Peer, RequestHandler } from '../../api/ports/stream.ts'
+import type { UpgradeHandler } from '../../api/ports/upgrade.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
+import { createHttp1Server, type Http1Server } from './http1-server.ts'
+import { type Http2Session, serveHttp2 } from './http2-server.ts'
+import { describePeer, PresentedChains } from './peer.ts'
+import { SourceConnections } from './source-connections.ts'
+import type { AddressContext } from './tls-contexts.ts'
+
+/** Where TLS contexts come from; called for every connection, so that new certificates count at once. */
+export interface ListenerContexts {
+  /** For connections whose SNI names the cluster. */
+  forCluster(cluster: CompiledCluster): SecureContext
+  /** For all others. */
+  forAddress(cluster: CompiledCluster | undefined): AddressContext
+}
+
+/** What holds for every connection of a port, however it was accepted. */
+export interface ConnectionsOptions {
+  readonly maxHeaderBytes: number
+  readonly maxConcurrentStreams: number
+  readonly headerTimeoutMs: number
+  /** An idle connection is closed after this time. */
+  readonly idleTimeoutMs: number
+  /** Connections that one IPv4 address, or IPv6 network of 64 bits, may have open here; 0 = any number. */
+  readonly maxConnectionsPerAddress: number
+  readonly contexts: ListenerContexts
+  /** Which cluster's context a connection gets; undefined = the gateway's own. */
+  clusterForServerName(serverName: string): CompiledCluster | undefined
+  clusterForAddress(localAddress: string, localPort: number): CompiledCluster | undefined
+  /** Counters of the HTTP/2 connections. Default: not read. */
+  readonly counters?: Http2Counters
+  readonly handler: RequestHandler
+  readonly onUpgrade: UpgradeHandler
+  onConnection?(protocol: Peer['protocol'], change: 1 | -1): void
+  onHandshakeError?(error: Error): void
+  /** An HTTP/2 connection was ended for abuse, by the name of a field of Http2Counters. */
+  onAbuse?(address: string, kind: string): void
+  /** A connection was closed on arrival: its address has as many as allowed. */
+  onRefused?(address: string): void
+}
+
+/** Longest handshake; also no longer than a request head may take. */
+const HANDSHAKE_TIMEOUT_MS = 10_000
+const OWN = ''
+/** In the order of our preference. */
+const PROTOCOLS = ['h2', 'http/1.1']
+
+export class Connections {
+  readonly #options: ConnectionsOptions
+  readonly #http1: Http1Server
+  readonly #counters: Http2Counters
+  readonly #sessions = new Set<Http2Session>()
+  readonly #sockets = new Set<Socket>()
+  readonly #sources: SourceConnections
+  /** By the cluster that the local address names; the TLS context of connections without SNI is chosen before the handshake. */
+  readonly #tlsServers = new Map<string, { readonly server: TlsServer; context: SecureContext }>()
+  readonly #chains = new PresentedChains()
+  #draining = false
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options
+    this.#sources = new SourceConnections(options.maxConnectionsPerAddress)
+    this.#counters = options.counters ?? createHttp2Counters()
+    this.#http1 = createHttp1Server(options, options.handler, options.onUpgrade)
+  }
+
+  get size(): number {
+    return this.#sockets.size
+  }
+
+  /** Serves the client behind a socket from which nothing was read: the port's own, or one that another thread has accepted. */
+  accept(socket: Socket): void {
+    const address = socket.remoteAddress ?? ''
+    if (!this.#sources.admit(socket, address)) {
+      socket.on('error', () => undefined)
+      socket.destroy()
+      this.#options.onRefused?.(address)
+      return
+    }
+    this.#sockets.add(socket)
+    socket.on('close', () => this.#sockets.delete(socket))
+    socket.on('error', () => undefined)
+    if (this.#draining) {
+      socket.destroy()
+      return
+    }
+    const cluster = this.#options.clusterForAddress(socket.localAddress ?? '', socket.localPort ?? 0)
+    this.#tlsServer(cluster).emit('connection', socket)
+  }
+
+  #tlsServer(cluster: CompiledCluster | undefined): TlsServer {
+    const name = cluster?.name ?? OWN
+    const { options, context } = this.#options.contexts.forAddress(cluster)
+    let entry = this.#tlsServers.get(name)
+    if (entry === undefined) {
+      entry = { server: this.#createTlsServer(options), context }
+      this.#tlsServers.set(name, entry)
+      adoptContext(entry.server, context)
+    } else if (entry.context !== context) {
+      entry.context = context
+      entry.server.setSecureContext(options)
+      adoptContext(entry.server, context)
+    }
+    return entry.server
+  }
+
+  #createTlsServer(options: SecureContextOptions): TlsServer {
+    const { contexts, clusterForServerName, headerTimeoutMs, onHandshakeError } = this.#options
+    const chains = this.#chains
+    const server = createTlsServer({
+      ...options,
+      requestCert: true,
+      rejectUnauthorized: false,
+      handshakeTimeout: Math.min(HANDSHAKE_TIMEOUT_MS, headerTimeoutMs),
+      ALPNCallback({ protocols }) {
+        chains.takeEarly(this)
+        // undefined: the handshake fails with no_application_protocol (RFC 7301 section 3.2).
+        return PROTOCOLS.find((protocol) => protocols.includes(protocol))
+      },
+      SNICallback(serverName, done) {
+        chains.takeEarly(this)
+        const named = clusterForServerName(serverName)
+        done(null, named === undefined ? undefined : contexts.forCluster(named))
+      },
+    })
+    server.on('secureConnection', (socket) => this.#secure(socket))
+    server.on('tlsClientError', (error, socket) => {
+      onHandshakeError?.(error)
+      // node:tls reports a handshake that takes too long, and leaves the socket open.
+      socket.destroy()
+    })
+    return server
+  }
+
+  #secure(socket: TLSSocket): void {
+    const serverName = normalizeServerName(socket.servername)
+    const named = serverName === '' ? undefined : this.#options.clusterForServerName(serverName)
+    let drain = (): void => this.#http1.drainConnection(socket)
+    const peer = describePeer(socket, serverName, named?.name ?? '', this.#chains.of(socket), () => drain())
+    this.#options.onConnection?.(peer.protocol, 1)
+    socket.once('close', () => this.#options.onConnection?.(peer.protocol, -1))
+    if (peer.protocol === 'http/1.1') {
+      this.#http1.serve(socket, peer)
+      return
+    }
+    const { handler, onAbuse } = this.#options
+    const session = serveHttp2(socket, peer, this.#options, this.#counters, handler, (kind) =>
+      onAbuse?.(peer.remoteAddress, kind),
+    )
+    drain = () => session.drain()
+    this.#sessions.add(session)
+    socket.once('close', () => this.#sessions.delete(session))
+    if (this.#draining) session.drain()
+  }
+
+  drain(): void {
+    this.#draining = true
+    this.#http1.drain()
+    for (const session of this.#sessions) session.drain()
+  }
+
+  close(): void {
+    this.#draining = true
+    this.#http1.close()
+    for (const session of this.#sessions) session.destroy()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+}
+
+/** Go sends the name without a trailing dot and in the case of the kubeconfig; clients without SNI give `false`. */
+function normalizeServerName(serverName: string | false | null | undefined): string {
+  if (typeof serverName !== 'string') return ''
+  const lower = serverName.toLowerCase()
+  return lower.endsWith('.') ? lower.slice(0, -1) : lower
+}
+
+/** `setSecureContext` knows no allowPartialTrustChain: the server gets the context itself. Without effect, it is only stricter. */
+function adoptContext(server: TlsServer, context: SecureContext): void {
+  Reflect.set(server, '_sharedCreds', context)
+}
