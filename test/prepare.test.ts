@@ -17,9 +17,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { afterEach, beforeEach, test } from 'node:test'
-import { CLUSTER_API_SUM } from './harness/cluster-api.ts'
 import { elapsedText, goBuild } from './harness/go-build.ts'
 import { PACKAGE_OF, planPackages } from './harness/packages.ts'
+import { CRD_MODULES } from './harness/third-party-crds.ts'
 
 const PREPARE = join(import.meta.dirname, 'harness/prepare.ts')
 let folder: string
@@ -57,7 +57,11 @@ function prepare(): { code: number | null; text: string } {
 
 /** Downloads a module, or writes what -o names. */
 const go = (): string => `[ "$1" = version ] && exit 0
-[ "$1" = mod ] && { echo '{"Dir":"${folder}/module","Sum":"${CLUSTER_API_SUM}"}'; exit 0; }
+case "$4" in
+${Object.values(CRD_MODULES)
+  .map(({ module, version, sum }) => `${module}@${version}) echo '{"Dir":"${folder}/module","Sum":"${sum}"}'; exit 0;;`)
+  .join('\n')}
+esac
 echo 'go: downloading example.com/module v1.0.0' >&2
 echo example.com/module/package >&2
 while [ "$1" != -o ]; do shift; done
@@ -84,7 +88,8 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   // Whoever runs this test may be root or not.
   program('sudo', 'exec "$@"')
   program('go', go())
-  mkdirSync(join(folder, 'module/config/crd/bases'), { recursive: true })
+  for (const { folder: crds } of Object.values(CRD_MODULES))
+    mkdirSync(join(folder, 'module', crds), { recursive: true })
   for (const name of ['env', 'chmod']) tool(name)
   const { code, text } = prepare()
   assert.equal(code, 0, text)
@@ -94,8 +99,11 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   )
   assert.match(text, /installing nghttp2-client, .*redis-server/)
   assert.match(text, /building etcd, kube-apiserver, .* with Go into .*, once: about \d minutes on two cores/)
-  assert.match(text, /\[1\/8\] etcd \.\.\.\n\[1\/8\] etcd: done in \d+s\n\[2\/8\] kube-apiserver \.\.\./)
-  assert.match(text, /built in \d+s\ndownloading sigs.k8s.io\/cluster-api v[\d.]+ with Go, once\n$/)
+  assert.match(text, /\[1\/9\] etcd \.\.\.\n\[1\/9\] etcd: done in \d+s\n\[2\/9\] kube-apiserver \.\.\./)
+  assert.match(
+    text,
+    /built in \d+s\ndownloading sigs.k8s.io\/cluster-api v[\d.]+ with Go, once\n(downloading .* with Go, once\n){2}$/,
+  )
   assert.ok(readdirSync(join(folder, 'cache/portcullis-test')).some((name) => name.startsWith('kwok-')))
   // The next run has nothing to say.
   assert.deepEqual(prepare(), { code: 0, text: '' })

@@ -4,8 +4,8 @@
 import { spawnSync } from 'node:child_process'
 import process from 'node:process'
 import { binaries, binariesAreBuilt, hasGo, NO_GO } from './binaries.ts'
-import { clusterApiCrds, clusterApiIsThere } from './cluster-api.ts'
 import { type Command, planPackages, thisMachine } from './packages.ts'
+import { CRD_PROJECTS, crdsAreThere, crdsOf } from './third-party-crds.ts'
 
 const err = (line: string): void => void process.stderr.write(`${line}\n`)
 
@@ -14,7 +14,7 @@ process.exitCode = await prepare()
 async function prepare(): Promise<number> {
   const machine = thisMachine()
   const plan = planPackages(machine)
-  const needsGo = (!binariesAreBuilt() || !clusterApiIsThere()) && !hasGo()
+  const needsGo = (!binariesAreBuilt() || !crdsAreThere()) && !hasGo()
   if (plan.action === 'ask') err(plan.line)
   if (needsGo) err(NO_GO)
   if (plan.action === 'ask' || needsGo) return 1
@@ -29,7 +29,7 @@ async function prepare(): Promise<number> {
   }
   try {
     await binaries()
-    clusterApiCrds()
+    for (const project of CRD_PROJECTS) crdsOf(project)
   } catch (error) {
     err(error instanceof Error ? error.message : String(error))
     return 1

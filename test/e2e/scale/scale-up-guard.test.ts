@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { parse } from 'yaml'
 import { startCluster, type TestCluster } from '../../harness/cluster.ts'
-import { clusterApiCrds } from '../../harness/cluster-api.ts'
 import { type EmbeddedGateway, startEmbedded } from '../../harness/embedded.ts'
 import { startGateway, type TestGateway } from '../../harness/gateway.ts'
 import { type KubeResponse, kubeRequest } from '../../harness/kube-request.ts'
 import { coreUser } from '../../harness/protection-rights.ts'
+import { crdsOf } from '../../harness/third-party-crds.ts'
 import { hostOf, upstreamClusterFor } from '../../harness/upstream-cluster.ts'
 import { GiveUp, waitFor } from '../../harness/wait.ts'
 
@@ -37,7 +37,7 @@ before(async () => {
       { token: TOKENS.person, user: 'alice', uid: 'alice', groups: ['system:masters'] },
     ],
   })
-  const folder = clusterApiCrds()
+  const folder = crdsOf('cluster-api')
   for (const kind of KINDS) {
     const crd = parse(readFileSync(join(folder, `cluster.x-k8s.io_${kind}.yaml`), 'utf8'))
     await direct('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crd)
