@@ -73,6 +73,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
     .configureOutput({ writeOut: context.out, writeErr: context.err })
   addServe(program, settings, context)
   addVersion(program, context)
+  addProbe(program, context)
   addInspection(program, context)
   addCredentials(program, context)
   addDegrade(program, context)
@@ -147,6 +148,18 @@ function addVersion(program: Command, { out, done }: Context): void {
     .description('version, commit and build, and the Node that runs it')
     .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
     .action(async ({ output }) => done((await import('./version.ts')).version({ output, out })))
+}
+
+function addProbe(program: Command, { out, err, now, done }: Context): void {
+  program
+    .command('probe')
+    .description('whether a gateway is ready: what its health endpoint says, and exit code 0 or 1')
+    .argument('[url]', 'health endpoint', 'http://127.0.0.1:9090/readyz')
+    .option('--wait <duration>', 'ask again until it is ready; default: once')
+    .option('--timeout <duration>', 'for one answer', '5s')
+    .option('--ca-file <file>', 'CA of the certificate, PEM')
+    .option('--insecure-skip-tls-verify', 'accept any certificate', false)
+    .action(async (url, options) => done((await import('./probe.ts')).probe({ ...options, url, now, out, err })))
 }
 
 function addInspection(program: Command, { input, out, err, now, done }: Context): void {
