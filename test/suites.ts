@@ -24,7 +24,13 @@ const REAL = { concurrency: 2, timeoutMinutes: 15, titles: 'short' } as const
 
 export const SUITES: Readonly<Record<string, NodeSuite>> = {
   unit: {
-    files: ['src/**/*.test.ts', 'test/*.test.ts', 'test/fuzz/*.test.ts', 'test/conformance/*.test.ts'],
+    files: [
+      'src/**/*.test.ts',
+      'test/*.test.ts',
+      'test/conformance/*.test.ts',
+      'test/fuzz/*.test.ts',
+      'test/listener/*.test.ts',
+    ],
     concurrency: AT_ONCE,
     timeoutMinutes: 10,
     nodeFlags: ['--import', './test/harness/property-seed.ts'],

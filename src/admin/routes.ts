@@ -40,7 +40,7 @@ export async function adminResponse(
 ): Promise<PlainResponse> {
   if (!PATHS.includes(request.path)) return notFound(request.path)
   if (request.method !== 'GET') {
-    const body = `${request.method} is not allowed; the admin listener answers GET only\n`
+    const body = `${request.method} is not allowed; only GET is\n`
     return { code: 405, contentType: TEXT, body, headers: { allow: 'GET' } }
   }
   switch (request.path) {

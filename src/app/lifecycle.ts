@@ -21,6 +21,7 @@ import { loadServingPair } from './certificates/serving-pair.ts'
 import { sharePki } from './certificates/shared-pki.ts'
 import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
+import { HealthPort } from './health/health-port.ts'
 import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane.ts'
 import { Protection, type ProtectionDeps } from './protection/protection.ts'
 import { type RunningScaleUpGuards, startScaleUpGuards } from './scale/scale-up-guards.ts'
@@ -30,6 +31,8 @@ import { type WiredGateway, wire } from './wire.ts'
 export interface RunningGateway {
   readonly ports: readonly number[]
   readonly adminPort: number
+  /** 0 = it is not open. */
+  readonly healthPort: number
   /** Of the embedded API server, or of the webhook; 0 = there is none. */
   readonly controlPort: number
   /** Of the protection webhook; 0 = it is not open. */
@@ -148,6 +151,7 @@ class Lifecycle implements RunningGateway {
   #probed = false
   #ports: readonly number[] = []
   #admin: PlainServer | undefined
+  #health: HealthPort | undefined
   #stopping: Promise<void> | undefined
   readonly #drainNow = new AbortController()
   #unfollow: () => void = () => undefined
@@ -195,15 +199,20 @@ class Lifecycle implements RunningGateway {
     return this.#admin?.port ?? 0
   }
 
-  /** The admin listener opens first, so that /readyz can report what is missing; the proxy ports open last. */
+  get healthPort(): number {
+    return this.#health?.port ?? 0
+  }
+
+  /** The admin and health listeners open first, so that /readyz can report what is missing; the proxy ports open last. */
   async start(): Promise<void> {
-    const { source, probes, changes, metrics, pool } = this.#parts
+    const { source, probes, changes, pool } = this.#parts
+    const metrics = { contentType: this.#parts.metrics.contentType, text: () => this.#metricsText() }
+    const checks = { live: () => [], ready: () => this.#readiness() }
     this.#admin = await startAdminServer({
       listen: this.#config.adminListen,
-      metrics: { contentType: metrics.contentType, text: () => this.#metricsText() },
+      metrics,
       state: {
-        live: () => [],
-        ready: () => this.#readiness(),
+        ...checks,
         describe: () =>
           describeState(
             this.#parts,
@@ -212,6 +221,13 @@ class Lifecycle implements RunningGateway {
             this.#draining,
           ),
       },
+    })
+    this.#health = await HealthPort.open({
+      config: this.#config,
+      state: checks,
+      metrics,
+      post: this.#plane.review,
+      log: this.#log,
     })
     // Threads share ports, so another process could share them too.
     for (const address of this.#config.listen) await requireFreePort(address, '--listen')
@@ -249,14 +265,20 @@ class Lifecycle implements RunningGateway {
 
   async #metricsText(): Promise<string> {
     const texts = [this.#parts.metrics, this.#protection.metrics, this.#processMetrics].map((part) => part.text())
-    texts.push(certificatesText(this.#certificates(), this.#parts.clusters, this.#parts.reload.reloads))
+    texts.push(certificatesText(this.#certificates(), this.#parts.clusters, this.#reloads()))
     const { autoscalers, autoDegrade } = this.#statuses ?? {}
     return `${(await Promise.all(texts)).join('')}${autoscalersText(autoscalers)}${autoDegradeText(autoDegrade)}`
   }
 
   #certificates(): readonly OwnCertificate[] {
     const serving: OwnCertificate = { name: 'serving', pem: this.#parts.reload.pair.cert }
-    return [serving, ...this.#plane.certificates, ...this.#protection.certificates]
+    const health = this.#health?.certificates ?? []
+    return [serving, ...this.#plane.certificates, ...this.#protection.certificates, ...health]
+  }
+
+  /** Of files that are read again. */
+  #reloads(): ReadonlyMap<string, boolean> {
+    return new Map([...this.#parts.reload.reloads, ...(this.#health?.reloads ?? [])])
   }
 
   get #draining(): boolean {
@@ -342,6 +364,7 @@ class Lifecycle implements RunningGateway {
     await this.#plane.stop()
     await pool.end()
     upstreams.destroy()
+    await this.#health?.stop()
     await this.#admin?.stop()
     this.#state = 'stopped'
     this.#log.info('stopped')
@@ -361,6 +384,7 @@ class Lifecycle implements RunningGateway {
     await this.#plane.stop().catch(() => undefined)
     await pool.end()
     upstreams.destroy()
+    await this.#health?.stop()
     await this.#admin?.stop()
   }
 }

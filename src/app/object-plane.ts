@@ -42,6 +42,7 @@ import { createWebhookHandler } from '../webhooks/webhook.ts'
 import type { OwnCertificate } from './certificates/own-certificates.ts'
 import type { Config } from './config/config.ts'
 import { ControlPort } from './control-port.ts'
+import type { PostReview } from './health/metrics-access.ts'
 
 export interface ObjectPlane {
   readonly source: ResourceSource
@@ -53,6 +54,8 @@ export interface ObjectPlane {
   readonly adminKubeconfig: string
   /** As they are now. */
   readonly certificates: readonly OwnCertificate[]
+  /** Sends a review to the API server that holds the objects; undefined = it is not a cluster's. */
+  readonly review: PostReview | undefined
   /** The credentials revoked for the embedded API server; undefined = there is none. */
   readonly revoked: RevocationCheck | undefined
   /** Before the source starts. @throws {UserError} */
@@ -121,6 +124,7 @@ export function planeWithoutApi(source: ResourceSource): ObjectPlane {
     port: 0,
     adminKubeconfig: '',
     certificates: [],
+    review: undefined,
     revoked: undefined,
     start: nothing,
     stop: nothing,
@@ -130,6 +134,7 @@ export function planeWithoutApi(source: ResourceSource): ObjectPlane {
 class EmbeddedPlane implements ObjectPlane {
   readonly source: ResourceSource
   readonly client: ObjectClient
+  readonly review = undefined
   readonly #control: ControlPort
   readonly #store: ObjectStore
   readonly #handler: ControlHandler
@@ -249,6 +254,7 @@ class KubernetesPlane implements ObjectPlane {
   readonly client: KubeClient
   readonly adminKubeconfig = ''
   readonly revoked = undefined
+  readonly review: PostReview = (path, body) => this.client.review(path, body)
   readonly #config: Config
   readonly #log: Logger
   readonly #control: ControlPort

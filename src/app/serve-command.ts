@@ -35,11 +35,12 @@ export async function serveCommand(flags: Record<string, unknown>): Promise<numb
 
 /** What somebody who has just started the gateway needs next. */
 function readyLine(addresses: readonly string[], gateway: RunningGateway, config: Config): string {
-  const { adminPort, controlPort, webhookPort, adminKubeconfig } = gateway
+  const { adminPort, healthPort, controlPort, webhookPort, adminKubeconfig } = gateway
   const control = formatListenAddress({ host: config.controlListen.host, port: controlPort })
   const parts = [
     `listening on ${addresses.join(', ')}`,
     `admin on port ${adminPort}`,
+    ...(healthPort === 0 ? [] : [`health on port ${healthPort}`]),
     ...(adminKubeconfig === '' ? [] : [`API server on ${control}, its kubeconfig ${adminKubeconfig}`]),
     ...(adminKubeconfig === '' && controlPort !== 0 ? [`webhook for objects on ${control}`] : []),
     ...(webhookPort === 0 ? [] : [`webhook for deletions on port ${webhookPort}`]),

@@ -12,6 +12,8 @@ export interface InProcessGateway {
   readonly port: number
   readonly ports: readonly number[]
   readonly adminPort: number
+  /** 0 = there is no health listener. */
+  readonly healthPort: number
   readonly logged: readonly { level: string; message: string; fields: Record<string, unknown> }[]
   /** Replaces all objects; in force when it returns, where there are no threads. */
   apply(clusters: readonly UpstreamCluster[]): void
@@ -76,6 +78,7 @@ export async function startInProcess(
     port: gateway.ports[0] ?? 0,
     ports: gateway.ports,
     adminPort: gateway.adminPort,
+    healthPort: gateway.healthPort,
     logged,
     apply: (objects) => deliver?.(changeOf(objects)),
     applied: () => gateway.applied(),

@@ -15,23 +15,37 @@ export function loadServingPair(config: Config): ServingPair {
     const { certPem, keyPem } = ensureServingCertificate(dataDir, config.source === 'kubernetes')
     return { cert: certPem, key: keyPem }
   }
-  const cert = readPem(tlsCertFile, '--tls-cert-file')
-  const key = readPem(tlsPrivateKeyFile, '--tls-private-key-file')
+  return readPairFiles(
+    { flag: '--tls-cert-file', file: tlsCertFile },
+    { flag: '--tls-private-key-file', file: tlsPrivateKeyFile },
+  )
+}
+
+/** A file, and the flag that names it. */
+export interface NamedFile {
+  readonly flag: string
+  readonly file: string
+}
+
+/** @throws {UserError} when they are not a certificate and its key */
+export function readPairFiles(certFile: NamedFile, keyFile: NamedFile): ServingPair {
+  const cert = readPem(certFile)
+  const key = readPem(keyFile)
   // What OpenSSL does not accept is found here, not in the first handshake.
-  checkPem(`--tls-cert-file ${tlsCertFile}`, nodePemChecks.certificatesError(cert))
-  checkPem(`--tls-private-key-file ${tlsPrivateKeyFile}`, nodePemChecks.privateKeyError(key))
+  checkPem(certFile, nodePemChecks.certificatesError(cert))
+  checkPem(keyFile, nodePemChecks.privateKeyError(key))
   if (!nodePemChecks.keyMatches(cert, key)) {
     const fix = 'name the key that the certificate was issued for'
-    throw new UserError(`--tls-private-key-file ${tlsPrivateKeyFile} does not belong to ${tlsCertFile}`, fix)
+    throw new UserError(`${keyFile.flag} ${keyFile.file} does not belong to ${certFile.file}`, fix)
   }
   return { cert, key }
 }
 
-function checkPem(what: string, problem: string): void {
-  if (problem !== '') throw new UserError(`${what}: ${problem}`, 'name a PEM file')
+function checkPem({ flag, file }: NamedFile, problem: string): void {
+  if (problem !== '') throw new UserError(`${flag} ${file}: ${problem}`, 'name a PEM file')
 }
 
-function readPem(file: string, flag: string): string {
+function readPem({ flag, file }: NamedFile): string {
   if (file === '')
     throw new UserError(`${flag} is missing`, 'give both --tls-cert-file and --tls-private-key-file, or neither')
   try {

@@ -76,6 +76,10 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     idleTimeoutMs: 120_000,
     maxConnectionsPerAddress: 1_000,
     threads: availableParallelism(),
+    healthListen: undefined,
+    healthTlsCertFile: '',
+    healthTlsPrivateKeyFile: '',
+    metricsTokenFile: '',
     protection: {
       settings: DEFAULT_PROTECTION_SETTINGS,
       kubeconfig: '',
@@ -275,6 +279,37 @@ test('an admin listener that others can reach warns', () => {
   }
   const warnings = load({ configDir: 'd', adminListen: '0.0.0.0:1' }).warnings
   assert.match(warnings[0] ?? '', /^--admin-listen: 0\.0\.0\.0:1 is not a loopback address/)
+})
+
+test('the health listener: what belongs together, and who may see a token', () => {
+  const ok = { source: 'files', configDir: 'd', healthListen: '0.0.0.0:8081' }
+  assert.deepEqual(load(ok).healthListen, { host: '0.0.0.0', port: 8081 })
+  assert.deepEqual(load(ok).warnings, [])
+  for (const [flags, problem] of [
+    [{ metricsTokenFile: 't' }, '--metrics-token-file: is given without --health-listen'],
+    [
+      { healthListen: 'h:1', healthTlsCertFile: 'c' },
+      '--health-tls-cert-file: is given without --health-tls-private-key-file',
+    ],
+    [
+      { healthListen: 'h:1', healthTlsPrivateKeyFile: 'k' },
+      '--health-tls-private-key-file: is given without --health-tls-cert-file',
+    ],
+    [
+      { healthTlsCertFile: 'c', healthTlsPrivateKeyFile: 'k', healthListen: '8081' },
+      '--health-listen: "8081" has no port',
+    ],
+    [{ healthListen: '127.0.0.1:9090' }, '--health-listen: 127.0.0.1:9090 is also --admin-listen'],
+    [{ healthListen: '127.0.0.1:8443' }, '--health-listen: 127.0.0.1:8443 is also in --listen as 0.0.0.0:8443'],
+  ] as const) {
+    assert.deepEqual(problemsOf(flags), [problem])
+  }
+  const tls = { healthTlsCertFile: 'c', healthTlsPrivateKeyFile: 'k' }
+  const clear = '--health-listen: has no TLS; bearer tokens for /metrics cross the network in clear'
+  assert.deepEqual(load({ ...ok, metricsTokenFile: 't' }).warnings, [clear])
+  assert.deepEqual(load({ source: 'kubernetes', healthListen: '0.0.0.0:1' }).warnings, [clear])
+  assert.deepEqual(load({ ...ok, metricsTokenFile: 't', ...tls }).warnings, [])
+  assert.deepEqual(load({ ...ok, metricsTokenFile: 't', healthListen: 'localhost:1' }).warnings, [])
 })
 
 test('the configuration cannot be changed', () => {

@@ -2,6 +2,7 @@
 // precedence. All errors are reported at once, each with its origin, the value and the fix.
 
 import { type ListenAddress, parseListenAddress } from '../../core/cluster/listen-address.ts'
+import { checkHealth, HEALTH_TABLE, type HealthConfig, readHealth } from './health.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
 import { checkObjects, OBJECTS_TABLE, type ObjectsConfig, readObjects } from './objects.ts'
 import { checkProtection, PROTECTION_TABLE, type ProtectionConfig, readProtection } from './protection.ts'
@@ -11,7 +12,7 @@ import { parseText } from './setting-values.ts'
 import { type Setting, type SettingError, type SettingsInput, SettingsReader, setting } from './settings-reader.ts'
 
 /** What `serve` runs with. Frozen. */
-export interface Config extends ObjectsConfig, ReplicasConfig, ServingConfig {
+export interface Config extends ObjectsConfig, ReplicasConfig, ServingConfig, HealthConfig {
   readonly protection: ProtectionConfig
   /** What is questionable but does not stop the gateway; one line each. */
   readonly warnings: readonly string[]
@@ -29,9 +30,13 @@ export class ConfigError extends Error {
 }
 
 /** Every setting, in the order of help and documentation. */
-export const SETTINGS: readonly Setting[] = [OBJECTS_TABLE, REPLICAS_TABLE, SERVING_TABLE, PROTECTION_TABLE].flatMap(
-  (table): readonly Setting[] => Object.values(table),
-)
+export const SETTINGS: readonly Setting[] = [
+  OBJECTS_TABLE,
+  REPLICAS_TABLE,
+  SERVING_TABLE,
+  HEALTH_TABLE,
+  PROTECTION_TABLE,
+].flatMap((table): readonly Setting[] => Object.values(table))
 
 /** The setting that names the configuration file; a flag and a variable only. */
 export const CONFIG_FILE: Setting<string> = setting(
@@ -49,23 +54,27 @@ export function loadConfig(input: SettingsInput): Config {
     ...readObjects(reader),
     ...readReplicas(reader),
     ...readServing(reader),
+    ...readHealth(reader),
     protection: readProtection(reader),
   }
   checkObjects(values, reader)
   checkReplicas(values, reader)
   checkServing(values, reader)
+  checkHealth(values, values.source, reader)
   checkProtection(values.protection, values.source, reader)
   checkListeners(listenersOf(values), reader)
   if (reader.problems.length > 0) throw new ConfigError(reader.problems)
   return Object.freeze({ ...values, warnings: Object.freeze(reader.warnings) })
 }
 
-function listenersOf({ source, listen, controlListen, adminListen, protection }: Omit<Config, 'warnings'>): Listeners {
+function listenersOf(values: Omit<Config, 'warnings'>): Listeners {
+  const { source, listen, controlListen, adminListen, healthListen, protection } = values
   return {
     listen: { setting: SERVING_TABLE.listen, addresses: listen },
     admin: { setting: SERVING_TABLE.adminListen, address: readAddress(adminListen) },
     others: [
       ...(source === 'files' ? [] : [{ setting: OBJECTS_TABLE.controlListen, address: controlListen }]),
+      { setting: HEALTH_TABLE.healthListen, address: healthListen },
       { setting: PROTECTION_TABLE.protectionListen, address: readAddress(protection.listen ?? '') },
     ],
   }

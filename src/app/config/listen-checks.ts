@@ -1,6 +1,6 @@
 // Addresses that the process listens on: all different, and the one without authentication should be a loopback address.
 
-import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
+import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem } from './setting-problems.ts'
 import type { Setting, SettingsReader } from './settings-reader.ts'
 
@@ -57,8 +57,4 @@ function overlap(a: ListenAddress, b: ListenAddress): boolean {
 
 function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::'
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }

@@ -88,6 +88,11 @@ export class SettingsReader {
     return found === undefined ? setting.flag : found.where
   }
 
+  /** Whether it is set, to whatever. */
+  isGiven(setting: Setting): boolean {
+    return this.#find(setting) !== undefined
+  }
+
   #find(setting: Setting): Found | undefined {
     const flag = this.#input.flags[setting.name]
     if (flag !== undefined && !(Array.isArray(flag) && flag.length === 0)) return { where: setting.flag, raw: flag }

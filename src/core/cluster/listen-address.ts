@@ -27,3 +27,8 @@ export function parseListenAddress(text: string): ListenAddress | { readonly err
 export function formatListenAddress(address: ListenAddress): string {
   return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`
 }
+
+/** Whether only this machine reaches it. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}

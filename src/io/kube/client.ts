@@ -36,10 +36,14 @@ export interface KubeClientOptions {
 export interface KubeClient extends ObjectClient {
   /** URL of the API server, for messages. */
   readonly server: string
+  /** POST of a review (TokenReview and the like), whose answer is not an object that exists. Rejects as `create`. */
+  review(path: string, body: string): Promise<{ readonly status: number; readonly body: string }>
   /** Closes all connections; stop followers first. */
   close(): Promise<void>
 }
 
+/** As kube-apiserver's webhook authenticator: a review that takes longer has failed. */
+const REVIEW_TIMEOUT_MS = 10_000
 const FIELD_MANAGER = 'portcullis'
 
 /** Nothing is sent yet. @throws {UserError} when the kubeconfig cannot be used */
@@ -57,6 +61,13 @@ export function clientOf(
   return {
     server: http.server,
     close: () => http.close(),
+    review: async (path, body) => {
+      const answer = await http.call(
+        { method: 'POST', path, body: JSON.parse(body) },
+        AbortSignal.timeout(REVIEW_TIMEOUT_MS),
+      )
+      return { status: 201, body: JSON.stringify(answer) }
+    },
     get: async (kind, at) => http.call({ method: 'GET', path: objectPath(kind, at) }),
     list: (kind, namespace, labelSelector = '') => listAll(pagesOf(http, kind, namespace, labelSelector)),
     create: async (kind, object) => {

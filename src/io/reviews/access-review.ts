@@ -1,4 +1,4 @@
-// SubjectAccessReviews for impersonation by clients (kubectl --as): may the original user act as somebody else?
+// SubjectAccessReviews: may a client act as somebody else (kubectl --as), or read a path of the gateway's own?
 
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -16,7 +16,13 @@ export interface AccessQuery {
   readonly cluster: string
   readonly epoch: number
   readonly user: UserInfo
-  readonly attributes: AccessReviewAttributes
+  readonly attributes: AccessReviewAttributes | NonResourceAttributes
+}
+
+/** Of a path that is not an object's. */
+export interface NonResourceAttributes {
+  readonly path: string
+  readonly verb: string
 }
 
 export interface AccessReviewer {
@@ -80,7 +86,13 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
   const review = {
     kind: 'SubjectAccessReview',
     apiVersion: 'authorization.k8s.io/v1',
-    spec: { user: user.name, groups: user.groups, uid: user.uid, extra: user.extra, resourceAttributes: attributes },
+    spec: {
+      user: user.name,
+      groups: user.groups,
+      uid: user.uid,
+      extra: user.extra,
+      ...('path' in attributes ? { nonResourceAttributes: attributes } : { resourceAttributes: attributes }),
+    },
   }
   try {
     const answer = await call(JSON.stringify(review))

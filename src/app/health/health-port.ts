@@ -1,0 +1,152 @@
+// The health listener (--health-listen) with what belongs to it: its certificate and the token of /metrics, which are read again when their
+// files change, and who may read /metrics there.
+
+import { readFileSync } from 'node:fs'
+import { type MetricsAccess, startHealthServer } from '../../admin/health-server.ts'
+import type { AdminState, MetricsText } from '../../admin/routes.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
+import type { PlainServer } from '../../io/listener/http-plain.ts'
+import type { ServingPair } from '../../io/listener/tls-contexts.ts'
+import { tlsPolicy } from '../../io/listener/tls-policy.ts'
+import { systemClock } from '../../io/world/clock.ts'
+import { type FollowedFiles, followFiles } from '../../io/world/follow-files.ts'
+import { cannotListen } from '../../io/world/free-port.ts'
+import type { OwnCertificate } from '../certificates/own-certificates.ts'
+import { readPairFiles } from '../certificates/serving-pair.ts'
+import type { Config } from '../config/config.ts'
+import { NO_ACCESS, OPEN_ACCESS, type PostReview, reviewAccess, tokenAccess } from './metrics-access.ts'
+
+const FLAG = '--health-listen'
+const CERT_FLAG = '--health-tls-cert-file'
+const KEY_FLAG = '--health-tls-private-key-file'
+const TOKEN_FLAG = '--metrics-token-file'
+
+export interface HealthPortOptions {
+  readonly config: Config
+  readonly state: Pick<AdminState, 'live' | 'ready'>
+  readonly metrics: MetricsText
+  /** To the API server that holds the objects; undefined = there is none that reviews. */
+  readonly post: PostReview | undefined
+  readonly log: Logger
+}
+
+export class HealthPort {
+  readonly #options: HealthPortOptions
+  readonly #listen: ListenAddress
+  #serving: ServingPair | undefined
+  #token = ''
+  #server: PlainServer | undefined
+  readonly #followed: FollowedFiles[] = []
+  /** By the flag that names a file, without its dashes. */
+  readonly #problems = new Map<string, boolean>()
+
+  /** @throws {UserError} for what the operator can fix */
+  static async open(options: HealthPortOptions): Promise<HealthPort | undefined> {
+    const { healthListen } = options.config
+    if (healthListen === undefined) return undefined
+    const port = new HealthPort(options, healthListen)
+    await port.#start()
+    return port
+  }
+
+  private constructor(options: HealthPortOptions, listen: ListenAddress) {
+    this.#options = options
+    this.#listen = listen
+  }
+
+  get port(): number {
+    return this.#server?.port ?? 0
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    return this.#serving === undefined ? [] : [{ name: 'health-serving', pem: this.#serving.cert }]
+  }
+
+  /** By the flag that names the file: whether its content is in force. */
+  get reloads(): ReadonlyMap<string, boolean> {
+    return this.#problems
+  }
+
+  async stop(): Promise<void> {
+    for (const followed of this.#followed) followed.stop()
+    await this.#server?.stop()
+  }
+
+  async #start(): Promise<void> {
+    const { config, state, metrics } = this.#options
+    const { healthTlsCertFile, healthTlsPrivateKeyFile, metricsTokenFile } = config
+    if (healthTlsCertFile !== '') this.#serving = this.#readPair()
+    if (metricsTokenFile !== '') this.#token = readToken(metricsTokenFile)
+    const policy = tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites)
+    const tls = this.#serving && { serving: this.#serving, policy }
+    const listen = this.#listen
+    const parts = { listen, state, metrics, access: this.#access(), ...(tls !== undefined && { tls }) }
+    this.#server = await startHealthServer(parts).catch((error: unknown) => {
+      const message = error instanceof Error ? error.message : String(error)
+      throw cannotListen(listen, message, String(Reflect.get(Object(error), 'code')), FLAG)
+    })
+    if (healthTlsCertFile !== '') {
+      this.#follow(CERT_FLAG, [healthTlsCertFile, healthTlsPrivateKeyFile], () => {
+        this.#serving = this.#readPair()
+        this.#server?.setServing(this.#serving)
+      })
+    }
+    if (metricsTokenFile !== '') {
+      this.#follow(TOKEN_FLAG, [metricsTokenFile], () => {
+        this.#token = readToken(metricsTokenFile)
+      })
+    }
+    this.#options.log.info('health listener open', { address: formatListenAddress({ ...listen, port: this.port }) })
+  }
+
+  #access(): MetricsAccess {
+    const { config, post, log } = this.#options
+    if (config.metricsTokenFile !== '') return tokenAccess(() => this.#token)
+    if (isLoopback(this.#listen.host)) return OPEN_ACCESS
+    return post === undefined ? NO_ACCESS : reviewAccess(post, () => systemClock.monotonic(), log)
+  }
+
+  #readPair(): ServingPair {
+    const { healthTlsCertFile, healthTlsPrivateKeyFile } = this.#options.config
+    return readPairFiles(
+      { flag: CERT_FLAG, file: healthTlsCertFile },
+      { flag: KEY_FLAG, file: healthTlsPrivateKeyFile },
+    )
+  }
+
+  /** @param read throws when the content cannot be used; what was in force before stays */
+  #follow(flag: string, files: readonly string[], read: () => void): void {
+    const name = flag.slice('--'.length)
+    this.#problems.set(name, true)
+    const onChange = (): void => {
+      try {
+        read()
+        this.#problems.set(name, true)
+      } catch (error) {
+        const why = error instanceof UserError ? `${error.message}; ${error.fix}` : String(error)
+        this.#problems.set(name, false)
+        this.#options.log.error(`the file of ${flag} cannot be used; what was in it before stays in force`, {
+          error: why,
+        })
+      }
+    }
+    this.#followed.push(followFiles(files, onChange))
+  }
+}
+
+/** @throws {UserError} */
+function readToken(file: string): string {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new UserError(`cannot read ${TOKEN_FLAG} ${file}: ${why}`, 'name a readable file')
+  }
+  // RFC 6750 section 2.1: what a client can send.
+  if (/^[A-Za-z0-9._~+/-]+=*$/.test(text)) return text
+  const fix = "write one line of letters, digits and -._~+/=, for example the output of 'openssl rand -hex 32'"
+  throw new UserError(`${TOKEN_FLAG} ${file} holds no bearer token`, fix)
+}

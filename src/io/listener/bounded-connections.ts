@@ -1,0 +1,77 @@
+// A bounded number of connections on a port for small requests. When it is full, the connection that has been without a request for the
+// longest gives way to the new one: whoever opens many and sends nothing cannot keep out a probe, which is over in a moment.
+
+import type { Socket } from 'node:net'
+import { addressSource } from '../../core/limits/call-source.ts'
+
+export interface ConnectionBounds {
+  /** Of all addresses. */
+  readonly total: number
+  /** Of one IPv4 address, or IPv6 network of 64 bits. */
+  readonly perAddress: number
+}
+
+interface Entry {
+  readonly socket: Socket
+  readonly source: string
+  /** Requests that are being answered. */
+  answering: number
+}
+
+export class BoundedConnections {
+  readonly #bounds: ConnectionBounds
+  /** By both ends, the oldest first. */
+  readonly #open = new Map<string, Entry>()
+  readonly #perSource = new Map<string, number>()
+
+  constructor(bounds: ConnectionBounds) {
+    this.#bounds = bounds
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Closes the socket when all connections in its way are being answered. */
+  admit(socket: Socket): void {
+    const source = addressSource(socket.remoteAddress ?? '')
+    const { total, perAddress } = this.#bounds
+    if ((this.#perSource.get(source) ?? 0) >= perAddress && !this.#makeRoom(source)) return void socket.destroy()
+    if (this.#open.size >= total && !this.#makeRoom(undefined)) return void socket.destroy()
+    const key = endsOf(socket)
+    this.#open.set(key, { socket, source, answering: 0 })
+    this.#perSource.set(source, (this.#perSource.get(source) ?? 0) + 1)
+    socket.once('close', () => this.#forget(key, socket))
+  }
+
+  /** A request has come on this connection, or (-1) has been answered. @param ends by `endsOf` */
+  answering(ends: string, change: 1 | -1): void {
+    const entry = this.#open.get(ends)
+    if (entry !== undefined) entry.answering += change
+  }
+
+  /** @param source undefined = any */
+  #makeRoom(source: string | undefined): boolean {
+    for (const [key, entry] of this.#open) {
+      if (entry.answering > 0 || (source !== undefined && entry.source !== source)) continue
+      this.#forget(key, entry.socket)
+      entry.socket.destroy()
+      return true
+    }
+    return false
+  }
+
+  #forget(key: string, socket: Socket): void {
+    const entry = this.#open.get(key)
+    if (entry?.socket !== socket) return
+    this.#open.delete(key)
+    const left = (this.#perSource.get(entry.source) ?? 0) - 1
+    if (left > 0) this.#perSource.set(entry.source, left)
+    else this.#perSource.delete(entry.source)
+  }
+}
+
+/** The same for a TLS socket and the socket below it. Unknown once it is closed. */
+export function endsOf({ remoteAddress = '', remotePort = 0, localAddress = '' }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`
+}
