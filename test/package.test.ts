@@ -11,6 +11,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,6 +30,8 @@ const ROOT = resolve(import.meta.dirname, '..')
 const MAX_BYTES = 25e6
 const clientCA = createCA({ commonName: 'clients of prod' })
 let dir: string
+/** What `npm pack` has built. */
+let archive: string
 /** Where npm has put the package. */
 let installed: string
 let env: NodeJS.ProcessEnv
@@ -43,7 +46,8 @@ before(() => {
   }
   npm('pack', '--pack-destination', dir)
   const [file = ''] = readdirSync(dir)
-  npm('install', '--global', '--prefix', join(dir, 'prefix'), '--ignore-scripts', '--offline', join(dir, file))
+  archive = join(dir, file)
+  npm('install', '--global', '--prefix', join(dir, 'prefix'), '--ignore-scripts', '--offline', archive)
   installed = join(dir, 'prefix/lib/node_modules/portcullis')
   // Node as any machine may have it, and nothing of this checkout.
   env['PATH'] = [join(dir, 'prefix/bin'), dirname(process.execPath), '/usr/bin', '/bin'].join(':')
@@ -204,6 +208,54 @@ describe('installed', () => {
     const words = ['portcullis', 'degrade', 'prod', '--mode', 'Hea']
     assert.match(run(kubectl, ['__complete', ...words]).stdout, /^HeartbeatsOnly\n:4\n/)
   })
+
+  test('Krew installs it from the archive, by a manifest that is made for it', async () => {
+    const uri = 'https://example.com/portcullis.tgz'
+    const made = krew('--archive', archive, '--uri', uri)
+    assert.deepEqual([made.status, made.stderr], [0, ''])
+    const { apiVersion, kind, metadata, spec } = parse(made.stdout)
+    assert.deepEqual([apiVersion, kind], ['krew.googlecontainertools.github.com/v1alpha2', 'Plugin'])
+    assert.equal(metadata.name, 'portcullis')
+    assert.equal(spec.version, `v${run('portcullis', ['--version']).stdout.trim()}`)
+    const [platform, ...others] = spec.platforms
+    assert.deepEqual(others, [])
+    assert.equal(platform.uri, uri)
+    assert.equal(`${platform.sha256}  ${archive}\n`, run('sha256sum', [archive]).stdout)
+    // No Krew runs here: its steps, which are to unpack, to move `files`, and to link `bin` under the plugin's name.
+    const unpacked = join(dir, 'krew/unpacked')
+    const store = join(dir, 'krew/store')
+    const onPath = join(dir, 'krew/bin')
+    for (const folder of [unpacked, store, onPath]) mkdirSync(folder, { recursive: true })
+    assert.equal(run('tar', ['-xzf', archive, '-C', unpacked]).status, 0)
+    for (const { from, to } of platform.files) {
+      assert.equal(run('sh', ['-c', `mv ${unpacked}/${from} ${join(store, to)}`]).status, 0)
+    }
+    symlinkSync(join(store, platform.bin), join(onPath, `kubectl-${metadata.name}`))
+    const PATH = [onPath, dirname(process.execPath), '/usr/bin', '/bin'].join(':')
+    const { kubectl } = await binaries()
+    const version = run(kubectl, ['portcullis', 'version'], { PATH })
+    assert.deepEqual([version.status, version.stderr], [0, ''])
+    assert.equal(run(kubectl, ['portcullis', 'degrade'], { PATH }).status, 1)
+  })
+
+  test('a manifest for Krew is refused without what only the release knows, in one line', () => {
+    for (const [args, problem] of [
+      [[], /^error: --archive is missing: /],
+      [['--archive', archive], /^error: --uri "" is not an https:\/\/ URL: /],
+      [['--archive', archive, '--uri', 'http://example.com/a.tgz'], /^error: --uri "http:[^"]*" is not an https/],
+      [['--archive', join(dir, 'none.tgz'), '--uri', 'https://example.com/a.tgz'], /^error: .*none\.tgz/],
+      [['--unknown'], /^error: Unknown option '--unknown'/],
+    ] as const) {
+      const { status, stdout, stderr } = krew(...args)
+      assert.deepEqual([status, stdout], [1, ''])
+      assert.match(stderr, problem)
+      assert.equal(stderr.split('\n').length, 3, stderr)
+    }
+  })
+
+  function krew(...args: readonly string[]): SpawnSyncReturns<string> {
+    return spawnSync(process.execPath, [join(ROOT, 'build/krew.ts'), ...args], { cwd: dir, env, encoding: 'utf8' })
+  }
 
   test('bash and zsh complete commands, values, and names of clusters', () => {
     const bash = (...words: readonly string[]): string => {
