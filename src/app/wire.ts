@@ -207,8 +207,9 @@ function metricsText(
   })
   return async () => {
     const text = await metrics.text()
-    const states = pool.slots.map(({ index, answers, applied, restarts }) => {
-      return { thread: index, answers, generation: applied, restarts }
+    const states = pool.slots.map((slot) => {
+      const { index, answers, applied, restarts } = slot
+      return { thread: index, answers, generation: applied, restarts, connections: pool.connectionsOf(slot) }
     })
     return `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}${text}`
   }

@@ -3,6 +3,7 @@
 // for any.
 
 import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
 import type { Clock } from '../../api/ports/ports.ts'
 import { createSnapshotFollower, type SnapshotFollower } from '../../controllers/follow-snapshots.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
@@ -17,6 +18,7 @@ import { createAuditLog } from '../../io/logs/audit-log.ts'
 import {
   ACCESS_REVIEWS,
   CLIENT_CONNECTIONS,
+  CLIENTS_OFFERED,
   CLIENTS_REFUSED,
   DISRUPTION_UNCHECKED,
   EJECTIONS,
@@ -36,11 +38,13 @@ import { createTokenReviewer, type TokenLookup } from '../../io/reviews/token-re
 import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { ClusterTable } from '../../state/clusters.ts'
+import { ConnectionPlaces } from '../../state/connection-places.ts'
 import { RunningRequests } from '../../state/running.ts'
 import { ScaleDownPolicies } from '../../state/scale-down-policies.ts'
 import { ScaleUpGuardTable } from '../../state/scale-up-guards.ts'
 import { UserBudgets } from '../../state/user-budgets.ts'
 import type { Config } from '../config/config.ts'
+import { ConnectionSpread } from '../connections/connection-spread.ts'
 import { drainThread } from './drain.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
 import { ThreadOutbox } from './outbox.ts'
@@ -65,6 +69,7 @@ export class GatewayThread {
   readonly #gateway: Gateway
   readonly #follower: SnapshotFollower
   #reporting: NodeJS.Timeout | undefined
+  readonly #spread: ConnectionSpread
   #listeners: Listener[] = []
 
   constructor(data: ThreadData, post: (message: FromThread) => void) {
@@ -75,6 +80,7 @@ export class GatewayThread {
     this.#protection = new ThreadProtection(post)
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
     this.#gateway = this.#createGateway(systemClock)
+    this.#spread = this.#createSpread()
     const { clusters, upstreams, running, clock, random } = this.#gateway
     const contexts = this.#contexts
     const { drainTimeoutMs } = config
@@ -97,6 +103,9 @@ export class GatewayThread {
         return
       case 'serving':
         this.#contexts.setOwn(message.serving)
+        return
+      case 'line':
+        this.#spread.addLine(message.thread, message.port)
         return
       case 'listen':
         void this.#listen(message.addresses)
@@ -143,9 +152,11 @@ export class GatewayThread {
 
   async #listen(addresses: readonly ListenAddress[]): Promise<void> {
     const options = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
-    for (const address of addresses) {
+    const reusePort = this.#data.place.threads > 1
+    for (const [i, address] of addresses.entries()) {
+      const onSocket = (socket: Socket): void => this.#spread.accepted(i, socket)
       try {
-        this.#listeners.push(await listen({ ...options, ...address, reusePort: this.#data.place.threads > 1 }))
+        this.#listeners.push(await listen({ ...options, ...address, reusePort, onSocket }))
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error)
         const code = String(error instanceof Error ? Reflect.get(error, 'code') : '')
@@ -153,22 +164,26 @@ export class GatewayThread {
         return
       }
     }
+    this.#spread.open()
     this.#post({ type: 'listening', ports: this.#listeners.map(({ port }) => port) })
   }
 
   async #drain(): Promise<void> {
     this.#gateway.draining = true
+    this.#spread.drain()
     await drainThread(this.#listeners, this.#gateway, this.#data.config.drainTimeoutMs)
     this.#post({ type: 'drained' })
   }
 
   #abort(): void {
     this.#gateway.running.abortAll()
+    this.#spread.close()
     for (const listener of this.#listeners) listener.close()
   }
 
   #end(): void {
     clearTimeout(this.#reporting)
+    this.#spread.close()
     for (const listener of this.#listeners) listener.close()
     this.#gateway.upstreams.destroy()
     this.#protection.end()
@@ -204,6 +219,28 @@ export class GatewayThread {
     }
     if (this.#data.accessLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.accessDropped, 'access')
     if (this.#data.auditLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.auditDropped, 'audit')
+  }
+
+  #createSpread(): ConnectionSpread {
+    const { connectionPlaces, place } = this.#data
+    return new ConnectionSpread({
+      thread: place.thread,
+      places: new ConnectionPlaces(connectionPlaces),
+      serve: (i, socket) => this.#serve(i, socket),
+      onOffered: (result) => this.#metrics.add(CLIENTS_OFFERED, 1, String(place.thread), result),
+      onUnsupported: (error) =>
+        this.#gateway.log.warn('connections stay with the thread that accepts them: this Node cannot pass sockets on', {
+          thread: place.thread,
+          error: error.message,
+        }),
+    })
+  }
+
+  #serve(listener: number, socket: Socket): void {
+    const there = this.#listeners[listener]
+    // Accepted before the last of the ports was open.
+    if (there === undefined) socket.destroy()
+    else there.accept(socket)
   }
 
   #createGateway(clock: Clock): Gateway {

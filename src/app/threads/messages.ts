@@ -2,6 +2,7 @@
 // memory that stays shared. No request waits for the main thread except a deletion of a pod that may be protected, and a scale-down that
 // is checked: a thread serves with what it has.
 
+import type { MessagePort } from 'node:worker_threads'
 import type {
   ProtectionRequest,
   ProtectionVerdict,
@@ -29,6 +30,8 @@ export interface ThreadData {
   readonly auditLog: boolean
   /** One word: characters of log lines that the main thread has taken so far, modulo 2^32. */
   readonly linesTaken: Int32Array<SharedArrayBuffer>
+  /** Memory of ConnectionPlaces. */
+  readonly connectionPlaces: Int32Array<SharedArrayBuffer>
 }
 
 export type ToThread =
@@ -40,6 +43,8 @@ export type ToThread =
   | { readonly type: 'serving'; readonly serving: ServingPair }
   /** Opens the ports; answered by `listening` or `failed`. */
   | { readonly type: 'listen'; readonly addresses: readonly ListenAddress[] }
+  /** A line to another thread, which gets the other end. */
+  | { readonly type: 'line'; readonly thread: number; readonly port: MessagePort }
   /** Answered by `report`. */
   | { readonly type: 'report'; readonly id: number }
   /** In which namespaces pods may have a protector; undefined = in any. */

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it, mock, type TestContext } from 'node:test'
+import type { MessagePort } from 'node:worker_threads'
 import type {
   ProtectionGate,
   ProtectionRequest,
@@ -44,8 +45,10 @@ class FakeThread {
     this.#events.onExit()
   }
 
-  hear(message: ToThread): void {
-    this.received.push(structuredClone(message))
+  hear(message: ToThread, ports: readonly MessagePort[] = []): void {
+    this.received.push(structuredClone(message, { transfer: [...ports] }))
+    // An open port would keep the process.
+    for (const port of ports) port.close()
     if (!this.answers) return
     if (message.type === 'commit') this.say({ type: 'applied', generation: message.generation })
     if (message.type === 'listen')
@@ -86,7 +89,7 @@ function setUp(threads = 2, protection?: ProtectionGate) {
       fakes.push(fake)
       return {
         id: fakes.length,
-        post: (message) => fake.hear(message),
+        post: (message, ports) => fake.hear(message, ports),
         terminate: () => {
           fake.crash()
           return Promise.resolve()
@@ -227,7 +230,7 @@ describe('a thread that dies', () => {
     assert.equal(fakes.length, 3)
     assert.deepEqual(fake(2).data.place.thread, 0)
     fake(2).say({ type: 'online' })
-    assert.deepEqual(fake(2).types(), ['cluster', 'commit', 'listen'])
+    assert.deepEqual(fake(2).types(), ['cluster', 'commit', 'line', 'listen'])
     assert.equal(pool.slots[0]?.restarts, 1)
     const [told] = logged.filter(({ message }) => message.includes('died'))
     assert.equal(told?.fields['stack'], error.stack)

@@ -13,7 +13,9 @@ import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import { cannotListen } from '../../io/world/free-port.ts'
+import { createLine } from '../../io/world/threads.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
+import { ConnectionPlaces } from '../../state/connection-places.ts'
 import { ThreadDeletions } from './deletions.ts'
 import type { FromThread, ThreadData, ThreadLines, ThreadReport } from './messages.ts'
 import { ThreadProgress } from './progress.ts'
@@ -22,7 +24,7 @@ import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slo
 export interface PoolDeps {
   readonly threads: number
   readonly start: StartThread
-  readonly data: Omit<ThreadData, 'place' | 'linesTaken'>
+  readonly data: Omit<ThreadData, 'place' | 'linesTaken' | 'connectionPlaces'>
   readonly seed: ThreadData['place']['seed']
   /** The table that the threads follow. */
   readonly clusters: ClusterTable
@@ -41,6 +43,8 @@ export interface PoolDeps {
 
 /** How long a thread may take to answer; one that does not is left out. */
 const ANSWER_MS = 1_000
+/** A thread passes connections to this many on each side of it: with hundreds, lines between all of them would be many. */
+const LINES = 32
 
 export class ThreadPool implements WorkerSlotOwner {
   readonly slots: readonly WorkerSlot[]
@@ -59,13 +63,16 @@ export class ThreadPool implements WorkerSlotOwner {
   #serving: ServingPair | undefined
   /** By cluster: why it refuses the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
+  readonly #places: ConnectionPlaces
   readonly #restarts = new Set<NodeJS.Timeout>()
 
   constructor(deps: PoolDeps) {
     this.#deps = deps
     const { threads, start, data, seed } = deps
+    const connectionPlaces = ConnectionPlaces.allocate(threads)
+    this.#places = new ConnectionPlaces(connectionPlaces)
     this.slots = Array.from({ length: threads }, (_, thread) => {
-      return new WorkerSlot(thread, start, { ...data, place: { thread, threads, seed } }, this)
+      return new WorkerSlot(thread, start, { ...data, connectionPlaces, place: { thread, threads, seed } }, this)
     })
     this.#progress = new ThreadProgress(this.slots)
     this.#deletions = new ThreadDeletions(() => deps.protection?.(), deps.log)
@@ -175,6 +182,11 @@ export class ThreadPool implements WorkerSlotOwner {
     return this.#until(() => this.#progress.isInForce(generation))
   }
 
+  /** Connections of clients that the thread has, or is about to get from another one. */
+  connectionsOf(slot: WorkerSlot): number {
+    return this.#places.load(slot.index).connections
+  }
+
   /** What each thread reports; undefined for one that does not answer in a second. */
   async reports(): Promise<readonly (ThreadReport | undefined)[]> {
     return await Promise.all(this.slots.map((slot) => slot.ask(ANSWER_MS)))
@@ -216,6 +228,7 @@ export class ThreadPool implements WorkerSlotOwner {
         if (this.#scaleUpGuards.length > 0) slot.post({ type: 'scale-up-guards', guards: this.#scaleUpGuards })
         this.#tell(slot, [...this.#deps.clusters.names()], [])
         for (const [cluster, fault] of this.#credentialFaults) slot.post({ type: 'credential-fault', cluster, fault })
+        this.#join(slot)
         if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
         break
       case 'failed':
@@ -251,6 +264,7 @@ export class ThreadPool implements WorkerSlotOwner {
   onExit(slot: WorkerSlot, error: Error | undefined): void {
     const { clusters, metrics, log, clock } = this.#deps
     clusters.releaseThread(slot.index)
+    this.#places.died(slot.index)
     metrics.threads.died(slot.threadId)
     if (this.#state === 'starting') {
       this.#fail(new UserError(`a gateway thread cannot start: ${reasonOf(error)}`, 'the process log may say more'))
@@ -272,6 +286,18 @@ export class ThreadPool implements WorkerSlotOwner {
     }, delayMs)
     timer.unref()
     this.#restarts.add(timer)
+  }
+
+  /** Lines between a thread that takes messages now and those that do already. */
+  #join(slot: WorkerSlot): void {
+    for (const other of this.slots) {
+      const apart = Math.abs(slot.index - other.index)
+      const distance = Math.min(apart, this.slots.length - apart)
+      if (distance === 0 || distance > LINES || (other.state !== 'online' && other.state !== 'listening')) continue
+      const [here, there] = createLine()
+      slot.post({ type: 'line', thread: other.index, port: here }, [here])
+      other.post({ type: 'line', thread: slot.index, port: there }, [there])
+    }
   }
 
   #tell(slot: WorkerSlot, changed: readonly string[], removed: readonly string[]): void {

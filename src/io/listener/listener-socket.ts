@@ -9,6 +9,11 @@ export interface ListenerOptions extends ConnectionsOptions {
   readonly port: number
   /** Several threads listen on the port, and the kernel spreads the connections (SO_REUSEPORT). Default false. */
   readonly reusePort?: boolean
+  /**
+   * Takes every socket that is accepted, and of which nothing was read: `accept` of this listener, or of another thread's on the same
+   * port, gets it in the end. Default: `accept` at once.
+   */
+  readonly onSocket?: (socket: Socket) => void
 }
 
 export interface Listener {
@@ -28,8 +33,10 @@ const LISTEN_BACKLOG = 4096
 /** @throws when the port cannot be opened */
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const connections = new Connections(options)
-  const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }, (socket) =>
-    connections.accept(socket),
+  const { onSocket } = options
+  const server = createServer(
+    { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS, pauseOnConnect: onSocket !== undefined },
+    onSocket ?? ((socket) => connections.accept(socket)),
   )
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

@@ -175,6 +175,11 @@ export const CLIENTS_REFUSED: Metric<[]> = table.counter(
   [],
   'Connections closed on arrival, because their address has too many',
 )
+export const CLIENTS_OFFERED: Metric<[string, 'passed' | 'unanswered' | 'refused']> = table.counter(
+  'client_connections_offered_total',
+  ['thread', 'result'],
+  'Connections that a thread has accepted and another one had room for, by what came of them',
+)
 export const HANDSHAKE_ERRORS: Metric<[]> = table.counter(
   'apiserver_tls_handshake_errors_total',
   [],
@@ -275,6 +280,11 @@ export const THREAD_RESTARTS: Metric = table.counter(
   'thread_restarts_total',
   ['thread'],
   'How often a gateway thread died and was replaced',
+)
+export const THREAD_CONNECTIONS: Metric = table.gauge(
+  'thread_client_connections',
+  ['thread'],
+  'Connections of clients that the gateway thread has, handshakes included',
 )
 export const USER_OVERFLOWS: Metric = table.counter(
   'flow_control_user_overflows_total',

@@ -1,6 +1,12 @@
 // Metrics about the gateway threads themselves, and about limits that only the main thread sees as a whole.
 
-import { THREAD_ANSWERS, THREAD_GENERATION, THREAD_RESTARTS, USER_OVERFLOWS } from './descriptors.ts'
+import {
+  THREAD_ANSWERS,
+  THREAD_CONNECTIONS,
+  THREAD_GENERATION,
+  THREAD_RESTARTS,
+  USER_OVERFLOWS,
+} from './descriptors.ts'
 import { Exposition } from './exposition.ts'
 
 /** The state of one gateway thread. */
@@ -12,6 +18,8 @@ export interface ThreadState {
   /** Generation of the configuration that it has in force. */
   readonly generation: number
   readonly restarts: number
+  /** Connections of clients. */
+  readonly connections: number
 }
 
 /** A per-user limit with more users than its table holds. */
@@ -24,10 +32,11 @@ export interface OverflowState {
 /** In the Prometheus text format. */
 export function threadSeriesText(threads: readonly ThreadState[], overflows: readonly OverflowState[]): string {
   const exposition = new Exposition()
-  for (const { thread, answers, generation, restarts } of threads) {
+  for (const { thread, answers, generation, restarts, connections } of threads) {
     exposition.addMetric(THREAD_ANSWERS, answers ? 1 : 0, String(thread))
     exposition.addMetric(THREAD_GENERATION, generation, String(thread))
     exposition.addMetric(THREAD_RESTARTS, restarts, String(thread))
+    exposition.addMetric(THREAD_CONNECTIONS, connections, String(thread))
   }
   for (const { cluster, schema, overflows: count } of overflows) {
     exposition.addMetric(USER_OVERFLOWS, count, cluster, schema)

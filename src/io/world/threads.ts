@@ -1,6 +1,6 @@
 // Worker threads: starting them and exchanging messages.
 
-import { parentPort, Worker, workerData } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 
 /** Events of a started thread. */
 export interface ThreadEvents<From> {
@@ -15,7 +15,8 @@ export interface ThreadEvents<From> {
 export interface Thread<To> {
   /** Never reused in a process. */
   readonly id: number
-  post(message: To): void
+  /** @param ports in the message: they move to the thread */
+  post(message: To, ports?: readonly MessagePort[]): void
   /** Ends it at once, in the middle of whatever it does; resolves when it has ended. */
   terminate(): Promise<void>
 }
@@ -34,9 +35,15 @@ export function startThread<To, From>(entry: URL, name: string, data: unknown, e
   worker.on('exit', () => events.onExit())
   return {
     id,
-    post: (message) => worker.postMessage(message),
+    post: (message, ports = []) => worker.postMessage(message, [...ports]),
     terminate: async () => void (await worker.terminate()),
   }
+}
+
+/** Two ends of a line between two threads. */
+export function createLine(): readonly [MessagePort, MessagePort] {
+  const { port1, port2 } = new MessageChannel()
+  return [port1, port2]
 }
 
 /** The thread's channel to its parent. */

@@ -1,0 +1,109 @@
+// Where a new connection goes, and which connections are asked to go: rules about the loads of the gateway threads.
+
+/** What is known of one thread. */
+export interface ThreadLoad {
+  /** Connections that it has, or is about to get. */
+  readonly connections: number
+  /** Requests a second that its HTTP/2 connections began lately. */
+  readonly requestRate: number
+}
+
+/** A thread is far above the others with this multiple of the mean. */
+const FAR_ABOVE = 1.5
+/** Differences below it are not worth a reconnect: requests a second. */
+const SMALL_RATE = 200
+/** The same, in connections. */
+const SMALL_COUNT = 8
+/** What a thread with too many requests has fewer of than others: one in ... connections. */
+const RELIEF = 4
+/** Connections sent away at once: one in ..., and at least one. Their clients come back all at once. */
+const AT_ONCE = 20
+
+/**
+ * The thread with the fewest connections; among equals `own`, then the one with the fewest requests. One that has far more requests
+ * than the others counts as if it had a quarter more connections.
+ * @param loads by thread; undefined = takes none. At least `own` is there.
+ */
+export function placeConnection(loads: readonly (ThreadLoad | undefined)[], own: number): number {
+  const hotAbove = farAbove(meanOf(loads, rateOf), SMALL_RATE)
+  let best = own
+  let least = Number.POSITIVE_INFINITY
+  let leastRate = 0
+  for (const [thread, load] of loads.entries()) {
+    if (load === undefined) continue
+    const { connections, requestRate } = load
+    const weighed = requestRate > hotAbove ? connections + 1 + connections / RELIEF : connections
+    const better = weighed < least || (weighed === least && best !== own && (thread === own || requestRate < leastRate))
+    if (!better) continue
+    best = thread
+    least = weighed
+    leastRate = requestRate
+  }
+  return best
+}
+
+/** One connection of the thread that decides. */
+export interface ConnectionLoad {
+  /** Requests a second that it began lately. */
+  readonly requestRate: number
+}
+
+/**
+ * The connections to ask to go, so that their clients come back to another thread: none as long as the thread is not far above the mean.
+ * A connection that carries more than the surplus stays: with it, the surplus would only move.
+ * @param own the thread that decides
+ * @param held its connections that may be asked; each at most once
+ * @param random in [0, 1)
+ */
+export function connectionsToMove<C extends ConnectionLoad>(
+  loads: readonly (ThreadLoad | undefined)[],
+  own: number,
+  held: readonly C[],
+  random: () => number,
+): readonly C[] {
+  const load = loads[own]
+  if (load === undefined || held.length < 2) return []
+  const [meanRate, meanCount] = [meanOf(loads, rateOf), meanOf(loads, countOf)]
+  const atMost = Math.max(1, Math.floor(held.length / AT_ONCE))
+  if (load.requestRate > farAbove(meanRate, SMALL_RATE)) {
+    return chooseByRate(held, load.requestRate - meanRate, atMost)
+  }
+  if (load.connections > farAbove(meanCount, SMALL_COUNT)) {
+    const first = Math.floor(random() * held.length)
+    return Array.from({ length: Math.min(atMost, held.length) }, (_, i) => held[(first + i) % held.length]).filter(
+      (one) => one !== undefined,
+    )
+  }
+  return []
+}
+
+/** The busiest of those that together carry no more than the surplus. */
+function chooseByRate<C extends ConnectionLoad>(held: readonly C[], surplus: number, atMost: number): readonly C[] {
+  const chosen: C[] = []
+  let left = surplus
+  for (const one of [...held].sort((a, b) => b.requestRate - a.requestRate)) {
+    if (chosen.length === atMost || one.requestRate === 0) break
+    if (one.requestRate > left) continue
+    chosen.push(one)
+    left -= one.requestRate
+  }
+  return chosen
+}
+
+const rateOf = ({ requestRate }: ThreadLoad): number => requestRate
+const countOf = ({ connections }: ThreadLoad): number => connections
+
+function farAbove(mean: number, small: number): number {
+  return Math.max(mean * FAR_ABOVE, mean + small)
+}
+
+function meanOf(loads: readonly (ThreadLoad | undefined)[], of: (load: ThreadLoad) => number): number {
+  let sum = 0
+  let threads = 0
+  for (const load of loads) {
+    if (load === undefined) continue
+    sum += of(load)
+    threads++
+  }
+  return threads === 0 ? 0 : sum / threads
+}
