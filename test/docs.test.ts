@@ -7,6 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import type { CommandUnknownOpts } from 'commander'
 import { parseAllDocuments } from 'yaml'
+import { chartFiles, UPDATE_COMMAND } from '../build/chart/chart-files.ts'
 import { fieldOf, impliedDefault, type JsonSchema } from '../src/api/kube/json-schema.ts'
 import { POD_PROTECTOR_SCHEMA } from '../src/api/pod-protector/schema.ts'
 import { HIGH_WATER_BYTES } from '../src/api/ports/stream.ts'
@@ -58,6 +59,7 @@ const PAGES = [
   'README.md',
   ...ROOMS.map((room) => join(room, 'README.md')),
   'CONTRIBUTING.md',
+  'deploy/helm/portcullis/README.md',
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join('docs', name)),
@@ -137,6 +139,11 @@ test('operating has every setting with its variable and default', () => {
     assert.equal(codeOf(row[2]), defaultText, `default of ${flag}`)
   }
   assert.ok(OPERATING.includes(`\`${CONFIG_FILE.flag}\``) && OPERATING.includes(`\`${CONFIG_FILE.env}\``))
+})
+
+test('the Helm chart has every setting as a value, and the CRDs, rights and webhooks of deploy/', () => {
+  for (const [path, text] of chartFiles())
+    assert.equal(read(path), text, `${path} is out of date; to regenerate it: ${UPDATE_COMMAND}`)
 })
 
 test('operating has every metric with its type and labels, and no other', async () => {

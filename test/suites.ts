@@ -28,6 +28,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
       'src/**/*.test.ts',
       'test/*.test.ts',
       'test/conformance/*.test.ts',
+      'test/chart/*.test.ts',
       'test/fuzz/*.test.ts',
       'test/listener/*.test.ts',
     ],

@@ -1,0 +1,53 @@
+// Settings of `serve` as values of the chart: all that the chart does not decide by itself. A new row of the table of settings is a new value.
+
+import { SETTINGS } from '../../src/app/config/config.ts'
+import type { Setting } from '../../src/app/config/settings-reader.ts'
+import type { Value, ValueSchema } from './values-table.ts'
+
+/** Those that follow from other values, or have no meaning in a pod. */
+export const CHART_SETTINGS: ReadonlySet<string> = new Set([
+  'source',
+  'configDir',
+  'controlListen',
+  'controlHost',
+  'storeKeyFile',
+  'installCrds',
+  'replicaName',
+  'redisUrl',
+  'redisPasswordFile',
+  'expectedReplicas',
+  'listen',
+  'adminListen',
+  'healthListen',
+  'healthTlsCertFile',
+  'healthTlsPrivateKeyFile',
+  'metricsTokenFile',
+  'dataDir',
+  'drainTimeout',
+  'shutdownDelay',
+  'tlsCertFile',
+  'tlsPrivateKeyFile',
+  'protectionListen',
+  'protectionGeneratorConfig',
+])
+
+/** By their names in camelCase, as in the settings' own file. */
+export function settingValues(): Record<string, Value> {
+  const rest = SETTINGS.filter(({ name }) => !CHART_SETTINGS.has(name))
+  return Object.fromEntries(rest.map((setting): [string, Value] => [setting.name, settingValue(setting)]))
+}
+
+function settingValue(setting: Setting): Value {
+  const { flag, defaultText } = setting
+  const meaning = defaultText === '' ? `\`${flag}\`` : `\`${flag}\`; its default: \`${defaultText}\``
+  return { fallback: undefined, meaning, schema: schemaOf(setting) }
+}
+
+/** A default and a description would say what the gateway's own table says. */
+function schemaOf({ argument, repeatable }: Setting): ValueSchema {
+  if (repeatable) return { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } }
+  if (argument === '<n>') return { type: 'integer', minimum: 0 }
+  if (argument === '[bool]') return { type: 'boolean' }
+  if (argument === '<bytes>') return { type: ['integer', 'string'] }
+  return { type: 'string', minLength: 1 }
+}
