@@ -13,6 +13,7 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import { connect, type SecureVersion } from 'node:tls'
 import { UserError } from '../src/api/validation/field-errors.ts'
 import { loadConfig } from '../src/app/config/config.ts'
+import { LastGoodStates } from '../src/app/last-good/states.ts'
 import { createObjectPlane } from '../src/app/object-plane.ts'
 import { controlPaths } from '../src/io/listener/control-paths.ts'
 import { createProcessMetrics } from '../src/io/metrics/process-metrics.ts'
@@ -21,6 +22,7 @@ import { issueControlToken } from '../src/io/pki/control-tokens.ts'
 import { certificateHashes, revocableTokenHash } from '../src/io/pki/credential-hashes.ts'
 import type { KeyPair } from '../src/io/pki/pki.ts'
 import { openKeyedStore } from '../src/io/store/keyed-store.ts'
+import { systemClock } from '../src/io/world/clock.ts'
 import { startControl, type TestControl } from './harness/control.ts'
 import { ControlClient, cluster, type Json, secret, UC } from './harness/control-client.ts'
 import { h2Connect, h2Request } from './harness/h2-client.ts'
@@ -337,7 +339,10 @@ describe('the list', () => {
       const calls = createProcessMetrics(() => 0).calls
       const isOneLine = (error: unknown): boolean =>
         error instanceof UserError && /the list of revoked credentials cannot be read: .*damaged/.test(error.message)
-      assert.throws(() => createObjectPlane(config, log, calls, undefined), isOneLine)
+      assert.throws(
+        () => createObjectPlane(config, log, calls, undefined, new LastGoodStates(config, systemClock, log)),
+        isOneLine,
+      )
       // And the store is given back.
       openKeyedStore({ file, keyFile }).close()
     } finally {

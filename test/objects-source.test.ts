@@ -15,7 +15,11 @@ import { UserError } from '../src/api/validation/field-errors.ts'
 import type { PemChecks } from '../src/api/validation/pem-checks.ts'
 import { clusterStatus, conditionOf } from '../src/core/status/cluster-status.ts'
 import { ClusterObjects } from '../src/io/sources/objects/clusters.ts'
-import { createObjectsSource, type ObjectsSourceOptions } from '../src/io/sources/objects/objects-source.ts'
+import {
+  createObjectsSource,
+  type LastGoodClusters,
+  type ObjectsSourceOptions,
+} from '../src/io/sources/objects/objects-source.ts'
 import { settleClaims } from '../src/io/sources/objects/settle-claims.ts'
 import { base64 } from './harness/kubeconfig.ts'
 import { waitFor } from './harness/wait.ts'
@@ -465,7 +469,7 @@ test('a start without a server fails and says why; one that waits for a Secret g
   await assert.rejects(failing, (error) => {
     assert.ok(error instanceof UserError)
     assert.match(error.message, /^no UpstreamClusters within 0.1 s: no answer from https:\/\/k: connection refused$/)
-    assert.match(error.fix, /no copy of the objects is kept/)
+    assert.match(error.fix, /a first start needs the API server/)
     return true
   })
   assert.equal(server.listeners.size, 0)
@@ -724,4 +728,143 @@ test('what is in force instead is reported as long as it is: limits without Redi
   const ready = conditionOf(clusterStatus(facts, undefined, 0), 'Ready')
   assert.equal(ready?.status, 'True')
   assert.match(ready?.message ?? '', /globalTokenBucket: needs Redis.* in force is tokenBucket, in every replica/)
+})
+
+describe('a start from the last good state', () => {
+  /** What a run with the server there leaves on disk. */
+  async function lastRun(t: TestContext, server: FakeServer): Promise<Map<string, ResolvedCluster>> {
+    const kept = new Map<string, ResolvedCluster>()
+    const lastGood: LastGoodClusters = {
+      waitMs: 60_000,
+      restore: () => assert.fail('the server is there'),
+      keep: (clusters, changed) => {
+        for (const name of changed ?? new Set([...kept.keys(), ...clusters.keys()])) {
+          const version = clusters.get(name)
+          if (version === undefined) kept.delete(name)
+          else kept.set(name, structuredClone(version))
+        }
+      },
+      current: () => undefined,
+    }
+    const { source } = await started(t, server, { lastGood })
+    await source.stop()
+    return kept
+  }
+
+  function restoring(kept: ReadonlyMap<string, ResolvedCluster>) {
+    const calls = { keeps: [] as string[][], current: [] as boolean[] }
+    const lastGood: LastGoodClusters = {
+      waitMs: 1,
+      restore: () => kept,
+      keep: (clusters) => calls.keeps.push([...clusters.keys()].sort()),
+      current: (current) => calls.current.push(current),
+    }
+    return { calls, lastGood }
+  }
+
+  function comeBack(server: FakeServer): void {
+    server.isAway = false
+    for (const [kind, events] of server.listeners) {
+      events.onReplace(server.all(kind))
+      events.onState(true, '')
+    }
+  }
+
+  test('serves what was in force, with its Secrets, while the server is away', async (t) => {
+    const server = new FakeServer()
+    server.put(secret('s', '1'))
+    server.put(cluster('a', { hosts: ['x'], secret: 's' }))
+    server.put(cluster('b', { hosts: ['y'] }))
+    const kept = await lastRun(t, server)
+    server.isAway = true
+    const { calls, lastGood } = restoring(kept)
+    const { last, deliveries } = await started(t, server, { lastGood })
+    assert.deepEqual(hosts(last.clusters), ['a x', 'b y'])
+    assert.equal(last.clusters.get('a')?.object.spec.secureServing?.certData, base64('cert 1'))
+    assert.equal(last.changed, undefined)
+    const before = deliveries.length
+    server.listeners.get('UpstreamCluster')?.onState(false, 'connection refused')
+    const told = await waitFor('the problem', () => deliveries[before], { intervalMs: 2 })
+    assert.match(messages(told).join(), /cannot be watched.*connection refused/)
+    assert.equal(told.clusters.size, 2)
+    // Nothing of it counts as known to be current.
+    assert.deepEqual(calls, { keeps: [], current: [] })
+  })
+
+  test('takes over what is new when the server is back: without a moment in which less is served', async (t) => {
+    const server = new FakeServer()
+    server.put(secret('s', '1'))
+    server.put(cluster('a', { hosts: ['x'], secret: 's' }))
+    server.put(cluster('b', { hosts: ['y'] }))
+    server.put(cluster('c', { hosts: ['z'] }))
+    const kept = await lastRun(t, server)
+    server.isAway = true
+    const { calls, lastGood } = restoring(kept)
+    const { deliveries, next } = await started(t, server, { lastGood })
+    server.remove('UpstreamCluster', 'b')
+    server.put(cluster('c', { hosts: ['other'] }))
+    // Free since b is gone.
+    server.put(cluster('d', { hosts: ['y'] }))
+    const delivery = next()
+    comeBack(server)
+    await delivery
+    await waitFor('the new state', () => hosts(deliveries.at(-1)?.clusters ?? new Map()).join() === 'a x,c other,d y')
+    for (const { clusters } of deliveries)
+      assert.equal(clusters.get('a')?.object.spec.secureServing?.certData, base64('cert 1'))
+    assert.deepEqual(calls.keeps.at(-1), ['a', 'c', 'd'])
+    assert.equal(calls.current.at(-1), true)
+  })
+
+  test('an object that is broken when the server is back stays in force as it was good', async (t) => {
+    const server = new FakeServer()
+    server.put(secret('s', '1'))
+    server.put(cluster('a', { hosts: ['x'], secret: 's' }))
+    server.put(cluster('b', { hosts: ['y'] }))
+    const kept = await lastRun(t, server)
+    server.isAway = true
+    const { lastGood } = restoring(kept)
+    const { deliveries } = await started(t, server, { lastGood })
+    server.remove('Secret', 'ns/s')
+    server.put(cluster('b', { hosts: ['y'], broken: true }))
+    comeBack(server)
+    await waitFor('the problems', () => (deliveries.at(-1)?.problems.length ?? 0) >= 2)
+    const [last] = deliveries.slice(-1)
+    assert.ok(last !== undefined)
+    assert.match(messages(last).join(), /Secret ns\/s does not exist/)
+    assert.deepEqual(hosts(last.clusters), ['a x', 'b y'])
+    assert.equal(last.clusters.get('a')?.object.spec.secureServing?.certData, base64('cert 1'))
+  })
+
+  test('objects that came in time, and wait for a Secret that cannot be read, are served as they were', async (t) => {
+    const server = new FakeServer()
+    server.put(secret('s', '1'))
+    server.put(cluster('a', { hosts: ['x'], secret: 's' }))
+    server.put(cluster('b', { hosts: ['y'] }))
+    const kept = await lastRun(t, server)
+    server.remove('UpstreamCluster', 'b')
+    const client = server.client()
+    const follow: ObjectClient['follow'] = (kind, namespace, events) =>
+      kind === SECRETS ? { stop: async () => undefined } : client.follow(kind, namespace, events)
+    const { lastGood } = restoring(kept)
+    const run = await started(t, server, { lastGood: { ...lastGood, waitMs: 50 }, client: { ...client, follow } })
+    await waitFor('the deleted one to go', () => run.last.clusters.size === 1)
+    assert.deepEqual(hosts(run.last.clusters), ['a x'])
+  })
+
+  test('without one a start fails as before', async () => {
+    const server = new FakeServer()
+    server.isAway = true
+    const lastGood: LastGoodClusters = {
+      waitMs: 1,
+      restore: () => undefined,
+      keep: quiet,
+      current: quiet,
+    }
+    const options = { pem: countingPem(), log: logOf([]), secretNamespaces: ['ns'], startTimeoutMs: 50, lastGood }
+    const source = createObjectsSource({ client: server.client(), ...options })
+    await assert.rejects(
+      source.start(() => assert.fail('delivered')),
+      /no UpstreamClusters within 0.05 s/,
+    )
+  })
 })

@@ -253,3 +253,29 @@ test('a key of tokens that is damaged, and a CA that has ended, do not become th
   assert.deepEqual(pairIn(second), pairIn(dir))
   assert.notDeepEqual(pairIn(dir), ENDED)
 })
+
+test('a copy that was shared before needs no server: neither one that refuses, nor several attempts', async () => {
+  const [dir, fresh] = [dataDir(), dataDir()]
+  await shareCA(objects, caIn(dir), log)
+  const shared = pairIn(dir)
+  const errors = [
+    statusError('Forbidden', 'RBAC is cold'),
+    statusError('ServiceUnavailable', 'etcd'),
+    new Error('no answer'),
+  ]
+  for (const error of errors) {
+    let asked = 0
+    const get = (): Promise<never> => {
+      asked++
+      return Promise.reject(error)
+    }
+    const away = { get, create: get }
+    warnings = []
+    await shareCA(away, caIn(dir), log, true)
+    assert.deepEqual(pairIn(dir), shared)
+    assert.deepEqual([asked, warnings.length], [1, 1], String(error))
+    assert.match(warnings[0] ?? '', /the copy of this replica is used/)
+    // Without a copy there is nothing to use, whatever is said.
+    await assert.rejects(shareCA(away, caIn(fresh), log, true), UserError)
+  }
+})

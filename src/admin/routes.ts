@@ -11,6 +11,8 @@ export interface Check {
   readonly ok: boolean
   /** Why the check fails. */
   readonly message: string
+  /** What is unusual although it does not fail. Default: nothing. */
+  readonly note?: string
 }
 
 /** The state of the process, read at each request. */
@@ -67,7 +69,7 @@ function health(name: string, checks: readonly Check[], query: URLSearchParams):
       unmatched.delete(check.name)
       lines += `[+]${check.name} excluded: ok\n`
     } else if (check.ok) {
-      lines += `[+]${check.name} ok\n`
+      lines += `[+]${check.name} ok${check.note ? `: ${check.note}` : ''}\n`
     } else {
       failed = true
       lines += `[-]${check.name} failed: ${check.message}\n`

@@ -22,6 +22,7 @@ import { sharePki } from './certificates/shared-pki.ts'
 import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
 import { HealthPort } from './health/health-port.ts'
+import { LastGoodStates } from './last-good/states.ts'
 import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane.ts'
 import { Protection, type ProtectionDeps } from './protection/protection.ts'
 import { type RunningScaleUpGuards, startScaleUpGuards } from './scale/scale-up-guards.ts'
@@ -57,6 +58,9 @@ export interface RunningGateway {
 const STDOUT = 1
 const STDERR = 2
 const IN_FORCE_LOOK_MS = 5
+/** A start waits this long for PodProtectors and guards. */
+const KNOWN_WITHIN_MS = 3_000
+const KNOWN_WITHIN_AWAY_MS = 500
 
 /** Replacements for the usual parts. */
 export interface GatewayOverrides {
@@ -72,13 +76,16 @@ export interface GatewayOverrides {
 export async function startGateway(config: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
   const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
-  if (given.source === undefined) await sharePki(config, log)
+  const lastGood = new LastGoodStates(config, systemClock, log)
+  if (given.source === undefined) {
+    await sharePki(config, log, lastGood.exists('objects') ? lastGood.waitMs : undefined)
+  }
   const serving = loadServingPair(config)
   const audit = openAuditLog(config.auditLogPath)
   const controlAudit = openControlAudit(config, audit)
   const plane =
     given.source === undefined
-      ? createObjectPlane(config, log, processMetrics.calls, controlAudit)
+      ? createObjectPlane(config, log, processMetrics.calls, controlAudit, lastGood)
       : planeWithoutApi(given.source)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   let protection: Protection | undefined
@@ -104,7 +111,8 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     calls: processMetrics.calls,
     onNamespaces,
   })
-  const life = new Lifecycle(config, parts, plane, protection, processMetrics, log, [access, audit, controlAudit])
+  const writers = [access, audit, controlAudit]
+  const life = new Lifecycle(config, parts, plane, protection, processMetrics, log, writers, lastGood)
   try {
     await life.start()
   } catch (error) {
@@ -146,6 +154,7 @@ class Lifecycle implements RunningGateway {
   #scaleUpGuards: RunningScaleUpGuards | undefined
   readonly #log: Logger
   readonly #writers: readonly (LineWriter | undefined)[]
+  readonly #lastGood: LastGoodStates
   #state: 'starting' | 'ready' | 'leaving' | 'draining' | 'stopped' = 'starting'
   #synced = false
   #probed = false
@@ -165,6 +174,7 @@ class Lifecycle implements RunningGateway {
     processMetrics: ProcessMetrics,
     log: Logger,
     writers: readonly (LineWriter | undefined)[],
+    lastGood: LastGoodStates,
   ) {
     this.#config = config
     this.#parts = parts
@@ -173,6 +183,7 @@ class Lifecycle implements RunningGateway {
     this.#processMetrics = processMetrics
     this.#log = log
     this.#writers = writers
+    this.#lastGood = lastGood
   }
 
   get ports(): readonly number[] {
@@ -237,6 +248,7 @@ class Lifecycle implements RunningGateway {
       (change) => void changes.applyChange(change).catch((error: unknown) => this.#onNotApplied(error)),
     )
     this.#synced = true
+    this.#lastGood.start()
     this.#unfollow = changes.onApplied(() => this.#protection.update())
     await this.#protection.start()
     this.#scaleUpGuards = startScaleUpGuards({
@@ -246,7 +258,9 @@ class Lifecycle implements RunningGateway {
       log: this.#log,
       ...this.#parts,
     })
-    const known = [this.#protection.known(), this.#scaleUpGuards?.known()]
+    // A source that is away has been waited for.
+    const withinMs = this.#lastGood.serves ? KNOWN_WITHIN_AWAY_MS : KNOWN_WITHIN_MS
+    const known = [this.#protection.known(withinMs), this.#scaleUpGuards?.known(withinMs)]
     await Promise.all([probes.firstRound(), pool.online(), ...known])
     await pool.applied()
     this.#probed = true
@@ -267,6 +281,7 @@ class Lifecycle implements RunningGateway {
     const texts = [this.#parts.metrics, this.#protection.metrics, this.#processMetrics].map((part) => part.text())
     texts.push(certificatesText(this.#certificates(), this.#parts.clusters, this.#reloads()))
     const { autoscalers, autoDegrade } = this.#statuses ?? {}
+    texts.push(Promise.resolve(this.#lastGood.text()))
     return `${(await Promise.all(texts)).join('')}${autoscalersText(autoscalers)}${autoDegradeText(autoDegrade)}`
   }
 
@@ -311,6 +326,7 @@ class Lifecycle implements RunningGateway {
         message: 'no gateway thread is running',
       },
       { name: 'shutdown', ok: this.#stopping === undefined, message: 'shutting down' },
+      ...this.#lastGood.checks(),
     ]
     for (const { name, ok } of checks) if (!ok) this.#processMetrics.checkFailed(name)
     return checks
@@ -361,6 +377,7 @@ class Lifecycle implements RunningGateway {
     await this.#protection.stop()
     await source.stop()
     await limits?.stop()
+    await this.#lastGood.stop()
     await this.#plane.stop()
     await pool.end()
     upstreams.destroy()

@@ -24,7 +24,6 @@ import { selfReviews } from '../apiserver/self-reviews.ts'
 import { type ControlHandler, createControlHandler } from '../apiserver/server.ts'
 import { createKubeClient, type KubeClient } from '../io/kube/client.ts'
 import type { KubeCallEvents } from '../io/kube/client-events.ts'
-import { installCrds } from '../io/kube/install-crds.ts'
 import { controlPaths } from '../io/listener/control-paths.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
 import { createTokenVerifier } from '../io/pki/control-tokens.ts'
@@ -35,6 +34,7 @@ import { VERSION } from '../io/program/build.ts'
 import { resolveAtWrite, type SecretAtWrite } from '../io/secrets/references-at-write.ts'
 import { SecretsAtWrite } from '../io/secrets/secrets-at-write.ts'
 import { createFilesSource } from '../io/sources/files/source.ts'
+import { keptClusters } from '../io/sources/objects/kept-clusters.ts'
 import { createObjectsSource, type ObjectsSourceOptions } from '../io/sources/objects/objects-source.ts'
 import { openKeyedStore } from '../io/store/keyed-store.ts'
 import { createWebhookAuthenticator } from '../webhooks/protection-webhook-callers.ts'
@@ -43,6 +43,8 @@ import type { OwnCertificate } from './certificates/own-certificates.ts'
 import type { Config } from './config/config.ts'
 import { ControlPort } from './control-port.ts'
 import type { PostReview } from './health/metrics-access.ts'
+import { CrdInstallation } from './last-good/crd-installation.ts'
+import type { LastGoodStates } from './last-good/states.ts'
 
 export interface ObjectPlane {
   readonly source: ResourceSource
@@ -65,6 +67,7 @@ export interface ObjectPlane {
 }
 
 /**
+ * @param lastGood where what is in force is kept for a start without the API server
  * @param audit where lines of the embedded API server's audit log go; undefined = it has none
  * @param calls notified of calls to the API server that holds the objects
  * @throws {UserError} for what the operator can fix
@@ -74,6 +77,7 @@ export function createObjectPlane(
   log: Logger,
   calls: KubeCallEvents,
   audit: LineWriter | undefined,
+  lastGood: LastGoodStates,
 ): ObjectPlane {
   switch (config.source) {
     case 'files':
@@ -81,7 +85,7 @@ export function createObjectPlane(
     case 'embedded':
       return new EmbeddedPlane(config, log, audit)
     case 'kubernetes':
-      return new KubernetesPlane(config, log, calls)
+      return new KubernetesPlane(config, log, calls, lastGood)
   }
 }
 
@@ -261,13 +265,22 @@ class KubernetesPlane implements ObjectPlane {
   /** The version that holds the claims; an object that is not in force has none. */
   #inForce: SourceChange['clusters'] = new Map()
 
-  constructor(config: Config, log: Logger, calls: KubeCallEvents) {
+  readonly #lastGood: LastGoodStates
+  #installing: CrdInstallation | undefined
+
+  constructor(config: Config, log: Logger, calls: KubeCallEvents, lastGood: LastGoodStates) {
     this.#config = config
     this.#log = log
+    this.#lastGood = lastGood
     this.#control = new ControlPort(config, log)
     const { kubeconfig: kubeconfigFile, context } = config
     this.client = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
-    const source = createObjectsSource({ ...sourceOptions(config, log), client: this.client })
+    const keeper = lastGood.keeper('objects', objectsOf(this.client.server, context))
+    const source = createObjectsSource({
+      ...sourceOptions(config, log),
+      client: this.client,
+      lastGood: keptClusters(keeper, () => lastGood.waitMs, log),
+    })
     this.source = {
       start: (onChange) =>
         source.start((change) => {
@@ -289,7 +302,10 @@ class KubernetesPlane implements ObjectPlane {
   async start(): Promise<void> {
     const { client } = this
     const log = this.#log
-    if (this.#config.installCrds) await installCrds({ client, crds: CUSTOM_KINDS.map(crdOf), log })
+    if (this.#config.installCrds) {
+      this.#installing = new CrdInstallation({ client, crds: CUSTOM_KINDS.map(crdOf), log })
+      await this.#installing.done(this.#lastGood.exists('objects') ? this.#lastGood.waitMs : undefined)
+    }
     const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => known(object))
     const { caPem, tokenKey } = this.#control.pki
     const authenticate = createWebhookAuthenticator({
@@ -306,7 +322,14 @@ class KubernetesPlane implements ObjectPlane {
   }
 
   async stop(): Promise<void> {
+    this.#installing?.stop()
     await this.#control.close()
     await this.client.close()
   }
+}
+
+/** Which API server a last good state is of. A password in its URL does not count. */
+export function objectsOf(server: string, context: string): string {
+  const { protocol, host, pathname } = new URL(server)
+  return `${protocol}//${host}${pathname}${context === '' ? '' : ` (context ${context})`}`
 }

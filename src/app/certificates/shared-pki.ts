@@ -12,13 +12,22 @@ import type { SharedCA } from '../../io/pki/shared-ca-secret.ts'
 import { OWN_SECRETS } from '../../io/secrets/usable-secrets.ts'
 import type { Config } from '../config/config.ts'
 
-/** Call it before anything is created in the data directory. Does nothing where objects are not in a cluster. @throws {UserError} */
-export async function sharePki(config: Config, log: Logger): Promise<void> {
+/**
+ * Call it before anything is created in the data directory. Does nothing where objects are not in a cluster.
+ * @param copyWithinMs where this replica has shared them before: how long its copies wait for the API server
+ * @throws {UserError}
+ */
+export async function sharePki(config: Config, log: Logger, copyWithinMs?: number): Promise<void> {
   if (config.source !== 'kubernetes') return
   const { kubeconfig: kubeconfigFile, context } = config
-  const client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
+  const limit = copyWithinMs !== undefined && { timeoutMs: Math.ceil(copyWithinMs) }
+  const client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }), ...limit })
+  const hasCopy = copyWithinMs !== undefined
   try {
-    for (const ca of sharedCAs(config)) await shareCA(client, ca, log)
+    // One that waits for an answer must not make the other late.
+    const sharing = sharedCAs(config).map((ca) => () => shareCA(client, ca, log, hasCopy))
+    if (hasCopy) await Promise.all(sharing.map((share) => share()))
+    else for (const share of sharing) await share()
   } finally {
     await client.close()
   }

@@ -54,7 +54,6 @@ export interface ProtectionDeps {
   onNamespaces(namespaces: ReadonlySet<string> | undefined): void
 }
 
-const KNOWN_WITHIN_MS = 3_000
 const KNOWN_LOOK_MS = 5
 const LEADER_LEASE = 'portcullis-protection'
 
@@ -125,10 +124,10 @@ export class Protection {
     if (listen !== undefined) await this.#openWebhook(listen)
   }
 
-  /** Resolves when the PodProtectors are known, or after three seconds: an unavailable core cluster does not stop the start. */
-  async known(): Promise<void> {
+  /** Resolves when the PodProtectors are known, or after `withinMs`: an unavailable core cluster does not stop the start. */
+  async known(withinMs: number): Promise<void> {
     const { clock } = this.#deps
-    const deadline = clock.monotonic() + KNOWN_WITHIN_MS
+    const deadline = clock.monotonic() + withinMs
     while (this.#running?.ledger.protectors.synced === false && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
   }
 

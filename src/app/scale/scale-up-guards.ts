@@ -32,13 +32,12 @@ export interface ScaleUpGuardDeps {
 }
 
 export interface RunningScaleUpGuards {
-  /** Resolves when the backoffs in force are known, or after three seconds. */
-  known(): Promise<void>
+  /** Resolves when the backoffs in force are known, or after `withinMs`. */
+  known(withinMs: number): Promise<void>
   describe(): object
   stop(): Promise<void>
 }
 
-const KNOWN_WITHIN_MS = 3_000
 const KNOWN_LOOK_MS = 5
 const LEASE = { namespace: 'default', name: 'portcullis-scale-up-guard' }
 
@@ -63,8 +62,8 @@ export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuard
     events: guardEvents(parts.metrics, told),
   })
   return {
-    async known() {
-      const deadline = clock.monotonic() + KNOWN_WITHIN_MS
+    async known(withinMs) {
+      const deadline = clock.monotonic() + withinMs
       while (!guards.synced && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
     },
     describe: () => guards.describe(),

@@ -203,6 +203,26 @@ export const FILE_RELOADED: Metric<[string]> = table.gauge(
   ['file'],
   '1 when the content of a file that is read again when it changes is in force, 0 when it cannot be used',
 )
+export const LAST_GOOD_AGE: Metric<[string]> = table.gauge(
+  'last_good_serving_age_seconds',
+  ['state'],
+  'Age of the state that is served from disk because its source is away; 0 while the source is not',
+)
+export const LAST_GOOD_WRITTEN: Metric<[string]> = table.gauge(
+  'last_good_written_timestamp_seconds',
+  ['state'],
+  'When the last good state was written to disk; 0 = not yet by this process',
+)
+export const LAST_GOOD_BYTES: Metric<[string]> = table.gauge(
+  'last_good_file_bytes',
+  ['state'],
+  'Size of the last good state as last written to disk',
+)
+export const LAST_GOOD_FAILURES: Metric<[string]> = table.counter(
+  'last_good_write_failures_total',
+  ['state'],
+  'Last good states that could not be written to disk',
+)
 export const BUILD_INFO: Metric = table.gauge(
   'build_info',
   ['version', 'git_commit', 'git_tree_state', 'build', 'node_version'],

@@ -23,6 +23,8 @@ import {
 } from './pki-files.ts'
 import { fileFault, hasExpired, parseShared, type Shared, type SharedCA, type SharedFile } from './shared-ca-secret.ts'
 
+type SecretClient = Pick<ObjectClient, 'get' | 'create'>
+
 /** The copy of a replica. */
 interface LocalCA {
   /** undefined = there is none, or it is damaged. */
@@ -39,14 +41,16 @@ const FIRST_WAIT_MS = 250
 
 /**
  * Makes the CA in `dir` the one that all replicas share.
+ * @param hasCopy the one in `dir` is known to have been shared: it is used when the Secret cannot be read at once, for whatever reason
  * @throws {UserError} when it cannot be shared: replicas with CAs of their own would each be trusted by some clients only
  */
-export async function shareCA(client: ObjectClient, shared: SharedCA, log: Logger): Promise<void> {
+export async function shareCA(client: SecretClient, shared: SharedCA, log: Logger, hasCopy = false): Promise<void> {
   makePrivateDirectory(shared.dir)
   const local = readLocal(shared.dir)
   const secret = `${shared.namespace}/${shared.name}`
   try {
-    const { ca, files } = await settled(client, shared, local, log)
+    const attempts = hasCopy && local.pair !== undefined ? 1 : ATTEMPTS
+    const { ca, files } = await settled(client, shared, local, log, attempts)
     for (const [file, text] of Object.entries(files)) keep(join(shared.dir, file), text)
     if (ca.certPem === local.pair?.certPem) return
     if (local.pair !== undefined || local.damage !== undefined) {
@@ -57,7 +61,8 @@ export async function shareCA(client: ObjectClient, shared: SharedCA, log: Logge
   } catch (error) {
     if (error instanceof UserError) throw error
     const why = error instanceof Error ? error.message : String(error)
-    if (error instanceof StatusError && error.code < 500 && error.code !== 429) {
+    const usesCopy = hasCopy && local.pair !== undefined
+    if (!usesCopy && error instanceof StatusError && error.code < 500 && error.code !== 429) {
       const fix = `apply deploy/rbac/control-cluster.yaml, or ${shared.otherwise}`
       const message = `the CA that all replicas share cannot be kept in Secret ${secret}`
       if (shared.required) throw new UserError(`${message}: ${why}`, fix)
@@ -81,20 +86,26 @@ function readLocal(dir: string): LocalCA {
   }
 }
 
-async function settled(client: ObjectClient, shared: SharedCA, local: LocalCA, log: Logger): Promise<Shared> {
+async function settled(
+  client: SecretClient,
+  shared: SharedCA,
+  local: LocalCA,
+  log: Logger,
+  attempts: number,
+): Promise<Shared> {
   for (let attempt = 1; ; attempt++) {
     try {
       return (await read(client, shared)) ?? (await create(client, shared, local, log))
     } catch (error) {
       const again = error instanceof StatusError && [403, 409, 429].includes(error.code)
-      if (!again || attempt === ATTEMPTS) throw error
+      if (!again || attempt === attempts) throw error
       await sleep(FIRST_WAIT_MS * 2 ** (attempt - 1))
     }
   }
 }
 
 /** undefined = there is none yet. */
-async function read(client: ObjectClient, shared: SharedCA): Promise<Shared | undefined> {
+async function read(client: SecretClient, shared: SharedCA): Promise<Shared | undefined> {
   try {
     return parseShared(await client.get(SECRETS, shared), shared)
   } catch (error) {
@@ -104,7 +115,7 @@ async function read(client: ObjectClient, shared: SharedCA): Promise<Shared | un
 }
 
 /** Rejects with AlreadyExists (409) when another replica was faster. */
-async function create(client: ObjectClient, shared: SharedCA, local: LocalCA, log: Logger): Promise<Shared> {
+async function create(client: SecretClient, shared: SharedCA, local: LocalCA, log: Logger): Promise<Shared> {
   const { namespace, name, commonName } = shared
   // Clients may trust it: a new one would lock them out.
   if (local.damage !== undefined) throw local.damage

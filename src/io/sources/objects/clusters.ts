@@ -100,6 +100,21 @@ export class ClusterObjects {
     for (const name of [...this.#entries.keys()]) if (!names.has(name)) this.remove(name)
   }
 
+  /**
+   * Puts versions in force that were good once, for clusters that have none. Until the objects are known, settle() must not be called; it
+   * then keeps each until its object has a good version, or is gone.
+   */
+  restore(versions: ReadonlyMap<string, ResolvedCluster>): void {
+    for (const [name, version] of versions) {
+      if (this.#inForce.has(name)) continue
+      this.#inForce.set(name, version)
+      this.#claims.touch(name)
+      const entry = this.#entries.get(name)
+      if (entry !== undefined) this.#reclaim(entry)
+      else this.#claims.set(name, claimKeys(version))
+    }
+  }
+
   /** Returns its name. An unchanged object is not checked again. */
   put(object: JsonObject): string {
     const name = String(metadataOf(object)['name'] ?? '')
@@ -185,6 +200,7 @@ export class ClusterObjects {
       else this.#inForce.set(name, version)
       const entry = this.#entries.get(name)
       if (entry !== undefined) this.#reclaim(entry)
+      else this.#claims.set(name, [])
       const problems = entry === undefined ? [] : [...entry.problems, ...entry.conflicts]
       const before = this.problemsOf(name)
       if (JSON.stringify(problems) !== JSON.stringify(before)) spoken.set(name, before)
@@ -256,9 +272,12 @@ export class ClusterObjects {
   #reclaim(entry: ClusterEntry): void {
     const last = this.#inForce.get(entry.name)
     const versions = new Set([entry.good, last].filter((version) => version !== undefined))
-    const keys = [...versions].flatMap(({ object }) => claimsOf(object).map(({ key }) => key))
-    this.#claims.set(entry.name, keys)
+    this.#claims.set(entry.name, [...versions].flatMap(claimKeys))
   }
+}
+
+function claimKeys({ object }: ResolvedCluster): readonly string[] {
+  return claimsOf(object).map(({ key }) => key)
 }
 
 const WAITS = 'waits for Secret '

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
 import { nameOf } from '../../../api/kube/json-object.ts'
 import type { Following, ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Logger, ResourceSource, SourceChange, SourceError } from '../../../api/ports/ports.ts'
+import type { Logger, ResolvedCluster, ResourceSource, SourceChange, SourceError } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
 import { UserError } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
@@ -24,6 +24,20 @@ export interface ObjectsSourceOptions {
   readonly startTimeoutMs?: number
   /** Milliseconds between two reads of a Secret that cannot be watched. Default 60 s. */
   readonly refreshMs?: number
+  /** Where what is in force is kept for a start without the server. Default: nowhere. */
+  readonly lastGood?: LastGoodClusters
+}
+
+/** What was in force, with the bytes of Secrets, on disk. */
+export interface LastGoodClusters {
+  /** Milliseconds that a start waits for the server before it begins with what is kept. */
+  readonly waitMs: number
+  /** undefined = there is nothing that can be used. */
+  restore(): ReadonlyMap<string, ResolvedCluster> | undefined
+  /** @param changed absent = any may be new or gone */
+  keep(clusters: ReadonlyMap<string, ResolvedCluster>, changed: ReadonlySet<string> | undefined): void
+  /** Whether what was given to keep() is what the server has. */
+  current(current: boolean): void
 }
 
 /** A change is delivered when nothing else has changed for this long, */
@@ -34,6 +48,7 @@ const LONGEST_WAIT_MS = 500
 const SLICE_MS = 10
 const START_TIMEOUT_MS = 30_000
 const REFRESH_MS = 60_000
+const NOTHING: ReadonlySet<string> = new Set()
 
 /** `start` rejects with a UserError when the server was not reached for 30 s. Afterwards only `stop` ends the source. */
 export function createObjectsSource(options: ObjectsSourceOptions): ResourceSource {
@@ -52,7 +67,9 @@ class ObjectsSource implements ResourceSource {
   #synced = false
   /** The first delivery waits for referenced Secrets; not for ever. */
   #patient = true
-  #delivered: 'nothing' | 'something' = 'nothing'
+  /** `restored`: what a process before this one had in force. */
+  #delivered: 'nothing' | 'restored' | 'something' = 'nothing'
+  readonly #lastGood: LastGoodClusters | undefined
   #onFirst: () => void = () => undefined
   /** Why objects cannot be watched now; '' = they are. */
   #fault = ''
@@ -62,8 +79,10 @@ class ObjectsSource implements ResourceSource {
   #work: Promise<void> | undefined
   #stopped = false
 
-  constructor({ client, pem, log, checks, secretNamespaces, startTimeoutMs, refreshMs }: ObjectsSourceOptions) {
+  constructor(options: ObjectsSourceOptions) {
+    const { client, pem, log, checks, secretNamespaces, startTimeoutMs, refreshMs, lastGood } = options
     this.#client = client
+    this.#lastGood = lastGood
     this.#log = log
     this.#startTimeoutMs = startTimeoutMs ?? START_TIMEOUT_MS
     this.#secrets = new UsableSecrets({
@@ -85,13 +104,9 @@ class ObjectsSource implements ResourceSource {
       this.#onFirst = resolve
     })
     this.#follow()
-    let late: NodeJS.Timeout | undefined
-    const timeout = new Promise<'late'>((resolve) => {
-      late = setTimeout(resolve, this.#startTimeoutMs, 'late')
-    })
-    const outcome = await Promise.race([first, timeout])
-    clearTimeout(late)
-    if (outcome !== 'late') return
+    const { waitMs = 0 } = this.#lastGood ?? {}
+    if (this.#lastGood !== undefined && !(await isWithin(first, waitMs)) && this.#restore()) return
+    if (await isWithin(first, Math.max(0, this.#startTimeoutMs - waitMs))) return
     if (this.#synced) {
       // Clusters that wait for a Secret must not delay the others.
       this.#patient = false
@@ -102,9 +117,22 @@ class ObjectsSource implements ResourceSource {
     await this.stop()
     throw new UserError(
       `no UpstreamClusters within ${this.#startTimeoutMs / 1000} s: ${this.#fault || 'no answer'}`,
-      'a start needs the API server, because no copy of the objects is kept: check the kubeconfig, that the CRDs are ' +
-        'installed, and that its user may list and watch upstreamclusters.proxy.kubegateway.io',
+      'a first start needs the API server, and a later one too where the last good state in the data directory is lost: check the ' +
+        'kubeconfig, that the CRDs are installed, and that its user may list and watch upstreamclusters.proxy.kubegateway.io',
     )
+  }
+
+  /** False when there is nothing to begin with. */
+  #restore(): boolean {
+    const restored = this.#stopped ? undefined : this.#lastGood?.restore()
+    if (restored === undefined) return false
+    this.#clusters.restore(restored)
+    this.#delivered = 'restored'
+    this.#tell(undefined)
+    // The objects may have come in the meantime, and wait for Secrets.
+    if (this.#synced) this.#schedule()
+    this.#onFirst()
+    return true
   }
 
   async stop(): Promise<void> {
@@ -173,19 +201,26 @@ class ObjectsSource implements ResourceSource {
   }
 
   #deliver(): void {
-    const isFirst = this.#delivered === 'nothing'
+    const isFirst = this.#delivered !== 'something'
+    if (this.#stopped) return
+    if (!this.#synced) {
+      if (this.#delivered === 'restored' && this.#faultChanged) this.#tell(NOTHING)
+      return
+    }
     // Claims are decided among all objects at once, and clusters appear when they are complete.
-    if (this.#stopped || !this.#synced || (isFirst && this.#patient && this.#clusters.isWaiting)) return
+    if (this.#delivered === 'nothing' && this.#patient && this.#clusters.isWaiting) return
     const { changed, reported } = this.#clusters.settle()
     for (const [name, before] of reported) this.#logProblems(name, before)
     const news = changed.size > 0 || reported.size > 0 || this.#faultChanged
-    this.#faultChanged = false
     this.#delivered = 'something'
     if (isFirst || news) this.#tell(isFirst ? undefined : changed)
+    if (isFirst || changed.size > 0) this.#lastGood?.keep(this.#clusters.inForce, isFirst ? undefined : changed)
+    this.#lastGood?.current(this.#fault === '')
     if (isFirst) this.#onFirst()
   }
 
   #tell(changed: ReadonlySet<string> | undefined): void {
+    this.#faultChanged = false
     const problems = [...this.#faultProblem(), ...this.#clusters.problems]
     const change = { clusters: new Map(this.#clusters.inForce), problems, ...(changed !== undefined && { changed }) }
     try {
@@ -216,4 +251,15 @@ class ObjectsSource implements ResourceSource {
     }
     if (before.length > 0 && now.length === 0) this.#log.info('the configuration has no more problems', { cluster })
   }
+}
+
+/** Whether a promise that never rejects is resolved in time. */
+async function isWithin(promise: Promise<void>, ms: number): Promise<boolean> {
+  let late: NodeJS.Timeout | undefined
+  const timeout = new Promise<false>((resolve) => {
+    late = setTimeout(resolve, ms, false)
+  })
+  const outcome = await Promise.race([promise.then(() => true), timeout])
+  clearTimeout(late)
+  return outcome
 }
