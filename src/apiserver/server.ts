@@ -33,6 +33,8 @@ import { type WatchRequest, WatchStream } from './watch-stream.ts'
 
 export interface ControlDeps extends RouteDeps {
   authenticate(peer: Peer, head: HeaderList): Caller
+  /** To be awaited before `authenticate`; undefined = nothing to wait for. Never rejects. Default: never. */
+  beforeAuthentication?(peer: Peer, head: HeaderList): Promise<void> | undefined
   readonly authorize: Authorizer
   readonly log: Logger
   /** In [0, 1). */
@@ -91,6 +93,12 @@ export const MAX_WATCHES_PER_USER = 500
 
 const EMPTY = Buffer.alloc(0)
 
+/** What of a body has arrived before its request was authenticated. */
+interface EarlyBody {
+  readonly chunks: Buffer[]
+  end: boolean
+}
+
 class ControlExchange implements StreamEvents {
   readonly #deps: ControlDeps
   readonly #routes: Routes
@@ -105,6 +113,8 @@ class ControlExchange implements StreamEvents {
   #routed: Routed | undefined
   #watch: Ongoing | undefined
   #answered = false
+  /** While authentication has to wait. */
+  #early: EarlyBody | undefined
 
   constructor(deps: ControlDeps, routes: Routes, open: OpenAnswers, peer: Peer, stream: Stream) {
     this.#deps = deps
@@ -126,12 +136,31 @@ class ControlExchange implements StreamEvents {
         throw statusError(request.code === 400 ? 'BadRequest' : 'InternalError', request.failure)
       this.#isHead = request.method === 'HEAD'
       this.#audit?.asked(request)
-      const user = this.#admit(request)
-      this.#routed = this.#routes.route(request, user)
-      // The body of a GET has no meaning (RFC 9110 section 9.3.1), and is not kept: anonymous users may send GETs.
-      const reads = this.#isHead || request.method === 'GET'
-      if (end || reads) this.#serve(this.#routed)
-      else this.#body = new BodyReader(bodyLimitOf(this.#routed), announcedLength(head))
+      const ready = this.#deps.beforeAuthentication?.(this.#peer, head)
+      if (ready === undefined) this.#start(request, end)
+      else this.#startAfter(ready, request, end)
+    })
+  }
+
+  #start(request: ControlRequest, end: boolean): void {
+    const user = this.#admit(request)
+    this.#routed = this.#routes.route(request, user)
+    // The body of a GET has no meaning (RFC 9110 section 9.3.1), and is not kept: anonymous users may send GETs.
+    const reads = this.#isHead || request.method === 'GET'
+    if (end || reads) this.#serve(this.#routed)
+    else this.#body = new BodyReader(bodyLimitOf(this.#routed), announcedLength(request.head))
+  }
+
+  /** What arrives of the body meanwhile is not credited, so that the client sends no more than its window. */
+  #startAfter(ready: Promise<void>, request: ControlRequest, end: boolean): void {
+    const early: EarlyBody = { chunks: [], end: false }
+    this.#early = early
+    void ready.then(() => {
+      this.#early = undefined
+      if (this.#answered) return
+      this.#attempt(() => this.#start(request, end))
+      for (const [i, chunk] of early.chunks.entries()) this.onBody(chunk, early.end && i === early.chunks.length - 1)
+      if (early.end && early.chunks.length === 0) this.onTrailers()
     })
   }
 
@@ -140,6 +169,11 @@ class ControlExchange implements StreamEvents {
   }
 
   onBody(chunk: Buffer, end: boolean): void {
+    if (this.#early !== undefined) {
+      this.#early.chunks.push(Buffer.from(chunk))
+      this.#early.end ||= end
+      return
+    }
     if (chunk.length > 0) this.#stream.credit(chunk.length)
     if (this.#answered) return
     this.#attempt(() => {
@@ -149,6 +183,10 @@ class ControlExchange implements StreamEvents {
   }
 
   onTrailers(): void {
+    if (this.#early !== undefined) {
+      this.#early.end = true
+      return
+    }
     if (this.#answered) return
     this.#attempt(() => {
       if (this.#routed !== undefined) this.#serveLate(this.#routed)

@@ -282,6 +282,7 @@ class Lifecycle implements RunningGateway {
     texts.push(certificatesText(this.#certificates(), this.#parts.clusters, this.#reloads()))
     const { autoscalers, autoDegrade } = this.#statuses ?? {}
     texts.push(Promise.resolve(this.#lastGood.text()))
+    texts.push(Promise.resolve(this.#plane.text()))
     return `${(await Promise.all(texts)).join('')}${autoscalersText(autoscalers)}${autoDegradeText(autoDegrade)}`
   }
 

@@ -14,7 +14,7 @@ import type { Logger, ResourceSource, SourceChange } from '../api/ports/ports.ts
 import { type ResourceKind, resourceName } from '../api/ports/resource-kind.ts'
 import type { UpstreamCluster } from '../api/upstream-cluster/upstream-cluster.ts'
 import { UserError } from '../api/validation/field-errors.ts'
-import { createAuthenticator } from '../apiserver/access/authenticate.ts'
+import { createAuthenticationWait, createAuthenticator } from '../apiserver/access/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../apiserver/access/authorize.ts'
 import { shownTo } from '../apiserver/access/redaction.ts'
 import { type RevocationCheck, RevokedCredentials } from '../apiserver/access/revoked-credentials.ts'
@@ -41,6 +41,7 @@ import { createWebhookAuthenticator } from '../webhooks/protection-webhook-calle
 import { createWebhookHandler } from '../webhooks/webhook.ts'
 import type { OwnCertificate } from './certificates/own-certificates.ts'
 import type { Config } from './config/config.ts'
+import { type ControlOidc, createControlOidc } from './control-oidc.ts'
 import { ControlPort } from './control-port.ts'
 import type { PostReview } from './health/metrics-access.ts'
 import { CrdInstallation } from './last-good/crd-installation.ts'
@@ -60,6 +61,8 @@ export interface ObjectPlane {
   readonly review: PostReview | undefined
   /** The credentials revoked for the embedded API server; undefined = there is none. */
   readonly revoked: RevocationCheck | undefined
+  /** Metrics of its own, in the Prometheus text format. */
+  text(): string
   /** Before the source starts. @throws {UserError} */
   start(): Promise<void>
   /** To be called when nothing uses the source and the client any more. */
@@ -130,6 +133,7 @@ export function planeWithoutApi(source: ResourceSource): ObjectPlane {
     certificates: [],
     review: undefined,
     revoked: undefined,
+    text: () => '',
     start: nothing,
     stop: nothing,
   }
@@ -143,11 +147,13 @@ class EmbeddedPlane implements ObjectPlane {
   readonly #store: ObjectStore
   readonly #handler: ControlHandler
   readonly #addressFile: string
+  readonly #oidc: ControlOidc | undefined
   readonly revoked: RevocationCheck
   #stopped = false
 
   constructor(config: Config, log: Logger, audit: LineWriter | undefined) {
     const paths = controlPaths(config.dataDir)
+    this.#oidc = createControlOidc(config, log)
     this.#control = new ControlPort(config, log)
     const keyFile = config.storeKeyFile === '' ? paths.storeKey : config.storeKeyFile
     this.#store = openKeyedStore({ file: paths.store, keyFile })
@@ -174,8 +180,12 @@ class EmbeddedPlane implements ObjectPlane {
       authenticate: createAuthenticator({
         clientCAs: [caPem],
         tokens: createTokenVerifier(tokenKey),
+        idTokens: this.#oidc?.tokens,
         revoked: this.revoked,
         now: Date.now,
+      }),
+      ...(this.#oidc !== undefined && {
+        beforeAuthentication: createAuthenticationWait(this.#oidc.tokens, Date.now),
       }),
       authorize: createAuthorizer(bindings),
       audit: audit && ((line) => audit.write(line)),
@@ -191,6 +201,10 @@ class EmbeddedPlane implements ObjectPlane {
     return this.#control.certificates
   }
 
+  text(): string {
+    return this.#oidc?.text() ?? ''
+  }
+
   get adminKubeconfig(): string {
     return this.#control.pki.adminKubeconfigFile
   }
@@ -200,6 +214,7 @@ class EmbeddedPlane implements ObjectPlane {
     await this.client
       .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: OWN_NAMESPACE } })
       .catch(ignoreExisting)
+    this.#oidc?.keys.start()
     await this.#control.open(this.#handler)
     replaceFile(this.#addressFile, `${this.#control.localUrl}\n`, 0o600)
   }
@@ -207,6 +222,7 @@ class EmbeddedPlane implements ObjectPlane {
   async stop(): Promise<void> {
     if (this.#stopped) return
     this.#stopped = true
+    this.#oidc?.keys.stop()
     this.#handler.endWatches()
     await this.#control.close()
     this.#store.close()
@@ -297,6 +313,10 @@ class KubernetesPlane implements ObjectPlane {
 
   get certificates(): readonly OwnCertificate[] {
     return this.#control.certificates
+  }
+
+  text(): string {
+    return ''
   }
 
   async start(): Promise<void> {

@@ -1,11 +1,12 @@
-// Who calls the control plane: client certificate, then bearer token, then anonymous. Both come from the control plane's
-// own PKI. An invalid credential is answered with 401, never treated as anonymous.
+// Who calls the control plane: client certificate, then bearer token, then anonymous. Certificates and most tokens come from the control
+// plane's own PKI, other tokens from an OpenID provider. An invalid credential is answered with 401, never treated as anonymous.
 
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { HeaderList, Peer } from '../../api/ports/stream.ts'
 import type { Revocable } from '../../core/cluster/revocation.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../../core/identity/user-from-cert.ts'
 import { readBearerToken } from '../../core/request/websocket-token.ts'
+import type { IdTokens } from '../../io/oidc/id-tokens.ts'
 import type { TokenVerifier } from '../../io/pki/control-tokens.ts'
 import { certificateHashes, tokenHashes } from '../../io/pki/credential-hashes.ts'
 import { verifyClientCertificate } from '../../io/pki/x509-chain.ts'
@@ -24,6 +25,8 @@ export interface AuthenticatorDeps {
   /** PEM; what a client certificate may be signed by. */
   readonly clientCAs: readonly string[]
   readonly tokens: TokenVerifier
+  /** Tokens of an OpenID provider. Default: none. */
+  readonly idTokens?: TokenVerifier | undefined
   /** Default: nothing is revoked. */
   readonly revoked?: RevocationCheck | undefined
   /** Wall clock, milliseconds since the epoch. */
@@ -47,7 +50,7 @@ const NOTHING_REVOKED: RevocationCheck = () => ''
 /** @returns a function to call for every request: a connection outlives certificates and tokens, and may be older than a revocation */
 export function createAuthenticator(deps: AuthenticatorDeps): (peer: Peer, head: HeaderList) => Caller {
   const bundle = deps.clientCAs.join('\n')
-  const { tokens, revoked = NOTHING_REVOKED } = deps
+  const { tokens, idTokens, revoked = NOTHING_REVOKED } = deps
   return (peer, head) => {
     const nowMs = deps.now()
     const { caller, hashes } = certificateVerdict(peer, bundle, nowMs)
@@ -55,9 +58,20 @@ export function createAuthenticator(deps: AuthenticatorDeps): (peer: Peer, head:
     const bearer = readBearerToken(head)
     if (bearer.kind === 'invalid') return 'invalid'
     if (bearer.kind === 'none') return caller
-    const user = tokens.verify(bearer.token, nowMs)
+    const user = idTokens?.verify(bearer.token, nowMs) ?? tokens.verify(bearer.token, nowMs)
     if (user === undefined) return 'invalid'
     return unlessRevoked(withAuthenticatedGroup(user), revoked(tokenCredential(user, bearer.token)))
+  }
+}
+
+/** @returns what a request has to wait for before it is authenticated: newer keys of the OpenID provider; undefined = nothing */
+export function createAuthenticationWait(
+  idTokens: Pick<IdTokens, 'waitFor'>,
+  now: () => number,
+): (peer: Peer, head: HeaderList) => Promise<void> | undefined {
+  return (_peer, head) => {
+    const bearer = readBearerToken(head)
+    return bearer.kind === 'token' ? idTokens.waitFor(bearer.token, now()) : undefined
   }
 }
 

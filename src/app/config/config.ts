@@ -2,6 +2,7 @@
 // precedence. All errors are reported at once, each with its origin, the value and the fix.
 
 import { type ListenAddress, parseListenAddress } from '../../core/cluster/listen-address.ts'
+import { CONTROL_OIDC_TABLE, type ControlOidcConfig, checkControlOidc, readControlOidc } from './control-oidc.ts'
 import { checkHealth, HEALTH_TABLE, type HealthConfig, readHealth } from './health.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
 import { checkObjects, OBJECTS_TABLE, type ObjectsConfig, readObjects } from './objects.ts'
@@ -12,7 +13,7 @@ import { parseText } from './setting-values.ts'
 import { type Setting, type SettingError, type SettingsInput, SettingsReader, setting } from './settings-reader.ts'
 
 /** What `serve` runs with. Frozen. */
-export interface Config extends ObjectsConfig, ReplicasConfig, ServingConfig, HealthConfig {
+export interface Config extends ObjectsConfig, ControlOidcConfig, ReplicasConfig, ServingConfig, HealthConfig {
   readonly protection: ProtectionConfig
   /** What is questionable but does not stop the gateway; one line each. */
   readonly warnings: readonly string[]
@@ -32,6 +33,7 @@ export class ConfigError extends Error {
 /** Every setting, in the order of help and documentation. */
 export const SETTINGS: readonly Setting[] = [
   OBJECTS_TABLE,
+  CONTROL_OIDC_TABLE,
   REPLICAS_TABLE,
   SERVING_TABLE,
   HEALTH_TABLE,
@@ -52,12 +54,14 @@ export function loadConfig(input: SettingsInput): Config {
   const reader = new SettingsReader(input, SETTINGS, CONFIG_FILE)
   const values: Omit<Config, 'warnings'> = {
     ...readObjects(reader),
+    ...readControlOidc(reader),
     ...readReplicas(reader),
     ...readServing(reader),
     ...readHealth(reader),
     protection: readProtection(reader),
   }
   checkObjects(values, reader)
+  checkControlOidc(values, values.source, reader)
   checkReplicas(values, reader)
   checkServing(values, reader)
   checkHealth(values, values.source, reader)

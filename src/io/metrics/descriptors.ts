@@ -432,3 +432,18 @@ export const GUARD_ACTIONS: Metric = table.counter(
   'What a ScaleUpGuard did: backoffs begun or extended, corrections of a target',
 )
 export const CONFIG_CLUSTERS: Metric = table.gauge('config_clusters', [], 'UpstreamClusters in force')
+export const CONTROL_OIDC_TOKENS: Metric = table.counter(
+  'control_oidc_tokens_total',
+  ['result'],
+  'ID tokens that the embedded API server has looked at: accepted, or why one was refused',
+)
+export const CONTROL_OIDC_FETCHES: Metric = table.counter(
+  'control_oidc_key_fetches_total',
+  ['result'],
+  'Reads of the keys of the OpenID provider',
+)
+export const CONTROL_OIDC_KEYS_TIME: Metric = table.gauge(
+  'control_oidc_keys_success_timestamp_seconds',
+  [],
+  'When the keys of the OpenID provider were last read; 0 = never',
+)

@@ -13,6 +13,7 @@ import {
 import { ANONYMOUS_USER, type UserInfo } from '../../api/kube/user.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { CREDENTIAL_ID_KEY } from '../../core/identity/user-from-cert.ts'
+import { encodePart, type Jwt, readJwt } from './jwt.ts'
 
 export interface TokenVerifier {
   /** The token's user; undefined = not one of our tokens, or no longer valid. system:authenticated is not added. */
@@ -32,7 +33,8 @@ const HASH = 'sha256'
 /** RFC 7518 section 3.4: R followed by S. */
 const SIGNATURE_ENCODING = 'ieee-p1363'
 const HEADER = encodePart({ alg: ALGORITHM, typ: 'JWT' })
-const MAX_TOKEN_LENGTH = 16 * 1024
+/** Characters; longer ones are not even parsed. */
+export const MAX_TOKEN_LENGTH: number = 16 * 1024
 /** Clocks of replicas that issue and verify may differ by this. */
 const CLOCK_SKEW_SECONDS = 60
 
@@ -75,25 +77,20 @@ export function createTokenVerifier(keyPem: string): TokenVerifier {
 
 function verifyToken(token: string, key: KeyObject, nowMs: number): UserInfo | undefined {
   if (token.length > MAX_TOKEN_LENGTH) return undefined
-  const parts = token.split('.')
-  const [header = '', payload = '', signature = ''] = parts
-  if (parts.length !== 3 || !isOurHeader(decodePart(header))) return undefined
-  const signatureBytes = decodeBase64Url(signature)
-  if (signatureBytes === undefined) return undefined
-  const signed = Buffer.from(`${header}.${payload}`)
-  if (!verify(HASH, signed, { key, dsaEncoding: SIGNATURE_ENCODING }, signatureBytes)) return undefined
-  return userOf(decodePart(payload), nowMs / 1000)
+  const jwt = readJwt(token)
+  if (jwt === undefined || !isOurHeader(jwt.header)) return undefined
+  if (!verify(HASH, jwt.signed, { key, dsaEncoding: SIGNATURE_ENCODING }, jwt.signature)) return undefined
+  return userOf(jwt.claims, nowMs / 1000)
 }
 
-function isOurHeader(header: Record<string, unknown> | undefined): boolean {
-  if (header === undefined) return false
+function isOurHeader(header: Jwt['header']): boolean {
   // `crit` would name extensions that have to be understood (RFC 7515 section 4.1.11); there are none here.
   return header['alg'] === ALGORITHM && (header['typ'] ?? 'JWT') === 'JWT' && !Object.hasOwn(header, 'crit')
 }
 
 /** The claims of a token whose signature is good. */
-function userOf(claims: Record<string, unknown> | undefined, now: number): UserInfo | undefined {
-  if (claims === undefined || claims['iss'] !== ISSUER) return undefined
+function userOf(claims: Jwt['claims'], now: number): UserInfo | undefined {
+  if (claims['iss'] !== ISSUER) return undefined
   const { sub, groups, iat, exp, jti } = claims as { sub?: unknown; groups?: unknown; iat?: unknown } & {
     exp?: unknown
     jti?: unknown
@@ -114,27 +111,4 @@ function readTokenKey(pem: string): KeyObject {
     // Reported below: OpenSSL's message about a file that is not a key does not help.
   }
   throw new UserError('the token key is not an EC key on P-256', 'remove the file, and a new one is made')
-}
-
-function encodePart(value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url')
-}
-
-/** undefined = not a JSON object. */
-function decodePart(part: string): Record<string, unknown> | undefined {
-  const bytes = decodeBase64Url(part)
-  if (bytes === undefined) return undefined
-  try {
-    const value: unknown = JSON.parse(bytes.toString())
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    return value as Record<string, unknown>
-  } catch {
-    return undefined
-  }
-}
-
-/** Only the one way to write the bytes counts; Buffer alone would take many. */
-function decodeBase64Url(text: string): Buffer | undefined {
-  const bytes = Buffer.from(text, 'base64url')
-  return bytes.length > 0 && bytes.toString('base64url') === text ? bytes : undefined
 }

@@ -1,0 +1,23 @@
+// Metrics of the OpenID provider of the embedded API server.
+
+import { CONTROL_OIDC_FETCHES, CONTROL_OIDC_KEYS_TIME, CONTROL_OIDC_TOKENS } from './descriptors.ts'
+import { Exposition } from './exposition.ts'
+
+export interface OidcCounts {
+  /** By what came of a token: `accepted`, or why it was refused. */
+  readonly tokens: ReadonlyMap<string, number>
+  readonly fetched: number
+  readonly notFetched: number
+  /** When its keys were last read, milliseconds since the epoch; 0 = never. */
+  readonly fetchedAtMs: number
+}
+
+/** In the Prometheus text format. */
+export function oidcSeriesText({ tokens, fetched, notFetched, fetchedAtMs }: OidcCounts): string {
+  const exposition = new Exposition()
+  for (const [result, count] of tokens) exposition.addMetric(CONTROL_OIDC_TOKENS, count, result)
+  exposition.addMetric(CONTROL_OIDC_FETCHES, fetched, 'success')
+  exposition.addMetric(CONTROL_OIDC_FETCHES, notFetched, 'error')
+  exposition.addMetric(CONTROL_OIDC_KEYS_TIME, fetchedAtMs / 1000)
+  return exposition.text()
+}
