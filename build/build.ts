@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import type { BuildConstants } from '../src/io/program/build.ts'
 import { bundledPackages, licencesText } from './licences.ts'
+import { sbomText } from './sbom.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 /** Modules that are started or loaded by their path (PROGRAM_FILES); their names stand there, too. */
@@ -27,6 +28,7 @@ await buildInto(resolve(ROOT, values.out))
 
 async function buildInto(out: string): Promise<void> {
   rmSync(out, { recursive: true, force: true })
+  const built = constants()
   const { metafile } = await build({
     absWorkingDir: ROOT,
     entryPoints: ENTRY_POINTS,
@@ -41,7 +43,7 @@ async function buildInto(out: string): Promise<void> {
     platform: 'node',
     target: 'node24',
     banner: { js: REQUIRE },
-    define: { PORTCULLIS_BUILD: JSON.stringify(constants()) },
+    define: { PORTCULLIS_BUILD: JSON.stringify(built) },
     sourcemap: 'linked',
     sourcesContent: true,
     // node_modules may be a link; its packages are still named from here.
@@ -53,12 +55,16 @@ async function buildInto(out: string): Promise<void> {
   cpSync(join(ROOT, 'config'), join(out, 'config'), { recursive: true })
   const packages = bundledPackages(metafile, ROOT)
   writeFileSync(join(out, 'THIRD_PARTY_LICENSES'), licencesText(packages))
+  writeFileSync(join(out, 'sbom.cdx.json'), sbomText(packages, built, ROOT))
   process.stdout.write(`${relative(process.cwd(), out) || '.'}: ${packages.length} packages bundled\n`)
 }
 
 function constants(): BuildConstants {
   const manifest: unknown = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const version = typeof manifest === 'object' && manifest !== null ? String(Reflect.get(manifest, 'version')) : ''
+  // An image is built without .git; whoever builds it says what it is built from.
+  const { PORTCULLIS_COMMIT: given = '', PORTCULLIS_COMMIT_DATE: givenDate = '' } = process.env
+  if (given !== '') return { version, commit: given, modified: false, date: givenDate }
   const commit = git('rev-parse', 'HEAD')
   if (commit === '') return { version, commit, modified: false, date: '' }
   const date = git('show', '--no-patch', '--format=%ct', 'HEAD')

@@ -8,6 +8,8 @@ import type { Metafile } from 'esbuild'
 export interface BundledPackage {
   readonly name: string
   readonly version: string
+  /** From the root, as package-lock.json names it: `node_modules/undici`. */
+  readonly folder: string
   /** SPDX. */
   readonly licence: string
   /** Its own files, LICENSE and NOTICE; '' = the package has none. */
@@ -36,11 +38,12 @@ export function bundledPackages(metafile: Metafile, root: string): readonly Bund
       if (folder !== undefined && bytesInOutput > 0) folders.add(folder)
     }
   }
-  return [...folders].map((folder) => packageAt(join(root, folder))).sort((a, b) => (a.name < b.name ? -1 : 1))
+  return [...folders].map((folder) => packageAt(root, folder)).sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-function packageAt(folder: string): BundledPackage {
-  const manifest: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+function packageAt(root: string, folder: string): BundledPackage {
+  const path = join(root, folder)
+  const manifest: unknown = JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'))
   const field = (name: string): string => {
     const value: unknown = typeof manifest === 'object' && manifest !== null ? Reflect.get(manifest, name) : undefined
     return typeof value === 'string' ? value : ''
@@ -49,9 +52,9 @@ function packageAt(folder: string): BundledPackage {
   const licence = CHOSEN[declared] ?? declared
   if (!ACCEPTED.has(licence))
     throw new Error(`${field('name')} is bundled under "${declared}": read it, then accept it here`)
-  const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice|copying)/i.test(name))
-  const text = files.sort().map((name) => readFileSync(join(folder, name), 'utf8').trim())
-  return { name: field('name'), version: field('version'), licence, text: text.join('\n\n') }
+  const files = readdirSync(path).filter((name) => /^(licen[cs]e|notice|copying)/i.test(name))
+  const text = files.sort().map((name) => readFileSync(join(path, name), 'utf8').trim())
+  return { name: field('name'), version: field('version'), folder, licence, text: text.join('\n\n') }
 }
 
 export function licencesText(packages: readonly BundledPackage[]): string {

@@ -30,6 +30,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
       'test/conformance/*.test.ts',
       'test/chart/*.test.ts',
       'test/fuzz/*.test.ts',
+      'test/image/*.test.ts',
       'test/listener/*.test.ts',
     ],
     concurrency: AT_ONCE,

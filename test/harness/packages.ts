@@ -17,6 +17,10 @@ export const PACKAGE_OF: Readonly<Record<string, string>> = {
   jq: 'jq',
   sqlite3: 'sqlite3',
   zsh: 'zsh',
+  buildah: 'buildah',
+  umoci: 'umoci',
+  runc: 'runc',
+  'systemd-analyze': 'systemd',
 }
 
 /** What has to be done before tests can run. */
