@@ -74,7 +74,13 @@ export function nameOf({ kind, metadata }: KubeObject): string {
 export function podOf(objects: readonly KubeObject[]): KubeObject {
   const workload = objects.find(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
   if (workload === undefined) throw new Error('no workload was rendered')
-  const { metadata, spec } = workload['spec'].template
+  const { template, volumeClaimTemplates = [] } = workload['spec']
+  const { metadata } = template
   const namespace = workload['metadata'].namespace
+  // As the controller of StatefulSets does it.
+  const claims = volumeClaimTemplates.map(({ metadata: { name } }: KubeObject) => {
+    return { name, persistentVolumeClaim: { claimName: `${name}-${workload['metadata'].name}-0` } }
+  })
+  const spec = { ...template.spec, volumes: [...claims, ...(template.spec.volumes ?? [])] }
   return { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'template', namespace }, spec }
 }
