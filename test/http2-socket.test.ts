@@ -123,7 +123,7 @@ async function serve(): Promise<Served> {
     remoteAddress: '',
     remotePort: 0,
     certificate: undefined,
-    drain: () => undefined,
+    drain: () => false,
     memo: new Map(),
   }
   const session = serveHttp2(wire, peer, LIMITS, counters, (_peer, stream) => {

@@ -167,7 +167,7 @@ function peerOf(certificate: PeerCertificate | undefined): Peer {
     remoteAddress: '10.1.2.3',
     remotePort: 51234,
     certificate,
-    drain: noop,
+    drain: () => false,
     memo: new Map(),
   }
 }

@@ -128,11 +128,12 @@ export abstract class Connection implements Host {
     this.goaway.tick(nowMs)
   }
 
-  /** No new streams; open ones finish. */
-  drain(nowMs: number): void {
-    if (this.over || this.goaway.state !== 'no') return
+  /** No new streams; open ones finish. False: it was called before, or the connection is over. */
+  drain(nowMs: number): boolean {
+    if (this.over || this.goaway.state !== 'no') return false
     this.nowMs = nowMs
     this.goaway.begin(nowMs)
+    return true
   }
 
   /** Ends the connection with GOAWAY; every open stream gets onReset. */

@@ -3,11 +3,12 @@
 // other, or one that has nothing to do, lower the result.
 
 import { availableParallelism } from 'node:os'
-import { type Bench, type LoadSample, Samples } from '../bench.ts'
-import { cpuSeconds } from '../processes.ts'
+import { type Bench, type LoadOptions, type LoadSample, Samples } from '../bench.ts'
+import { cpuSeconds, type Server } from '../processes.ts'
 
 const SECONDS = 3
-/** Enough for the kernel to give each thread its share of them: of 16, one thread often gets ten, and the other one idles. */
+/** Few enough that by chance one thread would often get ten of them, and the other one idle. */
+const FEW_CONNECTIONS = 16
 const CONNECTIONS = 64
 
 interface Sample extends LoadSample {
@@ -24,9 +25,37 @@ export async function threads(bench: Bench): Promise<void> {
   const upstream = await bench.nghttpd('any')
   const one = await bench.portcullis({ upstreamPort: upstream.port, name: 'one thread', threads: 1, place: 'any' })
   const two = await bench.portcullis({ upstreamPort: upstream.port, name: 'two threads', threads: 2, place: 'any' })
-  const samples = new Samples<Sample>()
   const options = { connections: CONNECTIONS, streams: 16, seconds: SECONDS, place: 'any' } as const
   for (const server of [one, two]) await bench.load(server, { ...options, seconds: 2 * SECONDS, tolerated: 1 })
+  for (const [id, connections] of [
+    ['threads', CONNECTIONS],
+    ['threads.few', FEW_CONNECTIONS],
+  ] as const) {
+    const samples = await measure(bench, upstream, [one, two], { ...options, connections })
+    bench.report.table(
+      `Two threads against one, ${connections} connections: nothing is tied to a core; client and upstream take their part of the two`,
+      ['', 'requests/s', 'cores left for it', 'requests/s and core left', 'CPU us/request', 'cores used'],
+      samples.names.map((name) => [
+        name,
+        samples.median(name, (sample) => sample.perSecond).toFixed(0),
+        samples.median(name, (sample) => sample.left).toFixed(2),
+        samples.median(name, perCore).toFixed(0),
+        samples.median(name, (sample) => sample.cpuMicros).toFixed(2),
+        samples.median(name, (sample) => sample.cores).toFixed(2),
+      ]),
+    )
+    bench.report.result(id, 2 * samples.ratio('two threads', 'one thread', perCore))
+  }
+}
+
+async function measure(
+  bench: Bench,
+  upstream: Server,
+  [one, two]: readonly [Server, Server],
+  options: LoadOptions,
+): Promise<Samples<Sample>> {
+  const cores = availableParallelism()
+  const samples = new Samples<Sample>()
   for (let round = 0; round < bench.rounds; round++) {
     for (const server of [one, two]) {
       const before = cpuSeconds(upstream.pid)
@@ -36,19 +65,7 @@ export async function threads(bench: Bench): Promise<void> {
       samples.add(server.name, { ...sample, left })
     }
   }
-  bench.report.table(
-    'Two threads against one: nothing is tied to a core; client and upstream take their part of the two',
-    ['', 'requests/s', 'cores left for it', 'requests/s and core left', 'CPU us/request', 'cores used'],
-    samples.names.map((name) => [
-      name,
-      samples.median(name, (sample) => sample.perSecond).toFixed(0),
-      samples.median(name, (sample) => sample.left).toFixed(2),
-      samples.median(name, perCore).toFixed(0),
-      samples.median(name, (sample) => sample.cpuMicros).toFixed(2),
-      samples.median(name, (sample) => sample.cores).toFixed(2),
-    ]),
-  )
-  bench.report.result('threads', 2 * samples.ratio('two threads', 'one thread', perCore))
+  return samples
 }
 
 function perCore(sample: Sample): number {

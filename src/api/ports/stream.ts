@@ -66,7 +66,7 @@ export interface Peer {
   readonly remotePort: number
   readonly certificate: PeerCertificate | undefined
   /** No more requests on this connection: GOAWAY, or `Connection: close` on the next answer. Running ones finish. */
-  drain(): void
+  drain(): boolean
   /** Per-connection memory of the request path: identity per cluster, and no more. Dies with the connection. */
   readonly memo: Map<string, unknown>
 }

@@ -34,7 +34,7 @@ function peer(certPem?: string, verified = true): Peer {
     remoteAddress: '127.0.0.1',
     remotePort: 2,
     certificate: certPem === undefined ? undefined : { chain, verified, verifyError: verified ? '' : 'no' },
-    drain: () => undefined,
+    drain: () => false,
     memo: new Map(),
   }
 }

@@ -84,6 +84,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     headerTimeoutMs: 10_000,
     idleTimeoutMs: 120_000,
     maxConnectionsPerAddress: 1_000,
+    maxConnectionAgeMs: 0,
+    goawayChance: 0,
     threads: availableParallelism(),
     healthListen: undefined,
     healthTlsCertFile: '',
@@ -166,6 +168,25 @@ test('the switch takes a bare flag, words and booleans', () => {
     [false, false],
   ]) {
     assert.equal(load({ configDir: 'd', accessLog: raw }).accessLog, value)
+  }
+})
+
+test('a chance is a number from 0 to 0.02, however it is written', () => {
+  for (const [raw, value] of [
+    ['.001', 0.001],
+    ['0.02', 0.02],
+    [0.01, 0.01],
+    ['0', 0],
+  ]) {
+    assert.equal(load({ configDir: 'd', goawayChance: raw }).goawayChance, value)
+  }
+  for (const [raw, problem] of [
+    ['0.021', '--goaway-chance: "0.021" is not from 0 to 0.02'],
+    ['-0.01', '--goaway-chance: "-0.01" is not a number'],
+    ['1%', '--goaway-chance: "1%" is not a number'],
+    ['.', '--goaway-chance: "." is not a number'],
+  ]) {
+    assert.deepEqual(problemsOf({ source: 'files', configDir: 'd', goawayChance: raw }), [problem])
   }
 })
 

@@ -10,6 +10,7 @@ import {
   bytesBetween,
   durationBetween,
   integerBetween,
+  numberBetween,
   oneOf,
   parseAddress,
   parseAddresses,
@@ -42,15 +43,21 @@ export interface ServingConfig {
   readonly idleTimeoutMs: number
   /** For each gateway thread; 0 = any number. */
   readonly maxConnectionsPerAddress: number
+  /** A tenth more or less; 0 = any age. */
+  readonly maxConnectionAgeMs: number
+  /** Part of the HTTP/2 requests, 0 to 0.02. */
+  readonly goawayChance: number
   /** Gateway threads. */
   readonly threads: number
 }
 
 /** Settings whose values have the same names, without the unit. */
-type TimeName = 'shutdownDelay' | 'drainTimeout' | 'headerTimeout' | 'idleTimeout'
+type TimeName = 'shutdownDelay' | 'drainTimeout' | 'headerTimeout' | 'idleTimeout' | 'maxConnectionAge'
 type PlainName = Exclude<keyof ServingConfig, `${TimeName}Ms`>
 
 const HOUR = 3_600_000
+/** As kube-apiserver. */
+const MOST_GOAWAY_CHANCE = 0.02
 /** More than the processors of any machine. */
 const MOST_THREADS = 1024
 
@@ -155,6 +162,20 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     integerBetween(0, 1_000_000),
     'connections of one IPv4 address, or IPv6 /64, to each thread; 0: any number',
   ),
+  maxConnectionAge: setting(
+    'maxConnectionAge',
+    '<duration>',
+    '0s',
+    durationBetween(0, 24 * HOUR),
+    'after this time, a tenth more or less, a client is asked to open another connection; what runs goes on; 0s: never',
+  ),
+  goawayChance: setting(
+    'goawayChance',
+    '<fraction>',
+    '0',
+    numberBetween(0, MOST_GOAWAY_CHANCE),
+    'part of the HTTP/2 requests whose client is asked to open another connection; what runs goes on',
+  ),
   threads: setting(
     'threads',
     '<n>',
@@ -184,6 +205,8 @@ export function readServing(reader: SettingsReader): ServingConfig {
     headerTimeoutMs: reader.take(table.headerTimeout, 0),
     idleTimeoutMs: reader.take(table.idleTimeout, 0),
     maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
+    maxConnectionAgeMs: reader.take(table.maxConnectionAge, 0),
+    goawayChance: reader.take(table.goawayChance, 0),
     threads: reader.take(table.threads, availableParallelism()),
   }
 }

@@ -127,6 +127,17 @@ export function integerBetween(min: number, max: number): ValueParser<number> {
   }
 }
 
+/** A decimal number, without exponent. */
+export function numberBetween(min: number, max: number): ValueParser<number> {
+  const fix = `write a number from ${min} to ${max}, for example ${max / 2}`
+  return (raw) => {
+    const text = String(raw).trim()
+    if (!/^(\d{1,9}(\.\d{0,9})?|\.\d{1,9})$/.test(text)) return { message: 'is not a number', fix }
+    const value = Number(text)
+    return value < min || value > max ? { message: `is not from ${min} to ${max}`, fix } : { value }
+  }
+}
+
 const BYTE_UNITS: ReadonlyMap<string, number> = new Map([
   ['', 1],
   ['k', 1000],

@@ -18,6 +18,7 @@ import { createAuditLog } from '../../io/logs/audit-log.ts'
 import {
   ACCESS_REVIEWS,
   CLIENT_CONNECTIONS,
+  CLIENTS_DRAINED,
   CLIENTS_OFFERED,
   CLIENTS_REFUSED,
   DISRUPTION_UNCHECKED,
@@ -37,6 +38,7 @@ import { createAccessReviewer } from '../../io/reviews/access-review.ts'
 import { createTokenReviewer, type TokenLookup } from '../../io/reviews/token-review.ts'
 import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
+import { addTickable, removeTickable } from '../../io/world/coarse-ticker.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { ConnectionPlaces } from '../../state/connection-places.ts'
 import { RunningRequests } from '../../state/running.ts'
@@ -45,6 +47,7 @@ import { ScaleUpGuardTable } from '../../state/scale-up-guards.ts'
 import { UserBudgets } from '../../state/user-budgets.ts'
 import type { Config } from '../config/config.ts'
 import { ConnectionSpread } from '../connections/connection-spread.ts'
+import { HeldConnections } from '../connections/held-connections.ts'
 import { drainThread } from './drain.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
 import { ThreadOutbox } from './outbox.ts'
@@ -70,6 +73,7 @@ export class GatewayThread {
   readonly #follower: SnapshotFollower
   #reporting: NodeJS.Timeout | undefined
   readonly #spread: ConnectionSpread
+  readonly #held: HeldConnections
   #listeners: Listener[] = []
 
   constructor(data: ThreadData, post: (message: FromThread) => void) {
@@ -80,7 +84,10 @@ export class GatewayThread {
     this.#protection = new ThreadProtection(post)
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
     this.#gateway = this.#createGateway(systemClock)
-    this.#spread = this.#createSpread()
+    const places = new ConnectionPlaces(data.connectionPlaces)
+    this.#spread = this.#createSpread(places)
+    this.#held = this.#createHeld(places)
+    addTickable(this.#held)
     const { clusters, upstreams, running, clock, random } = this.#gateway
     const contexts = this.#contexts
     const { drainTimeoutMs } = config
@@ -151,7 +158,8 @@ export class GatewayThread {
   }
 
   async #listen(addresses: readonly ListenAddress[]): Promise<void> {
-    const options = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
+    const shared = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
+    const options = { ...shared, served: this.#held }
     const reusePort = this.#data.place.threads > 1
     for (const [i, address] of addresses.entries()) {
       const onSocket = (socket: Socket): void => this.#spread.accepted(i, socket)
@@ -183,6 +191,7 @@ export class GatewayThread {
 
   #end(): void {
     clearTimeout(this.#reporting)
+    removeTickable(this.#held)
     this.#spread.close()
     for (const listener of this.#listeners) listener.close()
     this.#gateway.upstreams.destroy()
@@ -221,11 +230,11 @@ export class GatewayThread {
     if (this.#data.auditLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.auditDropped, 'audit')
   }
 
-  #createSpread(): ConnectionSpread {
-    const { connectionPlaces, place } = this.#data
+  #createSpread(places: ConnectionPlaces): ConnectionSpread {
+    const { place } = this.#data
     return new ConnectionSpread({
       thread: place.thread,
-      places: new ConnectionPlaces(connectionPlaces),
+      places,
       serve: (i, socket) => this.#serve(i, socket),
       onOffered: (result) => this.#metrics.add(CLIENTS_OFFERED, 1, String(place.thread), result),
       onUnsupported: (error) =>
@@ -233,6 +242,17 @@ export class GatewayThread {
           thread: place.thread,
           error: error.message,
         }),
+    })
+  }
+
+  #createHeld(places: ConnectionPlaces): HeldConnections {
+    const { config, place } = this.#data
+    return new HeldConnections({
+      thread: place.thread,
+      places,
+      maxAgeMs: config.maxConnectionAgeMs,
+      random: Math.random,
+      onDrained: (reason) => this.#metrics.add(CLIENTS_DRAINED, 1, reason),
     })
   }
 
@@ -331,6 +351,8 @@ function listenerOptions(
     clusterForAddress: (address, port) => clusterForAddress(clusters.index, address, port),
     handler: createRequestHandler(gateway),
     onUpgrade: createUpgradeHandler(gateway),
+    goawayChance: config.goawayChance,
+    onGoaway: () => metrics.add(CLIENTS_DRAINED, 1, 'chance'),
     onConnection: (protocol, by) => metrics.add(CLIENT_CONNECTIONS, by, protocol),
     onHandshakeError: () => metrics.add(HANDSHAKE_ERRORS, 1),
     onAbuse: (address, kind) => abuse.warn('HTTP/2 connection ended: its client did too much', { address, kind }),

@@ -27,6 +27,24 @@ export interface ListenerContexts {
   forAddress(cluster: CompiledCluster | undefined): AddressContext
 }
 
+/** A connection whose handshake is complete. */
+export interface ServedConnection {
+  /**
+   * Asks the client to open another one: GOAWAY in two steps, or `Connection: close` with the next answer. What runs goes on. False: it
+   * was asked before.
+   */
+  drain(): boolean
+  /** Requests begun so far; over HTTP/1.1 they are not counted: 0. */
+  requests(): number
+}
+
+/** Who looks after them, besides the port. */
+export interface ServedConnections {
+  add(connection: ServedConnection): void
+  /** It has closed. */
+  delete(connection: ServedConnection): void
+}
+
 /** What holds for every connection of a port, however it was accepted. */
 export interface ConnectionsOptions {
   readonly maxHeaderBytes: number
@@ -44,6 +62,12 @@ export interface ConnectionsOptions {
   readonly counters?: Http2Counters
   readonly handler: RequestHandler
   readonly onUpgrade: UpgradeHandler
+  /** Default: nobody. */
+  readonly served?: ServedConnections
+  /** Part of the HTTP/2 requests whose client is asked for a new connection (kube-apiserver's --goaway-chance). Default 0. */
+  readonly goawayChance?: number
+  /** It was asked by chance. */
+  onGoaway?(): void
   onConnection?(protocol: Peer['protocol'], change: 1 | -1): void
   onHandshakeError?(error: Error): void
   /** An HTTP/2 connection was ended for abuse, by the name of a field of Http2Counters. */
@@ -68,6 +92,7 @@ export class Connections {
   /** By the cluster that the local address names; the TLS context of connections without SNI is chosen before the handshake. */
   readonly #tlsServers = new Map<string, { readonly server: TlsServer; context: SecureContext }>()
   readonly #chains = new PresentedChains()
+  readonly #http2Handler: RequestHandler
   #draining = false
 
   constructor(options: ConnectionsOptions) {
@@ -75,6 +100,8 @@ export class Connections {
     this.#sources = new SourceConnections(options.maxConnectionsPerAddress)
     this.#counters = options.counters ?? createHttp2Counters()
     this.#http1 = createHttp1Server(options, options.handler, options.onUpgrade)
+    const { goawayChance = 0 } = options
+    this.#http2Handler = goawayChance === 0 ? options.handler : drainByChance(options, goawayChance)
   }
 
   get size(): number {
@@ -148,19 +175,28 @@ export class Connections {
   #secure(socket: TLSSocket): void {
     const serverName = normalizeServerName(socket.servername)
     const named = serverName === '' ? undefined : this.#options.clusterForServerName(serverName)
-    let drain = (): void => this.#http1.drainConnection(socket)
+    let drain = (): boolean => this.#http1.drainConnection(socket)
+    let requests = (): number => 0
     const peer = describePeer(socket, serverName, named?.name ?? '', this.#chains.of(socket), () => drain())
+    const { served } = this.#options
+    if (served !== undefined) {
+      const connection: ServedConnection = { drain: () => drain(), requests: () => requests() }
+      served.add(connection)
+      socket.once('close', () => served.delete(connection))
+    }
     this.#options.onConnection?.(peer.protocol, 1)
     socket.once('close', () => this.#options.onConnection?.(peer.protocol, -1))
     if (peer.protocol === 'http/1.1') {
       this.#http1.serve(socket, peer)
       return
     }
-    const { handler, onAbuse } = this.#options
+    const { onAbuse } = this.#options
+    const handler = this.#http2Handler
     const session = serveHttp2(socket, peer, this.#options, this.#counters, handler, (kind) =>
       onAbuse?.(peer.remoteAddress, kind),
     )
     drain = () => session.drain()
+    requests = () => session.requests()
     this.#sessions.add(session)
     socket.once('close', () => this.#sessions.delete(session))
     if (this.#draining) session.drain()
@@ -177,6 +213,14 @@ export class Connections {
     this.#http1.close()
     for (const session of this.#sessions) session.destroy()
     for (const socket of this.#sockets) socket.destroy()
+  }
+}
+
+/** As kube-apiserver's filter WithProbabilisticGoaway: the request is served, and so is all that runs on its connection. */
+function drainByChance({ handler, onGoaway }: ConnectionsOptions, chance: number): RequestHandler {
+  return (peer, stream, head, end) => {
+    if (Math.random() < chance && peer.drain()) onGoaway?.()
+    return handler(peer, stream, head, end)
   }
 }
 

@@ -31,8 +31,8 @@ export interface Http1Server {
   serve(socket: TLSSocket, peer: Peer): void
   /** No new requests on idle connections; running ones get `Connection: close`. */
   drain(): void
-  /** The next answer on this connection is its last. */
-  drainConnection(socket: TLSSocket): void
+  /** The next answer on this connection is its last. False: it was already. */
+  drainConnection(socket: TLSSocket): boolean
   close(): void
 }
 
@@ -103,7 +103,9 @@ export function createHttp1Server(
     },
     drainConnection(socket) {
       const connection = connections.get(socket)
-      if (connection !== undefined) connection.draining = true
+      if (connection === undefined || connection.draining) return false
+      connection.draining = true
+      return true
     },
     drain() {
       state.draining = true

@@ -20,8 +20,10 @@ export interface Http2ServerLimits {
 }
 
 export interface Http2Session {
-  /** GOAWAY in two steps (RFC 9113 section 6.8); the connection closes when its last stream has ended. */
-  drain(): void
+  /** GOAWAY in two steps (RFC 9113 section 6.8); the connection closes when its last stream has ended. False: it was sent before. */
+  drain(): boolean
+  /** Streams that the client has opened so far. */
+  requests(): number
   /** Every stream is reset, the connection closes. */
   destroy(): void
 }
@@ -56,6 +58,8 @@ export function serveHttp2(
   driver.start(connection)
   return {
     drain: () => connection.drain(performance.now()),
+    // A client opens those of odd numbers (RFC 9113 section 5.1.1).
+    requests: () => (connection.lastPeerStream + 1) >> 1,
     destroy: () => driver.destroy(0),
   }
 }

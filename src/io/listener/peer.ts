@@ -10,7 +10,7 @@ export function describePeer(
   serverName: string,
   tlsCluster: string,
   chain: readonly Buffer[],
-  drain: () => void,
+  drain: () => boolean,
 ): Peer {
   const error = socket.authorizationError
   return {

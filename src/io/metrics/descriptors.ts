@@ -180,6 +180,11 @@ export const CLIENTS_OFFERED: Metric<[string, 'passed' | 'unanswered' | 'refused
   ['thread', 'result'],
   'Connections that a thread has accepted and another one had room for, by what came of them',
 )
+export const CLIENTS_DRAINED: Metric<['age' | 'balance' | 'chance']> = table.counter(
+  'client_connections_drained_total',
+  ['reason'],
+  'Connections whose client was asked to open another one, while the gateway goes on',
+)
 export const HANDSHAKE_ERRORS: Metric<[]> = table.counter(
   'apiserver_tls_handshake_errors_total',
   [],
