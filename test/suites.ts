@@ -32,6 +32,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
       'test/fuzz/*.test.ts',
       'test/image/*.test.ts',
       'test/listener/*.test.ts',
+      'test/upgrades/*.test.ts',
     ],
     concurrency: AT_ONCE,
     timeoutMinutes: 10,

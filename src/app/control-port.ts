@@ -43,7 +43,7 @@ export class ControlPort {
   /** The address for commands on this machine; every certificate of ours has these names. */
   get localUrl(): string {
     const { host } = this.#config.controlListen
-    const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+    const local = host === '' || host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
     return `https://${formatListenAddress({ host: local, port: this.port })}`
   }
 

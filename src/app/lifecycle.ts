@@ -242,6 +242,7 @@ class Lifecycle implements RunningGateway {
     })
     // Threads share ports, so another process could share them too.
     for (const address of this.#config.listen) await requireFreePort(address, '--listen')
+    pool.takeInherited(this.#config.listen)
     pool.start()
     await this.#plane.start()
     await source.start(

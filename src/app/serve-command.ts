@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
 import { UserError } from '../api/validation/field-errors.ts'
-import { formatListenAddress } from '../core/cluster/listen-address.ts'
+import { formatListenAddress, type ListenAddress } from '../core/cluster/listen-address.ts'
 import { type Config, ConfigError, loadConfig } from './config/config.ts'
 import { type RunningGateway, startGateway } from './lifecycle.ts'
 
@@ -27,16 +27,21 @@ export async function serveCommand(flags: Record<string, unknown>): Promise<numb
     err(`error: ${userMessage(error)}`)
     return 1
   }
-  const addresses = config.listen.map(({ host }, i) => formatListenAddress({ host, port: gateway.ports[i] ?? 0 }))
+  const addresses = config.listen.map((address, i) => openedAddress(address, gateway.ports[i] ?? 0))
   err(readyLine(addresses, gateway, config))
   await stopping.stopped(gateway)
   return 0
 }
 
+function openedAddress(address: ListenAddress, port: number): string {
+  const text = formatListenAddress({ ...address, port })
+  return address.inherited === undefined ? text : `${text} (port ${port})`
+}
+
 /** What somebody who has just started the gateway needs next. */
 function readyLine(addresses: readonly string[], gateway: RunningGateway, config: Config): string {
   const { adminPort, healthPort, controlPort, webhookPort, adminKubeconfig } = gateway
-  const control = formatListenAddress({ host: config.controlListen.host, port: controlPort })
+  const control = openedAddress(config.controlListen, controlPort)
   const parts = [
     `listening on ${addresses.join(', ')}`,
     `admin on port ${adminPort}`,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
+import { activated, type HeldSocket } from './inherited-sockets.ts'
 import { gatewayCA, LOOPBACK_ADDRESSES, serverCertificate, writeKeyPair } from './pki.ts'
 import { PortTaken, withFreePorts } from './ports.ts'
 import { startProcess } from './process.ts'
@@ -25,6 +26,10 @@ export interface GatewayOptions {
   readonly args?: readonly string[]
   /** Default: Node with the sources. */
   readonly program?: readonly [string, ...string[]]
+  /** What it listens on instead of a free port. Default: that port, or the `sockets`. */
+  readonly own?: string
+  /** Sockets by their name in LISTEN_FDNAMES. The gateway listens on `systemd:NAME` of them, by `flag` (default `--listen`). */
+  readonly sockets?: readonly { readonly name: string; readonly socket: HeldSocket; readonly flag?: string }[]
   /** Flags of Node itself for the sources, e.g. `--max-old-space-size=256`. */
   readonly nodeArgs?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -104,10 +109,14 @@ async function start(
   const dataDir = options.dataDir ?? join(dir, 'data')
   const source = options.source ?? ['--source=files', `--config-dir=${configDir}`]
   const stdoutFile = join(dir, 'access.log')
-  const listeners = [`127.0.0.1:${port}`, ...(options.listen ?? [])]
-  const own = writeKeyPair(dir, 'own', serverCertificate(gatewayCA(), ['localhost'], LOOPBACK_ADDRESSES))
+  const sockets = options.sockets ?? []
+  const own = sockets.length === 0 ? [options.own ?? `127.0.0.1:${port}`] : []
+  const listeners = [...own, ...(options.listen ?? [])]
+  const pair = writeKeyPair(dir, 'own', serverCertificate(gatewayCA(), ['localhost'], LOOPBACK_ADDRESSES))
   const admin = `http://127.0.0.1:${adminPort}`
-  const [command, ...programArgs] = options.program ?? [process.execPath, ...(options.nodeArgs ?? []), MAIN]
+  const program = options.program ?? [process.execPath, ...(options.nodeArgs ?? []), MAIN]
+  const names = sockets.map(({ name }) => name)
+  const [command = '', ...programArgs] = sockets.length === 0 ? program : activated(names, program)
   const gateway = await startProcess({
     name: 'gateway',
     command,
@@ -116,13 +125,14 @@ async function start(
       'serve',
       ...source.map((flag) => flag.replace('CONTROL', String(controlPort)).replace('WEBHOOK', String(webhookPort))),
       ...listeners.map((listener) => `--listen=${listener.replace('PORT', String(port))}`),
+      ...sockets.map(({ name, flag = '--listen' }) => `${flag}=systemd:${name}`),
       `--admin-listen=127.0.0.1:${adminPort}`,
       `--data-dir=${dataDir}`,
       `--drain-timeout=${options.drainTimeout ?? '5s'}`,
       `--threads=${THREADS}`,
       // Shown to clients that name no cluster before their request does: those of /clusters/NAME.
-      `--tls-cert-file=${own.cert}`,
-      `--tls-private-key-file=${own.key}`,
+      `--tls-cert-file=${pair.cert}`,
+      `--tls-private-key-file=${pair.key}`,
       ...(options.args ?? []),
     ],
     // Variables of the test runner change how Node behaves: a child that sees them believes to be a test.
@@ -135,6 +145,7 @@ async function start(
     },
     logFile: join(dir, 'gateway.log'),
     stdoutFile,
+    fds: sockets.map(({ socket }) => socket.fd),
     ready: async () => (await fetch(`${admin}/readyz`)).ok,
     readyTimeoutMs: options.readyTimeoutMs ?? 30_000,
   })
@@ -144,7 +155,7 @@ async function start(
     return { status: response.status, text: await response.text() }
   }
   return {
-    port,
+    port: sockets[0]?.socket.port ?? port,
     adminPort,
     controlPort,
     webhookPort,

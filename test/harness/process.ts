@@ -19,6 +19,8 @@ export interface ProcessOptions {
   readonly logFile: string
   /** Where its stdout goes instead. */
   readonly stdoutFile?: string
+  /** File descriptors of this process that become its 3, 4 ... Default: none. */
+  readonly fds?: readonly number[]
   /** Whether it is ready; an error means not yet. */
   readonly ready: () => boolean | Promise<boolean>
   /** Default 60 s. */
@@ -98,7 +100,7 @@ function spawnLogged(options: ProcessOptions): RunningProcess {
   const child = spawn(command, args, {
     cwd: options.cwd,
     env: { ...process.env, ...options.env },
-    stdio: ['ignore', stdoutFd, logFd], // files, not pipes: a busy program costs this process nothing
+    stdio: ['ignore', stdoutFd, logFd, ...(options.fds ?? [])], // files, not pipes: a busy program costs this process nothing
   })
   endWithThisProcess(child)
   closeSync(logFd)

@@ -1,7 +1,7 @@
 // The settings of the process: one table, read from flags, PORTCULLIS_* variables and a YAML file, in this order of
 // precedence. All errors are reported at once, each with its origin, the value and the fix.
 
-import { type ListenAddress, parseListenAddress } from '../../core/cluster/listen-address.ts'
+import { type ListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
 import { CONTROL_OIDC_TABLE, type ControlOidcConfig, checkControlOidc, readControlOidc } from './control-oidc.ts'
 import { checkHealth, HEALTH_TABLE, type HealthConfig, readHealth } from './health.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
@@ -85,6 +85,6 @@ function listenersOf(values: Omit<Config, 'warnings'>): Listeners {
 }
 
 function readAddress(text: string): ListenAddress | undefined {
-  const address = parseListenAddress(text)
+  const address = parseSocketAddress(text)
   return 'error' in address ? undefined : address
 }

@@ -24,7 +24,7 @@ export function checkListeners({ listen, admin, others }: Listeners, reader: Set
   const seen = new Set<string>()
   for (const address of listen.addresses) {
     const text = formatListenAddress(address)
-    if (address.port !== 0 && seen.has(text)) {
+    if ((address.port !== 0 || address.inherited !== undefined) && seen.has(text)) {
       addProblem(reader, listen.setting, `${text} is given twice`, 'remove one')
     }
     seen.add(text)

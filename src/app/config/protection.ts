@@ -9,7 +9,7 @@ import { addProblem } from './setting-problems.ts'
 import {
   durationBetween,
   integerBetween,
-  parseAddress,
+  parseSocketText,
   parseSwitch,
   parseText,
   type ValueParser,
@@ -81,7 +81,7 @@ export const PROTECTION_TABLE: Readonly<
     'protectionListen',
     '<host:port>',
     '',
-    parseAddress,
+    parseSocketText,
     'address of the admission webhook by which clusters ask about deletions that do not come through the gateway; ' +
       'default: none',
   ),

@@ -3,7 +3,7 @@
 
 import type { FieldError } from '../../api/kube/field-error.ts'
 import { isDnsLabel } from '../../api/validation/name-syntax.ts'
-import { type ListenAddress, parseListenAddress } from '../../core/cluster/listen-address.ts'
+import { type ListenAddress, parseListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
 import { formatDuration, parseDuration } from '../../core/text/duration.ts'
 
 export type Parsed<T> = { readonly value: T } | InvalidValue
@@ -37,9 +37,15 @@ export function parseAddress(raw: unknown): Parsed<string> {
   return { value: text }
 }
 
-/** `host:port`, parsed. */
+/** `host:port` or inherited socket, as text. */
+export function parseSocketText(raw: unknown): Parsed<string> {
+  const address = parseSocketAddress(String(raw))
+  return 'error' in address ? invalidAddress(address.error) : { value: String(raw) }
+}
+
+/** `host:port` or inherited socket, parsed. */
 export function parseOneAddress(raw: unknown): Parsed<ListenAddress> {
-  const address = parseListenAddress(String(raw))
+  const address = parseSocketAddress(String(raw))
   return 'error' in address ? invalidAddress(address.error) : { value: address }
 }
 
@@ -77,11 +83,11 @@ export function parseRedisUrl(raw: unknown): Parsed<string> {
   return { value: text }
 }
 
-/** One `host:port` or several: a list, or a text with commas. */
+/** One `host:port` or inherited socket, or several: a list, or a text with commas. */
 export function parseAddresses(raw: unknown): Parsed<readonly ListenAddress[]> {
   const addresses: ListenAddress[] = []
   for (const text of textsOf(raw)) {
-    const address = parseListenAddress(text)
+    const address = parseSocketAddress(text)
     if ('error' in address)
       return invalidAddress(textsOf(raw).length > 1 ? `: "${text}" ${address.error}` : address.error)
     addresses.push(address)

@@ -93,6 +93,12 @@ export class ConnectionSpread {
     this.#place(listener, socket, 1)
   }
 
+  /** A connection that the main thread has accepted, and for which it took a place here. */
+  handed(listener: number, socket: Socket): void {
+    socket.on('error', () => undefined)
+    this.#serve(listener, socket)
+  }
+
   #place(listener: number, socket: Socket, turn: number): void {
     const { places, thread } = this.#options
     const mayPass = this.#supported && this.#open && turn <= MOST_OFFERS

@@ -17,7 +17,7 @@ import { type ProtectorGenerator, startProtectorGenerator } from '../../controll
 import { monitorProtectors, ProtectorMonitor } from '../../controllers/generator/protector-monitor.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../controllers/ledger/ledger.ts'
 import { RefusalEvents } from '../../controllers/ledger/refusal-events.ts'
-import { parseListenAddress } from '../../core/cluster/listen-address.ts'
+import { parseSocketAddress } from '../../core/cluster/listen-address.ts'
 import type { CellClocks, ClockSkew } from '../../core/protection/clocks/cell-clock.ts'
 import { parseGeneratorConfig } from '../../core/protection/generator/config.ts'
 import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
@@ -288,7 +288,7 @@ export class Protection {
 
   async #openWebhook(listen: string): Promise<void> {
     const running = this.#running
-    const address = parseListenAddress(listen)
+    const address = parseSocketAddress(listen)
     if (running === undefined || 'error' in address) return
     const { config, clock, log, revoked } = this.#deps
     const { controlHosts: hosts, dataDir } = config

@@ -117,6 +117,9 @@ export class GatewayThread {
       case 'listen':
         void this.#listen(message.addresses)
         return
+      case 'connection':
+        this.#spread.handed(message.listener, message.socket)
+        return
       case 'report':
         this.#post({ type: 'report', id: message.id, report: this.#report() })
         return
@@ -164,7 +167,9 @@ export class GatewayThread {
     for (const [i, address] of addresses.entries()) {
       const onSocket = (socket: Socket): void => this.#spread.accepted(i, socket)
       try {
-        this.#listeners.push(await listen({ ...options, ...address, reusePort, onSocket }))
+        const { inherited, ...own } = address
+        const handed = inherited !== undefined
+        this.#listeners.push(await listen({ ...options, ...own, handed, reusePort, onSocket }))
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error)
         const code = String(error instanceof Error ? Reflect.get(error, 'code') : '')

@@ -1,8 +1,7 @@
 // A gateway thread inside the main thread, for tests of one process: the same class and the same messages, which arrive
 // before `post` returns.
 
-import type { MessagePort } from 'node:worker_threads'
-import type { Thread, ThreadEvents } from '../../io/world/threads.ts'
+import type { Movable, Thread, ThreadEvents } from '../../io/world/threads.ts'
 import { GatewayThread } from './gateway-thread.ts'
 import type { FromThread, ThreadData, ToThread } from './messages.ts'
 
@@ -15,15 +14,15 @@ export function startInlineThread(data: ThreadData, events: ThreadEvents<FromThr
   // Messages from the constructor arrive before the caller has the thread's handle.
   let inside: GatewayThread | undefined
   const early: ToThread[] = []
-  const receive = (message: ToThread, ports: readonly MessagePort[] = []): void => {
+  const receive = (message: ToThread, moved: readonly Movable[] = []): void => {
     // Cloned as for a worker, so that every test finds what cannot be cloned.
     if (inside === undefined) early.push(message)
-    else inside.receive(structuredClone(message, { transfer: [...ports] }))
+    else inside.receive(Reflect.apply(structuredClone, undefined, [message, { transfer: moved }]))
   }
   const handle: Thread<ToThread> = {
     id: lastId,
-    post: (message, ports) => {
-      if (!ended) receive(message, ports)
+    post: (message, moved) => {
+      if (!ended) receive(message, moved)
     },
     terminate: () => {
       if (!ended) {

@@ -2,6 +2,7 @@
 // memory that stays shared. No request waits for the main thread except a deletion of a pod that may be protected, and a scale-down that
 // is checked: a thread serves with what it has.
 
+import type { Socket } from 'node:net'
 import type { MessagePort } from 'node:worker_threads'
 import type {
   ProtectionRequest,
@@ -45,6 +46,8 @@ export type ToThread =
   | { readonly type: 'listen'; readonly addresses: readonly ListenAddress[] }
   /** A line to another thread, which gets the other end. */
   | { readonly type: 'line'; readonly thread: number; readonly port: MessagePort }
+  /** A connection to an inherited socket, from which nothing was read, and which has a place in this thread; `listener` is the place of its address in `listen`. */
+  | { readonly type: 'connection'; readonly listener: number; readonly socket: Socket }
   /** Answered by `report`. */
   | { readonly type: 'report'; readonly id: number }
   /** In which namespaces pods may have a protector; undefined = in any. */

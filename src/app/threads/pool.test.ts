@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it, mock, type TestContext } from 'node:test'
-import type { MessagePort } from 'node:worker_threads'
+import { MessagePort } from 'node:worker_threads'
 import type {
   ProtectionGate,
   ProtectionRequest,
@@ -14,7 +14,7 @@ import type {
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
 import { createMetrics } from '../../io/metrics/metrics.ts'
 import { MetricsRecorder } from '../../io/metrics/recorder.ts'
-import type { ThreadEvents } from '../../io/world/threads.ts'
+import type { Movable, ThreadEvents } from '../../io/world/threads.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { loadConfig } from '../config/config.ts'
 import type { FromThread, ThreadData, ToThread } from './messages.ts'
@@ -45,10 +45,10 @@ class FakeThread {
     this.#events.onExit()
   }
 
-  hear(message: ToThread, ports: readonly MessagePort[] = []): void {
-    this.received.push(structuredClone(message, { transfer: [...ports] }))
+  hear(message: ToThread, moved: readonly Movable[] = []): void {
+    this.received.push(Reflect.apply(structuredClone, undefined, [message, { transfer: moved }]))
     // An open port would keep the process.
-    for (const port of ports) port.close()
+    for (const port of moved) if (port instanceof MessagePort) port.close()
     if (!this.answers) return
     if (message.type === 'commit') this.say({ type: 'applied', generation: message.generation })
     if (message.type === 'listen')

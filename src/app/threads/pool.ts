@@ -17,6 +17,7 @@ import { createLine } from '../../io/world/threads.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import { ConnectionPlaces } from '../../state/connection-places.ts'
 import { ThreadDeletions } from './deletions.ts'
+import { InheritedPorts } from './inherited-ports.ts'
 import type { FromThread, ThreadData, ThreadLines, ThreadReport } from './messages.ts'
 import { ThreadProgress } from './progress.ts'
 import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
@@ -51,6 +52,7 @@ export class ThreadPool implements WorkerSlotOwner {
   readonly #deps: PoolDeps
   readonly #progress: ThreadProgress
   readonly #deletions: ThreadDeletions
+  readonly #inherited: InheritedPorts
   /** With the ports of the first thread, once it listens. */
   #addresses: readonly ListenAddress[] = []
   #state: 'starting' | 'running' | 'ending' = 'starting'
@@ -75,7 +77,13 @@ export class ThreadPool implements WorkerSlotOwner {
       return new WorkerSlot(thread, start, { ...data, connectionPlaces, place: { thread, threads, seed } }, this)
     })
     this.#progress = new ThreadProgress(this.slots)
+    this.#inherited = new InheritedPorts(this.slots, this.#places)
     this.#deletions = new ThreadDeletions(() => deps.protection?.(), deps.log)
+  }
+
+  /** Finds the sockets that are inherited, long before `listen`. @throws {UserError} when there are none */
+  takeInherited(addresses: readonly ListenAddress[]): void {
+    this.#inherited.take(addresses)
   }
 
   /** Begins to start all threads; `online` says when they are there. */
@@ -100,11 +108,12 @@ export class ThreadPool implements WorkerSlotOwner {
     first?.post({ type: 'listen', addresses })
     await this.#until(() => first?.state === 'listening')
     const ports = first?.ports ?? []
-    this.#addresses = addresses.map(({ host }, i) => ({ host, port: ports[i] ?? 0 }))
+    this.#addresses = addresses.map((address, i) => ({ ...address, port: ports[i] ?? 0 }))
     for (const slot of others) slot.post({ type: 'listen', addresses: this.#addresses })
     await this.#until(() => this.slots.every(({ state }) => state === 'listening'))
     this.#state = 'running'
-    return ports
+    const inherited = await this.#inherited.open(addresses)
+    return ports.map((port, i) => port || (inherited[i] ?? 0))
   }
 
   /**
@@ -196,6 +205,7 @@ export class ThreadPool implements WorkerSlotOwner {
   drain(): Promise<void> {
     this.#state = 'ending'
     for (const timer of this.#restarts) clearTimeout(timer)
+    this.#inherited.close()
     for (const slot of this.slots) slot.post({ type: 'drain' })
     return this.#until(() => this.slots.every((slot) => slot.drained || slot.state === 'gone'))
   }
@@ -209,6 +219,7 @@ export class ThreadPool implements WorkerSlotOwner {
   async end(): Promise<void> {
     this.#state = 'ending'
     for (const timer of this.#restarts) clearTimeout(timer)
+    this.#inherited.close()
     for (const slot of this.slots) slot.post({ type: 'end' })
     let deadline: NodeJS.Timeout | undefined
     const tooLate = new Promise<void>((resolve) => {

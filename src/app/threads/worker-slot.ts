@@ -1,9 +1,8 @@
 // One slot among the gateway threads, as the main thread sees it: its current thread and that thread's state. A thread that
 // dies is replaced in the same slot, and so in the same columns of shared memory.
 
-import type { MessagePort } from 'node:worker_threads'
 import { createRestartHistory, type RestartHistory } from '../../core/endpoints/restart-delay.ts'
-import type { Thread, ThreadEvents } from '../../io/world/threads.ts'
+import type { Movable, Thread, ThreadEvents } from '../../io/world/threads.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
 
 /** Makes a thread: a worker, or one inside the main thread. */
@@ -85,8 +84,9 @@ export class WorkerSlot {
     this.#owner.onExit(this, error)
   }
 
-  post(message: ToThread, ports?: readonly MessagePort[]): void {
-    this.#thread?.post(message, ports)
+  /** As `Thread.post`. */
+  post(message: ToThread, moved?: readonly Movable[]): void {
+    this.#thread?.post(message, moved)
   }
 
   async terminate(): Promise<void> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatListenAddress, parseListenAddress } from './listen-address.ts'
+import { formatListenAddress, parseListenAddress, parseSocketAddress } from './listen-address.ts'
 
 test('addresses read and write back', () => {
   for (const text of [
@@ -35,4 +35,28 @@ test('an invalid address says why', () => {
     assert.ok('error' in address, text)
     assert.match(address.error, why, text)
   }
+})
+
+test('inherited sockets read and write back; anything else is an address', () => {
+  for (const text of ['systemd:https', 'systemd:portcullis.socket', 'systemd:a-b_c@1', 'fd:3', 'fd:65535', '[::1]:0']) {
+    const address = parseSocketAddress(text)
+    assert.ok(!('error' in address), text)
+    assert.equal(formatListenAddress(address), text)
+  }
+  for (const text of [
+    'fd:0',
+    'fd:2',
+    'fd:65536',
+    'fd:',
+    'fd:x',
+    'fd://3',
+    'systemd:',
+    'systemd:a b',
+    'systemd:a:b',
+    'systemd:a/b',
+  ]) {
+    assert.ok('error' in parseSocketAddress(text), text)
+  }
+  // Ports that cannot be inherited.
+  assert.ok('error' in parseListenAddress('systemd:https'))
 })

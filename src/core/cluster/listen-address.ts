@@ -1,11 +1,22 @@
-// How a listen address is written: `host:port`, an IPv6 host in brackets.
+// How a listen address is written: `host:port`, an IPv6 host in brackets; or a socket that the process inherits, `systemd:NAME`, `fd:N`.
 
 export interface ListenAddress {
   /** An IP address or a host name; IPv6 without brackets. */
   readonly host: string
   /** 0 = any free port. */
   readonly port: number
+  /** A listening socket that whoever started the process has opened; host is '' and port 0 then. Default: our own. */
+  readonly inherited?: InheritedSocket
 }
+
+/** By its name in LISTEN_FDNAMES (sd_listen_fds(3)), or by its number. */
+export type InheritedSocket = { readonly name: string } | { readonly fd: number }
+
+/** Below are stdin, stdout and stderr. */
+const FIRST_FD = 3
+const LAST_FD = 65_535
+/** Part of what systemd.socket(5) allows: without what separates entries of lists and options of an entry. */
+const SOCKET_NAME = /^[\w.@-]{1,255}$/
 
 /** The address, or what is wrong with the text. */
 export function parseListenAddress(text: string): ListenAddress | { readonly error: string } {
@@ -23,8 +34,23 @@ export function parseListenAddress(text: string): ListenAddress | { readonly err
   return { host, port: Number(digits) }
 }
 
-/** `host:port`, as `parseListenAddress` reads it. */
+/** Also `systemd:NAME`, every socket of that name, and `fd:N`. */
+export function parseSocketAddress(text: string): ListenAddress | { readonly error: string } {
+  if (text.startsWith('fd:')) {
+    const fd = /^\d{1,5}$/.test(text.slice(3)) ? Number(text.slice(3)) : 0
+    if (fd < FIRST_FD || fd > LAST_FD) return { error: `has a file descriptor that is not ${FIRST_FD} to ${LAST_FD}` }
+    return { host: '', port: 0, inherited: { fd } }
+  }
+  if (!text.startsWith('systemd:')) return parseListenAddress(text)
+  const name = text.slice('systemd:'.length)
+  if (!SOCKET_NAME.test(name)) return { error: 'names no socket as FileDescriptorName= does: letters, digits, "_.@-"' }
+  return { host: '', port: 0, inherited: { name } }
+}
+
+/** `host:port`, `systemd:NAME` or `fd:N`, as `parseSocketAddress` reads it. */
 export function formatListenAddress(address: ListenAddress): string {
+  const { inherited } = address
+  if (inherited !== undefined) return 'fd' in inherited ? `fd:${inherited.fd}` : `systemd:${inherited.name}`
   return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`
 }
 

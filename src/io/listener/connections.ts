@@ -94,6 +94,7 @@ export class Connections {
   readonly #chains = new PresentedChains()
   readonly #http2Handler: RequestHandler
   #draining = false
+  #closed = false
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
@@ -120,7 +121,8 @@ export class Connections {
     this.#sockets.add(socket)
     socket.on('close', () => this.#sockets.delete(socket))
     socket.on('error', () => undefined)
-    if (this.#draining) {
+    // A drain serves it: whoever accepted it had not heard of the drain yet.
+    if (this.#closed) {
       socket.destroy()
       return
     }
@@ -210,6 +212,7 @@ export class Connections {
 
   close(): void {
     this.#draining = true
+    this.#closed = true
     this.#http1.close()
     for (const session of this.#sessions) session.destroy()
     for (const socket of this.#sockets) socket.destroy()

@@ -14,6 +14,8 @@ export interface ControlListenerOptions {
   readonly host: string
   /** 0 = any. */
   readonly port: number
+  /** As of the listener. */
+  readonly fds?: readonly number[]
   /** PEM. */
   readonly serving: ServingPair
   /** PEM of the CAs that client certificates are verified with. */
@@ -39,11 +41,12 @@ const MAX_CONNECTIONS_PER_ADDRESS = 256
 
 /** @throws when the port cannot be opened; OpenSSL's error when the certificate or key is invalid */
 export async function listenControl(options: ControlListenerOptions): Promise<ControlListener> {
-  const { host, port, handler, onHandshakeError } = options
+  const { host, port, fds = [], handler, onHandshakeError } = options
   const contexts = new ControlContexts(options.serving, options.clientCAs, options.tls ?? DEFAULT_TLS_POLICY)
   const listener = await listen({
     host,
     port,
+    fds,
     maxHeaderBytes: MAX_HEADER_BYTES,
     maxConcurrentStreams: MAX_CONCURRENT_STREAMS,
     headerTimeoutMs: HEADER_TIMEOUT_MS,

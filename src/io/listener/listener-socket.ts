@@ -3,6 +3,7 @@
 
 import { createServer, type Server, type Socket } from 'node:net'
 import { Connections, type ConnectionsOptions } from './connections.ts'
+import { KEEP_ALIVE_MS, LISTEN_BACKLOG, listenInherited } from './inherited-listener.ts'
 
 export interface ListenerOptions extends ConnectionsOptions {
   readonly host: string
@@ -14,6 +15,10 @@ export interface ListenerOptions extends ConnectionsOptions {
    * port, gets it in the end. Default: `accept` at once.
    */
   readonly onSocket?: (socket: Socket) => void
+  /** Sockets that the process has inherited instead of a port of its own; none: it opens its own. */
+  readonly fds?: readonly number[]
+  /** Nothing is opened: all connections are accepted elsewhere, and come by `accept`. Default false. */
+  readonly handed?: boolean
 }
 
 export interface Listener {
@@ -27,12 +32,15 @@ export interface Listener {
   connections(): number
 }
 
-const KEEP_ALIVE_MS = 30_000
-const LISTEN_BACKLOG = 4096
-
 /** @throws when the port cannot be opened */
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const connections = new Connections(options)
+  if (options.handed === true) return listenerOf(connections, options.port, () => undefined)
+  const { fds = [] } = options
+  if (fds.length > 0) {
+    const inherited = await listenInherited(fds, (socket) => connections.accept(socket), false)
+    return listenerOf(connections, inherited.port, () => inherited.close())
+  }
   const { onSocket } = options
   const server = createServer(
     { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS, pauseOnConnect: onSocket !== undefined },
@@ -45,15 +53,20 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   })
   server.on('error', () => undefined)
   const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : options.port
+  return listenerOf(connections, port, () => closeListening(server))
+}
+
+function listenerOf(connections: Connections, port: number, stopAccepting: () => void): Listener {
   return {
-    port: typeof address === 'object' && address !== null ? address.port : options.port,
+    port,
     accept: (socket) => connections.accept(socket),
     drain() {
-      closeListening(server)
+      stopAccepting()
       connections.drain()
     },
     close() {
-      closeListening(server)
+      stopAccepting()
       connections.close()
     },
     connections: () => connections.size,

@@ -9,6 +9,7 @@ import type { RequestHandler } from '../../api/ports/stream.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { followFiles } from '../world/follow-files.ts'
 import { cannotListen, requireFreePort } from '../world/free-port.ts'
+import { takeInherited } from '../world/inherited-sockets.ts'
 import { listenControl } from './control-listener.ts'
 import type { ServingPair } from './tls-contexts.ts'
 import type { TlsPolicy } from './tls-policy.ts'
@@ -41,7 +42,9 @@ export interface RenewedPortOptions {
 export async function openRenewedPort(options: RenewedPortOptions): Promise<RenewedPort> {
   const { listen, flag, clientCAs, tls, handler, log, files } = options
   await requireFreePort(listen, flag)
-  const listener = await listenControl({ ...listen, serving: options.serving(), clientCAs, tls, handler }).catch(
+  const fds = takeInherited(listen, flag)
+  const { host, port } = listen
+  const listener = await listenControl({ host, port, fds, serving: options.serving(), clientCAs, tls, handler }).catch(
     (error: unknown) => {
       const message = error instanceof Error ? error.message : String(error)
       throw cannotListen(listen, message, String(Reflect.get(Object(error), 'code')), flag)
@@ -72,7 +75,7 @@ export async function openRenewedPort(options: RenewedPortOptions): Promise<Rene
 
 /** Names and addresses for the certificate of such a port: `hosts`, the address it listens on, and those of this machine. */
 export function hostsOfPort(hosts: readonly string[], { host }: ListenAddress): readonly string[] {
-  const own = host === '0.0.0.0' || host === '::' ? [] : [host]
+  const own = host === '' || host === '0.0.0.0' || host === '::' ? [] : [host]
   const machine = /^[A-Za-z0-9.-]+$/.test(hostname()) ? [hostname()] : []
   return [...new Set([...hosts, ...own, 'localhost', '127.0.0.1', '::1', ...machine])]
 }

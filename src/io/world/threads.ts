@@ -1,6 +1,22 @@
 // Worker threads: starting them and exchanging messages.
 
-import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
+import { Socket } from 'node:net'
+import {
+  MessageChannel,
+  type MessagePort,
+  parentPort,
+  type Transferable,
+  Worker,
+  workerData,
+} from 'node:worker_threads'
+
+/** What a message may take along: sockets, too, if nothing was read from them. @types/node does not know of it. */
+export type Movable = Transferable | Socket
+
+/** Not before some Node 24: others throw at such a message. */
+export const SOCKETS_MOVE: boolean = Object.getOwnPropertySymbols(Socket.prototype).some(
+  ({ description }) => description === 'messaging_transfer_symbol',
+)
 
 /** Events of a started thread. */
 export interface ThreadEvents<From> {
@@ -15,8 +31,8 @@ export interface ThreadEvents<From> {
 export interface Thread<To> {
   /** Never reused in a process. */
   readonly id: number
-  /** @param ports in the message: they move to the thread */
-  post(message: To, ports?: readonly MessagePort[]): void
+  /** @param moved what the message takes along, and this thread has no longer. Default: nothing */
+  post(message: To, moved?: readonly Movable[]): void
   /** Ends it at once, in the middle of whatever it does; resolves when it has ended. */
   terminate(): Promise<void>
 }
@@ -35,7 +51,7 @@ export function startThread<To, From>(entry: URL, name: string, data: unknown, e
   worker.on('exit', () => events.onExit())
   return {
     id,
-    post: (message, ports = []) => worker.postMessage(message, [...ports]),
+    post: (message, moved = []) => void Reflect.apply(worker.postMessage, worker, [message, moved]),
     terminate: async () => void (await worker.terminate()),
   }
 }

@@ -1,0 +1,201 @@
+// Traffic while gateways are restarted, by a client that does what the RFCs say and no more, and counts exactly. It goes on after GOAWAY on
+// another connection (RFC 9113, 6.8), repeats what was refused unprocessed (8.7), and resumes watches where they ended. Whatever else
+// happens to a request is a failure: there is no second try of anything that may have been processed, and none of a connection.
+
+import type { ClientHttp2Session } from 'node:http2'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { KeyPair } from '../../src/io/pki/pki.ts'
+import { h2Connect, h2Open, h2Request } from './h2-client.ts'
+import { openRaw } from './raw-clients.ts'
+
+export interface TrafficOptions {
+  readonly port: number
+  readonly serverName: string
+  readonly certificate: KeyPair
+  readonly requestsPerSecond: number
+  /** HTTP/2 connections that requests are sent on in turn. */
+  readonly sessions: number
+  /** One request in so many opens an HTTP/1.1 connection for itself, as a new kubectl or curl does. */
+  readonly freshEvery: number
+  readonly path: string
+}
+
+export interface Counted {
+  /** Answered with 200, whole. */
+  served: number
+  /** Of these, those sent again after REFUSED_STREAM. */
+  repeated: number
+  /** Connections that were opened because of GOAWAY. */
+  moved: number
+  readonly failures: string[]
+}
+
+const REFUSED_STREAM = 7
+const TICK_MS = 5
+/** However far behind the machine is. */
+const AT_ONCE = 200
+
+export class RestartTraffic {
+  readonly counted: Counted = { served: 0, repeated: 0, moved: 0, failures: [] }
+  readonly #options: TrafficOptions
+  readonly #sessions: ClientHttp2Session[] = []
+  readonly #errors = new WeakMap<ClientHttp2Session, string>()
+  readonly #pending = new Set<Promise<void>>()
+  #running = true
+  #done: Promise<void> | undefined
+
+  constructor(options: TrafficOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#done = this.#run()
+  }
+
+  /** Sends nothing more, and waits for what is under way. */
+  async stop(): Promise<Counted> {
+    this.#running = false
+    await this.#done
+    for (const session of this.#sessions) session.destroy()
+    return this.counted
+  }
+
+  async #run(): Promise<void> {
+    const { requestsPerSecond, freshEvery } = this.#options
+    const startedMs = performance.now()
+    let skipped = 0
+    for (let sent = 0; this.#running; ) {
+      const due = Math.floor(((performance.now() - startedMs) * requestsPerSecond) / 1000) - skipped
+      for (; sent < due; sent++) {
+        // A machine that cannot keep up sends fewer, and not thousands at once later.
+        if (this.#pending.size >= AT_ONCE) {
+          skipped += due - sent
+          break
+        }
+        const one = sent % freshEvery === 0 ? this.#fresh() : this.#onSession(sent % this.#options.sessions)
+        const pending: Promise<void> = one
+          .catch((error: unknown) => this.#fail(String(error)))
+          .finally(() => this.#pending.delete(pending))
+        this.#pending.add(pending)
+      }
+      await sleep(TICK_MS)
+    }
+    await Promise.all(this.#pending)
+  }
+
+  #fail(why: string): void {
+    this.counted.failures.push(`${new Date().toISOString()} ${why}`)
+  }
+
+  #session(index: number): ClientHttp2Session {
+    const known = this.#sessions[index]
+    if (known !== undefined && !known.closed && !known.destroyed) return known
+    if (known !== undefined) this.counted.moved++
+    const { port, serverName, certificate } = this.#options
+    const session = h2Connect({ port, serverName, certificate })
+    session.once('error', (error) => this.#errors.set(session, String(error)))
+    this.#sessions[index] = session
+    return session
+  }
+
+  async #onSession(index: number): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
+      const session = this.#session(index)
+      const { status, resetCode, body } = await h2Request(session, [':path', this.#options.path])
+      if (status === 200 && resetCode === 0) {
+        this.counted.served++
+        if (attempt > 0) this.counted.repeated++
+        return
+      }
+      if (status === 0 && resetCode === REFUSED_STREAM) continue
+      this.#fail(
+        `HTTP/2: status ${status}, reset ${resetCode} ${this.#errors.get(session) ?? ''} ${body.toString().slice(0, 200)}`,
+      )
+      return
+    }
+  }
+
+  async #fresh(): Promise<void> {
+    const { port, serverName, certificate, path } = this.#options
+    const raw = await openRaw({ port, serverName, cert: certificate, alpn: ['http/1.1'] })
+    try {
+      raw.send(`GET ${path} HTTP/1.1\r\nHost: ${serverName}\r\nConnection: close\r\n\r\n`)
+      await raw.closed
+      if (/^HTTP\/1\.1 200 /.test(raw.text())) this.counted.served++
+      else this.#fail(`HTTP/1.1: ${JSON.stringify(raw.text().slice(0, 200))}`)
+    } finally {
+      raw.destroy()
+    }
+  }
+}
+
+export interface WatchOptions {
+  readonly port: number
+  readonly serverName: string
+  readonly certificate: KeyPair
+  /** With `resourceVersion=` at its end. */
+  readonly path: string
+  readonly since: number
+}
+
+/** A watch that is resumed for ever, on a connection of its own each time, as an informer whose connection had GOAWAY. */
+export class ResumedWatch {
+  /** resourceVersions, in the order in which they came. */
+  readonly seen: number[] = []
+  readonly failures: string[] = []
+  resumed = -1
+  readonly #options: WatchOptions
+  #session: ClientHttp2Session | undefined
+  #running = true
+  #done: Promise<void> | undefined
+
+  constructor(options: WatchOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#done = this.#run()
+  }
+
+  async stop(): Promise<void> {
+    this.#running = false
+    this.#session?.destroy()
+    await this.#done
+  }
+
+  async #run(): Promise<void> {
+    let version = this.#options.since
+    while (this.#running) {
+      this.resumed++
+      const session = h2Connect(this.#options)
+      this.#session = session
+      const stream = h2Open(session, [':path', `${this.#options.path}${version}`])
+      let rest = ''
+      let status = 0
+      stream.on('response', (headers) => {
+        status = Number(headers[':status'])
+      })
+      stream.setEncoding('utf8')
+      stream.on('data', (text: string) => {
+        const lines = (rest + text).split('\n')
+        rest = lines.pop() ?? ''
+        for (const line of lines) {
+          version = versionOf(line)
+          this.seen.push(version)
+        }
+      })
+      await new Promise<void>((resolve) => stream.once('close', resolve))
+      session.destroy()
+      if (!this.#running) return
+      // A clean end between two events: only then may it go on without a list.
+      if (status === 200 && stream.rstCode === 0 && rest === '') continue
+      this.failures.push(`watch: status ${status}, reset ${stream.rstCode}, ${rest.length} bytes of an event`)
+      await sleep(TICK_MS)
+    }
+  }
+}
+
+function versionOf(line: string): number {
+  const { object } = JSON.parse(line) as { object: { metadata: { resourceVersion: string } } }
+  return Number(object.metadata.resourceVersion)
+}
