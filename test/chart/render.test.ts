@@ -30,10 +30,12 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const VALUES_DIR = join(import.meta.dirname, 'values')
 const EMBEDDED = ['--values', join(VALUES_DIR, 'embedded.yaml')]
 const EVERYTHING = ['--values', join(VALUES_DIR, 'everything.yaml'), ...API_VERSIONS]
+const EMBEDDED_EVERYTHING = ['--values', join(VALUES_DIR, 'embedded-everything.yaml'), ...API_VERSIONS]
 const SHAPES: readonly (readonly [name: string, args: readonly string[]])[] = [
   ['kubernetes', []],
   ['embedded', EMBEDDED],
   ['everything', EVERYTHING],
+  ['embedded with everything', EMBEDDED_EVERYTHING],
 ]
 const KUSTOMIZE = join(ROOT, 'deploy/kustomize')
 
@@ -76,7 +78,7 @@ for (const [name, args] of SHAPES) {
       given[setting.name] = setting.repeatable ? [...(Array.isArray(before) ? before : []), value] : value
     }
     const config = loadConfig({ flags: given, env: {}, readFile: () => '' })
-    assert.equal(config.source, name === 'embedded' ? 'embedded' : 'kubernetes')
+    assert.equal(config.source, name.startsWith('embedded') ? 'embedded' : 'kubernetes')
   })
 }
 

@@ -123,11 +123,12 @@ async function create(client: SecretClient, shared: SharedCA, local: LocalCA, lo
   const texts = Object.entries(shared.files ?? {}).map(([file, kind]): [string, string] => {
     return [file, knownFile(join(shared.dir, file), kind) ?? kind.make()]
   })
-  const data = { 'tls.crt': ca.certPem, 'tls.key': ca.keyPem, ...Object.fromEntries(texts) }
+  // ca.crt is where cert-manager's CA injector looks, in Secrets that allow it: for the caBundle of webhooks.
+  const data = { 'tls.crt': ca.certPem, 'tls.key': ca.keyPem, 'ca.crt': ca.certPem, ...Object.fromEntries(texts) }
   const secret = {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { namespace, name },
+    metadata: { namespace, name, annotations: { 'cert-manager.io/allow-direct-injection': 'true' } },
     type: 'kubernetes.io/tls',
     data: Object.fromEntries(Object.entries(data).map(([key, text]) => [key, base64(text)])),
   }

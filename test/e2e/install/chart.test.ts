@@ -2,7 +2,8 @@
 // uninstalling, and the container itself as a process, with exactly what a pod of the cluster says.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -11,6 +12,7 @@ import { runContainer, startContainer } from '../../harness/container.ts'
 import { runCli } from '../../harness/embedded.ts'
 import { API_VERSIONS, CHART, helm, type KubeObject, nameOf, objectsOf, podOf, render } from '../../harness/helm.ts'
 import { kubeRequest } from '../../harness/kube-request.ts'
+import { gatewayCA, LOOPBACK_ADDRESSES, serverCertificate } from '../../harness/pki.ts'
 import { freePorts } from '../../harness/ports.ts'
 import { crdsOf } from '../../harness/third-party-crds.ts'
 import { upstreamClusterFor } from '../../harness/upstream-cluster.ts'
@@ -18,6 +20,7 @@ import { waitFor } from '../../harness/wait.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 const EVERYTHING = ['--values', join(ROOT, 'test/chart/values/everything.yaml'), ...API_VERSIONS]
+const EMBEDDED_EVERYTHING = ['--values', join(ROOT, 'test/chart/values/embedded-everything.yaml'), ...API_VERSIONS]
 const SYSTEM = 'portcullis-system'
 const EDGE = 'edge'
 
@@ -64,6 +67,7 @@ const RENDERS: readonly (readonly [name: string, args: readonly string[]])[] = [
   ['kubernetes', []],
   ['embedded', ['--set=shape=embedded']],
   ['everything', EVERYTHING],
+  ['embedded with everything', EMBEDDED_EVERYTHING],
 ]
 
 for (const [name, args] of RENDERS) {
@@ -144,6 +148,11 @@ async function podsReady(namespace: string, count: number): Promise<KubeObject[]
   })
 }
 
+async function secret(name: string, stringData: Readonly<Record<string, string>>): Promise<void> {
+  const metadata = { name, namespace: EDGE }
+  await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, stringData }))
+}
+
 /** A GET through the gateway as an administrator of the cluster behind it. */
 async function throughGateway(port: number, ca: string): Promise<number> {
   const server = `https://127.0.0.1:${port}/clusters/${cluster.name}`
@@ -177,6 +186,8 @@ test('shape kubernetes: installed, served, tested, upgraded and uninstalled; CRD
   const { flags, gateway, health } = await ports()
   const install = ['portcullis', CHART, '--namespace', SYSTEM, ...flags, '--set=shutdown.delaySeconds=1']
   const notes = await run('install', ...install)
+  for (const [file] of notes.matchAll(/\b(?:deploy|config)\/[\w./-]+\.yaml/g))
+    assert.ok(existsSync(join(ROOT, file)), file)
   assert.match(notes, /1\. .*\n.*rollout status deploy\/portcullis\n2\. .*\n.*\n3\. /)
   const [pod = {}] = await podsReady(SYSTEM, 2)
   const names = (await render())
@@ -197,8 +208,12 @@ test('shape kubernetes: installed, served, tested, upgraded and uninstalled; CRD
       status.gateways.map(({ name }: KubeObject) => name),
       [pod['metadata'].name],
     )
-    const secret = await get('secret', 'portcullis-serving-ca', '-n', SYSTEM)
-    assert.equal(await throughGateway(gateway, Buffer.from(secret['data']['tls.crt'], 'base64').toString()), 200)
+    const serving = await get('secret', 'portcullis-serving-ca', '-n', SYSTEM)
+    // For cert-manager's CA injector.
+    const { metadata, data } = await get('secret', 'portcullis-control-ca', '-n', SYSTEM)
+    assert.equal(metadata.annotations['cert-manager.io/allow-direct-injection'], 'true')
+    assert.equal(data['ca.crt'], data['tls.crt'])
+    assert.equal(await throughGateway(gateway, Buffer.from(serving['data']['tls.crt'], 'base64').toString()), 200)
 
     await metricsForPrometheus(health)
     assert.doesNotMatch(container.process.log(), /forbidden/i, 'the chart gives every right that is needed')
@@ -226,7 +241,7 @@ test('shape kubernetes: installed, served, tested, upgraded and uninstalled; CRD
 })
 
 test('shape embedded: installed, served; the volume stays, keys on it stay of their owner alone', async () => {
-  const { flags, gateway, control } = await ports()
+  const { flags, gateway, control, health } = await ports()
   const volume = {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
@@ -240,7 +255,14 @@ test('shape embedded: installed, served; the volume stays, keys on it stay of th
     },
   }
   await cluster.apply(JSON.stringify(volume))
-  const shape = ['--set=shape=embedded,persistence.storageClassName=-,shutdown.delaySeconds=1']
+  const serving = serverCertificate(gatewayCA(), ['localhost'], LOOPBACK_ADDRESSES)
+  await secret('edge-tls', { 'tls.crt': serving.certPem, 'tls.key': serving.keyPem })
+  await secret('edge-store', { 'store.key': `${randomBytes(32).toString('base64')}\n` })
+  await secret('edge-metrics', { token: 'metrics-token\n' })
+  const shape = [
+    '--set=shape=embedded,persistence.storageClassName=-,shutdown.delaySeconds=1,tls.secretName=edge-tls',
+    '--set=store.keySecret.name=edge-store,metrics.tokenSecret.name=edge-metrics',
+  ]
   const install = ['edge', CHART, '--namespace', EDGE, ...flags, ...shape]
   await run('install', ...install, '--set=fullnameOverride=portcullis')
   const [pod = {}] = await podsReady(EDGE, 1)
@@ -264,10 +286,13 @@ test('shape embedded: installed, served; the volume stays, keys on it stay of th
     assert.equal(applied.code, 0, applied.stderr)
     const ready = ['wait', '--for=condition=Ready', `uc/${cluster.name}`, '--timeout=30s']
     assert.equal((await cluster.kubectl(ready, { kubeconfig })).code, 0)
-    assert.equal(await throughGateway(gateway, readFileSync(join(disk, 'data/pki/ca.crt'), 'utf8')), 200)
+    assert.equal(await throughGateway(gateway, gatewayCA().certPem), 200)
+    const metrics = `http://127.0.0.1:${health}/metrics`
+    assert.equal((await fetch(metrics)).status, 401)
+    assert.equal((await fetch(metrics, { headers: { authorization: 'Bearer metrics-token' } })).status, 200)
     // OnRootMismatch goes by the root of the volume: as long as it is as the kubelet left it, no key changes its mode.
     assert.equal((statSync(disk).mode & 0o7777).toString(8), '2775')
-    for (const key of ['data/pki/ca.key', 'data/control/pki/ca.key', 'data/control/store.key'])
+    for (const key of ['data/control/pki/ca.key', 'data/control/pki/token.key'])
       assert.equal((statSync(join(disk, key)).mode & 0o7777).toString(8), '600', key)
   } finally {
     assert.equal(await container.stop(), 0)

@@ -4,8 +4,6 @@
 {{- $internal := printf "%s-internal.%s.svc" (include "portcullis.fullname" .) .Release.Namespace -}}
 - serve
 - --source={{ .Values.shape }}
-# Not the root of the volume: the kubelet goes by its mode (fsGroupChangePolicy).
-- --data-dir=/var/lib/portcullis/data
 - --listen={{ $bind }}:{{ .Values.ports.gateway }}
 - --control-listen={{ $bind }}:{{ .Values.ports.control }}
 - --control-host={{ $internal }}
@@ -196,6 +194,9 @@ spec:
       args:
         {{- include "portcullis.args" . | nindent 8 }}
       env:
+        # Not the root of the volume, whose mode the kubelet goes by (fsGroupChangePolicy).
+        - name: PORTCULLIS_DATA_DIR
+          value: /var/lib/portcullis/data
         # Unique among the replicas.
         - name: PORTCULLIS_REPLICA_NAME
           valueFrom:
