@@ -127,7 +127,8 @@ function openControlAudit(
   { source, controlAuditLogPath, auditLogPath }: Config,
   audit: LineWriter | undefined,
 ): LineWriter | undefined {
-  if (source !== 'embedded') return undefined
+  // Of CRDs: what is done to them on this machine.
+  if (source !== 'embedded') return source === 'kubernetes' ? audit : undefined
   const own = controlAuditLogPath !== '' && controlAuditLogPath !== auditLogPath
   return own ? openAuditLog(controlAuditLogPath) : audit
 }
@@ -246,7 +247,11 @@ class Lifecycle implements RunningGateway {
     pool.start()
     await this.#plane.start()
     await source.start(
-      (change) => void changes.applyChange(change).catch((error: unknown) => this.#onNotApplied(error)),
+      (change) =>
+        void changes.applyChange(change).then(
+          () => this.#plane.applied?.(change),
+          (error: unknown) => this.#onNotApplied(error),
+        ),
     )
     this.#synced = true
     this.#lastGood.start()

@@ -22,10 +22,13 @@ import { createInProcessClient } from '../apiserver/registry/in-process-client.t
 import { Registry } from '../apiserver/registry/registry.ts'
 import { selfReviews } from '../apiserver/self-reviews.ts'
 import { type ControlHandler, createControlHandler } from '../apiserver/server.ts'
+import { SwitchedSource } from '../controllers/local-switches/switched-source.ts'
 import { createKubeClient, type KubeClient } from '../io/kube/client.ts'
 import type { KubeCallEvents } from '../io/kube/client-events.ts'
 import { controlPaths } from '../io/listener/control-paths.ts'
+import type { LocalSwitch } from '../io/local-switches/switch-file.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
+import { localSwitchLine } from '../io/logs/local-switch-audit.ts'
 import { createTokenVerifier } from '../io/pki/control-tokens.ts'
 import { nodePemChecks } from '../io/pki/pem-checks.ts'
 import { replaceFile } from '../io/pki/pki-files.ts'
@@ -37,6 +40,7 @@ import { createFilesSource } from '../io/sources/files/source.ts'
 import { keptClusters } from '../io/sources/objects/kept-clusters.ts'
 import { createObjectsSource, type ObjectsSourceOptions } from '../io/sources/objects/objects-source.ts'
 import { openKeyedStore } from '../io/store/keyed-store.ts'
+import { systemClock } from '../io/world/clock.ts'
 import { createWebhookAuthenticator } from '../webhooks/protection-webhook-callers.ts'
 import { createWebhookHandler } from '../webhooks/webhook.ts'
 import type { OwnCertificate } from './certificates/own-certificates.ts'
@@ -63,6 +67,8 @@ export interface ObjectPlane {
   readonly revoked: RevocationCheck | undefined
   /** Metrics of its own, in the Prometheus text format. */
   text(): string
+  /** What the source has delivered is in force in all threads. */
+  applied?(change: SourceChange): void
   /** Before the source starts. @throws {UserError} */
   start(): Promise<void>
   /** To be called when nothing uses the source and the client any more. */
@@ -88,7 +94,7 @@ export function createObjectPlane(
     case 'embedded':
       return new EmbeddedPlane(config, log, audit)
     case 'kubernetes':
-      return new KubernetesPlane(config, log, calls, lastGood)
+      return new KubernetesPlane(config, log, calls, audit, lastGood)
   }
 }
 
@@ -282,9 +288,16 @@ class KubernetesPlane implements ObjectPlane {
   #inForce: SourceChange['clusters'] = new Map()
 
   readonly #lastGood: LastGoodStates
+  readonly #switched: SwitchedSource
   #installing: CrdInstallation | undefined
 
-  constructor(config: Config, log: Logger, calls: KubeCallEvents, lastGood: LastGoodStates) {
+  constructor(
+    config: Config,
+    log: Logger,
+    calls: KubeCallEvents,
+    audit: LineWriter | undefined,
+    lastGood: LastGoodStates,
+  ) {
     this.#config = config
     this.#log = log
     this.#lastGood = lastGood
@@ -295,9 +308,14 @@ class KubernetesPlane implements ObjectPlane {
     const source = createObjectsSource({
       ...sourceOptions(config, log),
       client: this.client,
-      lastGood: keptClusters(keeper, () => lastGood.waitMs, log),
+      lastGood: keptClusters({
+        keeper,
+        waitMs: () => lastGood.waitMs,
+        log,
+        onCurrent: (current) => this.#switched.current(current),
+      }),
     })
-    this.source = {
+    const claiming: ResourceSource = {
       start: (onChange) =>
         source.start((change) => {
           this.#inForce = change.clusters
@@ -305,6 +323,16 @@ class KubernetesPlane implements ObjectPlane {
         }),
       stop: () => source.stop(),
     }
+    const { client } = this
+    const { dataDir } = config
+    const onThrown = (local: LocalSwitch, lifted: boolean): void =>
+      audit?.write(localSwitchLine(local, lifted, Date.now()))
+    this.#switched = new SwitchedSource({ source: claiming, client, dataDir, clock: systemClock, log, onThrown })
+    this.source = this.#switched
+  }
+
+  applied(change: SourceChange): void {
+    this.#switched.applied(change)
   }
 
   get port(): number {

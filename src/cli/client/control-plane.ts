@@ -23,6 +23,8 @@ export interface ControlPlaneOptions extends Output {
   readonly needs?: string
   /** The kind that is read first, for the message when the API server does not have it. Default: the first of ours in `needs`. */
   readonly kind?: ResourceKind
+  /** What can be done while no API server answers. Default: nothing. */
+  readonly away?: string
   /** The expected API server, for the message when another one answers. Default: the gateway's. */
   readonly owner?: string
 }
@@ -54,7 +56,10 @@ export async function withControlPlane(
     return await action(client, client.server)
   } catch (error) {
     const kind = error instanceof StatusError && isUnknownKind(error) ? kindMeant(options) : undefined
-    const text = kind === undefined ? textOf(error, options.needs ?? DEFAULT_NEEDS) : await wrongServer(options, kind)
+    const text =
+      kind === undefined
+        ? textOf(error, options.needs ?? DEFAULT_NEEDS, options.away)
+        : await wrongServer(options, kind)
     options.err(`error: ${text}\n`)
     return 1
   } finally {
@@ -83,11 +88,11 @@ async function wrongServer(options: ControlPlaneOptions, kind: ResourceKind): Pr
   return `this API server has no ${kind.kind}s; is it the one of ${owner}? ${others}`
 }
 
-function textOf(error: unknown, needs: string): string {
+function textOf(error: unknown, needs: string, away = ''): string {
   if (error instanceof UserError) return `${error.message}; ${error.fix}`
   if (error instanceof StatusError) return `the API server refuses: ${error.message}${fixOf(error, needs)}`
   if (!(error instanceof Error)) return String(error)
-  return `the API server gives no answer: ${error.message}; is --kubeconfig the right one, and the server up?`
+  return `the API server gives no answer: ${error.message}; is --kubeconfig the right one, and the server up?${away}`
 }
 
 function fixOf({ code }: StatusError, needs: string): string {

@@ -9,6 +9,7 @@ import { getCluster, readPositiveDuration, withControlPlane } from '../client/co
 import { waitApplied } from '../client/wait-applied.ts'
 import { type Change, readChange } from './change.ts'
 import { guardRails } from './guard-rails.ts'
+import { showLocal } from './local.ts'
 import { whoAmI } from './operator.ts'
 import type { DegradeOptions } from './options.ts'
 import { type RecoveryChange, readRecovery, startRecovery } from './recover.ts'
@@ -16,13 +17,18 @@ import { recoveryReport, watchRecovery } from './recovery-report.ts'
 import { describe, faultsOf, inForceText } from './state.ts'
 
 const MANAGER = 'portcullis-degrade'
+const WHEN_AWAY = ' While it is away: --local, on the machine of each gateway'
 
 /**
  * Resolves with the exit code: 1 after an error, when the effective mode differs from the mode set, or with `status` when a replica does
  * not have it in force in time, or only in shadow mode.
  */
 export function degrade(options: DegradeOptions): Promise<number> {
-  return withControlPlane(options, async (client, server) => {
+  if (options.off === true) {
+    options.err('error: --off lifts a switch that was set with --local; give --local too, or --mode Off\n')
+    return Promise.resolve(1)
+  }
+  return withControlPlane({ ...options, away: WHEN_AWAY }, async (client, server) => {
     const { cluster, status, watch = false, now, out, err } = options
     const recovery = readRecovery(options)
     const change = readChange(options)
@@ -39,6 +45,7 @@ export function degrade(options: DegradeOptions): Promise<number> {
     const inForce = inForceText(after, now())
     const code = status ? await waitApplied({ client, timeoutMs, now, out, err, inForce }, cluster) : 0
     if (status && !watch) out(recoveryReport(after))
+    if (status && options.dataDir !== undefined) showLocal(options.dataDir, out, err, cluster)
     const watched = watch ? await watchRecovery(client, cluster, options) : 0
     const faults = faultsOf(after, change)
     for (const fault of faults) err(`error: ${fault}\n`)

@@ -29,6 +29,12 @@ export interface DegradeOptions extends ControlPlaneOptions {
   readonly pollMs?: number
   /** How long to wait. Default 30s. */
   readonly timeout?: string
+  /** On this machine, without the API server (local.ts). Default false. */
+  readonly local?: boolean
+  /** With `local`: lift the switch that was thrown so. Default false. */
+  readonly off?: boolean
+  /** With `local`: that of the gateway. Default `data`. */
+  readonly dataDir?: string
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }

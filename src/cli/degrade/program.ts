@@ -19,8 +19,17 @@ export function addDegrade(program: Command, { out, err, now, done }: CommandCon
     .option('--hold <duration>', 'with --recover: how long the checks of a mode have to hold; default: 60s')
     .option('--ramp <duration>', 'with --recover: how long Limited is held at least; default: 10m')
     .option('--watch', 'with --status: show the steps of a recovery until it is over', false)
-    .option('--timeout <duration>', 'how long to wait', '30s')
-    .action(async (cluster, options) =>
-      done((await import('./degrade.ts')).degrade({ ...options, cluster, now, out, err })),
+    .option(
+      '--local',
+      'on this machine, while the API server of the objects is away; written to the object later',
+      false,
     )
+    .option('--off', 'with --local: lift what was set so', false)
+    .option('--data-dir <dir>', 'with --local: that of the gateway; default: data')
+    .option('--timeout <duration>', 'how long to wait; default: 30s, with --local 5s')
+    .action(async (cluster, options) => {
+      const given = { ...options, cluster, now, out, err }
+      if (options.local) await done((await import('./local.ts')).degradeLocally(given))
+      else await done((await import('./degrade.ts')).degrade(given))
+    })
 }

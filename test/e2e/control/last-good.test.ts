@@ -2,7 +2,7 @@
 // disk, says so, and takes over what is new when that server is back.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
@@ -10,6 +10,7 @@ import type { JsonObject } from '../../../src/api/kube/json-object.ts'
 import { OWN_NAMESPACE } from '../../../src/api/kube/own-names.ts'
 import { SILENT } from '../../../src/api/ports/ports.ts'
 import type { UpstreamCluster } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
+import { degradeLocally } from '../../../src/cli/degrade/local.ts'
 import { LastGoodFile } from '../../../src/io/last-good/file.ts'
 import { lastGoodKey } from '../../../src/io/last-good/format.ts'
 import { controlPaths } from '../../../src/io/listener/control-paths.ts'
@@ -71,7 +72,7 @@ async function gatewayOf(t: TestContext, ...args: string[]): Promise<TestGateway
     clusters: [],
     source: ['--source=kubernetes', `--kubeconfig=${kubeconfig}`, '--control-listen=127.0.0.1:CONTROL'],
     dataDir,
-    args,
+    args: [`--audit-log-path=${join(dataDir, 'audit.log')}`, ...args],
   })
   t.after(() => gateway.stop('SIGKILL'))
   return gateway
@@ -140,16 +141,16 @@ test('every control cluster killed, the gateway killed and started: served as be
   await kill(first)
 
   const second = await gatewayOf(t)
-  const asBefore = async (): Promise<void> => {
-    assert.equal((await ask(second, 'front', alice)).status, 200)
-    assert.equal((await ask(second, 'front', bearer, '/version')).status, 200)
-    assert.equal((await ask(second, 'front', mallory)).status, 401)
-    const frozen = await ask(second, 'frozen', alice)
+  const asBefore = async (gateway: TestGateway, late: number): Promise<void> => {
+    assert.equal((await ask(gateway, 'front', alice)).status, 200)
+    assert.equal((await ask(gateway, 'front', bearer, '/version')).status, 200)
+    assert.equal((await ask(gateway, 'front', mallory)).status, 401)
+    const frozen = await ask(gateway, 'frozen', alice)
     assert.equal(frozen.status, 503)
     assert.match(frozen.json().message, /INC-1/)
-    assert.equal((await ask(second, 'late', alice)).status, 200)
+    assert.equal((await ask(gateway, 'late', alice)).status, late)
   }
-  await asBefore()
+  await asBefore(second, 200)
   const ready = await second.admin('/readyz?verbose')
   assert.equal(ready.status, 200)
   assert.match(ready.text, /^\[\+\]source-objects ok: the last good state of 20\S+Z is served: /m)
@@ -165,22 +166,50 @@ test('every control cluster killed, the gateway killed and started: served as be
   )
   for (const file of files) for (const text of planted) assert.ok(!readFileSync(file, 'latin1').includes(text), file)
 
+  // The switch works all the same, and over a restart.
+  const said: string[] = []
+  const io = { now: Date.now, out: (text: string) => void said.push(text), err: (text: string) => void said.push(text) }
+  const thrown = {
+    cluster: 'late',
+    mode: 'Freeze',
+    reason: 'INC-2',
+    status: false,
+    local: true,
+    dataDir,
+    timeout: '60s',
+  }
+  assert.equal(await degradeLocally({ ...thrown, ...io }), 0, said.join(''))
+  assert.match(said.join(''), /late: degrade mode Freeze in force in all threads of this gateway/)
+  // Connections of their own, so that every thread is asked.
+  for (let i = 0; i < 8; i++) assert.match((await ask(second, 'late', alice)).text, /INC-2/)
+  const audit = readFileSync(join(dataDir, 'audit.log'), 'utf8').split('\n')
+  const event = audit
+    .map((line) => (line === '' ? {} : JSON.parse(line)))
+    .find(({ annotations }) => annotations?.['portcullis.io/local-degrade'])
+  assert.match(event?.user.username, /^local:\S+ \(uid \d+\)/)
+  assert.deepEqual(
+    [event?.verb, event?.objectRef.name, event?.annotations['portcullis.io/reason']],
+    ['patch', 'late', 'INC-2'],
+  )
+  await kill(second)
+  const third = await gatewayOf(t)
+
   // Others change things before the gateway sees them.
   proxy.sever()
   await control.apiservers[0]?.restart()
   await control.kubectl(['delete', 'uc', 'gone'])
   await apply(clusterObject('frozen'), clusterObject('new'))
-  await asBefore()
+  await asBefore(third, 503)
   let failed = 0
   let asked = 0
   const reading = new AbortController()
   const reads = (async () => {
-    for (; !reading.signal.aborted; asked++) if ((await ask(second, 'front', alice)).status !== 200) failed++
+    for (; !reading.signal.aborted; asked++) if ((await ask(third, 'front', alice)).status !== 200) failed++
   })()
   proxy.restore()
   await waitFor('what is new', async () => {
     const codes = await Promise.all(
-      ['front', 'frozen', 'gone', 'new'].map(async (name) => (await ask(second, name, alice)).status),
+      ['front', 'frozen', 'gone', 'new'].map(async (name) => (await ask(third, name, alice)).status),
     )
     return codes.join() === '200,200,404,200'
   })
@@ -188,19 +217,24 @@ test('every control cluster killed, the gateway killed and started: served as be
   await reads
   assert.ok(asked > 0)
   assert.equal(failed, 0)
-  assert.equal((await ask(second, 'front', mallory)).status, 401)
-  assert.equal(await metric(second, 'last_good_serving_age_seconds{state="objects"}'), 0)
-  assert.match((await second.admin('/readyz?verbose')).text, /^\[\+\]source-objects ok$/m)
-  await waitFor('the last good state', () => kept().join() === 'front,frozen,late,new')
-  await kill(second)
+  assert.equal((await ask(third, 'front', mallory)).status, 401)
+  assert.equal(await metric(third, 'last_good_serving_age_seconds{state="objects"}'), 0)
+  assert.match((await third.admin('/readyz?verbose')).text, /^\[\+\]source-objects ok$/m)
+  // What was thrown here is in the object now, and nowhere else.
+  await waitFor('the local switch to go', () => !existsSync(join(dataDir, 'degrade.d/late.yaml')))
+  const { stdout } = await control.kubectl(['get', 'uc', 'late', '-o=jsonpath={.spec.degrade}'])
+  assert.deepEqual(JSON.parse(stdout), { mode: 'Freeze', reason: 'INC-2' })
+  assert.match((await ask(third, 'late', alice)).text, /INC-2/)
+  await waitFor('the last good state', () => kept().join() === 'front,frozen,late Freeze,new')
+  await kill(third)
 
   // A server that takes connections and never answers is away, too; and what is kept is what it had last.
   proxy.hang()
-  const third = await gatewayOf(t)
+  const fourth = await gatewayOf(t)
   const codes = await Promise.all(
-    ['front', 'frozen', 'gone', 'new'].map(async (name) => (await ask(third, name, alice)).status),
+    ['front', 'frozen', 'gone', 'new'].map(async (name) => (await ask(fourth, name, alice)).status),
   )
   assert.equal(codes.join(), '200,200,404,200')
-  await third.stop()
+  await kill(fourth)
   proxy.restore()
 })

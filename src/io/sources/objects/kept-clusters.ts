@@ -9,8 +9,16 @@ import type { LastGoodClusters } from './objects-source.ts'
 
 const KIND = 'UpstreamCluster'
 
-/** @param waitMs that a start still waits for the API server */
-export function keptClusters(keeper: LastGoodKeeper, waitMs: () => number, log: Logger): LastGoodClusters {
+export interface KeptClustersOptions {
+  readonly keeper: LastGoodKeeper
+  /** Milliseconds that a start still waits for the API server. */
+  readonly waitMs: () => number
+  readonly log: Logger
+  /** Called with whether the API server answers. */
+  onCurrent(current: boolean): void
+}
+
+export function keptClusters({ keeper, waitMs, log, onCurrent }: KeptClustersOptions): LastGoodClusters {
   let restored: ReadonlyMap<string, ResolvedCluster> | undefined
   return {
     get waitMs() {
@@ -36,7 +44,10 @@ export function keptClusters(keeper: LastGoodKeeper, waitMs: () => number, log: 
         else keeper.put(name, { kind: KIND, object: version.object, revision: version.revision })
       }
     },
-    current: (current) => keeper.current(current),
+    current: (current) => {
+      keeper.current(current)
+      onCurrent(current)
+    },
   }
 }
 
