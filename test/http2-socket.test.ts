@@ -122,6 +122,7 @@ async function serve(): Promise<Served> {
     localPort: 0,
     remoteAddress: '',
     remotePort: 0,
+    proxyAddress: '',
     certificate: undefined,
     drain: () => false,
     memo: new Map(),

@@ -166,6 +166,7 @@ function peerOf(certificate: PeerCertificate | undefined): Peer {
     localPort: 443,
     remoteAddress: '10.1.2.3',
     remotePort: 51234,
+    proxyAddress: '',
     certificate,
     drain: () => false,
     memo: new Map(),

@@ -19,6 +19,8 @@ export interface RequestRecord {
   host: string
   protocol: 'h2' | 'http/1.1'
   remoteAddress: string
+  /** Of the load balancer that declared it in a PROXY header; '' = there is none. */
+  proxyAddress: string
   userAgent: string
   /** Name of the UpstreamCluster; '' until one is found. */
   cluster: string
@@ -99,6 +101,7 @@ export function createRecord(): RequestRecord {
     host: '',
     protocol: 'h2',
     remoteAddress: '',
+    proxyAddress: '',
     userAgent: '',
     cluster: '',
     verb: '',

@@ -60,10 +60,13 @@ export interface Peer {
   readonly serverName: string
   /** Name of the UpstreamCluster that SNI named; '' when it named none. */
   readonly tlsCluster: string
+  /** As the client sees them: behind a load balancer with PROXY protocol those that it declared. */
   readonly localAddress: string
   readonly localPort: number
   readonly remoteAddress: string
   readonly remotePort: number
+  /** Of the load balancer that declared these addresses; '' = they are those of the connection. */
+  readonly proxyAddress: string
   readonly certificate: PeerCertificate | undefined
   /** No more requests on this connection: GOAWAY, or `Connection: close` on the next answer. Running ones finish. */
   drain(): boolean

@@ -14,8 +14,13 @@ export function parseIp(text: string): Uint8Array | undefined {
 /** Dotted decimal, or RFC 5952 without brackets; undefined when `text` is not an address. */
 export function canonicalIp(text: string): string | undefined {
   const bytes = parseIp(text)
-  if (bytes === undefined) return undefined
-  return bytes.length === IPV4_BYTES ? bytes.join('.') : formatIpv6(bytes)
+  return bytes === undefined ? undefined : ipText(bytes)
+}
+
+/** The canonical text of 4 or 16 bytes. */
+export function ipText(bytes: Uint8Array): string {
+  if (bytes.length === IPV4_BYTES) return bytes.join('.')
+  return isMapped(bytes) ? bytes.subarray(12).join('.') : formatIpv6(bytes)
 }
 
 function parseIpv4(text: string): Uint8Array | undefined {

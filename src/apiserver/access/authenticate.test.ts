@@ -33,6 +33,7 @@ function peer(certPem?: string, verified = true): Peer {
     localPort: 1,
     remoteAddress: '127.0.0.1',
     remotePort: 2,
+    proxyAddress: '',
     certificate: certPem === undefined ? undefined : { chain, verified, verifyError: verified ? '' : 'no' },
     drain: () => false,
     memo: new Map(),

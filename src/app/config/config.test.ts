@@ -68,6 +68,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     redisPasswordFile: '',
     expectedReplicas: 1,
     listen: [{ host: '0.0.0.0', port: 8443 }],
+    proxyProtocolFrom: [],
+    proxyProtocolOthers: 'refuse',
     adminListen: '127.0.0.1:9090',
     dataDir: 'data',
     shutdownDelayMs: 0,
@@ -311,6 +313,52 @@ test('an admin listener that others can reach warns', () => {
   assert.match(warnings[0] ?? '', /^--admin-listen: 0\.0\.0\.0:1 is not a loopback address/)
 })
 
+test('PROXY protocol: in flags, variables and files alike; whose headers are believed must be said', () => {
+  const from = { proxyProtocolFrom: ['10.0.0.0/24', 'fd00::/64'] }
+  const text = '0.0.0.0:8443/proxy-protocol,127.0.0.1:8444'
+  const expected = [
+    { host: '0.0.0.0', port: 8443, proxyProtocol: true },
+    { host: '127.0.0.1', port: 8444 },
+  ]
+  const yaml = {
+    'g.yaml': 'listen:\n- 0.0.0.0:8443/proxy-protocol\n- 127.0.0.1:8444\nproxyProtocolFrom: 10.0.0.0/24,fd00::/64\n',
+  }
+  for (const config of [
+    load({ ...from, listen: text.split(',') }),
+    load({}, { PORTCULLIS_LISTEN: text, PORTCULLIS_PROXY_PROTOCOL_FROM: '10.0.0.0/24, fd00::/64' }),
+    load({ config: 'g.yaml' }, {}, yaml),
+  ]) {
+    assert.deepEqual(config.listen, expected)
+    assert.deepEqual(
+      config.proxyProtocolFrom.map(({ bytes, bits }) => [bytes.length, bits]),
+      [
+        [4, 24],
+        [16, 64],
+      ],
+    )
+  }
+  const listen = ['[::1]:8443/proxy-protocol']
+  for (const [flags, problem] of [
+    [{ listen }, '--listen: has /proxy-protocol, and --proxy-protocol-from is not given'],
+    [{ ...from }, '--proxy-protocol-from: is given, and no --listen has /proxy-protocol'],
+    [{ proxyProtocolOthers: 'plain' }, '--proxy-protocol-others: is given, and no --listen has /proxy-protocol'],
+    [
+      { listen, proxyProtocolFrom: ['10.0.0.0/33'] },
+      '--proxy-protocol-from: ["10.0.0.0/33"] is not a range of addresses',
+    ],
+    [{ ...from, listen, proxyProtocolOthers: 'guess' }, '--proxy-protocol-others: "guess" is not known'],
+    [{ listen: ['h:1/proxy'] }, '--listen: ["h:1/proxy"] has an option that is not known; there is /proxy-protocol'],
+    [{ ...from, listen: ['fd:3/proxy-protocol', 'fd:3'] }, '--listen: fd:3 is given twice'],
+    [{ ...from, listen: ['h:1/proxy-protocol', 'h:1'] }, '--listen: h:1 is given twice'],
+    [
+      { adminListen: '127.0.0.1:9090/proxy-protocol' },
+      '--admin-listen: "127.0.0.1:9090/proxy-protocol" has a port that is not 0 to 65535',
+    ],
+  ] as const) {
+    assert.deepEqual(problemsOf(flags), [problem])
+  }
+})
+
 test('the health listener: what belongs together, and who may see a token', () => {
   const ok = { source: 'files', configDir: 'd', healthListen: '0.0.0.0:8081' }
   assert.deepEqual(load(ok).healthListen, { host: '0.0.0.0', port: 8081 })
@@ -329,6 +377,7 @@ test('the health listener: what belongs together, and who may see a token', () =
       { healthTlsCertFile: 'c', healthTlsPrivateKeyFile: 'k', healthListen: '8081' },
       '--health-listen: "8081" has no port',
     ],
+    [{ healthListen: 'systemd:a' }, '--health-listen: "systemd:a" has a port that is not 0 to 65535'],
     [{ healthListen: '127.0.0.1:9090' }, '--health-listen: 127.0.0.1:9090 is also --admin-listen'],
     [{ healthListen: '127.0.0.1:8443' }, '--health-listen: 127.0.0.1:8443 is also in --listen as 0.0.0.0:8443'],
   ] as const) {

@@ -2,7 +2,7 @@
 
 import { isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
-import { parseOneAddress, parseText } from './setting-values.ts'
+import { parseHostPort, parseText } from './setting-values.ts'
 import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
 
 export interface HealthConfig {
@@ -25,7 +25,7 @@ export const HEALTH_TABLE: Readonly<Record<TextName, Setting<string>>> & {
     'healthListen',
     '<host:port>',
     '',
-    parseOneAddress,
+    parseHostPort,
     'address of /livez, /readyz and /metrics for probes, load balancers and Prometheus; default: none',
   ),
   healthTlsCertFile: setting(

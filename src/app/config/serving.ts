@@ -2,10 +2,11 @@
 // logged.
 
 import { availableParallelism } from 'node:os'
+import type { CompiledCidr } from '../../core/cluster/compiled-cluster.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { CIPHER_SUITES, TLS_VERSIONS, type TlsVersion } from '../../io/listener/tls-policy.ts'
 import { LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'
-import { addProblem, namesOf } from './setting-problems.ts'
+import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import {
   bytesBetween,
   durationBetween,
@@ -14,6 +15,7 @@ import {
   oneOf,
   parseAddress,
   parseAddresses,
+  parseCidrs,
   parseSwitch,
   parseText,
   someOf,
@@ -22,6 +24,9 @@ import { type Setting, type SettingsReader, setting } from './settings-reader.ts
 
 export interface ServingConfig {
   readonly listen: readonly ListenAddress[]
+  /** Who sends PROXY headers; others are not believed. */
+  readonly proxyProtocolFrom: readonly CompiledCidr[]
+  readonly proxyProtocolOthers: ProxyProtocolOthers
   readonly adminListen: string
   readonly dataDir: string
   /** From the signal to the drain; meanwhile only readyz has changed. */
@@ -51,6 +56,10 @@ export interface ServingConfig {
   readonly threads: number
 }
 
+/** What becomes of connections from other addresses to a port with PROXY protocol. */
+export type ProxyProtocolOthers = (typeof PROXY_PROTOCOL_OTHERS)[number]
+const PROXY_PROTOCOL_OTHERS = ['refuse', 'plain'] as const
+
 /** Settings whose values have the same names, without the unit. */
 type TimeName = 'shutdownDelay' | 'drainTimeout' | 'headerTimeout' | 'idleTimeout' | 'maxConnectionAge'
 type PlainName = Exclude<keyof ServingConfig, `${TimeName}Ms`>
@@ -70,8 +79,23 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     '<host:port>',
     '0.0.0.0:8443',
     parseAddresses,
-    'address that clients connect to; may be repeated',
+    'address that clients connect to; may be repeated; with /proxy-protocol behind it, a PROXY header comes first',
     true,
+  ),
+  proxyProtocolFrom: setting(
+    'proxyProtocolFrom',
+    '<cidr>',
+    '',
+    parseCidrs,
+    'addresses of load balancers whose PROXY headers are believed; may be repeated',
+    true,
+  ),
+  proxyProtocolOthers: setting(
+    'proxyProtocolOthers',
+    '<what>',
+    'refuse',
+    oneOf(PROXY_PROTOCOL_OTHERS),
+    'connections from other addresses to such a port: refuse, or plain (served without a PROXY header)',
   ),
   adminListen: setting(
     'adminListen',
@@ -189,6 +213,8 @@ export function readServing(reader: SettingsReader): ServingConfig {
   const table = SERVING_TABLE
   return {
     listen: reader.take(table.listen, []),
+    proxyProtocolFrom: reader.take(table.proxyProtocolFrom, []),
+    proxyProtocolOthers: reader.take(table.proxyProtocolOthers, 'refuse'),
     adminListen: reader.take(table.adminListen, ''),
     dataDir: reader.take(table.dataDir, ''),
     shutdownDelayMs: reader.take(table.shutdownDelay, 0),
@@ -212,9 +238,30 @@ export function readServing(reader: SettingsReader): ServingConfig {
 }
 
 /** Errors in combinations of settings. */
-export function checkServing({ tlsCertFile, tlsPrivateKeyFile }: ServingConfig, reader: SettingsReader): void {
+export function checkServing(config: ServingConfig, reader: SettingsReader): void {
+  checkProxyProtocol(config, reader)
+  const { tlsCertFile, tlsPrivateKeyFile } = config
   if ((tlsCertFile === '') === (tlsPrivateKeyFile === '')) return
   const { tlsCertFile: cert, tlsPrivateKeyFile: key } = SERVING_TABLE
   const [missing, given] = tlsCertFile === '' ? [cert, key] : [key, cert]
   addProblem(reader, given, `is given without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
+}
+
+function checkProxyProtocol(
+  { listen, proxyProtocolFrom, proxyProtocolOthers }: ServingConfig,
+  reader: SettingsReader,
+): void {
+  const { listen: address, proxyProtocolFrom: from, proxyProtocolOthers: others } = SERVING_TABLE
+  // An address that is wrong has been reported.
+  if (listen.length === 0 || isWrong(reader, from)) return
+  const used = listen.some(({ proxyProtocol }) => proxyProtocol === true)
+  if (used && proxyProtocolFrom.length === 0) {
+    const fix = `say whose headers are believed: ${namesOf(from)}`
+    addProblem(reader, address, `has /proxy-protocol, and ${from.flag} is not given`, fix)
+  }
+  if (used) return
+  const fix = `write HOST:PORT/proxy-protocol in ${address.flag}, or remove it`
+  const message = `is given, and no ${address.flag} has /proxy-protocol`
+  if (proxyProtocolFrom.length > 0) addProblem(reader, from, message, fix)
+  if (proxyProtocolOthers !== 'refuse') addProblem(reader, others, message, fix)
 }

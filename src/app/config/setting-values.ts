@@ -3,7 +3,14 @@
 
 import type { FieldError } from '../../api/kube/field-error.ts'
 import { isDnsLabel } from '../../api/validation/name-syntax.ts'
-import { type ListenAddress, parseListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
+import { parseCidr } from '../../core/cluster/cidr.ts'
+import type { CompiledCidr } from '../../core/cluster/compiled-cluster.ts'
+import {
+  type ListenAddress,
+  parseClientListenAddress,
+  parseListenAddress,
+  parseSocketAddress,
+} from '../../core/cluster/listen-address.ts'
 import { formatDuration, parseDuration } from '../../core/text/duration.ts'
 
 export type Parsed<T> = { readonly value: T } | InvalidValue
@@ -35,6 +42,12 @@ export function parseAddress(raw: unknown): Parsed<string> {
   const address = parseListenAddress(text)
   if ('error' in address) return invalidAddress(address.error)
   return { value: text }
+}
+
+/** `host:port`, parsed. */
+export function parseHostPort(raw: unknown): Parsed<ListenAddress> {
+  const address = parseListenAddress(String(raw))
+  return 'error' in address ? invalidAddress(address.error) : { value: address }
 }
 
 /** `host:port` or inherited socket, as text. */
@@ -83,17 +96,33 @@ export function parseRedisUrl(raw: unknown): Parsed<string> {
   return { value: text }
 }
 
-/** One `host:port` or inherited socket, or several: a list, or a text with commas. */
+/** One `host:port` or inherited socket, with `/proxy-protocol` or without, or several: a list, or a text with commas. */
 export function parseAddresses(raw: unknown): Parsed<readonly ListenAddress[]> {
   const addresses: ListenAddress[] = []
   for (const text of textsOf(raw)) {
-    const address = parseSocketAddress(text)
+    const address = parseClientListenAddress(text)
     if ('error' in address)
       return invalidAddress(textsOf(raw).length > 1 ? `: "${text}" ${address.error}` : address.error)
     addresses.push(address)
   }
   if (addresses.length === 0) return invalidAddress('names no address')
   return { value: addresses }
+}
+
+/** One range of addresses or several: a list, or a text with commas. */
+export function parseCidrs(raw: unknown): Parsed<readonly CompiledCidr[]> {
+  const cidrs: CompiledCidr[] = []
+  for (const text of textsOf(raw)) {
+    const cidr = parseCidr(text)
+    if (cidr === undefined) {
+      const message =
+        textsOf(raw).length > 1 ? `: "${text}" is not a range of addresses` : 'is not a range of addresses'
+      return { message, fix: 'write a CIDR or an address, for example 10.0.0.0/24, fd00::/64 or 192.0.2.7' }
+    }
+    cidrs.push(cidr)
+  }
+  if (cidrs.length > 0) return { value: cidrs }
+  return { message: 'names no range of addresses', fix: 'write at least one, for example 10.0.0.0/24' }
 }
 
 function invalidAddress(message: string): InvalidValue {

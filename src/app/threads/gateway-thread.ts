@@ -52,14 +52,13 @@ import { drainThread } from './drain.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
 import { ThreadOutbox } from './outbox.ts'
 import { ThreadProtection } from './protection.ts'
+import { proxyProtocolOptions } from './proxy-protocol-options.ts'
+import { RareWarnings } from './rare-warnings.ts'
 
 /** How often the thread reports by itself; less often when that takes long, because there are thousands of clusters. */
 const REPORT_MS = 5_000
 /** Reports may take at most this fraction of the time: one in ... */
 const REPORT_SHARE = 500
-
-/** At most one line of a kind in this time: clients can cause any number of them. */
-const RARE_WARNING_MS = 10_000
 
 export class GatewayThread {
   readonly #data: ThreadData
@@ -169,7 +168,9 @@ export class GatewayThread {
       try {
         const { inherited, ...own } = address
         const handed = inherited !== undefined
-        this.#listeners.push(await listen({ ...options, ...own, handed, reusePort, onSocket }))
+        const proxyProtocol =
+          address.proxyProtocol && proxyProtocolOptions(this.#data.config, this.#gateway, this.#metrics)
+        this.#listeners.push(await listen({ ...options, ...own, proxyProtocol, handed, reusePort, onSocket }))
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error)
         const code = String(error instanceof Error ? Reflect.get(error, 'code') : '')
@@ -365,24 +366,6 @@ function listenerOptions(
       metrics.add(CLIENTS_REFUSED, 1)
       refused.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })
     },
-  }
-}
-
-/** Who it is: the log says it now and then, metrics say how often. */
-class RareWarnings {
-  readonly #gateway: Gateway
-  #toldMs = Number.NEGATIVE_INFINITY
-
-  constructor(gateway: Gateway) {
-    this.#gateway = gateway
-  }
-
-  warn(message: string, fields: Readonly<Record<string, string>>): void {
-    const { log, clock } = this.#gateway
-    const nowMs = clock.monotonic()
-    if (nowMs - this.#toldMs < RARE_WARNING_MS) return
-    this.#toldMs = nowMs
-    log.warn(message, fields)
   }
 }
 

@@ -30,3 +30,18 @@ function prefixLength(text: string): number {
   }
   return Number(text)
 }
+
+/** @param address 4 or 16 bytes, as parseIp gives them */
+export function inAnyCidr(cidrs: readonly CompiledCidr[], address: Uint8Array): boolean {
+  for (const cidr of cidrs) if (inCidr(cidr, address)) return true
+  return false
+}
+
+function inCidr(cidr: CompiledCidr, address: Uint8Array): boolean {
+  // An IPv4 block never holds an IPv6 address, and the other way round: ::/0 is not 0.0.0.0/0.
+  if (cidr.bytes.length !== address.length) return false
+  const whole = cidr.bits >> 3
+  for (let at = 0; at < whole; at++) if (cidr.bytes[at] !== address[at]) return false
+  const rest = cidr.bits & 7
+  return rest === 0 || (((cidr.bytes[whole] ?? 0) ^ (address[whole] ?? 0)) & (0xff00 >> rest) & 0xff) === 0
+}

@@ -7,6 +7,8 @@ export interface ListenAddress {
   readonly port: number
   /** A listening socket that whoever started the process has opened; host is '' and port 0 then. Default: our own. */
   readonly inherited?: InheritedSocket
+  /** Connections begin with a PROXY protocol header. Only addresses that clients connect to have it. */
+  readonly proxyProtocol?: true
 }
 
 /** By its name in LISTEN_FDNAMES (sd_listen_fds(3)), or by its number. */
@@ -45,6 +47,18 @@ export function parseSocketAddress(text: string): ListenAddress | { readonly err
   const name = text.slice('systemd:'.length)
   if (!SOCKET_NAME.test(name)) return { error: 'names no socket as FileDescriptorName= does: letters, digits, "_.@-"' }
   return { host: '', port: 0, inherited: { name } }
+}
+
+const PROXY_PROTOCOL = '/proxy-protocol'
+
+/** What `parseSocketAddress` reads, also with `/proxy-protocol` behind it; otherwise what is wrong with the text. */
+export function parseClientListenAddress(text: string): ListenAddress | { readonly error: string } {
+  const slash = text.indexOf('/')
+  if (slash < 0) return parseSocketAddress(text)
+  const option = text.slice(slash)
+  if (option !== PROXY_PROTOCOL) return { error: `has an option that is not known; there is ${PROXY_PROTOCOL}` }
+  const address = parseSocketAddress(text.slice(0, slash))
+  return 'error' in address ? address : { ...address, proxyProtocol: true }
 }
 
 /** `host:port`, `systemd:NAME` or `fd:N`, as `parseSocketAddress` reads it. */

@@ -3,7 +3,8 @@
 
 import type { UserInfo } from '../../api/kube/user.ts'
 import { parseIp } from '../../api/validation/ip-address.ts'
-import type { CompiledAccess, CompiledAccessRule, CompiledCidr } from '../cluster/compiled-cluster.ts'
+import { inAnyCidr } from '../cluster/cidr.ts'
+import type { CompiledAccess, CompiledAccessRule } from '../cluster/compiled-cluster.ts'
 import { anyInList, inList } from './match-list.ts'
 
 export interface AccessRefusal {
@@ -48,18 +49,4 @@ function matches(
     inList(rule.userAgents, userAgent) &&
     (rule.sources.length === 0 || (address !== undefined && inAnyCidr(rule.sources, address)))
   )
-}
-
-function inAnyCidr(cidrs: readonly CompiledCidr[], address: Uint8Array): boolean {
-  for (const cidr of cidrs) if (inCidr(cidr, address)) return true
-  return false
-}
-
-function inCidr(cidr: CompiledCidr, address: Uint8Array): boolean {
-  // An IPv4 block never holds an IPv6 address, and the other way round: ::/0 is not 0.0.0.0/0.
-  if (cidr.bytes.length !== address.length) return false
-  const whole = cidr.bits >> 3
-  for (let at = 0; at < whole; at++) if (cidr.bytes[at] !== address[at]) return false
-  const rest = cidr.bits & 7
-  return rest === 0 || (((cidr.bytes[whole] ?? 0) ^ (address[whole] ?? 0)) & (0xff00 >> rest) & 0xff) === 0
 }

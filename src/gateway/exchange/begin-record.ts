@@ -20,6 +20,7 @@ export function beginRecord(
   record.startWallMs = nowMs
   record.protocol = peer.protocol
   record.remoteAddress = peer.remoteAddress
+  record.proxyAddress = peer.proxyAddress
   record.method = head.method
   record.target = head.target
   record.host = head.host

@@ -13,9 +13,11 @@ import type { Peer, RequestHandler } from '../../api/ports/stream.ts'
 import type { UpgradeHandler } from '../../api/ports/upgrade.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
+import { type ConnectionEnds, KnownEnds, socketEnds } from './connection-ends.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
 import { type Http2Session, serveHttp2 } from './http2-server.ts'
 import { describePeer, PresentedChains } from './peer.ts'
+import { ProxyProtocol, type ProxyProtocolOptions } from './proxy-protocol.ts'
 import { SourceConnections } from './source-connections.ts'
 import type { AddressContext } from './tls-contexts.ts'
 
@@ -74,10 +76,12 @@ export interface ConnectionsOptions {
   onAbuse?(address: string, kind: string): void
   /** A connection was closed on arrival: its address has as many as allowed. */
   onRefused?(address: string): void
+  /** Connections begin with a PROXY header. Default: they do not. */
+  readonly proxyProtocol?: ProxyProtocolOptions | undefined
 }
 
 /** Longest handshake; also no longer than a request head may take. */
-const HANDSHAKE_TIMEOUT_MS = 10_000
+export const HANDSHAKE_TIMEOUT_MS = 10_000
 const OWN = ''
 /** In the order of our preference. */
 const PROTOCOLS = ['h2', 'http/1.1']
@@ -92,6 +96,9 @@ export class Connections {
   /** By the cluster that the local address names; the TLS context of connections without SNI is chosen before the handshake. */
   readonly #tlsServers = new Map<string, { readonly server: TlsServer; context: SecureContext }>()
   readonly #chains = new PresentedChains()
+  readonly #proxyProtocol: ProxyProtocol | undefined
+  /** Of every connection of a port with PROXY protocol. */
+  readonly #ends = new KnownEnds()
   readonly #http2Handler: RequestHandler
   #draining = false
   #closed = false
@@ -103,6 +110,13 @@ export class Connections {
     this.#http1 = createHttp1Server(options, options.handler, options.onUpgrade)
     const { goawayChance = 0 } = options
     this.#http2Handler = goawayChance === 0 ? options.handler : drainByChance(options, goawayChance)
+    const { proxyProtocol } = options
+    if (proxyProtocol !== undefined) {
+      this.#proxyProtocol = new ProxyProtocol(proxyProtocol, (socket, ends, counted) => {
+        this.#ends.set(socket, ends)
+        if (!counted || this.#admit(socket, ends)) this.#serve(socket, ends)
+      })
+    }
   }
 
   get size(): number {
@@ -111,23 +125,38 @@ export class Connections {
 
   /** Serves the client behind a socket from which nothing was read: the port's own, or one that another thread has accepted. */
   accept(socket: Socket): void {
-    const address = socket.remoteAddress ?? ''
-    if (!this.#sources.admit(socket, address)) {
-      socket.on('error', () => undefined)
-      socket.destroy()
-      this.#options.onRefused?.(address)
-      return
+    socket.on('error', () => undefined)
+    if (this.#proxyProtocol === undefined) {
+      const ends = socketEnds(socket)
+      if (!this.#admit(socket, ends)) return
+      this.#keep(socket)
+      this.#serve(socket, ends)
+    } else {
+      this.#keep(socket)
+      this.#proxyProtocol.receive(socket)
     }
+  }
+
+  /** Whether its address may have one more; otherwise it is closed. */
+  #admit(socket: Socket, { remoteAddress }: ConnectionEnds): boolean {
+    if (this.#sources.admit(socket, remoteAddress)) return true
+    socket.destroy()
+    this.#options.onRefused?.(remoteAddress)
+    return false
+  }
+
+  #keep(socket: Socket): void {
     this.#sockets.add(socket)
     socket.on('close', () => this.#sockets.delete(socket))
-    socket.on('error', () => undefined)
+  }
+
+  #serve(socket: Socket, { localAddress, localPort }: ConnectionEnds): void {
     // A drain serves it: whoever accepted it had not heard of the drain yet.
     if (this.#closed) {
       socket.destroy()
       return
     }
-    const cluster = this.#options.clusterForAddress(socket.localAddress ?? '', socket.localPort ?? 0)
-    this.#tlsServer(cluster).emit('connection', socket)
+    this.#tlsServer(this.#options.clusterForAddress(localAddress, localPort)).emit('connection', socket)
   }
 
   #tlsServer(cluster: CompiledCluster | undefined): TlsServer {
@@ -175,11 +204,17 @@ export class Connections {
   }
 
   #secure(socket: TLSSocket): void {
+    const ends = this.#proxyProtocol === undefined ? socketEnds(socket) : this.#ends.get(socket)
+    // Never the load balancer's in place of the client's.
+    if (ends === undefined) {
+      socket.destroy()
+      return
+    }
     const serverName = normalizeServerName(socket.servername)
     const named = serverName === '' ? undefined : this.#options.clusterForServerName(serverName)
     let drain = (): boolean => this.#http1.drainConnection(socket)
     let requests = (): number => 0
-    const peer = describePeer(socket, serverName, named?.name ?? '', this.#chains.of(socket), () => drain())
+    const peer = describePeer(socket, ends, serverName, named?.name ?? '', this.#chains.of(socket), () => drain())
     const { served } = this.#options
     if (served !== undefined) {
       const connection: ServedConnection = { drain: () => drain(), requests: () => requests() }

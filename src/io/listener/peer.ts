@@ -2,11 +2,13 @@
 
 import { TLSSocket } from 'node:tls'
 import type { Peer } from '../../api/ports/stream.ts'
+import type { ConnectionEnds } from './connection-ends.ts'
 
 let nextPeerId = 1
 
 export function describePeer(
   socket: TLSSocket,
+  ends: ConnectionEnds,
   serverName: string,
   tlsCluster: string,
   chain: readonly Buffer[],
@@ -18,10 +20,11 @@ export function describePeer(
     protocol: socket.alpnProtocol === 'h2' ? 'h2' : 'http/1.1',
     serverName,
     tlsCluster,
-    localAddress: socket.localAddress ?? '',
-    localPort: socket.localPort ?? 0,
-    remoteAddress: socket.remoteAddress ?? '',
-    remotePort: socket.remotePort ?? 0,
+    localAddress: ends.localAddress,
+    localPort: ends.localPort,
+    remoteAddress: ends.remoteAddress,
+    remotePort: ends.remotePort,
+    proxyAddress: ends.proxyAddress,
     certificate:
       chain.length === 0
         ? undefined

@@ -24,6 +24,7 @@ export function formatAccessLine(record: RequestRecord): string {
   if (record.uid !== '') line += `,"uid":${quote(record.uid)}`
   if (record.impersonator !== '') line += `,"impersonator":${quote(record.impersonator)}`
   line += `,"userAgent":${quote(record.userAgent)},"remoteAddress":${quote(record.remoteAddress)}`
+  if (record.proxyAddress !== '') line += `,"proxyAddress":${quote(record.proxyAddress)}`
   line += `,"verb":${quote(record.verb)}`
   if (record.isResourceRequest) line += resourceFields(record)
   line += `,"policy":${indexOrNull(record.policy)},"rule":${indexOrNull(record.rule)}`

@@ -58,6 +58,7 @@ function annotations(record: RequestRecord): Record<string, string> {
   const found: Record<string, string> = {
     'portcullis.io/decision': record.refusal === '' ? 'forward' : 'refuse',
   }
+  if (record.proxyAddress !== '') found['portcullis.io/proxy-address'] = record.proxyAddress
   if (record.cluster !== '') found['portcullis.io/cluster'] = record.cluster
   if (record.policy >= 0) found['portcullis.io/policy'] = String(record.policy)
   if (record.rule >= 0) found['portcullis.io/rule'] = String(record.rule)

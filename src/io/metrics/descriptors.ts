@@ -185,6 +185,13 @@ export const CLIENTS_DRAINED: Metric<['age' | 'balance' | 'chance']> = table.cou
   ['reason'],
   'Connections whose client was asked to open another one, while the gateway goes on',
 )
+export const PROXY_PROTOCOL: Metric<
+  ['declared' | 'local' | 'plain' | 'untrusted' | 'invalid' | 'timeout' | 'overflow' | 'ended']
+> = table.counter(
+  'proxy_protocol_connections_total',
+  ['outcome'],
+  'Connections to ports with PROXY protocol, by what became of their header',
+)
 export const HANDSHAKE_ERRORS: Metric<[]> = table.counter(
   'apiserver_tls_handshake_errors_total',
   [],
