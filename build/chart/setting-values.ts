@@ -49,5 +49,6 @@ function schemaOf({ argument, repeatable }: Setting): ValueSchema {
   if (argument === '<n>') return { type: 'integer', minimum: 0 }
   if (argument === '[bool]') return { type: 'boolean' }
   if (argument === '<bytes>') return { type: ['integer', 'string'] }
+  if (argument === '<fraction>') return { type: ['number', 'string'] }
   return { type: 'string', minLength: 1 }
 }

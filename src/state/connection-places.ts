@@ -10,10 +10,11 @@ export interface ConnectionPlace {
   readonly life: number
 }
 
-const WORDS = 3
+const WORDS = 4
 const COUNT = 0
 const OPEN = 1
 const RATE = 2
+const BEAT = 3
 /** Of the word that counts; the rest is the life. */
 const COUNT_BITS = 20
 const COUNT_MASK = 2 ** COUNT_BITS - 1
@@ -91,6 +92,16 @@ export class ConnectionPlaces {
 
   setRequestRate(thread: number, perSecond: number): void {
     Atomics.store(this.memory, thread * WORDS + RATE, Math.round(perSecond))
+  }
+
+  /** The thread has got something done for a connection. */
+  beat(thread: number): void {
+    Atomics.add(this.memory, thread * WORDS + BEAT, 1)
+  }
+
+  /** Different from before: the thread has got something done since. */
+  beatOf(thread: number): number {
+    return Atomics.load(this.memory, thread * WORDS + BEAT)
   }
 
   /** The thread has died: its connections are gone, and places in it that others still hold are void. */

@@ -1,7 +1,9 @@
 // Connections of clients and gateway threads: each thread gets its part, whichever of them accepts.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import type { ClientHttp2Session } from 'node:http2'
+import { connect, type Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request } from '../harness/h2-client.ts'
@@ -11,6 +13,8 @@ import { type StubUpstream, startStub } from '../harness/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const THREADS = 4
+/** Connections of one address in each thread. */
+const LIMIT = 20
 const clientCA = createCA({ commonName: 'clients' })
 const certificate = clientPair(clientCA, 'a')
 let stub: StubUpstream
@@ -85,4 +89,62 @@ test('a thread that has died: its connections are not counted, and its successor
     return (await held())[1] !== 0 && b - a <= 1
   })
   await disconnect([...before, ...after])
+})
+
+describe('hostile clients', () => {
+  before(async () => {
+    await gateway.stop()
+    const limits = { maxConnectionsPerAddress: LIMIT, headerTimeoutMs: 5_000 }
+    gateway = await startInProcess([clusterObject([stub], { clientCA })], { threads: THREADS, ...limits })
+  })
+
+  function connectTcp(count: number): Socket[] {
+    return Array.from({ length: count }, () => {
+      const socket = connect(gateway.port, '127.0.0.1')
+      socket.on('error', () => undefined)
+      return socket
+    })
+  }
+
+  const isServed = async (): Promise<void> => {
+    const [session] = connectAll(1)
+    assert.ok(session)
+    assert.equal((await h2Request(session, [])).status, 200)
+    await disconnect([session])
+  }
+
+  test('thousands of connections that open and close at once: nothing is left of them, others are served', async () => {
+    for (let round = 0; round < 20; round++) {
+      const sockets = connectTcp(LIMIT * THREADS)
+      await Promise.all(sockets.map((socket) => Promise.race([once(socket, 'connect'), once(socket, 'close')])))
+      for (const [i, socket] of sockets.entries()) {
+        if (i % 2 === 0) socket.resetAndDestroy()
+        else socket.destroy()
+      }
+    }
+    await waitFor('no connections', async () => (await held()).every((n) => n === 0))
+    await isServed()
+  })
+
+  test('connections on which nothing is ever sent: each thread closes its own when the handshake is overdue', async () => {
+    const sockets = connectTcp(10 * THREADS)
+    const closed = sockets.map((socket) => once(socket.resume(), 'close'))
+    await waitFor('ten each', async () => (await held()).every((n) => n === 10))
+    await Promise.all(closed)
+    await waitFor('no connections', async () => (await held()).every((n) => n === 0))
+    await isServed()
+  })
+
+  test('more connections than an address may have: as many as the threads allow together, the others are closed', async () => {
+    const refused = async (): Promise<number> =>
+      Number(/portcullis_client_connections_refused_total (\d+)\n/.exec(await gateway.metrics())?.[1])
+    const refusedBefore = await refused()
+    const sessions = connectAll(LIMIT * THREADS + 40)
+    const answers = await Promise.all(sessions.map((session) => h2Request(session, [])))
+    assert.equal(answers.filter(({ status }) => status === 200).length, LIMIT * THREADS)
+    assert.deepEqual(await held(), Array(THREADS).fill(LIMIT))
+    assert.equal((await refused()) - refusedBefore, 40)
+    await disconnect(sessions)
+    await isServed()
+  })
 })

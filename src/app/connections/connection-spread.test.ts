@@ -210,6 +210,26 @@ describe('a thread that does not answer', () => {
     assert.equal(a.results.length, unanswered, 'no further offers')
   })
 
+  test('but gets something done is waited for: many clients at once keep a thread busy', async () => {
+    const places = setUp(2)
+    const [a, b] = [thread(places, 0), thread(places, 1)]
+    const { port1, port2 } = new MessageChannel()
+    a.spread.addLine(1, port1)
+    a.spread.open()
+    b.spread.open()
+    const port = await listen(a)
+    const answers = Promise.all([ask(client(port)), ask(client(port))])
+    let beats = 0
+    const working = setInterval(() => {
+      places.beat(1)
+      // Three times as long as a thread that hangs is waited for, by any clock.
+      if (++beats === 15) b.spread.addLine(0, port2)
+    }, 50)
+    closers.push(() => clearInterval(working))
+    assert.deepEqual((await answers).toSorted(), ['thread 0', 'thread 1'])
+    assert.deepEqual(a.results, ['passed'])
+  })
+
   test('is offered connections again once it has answered', async () => {
     const places = setUp(2)
     const [a, b] = [thread(places, 0), thread(places, 1)]

@@ -21,8 +21,10 @@ export interface SpreadOptions {
 /** `unanswered`, `refused`: the connection was offered to another thread, or served by this one. */
 export type OfferResult = 'passed' | 'unanswered' | 'refused'
 
-/** How long a thread may take to answer an offer; the client waits meanwhile. */
-const OFFER_MS = 100
+/** How long a thread may get nothing done before it has answered an offer; the client waits meanwhile. */
+const OFFER_MS = 250
+/** So many times as long for one that gets something done: hundreds of clients may come at once, each with a handshake. */
+const MOST_LOOKS = 8
 /** Threads that a connection is offered to, one after the other. */
 const MOST_OFFERS = 2
 
@@ -31,7 +33,10 @@ interface Offer {
   readonly socket: Socket
   readonly place: ConnectionPlace
   readonly line: ThreadLine
-  readonly madeMs: number
+  /** When the other thread was looked at last, what it had done by then, and how often that was. */
+  lookedMs: number
+  beat: number
+  looks: number
   /** The how manieth of this connection. */
   readonly turn: number
 }
@@ -89,6 +94,7 @@ export class ConnectionSpread {
 
   /** A connection that was accepted here, and of which nothing was read: it is served here, or soon elsewhere. */
   accepted(listener: number, socket: Socket): void {
+    this.#options.places.beat(this.#options.thread)
     socket.on('error', () => undefined)
     this.#place(listener, socket, 1)
   }
@@ -109,13 +115,15 @@ export class ConnectionSpread {
       return
     }
     const id = this.#nextId++
-    this.#offers.set(id, { listener, socket, place, line, madeMs: performance.now(), turn })
+    const beat = places.beatOf(place.thread)
+    this.#offers.set(id, { listener, socket, place, line, lookedMs: performance.now(), beat, looks: 0, turn })
     line.offer(id)
     this.#timer ??= setTimeout(() => setImmediate(() => this.#expire()), OFFER_MS)
   }
 
   /** Its place in this thread is taken. */
   #serve(listener: number, socket: Socket): void {
+    this.#options.places.beat(this.#options.thread)
     if (socket.destroyed) {
       this.#release()
       return
@@ -168,8 +176,16 @@ export class ConnectionSpread {
   #expire(): void {
     this.#timer = undefined
     const nowMs = performance.now()
-    for (const [id, { line, madeMs }] of this.#offers) {
-      if (nowMs - madeMs < OFFER_MS) continue
+    for (const [id, offer] of this.#offers) {
+      if (nowMs - offer.lookedMs < OFFER_MS) continue
+      const { line, place } = offer
+      const beat = this.#options.places.beatOf(place.thread)
+      if (beat !== offer.beat && offer.looks < MOST_LOOKS) {
+        offer.beat = beat
+        offer.looks++
+        offer.lookedMs = nowMs
+        continue
+      }
       line.silent = true
       line.cancel(id)
       this.#onFailed(id, 'unanswered')

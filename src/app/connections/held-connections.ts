@@ -47,6 +47,8 @@ export class HeldConnections implements ServedConnections, Tickable {
     const { maxAgeMs, random } = this.#options
     const ageMs = maxAgeMs * (1 - JITTER + 2 * JITTER * random())
     const dueMs = maxAgeMs === 0 ? Number.POSITIVE_INFINITY : performance.now() + ageMs
+    // A handshake is done.
+    this.#options.places.beat(this.#options.thread)
     this.#held.set(connection, { connection, dueMs, requests: 0, requestRate: 0, drained: false })
   }
 

@@ -8,7 +8,7 @@
 - --control-listen={{ $bind }}:{{ .Values.ports.control }}
 - --control-host={{ $internal }}
 {{- range .Values.control.hosts }}
-- --control-host={{ . }}
+- {{ printf "--control-host=%s" . | quote }}
 {{- end }}
 - --health-listen={{ $bind }}:{{ .Values.ports.health }}
 - --admin-listen=127.0.0.1:{{ .Values.ports.admin }}
@@ -16,6 +16,10 @@
 - --drain-timeout={{ .Values.shutdown.drainSeconds }}s
 {{- if eq .Values.shape "kubernetes" }}
 - --install-crds=false
+{{- if not (hasKey .Values.settings "maxConnectionAge") }}
+# A pod that joins gets its part of the requests.
+- --max-connection-age=4m
+{{- end }}
 - --expected-replicas={{ if .Values.autoscaling.enabled }}{{ .Values.autoscaling.minReplicas }}{{ else }}{{ include "portcullis.replicas" . }}{{ end }}
 {{- end }}
 {{- if include "portcullis.tlsSecret" . }}
@@ -27,7 +31,7 @@
 - --health-tls-private-key-file=/etc/portcullis/health/tls.key
 {{- end }}
 {{- with .Values.redis.url }}
-- --redis-url={{ . }}
+- {{ printf "--redis-url=%s" . | quote }}
 {{- end }}
 {{- if .Values.redis.passwordSecret.name }}
 - --redis-password-file=/etc/portcullis/redis/{{ .Values.redis.passwordSecret.key }}
