@@ -15,6 +15,7 @@ export const PACKAGE_OF: Readonly<Record<string, string>> = {
   'redis-server': 'redis-server',
   'redis-cli': 'redis-tools',
   jq: 'jq',
+  haproxy: 'haproxy',
   sqlite3: 'sqlite3',
   'systemd-socket-activate': 'systemd',
   zsh: 'zsh',

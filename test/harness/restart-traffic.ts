@@ -32,6 +32,7 @@ export interface Counted {
 
 const REFUSED_STREAM = 7
 const TICK_MS = 5
+const ECHO_MS = 50
 /** However far behind the machine is. */
 const AT_ONCE = 200
 
@@ -140,7 +141,7 @@ export interface WatchOptions {
 
 /** A watch that is resumed for ever, on a connection of its own each time, as an informer whose connection had GOAWAY. */
 export class ResumedWatch {
-  /** resourceVersions, in the order in which they came. */
+  /** `data.number` of the objects, else their resourceVersion, in the order in which they came. */
   readonly seen: number[] = []
   readonly failures: string[] = []
   resumed = -1
@@ -180,8 +181,9 @@ export class ResumedWatch {
         const lines = (rest + text).split('\n')
         rest = lines.pop() ?? ''
         for (const line of lines) {
-          version = versionOf(line)
-          this.seen.push(version)
+          const event = eventIn(line)
+          version = event.version
+          this.seen.push(event.number)
         }
       })
       await new Promise<void>((resolve) => stream.once('close', resolve))
@@ -195,7 +197,71 @@ export class ResumedWatch {
   }
 }
 
-function versionOf(line: string): number {
-  const { object } = JSON.parse(line) as { object: { metadata: { resourceVersion: string } } }
-  return Number(object.metadata.resourceVersion)
+function eventIn(line: string): { version: number; number: number } {
+  const { object } = JSON.parse(line) as {
+    object: { metadata: { resourceVersion: string }; data?: { number?: string } }
+  }
+  const version = Number(object.metadata.resourceVersion)
+  return { version, number: Number(object.data?.number ?? version) }
+}
+
+const ECHO = 'echo'
+
+/** Upgraded connections, as exec has them, that an upstream echoes on; opened again whenever one has ended. */
+export class EchoSessions {
+  opened = 0
+  /** Ended by the gateway while `mayEnd` held. */
+  cutOff = 0
+  readonly failures: string[] = []
+  readonly #options: Omit<WatchOptions, 'since'>
+  readonly #mayEnd: () => boolean
+  #running = true
+  #done: Promise<unknown> | undefined
+
+  /** @param mayEnd whether a gateway drains now */
+  constructor(options: Omit<WatchOptions, 'since'>, mayEnd: () => boolean) {
+    this.#options = options
+    this.#mayEnd = mayEnd
+  }
+
+  start(sessions: number): void {
+    this.#done = Promise.all(Array.from({ length: sessions }, () => this.#run()))
+  }
+
+  async stop(): Promise<void> {
+    this.#running = false
+    await this.#done
+  }
+
+  async #run(): Promise<void> {
+    while (this.#running) await this.#session().catch((error: unknown) => this.failures.push(`exec: ${String(error)}`))
+  }
+
+  async #session(): Promise<void> {
+    const { port, serverName, certificate, path } = this.#options
+    const raw = await openRaw({ port, serverName, cert: certificate, alpn: ['http/1.1'] })
+    try {
+      raw.send(
+        `POST ${path} HTTP/1.1\r\nHost: ${serverName}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n`,
+      )
+      await raw.until(/^HTTP\/1\.1 101 [^]*?\r\n\r\n/)
+      this.opened++
+      const closed = raw.closed.then(() => 'closed')
+      for (let echoes = 1; this.#running; echoes++) {
+        raw.send(ECHO)
+        const back = raw.until(new RegExp(`(${ECHO}){${echoes}}`)).then(
+          () => 'echoed',
+          () => 'closed',
+        )
+        if ((await Promise.race([back, closed])) === 'closed') {
+          if (this.#mayEnd()) this.cutOff++
+          else this.failures.push(`${new Date().toISOString()} exec: ended although nothing drains`)
+          return
+        }
+        await sleep(ECHO_MS)
+      }
+    } finally {
+      raw.destroy()
+    }
+  }
 }
