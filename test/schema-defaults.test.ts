@@ -132,7 +132,9 @@ for (const [path, value, inForce, as = value] of CHANGES) {
     const kind: ResourceKind = { ...UPSTREAM_CLUSTERS, schema: { ...UPSTREAM_CLUSTERS.schema, properties: { spec } } }
     const field = `spec.${path.replaceAll('.[]', '')}`
     const said = `Default ${String(value)}`
-    assert.ok(descriptionIn(at(crdOf(kind), 'spec.versions.0.schema.openAPIV3Schema'), `spec.${path}`).includes(said))
+    assert.ok(
+      descriptionIn(at(crdOf(kind, '0.0.0'), 'spec.versions.0.schema.openAPIV3Schema'), `spec.${path}`).includes(said),
+    )
     const published = Object.values(schemasOf(apiResources([kind], []), 'v3'))
     assert.ok(JSON.stringify(published).includes(said))
     const errors = documentationErrors(explanationsOf(MANIFEST), spec, 'spec', (name) => name.endsWith('Ref.namespace'))

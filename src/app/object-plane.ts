@@ -351,7 +351,7 @@ class KubernetesPlane implements ObjectPlane {
     const { client } = this
     const log = this.#log
     if (this.#config.installCrds) {
-      this.#installing = new CrdInstallation({ client, crds: CUSTOM_KINDS.map(crdOf), log })
+      this.#installing = new CrdInstallation({ client, crds: CUSTOM_KINDS.map((kind) => crdOf(kind, VERSION)), log })
       await this.#installing.done(this.#lastGood.exists('objects') ? this.#lastGood.waitMs : undefined)
     }
     const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => known(object))

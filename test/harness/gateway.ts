@@ -28,7 +28,7 @@ export interface GatewayOptions {
   readonly program?: readonly [string, ...string[]]
   /** What it listens on instead of a free port. Default: that port, or the `sockets`. */
   readonly own?: string
-  /** Sockets by their name in LISTEN_FDNAMES. The gateway listens on `systemd:NAME` of them, by `flag` (default `--listen`). */
+  /** Sockets by their name in LISTEN_FDNAMES. The gateway listens on `systemd:NAME` of them, by `flag` (default `--listen`; '' = by none). */
   readonly sockets?: readonly { readonly name: string; readonly socket: HeldSocket; readonly flag?: string }[]
   /** Flags of Node itself for the sources, e.g. `--max-old-space-size=256`. */
   readonly nodeArgs?: readonly string[]
@@ -125,7 +125,7 @@ async function start(
       'serve',
       ...source.map((flag) => flag.replace('CONTROL', String(controlPort)).replace('WEBHOOK', String(webhookPort))),
       ...listeners.map((listener) => `--listen=${listener.replace('PORT', String(port))}`),
-      ...sockets.map(({ name, flag = '--listen' }) => `${flag}=systemd:${name}`),
+      ...sockets.flatMap(({ name, flag = '--listen' }) => (flag === '' ? [] : [`${flag}=systemd:${name}`])),
       `--admin-listen=127.0.0.1:${adminPort}`,
       `--data-dir=${dataDir}`,
       `--drain-timeout=${options.drainTimeout ?? '5s'}`,

@@ -244,7 +244,7 @@ export class EchoSessions {
       raw.send(
         `POST ${path} HTTP/1.1\r\nHost: ${serverName}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n`,
       )
-      await raw.until(/^HTTP\/1\.1 101 [^]*?\r\n\r\n/)
+      await raw.until(/^HTTP\/1\.1 101 [\s\S]*?\r\n\r\n/)
       this.opened++
       const closed = raw.closed.then(() => 'closed')
       for (let echoes = 1; this.#running; echoes++) {

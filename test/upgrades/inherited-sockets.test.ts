@@ -8,6 +8,7 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { connect as connectTls } from 'node:tls'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../harness/gateway.ts'
 import { h2Connect, h2Request } from '../harness/h2-client.ts'
@@ -85,6 +86,33 @@ describe('an inherited socket', () => {
     for (const { clientConnections } of threads)
       assert.ok(clientConnections >= 8 / threads.length, JSON.stringify(threads))
   })
+})
+
+test('with a PROXY protocol header, which the thread reads that gets the connection', async () => {
+  const { socket, start } = await setUp()
+  const args = ['--listen=systemd:https/proxy-protocol', '--proxy-protocol-from=127.0.0.1/32']
+  const gateway = await start({ sockets: [{ name: 'https', socket, flag: '' }], args })
+  assert.match(gateway.logs(), new RegExp(`listening on systemd:https.* \\(port ${socket.port}\\)`))
+  const answer = async (header: string): Promise<string> => {
+    const plain = await openTcp(socket.port)
+    plain.write(header)
+    const tls = connectTls({
+      socket: plain,
+      servername: 'prod.example.com',
+      rejectUnauthorized: false,
+      ALPNProtocols: ['http/1.1'],
+    })
+    let text = ''
+    tls.on('error', () => undefined)
+    tls.on('data', (chunk) => {
+      text += String(chunk)
+    })
+    tls.write('GET /api HTTP/1.1\r\nHost: prod.example.com\r\nConnection: close\r\n\r\n')
+    await once(tls, 'close')
+    return text
+  }
+  assert.match(await answer('PROXY TCP4 192.0.2.7 192.0.2.1 40000 443\r\n'), /^HTTP\/1\.1 200 /)
+  assert.equal(await answer(''), '', 'without one it is closed')
 })
 
 describe('what is no socket', () => {

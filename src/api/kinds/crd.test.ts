@@ -7,6 +7,8 @@ import { DURATION_PATTERN, type JsonSchema } from '../kube/json-schema.ts'
 import { CUSTOM_KINDS, crdOf } from './crd.ts'
 
 const FOLDER = new URL('../../../deploy/crds/', import.meta.url)
+/** A release changes it, and regenerates the files. */
+const VERSION = String(JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')).version)
 const COMMAND = 'UPDATE=1 node --test src/api/kinds/crd.test.ts'
 
 for (const kind of CUSTOM_KINDS) {
@@ -14,14 +16,15 @@ for (const kind of CUSTOM_KINDS) {
     const file = new URL(`${kind.group}_${kind.plural}.yaml`, FOLDER)
     const head = `# Generated from src/api/; to regenerate it: ${COMMAND}\n`
     // kubectl reads YAML 1.1, where on and off are booleans unless they stand in quotes.
-    const yaml = head + stringify(crdOf(kind), { lineWidth: 120, aliasDuplicateObjects: false, version: '1.1' })
+    const yaml =
+      head + stringify(crdOf(kind, VERSION), { lineWidth: 120, aliasDuplicateObjects: false, version: '1.1' })
     if (process.env['UPDATE'] === '1') writeFileSync(file, yaml)
     assert.equal(readFileSync(file, 'utf8'), yaml, `the CRD is out of date; to regenerate it: ${COMMAND}`)
   })
 }
 
 test('the CRD of UpstreamCluster refuses -* by a pattern', () => {
-  const crd = JSON.stringify(crdOf(CUSTOM_KINDS[0] ?? assert.fail()))
+  const crd = JSON.stringify(crdOf(CUSTOM_KINDS[0] ?? assert.fail(), VERSION))
   const patterns = new Set([...crd.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, text = '']) => JSON.parse(text)))
   patterns.delete(DURATION_PATTERN)
   assert.equal(patterns.size, 1)

@@ -17,13 +17,16 @@ export const CUSTOM_KINDS: readonly ResourceKind[] = [
   SCALE_DOWN_POLICIES,
 ]
 
-/** apiextensions.k8s.io/v1. A new plain object; stable, so that its YAML can be compared. */
-export function crdOf(kind: ResourceKind): JsonObject {
+/** Label of a CRD: the version of Portcullis that wrote it. An older one leaves it alone. */
+export const VERSION_LABEL = 'portcullis.io/version'
+
+/** apiextensions.k8s.io/v1. A new plain object; stable, so that its YAML can be compared. @param version of the program: `0.1.0` */
+export function crdOf(kind: ResourceKind, version: string): JsonObject {
   const { listKind, plural, singular, shortNames, categories } = kind
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: resourceName(kind) },
+    metadata: { name: resourceName(kind), labels: { [VERSION_LABEL]: version } },
     spec: {
       group: kind.group,
       scope: kind.namespaced ? 'Namespaced' : 'Cluster',

@@ -67,16 +67,18 @@ export function objectOfBody(
 /**
  * Prunes unknown fields, sets defaults, and brings metadata into the form of ObjectMeta.
  * @param refuse creates the error for values that kube-apiserver cannot decode. Default: 400
+ * @param stored as of `shapeObject`, for custom kinds
  * @throws {StatusError}
  */
 export function shape(
   kind: ResourceKind,
   object: JsonObject,
   refuse: (problem: string) => Error = (problem) => cannotBeHandled(kind, kind.kind, problem),
+  stored?: JsonObject,
 ): Shaped {
   const { metadata, unknown, errors, malformed } = shapeMetadata(object['metadata'])
   if (malformed !== undefined) throw refuse(malformed)
-  const shaped = shapeObject(kind.schema, object)
+  const shaped = shapeObject(kind.schema, object, isBuiltIn(kind) ? undefined : stored)
   const whole = { apiVersion: apiVersionOf(kind), kind: kind.kind, ...shaped.object, metadata }
   return {
     object: kind.group === '' && kind.plural === 'secrets' ? mergedSecret(kind, whole) : whole,

@@ -34,7 +34,7 @@ export function applyObject(
   }
   const result = merge(context, kind, stored, applied, subresource, call)
   warnOfDuplicates(incoming, call)
-  const shaped = shape(kind, result)
+  const shaped = shape(kind, result, undefined, stored?.object)
   if (stored === undefined) {
     // A version without an existing object has no meaning, but is not an error.
     const fresh = { ...shaped, object: withMetadata(shaped.object, { resourceVersion: undefined }) }

@@ -46,7 +46,7 @@ export function patchObject(
   if (!isRecord(patched)) throw statusError('BadRequest', 'the result of the patch is not an object')
   const typed = checkKept(kind, patched, at.name)
   checkName(typed, at)
-  const shaped = shape(kind, typed, (problem) => badPatch(patched, problem))
+  const shaped = shape(kind, typed, (problem) => badPatch(patched, problem), stored.object)
   const errors = strictErrors(patchErrors(type, incoming), shaped.unknown)
   const problem = applyFieldValidation(errors, call.options.fieldValidation, call.warnings)
   if (problem !== undefined) throw badPatch(patched, problem)

@@ -8,6 +8,7 @@ import type { JsonSchema } from '../../api/kube/json-schema.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { additionalSchema, memberSchema, ownProperty, type SchemaView, viewOf } from '../../api/kube/schema-view.ts'
 import { compareText } from '../../api/kube/sorted-json.ts'
+import { sameJson } from '../text/same-json.ts'
 import { shapeErrors } from './shape-errors.ts'
 
 export interface ShapedObject {
@@ -19,11 +20,13 @@ export interface ShapedObject {
 /**
  * A copy with the fields that the schema knows. `apiVersion`, `kind` and `metadata` of the object itself are left alone
  * (metadata-shape.ts).
+ * @param stored what is stored, when the object was made by changing that: an unknown field that has stayed as it was is kept, as a newer
+ * version of this program has written it. Default: none is kept
  */
-export function shapeObject(schema: JsonSchema, object: JsonObject): ShapedObject {
+export function shapeObject(schema: JsonSchema, object: JsonObject, stored?: JsonObject): ShapedObject {
   const unknown: string[] = []
   const root: SchemaView = { ...viewOf(schema), 'x-kubernetes-embedded-resource': true }
-  const pruned = prune(root, object, '', unknown)
+  const pruned = prune(root, object, stored, '', unknown)
   const shaped = fillDefaults(viewOf(schema), dropNulls(viewOf(schema), pruned))
   return { object: isRecord(shaped) ? shaped : {}, unknown: unknown.sort(compareText) }
 }
@@ -44,9 +47,19 @@ export function validateShape(schema: JsonSchema, object: JsonObject): readonly 
 
 const META_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata'])
 
-function prune(schema: SchemaView | undefined, value: unknown, path: string, unknown: string[]): unknown {
-  if (Array.isArray(value)) return value.map((item, at) => prune(itemsOf(schema), item, `${path}[${at}]`, unknown))
+function prune(
+  schema: SchemaView | undefined,
+  value: unknown,
+  stored: unknown,
+  path: string,
+  unknown: string[],
+): unknown {
+  if (Array.isArray(value)) {
+    const before: readonly unknown[] = Array.isArray(stored) ? stored : []
+    return value.map((item, at) => prune(itemsOf(schema), item, before[at], `${path}[${at}]`, unknown))
+  }
   if (!isRecord(value)) return value
+  const before = isRecord(stored) ? stored : {}
   const preserved = schema?.['x-kubernetes-preserve-unknown-fields'] === true
   const embedded = schema?.['x-kubernetes-embedded-resource'] === true
   const kept: [string, unknown][] = []
@@ -54,8 +67,8 @@ function prune(schema: SchemaView | undefined, value: unknown, path: string, unk
     const at = path === '' ? key : `${path}.${key}`
     const known = memberSchema(schema, key)
     if (embedded && META_FIELDS.has(key)) kept.push([key, member])
-    else if (known !== undefined) kept.push([key, prune(known, member, at, unknown)])
-    else if (preserved) kept.push([key, member])
+    else if (known !== undefined) kept.push([key, prune(known, member, before[key], at, unknown)])
+    else if (preserved || (Object.hasOwn(before, key) && sameJson(member, before[key]))) kept.push([key, member])
     else unknown.push(at)
   }
   return Object.fromEntries(kept)

@@ -70,7 +70,11 @@ export function clusterStatus(
         : [condition('AutoscalerHealthy', autoscalerHealth(facts, facts.autoscaler, before))]),
       ...(before?.conditions ?? []).filter(({ type }) => !OWN_TYPES.has(type)),
     ],
-    endpoints: { ready: facts.endpoints.filter(({ available }) => available).length, total: facts.endpoints.length },
+    endpoints: {
+      ...before?.endpoints,
+      ready: facts.endpoints.filter(({ available }) => available).length,
+      total: facts.endpoints.length,
+    },
     ...(autoscaler !== undefined && { autoscaler }),
   }
 }

@@ -1,7 +1,8 @@
-// The CRDs in a cluster: created when absent, updated when fields are missing, otherwise left alone, so that of two
-// versions of Portcullis the older one never takes fields away from the newer. Without the right to write they are checked.
+// The CRDs in a cluster: created when absent, updated when an older version wrote them or fields are missing, and left alone when a newer
+// version did, so that the older one of two never takes fields away. Without the right to write they are checked.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { VERSION_LABEL } from '../../api/kinds/crd.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
@@ -41,6 +42,7 @@ const CRDS: ResourceKind = {
 const DEFAULT_TIMEOUT_MS = 30_000
 const DEFAULT_COMMAND = 'kubectl apply --server-side -f deploy/crds'
 const POLL_MS = 100
+const SEMVER = /^(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-|$)/
 
 /**
  * Resolves when the API server serves every CRD with all fields.
@@ -53,6 +55,21 @@ export async function installCrds(options: InstallCrdsOptions): Promise<void> {
     const wanted = await put(options, crd)
     if (wanted) await established(options, nameOf(crd))
   }
+}
+
+/** @throws {UserError} when it no longer serves what this version reads */
+function leaveAlone({ log }: InstallCrdsOptions, crd: JsonObject, found: JsonObject): true {
+  const name = nameOf(crd)
+  const version = versionOf(found)
+  for (const { name: wanted } of versionsOf(crd)) {
+    if (versionsOf(found).some((one) => one['name'] === wanted && one['served'] === true)) continue
+    throw new UserError(
+      `CustomResourceDefinition ${name} is of version ${version} of Portcullis, and no longer serves ${String(wanted)}`,
+      `run version ${version}, or one that is newer`,
+    )
+  }
+  log.info('CustomResourceDefinition is of a newer version of Portcullis, and stays', { name, version })
+  return true
 }
 
 /** False when the CRD cannot be read, but its objects can. */
@@ -74,8 +91,10 @@ async function put(options: InstallCrdsOptions, crd: JsonObject): Promise<boolea
         return true
       }
       const missing = missingFields(crd, found)
-      if (missing.length === 0) return true
-      doing = `add ${missing.slice(0, 5).join(', ')} to`
+      const age = compareVersions(versionOf(found), versionOf(crd))
+      if (age > 0) return leaveAlone(options, crd, found)
+      if (missing.length === 0 && age === 0) return true
+      doing = missing.length === 0 ? 'update' : `add ${missing.slice(0, 5).join(', ')} to`
       await client.update(CRDS, renewed(found, crd))
       log.info('CustomResourceDefinition updated', { name, added: missing })
       return true
@@ -147,7 +166,25 @@ function renewed(found: JsonObject, crd: JsonObject): JsonObject {
   const names = new Set(versionsOf(crd).map(({ name }) => name))
   const others = versionsOf(found).filter(({ name }) => !names.has(name))
   const versions = [...versionsOf(crd), ...others.map((version) => ({ ...version, storage: false }))]
-  return { ...found, spec: { ...theirs, ...ours, versions } }
+  const metadata = recordOf(found['metadata'])
+  const labels = { ...recordOf(metadata['labels']), ...recordOf(recordOf(crd['metadata'])['labels']) }
+  return { ...found, metadata: { ...metadata, labels }, spec: { ...theirs, ...ours, versions } }
+}
+
+/** Which version of Portcullis wrote it; '' = unknown: by hand, or before versions were written. */
+function versionOf(crd: JsonObject): string {
+  const version = recordOf(recordOf(crd['metadata'])['labels'])[VERSION_LABEL]
+  return typeof version === 'string' && SEMVER.test(version) ? version : ''
+}
+
+/** Less than 0: `a` is older; 0 also when one is unknown. A pre-release is as old as its release. */
+function compareVersions(a: string, b: string): number {
+  const [left, right] = [a, b].map((version) => SEMVER.exec(version)?.slice(1).map(Number))
+  for (const [i, part] of (left ?? []).entries()) {
+    const other = right?.[i] ?? part
+    if (part !== other) return part - other
+  }
+  return 0
 }
 
 /** Paths of fields that `found` does not have: `v1alpha1 spec.degrade`. `v1alpha1` alone: the version is not served. */

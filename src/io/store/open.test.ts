@@ -268,7 +268,9 @@ test('a store of a newer version is not touched', () => {
   const db = new DatabaseSync(file)
   db.exec('UPDATE store SET schema = 3')
   db.close()
+  const before = readFileSync(file)
   assert.throws(() => open(file), refusal(/newer version of Portcullis \(schema 3, this version knows 2\)/, file))
+  assert.ok(before.equals(readFileSync(file)), 'nothing is written')
 })
 
 test('a truncated database is refused, or reads fail with a Status', () => {

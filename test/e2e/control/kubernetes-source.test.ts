@@ -14,6 +14,7 @@ import { protectStatus } from '../../../src/cli/protect/status.ts'
 import { createKubeClient, type KubeClient } from '../../../src/io/kube/client.ts'
 import { installCrds } from '../../../src/io/kube/install-crds.ts'
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
+import { VERSION } from '../../../src/io/program/build.ts'
 import { createObjectsSource } from '../../../src/io/sources/objects/objects-source.ts'
 import { startCluster, type TestCluster } from '../../harness/cluster.ts'
 import { startGateway } from '../../harness/gateway.ts'
@@ -22,7 +23,7 @@ import { type SeverableProxy, startSeverableProxy } from '../../harness/severabl
 import { kubeconfigThrough, upstreamClusterFor } from '../../harness/upstream-cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
 
-const CRDS = [crdOf(UPSTREAM_CLUSTERS), crdOf(POD_PROTECTORS)]
+const CRDS = [crdOf(UPSTREAM_CLUSTERS, VERSION), crdOf(POD_PROTECTORS, VERSION)]
 const lines: string[] = []
 const write = (message: string, fields?: Record<string, unknown>): void => {
   lines.push(`${message} ${JSON.stringify(fields)}`)
