@@ -36,7 +36,7 @@ function compiled(schema: Schema<UpstreamClusterSpec>): unknown {
     kind: 'UpstreamCluster',
     metadata: { name: 'a' },
     spec: {
-      servers: [{ endpoint: 'https://10.0.0.1:6443' }],
+      servers: [{ endpoint: 'https://10.0.0.1:6443' }, { endpoint: 'https://api.example.com:6443' }],
       flowControl: { flowControlSchemas: [{ name: 'a', tokenBucket: { qps: 1, burst: 1 } }] },
       dispatchPolicies: [{ rules: [{ verbs: ['*'] }] }],
       accessControl: {},
@@ -56,6 +56,7 @@ const [, MANIFEST = ''] =
 const CHANGES: readonly (readonly [path: string, value: Value, inForce: string, as?: Value])[] = [
   ['servers.[].weight', 7, 'endpoints.0.weight'],
   ['servers.[].disabled', true, 'endpoints.0.disabled'],
+  ['servers.[].resolve', true, 'endpoints.1.of.url', 'https://api.example.com:6443'],
   ['clientConfig.insecure', true, 'client.insecure'],
   ['clientConfig.qps', 7, 'client.qps'],
   ['clientConfig.burst', 7, 'client.burst'],

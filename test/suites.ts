@@ -33,6 +33,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
       'test/image/*.test.ts',
       'test/listener/*.test.ts',
       'test/upgrades/*.test.ts',
+      'test/servers/*.test.ts',
     ],
     concurrency: AT_ONCE,
     timeoutMinutes: 10,

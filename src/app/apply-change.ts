@@ -41,6 +41,8 @@ export class ConfigChanges {
   readonly #deps: ConfigChangesDeps
   readonly #generations = new Map<string, number>()
   readonly #listeners = new Set<AppliedListener>()
+  /** What the source delivered last. */
+  #latest: SourceChange | undefined
   #inForce: ConfigInForce = { problems: [], appliedAtMs: 0 }
 
   constructor(deps: ConfigChangesDeps) {
@@ -58,9 +60,15 @@ export class ConfigChanges {
     return () => void this.#listeners.delete(listener)
   }
 
+  /** What a cluster is compiled from has changed, other than its object. */
+  async compileAgain(cluster: string): Promise<void> {
+    if (this.#latest !== undefined) await this.applyChange({ ...this.#latest, changed: new Set([cluster]) })
+  }
+
   /** Resolves when the change is in force in all threads and everybody has been told. */
   async applyChange(source: SourceChange): Promise<void> {
     const { controller, pool, clusters } = this.#deps
+    this.#latest = source
     const change = controller.compile(source)
     controller.follow(change)
     this.#followHere(change)

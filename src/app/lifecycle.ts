@@ -8,10 +8,12 @@ import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Logger, ResourceSource } from '../api/ports/ports.ts'
 import type { ProtectionGate } from '../api/ports/protection.ts'
 import { UserError } from '../api/validation/field-errors.ts'
+import type { LookedUp } from '../core/endpoints/resolution.ts'
 import type { PlainServer } from '../io/listener/http-plain.ts'
 import { type LineWriter, openLineWriter } from '../io/logs/line-writer.ts'
 import { createLogger } from '../io/logs/log.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
+import { serverSeriesText } from '../io/metrics/server-series.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { requireFreePort } from '../io/world/free-port.ts'
 import { autoDegradeText } from './auto-degrade.ts'
@@ -70,6 +72,8 @@ export interface GatewayOverrides {
   readonly source: ResourceSource
   /** One gateway thread, inside this one, regardless of the configuration: for tests. */
   readonly inline: boolean
+  /** Looks up the names of servers. */
+  readonly lookUp: (name: string) => Promise<LookedUp>
 }
 
 /** @throws {UserError} with one clear line for what the operator can fix */
@@ -97,6 +101,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     plane.source,
     given.inline ?? false,
     protectionGate,
+    given.lookUp,
   )
   const { clusters, clock, clocks, pool } = parts
   const onNamespaces: ProtectionDeps['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
@@ -288,7 +293,7 @@ class Lifecycle implements RunningGateway {
     texts.push(certificatesText(this.#certificates(), this.#parts.clusters, this.#reloads()))
     const { autoscalers, autoDegrade } = this.#statuses ?? {}
     texts.push(Promise.resolve(this.#lastGood.text()))
-    texts.push(Promise.resolve(this.#plane.text()))
+    texts.push(Promise.resolve(this.#plane.text()), Promise.resolve(serverSeriesText(this.#parts.servers.all())))
     return `${(await Promise.all(texts)).join('')}${autoscalersText(autoscalers)}${autoDegradeText(autoDegrade)}`
   }
 
@@ -377,6 +382,7 @@ class Lifecycle implements RunningGateway {
     reload.stop()
     this.#endWarnings()
     probes.stop()
+    this.#parts.servers.stop()
     rights.stop()
     await this.#statuses?.stop()
     this.#unfollow()
@@ -399,6 +405,7 @@ class Lifecycle implements RunningGateway {
   async abandon(): Promise<void> {
     const { probes, rights, source, pool, upstreams, limits } = this.#parts
     probes.stop()
+    this.#parts.servers.stop()
     rights.stop()
     this.#unfollow()
     await this.#scaleUpGuards?.stop().catch(() => undefined)

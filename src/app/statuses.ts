@@ -84,6 +84,7 @@ export function startStatuses(
     rights: (cluster) => parts.rights.get(cluster),
     podProtection: (cluster) => protection.stateOf(cluster),
     autoscaler: (cluster) => autoscalers.get(cluster),
+    servers: (cluster) => parts.servers.ofCluster(cluster),
     problems: () => changes.inForce.problems,
     clock,
     clocks,

@@ -7,9 +7,12 @@ import type { ProtectionGate } from '../api/ports/protection.ts'
 import { type GlobalLimits, startGlobalLimits } from '../controllers/limits/global-limits.ts'
 import { type EndpointProbes, startEndpointProbes } from '../controllers/probes/endpoint-probes.ts'
 import { requestFault, startUpstreamRights, type UpstreamRights } from '../controllers/rights/upstream-rights.ts'
+import { FollowedServers } from '../controllers/servers/followed-servers.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import type { LookedUp } from '../core/endpoints/resolution.ts'
 import { CellClocks } from '../core/protection/clocks/cell-clock.ts'
+import { lookUp } from '../io/dns/look-up.ts'
 import { type ServingPair, TlsContexts } from '../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../io/listener/tls-policy.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
@@ -35,6 +38,8 @@ export interface WiredGateway {
   readonly clusters: ClusterTable
   readonly pool: ThreadPool
   readonly probes: EndpointProbes
+  /** Servers whose names are looked up. */
+  readonly servers: FollowedServers
   readonly rights: UpstreamRights
   /** Of the probes. */
   readonly upstreams: Upstreams
@@ -66,6 +71,7 @@ const WORD = 2 ** 32
 /**
  * @param inline one gateway thread, inside this one
  * @param protection returns the gate that evaluates pod deletions, as it is at the moment
+ * @param lookUpName looks up the names of servers
  */
 export function wire(
   config: Config,
@@ -74,6 +80,7 @@ export function wire(
   source: ResourceSource,
   inline: boolean,
   protection: () => ProtectionGate | undefined,
+  lookUpName: (name: string) => Promise<LookedUp> = lookUp,
 ): WiredGateway {
   const clock: Clock = systemClock
   const { log, access, audit } = outputs
@@ -113,7 +120,18 @@ export function wire(
   const outward = { clock, log, access, audit, onBroken, onRefusing, protection }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
   const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
-  const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, clock, log })
+  const servers = new FollowedServers({
+    lookUp: (name) => lookUpName(name),
+    clusters,
+    clock,
+    log,
+    onChange: (cluster) => {
+      void changes.compileAgain(cluster).catch((error: unknown) => {
+        log.error('the addresses of a server could not be applied', { cluster, error })
+      })
+    },
+  })
+  const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, servers, clock, log })
   const reload = new ServingReload(config, serving, log, (pair) => {
     contexts.setOwn(pair)
     pool.serving(pair)
@@ -125,6 +143,7 @@ export function wire(
     clusters,
     pool,
     probes,
+    servers,
     rights,
     upstreams,
     clocks,

@@ -2,12 +2,15 @@
 // app/apply-change.ts.
 
 import type { Clock, Logger, SourceChange, SourceError } from '../api/ports/ports.ts'
-import { compileCluster } from '../core/cluster/compile-cluster.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../api/upstream-cluster/schema.ts'
+import { compileCluster, compiledRevision } from '../core/cluster/compile-cluster.ts'
+import { NO_ADDRESSES } from '../core/cluster/compile-settings.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import type { TlsContexts } from '../io/listener/tls-contexts.ts'
 import type { Upstreams } from '../io/upstream/upstreams.ts'
 import type { ClusterTable } from '../state/clusters.ts'
 import type { EndpointProbes } from './probes/endpoint-probes.ts'
+import type { FollowedServers } from './servers/followed-servers.ts'
 
 export interface CompiledChange {
   /** Clusters that are new or differ from before. */
@@ -28,6 +31,8 @@ export interface UpstreamClustersDeps {
   readonly upstreams: Upstreams
   readonly contexts: TlsContexts
   readonly probes: EndpointProbes
+  /** Servers whose names are looked up. Default: each is an endpoint as written. */
+  readonly servers?: FollowedServers
   readonly clock: Clock
   readonly log: Logger
 }
@@ -51,7 +56,7 @@ export function createUpstreamClustersController(deps: UpstreamClustersDeps): Up
 function compileChange(
   source: SourceChange,
   failures: Map<string, SourceError>,
-  { clusters, contexts, log }: UpstreamClustersDeps,
+  { clusters, contexts, servers, log }: UpstreamClustersDeps,
 ): CompiledChange {
   const changed: CompiledCluster[] = []
   const removed: string[] = []
@@ -63,9 +68,10 @@ function compileChange(
       if (current !== undefined) removed.push(name)
       continue
     }
-    if (current?.revision === resolved.revision) continue
+    const addresses = servers?.addresses(name) ?? NO_ADDRESSES
+    if (current?.revision === compiledRevision(resolved, addresses)) continue
     try {
-      const next = compileCluster(resolved)
+      const next = compileCluster(resolved, UPSTREAM_CLUSTER_SPEC_SCHEMA, addresses)
       // Finds certificates that OpenSSL rejects here, not in the handshakes of clients.
       contexts.forCluster(next)
       changed.push(next)
@@ -81,7 +87,7 @@ function compileChange(
 
 function followChange(
   { changed, removed }: CompiledChange,
-  { clusters, upstreams, contexts, probes, clock, log }: UpstreamClustersDeps,
+  { clusters, upstreams, contexts, probes, servers, clock, log }: UpstreamClustersDeps,
 ): void {
   clusters.change(changed, removed, clock.monotonic())
   contexts.change(changed, removed)
@@ -92,6 +98,7 @@ function followChange(
     log.info('cluster applied', { cluster: name, revision, generation: clusters.generation })
   }
   probes.change(changed, removed)
+  servers?.change(changed, removed)
 }
 
 function failureOf(cluster: string, error: unknown): SourceError {

@@ -188,7 +188,9 @@ export class ClusterTable {
 }
 
 function identityDiffers(a: CompiledCluster, b: CompiledCluster): boolean {
-  const servers = (cluster: CompiledCluster): string => cluster.endpoints.map((endpoint) => endpoint.url).join(' ')
+  // Addresses of a name come and go; who is believed stays.
+  const servers = (cluster: CompiledCluster): string =>
+    [...new Set(cluster.endpoints.map(({ url, of }) => of?.url ?? url))].join(' ')
   return (
     servers(a) !== servers(b) ||
     a.client.ca !== b.client.ca ||

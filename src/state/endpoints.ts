@@ -52,8 +52,8 @@ export interface EndpointHandle {
 /** One endpoint. The caller reports when a request to it starts and ends. */
 export class Endpoint implements EndpointView, HealthOfOne {
   readonly url: string
-  /** `host:port` of the URL, as written: the `:authority` of requests to it. */
-  readonly authority: string
+  /** `host:port` of the server, as written: the `:authority` of requests to it. */
+  authority: string
   readonly hash: number
   readonly handle: EndpointHandle
   readonly health: SharedHealth
@@ -66,7 +66,7 @@ export class Endpoint implements EndpointView, HealthOfOne {
 
   constructor(compiled: CompiledEndpoint, handle: EndpointHandle, thread: number) {
     this.url = compiled.url
-    this.authority = compiled.url.slice(compiled.url.indexOf('//') + 2)
+    this.authority = authorityOf(compiled)
     this.hash = endpointHash(compiled.url)
     this.handle = handle
     this.health = new SharedHealth(handle.memory, thread)
@@ -128,6 +128,7 @@ export class EndpointSet {
         handles?.find(({ url }) => url === compiled.url) ?? known?.handle ?? this.#createShare(compiled.url)
       const endpoint = known?.handle.id === handle.id ? known : new Endpoint(compiled, handle, this.#place.thread)
       endpoint.compiled = compiled
+      endpoint.authority = authorityOf(compiled)
       after.set(compiled.url, endpoint)
     }
     for (const [url, endpoint] of before) if (after.get(url) !== endpoint) endpoint.listed = false
@@ -225,6 +226,11 @@ export class EndpointSet {
       lastProbe: endpoint.lastProbe,
     }))
   }
+}
+
+function authorityOf({ url, of }: CompiledEndpoint): string {
+  const server = of?.url ?? url
+  return server.slice(server.indexOf('//') + 2)
 }
 
 function isAvailable(all: readonly Endpoint[], index: number, nowMs: number): boolean {

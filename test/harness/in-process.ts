@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Logger, ResolvedCluster, ResourceSource, SourceChange } from '../../src/api/ports/ports.ts'
 import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { type Config, loadConfig } from '../../src/app/config/config.ts'
-import { startGateway } from '../../src/app/lifecycle.ts'
+import { type GatewayOverrides, startGateway } from '../../src/app/lifecycle.ts'
 
 export interface InProcessGateway {
   readonly port: number
@@ -28,11 +28,13 @@ export interface InProcessGateway {
 /**
  * Without `threads` among the overrides, requests are served by this thread itself, which starts faster.
  * @param delivered when the source has its objects; default: at once
+ * @param given replaces further parts
  */
 export async function startInProcess(
   clusters: readonly UpstreamCluster[],
   overrides: Partial<Config> = {},
   delivered: Promise<void> = Promise.resolve(),
+  given: Partial<GatewayOverrides> = {},
 ): Promise<InProcessGateway> {
   const dataDir = mkdtempSync(join(tmpdir(), 'portcullis-'))
   let deliver: ((change: SourceChange) => void) | undefined
@@ -73,7 +75,7 @@ export async function startInProcess(
     warnings: [],
     ...overrides,
   }
-  const gateway = await startGateway(config, { log, source, inline: overrides.threads === undefined })
+  const gateway = await startGateway(config, { log, source, inline: overrides.threads === undefined, ...given })
   return {
     port: gateway.ports[0] ?? 0,
     ports: gateway.ports,

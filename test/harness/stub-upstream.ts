@@ -81,7 +81,7 @@ export function reply(request: SeenRequest, status: number, body: string, fields
 }
 
 /** @param settings its HTTP/2 SETTINGS, where they are not as usual */
-export async function startStub(port = 0, settings: Settings = {}): Promise<StubUpstream> {
+export async function startStub(port = 0, settings: Settings = {}, host = '127.0.0.1'): Promise<StubUpstream> {
   const { ca, pair } = stubServing()
   const server: Http2SecureServer = createSecureServer({
     cert: pair.certPem,
@@ -157,9 +157,9 @@ export async function startStub(port = 0, settings: Settings = {}): Promise<Stub
       }
     },
   )
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(port, host, resolve))
   const bound = (server.address() as AddressInfo).port
-  return Object.assign(stub, { port: bound, url: `https://127.0.0.1:${bound}` })
+  return Object.assign(stub, { port: bound, url: `https://${host}:${bound}` })
 }
 
 /** Answers a TokenReview by `stub.tokens`, or as `stub.answerToken` says. */

@@ -264,6 +264,9 @@ function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: FieldEr
       out.warning(path, 'is named twice', 'remove one of the two; use weight to send a server more')
     }
     addresses.add(endpoint.address)
+    if (server.resolve === true && canonicalIp(endpoint.host) !== undefined) {
+      out.warning(`spec.servers[${index}].resolve`, 'has no effect on an address', 'remove it, or write a DNS name')
+    }
   }
   return https ? 'https' : scheme
 }

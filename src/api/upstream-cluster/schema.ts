@@ -65,7 +65,17 @@ const server = object<UpstreamServer>(
       ENDPOINT_RULES,
     ),
     disabled: defaultsTo(false, flag('The server takes no new requests; running ones finish.')),
-    weight: defaultsTo(100, integer('Share of the requests relative to the other servers.', 0, 1000)),
+    weight: defaultsTo(
+      100,
+      integer('Share of the requests relative to the other servers; with `resolve` of each address.', 0, 1000),
+    ),
+    resolve: defaultsTo(
+      false,
+      flag(
+        'Each address that the DNS name in `endpoint` has is an endpoint with its own health and load. The name is looked up again when ' +
+          'its TTL is over. Without, each new connection looks it up.',
+      ),
+    ),
   },
   ['endpoint'],
 )

@@ -6,7 +6,7 @@ import type { AutoscalerReport } from './cluster-autoscaler.ts'
 
 /** metav1.Condition. */
 export interface Condition {
-  /** Ready, EndpointsHealthy, CredentialsValid, Degraded; LimitsShared, PodsProtected, AutoDegraded and AutoscalerHealthy where the spec asks for it. */
+  /** Ready, EndpointsHealthy, CredentialsValid, Degraded; ServersResolved, LimitsShared, PodsProtected, AutoDegraded and AutoscalerHealthy where the spec asks for it. */
   readonly type: string
   readonly status: 'True' | 'False' | 'Unknown'
   /** metadata.generation that this is about. */
@@ -106,7 +106,7 @@ export interface UpstreamClusterStatus {
   readonly endpoints?: {
     /** Enabled and healthy. */
     readonly ready: number
-    /** All in spec.servers. */
+    /** All in spec.servers; of one with `resolve` each address. */
     readonly total: number
   }
   readonly gateways?: readonly GatewayStatus[]

@@ -63,8 +63,10 @@ export interface UpstreamServer {
   readonly endpoint: string
   /** Takes no new requests; running ones finish. */
   readonly disabled?: boolean
-  /** Added: share of requests relative to the other servers, 0 to 1000. */
+  /** Added: share of requests relative to the other servers, 0 to 1000; with `resolve` of each address. */
   readonly weight?: number
+  /** Added: each address that the name in `endpoint` has is an endpoint of its own, and they are followed. */
+  readonly resolve?: boolean
 }
 
 /** How the gateway connects to the cluster, and its credentials there. */

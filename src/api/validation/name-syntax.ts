@@ -49,6 +49,8 @@ export function isServerName(name: string): boolean {
 
 export interface EndpointUrl {
   readonly scheme: 'http' | 'https'
+  /** In lower case; IPv6 addresses without brackets. */
+  readonly host: string
   /** `host:port`, to tell whether two endpoints are the same. */
   readonly address: string
 }
@@ -64,7 +66,7 @@ export function parseEndpoint(url: string): EndpointUrl | { readonly error: stri
   const port = portText === undefined ? (scheme === 'http' ? 80 : 443) : portOf(portText)
   if (port === undefined) return { error: 'has no valid port' }
   if (rest !== '' && rest !== '/') return { error: 'has more than scheme, host and port' }
-  return { scheme, address: `${host}:${port}` }
+  return { scheme, host, address: `${host}:${port}` }
 }
 
 function ipv6Of(text: string): string | undefined {

@@ -10,7 +10,7 @@ import type { Clock, Logger, SourceError } from '../../api/ports/ports.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import { statusTransitions } from '../../core/status/events.ts'
-import type { AutoscalerFact, StatusFacts } from '../../core/status/status-facts.ts'
+import type { AutoscalerFact, ServerFact, StatusFacts } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { StatusEvents } from './events.ts'
@@ -42,6 +42,8 @@ export interface ClusterStatusDeps {
   limitsMessage?(cluster: string): string
   /** What this replica does to protect the pods of a cluster; undefined = they are not protected. Default: undefined. */
   podProtection?(cluster: string): GatewayProtection | undefined
+  /** The servers of a cluster whose names are looked up; undefined = there is none. Default: none. */
+  servers?(cluster: string): readonly ServerFact[] | undefined
   /** What the cluster-autoscaler of a cluster says; undefined = it is not followed here. Default: none is. */
   autoscaler?(cluster: string): AutoscalerFact | undefined
   /** In [0, 1). */

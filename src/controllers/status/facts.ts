@@ -18,6 +18,7 @@ import type {
   MeasuredClocks,
   ProtectionFact,
   RightsFact,
+  ServerFact,
   StatusFacts,
 } from '../../core/status/status-facts.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
@@ -37,6 +38,8 @@ export interface GatheringDeps {
   limitsMessage?(cluster: string): string
   /** Default: clocks are not reported. */
   readonly clocks?: CellClocks
+  /** Its servers whose names are looked up; undefined = there is none. Default: none. */
+  servers?(cluster: string): readonly ServerFact[] | undefined
   /** What its cluster-autoscaler says; undefined = it is not followed here. Default: none is. */
   autoscaler?(cluster: string): AutoscalerFact | undefined
 }
@@ -72,6 +75,7 @@ export function gatherFacts(
     limits: live === undefined ? undefined : limitsFact(live.compiled, deps.limitsMessage?.(name)),
     protection: live === undefined ? undefined : protectionFact(live.compiled, granted),
     ...(clocks !== undefined && { clocks }),
+    servers: live === undefined ? undefined : deps.servers?.(name),
     autoscaler: live === undefined ? undefined : autoscalerFact(deps, live.compiled),
   }
 }
@@ -137,6 +141,7 @@ export function liveSignature(deps: GatheringDeps, name: string): string {
   }
   for (const { path } of certificateFaults(compiled, nowMs)) text += path
   text += certificatesEndingSoon(compiled, nowMs).join('')
+  for (const { addresses, message } of deps.servers?.(name) ?? []) text += `,${addresses.join()}${message}`
   const granted = rights(name)
   text += granted.kind
   if ('message' in granted) text += granted.message

@@ -20,6 +20,8 @@ import {
   compilePair,
   compileSchema,
   decode,
+  NO_ADDRESSES,
+  type ServerAddresses,
 } from './compile-settings.ts'
 import type { CompiledCluster, CompiledEndpoint, CompiledPolicy, CompiledSchema } from './compiled-cluster.ts'
 
@@ -30,16 +32,17 @@ import type { CompiledCluster, CompiledEndpoint, CompiledPolicy, CompiledSchema 
 export function compileCluster(
   resolved: ResolvedCluster,
   schema: Schema<UpstreamClusterSpec> = UPSTREAM_CLUSTER_SPEC_SCHEMA,
+  addresses: ServerAddresses = NO_ADDRESSES,
 ): CompiledCluster {
   const { metadata, spec } = resolved.object
   const gates = parseFeatureGates(metadata.annotations?.[FEATURE_GATES_ANNOTATION] ?? '').enabled
-  const endpoints = compileEndpoints(spec.servers, fieldOf(schema, 'servers'))
+  const endpoints = compileEndpoints(spec.servers, fieldOf(schema, 'servers'), addresses)
   const limit = itemOf(fieldOf(fieldOf(schema, 'flowControl'), 'flowControlSchemas'))
   const schemas = (spec.flowControl?.flowControlSchemas ?? []).map((one) => compileSchema(one, limit))
   const policy = itemOf(fieldOf(schema, 'dispatchPolicies'))
   return {
     name: metadata.name,
-    revision: resolved.revision,
+    revision: compiledRevision(resolved, addresses),
     hosts: hostNames([metadata.name, ...(spec.secureServing?.serverNames ?? [])]),
     ips: spec.addresses?.ips ?? [],
     ports: spec.addresses?.ports ?? [],
@@ -76,6 +79,12 @@ export function compileCluster(
   }
 }
 
+/** Different for any two objects, and for one object with other addresses. */
+export function compiledRevision({ revision }: Pick<ResolvedCluster, 'revision'>, addresses: ServerAddresses): string {
+  if (addresses.size === 0) return revision
+  return [revision, ...[...addresses].map(([server, all]) => `${server}=${all.join(',')}`)].join(' ')
+}
+
 function hostNames(names: readonly string[]): readonly string[] {
   // An IP address is not a host name (the checks warn); it belongs in spec.addresses.
   const [own = '', ...others] = names
@@ -90,13 +99,16 @@ function compilePolicy(
   schemas: readonly CompiledSchema[],
 ): CompiledPolicy {
   const subset = policy.upstreamSubset ?? []
-  const indexes = subset.map((url) => endpoints.findIndex((endpoint) => endpoint.url === url))
+  // A server that is named stands for all its addresses.
+  const indexes = subset.flatMap((url) => {
+    return [...endpoints.keys()].filter((at) => (endpoints[at]?.of?.url ?? endpoints[at]?.url) === url)
+  })
   const { flowControlSchemaName: schemaName, strategy, logMode, shadow } = policy
   return {
     index,
     rules: policy.rules.map(compileRule),
     strategy,
-    endpoints: subset.length === 0 ? [...endpoints.keys()] : [...new Set(indexes.filter((at) => at >= 0))],
+    endpoints: subset.length === 0 ? [...endpoints.keys()] : [...new Set(indexes)],
     schema: schemaName === '' ? -1 : schemas.findIndex((schema) => schema.name === schemaName),
     logMode,
     deny: policy.action === 'Deny',

@@ -15,6 +15,7 @@ import type {
   UpstreamServer,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { parseDuration } from '../text/duration.ts'
 import { compileAutoDegrade } from './compile-auto-degrade.ts'
 import { compileRule } from './compile-rules.ts'
@@ -38,20 +39,44 @@ const DEGRADE = fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade')
 
 const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?/i
 
-/** If an endpoint is listed twice, the first one counts. */
+/** By server, as written in spec.servers: what its name stands for. A server that is absent has not been looked up yet. */
+export type ServerAddresses = ReadonlyMap<string, readonly string[]>
+
+export const NO_ADDRESSES: ServerAddresses = new Map()
+
+/**
+ * If an endpoint is listed twice, the first one counts.
+ * @param addresses of servers with `resolve`. The name itself may be among them: it stands for the server as written
+ */
 export function compileEndpoints(
   servers: readonly UpstreamServer[],
   schema: Schema<readonly UpstreamServer[]>,
+  addresses: ServerAddresses,
 ): readonly CompiledEndpoint[] {
   const endpoints = new Map<string, CompiledEndpoint>()
   for (const server of servers) {
-    if (!endpoints.has(server.endpoint))
-      endpoints.set(server.endpoint, compileEndpoint(complete(itemOf(schema), server)))
+    const { resolve, ...one } = complete(itemOf(schema), server)
+    const compiled = compileEndpoint(one)
+    for (const endpoint of resolve ? addressesOf(compiled, addresses) : [compiled]) {
+      if (!endpoints.has(endpoint.url)) endpoints.set(endpoint.url, endpoint)
+    }
   }
   return [...endpoints.values()]
 }
 
-function compileEndpoint({ endpoint, disabled, weight }: Complete<UpstreamServer>): CompiledEndpoint {
+/** Weight and all else are those of the server. */
+function addressesOf(server: CompiledEndpoint, addresses: ServerAddresses): readonly CompiledEndpoint[] {
+  const { url, host, scheme, port } = server
+  if (canonicalIp(host) !== undefined) return [server]
+  const of = { url, name: host }
+  return (addresses.get(url) ?? [host]).map((address) => {
+    if (address === host) return { ...server, of }
+    const own = `${scheme}://${address.includes(':') ? `[${address}]` : address}:${port}`
+    return { ...server, url: own, host: address, of }
+  })
+}
+
+function compileEndpoint({ endpoint, disabled, weight }: Omit<Complete<UpstreamServer>, 'resolve'>): CompiledEndpoint {
   const [, scheme = '', ipv6, name = '', port] = ENDPOINT.exec(endpoint) ?? []
   const known = scheme.toLowerCase() === 'http' ? 'http' : 'https'
   return {

@@ -47,13 +47,23 @@ export interface CompiledPolicy {
 }
 
 export interface CompiledEndpoint {
-  /** As written in spec.servers; the name of the endpoint everywhere. */
+  /** As written in spec.servers, or with the address in the place of the name; the name of the endpoint everywhere. */
   readonly url: string
   readonly scheme: 'http' | 'https'
   readonly host: string
   readonly port: number
   readonly disabled: boolean
   readonly weight: number
+  /** The server that it is an address of, where addresses are followed. Default: it is the server itself. */
+  readonly of?: FollowedServer
+}
+
+/** A server of which each address is an endpoint. */
+export interface FollowedServer {
+  /** As written in spec.servers. */
+  readonly url: string
+  /** Its DNS name, which its certificates have. */
+  readonly name: string
 }
 
 export interface CompiledSchema {

@@ -18,6 +18,7 @@ import type {
   LimitsFact,
   MeasuredClocks,
   ProtectionFact,
+  ServerFact,
   StatusFacts,
 } from './status-facts.ts'
 
@@ -51,6 +52,9 @@ export function clusterStatus(
       condition('CredentialsValid', credentialsValidity(facts, before)),
       condition('Degraded', degradation(facts, nowMs)),
       ...(facts.clocks === undefined ? [] : [condition('ClocksAgree', agreement(facts.clocks, facts.inForce))]),
+      ...(facts.servers === undefined
+        ? []
+        : [condition('ServersResolved', serverResolution(facts.servers, facts.inForce))]),
       ...(facts.limits === undefined
         ? []
         : [condition('LimitsShared', limitsSharing(facts, facts.limits, before?.gateways ?? []))]),
@@ -88,6 +92,23 @@ function autoscalerReport(
   return autoscaler.report ?? (autoscaler.seen === 'missing' ? undefined : before)
 }
 
+/** Whether the names of servers can be looked up, and which addresses they have. */
+function serverResolution(servers: readonly ServerFact[], observedGeneration: number): Verdict {
+  const message = joinedMessages(servers.map(serverMessage))
+  const failed = servers.some((server) => server.message !== '')
+  if (failed) return { status: 'False', reason: 'LookUpFailed', message, observedGeneration }
+  const waiting = servers.some(({ addresses }) => addresses.length === 0)
+  if (waiting) return { status: 'Unknown', reason: 'Pending', message, observedGeneration }
+  return { status: 'True', reason: 'Resolved', message, observedGeneration }
+}
+
+function serverMessage({ server, addresses, omitted, message }: ServerFact): string {
+  const more = omitted === 0 ? '' : ` and ${omitted} more, which are left out`
+  const known = addresses.length === 0 ? 'no address is known yet' : `${addresses.join(', ')}${more}`
+  if (message === '') return `${server}: ${known}`
+  return `${server} cannot be looked up (${message}); in use: ${addresses.length === 0 ? 'the name itself' : known}`
+}
+
 function autoscalerHealth(
   { inForce }: StatusFacts,
   fact: AutoscalerFact,
@@ -104,6 +125,7 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   'CredentialsValid',
   'Degraded',
   'ClocksAgree',
+  'ServersResolved',
   'LimitsShared',
   'PodsProtected',
   'AutoDegraded',

@@ -48,6 +48,11 @@ export function statusTransitions(
   if (credentials?.reason === 'EndsSoon' && conditionOf(before, 'CredentialsValid')?.reason !== 'EndsSoon') {
     tell('Warning', 'CertificateEndsSoon', credentials.message)
   }
+  if (changed('ServersResolved')) {
+    const servers = conditionOf(after, 'ServersResolved')
+    if (servers?.status === 'False') tell('Warning', 'ServersNotResolved', servers.message)
+    else if (statusOf(before, 'ServersResolved') === 'False') tell('Normal', 'ServersResolved', servers?.message)
+  }
   if (changed('LimitsShared')) {
     const limits = conditionOf(after, 'LimitsShared')
     if (limits?.status === 'False') tell('Warning', 'LimitsNotShared', limits.message)

@@ -58,8 +58,22 @@ export interface StatusFacts {
   readonly limits: LimitsFact | undefined
   /** Of the version in force; undefined = its pods are not protected. */
   readonly protection: ProtectionFact | undefined
+  /** Servers whose names are looked up; absent = there is none. */
+  readonly servers?: readonly ServerFact[] | undefined
   /** Absent = nobody follows the cluster-autoscaler. */
   readonly autoscaler?: AutoscalerFact | undefined
+}
+
+/** A server whose name is looked up. */
+export interface ServerFact {
+  /** As written in spec.servers. */
+  readonly server: string
+  /** Empty = none is known yet. */
+  readonly addresses: readonly string[]
+  /** How many more the name has, which are left out. */
+  readonly omitted: number
+  /** Why the last look-up has failed; '' = it has not, or there was none. */
+  readonly message: string
 }
 
 /** What has been seen of the ConfigMap that a cluster-autoscaler writes. */

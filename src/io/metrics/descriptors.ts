@@ -459,3 +459,13 @@ export const CONTROL_OIDC_KEYS_TIME: Metric = table.gauge(
   [],
   'When the keys of the OpenID provider were last read; 0 = never',
 )
+export const SERVER_ADDRESSES: Metric = table.gauge(
+  'server_addresses',
+  ['cluster', 'server'],
+  'Addresses of a server with resolve',
+)
+export const SERVER_LOOKUPS: Metric = table.counter(
+  'server_lookups_total',
+  ['cluster', 'server', 'result'],
+  'Look-ups of a server with resolve',
+)

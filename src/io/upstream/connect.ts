@@ -10,7 +10,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 
 /** TLS options for an endpoint. */
 export function upstreamTls(endpoint: CompiledEndpoint, client: CompiledClient): ConnectionOptions {
-  const name = client.serverName !== '' ? client.serverName : endpoint.host
+  const name = client.serverName !== '' ? client.serverName : (endpoint.of?.name ?? endpoint.host)
   return {
     rejectUnauthorized: !client.insecure,
     // SNI must not be an IP address (RFC 6066 section 3); then the certificate is checked against the host.

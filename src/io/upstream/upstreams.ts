@@ -8,6 +8,8 @@ import { createUpstreamEndpoint, type EndpointConnections, type UpstreamEndpoint
 
 interface ClusterEndpoints {
   readonly client: CompiledClient
+  /** What its certificate is verified against, where that is not its own host. */
+  readonly name: string
   readonly endpoint: UpstreamEndpoint
 }
 
@@ -52,7 +54,9 @@ export class Upstreams {
       const known = before.get(endpoint.url)
       after.set(
         endpoint.url,
-        known !== undefined && sameClient(known.client, cluster.client) ? known : this.#create(cluster, endpoint),
+        known !== undefined && known.name === nameOf(endpoint) && sameClient(known.client, cluster.client)
+          ? known
+          : this.#create(cluster, endpoint),
       )
     }
     for (const [url, entry] of before) if (after.get(url) !== entry) entry.endpoint.drain()
@@ -72,6 +76,7 @@ export class Upstreams {
     }
     return {
       client: cluster.client,
+      name: nameOf(endpoint),
       endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters),
     }
   }
@@ -87,6 +92,10 @@ export class Upstreams {
       for (const [endpoint, entry] of entries) yield { cluster, endpoint, ...entry.endpoint.describe() }
     }
   }
+}
+
+function nameOf({ of }: CompiledEndpoint): string {
+  return of?.name ?? ''
 }
 
 /** Whether connections made with `a` may serve `b`; the limits of our own calls do not matter. */
