@@ -24,6 +24,7 @@ import { sharePki } from './certificates/shared-pki.ts'
 import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
 import { HealthPort } from './health/health-port.ts'
+import { DependencyLoops } from './last-good/dependency-loops.ts'
 import { LastGoodStates } from './last-good/states.ts'
 import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane.ts'
 import { Protection, type ProtectionDeps } from './protection/protection.ts'
@@ -108,6 +109,8 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
   protection = new Protection({
     config,
     client: plane.client,
+    server: plane.server,
+    lastGood,
     revoked: plane.revoked,
     clusters,
     clock,
@@ -250,6 +253,9 @@ class Lifecycle implements RunningGateway {
     for (const address of this.#config.listen) await requireFreePort(address, '--listen')
     pool.takeInherited(this.#config.listen)
     pool.start()
+    const loops = new DependencyLoops(this.#config, this.#log)
+    // Before what may wait for a server behind this gateway.
+    void loops.look()
     await this.#plane.start()
     await source.start(
       (change) =>
@@ -259,6 +265,7 @@ class Lifecycle implements RunningGateway {
         ),
     )
     this.#synced = true
+    void loops.look([...this.#parts.clusters.values()].map(({ compiled }) => compiled))
     this.#lastGood.start()
     this.#unfollow = changes.onApplied(() => this.#protection.update())
     await this.#protection.start()

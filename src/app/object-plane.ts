@@ -3,7 +3,14 @@
 
 import { randomUUID } from 'node:crypto'
 import { CUSTOM_KINDS, crdOf } from '../api/kinds/crd.ts'
-import { NAMESPACES, SCHEME, SECRETS, UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
+import {
+  NAMESPACES,
+  SCALE_DOWN_POLICIES,
+  SCALE_UP_GUARDS,
+  SCHEME,
+  SECRETS,
+  UPSTREAM_CLUSTERS,
+} from '../api/kinds/scheme.ts'
 import { type ResolvedReferences, upstreamClusterKind } from '../api/kinds/upstream-cluster-kind.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
 import { OWN_NAMESPACE } from '../api/kube/own-names.ts'
@@ -25,6 +32,7 @@ import { type ControlHandler, createControlHandler } from '../apiserver/server.t
 import { SwitchedSource } from '../controllers/local-switches/switched-source.ts'
 import { createKubeClient, type KubeClient } from '../io/kube/client.ts'
 import type { KubeCallEvents } from '../io/kube/client-events.ts'
+import { keepFollowed } from '../io/last-good/kept-follow.ts'
 import { controlPaths } from '../io/listener/control-paths.ts'
 import type { LocalSwitch } from '../io/local-switches/switch-file.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
@@ -49,12 +57,14 @@ import { type ControlOidc, createControlOidc } from './control-oidc.ts'
 import { ControlPort } from './control-port.ts'
 import type { PostReview } from './health/metrics-access.ts'
 import { CrdInstallation } from './last-good/crd-installation.ts'
-import type { LastGoodStates } from './last-good/states.ts'
+import { type LastGoodStates, objectsOf } from './last-good/states.ts'
 
 export interface ObjectPlane {
   readonly source: ResourceSource
   /** undefined = objects are files and have no status. */
   readonly client: ObjectClient | undefined
+  /** URL of the API server behind the client; '' = it is in this process, or there is none. */
+  readonly server: string
   /** Of the embedded API server, or of the webhook; 0 = there is none, or it is not open. */
   readonly port: number
   /** Credentials of the first administrator of the embedded API server; '' = there is none. */
@@ -134,6 +144,7 @@ export function planeWithoutApi(source: ResourceSource): ObjectPlane {
   return {
     source,
     client: undefined,
+    server: '',
     port: 0,
     adminKubeconfig: '',
     certificates: [],
@@ -148,6 +159,7 @@ export function planeWithoutApi(source: ResourceSource): ObjectPlane {
 class EmbeddedPlane implements ObjectPlane {
   readonly source: ResourceSource
   readonly client: ObjectClient
+  readonly server = ''
   readonly review = undefined
   readonly #control: ControlPort
   readonly #store: ObjectStore
@@ -277,10 +289,12 @@ function known(cluster: UpstreamCluster): JsonObject {
 
 class KubernetesPlane implements ObjectPlane {
   readonly source: ResourceSource
-  readonly client: KubeClient
+  readonly client: ObjectClient
+  readonly server: string
+  readonly #kube: KubeClient
   readonly adminKubeconfig = ''
   readonly revoked = undefined
-  readonly review: PostReview = (path, body) => this.client.review(path, body)
+  readonly review: PostReview = (path, body) => this.#kube.review(path, body)
   readonly #config: Config
   readonly #log: Logger
   readonly #control: ControlPort
@@ -303,14 +317,23 @@ class KubernetesPlane implements ObjectPlane {
     this.#lastGood = lastGood
     this.#control = new ControlPort(config, log)
     const { kubeconfig: kubeconfigFile, context } = config
-    this.client = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
-    const keeper = lastGood.keeper('objects', objectsOf(this.client.server, context))
+    this.#kube = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
+    this.server = this.#kube.server
+    const of = objectsOf(this.server, context)
+    const waitMs = (): number => lastGood.waitMs
+    this.client = keepFollowed({
+      client: this.#kube,
+      keeper: lastGood.keeper('scale', of),
+      kinds: [SCALE_UP_GUARDS, SCALE_DOWN_POLICIES],
+      waitMs,
+    })
+    const keeper = lastGood.keeper('objects', of)
     const source = createObjectsSource({
       ...sourceOptions(config, log),
       client: this.client,
       lastGood: keptClusters({
         keeper,
-        waitMs: () => lastGood.waitMs,
+        waitMs,
         log,
         onCurrent: (current) => this.#switched.current(current),
       }),
@@ -372,12 +395,6 @@ class KubernetesPlane implements ObjectPlane {
   async stop(): Promise<void> {
     this.#installing?.stop()
     await this.#control.close()
-    await this.client.close()
+    await this.#kube.close()
   }
-}
-
-/** Which API server a last good state is of. A password in its URL does not count. */
-export function objectsOf(server: string, context: string): string {
-  const { protocol, host, pathname } = new URL(server)
-  return `${protocol}//${host}${pathname}${context === '' ? '' : ` (context ${context})`}`
 }

@@ -132,7 +132,9 @@ export class MemoryObjects implements ObjectClient {
   follow(kind: ResourceKind, namespace: string, events: FollowEvents, choice: FollowChoice = {}): Following {
     const follower = { kind, namespace, events, choice }
     this.#followers.push(follower)
-    queueMicrotask(() => this.#tellAll(follower))
+    queueMicrotask(() => {
+      if (!this.away) this.#tellAll(follower)
+    })
     return {
       stop: async () => {
         this.#followers.splice(this.#followers.indexOf(follower), 1)

@@ -15,7 +15,7 @@ import { readStoreKey } from '../../io/store/key.ts'
 import type { Config } from '../config/config.ts'
 
 /** What is kept; the name of the file, and of the label of its metrics. */
-export type LastGoodName = 'objects' | 'protectors' | 'replicas'
+export type LastGoodName = 'objects' | 'protectors' | 'scale' | 'replicas'
 
 /** A start waits for all its sources together this long before it begins with what is kept: it is to serve within 5 s. */
 const WAIT_MS = 2_500
@@ -27,6 +27,7 @@ const SAY_EVERY_MS = 60_000
 const CONSEQUENCES: Readonly<Record<LastGoodName, string>> = {
   objects: 'clusters are served as they were; changes come into force when the API server answers again',
   protectors: 'deletions of protected pods follow the failurePolicy of their cluster until the core cluster answers',
+  scale: 'scale-up guards and ScaleDownPolicies are those of before',
   replicas: 'this replica keeps to its part of the shared limits until Redis answers',
 }
 
@@ -114,4 +115,10 @@ export class LastGoodStates {
       this.#log.warn('the last good state is served, because its source is away', fields)
     }
   }
+}
+
+/** Which API server a last good state is of. A password in its URL does not count. */
+export function objectsOf(server: string, context: string): string {
+  const { protocol, host, pathname } = new URL(server)
+  return `${protocol}//${host}${pathname}${context === '' ? '' : ` (context ${context})`}`
 }

@@ -26,6 +26,7 @@ import { metaTime } from '../../core/text/meta-time.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LeaderElection } from '../../io/kube/leader-lease.ts'
+import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
@@ -35,6 +36,8 @@ import { createProtectionWebhook } from '../../webhooks/protection-webhook.ts'
 import type { WebhookReviewDeps } from '../../webhooks/protection-webhook-review.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import type { Config } from '../config/config.ts'
+import { type KeptProtectors, keepProtectors } from '../last-good/kept-protectors.ts'
+import { type LastGoodStates, objectsOf } from '../last-good/states.ts'
 import { holdElection, ProtectionCells } from './cells.ts'
 import { ProtectionPort } from './port.ts'
 
@@ -42,6 +45,10 @@ export interface ProtectionDeps {
   readonly config: Config
   /** Of the object plane; undefined where objects are files. */
   readonly client: ObjectClient | undefined
+  /** Of its API server; '' = it is in this process, or there is none. */
+  readonly server: string
+  /** Where the PodProtectors are kept for a start without their API server. */
+  readonly lastGood: LastGoodStates
   /** The credentials revoked for the webhook; undefined = there is no such list. */
   readonly revoked: RevocationCheck | undefined
   readonly clusters: ClusterTable
@@ -79,6 +86,7 @@ export class Protection {
   readonly #monitor = new ProtectorMonitor()
   #port: ProtectionPort | undefined
   #running: Running | undefined
+  #kept: KeptProtectors | undefined
   #stopped = false
   /** The state of the watch of PodProtectors. */
   #core = { current: false, message: '', sinceMs: 0 }
@@ -128,7 +136,7 @@ export class Protection {
   async known(withinMs: number): Promise<void> {
     const { clock } = this.#deps
     const deadline = clock.monotonic() + withinMs
-    while (this.#running?.ledger.protectors.synced === false && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
+    while (this.#running?.ledger.knowsProtectors === false && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
   }
 
   /** Call it when UpstreamClusters have changed. */
@@ -172,6 +180,7 @@ export class Protection {
   async stop(): Promise<void> {
     this.#stopped = true
     const running = this.#running
+    this.#kept?.stop()
     await this.#port?.close()
     await running?.generator.stop()
     await running?.sweeper.stop()
@@ -215,6 +224,7 @@ export class Protection {
     const { metrics } = this
     // Listeners need the cells, and these the ledger.
     let refusals: RefusalEvents | undefined
+    const kept = this.#keeper()
     const events: ProtectionEvents = {
       ...metrics.events,
       reviewed: (request, verdict, protectors, durationMs) => {
@@ -224,6 +234,7 @@ export class Protection {
       following: (current, message) => {
         metrics.events.following(current, message)
         this.#core = { current, message, sinceMs: clock.now() }
+        kept?.current(current)
       },
     }
     // The cells need the ledger, and its orders the cells.
@@ -282,8 +293,17 @@ export class Protection {
       events: metrics.generator,
     })
     monitorProtectors(this.#monitor, protectors)
+    if (kept !== undefined) this.#kept = keepProtectors(ledger, kept, this.#deps.lastGood.waitMs)
     this.#running = { core, ledger, refusals, cells, lease, sweeper, generator }
     cells.update()
+  }
+
+  /** undefined = the PodProtectors are in this process. */
+  #keeper(): LastGoodKeeper | undefined {
+    const { config, server, lastGood } = this.#deps
+    const { context } = this.#ownCore === undefined ? config : config.protection
+    const core = this.#ownCore?.server ?? server
+    return core === '' ? undefined : lastGood.keeper('protectors', objectsOf(core, context))
   }
 
   async #openWebhook(listen: string): Promise<void> {
@@ -304,7 +324,7 @@ export class Protection {
       getPods: (cell, namespace, name) => podsOfName(running.cells.clients(cell), namespace, name),
       mayList: listRights(running.cells, clock),
       authenticate: port.authenticate,
-      ready: () => running.ledger.protectors.synced,
+      ready: () => running.ledger.knowsProtectors,
       onReview: (outcome) => this.metrics.webhookAnswered(outcome),
       clock,
       log,

@@ -25,6 +25,7 @@ import type { ProtectionSettings } from '../../core/protection/requests/protecti
 import { askProtectors } from '../../core/scale/protection/ask-protectors.ts'
 import { ProtectorTable } from '../../state/protectors.ts'
 import { BetterVictims, type CountedCells } from './better-victims.ts'
+import type { RestoredProtectors } from './restored-protectors.ts'
 import { type LedgerAnswer, type Reviewed, reviewAll } from './review.ts'
 import { type LedgerOperation, type LedgerResult, LedgerWrites, releasesOf } from './writes.ts'
 
@@ -47,6 +48,10 @@ export interface ProtectionLedgerDeps {
 
 export interface ProtectionLedger extends ProtectionGate {
   readonly protectors: ProtectorTable
+  /** Whether it is known which pods have a protector: from the core cluster, or from before. */
+  readonly knowsProtectors: boolean
+  /** What was known before, until the core cluster answers; without effect when it has. */
+  restore(restored: RestoredProtectors): void
   /** PodProtectors with pending writes. */
   readonly writing: number
   /** Finishes pending writes for at most a second; requests that still wait then get an error. Nothing is written afterwards. */
@@ -74,6 +79,7 @@ class Ledger implements ProtectionLedger {
   readonly #cells: CountedCells
   readonly #victims: BetterVictims
   #following: Following | undefined
+  #restored: RestoredProtectors | undefined
   #namespaces: ReadonlySet<string> | undefined
   readonly #malformed = new Map<string, string>()
   #stopped = false
@@ -118,8 +124,23 @@ class Ledger implements ProtectionLedger {
     return this.#batch.size
   }
 
+  get knowsProtectors(): boolean {
+    return this.protectors.synced || this.#restored !== undefined
+  }
+
+  restore(restored: RestoredProtectors): void {
+    if (this.protectors.synced) return
+    this.#restored = restored
+    this.#tellNamespaces()
+  }
+
   covers(namespace: string): boolean {
-    return !this.protectors.synced || this.protectors.namespaces().has(namespace)
+    return this.#knownNamespaces?.has(namespace) ?? true
+  }
+
+  /** The namespaces that have a protector; undefined = not known. */
+  get #knownNamespaces(): ReadonlySet<string> | undefined {
+    return this.protectors.synced ? this.protectors.namespaces() : this.#restored?.namespaces
   }
 
   async review(requests: readonly ProtectionRequest[], abandoned?: AbortSignal): Promise<readonly ProtectionVerdict[]> {
@@ -185,6 +206,7 @@ class Ledger implements ProtectionLedger {
       return await reviewAll(
         {
           protectors: this.protectors,
+          restored: this.#restored,
           quotas: this.#quotas,
           settings,
           clock,
@@ -246,9 +268,9 @@ class Ledger implements ProtectionLedger {
   }
 
   #tellNamespaces(): void {
-    if (!this.protectors.synced) return
-    const namespaces = this.protectors.namespaces()
-    if (namespaces === this.#namespaces) return
+    if (this.protectors.synced) this.#restored = undefined
+    const namespaces = this.#knownNamespaces
+    if (namespaces === undefined || namespaces === this.#namespaces) return
     this.#namespaces = namespaces
     this.#deps.onNamespaces?.(namespaces)
   }

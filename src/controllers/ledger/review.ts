@@ -23,12 +23,15 @@ import type { ProtectionSettings } from '../../core/protection/requests/protecti
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
 import type { CountedCells } from './better-victims.ts'
 import { competing, gatherMs, inAdmissionOrder } from './competition.ts'
+import type { RestoredProtectors } from './restored-protectors.ts'
 import type { LedgerOperation, LedgerResult } from './writes.ts'
 
 export type LedgerAnswer = BatchAnswer<LedgerResult>
 
 export interface LedgerReviewDeps {
   readonly protectors: ProtectorTable
+  /** What was known before, while the protectors are not. Default: nothing. */
+  readonly restored?: RestoredProtectors | undefined
   readonly quotas: KnownQuotas
   readonly settings: ProtectionSettings
   readonly clock: Clock
@@ -73,6 +76,7 @@ const RECORD_WAIT_MS = 500
 /** After this time nobody needs the record. */
 const RECORD_TIMEOUT_MS = 30_000
 const UNKNOWN = 'the PodProtectors have not been read yet'
+const AWAY = 'the core cluster has not answered since this gateway was started'
 
 /**
  * One result for each request, in their order.
@@ -95,11 +99,15 @@ export async function reviewAll(
   )
 }
 
-function begin({ protectors, settings, clock, clocks }: LedgerReviewDeps, request: ProtectionRequest): Review {
+function begin(
+  { protectors, restored, settings, clock, clocks }: LedgerReviewDeps,
+  request: ProtectionRequest,
+): Review {
   const { pod } = request
   const pass = freePass(request)
   if (pass === 'AlreadyTerminating') return { request, evaluations: [], verdict: admitted(pass) }
-  if (pass === undefined && !protectors.synced) return { request, evaluations: [], verdict: failed(request, UNKNOWN) }
+  if (pass === undefined && !protectors.synced)
+    return { request, evaluations: [], verdict: byRestored(request, restored) }
   const monotonicMs = clock.monotonic()
   const time = clocks.at(request.cell, monotonicMs)
   const evaluations = protectors.matching(pod.namespace, pod.labels).map((live): Evaluation => {
@@ -116,6 +124,13 @@ function begin({ protectors, settings, clock, clocks }: LedgerReviewDeps, reques
   const verdict =
     evaluations.length === 0 ? { ...admitted(pass ?? 'Unmatched'), freePass: !protectors.synced } : undefined
   return { request, evaluations, verdict }
+}
+
+/** Whether a pod has a protector is all that is taken from a state of before: nothing passes because it was available then. */
+function byRestored(request: ProtectionRequest, restored: RestoredProtectors | undefined): ProtectionVerdict {
+  if (restored === undefined) return failed(request, UNKNOWN)
+  const [protector] = restored.matching(request.pod.namespace, request.pod.labels)
+  return protector === undefined ? admitted('Unmatched') : failed(request, AWAY, protector)
 }
 
 const NO_NUMBERS = { count: 0, lag: 0, required: 0, maxConcurrentLag: 0 }
