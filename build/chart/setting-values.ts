@@ -37,9 +37,13 @@ export function settingValues(): Record<string, Value> {
   return Object.fromEntries(rest.map((setting): [string, Value] => [setting.name, settingValue(setting)]))
 }
 
+/** What a template gives where the value is absent. */
+const DEFAULTS_OF_THE_CHART: Readonly<Record<string, string>> = { maxConnectionAge: '`4m` with `kubernetes`' }
+
 function settingValue(setting: Setting): Value {
-  const { flag, defaultText } = setting
-  const meaning = defaultText === '' ? `\`${flag}\`` : `\`${flag}\`; its default: \`${defaultText}\``
+  const { name, flag, defaultText } = setting
+  const chart = name in DEFAULTS_OF_THE_CHART ? `; of the chart: ${DEFAULTS_OF_THE_CHART[name]}` : ''
+  const meaning = `\`${flag}\`${defaultText === '' ? '' : `; its default: \`${defaultText}\``}${chart}`
   return { fallback: undefined, meaning, schema: schemaOf(setting) }
 }
 

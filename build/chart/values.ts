@@ -126,8 +126,8 @@ export const VALUES: Group = group(
       hosts: texts('further names in its certificate, beside those of the Service `NAME-internal`'),
     }),
     redis: group('Limits that replicas share.', {
-      url: text('', '`redis://` or `rediss://`; empty: each replica has its own limits', {
-        pattern: '^(rediss?://[^@]+)?$',
+      url: text('', 'as `--redis-url`, without a password; empty: each replica has its own limits', {
+        pattern: '^(rediss?(\\+(sentinel|cluster))?://([^:@/]+@)?[^@]+)?$',
       }),
       passwordSecret: secretKey('Its password.', 'password'),
     }),

@@ -16,6 +16,8 @@ export interface ContainerOptions {
   readonly pod: KubeObject
   /** Names that DNS of a cluster would resolve; all are this machine. */
   readonly hosts?: readonly string[]
+  /** Of this machine, in place of all its addresses: several pods with the same ports. */
+  readonly podIp?: string
   /** Folders of volumes that are more than one start's: claim -> folder. */
   readonly claims?: Readonly<Record<string, string>>
   /** Default: until its readiness probe, or, without one, until it ends. */
@@ -56,7 +58,11 @@ export async function startContainer(options: ContainerOptions): Promise<TestCon
   const variables = [...environment, 'KUBERNETES_SERVICE_HOST=127.0.0.1', `KUBERNETES_SERVICE_PORT=${port}`, 'HOME=/']
   const user = pod['spec'].securityContext
   const ids = IS_ROOT ? [`--reuid=${user.runAsUser}`, `--regid=${user.runAsGroup}`, '--clear-groups'] : []
-  const command = ['/usr/bin/env', '-i', ...variables, process.execPath, join(ROOT, 'src/main.ts'), ...container.args]
+  const { podIp = '127.0.0.1' } = options
+  const args: string[] = container.args.map((arg: string) =>
+    options.podIp === undefined ? arg : arg.replace(/=(0\.0\.0\.0|127\.0\.0\.1):/, `=${podIp}:`),
+  )
+  const command = ['/usr/bin/env', '-i', ...variables, process.execPath, join(ROOT, 'src/main.ts'), ...args]
   const probe = container.readinessProbe?.httpGet
   const running = await startProcess({
     name: `container ${container.name}`,
@@ -81,7 +87,7 @@ export async function startContainer(options: ContainerOptions): Promise<TestCon
       options.ready ??
       (async () => {
         const named = container.ports.find((one: KubeObject) => one['name'] === probe.port)
-        return (await fetch(`http://127.0.0.1:${named.containerPort}${probe.path}`)).ok
+        return (await fetch(`http://${podIp}:${named.containerPort}${probe.path}`)).ok
       }),
   }).catch((error: unknown) => {
     rmSync(dir, { recursive: true, force: true })
