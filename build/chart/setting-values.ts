@@ -17,6 +17,8 @@ export const CHART_SETTINGS: ReadonlySet<string> = new Set([
   'redisPasswordFile',
   'expectedReplicas',
   'listen',
+  'proxyProtocolFrom',
+  'proxyProtocolOthers',
   'adminListen',
   'healthListen',
   'healthTlsCertFile',

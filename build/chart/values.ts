@@ -122,6 +122,14 @@ export const VALUES: Group = group(
       exposeHealth: flag(false, 'the health port, too, for balancers that ask `/readyz` themselves'),
       ipFamilyPolicy: choice('', ['', 'SingleStack', 'PreferDualStack', 'RequireDualStack'], "empty: the cluster's"),
     }),
+    proxyProtocol: group(
+      'A PROXY header from the balancer in front says who the client is ([docs/vip.md](../../../docs/vip.md)).',
+      {
+        enabled: flag(false, 'on the port of clients'),
+        from: texts('addresses of balancers whose header is believed; needed with `enabled`', CIDR),
+        others: choice('refuse', ['refuse', 'plain'], 'what becomes of connections from elsewhere'),
+      },
+    ),
     control: group('The port of the embedded API server, or of the webhook for objects.', {
       hosts: texts('further names in its certificate, beside those of the Service `NAME-internal`'),
     }),

@@ -95,6 +95,9 @@ tlsConfig:
 {{- if and (eq .Values.shape "kubernetes") (ne .Release.Namespace "portcullis-system") -}}
 {{- fail "the gateway keeps its Leases and the CA of its replicas in the namespace portcullis-system: install with --namespace portcullis-system, or with shape=embedded" -}}
 {{- end -}}
+{{- if and .Values.proxyProtocol.enabled (not .Values.proxyProtocol.from) -}}
+{{- fail "proxyProtocol.enabled needs proxyProtocol.from: whose headers are believed" -}}
+{{- end -}}
 {{- if and .Values.certManager.enabled .Values.tls.secretName -}}
 {{- fail "certManager.enabled and tls.secretName both say where the gateway's certificate is: set one of them" -}}
 {{- end -}}

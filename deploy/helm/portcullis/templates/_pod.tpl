@@ -4,7 +4,13 @@
 {{- $internal := printf "%s-internal.%s.svc" (include "portcullis.fullname" .) .Release.Namespace -}}
 - serve
 - --source={{ .Values.shape }}
-- --listen={{ $bind }}:{{ .Values.ports.gateway }}
+- --listen={{ $bind }}:{{ .Values.ports.gateway }}{{ if .Values.proxyProtocol.enabled }}/proxy-protocol{{ end }}
+{{- if .Values.proxyProtocol.enabled }}
+{{- range .Values.proxyProtocol.from }}
+- --proxy-protocol-from={{ . }}
+{{- end }}
+- --proxy-protocol-others={{ .Values.proxyProtocol.others }}
+{{- end }}
 - --control-listen={{ $bind }}:{{ .Values.ports.control }}
 - --control-host={{ $internal }}
 {{- range .Values.control.hosts }}
