@@ -39,7 +39,7 @@ const AT_ONCE = 200
 export class RestartTraffic {
   readonly counted: Counted = { served: 0, repeated: 0, moved: 0, failures: [] }
   readonly #options: TrafficOptions
-  readonly #sessions: ClientHttp2Session[] = []
+  readonly #sessions = new Map<number, ClientHttp2Session>()
   readonly #errors = new WeakMap<ClientHttp2Session, string>()
   readonly #pending = new Set<Promise<void>>()
   #running = true
@@ -57,7 +57,7 @@ export class RestartTraffic {
   async stop(): Promise<Counted> {
     this.#running = false
     await this.#done
-    for (const session of this.#sessions) session.destroy()
+    for (const session of this.#sessions.values()) session.destroy()
     return this.counted
   }
 
@@ -89,13 +89,13 @@ export class RestartTraffic {
   }
 
   #session(index: number): ClientHttp2Session {
-    const known = this.#sessions[index]
+    const known = this.#sessions.get(index)
     if (known !== undefined && !known.closed && !known.destroyed) return known
     if (known !== undefined) this.counted.moved++
     const { port, serverName, certificate } = this.#options
     const session = h2Connect({ port, serverName, certificate })
     session.once('error', (error) => this.#errors.set(session, String(error)))
-    this.#sessions[index] = session
+    this.#sessions.set(index, session)
     return session
   }
 

@@ -108,7 +108,7 @@ test('with a PROXY protocol header, which the thread reads that gets the connect
       text += String(chunk)
     })
     tls.write('GET /api HTTP/1.1\r\nHost: prod.example.com\r\nConnection: close\r\n\r\n')
-    await once(tls, 'close')
+    await new Promise((resolve) => tls.once('close', resolve))
     return text
   }
   assert.match(await answer('PROXY TCP4 192.0.2.7 192.0.2.1 40000 443\r\n'), /^HTTP\/1\.1 200 /)
@@ -178,14 +178,9 @@ describe('systemd-socket-activate', () => {
   test('starts the gateway at the first connection', async () => {
     const stub = await startStub()
     const [port = 0] = await freePorts(1)
-    const main = join(import.meta.dirname, '../../src/main.ts')
-    const program = [
-      'systemd-socket-activate',
-      `--listen=127.0.0.1:${port}`,
-      '--fdname=https',
-      process.execPath,
-      main,
-    ] as const
+    // The script execs Node: LISTEN_PID stays right.
+    const script = join(import.meta.dirname, '../../bin/portcullis')
+    const program = ['systemd-socket-activate', `--listen=127.0.0.1:${port}`, '--fdname=https', script] as const
     const starting = startGateway({
       clusters: [clusterObject([stub], { clientCA })],
       program: [...program],
@@ -266,4 +261,28 @@ describe('hand-over on one host', () => {
       }
     })
   }
+})
+
+test('a restart: connections that come between two processes wait, and none fails', async (t) => {
+  const stub = await startStub()
+  const socket = await holdSocket()
+  const clusters = [clusterObject([stub], { clientCA })]
+  const start = () => startGateway({ clusters, sockets: [{ name: 'https', socket }], drainTimeout: '1s' })
+  let gateway = await start()
+  const at = { port: socket.port, serverName: 'prod.example.com', certificate: alice }
+  const traffic = new RestartTraffic({ ...at, requestsPerSecond: 40, sessions: 4, freshEvery: 4, path: '/api/v1/pods' })
+  t.after(async () => {
+    await gateway.stop()
+    await Promise.all([stub.stop(), socket.close()])
+  })
+  traffic.start()
+  await waitFor('traffic', () => traffic.counted.served > 20)
+  gateway.signal('SIGTERM')
+  assert.equal(await gateway.exited, 0)
+  const atEnd = traffic.counted.served
+  gateway = await start()
+  await waitFor('what waited to be served', () => traffic.counted.served > atEnd + 20)
+  const { served, moved, failures } = await traffic.stop()
+  t.diagnostic(`${served} served, ${moved} connections moved, ${failures.length} failed`)
+  assert.deepEqual(failures, [])
 })
