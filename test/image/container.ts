@@ -1,5 +1,6 @@
 // A container as a kubelet starts one of namespace policy "restricted": numeric user, no capabilities, no new privileges, a read-only
-// root, the runtime's seccomp profile. On the network of the machine, so that a test reaches its ports.
+// root, the runtime's seccomp profile; or with what deploy/systemd/portcullis.service allows. On the network of the machine, so that a
+// test reaches its ports.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { arch } from 'node:os'
@@ -11,12 +12,16 @@ export const DATA_DIR = '/var/lib/portcullis'
 /** As containers/common has it, which Debian's buildah needs: what Podman and CRI-O call RuntimeDefault. */
 const SECCOMP = '/usr/share/containers/seccomp.json'
 
+const ARCHITECTURE = arch() === 'x64' ? 'SCMP_ARCH_X86_64' : 'SCMP_ARCH_AARCH64'
+
 export interface ContainerOptions {
   /** Where `runc` keeps its state, and logs go. */
   readonly dir: string
   /** From `umoci unpack`. */
   readonly bundle: string
   readonly args: readonly string[]
+  /** System calls that are allowed, and /proc of processes only, as the unit has it. Default: the runtime's profile, the whole /proc. */
+  readonly unitSyscalls?: readonly string[]
   readonly ready: () => Promise<boolean>
 }
 
@@ -31,10 +36,10 @@ export interface Container {
   remove(): void
 }
 
-export async function startContainer({ dir, bundle, args, ready }: ContainerOptions): Promise<Container> {
-  const id = `portcullis-${process.pid}`
+export async function startContainer({ dir, bundle, args, unitSyscalls, ready }: ContainerOptions): Promise<Container> {
+  const id = `portcullis-${process.pid}-${unitSyscalls === undefined ? 'runtime' : 'unit'}`
   const runc = ['--root', join(dir, 'runc')]
-  restrict(join(bundle, 'config.json'), args)
+  restrict(join(bundle, 'config.json'), args, unitSyscalls)
   const remove = (): void => void run('runc', [...runc, 'delete', '--force', id])
   try {
     const started = await startProcess({
@@ -65,7 +70,7 @@ export async function startContainer({ dir, bundle, args, ready }: ContainerOpti
 }
 
 /** What `umoci unpack` made of the image's configuration, with what the kubelet adds; the image's user and entry point stay. */
-function restrict(file: string, args: readonly string[]): void {
+function restrict(file: string, args: readonly string[], unitSyscalls: readonly string[] | undefined): void {
   const config = JSON.parse(readFileSync(file, 'utf8'))
   const [entry] = config.process.args
   config.process = {
@@ -78,25 +83,33 @@ function restrict(file: string, args: readonly string[]): void {
   }
   config.root.readonly = true
   config.linux.namespaces = config.linux.namespaces.filter(({ type }: { type: string }) => type !== 'network')
-  config.linux.seccomp = seccompProfile()
+  config.linux.seccomp = unitSyscalls === undefined ? runtimeProfile() : allowOnly(unitSyscalls)
+  if (unitSyscalls !== undefined) Object.assign(config.linux, { maskedPaths: [], readonlyPaths: [] })
   for (const mount of config.mounts) {
+    const onlyProcesses = mount.destination === '/proc' && unitSyscalls !== undefined
+    if (onlyProcesses) mount.options = ['nosuid', 'nodev', 'noexec', 'subset=pid', 'hidepid=invisible']
     if (mount.destination === DATA_DIR)
       mount.options = ['nosuid', 'nodev', 'noexec', 'uid=65532', 'gid=65532', 'mode=0700']
   }
   writeFileSync(file, JSON.stringify(config))
 }
 
+/** Others fail with EPERM, as SystemCallErrorNumber says. runc needs two of its own until the program runs. */
+function allowOnly(names: readonly string[]): object {
+  const syscalls = [{ names: [...names, 'execve', 'capset'], action: 'SCMP_ACT_ALLOW' }]
+  return { defaultAction: 'SCMP_ACT_ERRNO', defaultErrnoRet: 1, architectures: [ARCHITECTURE], syscalls }
+}
+
 /** For a process without capabilities, as a container runtime derives it from its file. */
-function seccompProfile(): object {
+function runtimeProfile(): object {
   const profile = JSON.parse(readFileSync(SECCOMP, 'utf8'))
   const machine = arch() === 'x64' ? 'amd64' : arch()
-  const architecture = machine === 'amd64' ? 'SCMP_ARCH_X86_64' : 'SCMP_ARCH_AARCH64'
   const applies = ({ includes = {} }: { includes?: { arches?: string[]; caps?: string[] } }): boolean =>
     includes.caps === undefined && (includes.arches === undefined || includes.arches.includes(machine))
   return {
     defaultAction: profile.defaultAction,
     defaultErrnoRet: profile.defaultErrnoRet,
-    architectures: [architecture],
+    architectures: [ARCHITECTURE],
     syscalls: profile.syscalls.filter(applies).map(({ names, action, args, errnoRet }: Record<string, unknown>) => ({
       names,
       action,

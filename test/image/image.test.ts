@@ -174,6 +174,26 @@ describe('the image', root, () => {
       assert.deepEqual(filesOf(join(bundle, 'rootfs')), filesBefore)
     })
   })
+
+  test('what the systemd unit allows is enough, too: its system calls, /proc of processes, a read-only root', async () => {
+    const [adminListen = 0] = await freePorts(1)
+    const admin = `http://127.0.0.1:${adminListen}`
+    const args = [
+      'serve',
+      '--listen=127.0.0.1:0',
+      '--control-listen=127.0.0.1:0',
+      `--admin-listen=127.0.0.1:${adminListen}`,
+    ]
+    const ready = async (): Promise<boolean> => (await fetch(`${admin}/readyz`)).ok
+    const container = await startContainer({ dir, bundle, args, unitSyscalls: unitSyscalls(), ready })
+    try {
+      assert.match(readFileSync(`/proc/${container.pid}/status`, 'utf8'), /^Seccomp:\s*2$/m)
+      container.signal('TERM')
+      assert.equal(await container.process.exited, 0, container.process.log())
+    } finally {
+      container.remove()
+    }
+  })
 })
 
 /** Paths of all that is not a folder. */
@@ -189,4 +209,22 @@ function imageConfig(layout: string): {
   const blob = (digest: string): string => readFileSync(join(layout, 'blobs', digest.replace(':', '/')), 'utf8')
   const [manifest] = JSON.parse(readFileSync(join(layout, 'index.json'), 'utf8')).manifests
   return JSON.parse(blob(JSON.parse(blob(manifest.digest)).config.digest))
+}
+
+/** What SystemCallFilter= of the unit lets through: one list, less another one, and what systemd always allows. */
+function unitSyscalls(): readonly string[] {
+  const unit = readFileSync(join(ROOT, 'deploy/systemd/portcullis.service'), 'utf8')
+  const [allowed = '', denied = ''] = [...unit.matchAll(/^SystemCallFilter=~?(.*)$/gm)].map(([, names = '']) => names)
+  const without = new Set(denied.split(' ').flatMap(expandFilter))
+  const names = allowed.split(' ').flatMap(expandFilter)
+  assert.ok(names.length > 100 && without.size > 20, 'the unit has both lists')
+  return [...new Set([...names.filter((name) => !without.has(name)), ...expandFilter('@default')])]
+}
+
+/** `@process` and the like, as systemd knows them. */
+function expandFilter(name: string): readonly string[] {
+  if (!name.startsWith('@')) return [name]
+  const lines = run('systemd-analyze', ['syscall-filter', '--no-pager', name]).split('\n').slice(1)
+  const members = lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'))
+  return members.flatMap(expandFilter)
 }
