@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
 import type { FlowControlSchema } from '../src/api/upstream-cluster/upstream-cluster.ts'
+import type { KeptPart } from '../src/controllers/limits/global-limits.ts'
+import type { ReplicaPart } from '../src/core/limits/global-replicas.ts'
 import { globalLimitSeriesText } from '../src/io/metrics/global-limit-series.ts'
 import { createCA, issueCertificate } from '../src/io/pki/pki.ts'
 import { redisAddress } from '../src/io/redis/client.ts'
@@ -299,6 +301,37 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
 })
 
 describe('Redis', { concurrency: false }, () => {
+  test('not there at the start: the parts of before, which add up to the limit', async () => {
+    const redis = await setUp()
+    const parts: (ReplicaPart | undefined)[] = []
+    const kept = (index: number): KeptPart => ({
+      restore: () => parts[index],
+      keep: (part) => {
+        parts[index] = part
+      },
+      current: () => undefined,
+    })
+    const started = (index: number): LimitReplica => {
+      return replica({ url: redis.url, name: `r${index}`, kept: kept(index) }, inFlight(10))
+    }
+    const before = [0, 1, 2].map(started)
+    await waitFor('all replicas to see each other', () => before.every((one) => knows(one, 3)))
+    await waitFor('all parts', () => parts.every((part) => part?.replicas === 3))
+    for (const one of before) one.crash()
+    await redis.kill()
+    const after = [0, 1, 2].map(started)
+    await waitFor('their parts', () => after.every((one) => one.limits.status().mode === 'parted'))
+    const taken = after.map((one) => {
+      let count = 0
+      while (one.begin() !== undefined) count++
+      return count
+    })
+    assert.deepEqual(
+      taken.sort((a, b) => b - a),
+      [4, 3, 3],
+    )
+  })
+
   test('not there at the start: requests pass by parts, and one line says so', async () => {
     const redis = await setUp()
     await redis.kill()

@@ -102,6 +102,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     plane.source,
     given.inline ?? false,
     protectionGate,
+    lastGood,
     given.lookUp,
   )
   const { clusters, clock, clocks, pool } = parts

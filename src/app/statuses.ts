@@ -34,9 +34,9 @@ export interface Statuses {
 function limitsMessage({ limits, clusters }: WiredGateway, cluster: string): string {
   const schemas = clusters.get(cluster)?.compiled.schemas ?? []
   if (limits === undefined || !schemas.some(({ shared }) => shared !== undefined)) return ''
-  const { mode, replicas, message } = limits.status()
+  const { mode, part, message } = limits.status()
   if (mode !== 'parted') return ''
-  return `${REDIS_AWAY} (${message}): this replica keeps to 1/${Math.max(1, replicas.length)} of each shared limit`
+  return `${REDIS_AWAY} (${message}): this replica keeps to 1/${part.replicas} of each shared limit`
 }
 
 /** Objects that are files have no status: `client` is undefined then, and what autoscalers say is in the metrics of each replica. */

@@ -30,6 +30,8 @@ import { ClusterTable } from '../state/clusters.ts'
 import { ConfigChanges } from './apply-change.ts'
 import { ServingReload } from './certificates/serving-reload.ts'
 import type { Config } from './config/config.ts'
+import { keptPart } from './last-good/kept-part.ts'
+import type { LastGoodStates } from './last-good/states.ts'
 import { startInlineThread } from './threads/inline-thread.ts'
 import { ThreadPool } from './threads/pool.ts'
 import type { StartThread } from './threads/worker-slot.ts'
@@ -71,6 +73,7 @@ const WORD = 2 ** 32
 /**
  * @param inline one gateway thread, inside this one
  * @param protection returns the gate that evaluates pod deletions, as it is at the moment
+ * @param lastGood where parts of shared limits are kept
  * @param lookUpName looks up the names of servers
  */
 export function wire(
@@ -80,6 +83,7 @@ export function wire(
   source: ResourceSource,
   inline: boolean,
   protection: () => ProtectionGate | undefined,
+  lastGood: LastGoodStates,
   lookUpName: (name: string) => Promise<LookedUp> = lookUp,
 ): WiredGateway {
   const clock: Clock = systemClock
@@ -115,7 +119,7 @@ export function wire(
   const data = { config, serving, accessLog: access !== undefined, auditLog: audit !== undefined }
   const start: StartThread = inline ? startInlineThread : startWorker
   const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
-  const limits = globalLimits(config, clusters, clock, log)
+  const limits = globalLimits(config, clusters, clock, log, lastGood)
   const onRefusing = (cluster: string): void => rights.checkNow(cluster)
   const outward = { clock, log, access, audit, onBroken, onRefusing, protection }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
@@ -184,14 +188,22 @@ function cellOf({ name, protection }: CompiledCluster): string {
   return protection?.cell ?? name
 }
 
-function globalLimits(config: Config, clusters: ClusterTable, clock: Clock, log: Logger): GlobalLimits | undefined {
+function globalLimits(
+  config: Config,
+  clusters: ClusterTable,
+  clock: Clock,
+  log: Logger,
+  lastGood: LastGoodStates,
+): GlobalLimits | undefined {
   const { redisUrl: url, redisPasswordFile, replicaName, expectedReplicas } = config
   if (url === '') return undefined
   const password = redisPasswordFile === '' ? '' : readTextFile(redisPasswordFile).trim()
   const redis = createRedisLimits({ url, password, ca: '' }, Math.random)
+  const keeper = lastGood.keeperIfWritable('replicas', redis.address)
+  const kept = keeper && keptPart(keeper)
   // Different after a restart, so that what the previous process held is not taken for its own.
   const replica = `${replicaName}_${randomUUID()}`
-  return startGlobalLimits({ clusters, redis, replica, expectedReplicas, clock, random: Math.random, log })
+  return startGlobalLimits({ clusters, redis, replica, expectedReplicas, kept, clock, random: Math.random, log })
 }
 
 const startWorker: StartThread = (data, events) =>

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from '../../src/api/ports/ports.ts'
 import type { FlowControlSchema } from '../../src/api/upstream-cluster/upstream-cluster.ts'
-import { type GlobalLimits, startGlobalLimits } from '../../src/controllers/limits/global-limits.ts'
+import { type GlobalLimits, type KeptPart, startGlobalLimits } from '../../src/controllers/limits/global-limits.ts'
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
 import type { CompiledSchema } from '../../src/core/cluster/compiled-cluster.ts'
 import { release } from '../../src/core/limits/flow-control.ts'
@@ -20,6 +20,7 @@ export interface ReplicaOptions {
   readonly ca?: string
   readonly expectedReplicas?: number
   readonly name?: string
+  readonly kept?: KeptPart
 }
 
 export interface LimitReplica {
@@ -74,6 +75,7 @@ export function startReplica(options: ReplicaOptions, ...schemas: readonly FlowC
     redis,
     replica,
     expectedReplicas,
+    kept: options.kept,
     clock: systemClock,
     random: Math.random,
     log,

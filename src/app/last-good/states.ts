@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Check } from '../../admin/routes.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 import { LastGoodFile } from '../../io/last-good/file.ts'
 import { lastGoodKey } from '../../io/last-good/format.ts'
@@ -74,6 +75,17 @@ export class LastGoodStates {
     const keeper = new LastGoodKeeper({ file, name, clock: this.#clock, log })
     this.#keepers.set(name, keeper)
     return keeper
+  }
+
+  /** As keeper(), for what a gateway can do without: undefined, and a line in the log, where the data directory cannot be written. */
+  keeperIfWritable(name: LastGoodName, source: string): LastGoodKeeper | undefined {
+    try {
+      return this.keeper(name, source)
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      this.#log.warn('a last good state is not kept', { state: name, why: error.message, fix: error.fix })
+      return undefined
+    }
   }
 
   /** Begins to say what is served from disk. */

@@ -303,7 +303,7 @@ export class Protection {
     const { config, server, lastGood } = this.#deps
     const { context } = this.#ownCore === undefined ? config : config.protection
     const core = this.#ownCore?.server ?? server
-    return core === '' ? undefined : lastGood.keeper('protectors', objectsOf(core, context))
+    return core === '' ? undefined : lastGood.keeperIfWritable('protectors', objectsOf(core, context))
   }
 
   async #openWebhook(listen: string): Promise<void> {

@@ -5,10 +5,11 @@
 // answered. Error bounds: src/core/limits/global-tokens.ts and global-slots.ts. Beyond them:
 //   - If only one replica has lost Redis, it keeps to its part while the others share the whole: one part more in all.
 //   - After a crash of a replica its slots are free within LEASE_MS, and its tokens are lost.
-//   - A replica that was never told how many there are (`expectedReplicas`), and has never reached Redis, is alone.
+//   - A replica that was never told how many there are (`expectedReplicas`), and whose data directory has no part of before, is alone
+//     until it has reached Redis.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
-import { ReplicaView, type SharingMode } from '../../core/limits/global-replicas.ts'
+import { type ReplicaPart, ReplicaView, type SharingMode } from '../../core/limits/global-replicas.ts'
 import { TOKENS_EVERY_MS } from '../../core/limits/global-tokens.ts'
 import type { LimitName, RedisLimits } from '../../io/redis/limits.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
@@ -22,9 +23,20 @@ export interface GlobalLimitsDeps {
   readonly replica: string
   /** How many replicas to assume until Redis has answered. Default 1. */
   readonly expectedReplicas?: number
+  /** Where this replica's part is kept for a start without Redis. Default: nowhere. */
+  readonly kept?: KeptPart | undefined
   readonly clock: Clock
   random(): number
   readonly log: Logger
+}
+
+/** This replica's part when Redis last answered. */
+export interface KeptPart {
+  /** Of the process before this one; undefined = not known. */
+  restore(): ReplicaPart | undefined
+  keep(part: ReplicaPart): void
+  /** Whether Redis answers. */
+  current(current: boolean): void
 }
 
 export interface GlobalLimitsStatus {
@@ -38,6 +50,8 @@ export interface GlobalLimitsStatus {
   readonly message: string
   /** Replicas that are alive or, while Redis is away, were alive last. */
   readonly replicas: readonly string[]
+  /** What belongs to this replica while Redis is away. */
+  readonly part: ReplicaPart
   readonly limits: readonly SharedLimitStatus[]
 }
 
@@ -78,12 +92,14 @@ class Limits implements GlobalLimits {
   #beating = false
   #ticksSinceBeat = 0
   #sinceMs: number
+  #kept: ReplicaPart | undefined
+  #keeping = false
   readonly #startMs: number
   readonly #logged = new Set<string>()
 
   constructor(deps: GlobalLimitsDeps) {
     this.#deps = deps
-    this.#view = new ReplicaView(deps.replica, deps.expectedReplicas ?? 1)
+    this.#view = new ReplicaView(deps.replica, deps.expectedReplicas ?? 1, deps.kept?.restore())
     this.#sinceMs = deps.clock.now()
     this.#startMs = deps.clock.monotonic()
     this.#tick()
@@ -108,6 +124,7 @@ class Limits implements GlobalLimits {
       sinceMs: this.#sinceMs,
       message: mode === 'parted' ? redis.error || 'not connected yet' : '',
       replicas: members,
+      part: this.#view.part,
       limits: [...this.#keepers.values()].map((keeper) => keeper.status()),
     }
   }
@@ -184,7 +201,9 @@ class Limits implements GlobalLimits {
       .beat(replica)
       .then(
         ({ members, redisMs }) => {
-          if (!this.#stopped) this.#update(() => this.#view.onMembers(members, redisMs, this.#deps.clock.monotonic()))
+          if (this.#stopped) return
+          this.#update(() => this.#view.onMembers(members, redisMs, this.#deps.clock.monotonic()))
+          this.#keep()
         },
         () => this.#onDisconnect(this.#deps.clock.monotonic()),
       )
@@ -208,11 +227,25 @@ class Limits implements GlobalLimits {
     this.#logged.clear()
   }
 
+  #keep(): void {
+    const { kept } = this.#deps
+    if (kept === undefined || this.#view.mode !== 'shared') return
+    const { replicas, rank } = this.#view.part
+    if (this.#kept?.replicas !== replicas || this.#kept.rank !== rank) {
+      this.#kept = { replicas, rank }
+      kept.keep(this.#kept)
+    }
+    if (!this.#keeping) kept.current(true)
+    this.#keeping = true
+  }
+
   /** Logs once each time that Redis goes away, and once for each error that an operator must fix. */
   #onDisconnect(nowMs: number): void {
     const { redis, clock, log } = this.#deps
     if (this.#view.mode !== 'parted') {
       this.#view.onDisconnect()
+      this.#keeping = false
+      this.#deps.kept?.current(false)
       this.#sinceMs = clock.now()
     }
     const { error } = redis

@@ -27,6 +27,20 @@ test('nobody heard of yet: as many as were expected', () => {
   assert.deepEqual([view.mode, view.part], ['shared', { replicas: 2, rank: 0 }])
 })
 
+test('started while Redis is away: the part of the process before, and no more than that of the expected replicas', () => {
+  const view = new ReplicaView('new', 1, { replicas: 3, rank: 2 })
+  assert.deepEqual([view.mode, view.part], ['parted', { replicas: 3, rank: 2 }])
+  assert.deepEqual(new ReplicaView('new', 5, { replicas: 3, rank: 2 }).part, { replicas: 5, rank: 2 })
+  // A place that does not exist is replaced by the last one.
+  assert.deepEqual(new ReplicaView('new', 2, { replicas: 1, rank: 7 }).part, { replicas: 2, rank: 1 })
+  view.onMembers(at(1, 'a', 'new'), 1, 100)
+  assert.deepEqual([view.mode, view.part], ['shared', { replicas: 2, rank: 1 }])
+  // All that were there start again without Redis: together they take the whole, and no more.
+  const total = 10
+  const parts = [0, 1, 2].map((rank) => wholePart(total, new ReplicaView('x', 1, { replicas: 3, rank }).part))
+  assert.deepEqual(parts, [4, 3, 3])
+})
+
 test('Redis lost: the parts are those of the last that was heard', () => {
   const view = new ReplicaView('b', 1)
   view.onMembers(at(1, 'c', 'b', 'a'), 1, 100)

@@ -13,6 +13,8 @@ export interface ReplicaPart {
   readonly rank: number
 }
 
+const ALONE: ReplicaPart = { replicas: 1, rank: 0 }
+
 /** A replica and when Redis last heard of it, by the clock of Redis. */
 export interface ReplicaMember {
   readonly id: string
@@ -28,6 +30,7 @@ const RETURN_MS = 4_000
 export class ReplicaView {
   readonly #self: string
   readonly #expected: number
+  readonly #expectedRank: number
   #members: readonly string[]
   #mode: SharingMode = 'parted'
   /** When the mode became `returning`: by the clock of this replica, and by that of Redis. */
@@ -35,10 +38,14 @@ export class ReplicaView {
   #returnedRedisMs = 0
   #met = false
 
-  /** @param expected how many replicas to assume before Redis has answered; at least 1 */
-  constructor(self: string, expected: number) {
+  /**
+   * @param expected how many replicas to assume before Redis has answered; at least 1
+   * @param known this replica's part when Redis answered a process before this one; the larger number of replicas counts
+   */
+  constructor(self: string, expected: number, known: ReplicaPart = ALONE) {
     this.#self = self
-    this.#expected = Math.max(1, expected)
+    this.#expected = Math.max(1, expected, known.replicas)
+    this.#expectedRank = Math.min(known.rank, this.#expected - 1)
     this.#members = [self]
   }
 
@@ -53,7 +60,8 @@ export class ReplicaView {
 
   get part(): ReplicaPart {
     const replicas = this.#met ? this.#members.length : Math.max(this.#expected, this.#members.length)
-    return { replicas, rank: Math.max(0, this.#members.indexOf(this.#self)) }
+    const rank = this.#met ? this.#members.indexOf(this.#self) : this.#expectedRank
+    return { replicas, rank: Math.max(0, rank) }
   }
 
   /** Redis does not answer. */

@@ -1,0 +1,21 @@
+// Keeps this replica's part of shared limits, so that a start without Redis takes no more of them than before.
+
+import { isRecord } from '../../api/kube/object-shape.ts'
+import type { KeptPart } from '../../controllers/limits/global-limits.ts'
+import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
+
+const NAME = 'part'
+
+export function keptPart(keeper: LastGoodKeeper): KeptPart {
+  return {
+    restore: () => {
+      const state = keeper.restore()
+      const record = state?.records[0]
+      if (state === undefined || !isRecord(record)) return undefined
+      keeper.serves(state.timeMs)
+      return { replicas: Number(record['replicas']), rank: Number(record['rank']) }
+    },
+    keep: ({ replicas, rank }) => keeper.put(NAME, { replicas, rank }),
+    current: (current) => keeper.current(current),
+  }
+}
