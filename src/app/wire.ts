@@ -240,7 +240,7 @@ function metricsText(
     const text = await metrics.text()
     const states = pool.slots.map((slot) => {
       const { index, answers, applied, restarts } = slot
-      return { thread: index, answers, generation: applied, restarts, connections: pool.connectionsOf(slot) }
+      return { thread: index, answers, generation: applied, restarts, ...pool.loadOf(slot) }
     })
     return `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}${text}`
   }

@@ -107,6 +107,8 @@ export class ConnectionPlaces {
   /** The thread has died: its connections are gone, and places in it that others still hold are void. */
   died(thread: number): void {
     this.setOpen(thread, false)
+    // Its successor has not hung yet.
+    this.beat(thread)
     this.setRequestRate(thread, 0)
     const life = (this.lifeOf(thread) + 1) % LIVES
     Atomics.store(this.memory, thread * WORDS + COUNT, life << COUNT_BITS)

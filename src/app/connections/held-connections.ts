@@ -60,7 +60,7 @@ export class HeldConnections implements ServedConnections, Tickable {
     if (this.#options.maxAgeMs > 0) {
       for (const held of this.#held.values()) if (nowMs >= held.dueMs) this.#drain(held, 'age')
     }
-    if (this.#options.places.threads > 1 && nowMs - this.#windowMs >= WINDOW_MS) this.#balance(nowMs)
+    if (nowMs - this.#windowMs >= WINDOW_MS) this.#balance(nowMs)
   }
 
   #drain(held: Held, reason: 'age' | 'balance'): void {

@@ -10,20 +10,21 @@ import { type InheritedListener, listenInherited } from '../../io/listener/inher
 import { takeInherited } from '../../io/world/inherited-sockets.ts'
 import { SOCKETS_MOVE } from '../../io/world/threads.ts'
 import type { ConnectionPlaces } from '../../state/connection-places.ts'
+import { HandedThreads } from '../connections/handed-threads.ts'
 import type { WorkerSlot } from './worker-slot.ts'
 
 const FLAG = '--listen'
 
 export class InheritedPorts {
   readonly #slots: readonly WorkerSlot[]
-  readonly #places: ConnectionPlaces
+  readonly #handed: HandedThreads
   /** By the place of the address among those of --listen. */
   readonly #fds = new Map<number, readonly number[]>()
   readonly #listeners: InheritedListener[] = []
 
   constructor(slots: readonly WorkerSlot[], places: ConnectionPlaces) {
     this.#slots = slots
-    this.#places = places
+    this.#handed = new HandedThreads(places)
   }
 
   /** Finds the sockets, and leaves connections in their queues for now. @throws {UserError} when there are none */
@@ -71,8 +72,11 @@ export class InheritedPorts {
 
   /** The thread with the fewest connections, in which a place is taken; undefined = none listens. */
   #next(): WorkerSlot | undefined {
-    const any = this.#slots.find(({ state }) => state === 'listening')
-    if (any === undefined) return undefined
-    return this.#slots[this.#places.take(any.index, () => true).thread]
+    const listening = this.#slots.filter(({ state }) => state === 'listening')
+    const thread = this.#handed.next(
+      listening.map(({ index }) => index),
+      performance.now(),
+    )
+    return thread === undefined ? undefined : this.#slots[thread]
   }
 }

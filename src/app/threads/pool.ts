@@ -5,6 +5,7 @@ import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import type { ThreadLoad } from '../../core/balance/thread-load.ts'
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { restartDelayMs } from '../../core/endpoints/restart-delay.ts'
 import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
@@ -191,9 +192,9 @@ export class ThreadPool implements WorkerSlotOwner {
     return this.#until(() => this.#progress.isInForce(generation))
   }
 
-  /** Connections of clients that the thread has, or is about to get from another one. */
-  connectionsOf(slot: WorkerSlot): number {
-    return this.#places.load(slot.index).connections
+  /** What the thread has of clients' connections and requests. */
+  loadOf(slot: WorkerSlot): ThreadLoad {
+    return this.#places.load(slot.index)
   }
 
   /** What each thread reports; undefined for one that does not answer in a second. */

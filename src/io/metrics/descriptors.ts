@@ -318,6 +318,11 @@ export const THREAD_CONNECTIONS: Metric = table.gauge(
   ['thread'],
   'Connections of clients that the gateway thread has, handshakes included',
 )
+export const THREAD_REQUEST_RATE: Metric = table.gauge(
+  'thread_request_rate',
+  ['thread'],
+  'HTTP/2 requests a second that clients of the gateway thread began, in the last five seconds that were counted',
+)
 export const USER_OVERFLOWS: Metric = table.counter(
   'flow_control_user_overflows_total',
   ['cluster', 'schema'],

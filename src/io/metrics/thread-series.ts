@@ -4,6 +4,7 @@ import {
   THREAD_ANSWERS,
   THREAD_CONNECTIONS,
   THREAD_GENERATION,
+  THREAD_REQUEST_RATE,
   THREAD_RESTARTS,
   USER_OVERFLOWS,
 } from './descriptors.ts'
@@ -20,6 +21,8 @@ export interface ThreadState {
   readonly restarts: number
   /** Connections of clients. */
   readonly connections: number
+  /** HTTP/2 requests a second, lately. */
+  readonly requestRate: number
 }
 
 /** A per-user limit with more users than its table holds. */
@@ -32,11 +35,12 @@ export interface OverflowState {
 /** In the Prometheus text format. */
 export function threadSeriesText(threads: readonly ThreadState[], overflows: readonly OverflowState[]): string {
   const exposition = new Exposition()
-  for (const { thread, answers, generation, restarts, connections } of threads) {
+  for (const { thread, answers, generation, restarts, connections, requestRate } of threads) {
     exposition.addMetric(THREAD_ANSWERS, answers ? 1 : 0, String(thread))
     exposition.addMetric(THREAD_GENERATION, generation, String(thread))
     exposition.addMetric(THREAD_RESTARTS, restarts, String(thread))
     exposition.addMetric(THREAD_CONNECTIONS, connections, String(thread))
+    exposition.addMetric(THREAD_REQUEST_RATE, requestRate, String(thread))
   }
   for (const { cluster, schema, overflows: count } of overflows) {
     exposition.addMetric(USER_OVERFLOWS, count, cluster, schema)
