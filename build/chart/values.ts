@@ -126,7 +126,9 @@ export const VALUES: Group = group(
       'A PROXY header from the balancer in front says who the client is ([docs/vip.md](../../../docs/vip.md)).',
       {
         enabled: flag(false, 'on the port of clients'),
-        from: texts('addresses of balancers whose header is believed; needed with `enabled`', CIDR),
+        from: texts('addresses of balancers whose header is believed; needed with `enabled`', {
+          pattern: '^[0-9a-fA-F.:]+(/[0-9]{1,3})?$',
+        }),
         others: choice('refuse', ['refuse', 'plain'], 'what becomes of connections from elsewhere'),
       },
     ),

@@ -41,6 +41,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   'metrics.podMonitor.interval': '1m',
   'metrics.serviceMonitor.interval': '1m',
   'service.loadBalancerSourceRanges': ['192.0.2.0/24'],
+  'proxyProtocol.from': ['192.0.2.7'],
 }
 /** Values without an effect. */
 const NONE = new Set(['global'])
