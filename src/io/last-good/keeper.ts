@@ -35,7 +35,7 @@ const REFRESH_MS = 5 * 60_000
 /** Sealing thousands of records must not block the thread. */
 const SLICE_MS = 5
 /** A write takes at most this part of the time. */
-const DUTY = 20
+const DUTY = 10
 
 export class LastGoodKeeper {
   readonly name: string
