@@ -5,6 +5,8 @@ import { connect as tlsConnect } from 'node:tls'
 import type { KeyPair } from '../../src/io/pki/pki.ts'
 
 export interface ClientOptions {
+  /** Default 127.0.0.1. */
+  readonly host?: string
   readonly port: number
   /** SNI; undefined = none, as for an IP address. */
   readonly serverName?: string
@@ -27,11 +29,11 @@ export interface Response {
 }
 
 export function h2Connect(options: ClientOptions): ClientHttp2Session {
-  const { port, serverName, certificate } = options
-  const session = connect(`https://127.0.0.1:${port}`, {
+  const { host = '127.0.0.1', port, serverName, certificate } = options
+  const session = connect(`https://${host}:${port}`, {
     createConnection: () =>
       tlsConnect({
-        host: '127.0.0.1',
+        host,
         port,
         ALPNProtocols: ['h2'],
         // The gateway's certificate is not what these tests are about.

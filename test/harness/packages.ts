@@ -19,6 +19,7 @@ export const PACKAGE_OF: Readonly<Record<string, string>> = {
   sqlite3: 'sqlite3',
   'systemd-socket-activate': 'systemd',
   zsh: 'zsh',
+  keepalived: 'keepalived',
   buildah: 'buildah',
   umoci: 'umoci',
   runc: 'runc',

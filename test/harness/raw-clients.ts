@@ -14,6 +14,8 @@ export interface RawOptions {
   readonly port: number
   /** Default 127.0.0.1. */
   readonly host?: string
+  /** Address of this side. Default: the system's choice. */
+  readonly localAddress?: string
   /** SNI. Default: none. */
   readonly serverName?: string
   readonly cert?: KeyPair
@@ -153,6 +155,7 @@ function openTls(options: RawOptions): Promise<TLSSocket> {
     const socket = connect({
       port: options.port,
       host: options.host ?? '127.0.0.1',
+      ...(options.localAddress !== undefined && { localAddress: options.localAddress }),
       ...(options.serverName !== undefined && { servername: options.serverName }),
       ...(options.cert !== undefined && { cert: options.cert.certPem, key: options.cert.keyPem }),
       ...(options.alpn !== undefined && { ALPNProtocols: [...options.alpn] }),

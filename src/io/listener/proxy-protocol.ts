@@ -60,8 +60,13 @@ export class ProxyProtocol {
       this.#await(socket, sender)
       return
     }
-    // Without an address the client is gone.
-    if (others === 'plain' && address !== undefined) {
+    // Without an address it is gone: HAProxy's health checks reset the connection as soon as it is open.
+    if (address === undefined) {
+      onOutcome('ended', sender, '')
+      socket.destroy()
+      return
+    }
+    if (others === 'plain') {
       onOutcome('plain', sender, '')
       this.#deliver(socket, socketEnds(socket), true)
       return
