@@ -18,6 +18,8 @@ export interface TrafficOptions {
   /** One request in so many opens an HTTP/1.1 connection for itself, as a new kubectl or curl does. */
   readonly freshEvery: number
   readonly path: string
+  /** Default: prod.example.com. */
+  readonly authority?: string
 }
 
 export interface Counted {
@@ -32,6 +34,7 @@ export interface Counted {
 
 const REFUSED_STREAM = 7
 const TICK_MS = 5
+const AUTHORITY = 'prod.example.com'
 const ECHO_MS = 50
 /** However far behind the machine is. */
 const AT_ONCE = 200
@@ -100,9 +103,10 @@ export class RestartTraffic {
   }
 
   async #onSession(index: number): Promise<void> {
+    const { path, authority = AUTHORITY } = this.#options
     for (let attempt = 0; ; attempt++) {
       const session = this.#session(index)
-      const { status, resetCode, body } = await h2Request(session, [':path', this.#options.path])
+      const { status, resetCode, body } = await h2Request(session, [':path', path, ':authority', authority])
       if (status === 200 && resetCode === 0) {
         this.counted.served++
         if (attempt > 0) this.counted.repeated++
@@ -117,10 +121,10 @@ export class RestartTraffic {
   }
 
   async #fresh(): Promise<void> {
-    const { port, serverName, certificate, path } = this.#options
+    const { port, serverName, certificate, path, authority = AUTHORITY } = this.#options
     const raw = await openRaw({ port, serverName, cert: certificate, alpn: ['http/1.1'] })
     try {
-      raw.send(`GET ${path} HTTP/1.1\r\nHost: ${serverName}\r\nConnection: close\r\n\r\n`)
+      raw.send(`GET ${path} HTTP/1.1\r\nHost: ${authority}\r\nConnection: close\r\n\r\n`)
       await raw.closed
       if (/^HTTP\/1\.1 200 /.test(raw.text())) this.counted.served++
       else this.#fail(`HTTP/1.1: ${JSON.stringify(raw.text().slice(0, 200))}`)
@@ -137,6 +141,8 @@ export interface WatchOptions {
   /** With `resourceVersion=` at its end. */
   readonly path: string
   readonly since: number
+  /** Default: prod.example.com. */
+  readonly authority?: string
 }
 
 /** A watch that is resumed for ever, on a connection of its own each time, as an informer whose connection had GOAWAY. */
@@ -170,7 +176,12 @@ export class ResumedWatch {
       this.resumed++
       const session = h2Connect(this.#options)
       this.#session = session
-      const stream = h2Open(session, [':path', `${this.#options.path}${version}`])
+      const stream = h2Open(session, [
+        ':path',
+        `${this.#options.path}${version}`,
+        ':authority',
+        this.#options.authority ?? AUTHORITY,
+      ])
       let rest = ''
       let status = 0
       stream.on('response', (headers) => {
