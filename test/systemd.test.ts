@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -67,4 +67,24 @@ test('its times fit each other and the defaults of the gateway', () => {
 
 test('the data directory of the program is the state directory of the unit', () => {
   assert.match(SERVICE, new RegExp(`^Environment=PORTCULLIS_DATA_DIR=/var/lib/${valueOfKey('StateDirectory')}$`, 'm'))
+})
+
+test('every kernel setting exists', () => {
+  const lines = readFileSync(join(UNITS, 'portcullis.sysctl.conf'), 'utf8').split('\n')
+  const keys = lines.flatMap((line) => /^([a-z0-9_.]+) = /.exec(line)?.[1] ?? [])
+  assert.ok(keys.length > 2)
+  for (const key of keys) assert.ok(existsSync(`/proc/sys/${key.replaceAll('.', '/')}`), key)
+})
+
+test('the user of the unit is made by systemd-sysusers', () => {
+  mkdirSync(join(dir, 'etc'))
+  const { status, stderr } = spawnSync('systemd-sysusers', [`--root=${dir}`, join(UNITS, 'portcullis.sysusers.conf')], {
+    encoding: 'utf8',
+  })
+  assert.equal(status, 0, stderr)
+  const user = valueOfKey('User')
+  assert.match(
+    readFileSync(join(dir, 'etc/passwd'), 'utf8'),
+    new RegExp(`^${user}:.*:/var/lib/portcullis:\\S*nologin$`, 'm'),
+  )
 })
