@@ -2,6 +2,9 @@
 // changes its keys or goes away.
 
 import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Json } from './harness/control-client.ts'
 import { type EmbeddedGateway, runCli, startEmbedded, UC_PATH } from './harness/embedded.ts'
@@ -22,6 +25,9 @@ describe('with an OpenID provider', () => {
   let issuer: OidcIssuer
   let embedded: EmbeddedGateway
 
+  const auditDir = mkdtempSync(join(tmpdir(), 'portcullis-oidc-audit-'))
+  const auditLog = join(auditDir, 'audit.log')
+
   before(async () => {
     issuer = await startOidcIssuer({ people: PEOPLE })
     embedded = await startEmbedded({
@@ -34,12 +40,14 @@ describe('with an OpenID provider', () => {
         `--control-oidc-ca-file=${issuer.caFile}`,
         '--control-admin=group:sre',
         '--control-viewer=group:all',
+        `--control-audit-log-path=${auditLog}`,
       ],
     })
   })
   after(async () => {
     await embedded?.stop()
     await issuer?.stop()
+    rmSync(auditDir, { recursive: true, force: true })
   })
 
   async function review(token: string): Promise<{ code: number; user: Json }> {
@@ -56,6 +64,11 @@ describe('with an OpenID provider', () => {
     const asAlice = embedded.clientOf({ token: alice })
     const created = { body: { ...NAMESPACE, metadata: { name: 'by-alice' } } }
     assert.equal((await asAlice.call('POST', '/api/v1/namespaces', created)).code, 201)
+    const audited = await waitFor('the audit event', () => {
+      const lines = readFileSync(auditLog, 'utf8').trim().split('\n')
+      return lines.map((line): Json => JSON.parse(line)).find(({ objectRef }) => objectRef?.name === 'by-alice')
+    })
+    assert.deepEqual(audited.user, { username: 'oidc:alice', groups: user.groups })
     const asBob = embedded.clientOf({ token: await issuer.login('bob') })
     assert.equal((await asBob.call('GET', UC_PATH)).code, 200)
     const refused = await asBob.call('POST', '/api/v1/namespaces', {
