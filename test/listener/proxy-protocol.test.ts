@@ -372,3 +372,22 @@ test('a port without it never guesses: a PROXY header is not TLS', async () => {
   assert.equal(await handshakeErrors(), 1)
   assert.equal(await askHttp2(gateway?.port ?? 0), 200)
 })
+
+test('with several threads: a connection that is passed to another one brings its header along', async () => {
+  await start({ threads: 4 })
+  const ports = await Promise.all(Array.from({ length: 8 }, () => through(tcp4(CLIENT, VIP))))
+  const sessions = ports.map((port) => h2Connect({ port, serverName: HOST, certificate: alice }))
+  const answers = await Promise.all(sessions.map((session) => h2Request(session, [])))
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    Array(8).fill(200),
+  )
+  assert.deepEqual(forwardedFor(), Array(8).fill(CLIENT))
+  const metrics = (await gateway?.metrics()) ?? ''
+  const held = [...metrics.matchAll(/^portcullis_thread_client_connections\{thread="\d"\} (\d+)$/gm)]
+  assert.deepEqual(
+    held.map(([, count]) => count),
+    Array(4).fill('2'),
+  )
+  for (const session of sessions) session.destroy()
+})
