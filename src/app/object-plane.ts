@@ -363,7 +363,9 @@ class KubernetesPlane implements ObjectPlane {
   }
 
   get certificates(): readonly OwnCertificate[] {
-    return this.#control.certificates
+    const pem = this.#kube.kubeconfig?.clientCertificate ?? ''
+    const own: readonly OwnCertificate[] = pem === '' ? [] : [{ name: 'kubeconfig-client', pem }]
+    return [...this.#control.certificates, ...own]
   }
 
   text(): string {

@@ -16,7 +16,7 @@ import type { Logger } from '../../api/ports/ports.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
 import type { KubeCallEvents } from './client-events.ts'
 import { type KubeAccessSource, KubeHttp } from './client-http.ts'
-import { KubeCredentials } from './config-access.ts'
+import { FollowedKubeconfig } from './config-follow.ts'
 import { listAll, type ResourcePages } from './list.ts'
 import { type FollowTiming, followResource } from './watch.ts'
 
@@ -34,6 +34,8 @@ export interface KubeClientOptions {
 }
 
 export interface KubeClient extends ObjectClient {
+  /** undefined = the credentials have another source. */
+  readonly kubeconfig: FollowedKubeconfig | undefined
   /** URL of the API server, for messages. */
   readonly server: string
   /** POST of a review (TokenReview and the like), whose answer is not an object that exists. Rejects as `create`. */
@@ -48,8 +50,9 @@ const FIELD_MANAGER = 'portcullis'
 
 /** Nothing is sent yet. @throws {UserError} when the kubeconfig cannot be used */
 export function createKubeClient({ kubeconfigFile, context, ...options }: KubeClientOptions): KubeClient {
-  const credentials = new KubeCredentials({ kubeconfigFile, ...(context !== undefined && { context }) })
-  return clientOf(credentials, options)
+  const chosen = { kubeconfigFile, ...(context !== undefined && { context }) }
+  const kubeconfig = new FollowedKubeconfig(chosen, options.log)
+  return { ...clientOf(kubeconfig, options), kubeconfig }
 }
 
 /** A client that asks `source` for server and credentials before each request. */
@@ -60,6 +63,7 @@ export function clientOf(
   const http = new KubeHttp(source, timeoutMs, calls)
   return {
     server: http.server,
+    kubeconfig: undefined,
     close: () => http.close(),
     review: async (path, body) => {
       const answer = await http.call(

@@ -27,9 +27,14 @@ export interface KubeConfigOptions {
   readonly context?: string
 }
 
+/** The files that it is read from; none = the service account of the pod. */
+export function kubeConfigFiles({ kubeconfigFile }: KubeConfigOptions): readonly string[] {
+  return kubeconfigFile !== '' ? [resolve(kubeconfigFile)] : defaultFiles()
+}
+
 /** @throws {UserError} when there is none, or it cannot be used */
 export function loadKubeConfig({ kubeconfigFile, context = '' }: KubeConfigOptions): KubeConfig {
-  const files = kubeconfigFile !== '' ? [resolve(kubeconfigFile)] : defaultFiles()
+  const files = kubeConfigFiles({ kubeconfigFile })
   const config = newKubeConfig()
   if (files.length === 0) loadPod(config)
   for (const [index, file] of files.entries()) {
