@@ -11,7 +11,7 @@ import type { KeptPart } from '../src/controllers/limits/global-limits.ts'
 import type { ReplicaPart } from '../src/core/limits/global-replicas.ts'
 import { globalLimitSeriesText } from '../src/io/metrics/global-limit-series.ts'
 import { createCA, issueCertificate } from '../src/io/pki/pki.ts'
-import { redisAddress } from '../src/io/redis/client.ts'
+import { redisAddress } from '../src/io/redis/address.ts'
 import { limitName } from '../src/io/redis/keys.ts'
 import {
   type LimitReplica,

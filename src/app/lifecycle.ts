@@ -308,12 +308,14 @@ class Lifecycle implements RunningGateway {
   #certificates(): readonly OwnCertificate[] {
     const serving: OwnCertificate = { name: 'serving', pem: this.#parts.reload.pair.cert }
     const health = this.#health?.certificates ?? []
-    return [serving, ...this.#plane.certificates, ...this.#protection.certificates, ...health]
+    const sharing = this.#parts.sharing?.certificates ?? []
+    return [serving, ...this.#plane.certificates, ...this.#protection.certificates, ...health, ...sharing]
   }
 
   /** Of files that are read again. */
   #reloads(): ReadonlyMap<string, boolean> {
-    return new Map([...this.#parts.reload.reloads, ...(this.#health?.reloads ?? [])])
+    const { reload, sharing } = this.#parts
+    return new Map([...reload.reloads, ...(this.#health?.reloads ?? []), ...(sharing?.reloads ?? [])])
   }
 
   get #draining(): boolean {
@@ -386,8 +388,9 @@ class Lifecycle implements RunningGateway {
   }
 
   async #end(): Promise<void> {
-    const { probes, rights, source, pool, upstreams, limits, reload } = this.#parts
+    const { probes, rights, source, pool, upstreams, limits, reload, sharing } = this.#parts
     reload.stop()
+    sharing?.stop()
     this.#endWarnings()
     probes.stop()
     this.#parts.servers.stop()
@@ -411,7 +414,8 @@ class Lifecycle implements RunningGateway {
 
   /** The start failed: closes what was opened. */
   async abandon(): Promise<void> {
-    const { probes, rights, source, pool, upstreams, limits } = this.#parts
+    const { probes, rights, source, pool, upstreams, limits, sharing } = this.#parts
+    sharing?.stop()
     probes.stop()
     this.#parts.servers.stop()
     rights.stop()

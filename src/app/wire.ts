@@ -1,10 +1,10 @@
 // Builds and wires the main thread. How a change of the objects is applied is in apply-change.ts, what a gateway
 // thread consists of in threads/gateway-thread.ts.
 
-import { randomInt, randomUUID } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import type { Clock, Logger, ResourceSource } from '../api/ports/ports.ts'
 import type { ProtectionGate } from '../api/ports/protection.ts'
-import { type GlobalLimits, startGlobalLimits } from '../controllers/limits/global-limits.ts'
+import type { GlobalLimits } from '../controllers/limits/global-limits.ts'
 import { type EndpointProbes, startEndpointProbes } from '../controllers/probes/endpoint-probes.ts'
 import { requestFault, startUpstreamRights, type UpstreamRights } from '../controllers/rights/upstream-rights.ts'
 import { FollowedServers } from '../controllers/servers/followed-servers.ts'
@@ -20,9 +20,7 @@ import { FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../io/metrics/descriptors.ts'
 import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
 import { threadSeriesText } from '../io/metrics/thread-series.ts'
-import { readTextFile } from '../io/pki/pki-files.ts'
 import { PROGRAM_FILES } from '../io/program/build.ts'
-import { createRedisLimits } from '../io/redis/limits.ts'
 import { Upstreams } from '../io/upstream/upstreams.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { startThread } from '../io/world/threads.ts'
@@ -30,8 +28,8 @@ import { ClusterTable } from '../state/clusters.ts'
 import { ConfigChanges } from './apply-change.ts'
 import { ServingReload } from './certificates/serving-reload.ts'
 import type { Config } from './config/config.ts'
-import { keptPart } from './last-good/kept-part.ts'
 import type { LastGoodStates } from './last-good/states.ts'
+import { type LimitSharing, shareLimits } from './limit-sharing.ts'
 import { startInlineThread } from './threads/inline-thread.ts'
 import { ThreadPool } from './threads/pool.ts'
 import type { StartThread } from './threads/worker-slot.ts'
@@ -53,6 +51,8 @@ export interface WiredGateway {
   readonly clock: Clock
   /** Limits that replicas share over Redis; undefined = none. */
   readonly limits: GlobalLimits | undefined
+  /** Redis, and the files that say who the gateway is there; undefined = none. */
+  readonly sharing: LimitSharing | undefined
   /** The configuration in force, and its listeners. */
   readonly changes: ConfigChanges
   /** The gateway's own certificate. */
@@ -119,7 +119,8 @@ export function wire(
   const data = { config, serving, accessLog: access !== undefined, auditLog: audit !== undefined }
   const start: StartThread = inline ? startInlineThread : startWorker
   const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
-  const limits = globalLimits(config, clusters, clock, log, lastGood)
+  const sharing = shareLimits(config, clusters, clock, log, lastGood)
+  const limits = sharing?.limits
   const onRefusing = (cluster: string): void => rights.checkNow(cluster)
   const outward = { clock, log, access, audit, onBroken, onRefusing, protection }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
@@ -155,6 +156,7 @@ export function wire(
     metrics: { text, contentType: metrics.contentType, guards: metrics.guards },
     clock,
     limits,
+    sharing,
     changes,
     reload,
   }
@@ -186,24 +188,6 @@ function serversOf({ endpoints }: CompiledCluster): ReadonlySet<string> {
 
 function cellOf({ name, protection }: CompiledCluster): string {
   return protection?.cell ?? name
-}
-
-function globalLimits(
-  config: Config,
-  clusters: ClusterTable,
-  clock: Clock,
-  log: Logger,
-  lastGood: LastGoodStates,
-): GlobalLimits | undefined {
-  const { redisUrl: url, redisPasswordFile, replicaName, expectedReplicas } = config
-  if (url === '') return undefined
-  const password = redisPasswordFile === '' ? '' : readTextFile(redisPasswordFile).trim()
-  const redis = createRedisLimits({ url, password, ca: '' }, Math.random)
-  const keeper = lastGood.keeperIfWritable('replicas', redis.address)
-  const kept = keeper && keptPart(keeper)
-  // Different after a restart, so that what the previous process held is not taken for its own.
-  const replica = `${replicaName}_${randomUUID()}`
-  return startGlobalLimits({ clusters, redis, replica, expectedReplicas, kept, clock, random: Math.random, log })
 }
 
 const startWorker: StartThread = (data, events) =>

@@ -9,15 +9,14 @@ import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
 import type { CompiledSchema } from '../../src/core/cluster/compiled-cluster.ts'
 import { release } from '../../src/core/limits/flow-control.ts'
 import type { FlowCounter } from '../../src/core/limits/flow-counter.ts'
+import type { RedisOptions } from '../../src/io/redis/client.ts'
 import { createRedisLimits, type RedisLimits } from '../../src/io/redis/limits.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import type { FlowTable } from '../../src/state/flow-tables.ts'
 
-export interface ReplicaOptions {
+export interface ReplicaOptions extends Partial<RedisOptions> {
   readonly url: string
-  readonly password?: string
-  readonly ca?: string
   readonly expectedReplicas?: number
   readonly name?: string
   readonly kept?: KeptPart
@@ -67,8 +66,8 @@ export function startReplica(options: ReplicaOptions, ...schemas: readonly FlowC
     compiled = clusters.get('prod')?.compiled.schemas ?? []
   }
   apply(...schemas)
-  const { url, password = '', ca = '', expectedReplicas = 1, name = 'replica' } = options
-  const redis = createRedisLimits({ url, password, ca }, Math.random)
+  const { password = '', ca = '', expectedReplicas = 1, name = 'replica' } = options
+  const redis = createRedisLimits({ ...options, password, ca }, Math.random, log)
   const replica = `${name}/${randomUUID().slice(0, 8)}`
   const limits = startGlobalLimits({
     clusters,

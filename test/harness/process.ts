@@ -42,7 +42,7 @@ export interface RunningProcess {
 }
 
 /** Lines that mean that a port was taken between looking and listening. */
-const PORT_TAKEN = /address already in use|EADDRINUSE/
+const PORT_TAKEN = /address already in use|EADDRINUSE/i
 
 const alive = new Set<ChildProcess>()
 let watchingExit = false

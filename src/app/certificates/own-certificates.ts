@@ -11,7 +11,15 @@ import type { ClusterTable } from '../../state/clusters.ts'
 
 /** A certificate of the gateway, not of a cluster. */
 export interface OwnCertificate {
-  readonly name: 'serving' | 'control-serving' | 'control-ca' | 'protection-serving' | 'health-serving'
+  readonly name:
+    | 'serving'
+    | 'control-serving'
+    | 'control-ca'
+    | 'protection-serving'
+    | 'health-serving'
+    | 'redis-client'
+    | 'redis-ca'
+    | 'kubeconfig-client'
   /** PEM; the first one counts. */
   readonly pem: string
 }

@@ -2,6 +2,7 @@
 // instead; it accepts what a flag or variable (text) and what a YAML file (text, number, boolean, list) can hold.
 
 import type { FieldError } from '../../api/kube/field-error.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
 import { isDnsLabel } from '../../api/validation/name-syntax.ts'
 import { parseCidr } from '../../core/cluster/cidr.ts'
 import type { CompiledCidr } from '../../core/cluster/compiled-cluster.ts'
@@ -12,11 +13,15 @@ import {
   parseSocketAddress,
 } from '../../core/cluster/listen-address.ts'
 import { formatDuration, parseDuration } from '../../core/text/duration.ts'
+import { parseRedisAddress } from '../../io/redis/address.ts'
 
 export type Parsed<T> = { readonly value: T } | InvalidValue
 
 /** The message follows the value: `"x" is not a duration`. */
-export type InvalidValue = Pick<FieldError, 'message' | 'fix'>
+export interface InvalidValue extends Pick<FieldError, 'message' | 'fix'> {
+  /** The value may hold a password and is not shown. */
+  readonly hidden?: boolean
+}
 
 export type ValueParser<T> = (raw: unknown) => Parsed<T>
 
@@ -87,13 +92,17 @@ export function parseNamespaces(raw: unknown): Parsed<readonly string[]> {
   return { message, fix: 'write the name of a namespace, for example portcullis-system; there are no patterns' }
 }
 
-/** The message never repeats a password. */
+/** Neither the message nor what is shown of the value repeats a password. */
 export function parseRedisUrl(raw: unknown): Parsed<string> {
   const text = String(raw)
-  const fix = 'write redis://HOST:PORT or rediss://HOST:PORT (TLS), with the password in --redis-password-file'
-  if (!URL.canParse(text) || !/^rediss?:$/.test(new URL(text).protocol))
-    return { message: 'is not the URL of a Redis', fix }
-  return { value: text }
+  try {
+    parseRedisAddress(text)
+    return { value: text }
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    const message = error.message.replace('the address of Redis ', '')
+    return { message, fix: `${error.fix}; the password is in --redis-password-file`, hidden: text.includes('@') }
+  }
 }
 
 /** One `host:port` or inherited socket, with `/proxy-protocol` or without, or several: a list, or a text with commas. */

@@ -32,6 +32,8 @@ export interface SharedLimitStatus extends LimitName {
 export interface FlowKeeper {
   readonly name: LimitName
   readonly flow: SharedFlow
+  /** Why Redis refused the last call for this limit; '' = it did not. */
+  readonly error: string
   /** The object has changed. */
   update(flow: SharedFlow): void
   tick(tick: Tick): void
@@ -48,6 +50,7 @@ class RedisCalls {
   busy = false
   /** Since when calls fail; -1 = they do not. */
   failedMs = -1
+  error = ''
 
   isParted(mode: SharingMode): boolean {
     return mode === 'parted' || this.failedMs >= 0
@@ -65,9 +68,11 @@ class RedisCalls {
       .then(
         () => {
           this.failedMs = -1
+          this.error = ''
         },
-        () => {
+        (error: unknown) => {
           this.failedMs = nowMs
+          this.error = error instanceof Error ? error.message : String(error)
         },
       )
       .finally(() => {
@@ -147,6 +152,10 @@ class TokenKeeper implements FlowKeeper {
     if (taken > 0 && this.#mode === 'shared') await this.#bucket.take(-taken)
   }
 
+  get error(): string {
+    return this.#calls.error
+  }
+
   status(): SharedLimitStatus {
     const mode = this.#calls.isParted(this.#mode) ? 'parted' : 'shared'
     const atHand = tokensAtHand(this.flow.account)
@@ -219,6 +228,10 @@ class SlotKeeper implements FlowKeeper {
   /** The lease is dropped when the replica leaves. */
   giveBack(): Promise<void> {
     return Promise.resolve()
+  }
+
+  get error(): string {
+    return this.#calls.error
   }
 
   status(): SharedLimitStatus {

@@ -11,6 +11,7 @@
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { type ReplicaPart, ReplicaView, type SharingMode } from '../../core/limits/global-replicas.ts'
 import { TOKENS_EVERY_MS } from '../../core/limits/global-tokens.ts'
+import { LASTING } from '../../io/redis/errors.ts'
 import type { LimitName, RedisLimits } from '../../io/redis/limits.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { SharedFlow } from '../../state/flow-tables.ts'
@@ -40,8 +41,12 @@ export interface KeptPart {
 }
 
 export interface GlobalLimitsStatus {
-  /** Where Redis is, `host:port`. */
+  /** Where Redis is, as configured. */
   readonly redis: string
+  /** The master that takes the commands, `host:port`; '' = none is known. */
+  readonly node: string
+  /** Why Redis, or one of the limits there, failed last, until all is well again; '' = nothing. */
+  readonly lastError: string
   /** `parted` = Redis is away, and each replica keeps to its part; `returning` = it is back, others may not know yet. */
   readonly mode: SharingMode
   /** Since when, wall clock. */
@@ -74,9 +79,6 @@ const AWAY_MS = 500
 const AWAY_TICKS = 4
 /** Looks are spread by this much, so that no replica always comes first. */
 const JITTER = 0.4
-/** Errors that only an operator can fix get a log line of their own. */
-const LASTING = /^(NOAUTH|WRONGPASS|NOPERM|ERR (AUTH|invalid password|Client sent AUTH))|certificate/i
-
 export function startGlobalLimits(deps: GlobalLimitsDeps): GlobalLimits {
   return new Limits(deps)
 }
@@ -120,6 +122,8 @@ class Limits implements GlobalLimits {
     const { mode, members } = this.#view
     return {
       redis: redis.address,
+      node: redis.node,
+      lastError: redis.error || ([...this.#keepers.values()].find(({ error }) => error !== '')?.error ?? ''),
       mode,
       sinceMs: this.#sinceMs,
       message: mode === 'parted' ? redis.error || 'not connected yet' : '',
@@ -148,7 +152,10 @@ class Limits implements GlobalLimits {
     this.#beat(nowMs)
     const tick: Tick = { mode: this.#view.mode, part: this.#view.part, nowMs }
     if (clusters.generation !== this.#generation) this.#follow(tick)
-    for (const keeper of this.#keepers.values()) keeper.tick(tick)
+    for (const keeper of this.#keepers.values()) {
+      keeper.tick(tick)
+      if (keeper.error !== '' && LASTING.test(keeper.error)) this.#logRefused(keeper)
+    }
     const everyMs = this.#keepers.size === 0 ? IDLE_MS : TOKENS_EVERY_MS
     this.#timer = setTimeout(() => this.#tick(), everyMs * (1 + JITTER * (random() - 0.5)))
     this.#timer.unref()
@@ -237,6 +244,14 @@ class Limits implements GlobalLimits {
     }
     if (!this.#keeping) kept.current(true)
     this.#keeping = true
+  }
+
+  /** Redis answers heartbeats, but refuses a limit. */
+  #logRefused({ name, error }: FlowKeeper): void {
+    if (this.#logged.has(error)) return
+    this.#logged.add(error)
+    const message = 'Redis refuses a shared limit: this replica keeps to its part of it'
+    this.#deps.log.warn(message, { redis: this.#deps.redis.address, ...name, error })
   }
 
   /** Logs once each time that Redis goes away, and once for each error that an operator must fix. */

@@ -1,70 +1,158 @@
-// The connection to Redis: one, always reconnecting, without a queue. A command that cannot be sent now fails now.
+// The connection to Redis: always reconnecting, without a queue. A command that cannot be sent now fails now.
 
 import { isIP } from 'node:net'
-import { Redis } from 'ioredis'
-import { UserError } from '../../api/validation/field-errors.ts'
+import type { ConnectionOptions } from 'node:tls'
+import { Cluster, Redis } from 'ioredis'
+import { parseRedisAddress, type RedisAddress } from './address.ts'
+import type { RedisCredentials } from './credentials.ts'
+import { type ServerOptions, watchFailovers } from './sentinel-watch.ts'
 
-export interface RedisOptions {
-  /** `redis://host:port/db`, or `rediss://` for TLS; with a user name where Redis has one. */
+export interface RedisOptions extends RedisCredentials {
+  /** See address.ts. */
   readonly url: string
-  /** '' = what the URL says, or none. */
-  readonly password: string
-  /** PEM of the CAs that verify Redis; '' = those of the system. Only with `rediss://`. */
-  readonly ca: string
+  /** At the Sentinels; '' = the user `default`. */
+  readonly sentinelUser?: string
+  /** The name that certificates of Redis must have, whatever address it is reached by; '' = the host's name or address. */
+  readonly serverName?: string
+}
+
+export type RedisConnection = Redis | Cluster
+
+export interface OpenConnection {
+  readonly redis: RedisConnection
+  /** For good, with all that belongs to it. */
+  close(): void
 }
 
 const CONNECT_TIMEOUT_MS = 2_000
 const COMMAND_TIMEOUT_MS = 1_000
+/**
+ * A connection on which commands wait for this long is given up, or the new master would not be looked for as long as the
+ * kernel believes in it: many minutes, where a machine has lost its power.
+ */
+const SILENT_MS = 1_500
 const FIRST_RETRY_MS = 100
 const MAX_RETRY_MS = 1_000
-const DEFAULT_PORT = 6379
-
-/** `host:port`, for people: never the password. @throws {UserError} when it is not the address of a Redis */
-export function redisAddress(url: string): string {
-  const { hostname, port } = parseRedisUrl(url)
-  return `${hostname}:${port === '' ? DEFAULT_PORT : port}`
-}
+/** Of one command, from node to node of a Cluster. */
+const MAX_REDIRECTIONS = 4
+/** How often a Cluster is asked which node has which slots, beside each time that a node says MOVED. */
+const SLOTS_EVERY_MS = 5_000
 
 /** Connects now, and again whenever the connection breaks. @throws {UserError} for an invalid URL */
-export function connectRedis(options: RedisOptions, random: () => number): Redis {
-  const { protocol, hostname, port, pathname, username, password } = parseRedisUrl(options.url)
-  const secret = options.password === '' ? decodeURIComponent(password) : options.password
-  const host = hostname.replace(/^\[|\]$/g, '')
-  const name = isIP(host) === 0 ? { servername: host } : {}
-  const tls = protocol === 'rediss:' ? { ...name, ...(options.ca === '' ? {} : { ca: options.ca }) } : undefined
-  return new Redis({
-    host,
-    port: port === '' ? DEFAULT_PORT : Number(port),
-    db: Number(pathname.slice(1)),
-    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
-    ...(secret === '' ? {} : { password: secret }),
+export function connectRedis(options: RedisOptions, random: () => number): OpenConnection {
+  const address = parseRedisAddress(options.url)
+  const retry = (attempt: number): number => retryDelayMs(attempt, random())
+  const server = serverOptions(options, address)
+  switch (address.topology) {
+    case 'server':
+      return opened(new Redis({ ...server, ...address.nodes[0], db: address.database, retryStrategy: retry }))
+    case 'sentinel':
+      return connectSentinel(options, address, server, retry)
+    case 'cluster':
+      return opened(connectCluster(address, server, retry))
+  }
+}
+
+function opened(redis: RedisConnection): OpenConnection {
+  return { redis, close: () => redis.disconnect() }
+}
+
+/** What holds for each connection to a server that holds data. */
+function serverOptions(options: RedisOptions, address: RedisAddress): ServerOptions {
+  const password = options.password === '' ? address.password : options.password
+  const tls = tlsOptions(options, address)
+  return {
+    ...(address.user === '' ? {} : { username: address.user }),
+    ...(password === '' ? {} : { password }),
     ...(tls === undefined ? {} : { tls }),
     connectionName: 'portcullis',
+    disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
+    socketTimeout: SILENT_MS,
+    maxLoadingRetryTime: MAX_RETRY_MS,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    retryStrategy: (attempt) => retryDelayMs(attempt, random()),
-    // A Redis replica that was the primary until just now: connect again, perhaps to the new one.
+    // What was sent to a master that was lost must not be sent to the next one.
+    autoResendUnfulfilledCommands: false,
+    // A Redis replica that was the master until just now: connect again, perhaps to the new one.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  }
+}
+
+function connectSentinel(
+  options: RedisOptions,
+  address: RedisAddress,
+  server: ServerOptions,
+  retry: (attempt: number) => number,
+): OpenConnection {
+  const { sentinelUser = '', sentinelPassword = '' } = options
+  const tls = tlsOptions(options, address)
+  const sentinel: ServerOptions = {
+    ...(sentinelUser === '' ? {} : { sentinelUsername: sentinelUser }),
+    ...(sentinelPassword === '' ? {} : { sentinelPassword }),
+    ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+  }
+  const redis = new Redis({
+    ...server,
+    ...sentinel,
+    sentinels: [...address.nodes],
+    name: address.master,
+    role: 'master',
+    db: address.database,
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    sentinelRetryStrategy: retry,
+    retryStrategy: retry,
   })
+  const unwatch = watchFailovers(redis, address, {
+    ...(sentinelUser === '' ? {} : { username: sentinelUser }),
+    ...(sentinelPassword === '' ? {} : { password: sentinelPassword }),
+    ...(tls === undefined ? {} : { tls }),
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    retryStrategy: retry,
+  })
+  return {
+    redis,
+    close: () => {
+      unwatch()
+      redis.disconnect()
+    },
+  }
+}
+
+function connectCluster(address: RedisAddress, server: ServerOptions, retry: (attempt: number) => number): Cluster {
+  return new Cluster([...address.nodes], {
+    redisOptions: server,
+    clusterRetryStrategy: retry,
+    enableOfflineQueue: false,
+    maxRedirections: MAX_REDIRECTIONS,
+    // 0 = not at all: the caller keeps to its part, and asks again later.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: 0,
+    slotsRefreshTimeout: COMMAND_TIMEOUT_MS,
+    slotsRefreshInterval: SLOTS_EVERY_MS,
+    // Certificates have names: each connection resolves them by itself.
+    dnsLookup: (host, found) => found(null, host),
+  })
+}
+
+/** undefined = without TLS. */
+function tlsOptions(
+  { ca, cert = '', key = '', serverName = '' }: RedisOptions,
+  { tls, topology, nodes }: RedisAddress,
+): ConnectionOptions | undefined {
+  if (!tls) return undefined
+  const [host = ''] = topology === 'server' ? nodes.map((node) => node.host) : []
+  const name = serverName === '' && isIP(host) === 0 ? host : serverName
+  return {
+    ...(name === '' ? {} : { servername: name }),
+    ...(ca === '' ? {} : { ca }),
+    ...(cert === '' ? {} : { cert, key }),
+  }
 }
 
 function retryDelayMs(attempt: number, random: number): number {
   const most = Math.min(FIRST_RETRY_MS * 2 ** Math.min(attempt - 1, 10), MAX_RETRY_MS)
   return Math.ceil(most * (0.5 + random / 2))
-}
-
-function parseRedisUrl(url: string): URL {
-  const fix = 'write redis://host:6379, or rediss://host:6379 for TLS'
-  // It may contain a password: no part of it is shown.
-  if (!URL.canParse(url)) throw new UserError('the address of Redis is not a URL', fix)
-  const parsed = new URL(url)
-  if (parsed.protocol !== 'redis:' && parsed.protocol !== 'rediss:') {
-    throw new UserError(`the address of Redis begins with ${parsed.protocol}//`, fix)
-  }
-  if (parsed.hostname === '') throw new UserError('the address of Redis names no host', fix)
-  if (!/^\/?\d*$/.test(parsed.pathname))
-    throw new UserError('the address of Redis ends with no number of a database', fix)
-  return parsed
 }

@@ -9,9 +9,13 @@ const PLAIN = /^[\w./-]+$/
 export class RedisKeys {
   readonly #prefix: string
 
-  /** @param prefix separates several installations in one Redis */
-  constructor(prefix: string) {
-    this.#prefix = `${prefix}:${VERSION}`
+  /**
+   * @param prefix separates several installations in one Redis
+   * @param together keeps all keys in one slot of a Redis Cluster: limits and the list of who is alive, by which replicas return to
+   *   sharing them, then fail and come back together
+   */
+  constructor(prefix: string, together = false) {
+    this.#prefix = `${together ? `{${prefix}}` : prefix}:${VERSION}`
   }
 
   /** Who is alive. */
@@ -34,4 +38,15 @@ export function limitName(cluster: string, schema: string): string {
   const name = `${cluster}/${schema}`
   if (name.length <= LONGEST && PLAIN.test(name)) return name
   return `#${createHash('sha256').update(name).digest('hex')}`
+}
+
+/** The slot of a key in a Redis Cluster: CRC16/XMODEM of the part in braces, if there is one. */
+export function slotOf(key: string): number {
+  const tag = /^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? key
+  let crc = 0
+  for (const byte of Buffer.from(tag)) {
+    crc ^= byte << 8
+    for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000) === 0 ? (crc << 1) & 0xffff : ((crc << 1) ^ 0x1021) & 0xffff
+  }
+  return crc % 16_384
 }

@@ -1,13 +1,18 @@
 // Limits that replicas share, kept in Redis: buckets through rate-limiter-flexible, leases of slots, and which replicas are alive.
 
-import type { Redis } from 'ioredis'
+import { Cluster } from 'ioredis'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
+import type { Logger } from '../../api/ports/ports.ts'
 import type { CompiledSharedLimit } from '../../core/cluster/compiled-cluster.ts'
 import type { ReplicaMember } from '../../core/limits/global-replicas.ts'
 import { LEASE_MS, type LeaseAnswer } from '../../core/limits/global-slots.ts'
 import { pooledBurst } from '../../core/limits/global-tokens.ts'
-import { connectRedis, type RedisOptions, redisAddress } from './client.ts'
-import { limitName, RedisKeys } from './keys.ts'
+import { parseRedisAddress, type RedisAddress, redisAddress, textOfNode } from './address.ts'
+import type { RedisConnection, RedisOptions } from './client.ts'
+import type { RedisCredentials } from './credentials.ts'
+import { explained } from './errors.ts'
+import { limitName, RedisKeys, slotOf } from './keys.ts'
+import { RenewableConnection } from './renewable-connection.ts'
 import { BUCKET_SCRIPT, HEARTBEAT_SCRIPT, LEASE_SCRIPT } from './scripts.ts'
 
 export interface RedisLimitsOptions extends RedisOptions {
@@ -44,8 +49,10 @@ export interface LeaseRequest {
 
 /** Everything rejects when Redis is unreachable or does not answer; nothing waits for a connection. */
 export interface RedisLimits {
-  /** `host:port`. */
+  /** Where it is, for people. */
   readonly address: string
+  /** The server that takes the commands, `host:port`; '' = none is known. */
+  readonly node: string
   /** Whether there is a connection that takes commands. */
   readonly ready: boolean
   /** Why there is none, or why the last command failed; '' = no failure since Redis last answered a heartbeat. */
@@ -56,6 +63,10 @@ export interface RedisLimits {
   lease(name: LimitName, request: LeaseRequest): Promise<LeaseAnswer>
   /** The replica stops: it no longer counts as alive, and its leases are released. */
   leave(replica: string, leases: readonly LimitName[]): Promise<void>
+  /** Passwords or certificates have changed: used as soon as Redis has accepted them. */
+  renew(credentials: RedisCredentials): void
+  /** Why the credentials of the last `renew` are not in use; '' = they are. */
+  readonly renewalProblem: string
   close(): void
 }
 
@@ -71,37 +82,55 @@ interface Scripts {
 }
 
 /** @throws {UserError} for an invalid URL. An unreachable Redis is not an error: see `ready` */
-export function createRedisLimits(options: RedisLimitsOptions, random: () => number): RedisLimits {
-  return new RedisLimitStore(
-    connectRedis(options, random),
-    redisAddress(options.url),
-    options.keyPrefix ?? 'portcullis',
-  )
+export function createRedisLimits(options: RedisLimitsOptions, random: () => number, log: Logger): RedisLimits {
+  return new RedisLimitStore(options, random, log)
 }
 
 class RedisLimitStore implements RedisLimits {
   readonly address: string
-  readonly #redis: Redis & Scripts
+  readonly #options: RedisLimitsOptions
+  readonly #place: RedisAddress
+  readonly #connection: RenewableConnection
   readonly #keys: RedisKeys
   #error = ''
 
-  constructor(redis: Redis, address: string, prefix: string) {
-    this.address = address
-    this.#keys = new RedisKeys(prefix)
-    redis.defineCommand('portcullisLease', { numberOfKeys: 1, lua: LEASE_SCRIPT })
-    redis.defineCommand('portcullisHeartbeat', { numberOfKeys: 1, lua: HEARTBEAT_SCRIPT })
-    redis.on('error', (error: Error) => {
-      this.#error = error.message
+  constructor(options: RedisLimitsOptions, random: () => number, log: Logger) {
+    this.#options = options
+    this.address = redisAddress(options.url)
+    this.#place = parseRedisAddress(options.url)
+    this.#keys = new RedisKeys(options.keyPrefix ?? 'portcullis', this.#place.topology === 'cluster')
+    this.#connection = new RenewableConnection(options, random, log, {
+      prepare: defineScripts,
+      onError: (message) => {
+        if (message !== '') this.#error = this.#explained(message)
+        else if (this.#error === '') this.#error = 'the connection was closed'
+      },
     })
-    redis.on('close', () => {
-      if (this.#error === '') this.#error = 'the connection was closed'
-    })
-    // defineCommand has added them.
-    this.#redis = redis as Redis & Scripts
+  }
+
+  get #redis(): RedisConnection & Scripts {
+    // defineScripts has added them.
+    return this.#connection.inUse as RedisConnection & Scripts
   }
 
   get ready(): boolean {
-    return this.#redis.status === 'ready'
+    return this.#connection.inUse.status === 'ready'
+  }
+
+  get node(): string {
+    const { inUse } = this.#connection
+    if (!this.ready) return ''
+    if (inUse instanceof Cluster) return inUse.slots[slotOf(this.#keys.replicas)]?.[0] ?? ''
+    const { remoteAddress = '', remotePort = 0 } = inUse.stream
+    return remoteAddress === '' ? '' : textOfNode({ host: remoteAddress, port: remotePort })
+  }
+
+  get renewalProblem(): string {
+    return this.#connection.problem
+  }
+
+  renew(credentials: RedisCredentials): void {
+    this.#connection.renew({ ...this.#options, ...credentials })
   }
 
   get error(): string {
@@ -120,18 +149,25 @@ class RedisLimitStore implements RedisLimits {
 
   bucket({ cluster, schema }: LimitName, { qps, burst }: CompiledSharedLimit): SharedBucket {
     const points = pooledBurst(burst)
-    const limiter = new RateLimiterRedis({
-      storeClient: this.#redis,
-      keyPrefix: this.#keys.buckets,
-      points,
-      duration: points / qps,
-      customIncrTtlLuaScript: BUCKET_SCRIPT,
-      rejectIfRedisNotReady: true,
-    })
+    const limiterOf = (storeClient: RedisConnection): RateLimiterRedis =>
+      new RateLimiterRedis({
+        storeClient,
+        keyPrefix: this.#keys.buckets,
+        points,
+        duration: points / qps,
+        customIncrTtlLuaScript: BUCKET_SCRIPT,
+        rejectIfRedisNotReady: true,
+      })
+    let connection: RedisConnection = this.#redis
+    let limiter = limiterOf(connection)
     const key = limitName(cluster, schema)
     const kept = { customDuration: Math.max(LEAST_KEPT_SECONDS, Math.ceil((2 * burst) / qps)) }
     return {
       take: async (wanted) => {
+        if (connection !== this.#connection.inUse) {
+          connection = this.#connection.inUse
+          limiter = limiterOf(connection)
+        }
         const asked = wanted < 0 ? limiter.reward(key, -wanted, kept) : limiter.consume(key, wanted, kept)
         const { consumedPoints, msBeforeNext } = await this.#tracked(asked)
         return { change: consumedPoints, level: Math.max(0, points - (msBeforeNext * qps) / 1000) }
@@ -153,7 +189,7 @@ class RedisLimitStore implements RedisLimits {
   }
 
   close(): void {
-    this.#redis.disconnect()
+    this.#connection.close()
   }
 
   async #tracked<T>(asked: Promise<T>): Promise<T> {
@@ -161,8 +197,19 @@ class RedisLimitStore implements RedisLimits {
       return await asked
     } catch (error) {
       // The reason why there is no connection says more than that there is none.
-      if (this.ready || this.#error === '') this.#error = error instanceof Error ? error.message : String(error)
-      throw error
+      const message = this.#explained(error instanceof Error ? error.message : String(error))
+      if (this.ready || this.#error === '') this.#error = message
+      // Only the text: the error of a command holds its arguments.
+      throw new Error(message)
     }
   }
+
+  #explained(message: string): string {
+    return explained(message, this.#place.topology === 'cluster' ? 'cluster' : 'server')
+  }
+}
+
+function defineScripts(connection: RedisConnection): void {
+  connection.defineCommand('portcullisLease', { numberOfKeys: 1, lua: LEASE_SCRIPT })
+  connection.defineCommand('portcullisHeartbeat', { numberOfKeys: 1, lua: HEARTBEAT_SCRIPT })
 }
