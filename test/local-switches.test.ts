@@ -18,6 +18,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { UPSTREAM_CLUSTERS } from '../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../src/api/kube/json-object.ts'
+import { statusError } from '../src/api/kube/status.ts'
 import type { Logger, ResourceSource, SourceChange } from '../src/api/ports/ports.ts'
 import type { UpstreamCluster } from '../src/api/upstream-cluster/upstream-cluster.ts'
 import { degrade } from '../src/cli/degrade/degrade.ts'
@@ -252,6 +253,22 @@ test('back, and the object was changed: the stricter wins, and it is said which'
     assert.equal(Object(one.own()).mode, winner)
     if (winner === theirs) assert.match(one.lines.join('\n'), /in conflict with its object, which wins/)
   }
+})
+
+test('back, without the right to patch: it stays in force here, and the status says why', async (t) => {
+  const one = await machine(t)
+  const patch = one.objects.patch.bind(one.objects)
+  one.objects.patch = () => Promise.reject(statusError('Forbidden', 'may not patch upstreamclusters'))
+  assert.equal((await one.run({ mode: 'Freeze', reason: 'INC-5' })).code, 0)
+  one.back()
+  await waitFor('the reason', async () =>
+    (await one.run({ status: true })).err.includes('may not patch upstreamclusters'),
+  )
+  one.sync()
+  assert.equal(one.mode(), 'Freeze')
+  assert.equal(one.lines.filter((line) => line.startsWith('a local degrade switch cannot be written')).length, 1)
+  one.objects.patch = patch
+  await waitFor('the object to have it', () => Object(one.own()).mode === 'Freeze')
 })
 
 test('while the API server answers, the command is as good as the other one', async (t) => {

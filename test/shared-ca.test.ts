@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -9,7 +10,10 @@ import { NAMESPACES, SECRETS } from '../src/api/kinds/scheme.ts'
 import { statusError } from '../src/api/kube/status.ts'
 import type { Logger } from '../src/api/ports/ports.ts'
 import { UserError } from '../src/api/validation/field-errors.ts'
+import { sharePki } from '../src/app/certificates/shared-pki.ts'
+import { loadConfig } from '../src/app/config/config.ts'
 import { base64 } from '../src/core/text/base64.ts'
+import { controlPaths } from '../src/io/listener/control-paths.ts'
 import { ensureServingCertificate, servingPkiDir } from '../src/io/listener/serving-certificate.ts'
 import { generateTokenKey } from '../src/io/pki/control-tokens.ts'
 import { createCA, issueCertificate, type KeyPair } from '../src/io/pki/pki.ts'
@@ -17,6 +21,7 @@ import { readKeyPair, writeKeyPair } from '../src/io/pki/pki-files.ts'
 import { shareCA } from '../src/io/pki/shared-ca.ts'
 import type { SharedCA } from '../src/io/pki/shared-ca-secret.ts'
 import { MemoryObjects } from './harness/memory-objects.ts'
+import { waitFor } from './harness/wait.ts'
 
 const NAMESPACE = 'portcullis-system'
 const quiet = (): void => undefined
@@ -278,4 +283,39 @@ test('a copy that was shared before needs no server: neither one that refuses, n
     // Without a copy there is nothing to use, whatever is said.
     await assert.rejects(shareCA(away, caIn(fresh), log, true), UserError)
   }
+})
+
+test('a server that takes connections and never answers does not keep a start that has copies', async (t) => {
+  const dir = dataDir()
+  for (const pki of [servingPkiDir(dir), controlPaths(dir).pki])
+    writeKeyPair(pki, 'ca', createCA({ commonName: 'shared' }))
+  const sockets: Socket[] = []
+  let ended = 0
+  const server = createServer((socket) => {
+    sockets.push(socket)
+    socket.on('error', quiet)
+    socket.on('close', () => ended++)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const kubeconfig = join(dir, 'kubeconfig')
+  const parts = [
+    'apiVersion: v1',
+    'kind: Config',
+    `clusters: [{ name: c, cluster: { server: 'https://127.0.0.1:${port}' } }]`,
+    'users: [{ name: u, user: { token: t } }]',
+    'contexts: [{ name: x, context: { cluster: c, user: u } }]',
+    'current-context: x',
+  ]
+  writeFileSync(kubeconfig, parts.join('\n'))
+  const config = loadConfig({ flags: { source: 'kubernetes', dataDir: dir, kubeconfig }, env: {}, readFile: () => '' })
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  await sharePki(config, log, 100)
+  // It went on while its connections were still being opened.
+  assert.equal(ended, 0)
+  assert.equal(warnings.length, 2)
+  await waitFor('the connections', () => sockets.length > 0)
 })

@@ -7,7 +7,7 @@ import { controlPaths } from '../../io/listener/control-paths.ts'
 import { SERVING_CA_NAME, servingPkiDir } from '../../io/listener/serving-certificate.ts'
 import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../../io/pki/control-pki.ts'
 import { checkTokenKey, generateTokenKey } from '../../io/pki/control-tokens.ts'
-import { shareCA } from '../../io/pki/shared-ca.ts'
+import { type SecretClient, shareCA } from '../../io/pki/shared-ca.ts'
 import type { SharedCA } from '../../io/pki/shared-ca-secret.ts'
 import { OWN_SECRETS } from '../../io/secrets/usable-secrets.ts'
 import type { Config } from '../config/config.ts'
@@ -20,16 +20,18 @@ import type { Config } from '../config/config.ts'
 export async function sharePki(config: Config, log: Logger, copyWithinMs?: number): Promise<void> {
   if (config.source !== 'kubernetes') return
   const { kubeconfig: kubeconfigFile, context } = config
-  const limit = copyWithinMs !== undefined && { timeoutMs: Math.ceil(copyWithinMs) }
-  const client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }), ...limit })
+  const client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
   const hasCopy = copyWithinMs !== undefined
   try {
     // One that waits for an answer must not make the other late.
-    const sharing = sharedCAs(config).map((ca) => () => shareCA(client, ca, log, hasCopy))
+    const sharing = sharedCAs(config).map((ca) => () => shareCA(impatient(client, copyWithinMs), ca, log, hasCopy))
     if (hasCopy) await Promise.all(sharing.map((share) => share()))
     else for (const share of sharing) await share()
   } finally {
-    await client.close()
+    const closing = client.close()
+    // A connection that is being opened to a server that hangs takes ten seconds to end.
+    if (hasCopy) void closing.catch(() => undefined)
+    else await closing
   }
 }
 
@@ -59,4 +61,25 @@ function sharedCAs(config: Config): readonly SharedCA[] {
     required: true,
   }
   return [serving, control]
+}
+
+/** A call does not end before its connection is open or has failed, which a server that hangs puts off for ten seconds. */
+function impatient(client: SecretClient, withinMs: number | undefined): SecretClient {
+  if (withinMs === undefined) return client
+  return {
+    get: (kind, at) => within(client.get(kind, at), withinMs),
+    create: (kind, object) => within(client.create(kind, object), withinMs),
+  }
+}
+
+async function within<T>(call: Promise<T>, ms: number): Promise<T> {
+  let late: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    late = setTimeout(() => reject(new Error(`no answer within ${Math.round(ms)} ms`)), ms)
+  })
+  try {
+    return await Promise.race([call, timeout])
+  } finally {
+    clearTimeout(late)
+  }
 }

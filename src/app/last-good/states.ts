@@ -19,7 +19,7 @@ import type { Config } from '../config/config.ts'
 export type LastGoodName = 'objects' | 'protectors' | 'scale' | 'replicas'
 
 /** A start waits for all its sources together this long before it begins with what is kept: it is to serve within 5 s. */
-const WAIT_MS = 2_500
+const WAIT_MS = 2_000
 /** And for each of them at least this long. */
 const LEAST_WAIT_MS = 100
 const SAY_EVERY_MS = 60_000

@@ -62,6 +62,8 @@ export class SwitchedSource implements ResourceSource {
   #ended: readonly EndedSwitch[] = []
   #last: SourceChange | undefined
   #onChange: (change: SourceChange) => void = () => undefined
+  /** Why switches cannot be written to their objects, as last told. */
+  #faults = ''
   #current = false
   #timer: NodeJS.Timeout | undefined
 
@@ -176,16 +178,20 @@ export class SwitchedSource implements ResourceSource {
   }
 
   #settleAll(): void {
+    this.#writeFaults()
     if (!this.#current) return
     for (const [cluster, entry] of this.#entries) {
       if (entry.writing || entry.settledAt !== undefined || entry.inForceAt === '') continue
-      const before = entry.fault
-      this.#writes.begin(cluster, entry, async () => {
-        await this.#settle(cluster, entry).finally(() => {
-          if (entry.fault !== before) this.#write()
-        })
-      })
+      this.#writes.begin(cluster, entry, () => this.#settle(cluster, entry))
     }
+  }
+
+  /** So that `--status` says why a switch is not written to its object. */
+  #writeFaults(): void {
+    const faults = [...this.#entries].map(([cluster, { fault }]) => `${cluster} ${fault}`).join('\n')
+    if (faults === this.#faults) return
+    this.#faults = faults
+    this.#write()
   }
 
   async #settle(cluster: string, entry: Entry): Promise<void> {

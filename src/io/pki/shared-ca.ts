@@ -23,7 +23,7 @@ import {
 } from './pki-files.ts'
 import { fileFault, hasExpired, parseShared, type Shared, type SharedCA, type SharedFile } from './shared-ca-secret.ts'
 
-type SecretClient = Pick<ObjectClient, 'get' | 'create'>
+export type SecretClient = Pick<ObjectClient, 'get' | 'create'>
 
 /** The copy of a replica. */
 interface LocalCA {
