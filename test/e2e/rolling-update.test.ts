@@ -107,7 +107,7 @@ test('no request fails, no event is lost or comes twice; kubectl notices nothing
   const start = ({ port, healthPort }: { port: number; healthPort: number }): Promise<TestGateway> => {
     const args = [`--health-listen=127.0.0.1:${healthPort}`, '--shutdown-delay=1h']
     const clusters = [upstreamClusterFor(cluster, { spec: { logging: { mode: 'off' } } })]
-    return startGateway({ clusters, own: `127.0.0.1:${port}`, args, drainTimeout: '5s', readyTimeoutMs: 60_000 })
+    return startGateway({ clusters, own: `127.0.0.1:${port}`, args, drainTimeout: '5s', readyTimeoutMs: 120_000 })
   }
   const running = await Promise.all(servers.map(start))
   const balancer = await startBalancer(servers)

@@ -16,6 +16,8 @@ import { waitFor } from '../harness/wait.ts'
 const REPLICAS = 3
 const WATCHES = 10
 const EXECS = 5
+/** Generous: the bound of a failure. */
+const READY_MS = 120_000
 const clientCA = createCA({ commonName: 'clients' })
 const alice = clientPair(clientCA, 'alice')
 
@@ -42,9 +44,11 @@ describe('a rolling update of three replicas', () => {
       })
       const start = ({ port, healthPort }: { port: number; healthPort: number }): Promise<TestGateway> => {
         const args = [`--health-listen=127.0.0.1:${healthPort}`, '--shutdown-delay=1h']
-        return startGateway({ clusters, own: `127.0.0.1:${port}`, args, drainTimeout: '3s' })
+        return startGateway({ clusters, own: `127.0.0.1:${port}`, args, drainTimeout: '3s', readyTimeoutMs: READY_MS })
       }
-      const running = await Promise.all(servers.map(start))
+      // One after the other: this may run beside many other tests.
+      const running: TestGateway[] = []
+      for (const server of servers) running.push(await start(server))
       const balancer = await startBalancer(servers)
       t.after(async () => {
         await balancer.stop()
