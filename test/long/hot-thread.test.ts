@@ -86,7 +86,7 @@ test('one of them moves, no request fails, and each thread has a part of the req
       const [first = 0, second = 0] = await byThread('thread_request_rate')
       return Math.min(first, second) > 0.25 * Math.max(first, second)
     },
-    { timeoutMs: 120_000 },
+    { timeoutMs: 240_000 },
   )
   assert.match(await gateway.metrics(), /portcullis_client_connections_drained_total\{reason="balance"\} [1-9]/)
   stopped = true

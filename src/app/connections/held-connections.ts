@@ -21,8 +21,11 @@ export interface HeldConnectionsOptions {
 const JITTER = 0.1
 /** Over this time requests are counted. */
 const WINDOW_MS = 5_000
-/** Windows in which a thread must be far above the others: bursts move nobody. */
-const HOT_WINDOWS = 2
+/**
+ * Windows in a row in which a thread must be far above the others: a minute. Windows of threads are not the same time, so that bursts
+ * of load look uneven in a few of them.
+ */
+const HOT_WINDOWS = 12
 
 interface Held extends ConnectionLoad {
   readonly connection: ServedConnection
