@@ -1,5 +1,6 @@
-// A bounded number of connections on a port for small requests. When it is full, the connection that has been without a request for the
-// longest gives way to the new one: whoever opens many and sends nothing cannot keep out a probe, which is over in a moment.
+// A bounded number of connections on a port for small requests. When it is full, the address that has the most gives one up for the new
+// one, the oldest without a request if there is any: whoever opens many, and sends nothing or never reads what is answered, cannot keep out
+// a probe, which is over in a moment.
 
 import type { Socket } from 'node:net'
 import { addressSource } from '../../core/limits/call-source.ts'
@@ -32,13 +33,16 @@ export class BoundedConnections {
     return this.#open.size
   }
 
-  /** Closes the socket when all connections in its way are being answered. */
+  /** Closes the socket when its address has as many as allowed, and all of them are being answered. */
   admit(socket: Socket): void {
     const source = addressSource(socket.remoteAddress ?? '')
     const { total, perAddress } = this.#bounds
-    if ((this.#perSource.get(source) ?? 0) >= perAddress && !this.#makeRoom(source)) return void socket.destroy()
-    if (this.#open.size >= total && !this.#makeRoom(undefined)) return void socket.destroy()
+    if ((this.#perSource.get(source) ?? 0) >= perAddress && !this.#closeIdleOf(source)) return void socket.destroy()
+    if (this.#open.size >= total) this.#closeOneOfTheMost()
     const key = endsOf(socket)
+    // The client of the one before with these ends is gone; its 'close' is still to come.
+    const before = this.#open.get(key)
+    if (before !== undefined) this.#close(key, before)
     this.#open.set(key, { socket, source, answering: 0 })
     this.#perSource.set(source, (this.#perSource.get(source) ?? 0) + 1)
     socket.once('close', () => this.#forget(key, socket))
@@ -50,15 +54,33 @@ export class BoundedConnections {
     if (entry !== undefined) entry.answering += change
   }
 
-  /** @param source undefined = any */
-  #makeRoom(source: string | undefined): boolean {
+  /** The oldest; false: all are being answered. */
+  #closeIdleOf(source: string): boolean {
     for (const [key, entry] of this.#open) {
-      if (entry.answering > 0 || (source !== undefined && entry.source !== source)) continue
-      this.#forget(key, entry.socket)
-      entry.socket.destroy()
+      if (entry.answering > 0 || entry.source !== source) continue
+      this.#close(key, entry)
       return true
     }
     return false
+  }
+
+  /** Of the addresses with the most connections: the oldest that is idle, or the oldest. */
+  #closeOneOfTheMost(): void {
+    const most = Math.max(...this.#perSource.values())
+    let chosen: [string, Entry] | undefined
+    for (const [key, entry] of this.#open) {
+      if (this.#perSource.get(entry.source) !== most) continue
+      chosen ??= [key, entry]
+      if (entry.answering > 0) continue
+      chosen = [key, entry]
+      break
+    }
+    if (chosen !== undefined) this.#close(...chosen)
+  }
+
+  #close(key: string, entry: Entry): void {
+    this.#forget(key, entry.socket)
+    entry.socket.destroy()
   }
 
   #forget(key: string, socket: Socket): void {
