@@ -27,7 +27,7 @@ export async function degradeLocally(options: DegradeOptions): Promise<number> {
     const change = readChange({ ...options, recover: false })
     if (change === undefined) return showLocal(dataDir, out, err, cluster)
     const local = localOf(cluster, change, now())
-    writeSwitch(dataDir, local)
+    writable(() => writeSwitch(dataDir, local), dataDir)
     if (change.mode !== 'Off')
       err('warning: who comes through the gateway was not checked: that needs the API server\n')
     return await untilInForce(local, options, dataDir, deadlineMs)
@@ -150,6 +150,7 @@ function writable<T>(action: () => T, dataDir: string): T {
   try {
     return action()
   } catch (error) {
+    if (error instanceof UserError) throw error
     const why = error instanceof Error ? error.message : String(error)
     throw new UserError(
       `cannot write to ${switchDirectory(dataDir)}: ${why}`,

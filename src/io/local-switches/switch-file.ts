@@ -1,8 +1,9 @@
 // A degrade switch that somebody on this machine has thrown: a file in DATA_DIR/degrade.d. Who may write there may throw it: the
 // directory and the file have to belong to the gateway's user or to root, and nobody else may write them.
 
-import { lchownSync, lstatSync, readFileSync, rmSync, type Stats } from 'node:fs'
+import { lstatSync, readFileSync, rmSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
+import process from 'node:process'
 import { parse, stringify } from 'yaml'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
@@ -41,31 +42,48 @@ export function clusterOfFile(name: string): string | undefined {
   return FILE.exec(name)?.[1]
 }
 
-/** Mode 0600, at once, for the user whose data directory it is. @throws {UserError} */
-export function writeSwitch(dataDir: string, local: LocalSwitch): string {
+/** Mode 0600, at once, for the user whose data directory it is. @throws {Error} of the file system */
+export function writeSwitch(dataDir: string, { cluster, ...local }: LocalSwitch): string {
+  const { mode, reason, expiresAt, shadow, by, at } = local
   const dir = switchDirectory(dataDir)
-  makePrivateDirectory(dir)
-  handOver(dir, dataDir)
-  const { cluster, mode, reason, expiresAt, shadow, by, at } = local
   const file = join(dir, `${cluster}.yaml`)
   const ends = expiresAt === '' ? {} : { expiresAt }
-  replaceFile(file, stringify({ mode, reason, ...ends, ...(shadow && { shadow }), by, at }), 0o600)
-  handOver(file, dataDir)
+  asOwnerOf(dataDir, () => {
+    makePrivateDirectory(dir)
+    replaceFile(file, stringify({ mode, reason, ...ends, ...(shadow && { shadow }), by, at }), 0o600)
+  })
   return file
 }
 
-/** What root makes, the gateway has to be able to read. */
-function handOver(path: string, dataDir: string): void {
-  const { uid, gid } = lstatSync(dataDir)
-  if (process.getuid?.() === 0 && uid !== 0) lchownSync(path, uid, gid)
-}
-
-/** False when there is none. */
+/** False when there is none. @throws {Error} of the file system */
 export function removeSwitch(dataDir: string, cluster: string): boolean {
   const before = ['yaml', 'yml'].map((end) => join(switchDirectory(dataDir), `${cluster}.${end}`))
-  const existing = before.filter((file) => lstatSync(file, { throwIfNoEntry: false }) !== undefined)
-  for (const file of existing) rmSync(file)
-  return existing.length > 0
+  return asOwnerOf(dataDir, () => {
+    const existing = before.filter((file) => lstatSync(file, { throwIfNoEntry: false }) !== undefined)
+    for (const file of existing) rmSync(file)
+    return existing.length > 0
+  })
+}
+
+/**
+ * Root acts as the user whose data directory it is. The gateway has to be able to read what is written; and symbolic links that this user has put
+ * there must lead root nowhere that this user could not go.
+ */
+function asOwnerOf<T>(dataDir: string, action: () => T): T {
+  const { uid, gid } = statSync(dataDir)
+  const { geteuid, seteuid, getegid, setegid, getgroups, setgroups } = process
+  if (geteuid?.() !== 0 || uid === 0 || getegid === undefined || getgroups === undefined) return action()
+  const before = { gid: getegid(), groups: getgroups() }
+  setgroups?.([])
+  setegid?.(gid)
+  seteuid?.(uid)
+  try {
+    return action()
+  } finally {
+    seteuid?.(0)
+    setegid?.(before.gid)
+    setgroups?.(before.groups)
+  }
 }
 
 /** Why a directory or a file does not count; '' = it does. @param uid of this process */
