@@ -24,19 +24,10 @@ const REAL = { concurrency: 2, timeoutMinutes: 15, titles: 'short' } as const
 
 export const SUITES: Readonly<Record<string, NodeSuite>> = {
   unit: {
-    files: [
-      'src/**/*.test.ts',
-      'test/*.test.ts',
-      'test/conformance/*.test.ts',
-      'test/chart/*.test.ts',
-      'test/fuzz/*.test.ts',
-      'test/image/*.test.ts',
-      'test/listener/*.test.ts',
-      'test/upgrades/*.test.ts',
-      'test/servers/*.test.ts',
-    ],
+    files: ['src/**/*.test.ts', 'test/!(e2e|long)/*.test.ts'],
     concurrency: AT_ONCE,
     timeoutMinutes: 10,
+    titles: 'short',
     nodeFlags: ['--import', './test/harness/property-seed.ts'],
   },
   /** All of the following, with two threads. */
@@ -50,7 +41,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
   one: { ...REAL, files: ['test/e2e/threads/*.test.ts'], env: ONE_THREAD },
   long: {
     ...REAL,
-    files: ['test/e2e/**/*.test.ts'],
+    files: ['test/!(long)/**/*.test.ts'],
     titles: 'long',
     env: TWO_THREADS,
   },

@@ -4,8 +4,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { mostInWindow, startReplica } from '../../test/harness/limit-replica.ts'
-import { startRedis } from '../../test/harness/redis.ts'
+import { mostInWindow, startReplica } from '../../test/harness/gateways/limit-replica.ts'
+import { startRedis } from '../../test/harness/redis/redis.ts'
 
 const QPS = 300
 const LIMIT = { qps: QPS, burst: QPS }

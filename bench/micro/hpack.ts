@@ -5,7 +5,7 @@ import process from 'node:process'
 import { HpackDecoder } from '../../src/http2/hpack/decoder.ts'
 import { encodeBound, encodeShared, HpackEncoder } from '../../src/http2/hpack/encoder.ts'
 import { huffmanDecode } from '../../src/http2/hpack/huffman.ts'
-import { huffmanEncode } from '../../test/harness/hpack-oracle.ts'
+import { huffmanEncode } from '../../test/harness/frames/hpack-oracle.ts'
 
 /** Short and many: the best round is one that nothing else on the machine disturbed. */
 const ROUNDS = 300

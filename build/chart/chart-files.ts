@@ -1,5 +1,5 @@
 // The files of the Helm chart that are made of something else: its values, their schema and their documentation of one table; CRDs, rights
-// and webhooks of deploy/. They are committed, so that the chart works from a checkout and in the package; test/docs.test.ts compares them.
+// and webhooks of deploy/. They are committed, so that the chart works from a checkout and in the package; test/repository/docs.test.ts compares them.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
 import { parse } from 'yaml'
-import { MemoryObjects } from '../../test/harness/memory-objects.ts'
+import { MemoryObjects } from '../../test/harness/objects/memory-objects.ts'
 import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
 import { type ExplainOptions, explain } from './explain.ts'
 

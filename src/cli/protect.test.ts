@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import { MemoryObjects } from '../../test/harness/memory-objects.ts'
+import { MemoryObjects } from '../../test/harness/objects/memory-objects.ts'
 import { PODS } from '../api/kinds/foreign-kinds.ts'
 import { POD_PROTECTORS } from '../api/kinds/pod-protector-kind.ts'
 import { LEASES, UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'

@@ -2,7 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ClientSide, END, frameOf, GET, OK, POST, Received, settings, uint32 } from '../../test/harness/http2-sides.ts'
+import {
+  ClientSide,
+  END,
+  frameOf,
+  GET,
+  OK,
+  POST,
+  Received,
+  settings,
+  uint32,
+} from '../../test/harness/frames/http2-sides.ts'
 import { PING_UNANSWERED } from './deadlines.ts'
 import * as frame from './frames.ts'
 import { CLIENT_LIMITS } from './limits.ts'

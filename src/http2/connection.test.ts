@@ -2,7 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { END, errorName, frameOf, GET, OK, POST, ServerSide, settings, uint32 } from '../../test/harness/http2-sides.ts'
+import {
+  END,
+  errorName,
+  frameOf,
+  GET,
+  OK,
+  POST,
+  ServerSide,
+  settings,
+  uint32,
+} from '../../test/harness/frames/http2-sides.ts'
 import type { Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'
 

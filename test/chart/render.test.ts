@@ -23,8 +23,8 @@ import {
   podOf,
   render,
   template,
-} from '../harness/helm.ts'
-import { kubectl } from '../harness/kubectl.ts'
+} from '../harness/install/helm.ts'
+import { kubectl } from '../harness/kubectl/kubectl.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const VALUES_DIR = join(import.meta.dirname, 'values')

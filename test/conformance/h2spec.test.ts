@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { binaries } from '../harness/binaries.ts'
-import { startInProcess } from '../harness/in-process.ts'
-import { clusterObject } from '../harness/objects.ts'
+import { startInProcess } from '../harness/gateways/in-process.ts'
+import { clusterObject } from '../harness/objects/objects.ts'
 import { endWithThisProcess } from '../harness/process.ts'
-import { reply, startStub } from '../harness/stub-upstream.ts'
+import { reply, startStub } from '../harness/upstreams/stub-upstream.ts'
 
 /** What h2spec 2.2.1 has, the strict one included; fewer would mean that some were not run. */
 const CASES = 146

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startCluster, type TestCluster } from '../harness/cluster.ts'
-import { startGateway, type TestGateway } from '../harness/gateway.ts'
-import { h2Connect, h2Request } from '../harness/h2-client.ts'
-import { startKubectl } from '../harness/kubectl.ts'
-import { hostOf, kubeconfigThrough, upstreamClusterFor } from '../harness/upstream-cluster.ts'
+import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
+import { hostOf, kubeconfigThrough, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
+import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
+import { startKubectl } from '../harness/kubectl/kubectl.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { startCluster, type TestCluster } from '../harness/cluster.ts'
-import { startGateway, type TestGateway } from '../harness/gateway.ts'
-import { kubeconfigThrough, upstreamClusterFor } from '../harness/upstream-cluster.ts'
+import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
+import { kubeconfigThrough, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
+import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { waitFor } from '../harness/wait.ts'
 
 /** Of both, if it is not renewed (--leader-elect-lease-duration). */

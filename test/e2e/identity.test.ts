@@ -3,13 +3,13 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { startCluster, type TestCluster } from '../harness/cluster.ts'
-import { startGateway, type TestGateway } from '../harness/gateway.ts'
-import { h2Connect, h2Request } from '../harness/h2-client.ts'
-import { kubeRequest } from '../harness/kube-request.ts'
-import type { Credentials } from '../harness/kubeconfig.ts'
+import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
+import { kubeRequest } from '../harness/clusters/kube-request.ts'
+import type { Credentials } from '../harness/clusters/kubeconfig.ts'
+import { hostOf, kubeconfigThrough, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
+import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { gatewayCA } from '../harness/pki.ts'
-import { hostOf, kubeconfigThrough, upstreamClusterFor } from '../harness/upstream-cluster.ts'
 
 const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 const REVIEW = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }

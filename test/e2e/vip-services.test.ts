@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { after, before, test } from 'node:test'
-import { startCluster, type TestCluster } from '../harness/cluster.ts'
+import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
 
 const VIP_DIR = resolve(import.meta.dirname, '../../deploy/vip')
 let cluster: TestCluster

@@ -1,7 +1,7 @@
 // Frames for the fuzzer: as those of the test harness, but each in one cheap piece of memory, since ten million inputs need
 // a hundred million of them.
 
-import { PING, SETTINGS, WINDOW_UPDATE } from '../harness/h2-frames.ts'
+import { PING, SETTINGS, WINDOW_UPDATE } from '../harness/frames/h2-frames.ts'
 
 const FRAME_HEADER_BYTES = 9
 const EMPTY = Buffer.alloc(0)

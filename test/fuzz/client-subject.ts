@@ -3,7 +3,7 @@
 import type { SharedFields } from '../../src/api/ports/stream.ts'
 import { ClientConnection, type ClientEvents } from '../../src/http2/client.ts'
 import { createHttp2Counters, type Http2Counters } from '../../src/http2/counters.ts'
-import * as h2 from '../harness/h2-frames.ts'
+import * as h2 from '../harness/frames/h2-frames.ts'
 import { build } from './build-frames.ts'
 import { CLIENT_STREAMS } from './sessions.ts'
 import { Heard, LIMITS, NOW_MS, Subject, Violation } from './subject.ts'

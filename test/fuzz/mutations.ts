@@ -1,6 +1,6 @@
 // Small damage to a session: to its frames, their headers and header blocks, or to its bytes.
 
-import * as h2 from '../harness/h2-frames.ts'
+import * as h2 from '../harness/frames/h2-frames.ts'
 import { build, join } from './build-frames.ts'
 import type { Random } from './random.ts'
 

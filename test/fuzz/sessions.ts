@@ -1,6 +1,6 @@
 // Valid HTTP/2 sessions of few frames: what the mutations start from. Each frame is a Buffer of its own.
 
-import * as h2 from '../harness/h2-frames.ts'
+import * as h2 from '../harness/frames/h2-frames.ts'
 import { build, buildNumbers, buildPing, buildSettings, buildWindowUpdate, join } from './build-frames.ts'
 import type { Random } from './random.ts'
 

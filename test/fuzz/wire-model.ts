@@ -2,7 +2,7 @@
 // output against. It knows no state machine: an upper bound is enough.
 
 import { DECODED, type HpackDecoder } from '../../src/http2/hpack/decoder.ts'
-import * as h2 from '../harness/h2-frames.ts'
+import * as h2 from '../harness/frames/h2-frames.ts'
 
 const FRAME_HEADER_BYTES = 9
 const DEFAULT_WINDOW = 65_535

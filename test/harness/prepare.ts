@@ -4,8 +4,8 @@
 import { spawnSync } from 'node:child_process'
 import process from 'node:process'
 import { binaries, binariesAreBuilt, hasGo, NO_GO } from './binaries.ts'
+import { CRD_PROJECTS, crdsAreThere, crdsOf } from './clusters/third-party-crds.ts'
 import { type Command, planPackages, thisMachine } from './packages.ts'
-import { CRD_PROJECTS, crdsAreThere, crdsOf } from './third-party-crds.ts'
 
 const err = (line: string): void => void process.stderr.write(`${line}\n`)
 

@@ -10,9 +10,9 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { Agent, type Dispatcher, request } from 'undici'
 import type { Config } from '../../src/app/config/config.ts'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
-import { type InProcessGateway, startInProcess } from '../harness/in-process.ts'
+import { openRaw } from '../harness/clients/raw-clients.ts'
+import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { serverCertificate } from '../harness/pki.ts'
-import { openRaw } from '../harness/raw-clients.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 }

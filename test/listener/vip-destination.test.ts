@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path'
 import { after, before, test } from 'node:test'
 import { stringify } from 'yaml'
 import { createCA } from '../../src/io/pki/pki.ts'
-import { clusterObject } from '../harness/objects.ts'
+import { clusterObject } from '../harness/objects/objects.ts'
 import { type RunningProcess, startProcess } from '../harness/process.ts'
 import { waitFor } from '../harness/wait.ts'
 

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { after, before, test } from 'node:test'
-import { startCluster, type TestCluster } from '../harness/cluster.ts'
-import { startGateway } from '../harness/gateway.ts'
-import { h2Connect, h2Request } from '../harness/h2-client.ts'
-import { killInTurns, type ReadTarget, SteadyReads } from '../harness/steady-reads.ts'
-import { hostOf, upstreamClusterFor } from '../harness/upstream-cluster.ts'
+import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { killInTurns, type ReadTarget, SteadyReads } from '../harness/clients/steady-reads.ts'
+import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
+import { hostOf, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
+import { startGateway } from '../harness/gateways/gateway.ts'
 
 const KILLS = 5
 /** Each with a gateway of its own: one endpoint that fails again and again gets traffic later each time, up to a minute. */

@@ -15,7 +15,7 @@ import {
   type RunLine,
   setMinReadySeconds,
   succeed,
-} from '../harness/demo-guide.ts'
+} from '../harness/docs/demo-guide.ts'
 import { type RunningProcess, startProcess } from '../harness/process.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')

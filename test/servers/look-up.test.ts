@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { LookedUp } from '../../src/core/endpoints/resolution.ts'
 import { type LookUpOptions, lookUp } from '../../src/io/dns/look-up.ts'
-import { type DnsServer, startDnsServer } from '../harness/dns-server.ts'
+import { type DnsServer, startDnsServer } from '../harness/servers/dns-server.ts'
 
 let dns: DnsServer
 before(async () => {

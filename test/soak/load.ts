@@ -2,7 +2,7 @@
 
 import type { ClientHttp2Session } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { h2Connect, h2Open, h2Request, h2Response, type Response } from '../harness/h2-client.ts'
+import { h2Connect, h2Open, h2Request, h2Response, type Response } from '../harness/clients/h2-client.ts'
 import type { SoakUpstreams } from './upstreams.ts'
 
 const CANCEL = 8

@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { waitFor } from '../harness/wait.ts'
 import { Load, trickle } from './load.ts'
 import { type SoakUpstreams, startApiservers, startStubs } from './upstreams.ts'

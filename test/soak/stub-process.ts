@@ -2,7 +2,7 @@
 // whatever is posted comes back.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { reply, type SeenRequest, startStub } from '../harness/stub-upstream.ts'
+import { reply, type SeenRequest, startStub } from '../harness/upstreams/stub-upstream.ts'
 
 const LARGE = JSON.stringify({
   kind: 'PodList',

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
-import { startCluster } from '../harness/cluster.ts'
-import { ALLOW_ALL, base64, clientPair } from '../harness/objects.ts'
+import { startCluster } from '../harness/clusters/cluster.ts'
+import { hostOf, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
+import { ALLOW_ALL, base64, clientPair } from '../harness/objects/objects.ts'
 import { freePorts } from '../harness/ports.ts'
 import { startProcess } from '../harness/process.ts'
-import { hostOf, upstreamClusterFor } from '../harness/upstream-cluster.ts'
 
 export interface Paths {
   /** Small answers. */

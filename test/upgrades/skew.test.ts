@@ -8,12 +8,12 @@ import type { UpstreamClusterStatus } from '../../src/api/upstream-cluster/statu
 import { wantedStatus } from '../../src/controllers/status/wanted.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { RedisKeys } from '../../src/io/redis/keys.ts'
-import { startControl, type TestControl } from '../harness/control.ts'
-import { ControlClient, type Json, UC } from '../harness/control-client.ts'
-import { startGateway } from '../harness/gateway.ts'
-import { h2Connect, h2Request } from '../harness/h2-client.ts'
-import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects.ts'
-import { startStub } from '../harness/stub-upstream.ts'
+import { ControlClient, type Json, UC } from '../harness/clients/control-client.ts'
+import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { startControl, type TestControl } from '../harness/gateways/control.ts'
+import { startGateway } from '../harness/gateways/gateway.ts'
+import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { startStub } from '../harness/upstreams/stub-upstream.ts'
 
 const NEXT = { mode: 'FromTheNext', list: [1, { deep: true }] }
 

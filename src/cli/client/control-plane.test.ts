@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
+import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { statusErrorOf } from '../../io/kube/client-errors.ts'
 import { type ControlPlaneOptions, getCluster, withControlPlane } from './control-plane.ts'

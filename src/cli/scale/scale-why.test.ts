@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, test } from 'node:test'
-import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
+import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import {
   DEPLOYMENTS,
   PODS,

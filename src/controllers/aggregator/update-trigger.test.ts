@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
+import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import { recordedStatus, statusConfigMap, withoutBackoff } from '../../../test/harness/autoscaler.ts'
-import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
+import { recordedStatus, statusConfigMap, withoutBackoff } from '../../../test/harness/clusters/autoscaler.ts'
+import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { CONFIG_MAPS } from '../../api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
+import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { SILENT } from '../../api/ports/ports.ts'
 import { NodeWatch } from './node-watch.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
+import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { EVENTS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import { MemoryObjects } from '../../../test/harness/memory-objects.ts'
+import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { DEPLOYMENTS, PODS } from '../../api/kinds/foreign-kinds.ts'
 import { EVENTS, SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'

@@ -24,11 +24,11 @@ const AUTHZ = '/apis/authorization.k8s.io/v1'
 
 /**
  * On the way back from an incident what passes already goes on passing: strictest first. That docs/degrade.md has this order is
- * checked by test/docs.test.ts.
+ * checked by test/repository/docs.test.ts.
  */
 const LADDER = DEGRADE_MODES.toReversed()
 
-/** User, request, then the strictest mode that lets it pass; test/degrade.test.ts sends the same to a gateway. */
+/** User, request, then the strictest mode that lets it pass; test/degrade/degrade.test.ts sends the same to a gateway. */
 const ROWS = JSON.parse(
   readFileSync(new URL('../../../test/data/degrade-requests.json', import.meta.url), 'utf8'),
 ) as readonly [keyof typeof USERS, string, string, DegradeMode][]

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { huffmanEncode, type Plain, PlainDecoder } from '../../../test/harness/hpack-oracle.ts'
+import { huffmanEncode, type Plain, PlainDecoder } from '../../../test/harness/frames/hpack-oracle.ts'
 import { COMPRESSION, DECODED, HpackDecoder, MALFORMED, MAX_FIELDS, TOO_LARGE } from './decoder.ts'
 import { HpackEncoder } from './encoder.ts'
 import { AUTHORITY, METHOD, PATH, SCHEME, STATUS } from './field-rules.ts'

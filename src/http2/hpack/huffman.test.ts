@@ -4,7 +4,7 @@ import http2 from 'node:http2'
 import net, { type AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fromBits, huffmanEncode, plainHuffmanDecode } from '../../../test/harness/hpack-oracle.ts'
+import { fromBits, huffmanEncode, plainHuffmanDecode } from '../../../test/harness/frames/hpack-oracle.ts'
 import { HEADERS } from '../frames.ts'
 import { huffmanBound, huffmanDecode } from './huffman.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { base64, clusterObject } from '../../../test/harness/objects.ts'
+import { base64, clusterObject } from '../../../test/harness/objects/objects.ts'
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { createCA, issueCertificate, type KeyPair } from '../pki/pki.ts'

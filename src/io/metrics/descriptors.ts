@@ -1,5 +1,5 @@
 // All metrics of the gateway except those of pod protection: name, labels, help. The rows in which threads count, how rows of
-// several threads are merged, and the text follow from it; test/docs.test.ts compares docs/operating.md with it.
+// several threads are merged, and the text follow from it; test/repository/docs.test.ts compares docs/operating.md with it.
 // Names are kube-apiserver's where it has one, after `portcullis_`.
 
 import type { ScaleDownOutcome } from '../../api/ports/scale-down.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deletionOf, verdictOf } from '../../../test/harness/protection-requests.ts'
+import { deletionOf, verdictOf } from '../../../test/harness/objects/protection-requests.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from './protection-metrics.ts'
 
 async function lineOf(metrics: ProtectionMetrics, start: string): Promise<string | undefined> {

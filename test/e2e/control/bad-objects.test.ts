@@ -10,16 +10,16 @@ import { controlPaths } from '../../../src/io/listener/control-paths.ts'
 import { createCA } from '../../../src/io/pki/pki.ts'
 import { readStoreKey } from '../../../src/io/store/key.ts'
 import { openSqliteStore } from '../../../src/io/store/store.ts'
-import type { ControlResponse, Json } from '../../harness/control-client.ts'
+import type { ControlResponse, Json } from '../../harness/clients/control-client.ts'
 import {
   ClientConnections,
   EMBEDDED_FLAGS,
   type EmbeddedGateway,
   startEmbedded,
   UC_PATH,
-} from '../../harness/embedded.ts'
-import { base64, clientPair, clusterObject } from '../../harness/objects.ts'
-import { reply, type StubUpstream, startStub } from '../../harness/stub-upstream.ts'
+} from '../../harness/gateways/embedded.ts'
+import { base64, clientPair, clusterObject } from '../../harness/objects/objects.ts'
+import { reply, type StubUpstream, startStub } from '../../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const SEED = 20_261_121

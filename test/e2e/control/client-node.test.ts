@@ -19,11 +19,11 @@ import {
   VersionApi,
 } from '@kubernetes/client-node'
 import type { UpstreamCluster, UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
-import { startControl } from '../../harness/control.ts'
-import { cluster } from '../../harness/control-client.ts'
-import { type EmbeddedGateway, startEmbedded, UC_PATH } from '../../harness/embedded.ts'
-import { base64 } from '../../harness/objects.ts'
-import { startSeverableProxy } from '../../harness/severable-proxy.ts'
+import { cluster } from '../../harness/clients/control-client.ts'
+import { startControl } from '../../harness/gateways/control.ts'
+import { type EmbeddedGateway, startEmbedded, UC_PATH } from '../../harness/gateways/embedded.ts'
+import { base64 } from '../../harness/objects/objects.ts'
+import { startSeverableProxy } from '../../harness/upstreams/severable-proxy.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const UC = { group: 'proxy.kubegateway.io', version: 'v1alpha1', plural: 'upstreamclusters' }

@@ -1,13 +1,19 @@
 // The gateway process is killed in the middle of writes over HTTP, ten times: what was acknowledged is there, of what was not
 // either all or nothing, resourceVersions only grow, and a watch that resumes hears of everything. (The store alone:
-// test/store-crash.test.ts.)
+// test/control/store-crash.test.ts.)
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { Random } from '../../fuzz/random.ts'
-import { type ControlResponse, cluster, type Json, type OpenWatch, secret } from '../../harness/control-client.ts'
-import { type EmbeddedGateway, startEmbedded, UC_PATH } from '../../harness/embedded.ts'
-import { base64 } from '../../harness/objects.ts'
+import {
+  type ControlResponse,
+  cluster,
+  type Json,
+  type OpenWatch,
+  secret,
+} from '../../harness/clients/control-client.ts'
+import { type EmbeddedGateway, startEmbedded, UC_PATH } from '../../harness/gateways/embedded.ts'
+import { base64 } from '../../harness/objects/objects.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const ROUNDS = 10

@@ -15,9 +15,9 @@ import { compileGuard } from '../../../src/core/scale/scale-up-guard/compile-gua
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
 import { createCA, issueCertificate } from '../../../src/io/pki/pki.ts'
 import { reviewAdmission } from '../../../src/webhooks/admission-review.ts'
-import { startCluster, type TestCluster } from '../../harness/cluster.ts'
-import type { KubeResponse } from '../../harness/kube-request.ts'
-import { kubeGatewayManifests, kubeGatewayObjects } from '../../harness/kubegateway-objects.ts'
+import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
+import type { KubeResponse } from '../../harness/clusters/kube-request.ts'
+import { kubeGatewayManifests, kubeGatewayObjects } from '../../harness/objects/kubegateway-objects.ts'
 import { gatewayCA, serverCertificate } from '../../harness/pki.ts'
 import { waitFor } from '../../harness/wait.ts'
 

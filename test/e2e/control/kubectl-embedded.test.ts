@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { startControl, type TestControl } from '../../harness/control.ts'
-import { cluster } from '../../harness/control-client.ts'
-import { type KubectlResult, kubectl } from '../../harness/kubectl.ts'
-import { kubectlSuite } from '../../harness/kubectl-suite.ts'
+import { cluster } from '../../harness/clients/control-client.ts'
+import { startControl, type TestControl } from '../../harness/gateways/control.ts'
+import { type KubectlResult, kubectl } from '../../harness/kubectl/kubectl.ts'
+import { kubectlSuite } from '../../harness/kubectl/suite.ts'
 
 kubectlSuite('embedded', startControl)
 

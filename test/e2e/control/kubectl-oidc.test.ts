@@ -5,8 +5,8 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { parse, stringify } from 'yaml'
-import { type EmbeddedGateway, startEmbedded } from '../../harness/embedded.ts'
-import { OIDC_CLIENT, type OidcIssuer, startOidcIssuer } from '../../harness/oidc-issuer.ts'
+import { type EmbeddedGateway, startEmbedded } from '../../harness/gateways/embedded.ts'
+import { OIDC_CLIENT, type OidcIssuer, startOidcIssuer } from '../../harness/servers/oidc-issuer.ts'
 
 const PEOPLE = {
   alice: { email: 'alice@example.com', email_verified: true, groups: ['sre'] },

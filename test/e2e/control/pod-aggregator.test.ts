@@ -23,9 +23,9 @@ import { createUpstreamKubeClient } from '../../../src/io/upstream/kube-client.t
 import { systemClock } from '../../../src/io/world/clock.ts'
 import { ClusterTable } from '../../../src/state/clusters.ts'
 import { ProtectorTable } from '../../../src/state/protectors.ts'
-import { agreeingClocks } from '../../harness/cell-clocks.ts'
-import { startCluster, type TestCluster } from '../../harness/cluster.ts'
-import { upstreamClusterFor } from '../../harness/upstream-cluster.ts'
+import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
+import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
+import { agreeingClocks } from '../../harness/objects/cell-clocks.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const lines: string[] = []

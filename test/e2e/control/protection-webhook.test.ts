@@ -17,8 +17,8 @@ import { readControlTokenKey } from '../../../src/io/pki/control-pki.ts'
 import { createWebhookTokens } from '../../../src/io/pki/webhook-tokens.ts'
 import { systemClock } from '../../../src/io/world/clock.ts'
 import { createProtectionWebhook } from '../../../src/webhooks/protection-webhook.ts'
-import { startCluster, type TestCluster } from '../../harness/cluster.ts'
-import type { KubeRequest, KubeResponse } from '../../harness/kube-request.ts'
+import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
+import type { KubeRequest, KubeResponse } from '../../harness/clusters/kube-request.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const PROTECTION: CompiledProtection = {

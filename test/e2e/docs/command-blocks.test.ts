@@ -19,10 +19,10 @@ import process from 'node:process'
 import { after, before, test } from 'node:test'
 import { stringify } from 'yaml'
 import { binaries } from '../../harness/binaries.ts'
-import { startCluster, type TestCluster } from '../../harness/cluster.ts'
-import { type CommandBlock, commandBlocks, portcullisCommand, ReaderShell } from '../../harness/command-blocks.ts'
+import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
+import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
+import { type CommandBlock, commandBlocks, portcullisCommand, ReaderShell } from '../../harness/docs/command-blocks.ts'
 import { freePorts } from '../../harness/ports.ts'
-import { upstreamClusterFor } from '../../harness/upstream-cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../..')

@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import { parse } from 'yaml'
 import { VALUES } from '../../../build/chart/values.ts'
 import { type Group, isGroup, type Value } from '../../../build/chart/values-table.ts'
-import { API_VERSIONS, template } from '../../harness/helm.ts'
+import { API_VERSIONS, template } from '../../harness/install/helm.ts'
 
 const VALUES_DIR = resolve(import.meta.dirname, '../../chart/values')
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-values-'))

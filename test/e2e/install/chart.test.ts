@@ -7,15 +7,24 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, before, test } from 'node:test'
-import { startCluster, type TestCluster } from '../../harness/cluster.ts'
-import { runContainer, startContainer } from '../../harness/container.ts'
-import { runCli } from '../../harness/embedded.ts'
-import { API_VERSIONS, CHART, helm, type KubeObject, nameOf, objectsOf, podOf, render } from '../../harness/helm.ts'
-import { kubeRequest } from '../../harness/kube-request.ts'
+import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
+import { kubeRequest } from '../../harness/clusters/kube-request.ts'
+import { crdsOf } from '../../harness/clusters/third-party-crds.ts'
+import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
+import { runCli } from '../../harness/gateways/embedded.ts'
+import { runContainer, startContainer } from '../../harness/install/container.ts'
+import {
+  API_VERSIONS,
+  CHART,
+  helm,
+  type KubeObject,
+  nameOf,
+  objectsOf,
+  podOf,
+  render,
+} from '../../harness/install/helm.ts'
 import { gatewayCA, LOOPBACK_ADDRESSES, serverCertificate } from '../../harness/pki.ts'
 import { freePorts } from '../../harness/ports.ts'
-import { crdsOf } from '../../harness/third-party-crds.ts'
-import { upstreamClusterFor } from '../../harness/upstream-cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../..')

@@ -4,11 +4,15 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
-import { type AvailabilityWatch, availablePods, watchAvailability } from '../../harness/availability.ts'
-import type { TestCluster } from '../../harness/cluster.ts'
-import { kubectl } from '../../harness/kubectl.ts'
-import { eraseFromEtcd, type ProtectedClusters, startProtectedClusters } from '../../harness/protected-clusters.ts'
-import { kubeconfigThrough } from '../../harness/upstream-cluster.ts'
+import { type AvailabilityWatch, availablePods, watchAvailability } from '../../harness/clusters/availability.ts'
+import type { TestCluster } from '../../harness/clusters/cluster.ts'
+import {
+  eraseFromEtcd,
+  type ProtectedClusters,
+  startProtectedClusters,
+} from '../../harness/clusters/protected-clusters.ts'
+import { kubeconfigThrough } from '../../harness/clusters/upstream-cluster.ts'
+import { kubectl } from '../../harness/kubectl/kubectl.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const NAMESPACE = 'shop'

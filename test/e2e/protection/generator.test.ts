@@ -9,7 +9,7 @@ import {
   eraseFromEtcd,
   type ProtectedClusters,
   startProtectedClusters,
-} from '../../harness/protected-clusters.ts'
+} from '../../harness/clusters/protected-clusters.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const FINALIZER = 'podseidon.kubewharf.io/generator'

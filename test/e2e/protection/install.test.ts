@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict'
 import { after, before, type TestContext, test } from 'node:test'
 import { stringify } from 'yaml'
-import { availablePods, watchAvailability } from '../../harness/availability.ts'
-import type { TestCluster } from '../../harness/cluster.ts'
-import { type ProtectedClusters, startProtectedClusters } from '../../harness/protected-clusters.ts'
-import { installWebhooks } from '../../harness/protection-webhooks.ts'
-import { kubeconfigThrough } from '../../harness/upstream-cluster.ts'
+import { availablePods, watchAvailability } from '../../harness/clusters/availability.ts'
+import type { TestCluster } from '../../harness/clusters/cluster.ts'
+import { type ProtectedClusters, startProtectedClusters } from '../../harness/clusters/protected-clusters.ts'
+import { installWebhooks } from '../../harness/clusters/protection-webhooks.ts'
+import { kubeconfigThrough } from '../../harness/clusters/upstream-cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const REPLICAS = 4

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { createPod, type ProtectedClusters, startProtectedClusters } from '../../harness/protected-clusters.ts'
-import { upstreamClusterFor } from '../../harness/upstream-cluster.ts'
+import { createPod, type ProtectedClusters, startProtectedClusters } from '../../harness/clusters/protected-clusters.ts'
+import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const NAMESPACE = 'shop'

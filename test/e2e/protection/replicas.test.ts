@@ -4,19 +4,19 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { PodProtector } from '../../../src/api/pod-protector/pod-protector.ts'
-import { availablePods, watchAvailability } from '../../harness/availability.ts'
-import { runCli } from '../../harness/embedded.ts'
-import type { TestGateway } from '../../harness/gateway.ts'
-import type { KubeResponse } from '../../harness/kube-request.ts'
-import { type KubectlResult, kubectl, startKubectl } from '../../harness/kubectl.ts'
+import { availablePods, watchAvailability } from '../../harness/clusters/availability.ts'
+import type { KubeResponse } from '../../harness/clusters/kube-request.ts'
 import {
   CORE_PPR_PATH,
   createPod,
   type ProtectedClusters,
   putIntoEtcd,
   startProtectedClusters,
-} from '../../harness/protected-clusters.ts'
-import { kubeconfigThrough } from '../../harness/upstream-cluster.ts'
+} from '../../harness/clusters/protected-clusters.ts'
+import { kubeconfigThrough } from '../../harness/clusters/upstream-cluster.ts'
+import { runCli } from '../../harness/gateways/embedded.ts'
+import type { TestGateway } from '../../harness/gateways/gateway.ts'
+import { type KubectlResult, kubectl, startKubectl } from '../../harness/kubectl/kubectl.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const CELL = 'worker-1'

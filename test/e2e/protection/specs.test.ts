@@ -3,15 +3,15 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { KubeResponse } from '../../harness/kube-request.ts'
+import type { KubeResponse } from '../../harness/clusters/kube-request.ts'
 import {
   CORE_PPR_PATH,
   createPod,
   type ProtectedClusters,
   setPodStatus,
   startProtectedClusters,
-} from '../../harness/protected-clusters.ts'
-import { installWebhooks } from '../../harness/protection-webhooks.ts'
+} from '../../harness/clusters/protected-clusters.ts'
+import { installWebhooks } from '../../harness/clusters/protection-webhooks.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const TOO_FEW = /reports too few \w+ replicas to admit pod deletion/

@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
-import { watchAvailability } from '../../harness/availability.ts'
-import { createPod, type ProtectedClusters, startProtectedClusters } from '../../harness/protected-clusters.ts'
-import { type SeverableProxy, startSeverableProxy } from '../../harness/severable-proxy.ts'
-import { upstreamClusterFor } from '../../harness/upstream-cluster.ts'
+import { watchAvailability } from '../../harness/clusters/availability.ts'
+import { createPod, type ProtectedClusters, startProtectedClusters } from '../../harness/clusters/protected-clusters.ts'
+import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
+import { type SeverableProxy, startSeverableProxy } from '../../harness/upstreams/severable-proxy.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const EACH = 55

@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import type { LimitReplica } from '../../harness/limit-replica.ts'
+import type { LimitReplica } from '../../harness/gateways/limit-replica.ts'
+import { AHEAD_MS, assertMoved, assertWithinTheRule, failOver, QPS, underLoad } from '../../harness/redis/failover.ts'
 import {
   admittedBy,
   allShare,
@@ -11,9 +12,8 @@ import {
   threeReplicas,
   tokenBucket,
   untilAdmitted,
-} from '../../harness/limit-replicas.ts'
-import { AHEAD_MS, assertMoved, assertWithinTheRule, failOver, QPS, underLoad } from '../../harness/redis-failover.ts'
-import { startCluster } from '../../harness/redis-topology.ts'
+} from '../../harness/redis/limit-replicas.ts'
+import { startCluster } from '../../harness/redis/topology.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const cleanups: (() => Promise<void> | void)[] = []

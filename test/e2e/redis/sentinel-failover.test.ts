@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import type { LimitReplica } from '../../harness/limit-replica.ts'
-import { allKeepToTheirPart, allShare, untilAdmitted } from '../../harness/limit-replicas.ts'
-import { assertMoved, assertWithinTheRule, failOver, QPS, underLoad } from '../../harness/redis-failover.ts'
-import { startSentinels } from '../../harness/redis-topology.ts'
+import type { LimitReplica } from '../../harness/gateways/limit-replica.ts'
+import { assertMoved, assertWithinTheRule, failOver, QPS, underLoad } from '../../harness/redis/failover.ts'
+import { allKeepToTheirPart, allShare, untilAdmitted } from '../../harness/redis/limit-replicas.ts'
+import { startSentinels } from '../../harness/redis/topology.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const cleanups: (() => Promise<void> | void)[] = []

@@ -6,12 +6,17 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { UpstreamClusterStatus } from '../../../src/api/upstream-cluster/status.ts'
-import { type AutoscalerVersion, recordedStatus, statusConfigMap, withoutBackoff } from '../../harness/autoscaler.ts'
-import { startCluster, type TestCluster } from '../../harness/cluster.ts'
-import { type EmbeddedGateway, runCli, startEmbedded } from '../../harness/embedded.ts'
-import { startGateway } from '../../harness/gateway.ts'
-import { kubectl } from '../../harness/kubectl.ts'
-import { kubeconfigThrough, upstreamClusterFor } from '../../harness/upstream-cluster.ts'
+import {
+  type AutoscalerVersion,
+  recordedStatus,
+  statusConfigMap,
+  withoutBackoff,
+} from '../../harness/clusters/autoscaler.ts'
+import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
+import { kubeconfigThrough, upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
+import { type EmbeddedGateway, runCli, startEmbedded } from '../../harness/gateways/embedded.ts'
+import { startGateway } from '../../harness/gateways/gateway.ts'
+import { kubectl } from '../../harness/kubectl/kubectl.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const RBAC = join(import.meta.dirname, '../../../deploy/rbac/autoscaler-status.yaml')

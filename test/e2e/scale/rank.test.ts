@@ -15,7 +15,7 @@ import {
 } from '../../../src/core/scale/rank/replica-set-pods.ts'
 import { scalePod } from '../../../src/core/scale/rank/scale-pod.ts'
 import { createKubeClient, type KubeClient } from '../../../src/io/kube/client.ts'
-import { startCluster, type TestCluster } from '../../harness/cluster.ts'
+import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const REPLICA_SET_COUNT = 200

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { stringify } from 'yaml'
 import { type ScaleWhyOptions, scaleWhy } from '../../../src/cli/scale/why.ts'
-import { startCluster, type TestCluster } from '../../harness/cluster.ts'
-import { ALLOW_ALL } from '../../harness/objects.ts'
+import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
+import { ALLOW_ALL } from '../../harness/objects/objects.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: objects of every kind, as the server gave them

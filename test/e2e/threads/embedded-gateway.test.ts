@@ -9,12 +9,18 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import { connect as tlsConnect } from 'node:tls'
 import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import { createCA, issueCertificate, type KeyPair } from '../../../src/io/pki/pki.ts'
-import type { Json } from '../../harness/control-client.ts'
-import { ClientConnections, type EmbeddedGateway, runCli, startEmbedded, UC_PATH } from '../../harness/embedded.ts'
-import { h2Open, h2Response } from '../../harness/h2-client.ts'
-import type { KubectlResult } from '../../harness/kubectl.ts'
-import { ALLOW_ALL, base64, clientPair } from '../../harness/objects.ts'
-import { reply, type StubUpstream, startStub } from '../../harness/stub-upstream.ts'
+import type { Json } from '../../harness/clients/control-client.ts'
+import { h2Open, h2Response } from '../../harness/clients/h2-client.ts'
+import {
+  ClientConnections,
+  type EmbeddedGateway,
+  runCli,
+  startEmbedded,
+  UC_PATH,
+} from '../../harness/gateways/embedded.ts'
+import type { KubectlResult } from '../../harness/kubectl/kubectl.ts'
+import { ALLOW_ALL, base64, clientPair } from '../../harness/objects/objects.ts'
+import { reply, type StubUpstream, startStub } from '../../harness/upstreams/stub-upstream.ts'
 import { GiveUp, waitFor } from '../../harness/wait.ts'
 
 const THREADS = Number(process.env['PORTCULLIS_TEST_THREADS'] ?? 2)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { podOf } from '../../../../test/harness/protection-requests.ts'
+import { podOf } from '../../../../test/harness/objects/protection-requests.ts'
 import type { PodProtector } from '../../../api/pod-protector/pod-protector.ts'
 import type { HealthCriterion, PodFacts } from '../../../api/ports/protection.ts'
 import type { CellTime } from '../clocks/cell-clock.ts'

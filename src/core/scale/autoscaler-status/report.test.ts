@@ -7,7 +7,7 @@ import {
   recordedStatus,
   statusConfigMap,
   withoutBackoff,
-} from '../../../../test/harness/autoscaler.ts'
+} from '../../../../test/harness/clusters/autoscaler.ts'
 import { readAutoscalerStatus } from './autoscaler-status.ts'
 import { MAX_GROUPS, reportOf } from './report.ts'
 import type { AutoscalerStatus, NodeGroupStatus } from './status.ts'

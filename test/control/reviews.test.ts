@@ -1,0 +1,192 @@
+// What one client can make the control port do, or hold: whoever it is.
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { after, afterEach, before, describe, test } from 'node:test'
+import { connect, type TLSSocket } from 'node:tls'
+import { UPSTREAM_CLUSTERS } from '../../src/api/kinds/scheme.ts'
+import type { JsonObject } from '../../src/api/kube/json-object.ts'
+import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
+import { type HeaderList, HIGH_WATER_BYTES, type Peer, type Stream } from '../../src/api/ports/stream.ts'
+import { Query } from '../../src/apiserver/http/query.ts'
+import { readWatchOptions } from '../../src/apiserver/list/options.ts'
+import { createControlHandler, MAX_WATCHES_PER_USER } from '../../src/apiserver/server.ts'
+import { WatchStream } from '../../src/apiserver/watch-stream.ts'
+import { issueControlToken } from '../../src/io/pki/control-tokens.ts'
+import { ControlClient, cluster, type Json, UC } from '../harness/clients/control-client.ts'
+import { startControl, type TestControl } from '../harness/gateways/control.ts'
+import { waitFor } from '../harness/wait.ts'
+
+const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+let control: TestControl
+let admin: ControlClient
+/** Somebody who is known, and has no role. */
+let nobody: ControlClient
+const sockets: TLSSocket[] = []
+
+before(async () => {
+  control = await startControl()
+  admin = new ControlClient(control, { cert: control.admin })
+  const user = { user: 'nobody', groups: [], ttlSeconds: 3600, nowMs: Date.now() }
+  nobody = new ControlClient(control, { token: issueControlToken(control.tokenKey, user) })
+})
+after(async () => {
+  admin.close()
+  nobody.close()
+  await control.stop()
+  assert.deepEqual(control.errors, [])
+})
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+})
+
+/** Sends `text` without a certificate; resolves with the first line that comes back. */
+async function firstLine(text: string): Promise<string> {
+  const socket = connect({ host: '127.0.0.1', port: control.port, ca: control.caPem, ALPNProtocols: ['http/1.1'] })
+  sockets.push(socket)
+  await once(socket, 'secureConnect')
+  let answer = ''
+  socket.on('data', (chunk: Buffer) => {
+    answer += chunk.toString('latin1')
+  })
+  socket.write(text)
+  return waitFor('an answer', () => (answer.includes('\r\n') ? answer.slice(0, answer.indexOf('\r\n')) : undefined))
+}
+
+function fail(message: string): void {
+  throw new Error(message)
+}
+
+/** Takes no more than it is told to, and remembers what came. */
+class HeldStream implements Stream {
+  queued = HIGH_WATER_BYTES
+  code = ''
+  readonly lines: Json[] = []
+  headers(list: HeaderList): void {
+    this.code = list[1] ?? ''
+  }
+  body(chunk: Buffer): void {
+    if (chunk.length > 0) this.lines.push(JSON.parse(chunk.toString()))
+  }
+  trailers(): void {
+    // Of no interest.
+  }
+  credit(): void {
+    // Of no interest.
+  }
+  reset(): void {
+    // Of no interest.
+  }
+}
+
+describe('bodies', () => {
+  test('of a GET are not waited for, nor kept: anybody may ask for health', async () => {
+    const line = await firstLine('GET /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\nx')
+    assert.equal(line, 'HTTP/1.1 200 OK')
+  })
+
+  test('of users without rights are refused before they are sent', async () => {
+    const line = await firstLine(`POST ${UC} HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\nx`)
+    assert.equal(line, 'HTTP/1.1 403 Forbidden')
+  })
+
+  test('of questions about oneself are small', async () => {
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+    assert.equal((await nobody.post(REVIEWS, review)).code, 201)
+    const { code, json } = await nobody.post(REVIEWS, { ...review, metadata: { name: 'x'.repeat(40_000) } })
+    assert.equal(code, 413)
+    assert.equal(json.reason, 'RequestEntityTooLarge')
+  })
+})
+
+test('namespaces go one by one: nobody empties the server with one request', async () => {
+  const { code, json } = await admin.delete('/api/v1/namespaces')
+  assert.equal(code, 405)
+  assert.equal(json.reason, 'MethodNotAllowed')
+})
+
+test('the warnings of an answer fit into a head that clients take', async () => {
+  const unknown = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`unknown${i}${'x'.repeat(300)}`, 1]))
+  const object = cluster('warned')
+  const { code, headers } = await admin.post(`${UC}?fieldValidation=Warn`, {
+    ...object,
+    spec: { ...object.spec, ...unknown },
+  })
+  assert.equal(code, 201)
+  const size = JSON.stringify(headers).length
+  assert.ok(size > 4000 && size < 8000, `${size} characters of header fields`)
+})
+
+test('one user has so many watches, and others still have theirs', () => {
+  let user = 'a'
+  const handler = createControlHandler({
+    registry: control.registry,
+    reviews: [],
+    shownTo: () => (_kind, object) => object,
+    version: '0.0.0',
+    checks: [],
+    authenticate: () => ({ name: user, uid: '', groups: [], extra: {} }),
+    authorize: () => true,
+    log: { debug: fail, info: fail, warn: fail, error: fail },
+    random: () => 0,
+    uuid: randomUUID,
+  })
+  const peer = { certificate: undefined } as Peer
+  const watch = (): { code: string; gone: () => void } => {
+    const stream = new HeldStream()
+    const events = handler(peer, stream, [':method', 'GET', ':path', `${UC}?watch=1`, ':authority', 'x'], true)
+    return { code: stream.code, gone: () => events.onReset('cancel') }
+  }
+  try {
+    const open = Array.from({ length: MAX_WATCHES_PER_USER }, watch)
+    assert.ok(open.every(({ code }) => code === '200'))
+    assert.equal(watch().code, '429')
+    user = 'b'
+    assert.equal(watch().code, '200')
+    user = 'a'
+    open[0]?.gone()
+    assert.equal(watch().code, '200')
+    assert.equal(watch().code, '429')
+  } finally {
+    handler.endWatches()
+  }
+})
+
+test('the bookmark after the initial events does not cover later ones', async () => {
+  await admin.post(UC, cluster('first'))
+  const begun = control.store.revision
+  // A client that takes nothing for now.
+  const stream = new HeldStream()
+  const query = new Query('watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true')
+  const request = {
+    kind: UPSTREAM_CLUSTERS,
+    namespace: '',
+    options: readWatchOptions(query, UPSTREAM_CLUSTERS),
+    encoding: { as: 'object', format: 'json', pretty: false },
+    includeObject: 'Metadata',
+    show: (_kind: ResourceKind, object: JsonObject) => object,
+  } as const
+  const watch = new WatchStream(
+    { store: control.store, now: Date.now, random: () => 0 },
+    request,
+    stream,
+    () => undefined,
+  )
+  watch.start()
+  await admin.post(UC, cluster('second'))
+  stream.queued = 0
+  watch.onDrained()
+  watch.onReset()
+  const { lines } = stream
+  const at = lines.findIndex(({ type }) => type === 'BOOKMARK')
+  const bookmark = lines[at]
+  assert.equal(bookmark.object.metadata.annotations['k8s.io/initial-events-end'], 'true')
+  const behind = lines.slice(at + 1)
+  assert.deepEqual(
+    behind.map(({ object }) => object.metadata.name),
+    ['second'],
+  )
+  // Whoever resumes from the bookmark gets what came behind it.
+  assert.equal(bookmark.object.metadata.resourceVersion, String(begun))
+})

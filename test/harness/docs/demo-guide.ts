@@ -1,0 +1,156 @@
+// The lines that `portcullis demo` prints to be copied, run as they stand.
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { dirname, join } from 'node:path'
+import process from 'node:process'
+import { binaries } from '../binaries.ts'
+
+/** Runs a line in a shell. */
+export type RunLine = (line: string) => Promise<{ readonly code: number; readonly text: string }>
+
+export interface DemoGuide {
+  /** What was printed. */
+  readonly guide: string
+  readonly kubeconfig: string
+  /** Where kubectl keeps its caches. */
+  readonly home: string
+}
+
+export interface ProtectionGuide extends DemoGuide {
+  /**
+   * While it holds them, no new pod counts, however slow the machine is: so many lines are refused as should be. Afterwards
+   * they count soon.
+   */
+  readonly holdNewPods: (run: RunLine, hold: boolean) => Promise<void>
+}
+
+const ROOT = join(import.meta.dirname, '../../..')
+/** A drain waits for pods that take their time. */
+const LINE_TIMEOUT_MS = 170_000
+
+/** Every line of the section on pod protection, one after the other, and what each of them should say. */
+export async function followProtectionGuide({ guide, kubeconfig, home, holdNewPods }: ProtectionGuide): Promise<void> {
+  const { run, next, end } = await section(guide, ['One service over both', 'Scaling down'], kubeconfig, home)
+  const refused =
+    /PodProtector shop\/web reports too few available replicas to admit pod deletion: 9 required, 9 counted/
+  await holdNewPods(run, true)
+  await next('kubectl --context portcullis get ppr -A', 0, /shop +web +9 +12 +12/)
+  const status = await next('bin/portcullis protect status', 0, /3 may go .*prod: 8 available of 8/s)
+  assert.match(status, /staging: 4 available of 4/)
+  await next('kubectl delete pod', 0, /pod "web-.*" deleted/)
+  const all = await next('kubectl --context staging-alice delete pods', 1, refused)
+  assert.equal(all.match(/" deleted/g)?.length, 2)
+  await next('kubectl delete pod', 1, refused)
+  await next('bin/portcullis protect why', 1, refused)
+  await holdNewPods(run, false)
+  await next('kubectl --context prod-admin drain', 0, /drained/)
+  await next('kubectl --context prod-admin uncordon', 0, /uncordoned/)
+  await holdNewPods(run, true)
+  await next('bin/portcullis protect dry-run on', 0, /staging: dry run is on/)
+  await next('kubectl --context staging-alice delete pods', 0, /Warning: protection in shadow mode would refuse/)
+  await next('bin/portcullis protect dry-run off', 0, /staging: dry run is off/)
+  await next('curl', 0, /webhook_request_count\{cell="staging",status="Rejected",cause="DeletePod"\} [1-9]/)
+  end()
+}
+
+/** Every line of the sections on the degrade switch: set, lifted by hand, and by steps. */
+export async function followDegradeGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
+  const { next, end } = await section(guide, ['The degrade switch', 'One service over both'], kubeconfig, home)
+  const refused = /degrade mode Freeze.*etcd is being restored/
+  await next('bin/portcullis degrade prod --mode Freeze', 0, /degrade mode Freeze until/)
+  await next('bin/portcullis degrade prod --status', 0, /in force/)
+  await next('kubectl get pods', 1, refused)
+  await next('kubectl --context prod-admin get nodes', 0, /node-1/)
+  await next('bin/portcullis degrade prod --mode HeartbeatsOnly', 0, /degrade mode HeartbeatsOnly/)
+  await next('bin/portcullis degrade prod --mode ReadOnly', 0, /degrade mode ReadOnly/)
+  await next('kubectl --context portcullis patch uc prod', 0, /patched/)
+  await next('bin/portcullis degrade prod --mode HeartbeatsOnly', 0, /degrade mode HeartbeatsOnly/)
+  await next('bin/portcullis degrade prod --recover', 0, /recovery from HeartbeatsOnly: a mode at a time/)
+  const steps = await next(
+    'bin/portcullis degrade prod --status --watch',
+    0,
+    /recovery complete, the degrade mode is Off/,
+  )
+  for (const mode of ['ReadOnly', 'NoDisruption', 'Limited']) assert.match(steps, new RegExp(`recovery: ${mode} since`))
+  end()
+}
+
+/** Every line of the section on scaling. */
+export async function followScaleGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
+  const { next, end } = await section(guide, ['Scaling down', 'Look around'], kubeconfig, home)
+  await next('bin/portcullis scale why deployment/cart', 0, /deployment shop\/cart: \d+ replicas now, 3 asked for/)
+  const annotated = await next('kubectl annotate', 0, /pod\/cart-\S+ annotated/)
+  const [, cheap = ''] = /pod\/(cart-\S+) annotated/.exec(annotated) ?? []
+  const row = new RegExp(`^${cheap} .* goes +DeletionCost: deletion cost -5`, 'm')
+  await next('bin/portcullis scale why deployment/cart', 0, row)
+  const scaled = await next('kubectl scale deployment cart', 0, /deployment.apps\/cart scaled/)
+  assert.match(scaled, new RegExp(`Warning: deployments/cart: \\d+ -> 3 replicas deletes \\d+ pods?: .*${cheap}`))
+  const refused = /PodProtector shop\/web: 9 required, .* refuses .*: too few would be left/
+  await next('bin/portcullis scale why deployment/web', 1, refused)
+  await next('kubectl scale deployment web', 1, /Forbidden.*8 -> 1 replicas refused: PodProtector shop\/web requires 9/)
+  end()
+}
+
+interface GuideSection {
+  readonly run: RunLine
+  /** Runs the next line, which begins so; it ends with this code, and prints this. */
+  readonly next: (start: string, code: number, output: RegExp) => Promise<string>
+  /** No line is left. */
+  readonly end: () => void
+}
+
+async function section(
+  guide: string,
+  [from, to]: readonly [string, string],
+  kubeconfig: string,
+  home: string,
+): Promise<GuideSection> {
+  const lines = guideLines(guide, from, to)
+  const isFunction = (line: string): boolean => /^\w+\(\) \{/.test(line)
+  const prelude = `${lines.filter(isFunction).join('\n')}\n`
+  const commands = lines.filter((line) => !isFunction(line))
+  const run = await shell(prelude, kubeconfig, home)
+  return {
+    run,
+    async next(start, code, output) {
+      const line = commands.shift() ?? ''
+      assert.ok(line.startsWith(start), `${line} is not ${start}`)
+      const done = await run(line)
+      assert.equal(done.code, code, `${line}: ${done.text}`)
+      assert.match(done.text, output, line)
+      return done.text
+    },
+    end: () => assert.deepEqual(commands, []),
+  }
+}
+
+/** The demo's PodProtector, as its administrator changes it. */
+export async function setMinReadySeconds(run: RunLine, minReadySeconds: number): Promise<void> {
+  const patch = JSON.stringify({ spec: { minReadySeconds } })
+  await succeed(run, `kubectl --context portcullis patch ppr web -n shop --type merge -p '${patch}'`)
+}
+
+/** @throws when the line fails */
+export async function succeed(run: RunLine, line: string): Promise<void> {
+  const { code, text } = await run(line)
+  assert.equal(code, 0, `${line}: ${text}`)
+}
+
+/** The lines of a section that are to be copied. */
+function guideLines(guide: string, from: string, to: string): string[] {
+  const section = guide.slice(guide.indexOf(from), guide.indexOf(to))
+  return section.split('\n').flatMap((line) => (line.startsWith('  ') ? [line.trim()] : []))
+}
+
+/** A shell in the checkout, with the kubectl of the tests. */
+async function shell(prelude: string, kubeconfig: string, home: string): Promise<RunLine> {
+  const path = `${dirname((await binaries()).kubectl)}:${process.env['PATH']}`
+  const env = { ...process.env, PATH: path, HOME: home, KUBECONFIG: kubeconfig }
+  return (line) =>
+    new Promise((resolve) => {
+      execFile('sh', ['-c', prelude + line], { env, cwd: ROOT, timeout: LINE_TIMEOUT_MS }, (error, stdout, stderr) => {
+        resolve({ code: Number(error === null ? 0 : error.code), text: stdout + stderr })
+      })
+    })
+}

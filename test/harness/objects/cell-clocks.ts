@@ -1,0 +1,14 @@
+// Clocks of cells as a gateway has measured them.
+
+import type { Clock } from '../../../src/api/ports/ports.ts'
+import { CellClocks } from '../../../src/core/protection/clocks/cell-clock.ts'
+
+/** Of cells whose clocks are as ours, as measured within a second, in an answer that took no time. */
+export function agreeingClocks(clock: Clock, ...cells: readonly string[]): CellClocks {
+  const clocks = new CellClocks(0)
+  for (const cell of cells) {
+    const monotonicMs = clock.monotonic()
+    clocks.observe(cell, 'apiserver', new Date(clock.now()).toUTCString(), monotonicMs, monotonicMs)
+  }
+  return clocks
+}

@@ -1,0 +1,153 @@
+// The house plan as a test: which layer may import which, that rooms do not import each other in a circle, which files may touch
+// the world, and that files do not import each other in a circle either.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { test } from 'node:test'
+
+const ROOT = resolve(import.meta.dirname, '../../src')
+/** A layer, a folder of src/, may import from itself and from those of a smaller rank; layers of one rank are siblings. */
+const RANK: Readonly<Record<string, number>> = {
+  api: 0,
+  core: 1,
+  http2: 1,
+  state: 2,
+  io: 2,
+  gateway: 3,
+  apiserver: 3,
+  controllers: 3,
+  admin: 3,
+  cli: 3,
+  webhooks: 4,
+  app: 5,
+  demo: 6,
+}
+const PURE = new Set(['api', 'core', 'http2'])
+/** Folders that may use Node's modules; Buffer is a global everywhere. */
+const WORLDLY = new Set(['io', 'app', 'demo'])
+const FORBIDDEN_NAMES = /^(util|utils|common|helper|helpers|manager|misc)\.ts$/
+
+interface SourceFile {
+  readonly path: string
+  /** The layer. */
+  readonly folder: string
+  /** The folder that the file stands in, below src/. */
+  readonly room: string
+  readonly imports: readonly string[]
+  readonly text: string
+}
+
+function sources(): SourceFile[] {
+  return readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts') && name !== 'main.ts')
+    .map((name) => {
+      const text = readFileSync(join(ROOT, name), 'utf8')
+      const imports = [
+        ...text.matchAll(/^(?:import|export)[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm),
+      ]
+      return {
+        path: name,
+        folder: name.split('/')[0] ?? '',
+        room: dirname(name),
+        text,
+        imports: imports.map((m) => m[1] ?? m[2] ?? m[3] ?? ''),
+      }
+    })
+}
+
+function folderOf(file: SourceFile, specifier: string): string {
+  return relative(ROOT, resolve(dirname(join(ROOT, file.path)), specifier)).split('/')[0] ?? ''
+}
+
+const files = sources()
+
+test('a file imports only from its own folder or from folders to the left', () => {
+  const wrong: string[] = []
+  for (const file of files) {
+    for (const specifier of file.imports.filter((name) => name.startsWith('.'))) {
+      const target = folderOf(file, specifier)
+      const from = RANK[file.folder]
+      const to = RANK[target]
+      assert.ok(from !== undefined, `src/${file.path}: folder ${file.folder} is not in the house plan`)
+      if (to === undefined || (target !== file.folder && to >= from)) wrong.push(`${file.path} -> ${specifier}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('rooms do not import each other in a circle', () => {
+  const rooms = new Map<string, Map<string, string>>()
+  for (const file of files) {
+    const imported = rooms.get(file.room) ?? new Map<string, string>()
+    rooms.set(file.room, imported)
+    for (const specifier of file.imports.filter((name) => name.startsWith('.'))) {
+      const target = join(dirname(file.path), specifier)
+      if (dirname(target) !== file.room) imported.set(dirname(target), `${file.path} -> ${target}`)
+    }
+  }
+  const done = new Set<string>()
+  const visit = (room: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(room)
+    if (start >= 0) {
+      const circle = [...trail.slice(start), room]
+      const ties = circle.slice(1).map((next, i) => rooms.get(circle[i] ?? '')?.get(next))
+      assert.fail(`a circle of rooms: ${ties.join(', ')}`)
+    }
+    if (done.has(room)) return
+    for (const next of rooms.get(room)?.keys() ?? []) visit(next, [...trail, room])
+    done.add(room)
+  }
+  for (const room of rooms.keys()) visit(room, [])
+})
+
+test('api, core and http2 are pure: no node: modules, no clock, no randomness', () => {
+  const wrong: string[] = []
+  for (const file of files) {
+    if (
+      PURE.has(file.folder) &&
+      /\bDate\.now\(|new Date\(\)|Math\.random\(|performance\.now\(|process\./.test(file.text)
+    ) {
+      wrong.push(`${file.path} reads the clock, chance or the process`)
+    }
+    if (WORLDLY.has(file.folder)) continue
+    for (const specifier of file.imports) {
+      if (specifier.startsWith('node:') && specifier !== 'node:buffer') wrong.push(`${file.path} -> ${specifier}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('node:http2 stays below the seam', () => {
+  const users = files.filter((file) => file.imports.includes('node:http2')).map((file) => file.path)
+  assert.deepEqual(
+    users.filter((path) => !/^(io|demo)\//.test(path)),
+    [],
+  )
+})
+
+test('no cycles, no dynamic imports but those of commands, no catch-all names', () => {
+  const graph = new Map(
+    files.map((file) => [
+      file.path,
+      file.imports
+        .filter((name) => name.startsWith('.'))
+        .map((name) => relative(ROOT, resolve(dirname(join(ROOT, file.path)), name))),
+    ]),
+  )
+  const state = new Map<string, 'open' | 'done'>()
+  const visit = (path: string, trail: readonly string[]): void => {
+    if (state.get(path) === 'done') return
+    assert.notEqual(state.get(path), 'open', `import cycle: ${[...trail, path].join(' -> ')}`)
+    state.set(path, 'open')
+    for (const next of graph.get(path) ?? []) visit(next, [...trail, path])
+    state.set(path, 'done')
+  }
+  for (const path of graph.keys()) visit(path, [])
+  for (const file of files) {
+    // The modules of a command are loaded when it runs.
+    if (!/^cli\/(.*\/)?(install-)?program\.ts$/.test(file.path))
+      assert.doesNotMatch(file.text, /\bimport\(/, `src/${file.path} hides an import`)
+    assert.doesNotMatch(file.path.split('/').at(-1) ?? '', FORBIDDEN_NAMES, `src/${file.path} is a catch-all`)
+  }
+})

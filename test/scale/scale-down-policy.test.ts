@@ -1,0 +1,464 @@
+// ScaleDownPolicies on the request path: what is read and written before a scale-down is forwarded, what is left alone, and what is taken back.
+
+import assert from 'node:assert/strict'
+import type { ClientHttp2Session } from 'node:http2'
+import { afterEach, describe, test } from 'node:test'
+import type { ScaleDownReport } from '../../src/api/ports/scale-down.ts'
+import type { CompiledScaleDownPolicy } from '../../src/core/scale/victim-choice/policy.ts'
+import { createCA } from '../../src/io/pki/pki.ts'
+import { h2Connect, h2Open, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
+import { type GuardedGateway, startGuardedGateway } from '../harness/gateways/guarded-gateway.ts'
+import { clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { READY, statusOf } from '../harness/upstreams/pod-upstream.ts'
+import { reply, replyReview, type SeenRequest, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { waitFor } from '../harness/wait.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: objects as a server has them
+type Json = any
+
+const clientCA = createCA({ commonName: 'clients of prod' })
+const alice = clientPair(clientCA, 'alice')
+const WEB = '/apis/apps/v1/namespaces/shop/deployments/web'
+const STATEFUL_SET = '/apis/apps/v1/namespaces/shop/statefulsets/web'
+const PODS = '/api/v1/namespaces/shop/pods'
+const CUSTOM_METRICS = '/apis/custom.metrics.k8s.io'
+const COST = 'controller.kubernetes.io/pod-deletion-cost'
+const OURS = 'scale.portcullis.io/deletion-cost'
+const POLICY: CompiledScaleDownPolicy = {
+  namespace: 'shop',
+  name: 'web',
+  clusters: ['prod.example.com'],
+  selector: { matchLabels: { app: 'web' } },
+  prefer: [{ by: 'Annotation', annotation: 'sessions' }],
+  onUnavailable: 'Forward',
+  settleMs: 0,
+  maxDelayMs: 10_000,
+  shadow: false,
+}
+
+const cleanups: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
+})
+
+interface Scene extends GuardedGateway {
+  readonly session: ClientHttp2Session
+  readonly deployment: Json
+  readonly pods: Map<string, Json>
+  /** Answer to a read of a node. */
+  nodeCode: number
+  /** Of the ReplicaSet; default that of the Deployment. */
+  template: Json
+  /** `METHOD path`, of all that comes, without reviews. */
+  readonly seen: string[]
+  /** Patches of pods, as they came. */
+  readonly patches: Json[]
+  /** Called before a pod is patched; a code = the answer. */
+  beforePatch: (pod: Json) => number | undefined
+  /** The answer to the scale-down; undefined = none at all. */
+  scaled: number | undefined
+  /** What the custom metrics API says to a path with its query. */
+  metrics: (path: string) => readonly [number, Json]
+  allows: (attributes: Json) => boolean
+  scale(replicas: number): Promise<Response>
+}
+
+function podOf(name: string, annotations: Record<string, string>): Json {
+  const ownerReferences = [{ controller: true, uid: 'uid-rs' }]
+  const metadata = {
+    name,
+    uid: `uid-${name}`,
+    resourceVersion: '1',
+    labels: { app: 'web' },
+    annotations,
+    ownerReferences,
+  }
+  return { metadata, spec: { nodeName: `node-${name}` }, status: READY }
+}
+
+async function setUp(policy: Partial<CompiledScaleDownPolicy> = {}): Promise<Scene> {
+  const stub = await startStub()
+  const gateway = await startGuardedGateway(clusterObject([stub], { clientCA, spec: { logging: { mode: 'on' } } }))
+  const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate: alice })
+  cleanups.push(stub.stop, gateway.stop, () => session.destroy())
+  const template = { metadata: { labels: { app: 'web' } } }
+  const selector = { matchLabels: { app: 'web' } }
+  const scene: Scene = {
+    ...gateway,
+    session,
+    deployment: {
+      kind: 'Deployment',
+      metadata: { name: 'web', uid: 'uid-web' },
+      spec: { replicas: 3, selector, template },
+    },
+    pods: new Map(['7', '1', '3'].map((sessions, at) => [`p${at}`, podOf(`p${at}`, { sessions })])),
+    nodeCode: 404,
+    template,
+    seen: [],
+    patches: [],
+    beforePatch: () => undefined,
+    scaled: 200,
+    metrics: () => [404, statusOf(404, 'NotFound')],
+    allows: () => true,
+    scale: (replicas) => {
+      const body = Buffer.from(JSON.stringify({ spec: { replicas } }))
+      const type = ['content-type', 'application/merge-patch+json', 'content-length', String(body.length)]
+      return h2Request(session, [':method', 'PATCH', ':path', `${WEB}/scale`, ...type], body)
+    },
+  }
+  stub.answerAccess = (seen) => {
+    replyReview(seen, { allowed: scene.allows(seen.spec['resourceAttributes']), reason: 'because' })
+  }
+  stub.answer = (request) => answer(scene, request)
+  gateway.scaleDownPolicies([{ ...POLICY, ...policy }])
+  return scene
+}
+
+function answer(scene: Scene, request: SeenRequest): void {
+  const { pathname } = new URL(request.path, 'https://stub')
+  scene.seen.push(`${request.method} ${pathname}`)
+  const pod = scene.pods.get(pathname.slice(PODS.length + 1))
+  if (request.method === 'PATCH') patch(scene, request, pod)
+  else if (pathname === PODS) reply(request, 200, JSON.stringify({ metadata: {}, items: [...scene.pods.values()] }))
+  else if (pathname.startsWith(CUSTOM_METRICS)) {
+    const [status, body] = scene.metrics(request.path)
+    reply(request, status, typeof body === 'string' ? body : JSON.stringify(body))
+  } else if (pathname.endsWith('/replicasets')) reply(request, 200, JSON.stringify({ items: [replicaSetOf(scene)] }))
+  else if (pathname.startsWith('/api/v1/nodes/')) reply(request, scene.nodeCode, '{}')
+  else if (pathname === WEB || pathname === STATEFUL_SET) reply(request, 200, JSON.stringify(scene.deployment))
+  else reply(request, pod === undefined ? 404 : 200, JSON.stringify(pod ?? statusOf(404, 'NotFound')))
+}
+
+function replicaSetOf({ deployment, template }: Scene): Json {
+  const ownerReferences = [{ controller: true, uid: 'uid-web' }]
+  return {
+    metadata: { name: 'web-1', uid: 'uid-rs', ownerReferences },
+    spec: { ...deployment.spec, template },
+    status: { replicas: 3 },
+  }
+}
+
+function patch(scene: Scene, request: SeenRequest, pod: Json): void {
+  const chunks: Buffer[] = []
+  request.stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.stream.on('end', () => {
+    if (pod === undefined) {
+      if (scene.scaled !== undefined) reply(request, scene.scaled, '{}')
+      return
+    }
+    const body: Json = JSON.parse(Buffer.concat(chunks).toString())
+    scene.patches.push(body)
+    const code = scene.beforePatch(pod)
+    const { uid, resourceVersion, annotations } = body.metadata
+    const { metadata } = pod
+    if (code !== undefined) reply(request, code, JSON.stringify(statusOf(code, 'Refused')))
+    else if (uid !== metadata.uid || resourceVersion !== metadata.resourceVersion) {
+      reply(request, 409, JSON.stringify(statusOf(409, 'Conflict')))
+    } else {
+      metadata.resourceVersion = String(Number(resourceVersion) + 1)
+      for (const [key, value] of Object.entries(annotations)) {
+        if (value === null) delete metadata.annotations[key]
+        else metadata.annotations[key] = value
+      }
+      reply(request, 200, JSON.stringify(pod))
+    }
+  })
+}
+
+/** Names of pods that have a cost. */
+function costs({ pods }: Scene): Record<string, string> {
+  const with_ = [...pods].filter(([, { metadata }]) => metadata.annotations[COST] !== undefined)
+  return Object.fromEntries(with_.map(([name, { metadata }]) => [name, metadata.annotations[COST]]))
+}
+
+function reported({ scaledDown }: Scene, outcome: ScaleDownReport['outcome']): Promise<ScaleDownReport> {
+  return waitFor(outcome, () => scaledDown.find((report) => report.outcome === outcome))
+}
+
+function warnings(response: Response): string {
+  return valuesOf(response.head, 'warning').join('\n')
+}
+
+describe('before it is forwarded', () => {
+  test('the victims have their cost, for their uid and as they were read; others have none', async () => {
+    const scene = await setUp()
+    const response = await scene.scale(2)
+    assert.deepEqual([response.status, warnings(response)], [200, ''])
+    assert.deepEqual(costs(scene), { p1: '-1' })
+    assert.deepEqual([scene.patches[0].metadata.uid, scene.patches[0].metadata.resourceVersion], ['uid-p1', '1'])
+    assert.deepEqual(scene.seen.at(-1), `PATCH ${WEB}/scale`)
+    const { victims, from, to, workload } = await reported(scene, 'Steered')
+    assert.deepEqual([victims, from, to, workload], [['p1'], 3, 2, 'deployments/web'])
+    const own = JSON.parse(scene.pods.get('p1').metadata.annotations[OURS])
+    assert.deepEqual([own.workload, own.to], ['deployments/web', 2])
+  })
+
+  test('nothing is read or written for more pods, another namespace, cluster or workload, or what scales nothing', async () => {
+    const scene = await setUp()
+    await scene.scale(5)
+    for (const other of [
+      { clusters: ['staging'] },
+      { namespace: 'other' },
+      { selector: { matchLabels: { app: 'x' } } },
+    ]) {
+      scene.scaleDownPolicies([{ ...POLICY, ...other }])
+      await scene.scale(1)
+    }
+    scene.scaleDownPolicies([])
+    scene.seen.length = 0
+    await scene.scale(1)
+    assert.deepEqual(scene.seen, [`PATCH ${WEB}/scale`])
+    assert.deepEqual([scene.patches, scene.scaledDown], [[], []])
+  })
+
+  test('who may not scale causes no reads, and learns nothing', async () => {
+    const scene = await setUp()
+    scene.allows = () => false
+    assert.equal((await scene.scale(1)).status, 403)
+    assert.deepEqual(scene.seen, [])
+  })
+
+  test('of several policies the first by name; in shadow mode it only says what it would choose', async () => {
+    const scene = await setUp()
+    scene.scaleDownPolicies([POLICY, { ...POLICY, name: 'all', selector: {}, shadow: true }])
+    const response = await scene.scale(1)
+    assert.match(warnings(response), /ScaleDownPolicy shop\/all: in shadow mode it would choose p1, p2/)
+    assert.deepEqual([scene.patches, costs(scene)], [[], {}])
+    assert.deepEqual((await reported(scene, 'Shadow')).victims, ['p1', 'p2'])
+    const other = await setUp({ shadow: true })
+    other.allows = ({ verb }) => verb !== 'list'
+    assert.match(warnings(await other.scale(1)), /in shadow mode it would choose 2 pods"$/)
+  })
+
+  test('costs of others stay, also one that somebody sets at this very moment', async () => {
+    const scene = await setUp()
+    scene.pods.get('p2').metadata.annotations[COST] = '8'
+    scene.beforePatch = (pod) => {
+      if (pod.metadata.resourceVersion !== '1') return undefined
+      pod.metadata.resourceVersion = '2'
+      pod.metadata.annotations[COST] = '5'
+      return undefined
+    }
+    const response = await scene.scale(2)
+    assert.equal(response.status, 200)
+    assert.deepEqual(costs(scene), { p1: '5', p2: '8' })
+    assert.match(warnings(response), /deletion costs of others are left alone: p2, p1/)
+    assert.deepEqual((await reported(scene, 'Nothing')).conflicts, ['p2', 'p1'])
+  })
+
+  test('a pod that changes meanwhile gets its cost all the same', async () => {
+    const scene = await setUp()
+    let changed = false
+    scene.beforePatch = (pod) => {
+      if (!changed) pod.metadata.resourceVersion = '9'
+      changed = true
+      return undefined
+    }
+    assert.equal((await scene.scale(2)).status, 200)
+    assert.deepEqual(costs(scene), { p1: '-1' })
+  })
+
+  test('costs of ours from before are taken from those that stay', async () => {
+    const scene = await setUp()
+    const own = JSON.stringify({ id: 'before', workload: 'deployments/web', to: 2, at: '' })
+    Object.assign(scene.pods.get('p0').metadata.annotations, { [COST]: '-1', [OURS]: own })
+    await scene.scale(2)
+    assert.deepEqual(costs(scene), { p1: '-1' })
+    assert.equal(scene.pods.get('p0').metadata.annotations[OURS], undefined)
+  })
+})
+
+describe('by a metric', () => {
+  const prefer = [{ by: 'Metric', metric: { name: 'http_connections' } }] as const
+  const now = (): string => new Date().toISOString()
+
+  function valued(name: string, value: Json, timestamp: Json = now()): Json {
+    return { describedObject: { kind: 'Pod', namespace: 'shop', name }, timestamp, value }
+  }
+
+  /** All paths that were asked, with their query. */
+  function answering(scene: Scene, answers: (version: string) => readonly [number, Json]): string[] {
+    const asked: string[] = []
+    scene.metrics = (path) => {
+      asked.push(path)
+      return answers(path.split('/')[3] ?? '')
+    }
+    return asked
+  }
+
+  test('one call for the pods of the workload; the lowest value goes, none and one of ten minutes ago stay', async () => {
+    const metric = { name: 'http:connections|5m', selector: { matchLabels: { verb: 'GET' } } }
+    const scene = await setUp({ prefer: [{ by: 'Metric', metric }] })
+    scene.pods.set('p3', podOf('p3', {}))
+    const old = new Date(Date.now() - 600_000).toISOString()
+    const asked = answering(scene, () => [
+      200,
+      { items: [valued('p0', '1500m'), valued('p2', '1'), valued('p3', '0', old)] },
+    ])
+    const response = await scene.scale(2)
+    assert.deepEqual([response.status, warnings(response)], [200, ''])
+    assert.deepEqual(costs(scene), { p0: '-1', p2: '-1' })
+    const name = encodeURIComponent('http:connections|5m')
+    const query = 'labelSelector=app%3Dweb&metricLabelSelector=verb%3DGET'
+    assert.deepEqual(asked, [`${CUSTOM_METRICS}/v1beta2/namespaces/shop/pods/*/${name}?${query}`])
+  })
+
+  test('a cluster with v1beta1 only', async () => {
+    const scene = await setUp({ prefer })
+    const list = { items: [valued('p2', '0')] }
+    const asked = answering(scene, (version) => (version === 'v1beta1' ? [200, list] : [404, {}]))
+    assert.equal((await scene.scale(2)).status, 200)
+    assert.deepEqual(costs(scene), { p2: '-1' })
+    assert.deepEqual(
+      asked.map((path) => path.split('/')[3]),
+      ['v1beta2', 'v1beta1'],
+    )
+  })
+
+  // With a value that would do.
+  const huge = JSON.stringify({ items: [valued('p0', '0')], more: 'x'.repeat(9 * 1024 * 1024) })
+  const failures: readonly [string, readonly [number, Json], number, RegExp][] = [
+    ['there is no such API or metric', [404, statusOf(404, 'NotFound')], 2, /http_connections cannot be read/],
+    ['the gateway may not', [403, statusOf(403, 'Forbidden')], 1, /http_connections cannot be read: .*may not/],
+    ['the adapter is down', [503, 'service unavailable'], 1, /cannot be chosen/],
+    ['the answer is no list', [200, '[]'], 1, /an answer of upstream is not an object/],
+    ['the answer is no JSON', [200, '{"items":'], 1, /an answer of upstream is not an object/],
+    ['the answer is too large', [200, huge], 1, /cannot be chosen/],
+    ['nothing was measured', [200, { items: [] }], 1, /has no value of the last 5 minutes for any of its pods/],
+    ['other pods were', [200, { items: [valued('q', '0')] }], 1, /has no value/],
+    ['values are nonsense', [200, { items: [valued('p0', '0x1'), null, 7, valued('p1', {})] }], 1, /has no value/],
+  ]
+  for (const [what, answered, calls, why] of failures) {
+    test(`${what}: onUnavailable decides, and no pod gets a cost`, async () => {
+      const scene = await setUp({ prefer, onUnavailable: 'Reject' })
+      const asked = answering(scene, () => answered)
+      const response = await scene.scale(2)
+      assert.equal(response.status, 503)
+      assert.match(JSON.parse(String(response.body)).message, why)
+      assert.deepEqual([asked.length, scene.patches], [calls, []])
+      scene.scaleDownPolicies([{ ...POLICY, prefer, onUnavailable: 'Forward' }])
+      const forwarded = await scene.scale(2)
+      assert.deepEqual([forwarded.status, scene.patches], [200, []])
+      assert.match(warnings(forwarded), /its victims cannot be chosen/)
+    })
+  }
+
+  test('nothing is asked without that preference, and when no pod is too many', async () => {
+    const scene = await setUp()
+    const asked = answering(scene, () => [200, { items: [] }])
+    await scene.scale(2)
+    scene.scaleDownPolicies([{ ...POLICY, prefer }])
+    scene.pods.delete('p0')
+    const response = await scene.scale(2)
+    assert.deepEqual([asked, response.status, warnings(response)], [[], 200, ''])
+  })
+})
+
+describe('when it cannot be', () => {
+  test('a patch is refused: forwarded with a warning, and what has a cost already loses it', async () => {
+    const scene = await setUp()
+    scene.beforePatch = ({ metadata }) => (metadata.name === 'p2' ? 403 : undefined)
+    const response = await scene.scale(1)
+    assert.equal(response.status, 200)
+    assert.match(warnings(response), /its victims cannot be chosen: a pod cannot be patched: the gateway may not/)
+    await reported(scene, 'Unavailable')
+    await waitFor('the other cost to be taken back', () => Object.keys(costs(scene)).length === 0)
+    scene.beforePatch = () => undefined
+    await scene.scale(1)
+    await reported(scene, 'Steered')
+    const outcomes = scene.scaledDown.map(({ outcome }) => outcome)
+    assert.deepEqual(outcomes, ['Unavailable', 'Steered'], 'the scale-down itself was not refused')
+  })
+
+  test('who may not list pods or nodes learns no name from what cannot be read', async () => {
+    for (const onUnavailable of ['Forward', 'Reject'] as const) {
+      const scene = await setUp({ prefer: [{ by: 'UnschedulableNode' }], onUnavailable })
+      scene.allows = ({ verb }) => verb !== 'list'
+      scene.nodeCode = 403
+      const response = await scene.scale(1)
+      assert.equal(response.status, onUnavailable === 'Forward' ? 200 : 503)
+      const said = warnings(response) + response.body.toString()
+      assert.match(
+        said,
+        /its victims cannot be chosen: an object at \/api\/v1\/nodes cannot be read: the gateway may not/,
+      )
+      assert.doesNotMatch(said, /node-p/)
+    }
+  })
+
+  test('onUnavailable: Reject answers 503 without Retry-After, and upstream sees nothing of it', async () => {
+    const scene = await setUp({ onUnavailable: 'Reject' })
+    scene.pods.clear()
+    for (let i = 0; i <= 5000; i++) scene.pods.set(`p${i}`, podOf(`p${i}`, {}))
+    const response = await scene.scale(1)
+    assert.deepEqual([response.status, valuesOf(response.head, 'retry-after')], [503, []])
+    assert.match(JSON.parse(String(response.body)).message, /^ScaleDownPolicy shop\/web: .*more than 5000/)
+    assert.ok(!scene.seen.includes(`PATCH ${WEB}/scale`))
+  })
+
+  test('a rollout, in which the Deployment controller deletes: forwarded, and said', async () => {
+    const scene = await setUp()
+    scene.template = { metadata: { labels: { app: 'web' } }, spec: { changed: true } }
+    const response = await scene.scale(2)
+    assert.equal(response.status, 200)
+    assert.match(warnings(response), /its victims are not chosen: a rollout is in progress/)
+    assert.deepEqual([(await reported(scene, 'Unsteerable')).victims, costs(scene)], [[], {}])
+  })
+})
+
+describe('a StatefulSet, which deletes the highest ordinals', () => {
+  for (const subresource of ['', '/scale']) {
+    test(`scaled by its ${subresource === '' ? 'spec' : 'scale'}: forwarded, said, and no pod is read or written`, async () => {
+      const scene = await setUp()
+      scene.deployment.kind = 'StatefulSet'
+      const target = `${STATEFUL_SET}${subresource}`
+      const body = Buffer.from(JSON.stringify({ spec: { replicas: 1 } }))
+      const type = ['content-type', 'application/merge-patch+json', 'content-length', String(body.length)]
+      const head = [':method', 'PATCH', ':path', target, ...type]
+      const response = await h2Request(scene.session, head, body)
+      assert.equal(response.status, 200)
+      assert.match(warnings(response), /its victims are not chosen: a StatefulSet deletes the highest ordinals/)
+      const { victims, workload, from, to } = await reported(scene, 'Unsteerable')
+      assert.deepEqual([victims, workload, from, to], [[], 'statefulsets/web', 3, 1])
+      assert.deepEqual([scene.seen, costs(scene)], [[`GET ${STATEFUL_SET}`, `PATCH ${target}`], {}])
+    })
+  }
+})
+
+describe('afterwards', () => {
+  for (const code of [404, 409, 422]) {
+    test(`upstream refuses it with ${code}: the costs are taken back`, async () => {
+      const scene = await setUp()
+      scene.scaled = code
+      assert.equal((await scene.scale(1)).status, code)
+      await reported(scene, 'Reverted')
+      assert.deepEqual(costs(scene), {})
+    })
+  }
+
+  test('upstream may have done it: the costs are left to the leader', async () => {
+    const scene = await setUp()
+    scene.scaled = 500
+    assert.equal((await scene.scale(1)).status, 500)
+    assert.deepEqual(costs(scene), { p1: '-1', p2: '-1' })
+    assert.ok(!scene.scaledDown.some(({ outcome }) => outcome === 'Reverted'))
+  })
+
+  test('the client goes away before it is forwarded: the costs are taken back', async () => {
+    const scene = await setUp()
+    let patched = false
+    scene.beforePatch = () => {
+      if (!patched) stream.close(8)
+      patched = true
+      return undefined
+    }
+    const body = JSON.stringify({ spec: { replicas: 2 } })
+    const type = ['content-type', 'application/merge-patch+json', 'content-length', String(body.length)]
+    const stream = h2Open(scene.session, [':method', 'PATCH', ':path', `${WEB}/scale`, ...type], { endStream: false })
+    stream.on('error', () => undefined)
+    stream.end(body)
+    await reported(scene, 'Reverted')
+    assert.deepEqual(costs(scene), {})
+    assert.ok(!scene.seen.includes(`PATCH ${WEB}/scale`))
+  })
+})
