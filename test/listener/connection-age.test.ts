@@ -13,7 +13,7 @@ import { connectFrames } from '../harness/frames/frame-connection.ts'
 import { GOAWAY, HEADERS, headerBlock, headersFrames } from '../harness/frames/h2-frames.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
-import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { reply, type SeenRequest, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
 import { startUpgradeUpstream } from '../harness/upstreams/upgrade-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -125,6 +125,25 @@ describe('--max-connection-age', () => {
       assert.equal(answer.status, 200)
       return answer.values('connection').includes('close')
     })
+    await client.raw.closed
+  })
+
+  test('HTTP/1.1: requests that are pipelined behind each other are all answered, and the last answer closes', async () => {
+    const set = await setUp({ maxConnectionAgeMs: AGE_MS })
+    const held: SeenRequest[] = []
+    set.stub.answer = (request) => void held.push(request)
+    const client = await http1Connect({ port: set.gateway.port, serverName: HOST, cert: certificate })
+    cleanups.push(() => client.destroy())
+    const paths = ['/api/v1/a', '/api/v1/b', '/api/v1/c']
+    for (const path of paths) client.send(requestHead(`POST ${path}`, ['Content-Length: 0']))
+    await waitFor('all of them upstream', () => held.length === paths.length)
+    await waitFor('its age', async () => (await drained(set, 'age')) === 1)
+    for (const request of held) reply(request, 200, request.path)
+    for (const [i, path] of paths.entries()) {
+      const answer = await client.response()
+      assert.deepEqual([answer.status, answer.body.toString()], [200, path])
+      assert.equal(answer.values('connection').includes('close'), i === paths.length - 1)
+    }
     await client.raw.closed
   })
 

@@ -97,7 +97,7 @@ export function createHttp1Server(
   server.emit('listening')
   return {
     serve(socket, peer) {
-      const flags = { draining: false, closing: false, refused: false, answering: 0 }
+      const flags = { draining: false, closing: false, refused: false, answering: 0, newest: undefined }
       connections.set(socket, { peer, server: state, ...flags })
       server.emit('connection', socket)
     },
@@ -123,7 +123,11 @@ function serveRequest(
   handler: RequestHandler,
 ): void {
   connection.answering++
-  response.once('close', () => connection.answering--)
+  connection.newest = response
+  response.once('close', () => {
+    connection.answering--
+    if (connection.newest === response) connection.newest = undefined
+  })
   const malformed = messageProblem(request)
   const head = malformed === '' ? requestHead(request) : NO_HEAD
   // Counted as in HTTP/2, in which the next hop's limit is given: 32 bytes more for each field.

@@ -23,6 +23,8 @@ export interface Http1Connection {
   refused: boolean
   /** Requests whose answer is not out yet. */
   answering: number
+  /** The last of them that has come: others wait in front of it when the client pipelines. */
+  newest: ServerResponse | undefined
 }
 
 const EMPTY = Buffer.alloc(0)
@@ -83,12 +85,7 @@ export class Http1Stream implements Stream {
       if (status === 100 && this.#request.httpVersionMinor > 0) response.writeContinue()
       return
     }
-    const connection = this.#connection
-    // A body that nobody will read must not be taken for the next request.
-    if (!this.#requestEnded || connection.draining || connection.server.draining) {
-      response.shouldKeepAlive = false
-      connection.closing = true
-    }
+    this.#mayBeLast()
     try {
       // node:http takes `:status` separately.
       response.writeHead(status, list.slice(2))
@@ -99,6 +96,21 @@ export class Http1Stream implements Stream {
     }
     if (end) this.#end()
     else response.flushHeaders()
+  }
+
+  /**
+   * Whether the connection ends with this answer: its request has a body that nobody will read, which must not be taken for the next one;
+   * or a drain ends it. What is pipelined behind this request has been begun by then and is answered first: `close` goes into the last
+   * answer (RFC 9112 section 9.6), and no more requests are taken.
+   */
+  #mayBeLast(): void {
+    const connection = this.#connection
+    const { newest } = connection
+    const goesOn = !connection.draining && !connection.server.draining && !connection.closing
+    if (this.#requestEnded && goesOn) return
+    if (newest === this.#response) this.#response.shouldKeepAlive = false
+    // The head of the last answer may be out already: then the next request has the one that ends it.
+    if (newest?.headersSent !== true) connection.closing = true
   }
 
   body(chunk: Buffer, end: boolean): void {
