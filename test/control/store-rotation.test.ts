@@ -242,6 +242,15 @@ test('into a key file of its own: the old one stays, and says nothing any more',
   assert.deepEqual(read({ ...place, keyFile: newKeyFile }), before)
 })
 
+test('a store whose key file is gone, or named wrongly, opens with none, and no other key takes its place', () => {
+  const place = newPlace(5)
+  const before = read(place)
+  const wrong = { ...place, keyFile: join(place.dir, 'stroe.key') }
+  assert.throws(() => openKeyedStore(wrong), isUserError(/there is no key of the store at .*stroe\.key/))
+  assert.equal(existsSync(wrong.keyFile), false)
+  assert.deepEqual(read(place), before)
+})
+
 test('the key file is gone, or the store is: said, and nothing is made', () => {
   const place = newPlace(1)
   renameSync(place.keyFile, join(place.dir, 'away'))

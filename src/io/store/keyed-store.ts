@@ -26,10 +26,11 @@ export function nextKeyFile(keyFile: string): string {
  */
 export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedStoreOptions): SqliteStore {
   const next = readExistingKey(nextKeyFile(keyFile))
+  const found = readExistingKey(keyFile) !== undefined
   const current = next === undefined && !existing ? readStoreKey(keyFile) : readExistingKey(keyFile)
   if (next === undefined) {
     if (current === undefined) throw noKey(keyFile)
-    return openSqliteStore({ ...options, key: current })
+    return found ? openSqliteStore({ ...options, key: current }) : openWithNewKey(options, keyFile, current)
   }
   let store = current === undefined ? undefined : tryOpen(options, current)
   if (store !== undefined) {
@@ -45,6 +46,14 @@ export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedS
     store.close()
     throw error
   }
+}
+
+/** A store that has a key already refuses one that was just made: that is a wrong name, or a file that was lost, and nothing stays of it. */
+function openWithNewKey(options: Omit<SqliteStoreOptions, 'key'>, keyFile: string, key: Buffer): SqliteStore {
+  const store = tryOpen(options, key)
+  if (store !== undefined) return store
+  forget(keyFile)
+  throw noKey(keyFile)
 }
 
 /**
