@@ -381,11 +381,31 @@ test('PROXY protocol: in flags, variables and files alike; whose headers are bel
     [{ ...from, listen: ['h:1/proxy-protocol', 'h:1'] }, '--listen: h:1 is given twice'],
     [
       { adminListen: '127.0.0.1:9090/proxy-protocol' },
-      '--admin-listen: "127.0.0.1:9090/proxy-protocol" has a port that is not 0 to 65535',
+      '--admin-listen: "127.0.0.1:9090/proxy-protocol" has /proxy-protocol, which is for --listen alone',
     ],
+    [
+      { controlListen: '127.0.0.1:9443/proxy-protocol' },
+      '--control-listen: "127.0.0.1:9443/proxy-protocol" has /proxy-protocol, which is for --listen alone',
+    ],
+    [{ listen: ['h:1', 'h:2/x'] }, '--listen: "h:2/x" has an option that is not known; there is /proxy-protocol'],
+    [{ adminListen: 'fd:3' }, '--admin-listen: "fd:3" is an inherited socket, which this listener cannot have'],
   ] as const) {
     assert.deepEqual(problemsOf(flags), [problem])
   }
+})
+
+test('ranges whose PROXY headers are believed: one that has everybody, and one that is wider than it looks, warn', () => {
+  const warningsOf = (...proxyProtocolFrom: string[]): readonly string[] =>
+    load({ configDir: 'd', listen: ['0.0.0.0:8443/proxy-protocol'], proxyProtocolFrom }).warnings
+  assert.deepEqual(warningsOf('10.0.0.0/24', '192.0.2.7', 'fd00::/64', '::1'), [])
+  for (const range of ['0.0.0.0/0', '::/0']) {
+    assert.deepEqual(warningsOf('10.0.0.0/24', range), [
+      `--proxy-protocol-from: ${range} is everybody; whoever connects chooses its own client address`,
+    ])
+  }
+  assert.deepEqual(warningsOf('10.0.7.1/8'), [
+    '--proxy-protocol-from: 10.0.7.1/8 is the whole of its /8; for one address leave the prefix out',
+  ])
 })
 
 test('the health listener: what belongs together, and who may see a token', () => {
@@ -406,7 +426,10 @@ test('the health listener: what belongs together, and who may see a token', () =
       { healthTlsCertFile: 'c', healthTlsPrivateKeyFile: 'k', healthListen: '8081' },
       '--health-listen: "8081" has no port',
     ],
-    [{ healthListen: 'systemd:a' }, '--health-listen: "systemd:a" has a port that is not 0 to 65535'],
+    [
+      { healthListen: 'systemd:a' },
+      '--health-listen: "systemd:a" is an inherited socket, which this listener cannot have',
+    ],
     [{ healthListen: '127.0.0.1:9090' }, '--health-listen: 127.0.0.1:9090 is also --admin-listen'],
     [{ healthListen: '127.0.0.1:8443' }, '--health-listen: 127.0.0.1:8443 is also in --listen as 0.0.0.0:8443'],
   ] as const) {

@@ -38,6 +38,8 @@ test('without an issuer the others would have no effect', () => {
     controlOidcGroupsPrefix: 'x:',
     controlOidcRequiredClaim: ['a=b'],
     controlOidcCaFile: 'ca.crt',
+    controlOidcUsernameClaim: 'email',
+    controlOidcSigningAlgs: 'ES256',
   }
   assert.equal(wrong(all).length, Object.keys(all).length)
 })

@@ -118,15 +118,24 @@ export function checkControlOidc(config: ControlOidcConfig, source: SourceKind, 
   const { controlOidcClientId, controlOidcUsernamePrefix, controlOidcGroupsClaim, controlOidcGroupsPrefix } = config
   const given: readonly (readonly [Setting, string | readonly string[]])[] = [
     [table.controlOidcClientId, controlOidcClientId],
+    [table.controlOidcUsernameClaim, unlessDefault(table.controlOidcUsernameClaim, config.controlOidcUsernameClaim)],
     [table.controlOidcUsernamePrefix, controlOidcUsernamePrefix],
     [table.controlOidcGroupsClaim, controlOidcGroupsClaim],
     [table.controlOidcGroupsPrefix, controlOidcGroupsPrefix],
     [table.controlOidcRequiredClaims, config.controlOidcRequiredClaims],
     [table.controlOidcCaFile, config.controlOidcCaFile],
+    [
+      table.controlOidcSigningAlgs,
+      unlessDefault(table.controlOidcSigningAlgs, config.controlOidcSigningAlgs.join(',')),
+    ],
   ]
   for (const [row, value] of given) {
     if (value.length > 0) addProblem(reader, row, `is given without ${issuer.flag}`, `give ${namesOf(issuer)} too`)
   }
+}
+
+function unlessDefault(row: Setting, value: string): string {
+  return value === row.defaultText ? '' : value
 }
 
 function parseIssuer(raw: unknown): Parsed<string> {

@@ -2,6 +2,7 @@
 // logged.
 
 import { availableParallelism } from 'node:os'
+import { parseCidr } from '../../core/cluster/cidr.ts'
 import type { CompiledCidr } from '../../core/cluster/compiled-cluster.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { CIPHER_SUITES, TLS_VERSIONS, type TlsVersion } from '../../io/listener/tls-policy.ts'
@@ -18,6 +19,7 @@ import {
   parseCidrs,
   parseSwitch,
   parseText,
+  parseTexts,
   someOf,
 } from './setting-values.ts'
 import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
@@ -259,9 +261,32 @@ function checkProxyProtocol(
     const fix = `say whose headers are believed: ${namesOf(from)}`
     addProblem(reader, address, `has /proxy-protocol, and ${from.flag} is not given`, fix)
   }
-  if (used) return
+  if (used) {
+    warnOfWideRanges(reader)
+    return
+  }
   const fix = `write HOST:PORT/proxy-protocol in ${address.flag}, or remove it`
   const message = `is given, and no ${address.flag} has /proxy-protocol`
   if (proxyProtocolFrom.length > 0) addProblem(reader, from, message, fix)
   if (proxyProtocolOthers !== 'refuse') addProblem(reader, others, message, fix)
+}
+
+function warnOfWideRanges(reader: SettingsReader): void {
+  const { proxyProtocolFrom } = SERVING_TABLE
+  const where = reader.where(proxyProtocolFrom)
+  for (const text of reader.take({ ...proxyProtocolFrom, parse: parseTexts }, [])) {
+    const cidr = parseCidr(text)
+    const bits = text.slice(text.indexOf('/') + 1)
+    if (cidr?.bits === 0) {
+      reader.warnings.push(`${where}: ${text} is everybody; whoever connects chooses its own client address`)
+    } else if (cidr !== undefined && text.includes('/') && hasHostBits(text, cidr)) {
+      const message = `${text} is the whole of its /${bits}; for one address leave the prefix out`
+      reader.warnings.push(`${where}: ${message}`)
+    }
+  }
+}
+
+function hasHostBits(text: string, { bytes, bits }: CompiledCidr): boolean {
+  const single = parseCidr(text.slice(0, text.indexOf('/')))
+  return single !== undefined && bits < bytes.length * 8 && Buffer.compare(single.bytes, bytes) !== 0
 }

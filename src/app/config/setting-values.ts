@@ -17,7 +17,7 @@ import { parseRedisAddress } from '../../io/redis/address.ts'
 
 export type Parsed<T> = { readonly value: T } | InvalidValue
 
-/** The message follows the value: `"x" is not a duration`. */
+/** The message follows the value: `"x" is not a duration`; of a list, one that begins with `: ` has the entry itself and stands alone. */
 export interface InvalidValue extends Pick<FieldError, 'message' | 'fix'> {
   /** The value may hold a password and is not shown. */
   readonly hidden?: boolean
@@ -29,7 +29,10 @@ export type ValueParser<T> = (raw: unknown) => Parsed<T>
 export function parseText(raw: unknown): Parsed<string> {
   if (typeof raw === 'number') return { value: String(raw) }
   if (typeof raw === 'string' && raw.trim() !== '') return { value: raw }
-  return { message: 'is not a string', fix: 'give a string, for example a path' }
+  return {
+    message: raw === '' ? 'is empty' : 'is not a string',
+    fix: 'give a string, for example a path, or leave it out',
+  }
 }
 
 /** true, false, on, off, yes, no, 1, 0. A flag without a value is true. */
@@ -58,13 +61,13 @@ export function parseHostPort(raw: unknown): Parsed<ListenAddress> {
 /** `host:port` or inherited socket, as text. */
 export function parseSocketText(raw: unknown): Parsed<string> {
   const address = parseSocketAddress(String(raw))
-  return 'error' in address ? invalidAddress(address.error) : { value: String(raw) }
+  return 'error' in address ? invalidAddress(address.error, INHERITED) : { value: String(raw) }
 }
 
 /** `host:port` or inherited socket, parsed. */
 export function parseOneAddress(raw: unknown): Parsed<ListenAddress> {
   const address = parseSocketAddress(String(raw))
-  return 'error' in address ? invalidAddress(address.error) : { value: address }
+  return 'error' in address ? invalidAddress(address.error, INHERITED) : { value: address }
 }
 
 /** One text or several: a list, or a text with commas. */
@@ -111,10 +114,10 @@ export function parseAddresses(raw: unknown): Parsed<readonly ListenAddress[]> {
   for (const text of textsOf(raw)) {
     const address = parseClientListenAddress(text)
     if ('error' in address)
-      return invalidAddress(textsOf(raw).length > 1 ? `: "${text}" ${address.error}` : address.error)
+      return invalidAddress(textsOf(raw).length > 1 ? `: "${text}" ${address.error}` : address.error, INHERITED)
     addresses.push(address)
   }
-  if (addresses.length === 0) return invalidAddress('names no address')
+  if (addresses.length === 0) return invalidAddress('names no address', INHERITED)
   return { value: addresses }
 }
 
@@ -134,11 +137,11 @@ export function parseCidrs(raw: unknown): Parsed<readonly CompiledCidr[]> {
   return { message: 'names no range of addresses', fix: 'write at least one, for example 10.0.0.0/24' }
 }
 
-function invalidAddress(message: string): InvalidValue {
-  return {
-    message,
-    fix: 'write host:port, for example 127.0.0.1:8443 or [::1]:8443, with a port from 0 (any free one) to 65535',
-  }
+const INHERITED = '; or systemd:NAME or fd:N, a socket that the process inherits'
+
+function invalidAddress(message: string, inherited = ''): InvalidValue {
+  const fix = 'write host:port, for example 127.0.0.1:8443 or [::1]:8443, with a port from 0 (any free one) to 65535'
+  return { message, fix: fix + inherited }
 }
 
 function textsOf(raw: unknown): string[] {

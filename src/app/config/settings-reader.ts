@@ -78,7 +78,8 @@ export class SettingsReader {
     const parsed = single ? setting.parse(found.raw) : NOT_SINGLE
     if ('value' in parsed) return parsed.value
     const shown = typeof found.raw === 'string' ? `"${found.raw}"` : JSON.stringify(found.raw)
-    const message = parsed.hidden === true ? parsed.message : `${shown} ${parsed.message}`
+    const alone = parsed.message.startsWith(': ') ? parsed.message.slice(2) : `${shown} ${parsed.message}`
+    const message = parsed.hidden === true ? parsed.message : alone
     this.problems.push({ where: found.where, message, fix: parsed.fix })
     return absent
   }

@@ -20,8 +20,14 @@ const LAST_FD = 65_535
 /** Part of what systemd.socket(5) allows: without what separates entries of lists and options of an entry. */
 const SOCKET_NAME = /^[\w.@-]{1,255}$/
 
+const PROXY_PROTOCOL = '/proxy-protocol'
+
 /** The address, or what is wrong with the text. */
 export function parseListenAddress(text: string): ListenAddress | { readonly error: string } {
+  if (text.startsWith('fd:') || text.startsWith('systemd:')) {
+    return { error: 'is an inherited socket, which this listener cannot have' }
+  }
+  if (text.endsWith(PROXY_PROTOCOL)) return { error: `has ${PROXY_PROTOCOL}, which is for --listen alone` }
   const colon = text.lastIndexOf(':')
   if (colon < 0) return { error: 'has no port' }
   const digits = text.slice(colon + 1)
@@ -38,6 +44,7 @@ export function parseListenAddress(text: string): ListenAddress | { readonly err
 
 /** Also `systemd:NAME`, every socket of that name, and `fd:N`. */
 export function parseSocketAddress(text: string): ListenAddress | { readonly error: string } {
+  if (text.endsWith(PROXY_PROTOCOL)) return { error: `has ${PROXY_PROTOCOL}, which is for --listen alone` }
   if (text.startsWith('fd:')) {
     const fd = /^\d{1,5}$/.test(text.slice(3)) ? Number(text.slice(3)) : 0
     if (fd < FIRST_FD || fd > LAST_FD) return { error: `has a file descriptor that is not ${FIRST_FD} to ${LAST_FD}` }
@@ -48,8 +55,6 @@ export function parseSocketAddress(text: string): ListenAddress | { readonly err
   if (!SOCKET_NAME.test(name)) return { error: 'names no socket as FileDescriptorName= does: letters, digits, "_.@-"' }
   return { host: '', port: 0, inherited: { name } }
 }
-
-const PROXY_PROTOCOL = '/proxy-protocol'
 
 /** What `parseSocketAddress` reads, also with `/proxy-protocol` behind it; otherwise what is wrong with the text. */
 export function parseClientListenAddress(text: string): ListenAddress | { readonly error: string } {
