@@ -1,7 +1,18 @@
 // A degrade switch that somebody on this machine has thrown: a file in DATA_DIR/degrade.d. Who may write there may throw it: the
 // directory and the file have to belong to the gateway's user or to root, and nobody else may write them.
 
-import { lstatSync, readFileSync, rmSync, type Stats, statSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { parse, stringify } from 'yaml'
@@ -48,11 +59,25 @@ export function writeSwitch(dataDir: string, { cluster, ...local }: LocalSwitch)
   const dir = switchDirectory(dataDir)
   const file = join(dir, `${cluster}.yaml`)
   const ends = expiresAt === '' ? {} : { expiresAt }
+  handOver(dir, dataDir)
   asOwnerOf(dataDir, () => {
     makePrivateDirectory(dir)
     replaceFile(file, stringify({ mode, reason, ...ends, ...(shadow && { shadow }), by, at }), 0o600)
   })
   return file
+}
+
+/** A directory that root has made once goes to the user whose data directory it is in. */
+function handOver(dir: string, dataDir: string): void {
+  const { uid, gid } = statSync(dataDir)
+  if (process.geteuid?.() !== 0 || uid === 0 || lstatSync(dir, { throwIfNoEntry: false })?.uid !== 0) return
+  // By its descriptor: a name may lead elsewhere at the next moment.
+  const opened = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  try {
+    if (fstatSync(opened).uid === 0) fchownSync(opened, uid, gid)
+  } finally {
+    closeSync(opened)
+  }
 }
 
 /** False when there is none. @throws {Error} of the file system */
