@@ -3,6 +3,7 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -42,7 +43,8 @@ function directories(t: TestContext): { readonly dataDir: string; readonly roots
 test('root cannot be led out of the data directory by the user whose it is', asRoot, (t) => {
   const { dataDir, roots } = directories(t)
   symlinkSync(roots, switchDirectory(dataDir))
-  assert.throws(() => writeSwitch(dataDir, FREEZE), /EACCES|ELOOP|ENOTDIR/)
+  lchownSync(switchDirectory(dataDir), GATEWAY, GATEWAY)
+  assert.throws(() => writeSwitch(dataDir, FREEZE), /EACCES/)
   assert.ok(!existsSync(join(roots, 'prod.yaml')))
   writeFileSync(join(roots, 'prod.yaml'), '')
   assert.throws(() => removeSwitch(dataDir, 'prod'), /EACCES/)
