@@ -79,6 +79,13 @@ export class ConnectionSpread {
     this.#setOpen(false)
   }
 
+  /** On their way between this thread and others: served nowhere yet. */
+  connections(): number {
+    let sum = this.#offers.size
+    for (const line of this.#lines.values()) sum += line.expected
+    return sum
+  }
+
   close(): void {
     this.#setOpen(false)
     clearTimeout(this.#timer)

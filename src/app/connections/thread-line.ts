@@ -52,6 +52,11 @@ export class ThreadLine {
     })
   }
 
+  /** Connections that will come, or be cancelled. */
+  get expected(): number {
+    return this.#expected.size
+  }
+
   offer(id: number): void {
     this.#send({ type: 'offer', id })
   }

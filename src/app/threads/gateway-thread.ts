@@ -184,8 +184,7 @@ export class GatewayThread {
 
   async #drain(): Promise<void> {
     this.#gateway.draining = true
-    this.#spread.drain()
-    await drainThread(this.#listeners, this.#gateway, this.#data.config.drainTimeoutMs)
+    await drainThread([this.#spread, ...this.#listeners], this.#gateway, this.#data.config.drainTimeoutMs)
     this.#post({ type: 'drained' })
   }
 
