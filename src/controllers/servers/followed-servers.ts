@@ -3,7 +3,7 @@
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { NO_ADDRESSES, type ServerAddresses } from '../../core/cluster/compile-settings.ts'
-import type { CompiledCluster, FollowedServer } from '../../core/cluster/compiled-cluster.ts'
+import type { CompiledCluster, CompiledEndpoint, FollowedServer } from '../../core/cluster/compiled-cluster.ts'
 import {
   addressesIn,
   addressesInForce,
@@ -14,6 +14,7 @@ import {
 } from '../../core/endpoints/resolution.ts'
 import type { ServerFact } from '../../core/status/status-facts.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import { LookUpTurns } from './look-up-turns.ts'
 
 export interface FollowedServersDeps {
   /** Never rejects. */
@@ -47,6 +48,7 @@ export class FollowedServers {
   readonly #deps: FollowedServersDeps
   /** By cluster, then server. */
   readonly #entries = new Map<string, Map<string, Entry>>()
+  readonly #turns = new LookUpTurns()
 
   constructor(deps: FollowedServersDeps) {
     this.#deps = deps
@@ -67,9 +69,9 @@ export class FollowedServers {
     for (const { name, endpoints } of changed) {
       const before = this.#entries.get(name)
       const after = new Map<string, Entry>()
-      for (const { of } of endpoints) {
-        if (of === undefined || after.has(of.url)) continue
-        after.set(of.url, before?.get(of.url) ?? new Entry(name, of, this.#deps))
+      for (const of of endpoints.flatMap(serversOf)) {
+        if (after.has(of.url)) continue
+        after.set(of.url, before?.get(of.url) ?? new Entry(name, of, this.#deps, this.#turns))
       }
       this.#keepOnly(name, after)
     }
@@ -83,7 +85,7 @@ export class FollowedServers {
     for (const entry of after.values()) entry.start()
   }
 
-  /** In the order of spec.servers; undefined = the cluster has none that is followed. */
+  /** In the order of their endpoints; undefined = the cluster has none that is followed. */
   ofCluster(cluster: string): readonly ServerFact[] | undefined {
     const entries = this.#entries.get(cluster)
     return entries && [...entries.values()].map((entry) => entry.state)
@@ -98,10 +100,16 @@ export class FollowedServers {
   }
 }
 
+/** Those of which the endpoint is an address. */
+function serversOf({ of, also = [] }: CompiledEndpoint): readonly FollowedServer[] {
+  return of === undefined ? also : [of, ...also]
+}
+
 class Entry {
   readonly #cluster: string
   readonly #server: FollowedServer
   readonly #deps: FollowedServersDeps
+  readonly #turns: LookUpTurns
   readonly #counts: LookUpCounts = { found: 0, empty: 0, error: 0 }
   /** What serves: addresses, and the name itself where it still serves as written. Empty = nothing is known. */
   inForce: readonly string[] = []
@@ -112,9 +120,11 @@ class Entry {
   #stopped = false
   #lookUpTimer: NodeJS.Timeout | undefined
   #settleTimer: NodeJS.Timeout | undefined
-  #settleUntilMs = 0
+  /** What served before the addresses that are not healthy yet, and how long it may; undefined = nothing of it serves. */
+  #leaving: { readonly before: readonly string[]; readonly untilMs: number } | undefined
 
-  constructor(cluster: string, server: FollowedServer, deps: FollowedServersDeps) {
+  constructor(cluster: string, server: FollowedServer, deps: FollowedServersDeps, turns: LookUpTurns) {
+    this.#turns = turns
     this.#cluster = cluster
     this.#server = server
     this.#deps = deps
@@ -146,15 +156,16 @@ class Entry {
   }
 
   async #lookUp(): Promise<void> {
-    const found = await this.#deps.lookUp(this.#server.name)
-    if (this.#stopped) return
+    await this.#turns.begin()
+    const found = this.#stopped ? undefined : await this.#deps.lookUp(this.#server.name)
+    this.#turns.end()
+    if (found === undefined || this.#stopped) return
     this.#count(found)
     const before = this.#known
     this.#known = resolution(before, found)
     this.#lookUpTimer = setTimeout(() => void this.#lookUp(), nextLookUpMs(found, this.#failures))
     this.#lookUpTimer.unref()
     if (this.#known === undefined) return
-    this.#settleUntilMs = this.#deps.clock.monotonic() + SETTLE_WITHIN_MS
     this.#settle(addressesIn(this.#known))
   }
 
@@ -177,10 +188,17 @@ class Entry {
   #settle(wanted: readonly string[]): void {
     clearTimeout(this.#settleTimer)
     const { clock, log, onChange } = this.#deps
-    const before = this.inForce.length === 0 ? [this.#server.name] : this.inForce
-    const late = clock.monotonic() >= this.#settleUntilMs
+    const nowMs = clock.monotonic()
+    // One time for all changes meanwhile: a name that changes at each look-up would otherwise keep all that it ever was.
+    this.#leaving ??= {
+      before: this.inForce.length === 0 ? [this.#server.name] : this.inForce,
+      untilMs: nowMs + SETTLE_WITHIN_MS,
+    }
+    const { before, untilMs } = this.#leaving
+    const late = nowMs >= untilMs
     const next = late ? wanted : addressesInForce(before, wanted, (address) => this.#isHealthy(address))
-    if (next.length > wanted.length) {
+    if (next.length === wanted.length) this.#leaving = undefined
+    else {
       this.#settleTimer = setTimeout(() => this.#settle(wanted), SETTLE_MS)
       this.#settleTimer.unref()
     }
@@ -194,8 +212,8 @@ class Entry {
   #isHealthy(address: string): boolean {
     const all = this.#deps.clusters.get(this.#cluster)?.endpoints.all ?? []
     return all.some(({ compiled, health, enabled }) => {
-      const ours = compiled.of?.url === this.#server.url && compiled.host === address
-      return ours && (health.state === 'healthy' || !enabled)
+      const isOurs = serversOf(compiled).some(({ url }) => url === this.#server.url) && compiled.host === address
+      return isOurs && (health.state === 'healthy' || !enabled)
     })
   }
 }

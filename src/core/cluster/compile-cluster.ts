@@ -92,6 +92,10 @@ function hostNames(names: readonly string[]): readonly string[] {
   return [...new Set(hosts.map((name) => name.toLowerCase().replace(/\.$/, '')))]
 }
 
+function isOfServer({ url, of, also = [] }: CompiledEndpoint, server: string): boolean {
+  return url === server || of?.url === server || also.some((other) => other.url === server)
+}
+
 function compilePolicy(
   policy: Complete<DispatchPolicy>,
   index: number,
@@ -101,7 +105,7 @@ function compilePolicy(
   const subset = policy.upstreamSubset ?? []
   // A server that is named stands for all its addresses.
   const indexes = subset.flatMap((url) => {
-    return [...endpoints.keys()].filter((at) => (endpoints[at]?.of?.url ?? endpoints[at]?.url) === url)
+    return [...endpoints.entries()].flatMap(([at, endpoint]) => (isOfServer(endpoint, url) ? [at] : []))
   })
   const { flowControlSchemaName: schemaName, strategy, logMode, shadow } = policy
   return {

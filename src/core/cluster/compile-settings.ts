@@ -58,10 +58,17 @@ export function compileEndpoints(
     const { resolve, ...one } = complete(itemOf(schema), server)
     const compiled = compileEndpoint(one)
     for (const endpoint of resolve ? addressesOf(compiled, addresses) : [compiled]) {
-      if (!endpoints.has(endpoint.url)) endpoints.set(endpoint.url, endpoint)
+      const first = endpoints.get(endpoint.url)
+      endpoints.set(endpoint.url, first === undefined ? endpoint : alsoOf(first, endpoint))
     }
   }
   return [...endpoints.values()]
+}
+
+/** The endpoint of two servers is the first one's; the other is followed, and meant by policies, all the same. */
+function alsoOf(first: CompiledEndpoint, { of }: CompiledEndpoint): CompiledEndpoint {
+  if (of === undefined || of.url === first.of?.url) return first
+  return { ...first, also: [...(first.also ?? []), of] }
 }
 
 /** Weight and all else are those of the server. */

@@ -56,6 +56,8 @@ export interface CompiledEndpoint {
   readonly weight: number
   /** The server that it is an address of, where addresses are followed. Default: it is the server itself. */
   readonly of?: FollowedServer
+  /** Other servers that have the same address now. */
+  readonly also?: readonly FollowedServer[]
 }
 
 /** A server of which each address is an endpoint. */
