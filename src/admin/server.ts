@@ -1,6 +1,7 @@
 // The admin listener: plain HTTP for the operator and for probes, loopback unless configured otherwise. Nothing of it is
 // reachable through the proxy ports.
 
+import { errorMessage } from '../api/validation/error-message.ts'
 import { parseListenAddress } from '../core/cluster/listen-address.ts'
 import { type PlainServer, startPlainServer } from '../io/listener/http-plain.ts'
 import { type AdminState, adminResponse, type MetricsText } from './routes.ts'
@@ -19,7 +20,7 @@ export async function startAdminServer(options: AdminServerOptions): Promise<Pla
   try {
     return await startPlainServer(address, (request) => adminResponse(request, options.state, options.metrics))
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorMessage(error)
     throw new Error(`cannot listen on ${options.listen} for the admin server: ${why}`, { cause: error })
   }
 }

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Logger } from '../api/ports/ports.ts'
+import { errorMessage } from '../api/validation/error-message.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import { type OidcCounts, oidcSeriesText } from '../io/metrics/oidc-series.ts'
 import { createIdTokens, type IdTokens } from '../io/oidc/id-tokens.ts'
@@ -70,10 +71,7 @@ function checkCaFile(file: string): void {
   try {
     pem = readFileSync(file, 'utf8')
   } catch (error) {
-    throw new UserError(
-      `cannot read --control-oidc-ca-file ${file}: ${error instanceof Error ? error.message : error}`,
-      fix,
-    )
+    throw new UserError(`cannot read --control-oidc-ca-file ${file}: ${errorMessage(error)}`, fix)
   }
   if (certificateTimes(pem).length === 0) throw new UserError(`--control-oidc-ca-file ${file} has no certificate`, fix)
 }

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
-import { UserError } from '../api/validation/field-errors.ts'
+import { errorWithFix } from '../api/validation/error-message.ts'
 import { formatListenAddress, type ListenAddress } from '../core/cluster/listen-address.ts'
 import { type Config, ConfigError, loadConfig } from './config/config.ts'
 import { type RunningGateway, startGateway } from './lifecycle.ts'
@@ -24,7 +24,7 @@ export async function serveCommand(flags: Record<string, unknown>): Promise<numb
   try {
     gateway = await startGateway(config)
   } catch (error) {
-    err(`error: ${userMessage(error)}`)
+    err(`error: ${errorWithFix(error)}`)
     return 1
   }
   const addresses = config.listen.map((address, i) => openedAddress(address, gateway.ports[i] ?? 0))
@@ -51,12 +51,6 @@ function readyLine(addresses: readonly string[], gateway: RunningGateway, config
     ...(webhookPort === 0 ? [] : [`webhook for deletions on port ${webhookPort}`]),
   ]
   return `portcullis is ready: ${parts.join('; ')}`
-}
-
-/** One line for what the operator can fix; anything else is a bug of ours, reported by its message. */
-export function userMessage(error: unknown): string {
-  if (error instanceof UserError) return `${error.message}; ${error.fix}`
-  return error instanceof Error ? error.message : String(error)
 }
 
 /** Each SIGTERM or SIGINT is a call of `stop`. Listens from now on: a signal during the start counts too. */

@@ -1,5 +1,6 @@
 // `portcullis probe`: whether a gateway is ready, for an image without a shell and a unit without curl. It prints what the gateway says.
 
+import { errorMessage } from '../api/validation/error-message.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import { formatDuration, parseDuration } from '../core/text/duration.ts'
 import { type HealthAnswer, type HealthRequestOptions, requestHealth } from '../io/world/health-request.ts'
@@ -55,7 +56,7 @@ function ask(url: URL, { caFile, insecureSkipTlsVerify }: ProbeOptions, timeoutM
   try {
     return requestHealth(url, options)
   } catch (error) {
-    throw new UserError(`cannot read ${caFile}: ${error instanceof Error ? error.message : error}`, 'check --ca-file')
+    throw new UserError(`cannot read ${caFile}: ${errorMessage(error)}`, 'check --ca-file')
   }
 }
 

@@ -3,6 +3,7 @@
 
 import type { Clock, Logger, SourceChange, SourceError } from '../api/ports/ports.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../api/upstream-cluster/schema.ts'
+import { errorMessage } from '../api/validation/error-message.ts'
 import { compileCluster, compiledRevision } from '../core/cluster/compile-cluster.ts'
 import { NO_ADDRESSES } from '../core/cluster/compile-settings.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
@@ -102,7 +103,7 @@ function followChange(
 }
 
 function failureOf(cluster: string, error: unknown): SourceError {
-  const message = `cannot be put in force: ${error instanceof Error ? error.message : String(error)}`
+  const message = `cannot be put in force: ${errorMessage(error)}`
   const fix = 'the log of the gateway says more; correct the object'
   return { reason: 'FieldValueInvalid', file: '', line: 0, path: 'spec', message, fix, severity: 'error', cluster }
 }

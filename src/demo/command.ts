@@ -5,9 +5,10 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
+import { errorWithFix } from '../api/validation/error-message.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import { ConfigError } from '../app/config/config.ts'
-import { onStopSignal, userMessage } from '../app/serve-command.ts'
+import { onStopSignal } from '../app/serve-command.ts'
 import { PROGRAM_FILES } from '../io/program/build.ts'
 import type { StartBackends } from './clusters.ts'
 import { type RunningDemo, startDemo } from './demo.ts'
@@ -40,7 +41,7 @@ export async function runDemo(options: Omit<DemoCommandOptions, 'real'>, cluster
     })
   } catch (error) {
     if (!(error instanceof UserError || error instanceof ConfigError)) throw error
-    process.stderr.write(`error: ${userMessage(error)}\n`)
+    process.stderr.write(`error: ${errorWithFix(error)}\n`)
     return 1
   }
   await onStopSignal().stopped(demo)

@@ -6,6 +6,7 @@ import { StatusError } from '../api/kube/status.ts'
 import type { UserInfo } from '../api/kube/user.ts'
 import type { Clock } from '../api/ports/ports.ts'
 import type { PodFacts, ProtectionGate, ProtectionRequest } from '../api/ports/protection.ts'
+import { errorMessage } from '../api/validation/error-message.ts'
 import type { CompiledProtection } from '../core/cluster/compiled-cluster.ts'
 import { hintsOf, orderOf, ranksPods } from '../core/protection/competition/order-settings.ts'
 import { factsReader } from '../core/protection/competition/ranked-facts.ts'
@@ -100,7 +101,7 @@ async function lookUp(
   try {
     objects = await deps.getPods(cell, namespace, name)
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorMessage(error)
     if (error instanceof StatusError && error.code === 404) return refused('NotFound', 'NotFound', message)
     return failed(`pod ${namespace}/${name} cannot be read from cell ${cell}: ${message}`, policyOf(protection))
   }

@@ -3,6 +3,7 @@
 
 import { failure, StatusError, statusError } from '../api/kube/status.ts'
 import type { HeaderList, Stream, StreamEvents } from '../api/ports/stream.ts'
+import { errorMessage } from '../api/validation/error-message.ts'
 import { type Answer, statusAnswer } from '../apiserver/http/answer.ts'
 import { type BodyBudget, BodyReader, MAX_BODY_BYTES } from '../apiserver/http/read-body.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
@@ -120,6 +121,6 @@ function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'))
   } catch (error) {
-    throw statusError('BadRequest', `the body is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+    throw statusError('BadRequest', `the body is not JSON: ${errorMessage(error)}`)
   }
 }

@@ -15,6 +15,7 @@ import type {
 } from '../../api/ports/object-client.ts'
 import type { StoreEvent } from '../../api/ports/object-store.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { type LabelRequirements, labelsMatch } from '../../core/selectors/label-requirement.ts'
 import { parseLabelSelector } from '../../core/selectors/parse-selector.ts'
 import { EVERYTHING, labelsOf } from '../list/options.ts'
@@ -117,7 +118,7 @@ class InProcessClient implements ObjectClient {
       } catch (error) {
         retry = setTimeout(attempt, RETRY_MS)
         retry.unref()
-        if (!stopped) events.onState(false, error instanceof Error ? error.message : String(error))
+        if (!stopped) events.onState(false, errorMessage(error))
       }
     }
     // Not before this has returned to the caller.

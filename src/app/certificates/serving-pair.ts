@@ -1,6 +1,7 @@
 // The gateway's own certificate: from the configured files, or one that it creates itself.
 
 import { readFileSync } from 'node:fs'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { ensureServingCertificate } from '../../io/listener/serving-certificate.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
@@ -51,7 +52,7 @@ function readPem({ flag, file }: NamedFile): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorMessage(error)
     throw new UserError(`cannot read ${flag} ${file}: ${why}`, 'name a readable PEM file')
   }
 }

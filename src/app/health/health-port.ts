@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { type MetricsAccess, startHealthServer } from '../../admin/health-server.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import type { PlainServer } from '../../io/listener/http-plain.ts'
@@ -84,7 +85,7 @@ export class HealthPort {
     const listen = this.#listen
     const parts = { listen, state, metrics, access: this.#access(), ...(tls !== undefined && { tls }) }
     this.#server = await startHealthServer(parts).catch((error: unknown) => {
-      const message = error instanceof Error ? error.message : String(error)
+      const message = errorMessage(error)
       throw cannotListen(listen, message, String(Reflect.get(Object(error), 'code')), FLAG)
     })
     if (healthTlsCertFile !== '') {
@@ -142,7 +143,7 @@ function readToken(file: string): string {
   try {
     text = readFileSync(file, 'utf8').trim()
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorMessage(error)
     throw new UserError(`cannot read ${TOKEN_FLAG} ${file}: ${why}`, 'name a readable file')
   }
   // RFC 6750 section 2.1: what a client can send.

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Clock } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { createSnapshotFollower, type SnapshotFollower } from '../../controllers/follow-snapshots.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { clusterForAddress, clusterForServerName } from '../../core/cluster/lookup-cluster.ts'
@@ -172,7 +173,7 @@ export class GatewayThread {
           address.proxyProtocol && proxyProtocolOptions(this.#data.config, this.#gateway, this.#metrics)
         this.#listeners.push(await listen({ ...options, ...own, proxyProtocol, handed, reusePort, onSocket }))
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error)
+        const message = errorMessage(error)
         const code = String(error instanceof Error ? Reflect.get(error, 'code') : '')
         this.#post({ type: 'failed', address, message, code })
         return

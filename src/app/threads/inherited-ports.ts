@@ -4,6 +4,7 @@
 
 import type { Socket } from 'node:net'
 import process from 'node:process'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { type InheritedListener, listenInherited } from '../../io/listener/inherited-listener.ts'
@@ -56,7 +57,7 @@ export class InheritedPorts {
         else slot.post({ type: 'connection', listener: i, socket }, [socket])
       }
       const listener = await listenInherited(fds, hand, true).catch((error: unknown) => {
-        const reason = error instanceof Error ? error.message : String(error)
+        const reason = errorMessage(error)
         throw new UserError(`cannot listen on ${text}: ${reason}`, 'pass a TCP socket that listens')
       })
       this.#listeners.push(listener)

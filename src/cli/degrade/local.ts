@@ -1,6 +1,7 @@
 // `portcullis degrade --local`: throws the switch on this machine, while the API server of the objects is away. Who may write to the data
 // directory of the gateway may do it; the gateway sees the file, and says beside it what it has made of it.
 
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { parseDuration } from '../../core/text/duration.ts'
 import { type LocalSwitch, removeSwitch, switchDirectory, writeSwitch } from '../../io/local-switches/switch-file.ts'
@@ -151,7 +152,7 @@ function writable<T>(action: () => T, dataDir: string): T {
     return action()
   } catch (error) {
     if (error instanceof UserError) throw error
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorMessage(error)
     throw new UserError(
       `cannot write to ${switchDirectory(dataDir)}: ${why}`,
       "run it as the gateway's user, or as root",

@@ -5,6 +5,7 @@ import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
 import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import { SILENT } from '../../api/ports/ports.ts'
 import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { isDnsName, parseEndpoint } from '../../api/validation/name-syntax.ts'
 import { base64 } from '../../core/text/base64.ts'
@@ -52,7 +53,7 @@ function readKubeconfig(file: string): Loose {
   try {
     value = parse(text)
   } catch (error) {
-    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+    const [reason = ''] = errorMessage(error).split('\n')
     throw new UserError(`${file} is not YAML: ${reason}`, 'give a kubeconfig')
   }
   if (!isRecord(value) || (value['kind'] ?? 'Config') !== 'Config') {
@@ -217,7 +218,7 @@ class ContextImport {
         if (pem !== '' && nodePemChecks.certificatesError(pem) === '') return pem
         why = 'the cluster names none, so it accepts none either'
       } catch (error) {
-        why = `the cluster does not show it: ${error instanceof Error ? error.message : String(error)}`
+        why = `the cluster does not show it: ${errorMessage(error)}`
       }
     }
     this.#say(

@@ -8,6 +8,7 @@ import type { ObjectClient } from '../../api/ports/object-client.ts'
 import { SILENT } from '../../api/ports/ports.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
 import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
@@ -103,7 +104,7 @@ export async function readByDefault<T>(
       return { value: await read(client), by: way.by }
     } catch (error) {
       if (error instanceof UserError && client !== undefined) throw error
-      failures.push(`${way.by}: ${error instanceof Error ? error.message : String(error)}`)
+      failures.push(`${way.by}: ${errorMessage(error)}`)
     } finally {
       await client?.close()
     }

@@ -4,6 +4,7 @@
 import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { PodFacts, ProtectionRequest } from '../../api/ports/protection.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { nearestName } from '../../api/validation/nearest-name.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
@@ -116,7 +117,7 @@ export function whyNotAsked(
   try {
     return compileSelector(objectSelector).matches(pod.labels) ? '' : 'spec.podProtection.objectSelector leaves it out'
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorMessage(error)
     throw new UserError(`spec.podProtection.objectSelector cannot be read: ${why}`, 'correct the UpstreamCluster')
   }
 }

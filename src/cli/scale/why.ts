@@ -2,6 +2,7 @@
 // written; everything is read with the rights of whoever asks.
 
 import type { ObjectClient } from '../../api/ports/object-client.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { planScaleDown } from '../../core/scale/rank/scale-down-plan.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
@@ -66,7 +67,7 @@ async function withProtection(
     question = { asked, table: await listProtectors(client, target.namespace), settings }
     if (asked.note !== '') notes.push(asked.note)
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorMessage(error)
     notes.push(`what PodProtectors say is not known: they cannot be read (${why}); see --kubeconfig and --context`)
   }
   const needed = { needs: NEEDS, kind: target.resource }

@@ -4,6 +4,7 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { CompiledAggregation } from '../../core/cluster/compiled-cluster.ts'
 import { compareVersions } from '../../core/protection/history/resource-version.ts'
 import { annotationTime, statusTime } from '../../core/protection/history/sync-time.ts'
@@ -163,7 +164,7 @@ export class CellStreamTime {
       this.#milestones = [...this.#milestones, { version, time }]
       if (this.#pass()) this.#deps.onMoved()
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
+      const why = errorMessage(error)
       this.#deps.log.debug('the newest resourceVersion of a cell could not be read', { why })
     } finally {
       this.#reading = false

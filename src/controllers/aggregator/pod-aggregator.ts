@@ -1,6 +1,7 @@
 // Counts the pods of one cell for the statuses of PodProtectors, and removes deletions that have happened from their admission
 // histories. Only one replica does so at a time; the others keep no pods.
 
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { CountedPods } from './cell-pods.ts'
 import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import type { CellMember } from './member.ts'
@@ -79,7 +80,7 @@ class Aggregator implements PodAggregator {
     try {
       this.#term = { made, work: new AggregatorTerm(this.#deps, members) }
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
+      const why = errorMessage(error)
       this.#deps.log.error('the pods of a cell cannot be counted', { cell: this.#deps.cell, why })
     }
   }

@@ -5,6 +5,7 @@ import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { limitsOf } from '../../core/protection/history/limits.ts'
 import { staleChanged } from '../../core/protection/ledger/stale-cells.ts'
 import { summarize } from '../../core/protection/ledger/summarize.ts'
@@ -73,7 +74,7 @@ async function resummarize(
   } catch (error) {
     // Somebody else wrote it first, or it was deleted.
     if (error instanceof StatusError && (error.reason === 'Conflict' || error.code === 404)) return
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorMessage(error)
     log.warn('a silent cell could not be marked stale', { protector: live.key, why })
   }
 }

@@ -2,6 +2,7 @@
 // changed. Its state ends with the term.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { certainSkewMs } from '../../core/protection/clocks/cell-clock.ts'
 import { joinVersions } from '../../core/protection/history/resource-version.ts'
 import { agingProtectors } from '../../core/protection/ledger/stale-cells.ts'
@@ -195,7 +196,7 @@ export class AggregatorTerm {
     } catch (caught) {
       error = errorName(caught)
       outcome = await this.#outcomeOf(live, caught)
-      const why = caught instanceof Error ? caught.message : String(caught)
+      const why = errorMessage(caught)
       if (outcome === 'failed') {
         log.warn('a PodProtector could not be brought up to date', { protector: key, cell, why })
         this.#written(`PodProtector ${key} could not be brought up to date: ${why}`)

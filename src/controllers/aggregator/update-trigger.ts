@@ -8,6 +8,7 @@ import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { UPDATE_TRIGGER_ANNOTATION } from '../../api/ports/protection.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { CompiledAggregation } from '../../core/cluster/compiled-cluster.ts'
 import { formatMicros } from '../../core/protection/history/micro-time.ts'
 import type { AggregatorEvents } from '../../core/protection/requests/aggregator-events.ts'
@@ -84,7 +85,7 @@ export class UpdateTrigger {
       this.#fault = ''
     } catch (error) {
       this.#failures++
-      const why = error instanceof Error ? error.message : String(error)
+      const why = errorMessage(error)
       if (why === this.#fault || this.#stopped) return
       this.#fault = why
       const { log, cell, trigger } = this.#deps

@@ -8,6 +8,7 @@ import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { NodesSeen } from '../../api/ports/cluster-health.ts'
 import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { nodeState } from '../../core/incident/node-state.ts'
 import { countNodes, type NodeState } from '../../core/scale/cluster-state/readiness.ts'
 import { DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
@@ -93,7 +94,7 @@ export class NodeWatch implements FollowEvents {
         // What was committed before the question was asked has been sent by now, or the watch is about to break.
         () => this.#observed(nowMs),
         (error: unknown) => {
-          const why = error instanceof Error ? error.message : String(error)
+          const why = errorMessage(error)
           log.debug('nodes cannot be read', { cluster, why })
         },
       )

@@ -2,6 +2,7 @@
 
 import { StatusError } from '../../api/kube/status.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 
 export interface SwitchWriter {
   /** A write is under way. */
@@ -41,7 +42,7 @@ export class SwitchWrites {
   #fail(cluster: string, writer: SwitchWriter, error: unknown): void {
     // Somebody has written since, or has deleted it: that is on its way here.
     if (error instanceof StatusError && (error.code === 409 || error.code === 404)) return
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorMessage(error)
     if (why !== writer.fault) this.#log.warn(this.#failed, { cluster, why })
     writer.fault = why
   }

@@ -2,6 +2,7 @@
 
 import { StatusError } from '../../api/kube/status.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { TurnOutcome } from '../status/queue.ts'
 import type { TurnResult } from './turn.ts'
 
@@ -25,7 +26,7 @@ export class GeneratorReports {
   failed(key: string, error: unknown): TurnOutcome {
     // Somebody else wrote first, or the object is gone.
     if (error instanceof StatusError && error.code === 409) return 'again'
-    this.#say(key, error instanceof Error ? error.message : String(error))
+    this.#say(key, errorMessage(error))
     return 'failed'
   }
 

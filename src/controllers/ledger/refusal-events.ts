@@ -9,6 +9,7 @@ import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/pod-pro
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { DELAYED_REASON, REFUSED_REASON } from '../../core/protection/quota/protection-messages.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 
@@ -176,7 +177,7 @@ export class RefusalEvents {
       if (told === 0 || !(await this.#patch(series, count))) await this.#create(series, count)
     } catch (error) {
       this.failures++
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       this.#deps.log.debug('event cannot be written', { reason, event: series.reason })
     }
   }

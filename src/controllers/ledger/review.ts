@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../api/ports/ports.ts'
 import type { ProtectionRequest, ProtectionVerdict, Reservation, ReservationHold } from '../../api/ports/protection.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { BatchAnswer, BatchRequest } from '../../core/protection/batch/request.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import { limitsOf } from '../../core/protection/history/limits.ts'
@@ -259,7 +260,7 @@ function whyNot(answer: Exclude<LedgerAnswer, { type: 'done' }>, protector: stri
     case 'stopped':
       return 'the gateway is shutting down'
     case 'failed': {
-      const reason = answer.error instanceof Error ? answer.error.message : String(answer.error)
+      const reason = errorMessage(answer.error)
       return `PodProtector ${protector} cannot be written: ${reason}`
     }
   }

@@ -7,6 +7,7 @@ import { isMissing, StatusError } from '../../api/kube/status.ts'
 import type { PodProtector } from '../../api/pod-protector/pod-protector.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { BatchOutcome } from '../../core/protection/batch/request.ts'
 import { limitsOf } from '../../core/protection/history/limits.ts'
 import { applyOperations, type HistoryOperation, type OperationResult } from '../../core/protection/ledger/history.ts'
@@ -132,7 +133,7 @@ export class LedgerWrites {
     if (isMissing(error, nameIn(key))) return this.#gone(key, operations)
     // Only a 4xx is certain to have written nothing.
     if (code < 400 || code >= 500) this.#deps.onUnknown(key, releasesOf(operations, results))
-    this.#deps.log.debug('admission history cannot be written', { protector: key, reason: reasonOf(error) })
+    this.#deps.log.debug('admission history cannot be written', { protector: key, reason: errorMessage(error) })
     return { result: 'error', outcome: { type: 'failed', error } }
   }
 
@@ -219,8 +220,4 @@ export function releasesOf(
     const { cell, uid } = history
     return [{ history: { type: 'release', cell, uid, startTime }, protectorUid }]
   })
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

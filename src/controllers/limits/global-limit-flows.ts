@@ -1,6 +1,7 @@
 // One shared limit, as the main thread of a replica keeps it: it looks at what requests took, asks Redis, and refills the account
 // that requests take from. No request waits for it; one call to Redis is in flight at a time.
 
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { CompiledSharedLimit } from '../../core/cluster/compiled-cluster.ts'
 import { requestsMissed, tokensAtHand, tokensTaken } from '../../core/limits/global-account.ts'
 import { changeTokens, setSlots } from '../../core/limits/global-fill.ts'
@@ -72,7 +73,7 @@ class RedisCalls {
         },
         (error: unknown) => {
           this.failedMs = nowMs
-          this.error = error instanceof Error ? error.message : String(error)
+          this.error = errorMessage(error)
         },
       )
       .finally(() => {

@@ -2,6 +2,7 @@
 // would answer in one call, but is incomplete with a webhook authorizer.
 
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { missingRightsMessage, type Right, reviewAttributes } from '../../core/identity/gateway-rights.ts'
 import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 
@@ -34,7 +35,7 @@ export async function askRights(call: RightsCall, rights: readonly Right[]): Pro
     return { kind: 'missing', missing, message: missingRightsMessage(missing, await ownName(call)) }
   } catch (error) {
     if (error instanceof NoVerdict) return error.answer
-    return { kind: 'unanswered', message: error instanceof Error ? error.message : String(error) }
+    return { kind: 'unanswered', message: errorMessage(error) }
   }
 }
 

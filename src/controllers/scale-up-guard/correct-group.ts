@@ -4,6 +4,7 @@
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { MachineState } from '../../core/scale/scale-up-guard/machine-failure.ts'
 import type { FoundGroup } from '../../core/scale/scale-up-guard/machine-groups.ts'
 
@@ -52,7 +53,7 @@ export async function correctGroup(
     await client.patch(groupKind, { namespace, name }, PATCH, body, { ...options, subresource: 'scale' })
     return { result: 'done', message: '' }
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorMessage(error)
     const isStale = error instanceof StatusError && (error.reason === 'Conflict' || error.code === 404)
     return { result: isStale ? 'stale' : 'failed', message }
   }

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ScaleUpGuardStatus } from '../../api/scale-up-guard/scale-up-guard.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { ExponentialBackoff } from '../../core/scale/cluster-state/backoff.ts'
 import { changedRequest } from '../../core/scale/cluster-state/scale-up-requests.ts'
 import type { CompiledGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
@@ -125,7 +126,7 @@ export class GuardTerm {
       if (corrections.length > 0) await this.#writeStatus()
       this.#wake(waitMs)
     } catch (error) {
-      log.warn('a scale-up guard cannot be served', { guard: this.#guard.name, why: whyOf(error) })
+      log.warn('a scale-up guard cannot be served', { guard: this.#guard.name, why: errorMessage(error) })
       this.#wake(RETRY_MS)
     }
   }
@@ -297,7 +298,3 @@ export class GuardTerm {
 }
 
 const UNKNOWN: Pick<GroupReport, 'evaluation'> = { evaluation: { failures: [], inaction: 'none-failed' } }
-
-function whyOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}

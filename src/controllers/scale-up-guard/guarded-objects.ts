@@ -7,6 +7,7 @@ import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import {
   type GroupFacts,
   type GroupKind,
@@ -115,7 +116,7 @@ export class GuardedObjects {
       await this.#followAll(this.#version)
       this.#fault = ''
     } catch (error) {
-      this.#fault = error instanceof Error ? error.message : String(error)
+      this.#fault = errorMessage(error)
       if (this.#stopped) return
       this.#retry = setTimeout(() => {
         this.#running = this.#begin()

@@ -8,6 +8,7 @@ import { StatusError } from '../../api/kube/status.ts'
 import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger, SourceError } from '../../api/ports/ports.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import { statusTransitions } from '../../core/status/events.ts'
 import type { AutoscalerFact, ServerFact, StatusFacts } from '../../core/status/status-facts.ts'
@@ -251,7 +252,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     } catch (error) {
       if (error instanceof StatusError && error.code === 404) return 'nothing'
       if (error instanceof StatusError && error.code === 409) return await this.#refresh(name)
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       log.debug('status cannot be written', { cluster: name, reason })
       return 'failed'
     }

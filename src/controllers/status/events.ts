@@ -7,6 +7,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { StatusTransition } from '../../core/status/status-transition.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 
@@ -59,7 +60,7 @@ export class StatusEvents {
       try {
         await this.#write(next)
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error)
+        const reason = errorMessage(error)
         this.#log.debug('event cannot be written', { reason, event: next.transition.reason })
       }
     }

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import {
   REPLICA_LABEL_SELECTOR,
   REPLICA_LEASE_SECONDS,
@@ -87,7 +88,7 @@ export class ReplicaLeases {
       this.#failing = false
     } catch (error) {
       if (!this.#failing) {
-        const reason = error instanceof Error ? error.message : String(error)
+        const reason = errorMessage(error)
         this.#log.warn('the Lease of this replica cannot be renewed', { replica: this.#replica, reason })
       }
       this.#failing = true

@@ -2,6 +2,7 @@
 
 import { isRecord } from '../../api/kube/object-shape.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { ranksPods } from '../../core/protection/competition/order-settings.ts'
 import { factsReader } from '../../core/protection/competition/ranked-facts.ts'
 import { AnswerTooLargeError, CallLimitError, type KubeAnswer } from '../../io/upstream/kube-call.ts'
@@ -119,7 +120,7 @@ function readAsGateway(deletion: Deletion, path: string, maxAnswerBytes: number)
 function unread(what: string, error: unknown): Unknown | Limited {
   if (error instanceof CallLimitError)
     return { kind: 'limited', message: error.message, retryAfterSeconds: error.retryAfterSeconds }
-  const message = `${what}: ${reasonOf(error)}`
+  const message = `${what}: ${errorMessage(error)}`
   return error instanceof AnswerTooLargeError
     ? { kind: 'limited', message, retryAfterSeconds: 0 }
     : { kind: 'unknown', message }
@@ -158,8 +159,4 @@ function readPage(
     pods.push(pod)
   }
   return { pods, metadata: isRecord(list['metadata']) ? list['metadata'] : {} }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

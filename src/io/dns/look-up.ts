@@ -5,6 +5,7 @@ import { ADDRCONFIG, promises as dns, NODATA, NOTFOUND, type RecordWithTtl } fro
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { LookedUp } from '../../core/endpoints/resolution.ts'
 
 export interface LookUpOptions {
@@ -66,7 +67,7 @@ async function otherwise(name: string, system: (name: string) => Promise<readonl
   try {
     return byFamily(await system(name))
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorMessage(error)
     return { v4: [], v6: [], ttlSeconds: 0, message }
   }
 }

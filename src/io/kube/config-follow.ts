@@ -6,6 +6,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { StatusError } from '../../api/kube/status.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { errorWithFix } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { type KubeAccessSource, KubeHttp } from './client-http.ts'
 import { type KubeConfigOptions, kubeConfigFiles } from './config.ts'
@@ -102,8 +103,7 @@ export class FollowedKubeconfig implements KubeAccessSource {
       this.#problem = ''
       this.#log.info('the changed kubeconfig is in use', { server: this.server })
     } catch (error) {
-      const fix = error instanceof UserError ? `; ${error.fix}` : ''
-      const why = `${error instanceof Error ? error.message : String(error)}${fix}`
+      const why = errorWithFix(error)
       if (why !== this.#problem) {
         this.#log.error('the changed kubeconfig cannot be used; the one before stays in use', { error: why })
       }

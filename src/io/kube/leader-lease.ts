@@ -9,6 +9,7 @@ import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { apiVersionOf } from '../../api/ports/resource-kind.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { metaMicroTime } from '../../core/text/meta-time.ts'
 import { systemClock } from '../world/clock.ts'
 
@@ -131,7 +132,7 @@ class Candidate {
     } catch (error) {
       // Another candidate was faster, to change it or to create it (Conflict, AlreadyExists): not an error.
       if (error instanceof StatusError && error.code === 409) return
-      const why = error instanceof Error ? error.message : String(error)
+      const why = errorMessage(error)
       if (why === this.#fault) return
       this.#fault = why
       this.#options.log.warn('the lease cannot be read or written', { lease: this.#name(), why })

@@ -7,6 +7,7 @@ import { recordOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { FollowEvents, Following } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { statusOf } from './client-errors.ts'
 import { identity, listAll, type ResourcePages } from './list.ts'
 import { type WatchEvent, WatchLines } from './watch-lines.ts'
@@ -182,7 +183,7 @@ class Follower {
 
   /** How long the server wants us to wait. */
   #failed(error: unknown): number {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorMessage(error)
     if (error instanceof StatusError && error.code === 410) {
       this.#log.info('the history of a watch has a gap; listing again', { resource: this.#resource })
       this.#version = ''

@@ -4,6 +4,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { LastGoodFile } from './file.ts'
 import type { LastGood } from './format.ts'
 
@@ -158,7 +159,7 @@ export class LastGoodKeeper {
     } catch (error) {
       this.#dirty = true
       this.#status.failures++
-      const why = error instanceof Error ? error.message : String(error)
+      const why = errorMessage(error)
       if (why !== this.#fault) {
         const consequence = 'a start without its source serves an older state'
         this.#log.warn('the last good state cannot be written', { state: this.name, why, consequence })

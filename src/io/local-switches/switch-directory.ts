@@ -4,6 +4,7 @@ import { lstatSync, readdirSync } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { compareText } from '../../api/kube/sorted-json.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { clusterOfFile, distrust, type LocalSwitch, readSwitch } from './switch-file.ts'
 
 export interface LocalSwitches {
@@ -90,7 +91,7 @@ function namesIn(dir: string, errors?: Map<string, string>): readonly string[] {
   try {
     return readdirSync(dir).sort(compareText)
   } catch (error) {
-    errors?.set(dir, error instanceof Error ? error.message : String(error))
+    errors?.set(dir, errorMessage(error))
     return []
   }
 }

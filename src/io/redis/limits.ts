@@ -3,6 +3,7 @@
 import { Cluster } from 'ioredis'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import type { Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { CompiledSharedLimit } from '../../core/cluster/compiled-cluster.ts'
 import type { ReplicaMember } from '../../core/limits/global-replicas.ts'
 import { LEASE_MS, type LeaseAnswer } from '../../core/limits/global-slots.ts'
@@ -197,7 +198,7 @@ class RedisLimitStore implements RedisLimits {
       return await asked
     } catch (error) {
       // The reason why there is no connection says more than that there is none.
-      const message = this.#explained(error instanceof Error ? error.message : String(error))
+      const message = this.#explained(errorMessage(error))
       if (this.ready || this.#error === '') this.#error = message
       // Only the text: the error of a command holds its arguments.
       throw new Error(message)

@@ -3,6 +3,7 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../api/kube/user.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { CallLimitError } from '../upstream/kube-call.ts'
 
 /** Makes the call; if it throws, that means "no answer", never "no". */
@@ -122,7 +123,7 @@ async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenRe
 
 /** @param cause a message, or what a `ReviewCall` threw */
 export function unanswered(cause: unknown): Unanswered {
-  const message = cause instanceof Error ? cause.message : String(cause)
+  const message = errorMessage(cause)
   return {
     kind: 'unavailable',
     message,

@@ -9,6 +9,7 @@ import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { FieldErrors } from '../../api/validation/field-errors.ts'
 import { readSecret, secretName } from './secret-references.ts'
 
@@ -296,7 +297,7 @@ export class NamedSecrets {
 
   /** A known state stays; a Secret that was never read becomes unreadable and is tried again. */
   #unreadable(name: string, entry: SecretEntry, error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorMessage(error)
     const retryMs = Math.min(this.#refreshMs, FIRST_RETRY_MS * 2 ** Math.min(entry.failures++, 20))
     sleep(retryMs, undefined, { signal: this.#stopping.signal }).then(
       () => this.#enqueue(name),

@@ -1,6 +1,7 @@
 // Errors of SQLite as messages for people: at the start a UserError, later a Status of 500. Result codes: sqlite.org/rescode.html.
 
 import { StatusError, statusError } from '../../api/kube/status.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 
 const BUSY = 5
@@ -26,7 +27,7 @@ export function isBusy(error: unknown): boolean {
 
 /** For an error while a store is opened. Errors other than SQLite's are bugs and stay as they are. */
 export function openingFailure(error: unknown, file: string): unknown {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = errorMessage(error)
   if (error instanceof StoreDamaged) return damaged(file, message)
   switch (resultCode(error)) {
     case 0:
@@ -56,7 +57,7 @@ export function openingFailure(error: unknown, file: string): unknown {
 /** For an error while an open store is read or written: 500 InternalError that says what to do. */
 export function runningFailure(error: unknown, file: string): unknown {
   if (error instanceof StatusError) return error
-  const message = error instanceof Error ? error.message : String(error)
+  const message = errorMessage(error)
   if (error instanceof StoreDamaged) return refused(`the store ${file} is damaged (${message}): restore a backup`)
   switch (resultCode(error)) {
     case 0:

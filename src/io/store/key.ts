@@ -3,6 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { makePrivateDirectory } from '../pki/pki-files.ts'
 
@@ -103,7 +104,7 @@ function codeOf(error: unknown): string {
 }
 
 function failure(verb: string, file: string, error: unknown): UserError {
-  const reason = error instanceof Error ? error.message : String(error)
+  const reason = errorMessage(error)
   return new UserError(
     `cannot ${verb} the key of the store, ${file}: ${reason}`,
     'give this user access to it, or name another file',

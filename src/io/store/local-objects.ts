@@ -10,6 +10,7 @@ import { ADMIN_GROUP } from '../../api/kube/own-names.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import { SILENT } from '../../api/ports/ports.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 import { clientOf } from '../kube/client.ts'
@@ -160,7 +161,7 @@ async function withRunning<T>(
     })
   } catch (error) {
     if (error instanceof UserError) throw error
-    const said = error instanceof Error ? error.message : String(error)
+    const said = errorMessage(error)
     throw new UserError(`the API server of the gateway at ${server} failed: ${said}`, 'look at its log, or use kubectl')
   } finally {
     await client.close()

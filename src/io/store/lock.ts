@@ -3,6 +3,7 @@
 
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { isBusy, openingFailure } from './errors.ts'
 
@@ -45,7 +46,7 @@ export function createPrivateFile(file: string): void {
     closeSync(openSync(file, 'wx', 0o600))
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = errorMessage(error)
     throw new UserError(
       `cannot write ${file}: ${reason}`,
       'give this user permission to write there, or name another file',

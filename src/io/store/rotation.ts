@@ -2,6 +2,7 @@
 // store can be opened afterwards, with the old key or the new one, using the same key file.
 
 import { existsSync } from 'node:fs'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { ObjectBodies } from './bodies.ts'
 import { openingFailure } from './errors.ts'
@@ -89,6 +90,6 @@ function clean(action: () => void): string {
     action()
     return ''
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return errorMessage(error)
   }
 }

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { request as requestPlain } from 'node:http'
 import { type RequestOptions, request as requestTls } from 'node:https'
+import { errorMessage } from '../../api/validation/error-message.ts'
 
 export interface HealthAnswer {
   readonly code: number
@@ -59,5 +60,5 @@ export function requestHealth(url: URL, options: HealthRequestOptions): Promise<
 /** Of several addresses each has failed: Node says so in an AggregateError without a message. */
 function reasonOf(error: Error): string {
   if (!(error instanceof AggregateError)) return error.message
-  return error.errors.map((one: unknown) => (one instanceof Error ? one.message : String(one))).join(', ')
+  return error.errors.map((one: unknown) => errorMessage(one)).join(', ')
 }

@@ -10,6 +10,7 @@ import {
   type PodProtectorSpec,
 } from '../../../api/pod-protector/pod-protector.ts'
 import { GENERATOR_FINALIZER } from '../../../api/ports/protection.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
 import { compileSelector } from '../../selectors/compile-selector.ts'
 import { sameJson } from '../../text/same-json.ts'
 import { minAvailableOf } from '../quota/min-available.ts'
@@ -145,7 +146,7 @@ function selectorOf(value: unknown): LabelSelector | string {
   try {
     if (compileSelector(selector).requirements.length === 0) return 'is empty, so it selects all pods of the namespace'
   } catch (error) {
-    return `cannot be read: ${error instanceof Error ? error.message : String(error)}`
+    return `cannot be read: ${errorMessage(error)}`
   }
   return selector
 }

@@ -7,6 +7,7 @@ import type { FieldError } from '../../../api/kube/field-error.ts'
 import type { SourceError } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
 import { UPSTREAM_CLUSTER_KIND } from '../../../api/upstream-cluster/upstream-cluster.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
 import { UserError } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import { ClusterLoader, type FoundCluster, sortObjects } from './objects.ts'
@@ -97,7 +98,7 @@ export class DirectoryReader {
     } catch (error) {
       const reason = error instanceof Error && 'code' in error && error.code === 'ENOENT' ? 'does not exist' : ''
       throw new UserError(
-        `configuration directory ${this.#dir} ${reason || `cannot be read: ${messageOf(error)}`}`,
+        `configuration directory ${this.#dir} ${reason || `cannot be read: ${errorMessage(error)}`}`,
         'name a directory of UpstreamCluster files that the gateway may read',
       )
     }
@@ -144,10 +145,6 @@ async function readText(path: string): Promise<Text> {
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch (error) {
     if (error instanceof TypeError) return failed('is not UTF-8 text', 'save the file as UTF-8')
-    return failed(`cannot be read: ${messageOf(error)}`, 'make it readable for the gateway, or remove it')
+    return failed(`cannot be read: ${errorMessage(error)}`, 'make it readable for the gateway, or remove it')
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

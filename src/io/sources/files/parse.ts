@@ -4,6 +4,7 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { isRecord } from '../../../api/kube/object-shape.ts'
 import type { SourceError } from '../../../api/ports/ports.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
 import { childPath, pathSegments } from '../../../api/validation/field-errors.ts'
 
 /** One object of a file; the items of a List are objects of their own. */
@@ -128,7 +129,7 @@ function parseOne(source: string): ParsedDocument {
     return { value, root: document.contents, lines, errors, broken: false }
   } catch (error) {
     // Unknown and excessive aliases, and nesting deeper than the stack.
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorMessage(error)
     const alias = source.indexOf(`*${/: (\S+)$/.exec(message)?.[1] ?? ''}`)
     const { line } = lines.linePos(Math.max(0, alias))
     return failed(line, '', `cannot be read: ${message}`, 'write the values out instead of aliases, less deeply nested')

@@ -2,6 +2,7 @@
 
 import { readFile, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { errorMessage } from '../../../api/validation/error-message.ts'
 import { childPath, FieldErrors, shown } from '../../../api/validation/field-errors.ts'
 import {
   type Resolved,
@@ -48,7 +49,7 @@ async function readSecretFile(path: string): Promise<Buffer | string> {
     if (bytes.length === 0) return 'is empty'
     return bytes.length > MAX_SECRET_BYTES ? 'is larger than 1 MiB' : bytes
   } catch (error) {
-    return `cannot be read: ${error instanceof Error ? error.message : String(error)}`
+    return `cannot be read: ${errorMessage(error)}`
   }
 }
 

@@ -5,6 +5,7 @@
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import type { Logger, ResourceSource, SourceChange, SourceError } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
 import { UserError } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import { type Decision, decide } from './decide.ts'
@@ -147,7 +148,7 @@ class FilesSource implements ResourceSource {
 
   /** The directory is missing or unreadable: what is in force stays. */
   #keepAll(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorMessage(error)
     const fix = error instanceof UserError ? error.fix : 'see the log'
     const problem: SourceError = {
       reason: 'FieldValueInvalid',
