@@ -37,14 +37,12 @@ export class LastGoodFile {
     return this.#options.source
   }
 
-  /** The newest that is whole; one line in the log for each that is not. undefined = there is none. Never throws. */
+  /**
+   * The newest that is whole; one line in the log for each that is not. undefined = there is none. Never throws. Which is newer is decided by
+   * the names: the times in them are of a clock that may have been wrong.
+   */
   read(): LastGood | undefined {
-    let newest: LastGood | undefined
-    for (const file of [this.#file, this.#previous]) {
-      const state = this.#readOne(file)
-      if (state !== undefined && (newest === undefined || state.timeMs > newest.timeMs)) newest = state
-    }
-    return newest
+    return this.#readOne(this.#file) ?? this.#readOne(this.#previous)
   }
 
   /** For write(). */
@@ -61,21 +59,18 @@ export class LastGoodFile {
     const temporary = `${this.#file}.new`
     // What a killed process has left may have other permissions.
     await rm(temporary, { force: true })
-    const handle = await open(temporary, 'wx', 0o600)
-    let bytes = 0
+    const pieces = [head, ...records, seal]
     try {
-      const pieces = [head, ...records, seal]
-      for (let at = 0; at < pieces.length; at += RECORDS_AT_ONCE) {
-        bytes += await writeWhole(handle, pieces.slice(at, at + RECORDS_AT_ONCE))
-      }
-      await handle.sync()
-    } finally {
-      await handle.close()
+      const bytes = await writeFile(temporary, pieces)
+      await rename(this.#file, this.#previous).catch(ignoreMissing)
+      await rename(temporary, this.#file)
+      await syncDirectory(dir)
+      return bytes
+    } catch (error) {
+      // On a disk that is full, it would take the rest.
+      await rm(temporary, { force: true }).catch(() => undefined)
+      throw error
     }
-    await rename(this.#file, this.#previous).catch(ignoreMissing)
-    await rename(temporary, this.#file)
-    await syncDirectory(dir)
-    return bytes
   }
 
   #readOne(file: string): LastGood | undefined {
@@ -101,6 +96,21 @@ export class LastGoodFile {
 interface Writable {
   writev(pieces: readonly Buffer[]): Promise<{ readonly bytesWritten: number }>
   write(piece: Buffer): Promise<{ readonly bytesWritten: number }>
+}
+
+/** A new file, on disk when it resolves. @returns its size */
+async function writeFile(file: string, pieces: readonly Buffer[]): Promise<number> {
+  const handle = await open(file, 'wx', 0o600)
+  let bytes = 0
+  try {
+    for (let at = 0; at < pieces.length; at += RECORDS_AT_ONCE) {
+      bytes += await writeWhole(handle, pieces.slice(at, at + RECORDS_AT_ONCE))
+    }
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+  return bytes
 }
 
 /** A disk that is almost full takes a part. */

@@ -1,7 +1,16 @@
 // What is on disk at every moment: a whole state, or the one before; and when it is written.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -133,6 +142,27 @@ test('the generation before is used, and one line says why the newest is not', a
     next.current(true)
     await waitFor('a write', () => JSON.stringify(restored()) === '["again"]')
   }
+})
+
+test('the newest is the one that was written last, also after a clock that was fast', async (t) => {
+  const { dir, restored } = kept(t)
+  const log: Logger = { debug() {}, info() {}, warn() {}, error() {} }
+  const file = new LastGoodFile({ dir, name: 'objects', key: KEY, source: 'https://k/', log })
+  const nowMs = Date.now()
+  await file.write([file.seal('with a credential that is revoked later')], nowMs + 24 * 60 * 60_000)
+  await file.write([file.seal('revoked')], nowMs)
+  assert.deepEqual(restored(), ['revoked'])
+})
+
+test('a write that fails leaves nothing that fills the disk', async (t) => {
+  const { dir, keeper: start } = kept(t)
+  mkdirSync(join(dir, 'objects', 'in the way'), { recursive: true })
+  mkdirSync(join(dir, 'objects.previous', 'in the way'), { recursive: true })
+  const keeper = start(60_000)
+  keeper.put('a', 1)
+  keeper.current(true)
+  await waitFor('a failure', () => keeper.status.failures > 0)
+  assert.deepEqual(readdirSync(dir).sort(), ['objects', 'objects.previous'])
 })
 
 test('what a killed process has left half written is in nobody’s way', async (t) => {
