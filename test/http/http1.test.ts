@@ -116,6 +116,28 @@ describe('HTTP/1.1 clients', () => {
     clearInterval(release)
   })
 
+  test('a connection has no more requests open than over HTTP/2: one more is answered, and is its last', async () => {
+    const limit = 250
+    let release = (): void => undefined
+    stub.answer = (request) => {
+      const answer = (): void => reply(request, 200, request.path)
+      if (request.path === '/n/0') release = answer
+      else answer()
+    }
+    const client = await connect()
+    client.send(Array.from({ length: limit + 50 }, (_, n) => requestHead(`GET /n/${n}`)).join(''))
+    // Answers leave in the order of the requests: none is out before the first.
+    await waitFor('as many as are taken', () => stub.seen.length > limit)
+    release()
+    for (let n = 0; n <= limit; n++) {
+      const answer = await client.response()
+      assert.equal(answer.body.toString(), `/n/${n}`)
+      assert.equal(answer.values('connection').includes('close'), n === limit)
+    }
+    await client.raw.closed
+    assert.equal(stub.seen.length, limit + 1)
+  })
+
   test('bodies: with a length, in chunks, empty, and on GET', async () => {
     const bodies: Promise<string>[] = []
     stub.answer = (request) => {

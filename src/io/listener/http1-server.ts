@@ -13,6 +13,8 @@ import { UpgradeAnswer } from './http1-upgrade-answer.ts'
 
 export interface Http1ServerLimits {
   readonly maxHeaderBytes: number
+  /** Requests that wait for their answer: with so many, the next one that is pipelined behind them is the connection's last. */
+  readonly maxConcurrentStreams: number
   /** A request head must be complete by then: slowloris. Milliseconds. */
   readonly headerTimeoutMs: number
   /** A connection on which no request runs is closed after this time. */
@@ -61,7 +63,7 @@ export function createHttp1Server(
     const connection = connections.get(request.socket)
     if (connection === undefined) response.destroy()
     else if (connection.closing) request.resume()
-    else serveRequest(connection, request, response, limits.maxHeaderBytes, handler)
+    else serveRequest(connection, request, response, limits, handler)
   }
   server.on('request', onRequest)
   server.on('checkContinue', onRequest)
@@ -119,9 +121,10 @@ function serveRequest(
   connection: Http1Connection,
   request: IncomingMessage,
   response: ServerResponse,
-  maxHeaderBytes: number,
+  { maxHeaderBytes, maxConcurrentStreams }: Http1ServerLimits,
   handler: RequestHandler,
 ): void {
+  if (connection.answering >= maxConcurrentStreams) connection.closing = true
   connection.answering++
   connection.newest = response
   response.once('close', () => {

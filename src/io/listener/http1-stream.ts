@@ -100,8 +100,8 @@ export class Http1Stream implements Stream {
 
   /**
    * Whether the connection ends with this answer: its request has a body that nobody will read, which must not be taken for the next one;
-   * or a drain ends it. What is pipelined behind this request has been begun by then and is answered first: `close` goes into the last
-   * answer (RFC 9112 section 9.6), and no more requests are taken.
+   * a drain ends it; or too many requests are open. What is pipelined behind this request has been begun by then and is answered first:
+   * `close` goes into the last answer (RFC 9112 section 9.6), and no more requests are taken.
    */
   #mayBeLast(): void {
     const connection = this.#connection
