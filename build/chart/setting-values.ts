@@ -2,6 +2,7 @@
 
 import { SETTINGS } from '../../src/app/config/config.ts'
 import type { Setting } from '../../src/app/config/settings-reader.ts'
+import { LOG_LEVELS } from '../../src/io/logs/log.ts'
 import type { Value, ValueSchema } from './values-table.ts'
 
 /** Those that follow from other values, or have no meaning in a pod. */
@@ -49,12 +50,18 @@ function settingValue(setting: Setting): Value {
   return { fallback: undefined, meaning, schema: schemaOf(setting) }
 }
 
+const DURATION = '^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$|^0$'
+/** From 0 to 0.02, as text: what `--set` makes of it. */
+const FRACTION = '^(0|0?[.]0+|0?[.]0[01][0-9]*|0?[.]020*)$'
+
 /** A default and a description would say what the gateway's own table says. */
 function schemaOf({ argument, repeatable }: Setting): ValueSchema {
   if (repeatable) return { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } }
   if (argument === '<n>') return { type: 'integer', minimum: 0 }
   if (argument === '[bool]') return { type: 'boolean' }
   if (argument === '<bytes>') return { type: ['integer', 'string'] }
-  if (argument === '<fraction>') return { type: ['number', 'string'] }
+  if (argument === '<fraction>') return { type: ['number', 'string'], minimum: 0, maximum: 0.02, pattern: FRACTION }
+  if (argument === '<duration>') return { type: 'string', pattern: DURATION }
+  if (argument === '<level>') return { type: 'string', enum: LOG_LEVELS }
   return { type: 'string', minLength: 1 }
 }

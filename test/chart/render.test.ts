@@ -238,6 +238,24 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
     /needs the CRDs of cert-manager/,
   ],
   ['PROXY headers of anybody', ['--set=proxyProtocol.enabled=true'], /needs proxyProtocol\.from/],
+  ['a level of the log that is none', ['--set=settings.logLevel=trace'], /at '\/settings\/logLevel'.*must be one of/],
+  [
+    'a duration without a unit',
+    ['--set-string=settings.idleTimeout=90'],
+    /at '\/settings\/idleTimeout'.*does not match/,
+  ],
+  ['too large a chance', ['--set=settings.goawayChance=0.5'], /at '\/settings\/goawayChance'.*does not match/],
+  ['too large a number', ['--set-json=settings={"goawayChance":0.5}'], /at '\/settings\/goawayChance'.*maximum.*0\.02/],
+  [
+    'one port for two',
+    ['--set=ports.health=8443'],
+    /ports\.health and ports\.gateway are both 8443: give each its own/,
+  ],
+  [
+    'logins where there is no embedded API server',
+    ['--set=settings.controlOidcIssuerUrl=https://login.example.com'],
+    /settings\.controlOidcIssuerUrl needs shape=embedded/,
+  ],
   ['a webhook without a CA', ['--set=webhooks.validating.enabled=true'], /webhooks\.validating\.caBundle/],
   ['a webhook that nobody serves', ['--set=webhooks.protection.enabled=true'], /needs protection\.listen=true/],
 ]

@@ -98,6 +98,19 @@ tlsConfig:
 {{- if and .Values.proxyProtocol.enabled (not .Values.proxyProtocol.from) -}}
 {{- fail "proxyProtocol.enabled needs proxyProtocol.from: whose headers are believed" -}}
 {{- end -}}
+{{- $ports := dict -}}
+{{- range $name, $port := .Values.ports -}}
+{{- $port = toString (int $port) -}}
+{{- if hasKey $ports $port -}}
+{{- fail (printf "ports.%s and ports.%s are both %s: give each its own" $name (get $ports $port) $port) -}}
+{{- end -}}
+{{- $_ := set $ports $port $name -}}
+{{- end -}}
+{{- range $name := keys .Values.settings | sortAlpha -}}
+{{- if and (hasPrefix "control" $name) (eq $.Values.shape "kubernetes") -}}
+{{- fail (printf "settings.%s needs shape=embedded: with shape=kubernetes there is no API server of the gateway's own" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.certManager.enabled .Values.tls.secretName -}}
 {{- fail "certManager.enabled and tls.secretName both say where the gateway's certificate is: set one of them" -}}
 {{- end -}}
