@@ -11,6 +11,7 @@ umask 077
 [ $# -eq 2 ] || { echo "usage: backup.sh DATA_DIR TARGET" >&2; exit 2; }
 data=$1 target=$2
 [ ! -e "$target" ] || { echo "error: $target exists already; name a new folder" >&2; exit 1; }
+[ -e "$data/control/objects.db" ] || { echo "error: there is no store in $data; name the --data-dir of the gateway" >&2; exit 1; }
 work=$target.unfinished
 rm -rf "$work"
 mkdir -p "$work/secrets"

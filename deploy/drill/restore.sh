@@ -6,6 +6,7 @@ set -eu
 umask 077
 [ $# -eq 2 ] || { echo "usage: restore.sh BACKUP DATA_DIR" >&2; exit 2; }
 backup=$1 data=$2
+[ -e "$backup/SHA256SUMS" ] || { echo "error: $backup is no backup of backup.sh; name the folder that it has made" >&2; exit 1; }
 for file in objects.db objects.db-wal objects.db-shm; do
   [ ! -e "$data/control/$file" ] || {
     echo "error: $data has a store already; stop its gateway and move $data/control/objects.db* away" >&2

@@ -188,6 +188,22 @@ describe('a gateway with the embedded API server', () => {
     assert.equal(existsSync(target), false)
   })
 
+  test('no backup, and no store: one line each, and nothing is left behind', async () => {
+    const nothing = join(dir, 'nothing')
+    const target = join(dir, 'of-nothing')
+    for (const [name, args, line] of [
+      [
+        'restore.sh',
+        [nothing, target],
+        `error: ${nothing} is no backup of backup.sh; name the folder that it has made\n`,
+      ],
+      ['backup.sh', [nothing, target], `error: there is no store in ${nothing}; name the --data-dir of the gateway\n`],
+    ] as const) {
+      const { code, stderr } = await script(name, [...args])
+      assert.deepEqual([code, stderr, existsSync(target)], [1, line, false])
+    }
+  })
+
   test('lost, and restored elsewhere: clients with the same CA and certificate are served, administrators and Secrets are there', async () => {
     const later = admin()
     assert.equal((await later.post(UC_PATH, clusterObject([stub], { name: 'later.example.com' }))).code, 201)

@@ -73,4 +73,10 @@ test('control backup copies the store of a gateway that runs', () => {
   assert.equal(copy.count('namespaces', { namespace: '' }), 1)
   copy.close()
   assert.match(run((output) => backupControlStore({ dataDir, file, ...output }))[2], /exists already; name a file/)
+  const elsewhere = join(dataDir, 'elsewhere')
+  const [code, , err] = run((output) =>
+    backupControlStore({ dataDir: elsewhere, file: join(dataDir, 'b.db'), ...output }),
+  )
+  assert.deepEqual([code, existsSync(elsewhere)], [1, false])
+  assert.match(err, /^error: there is no store at .*elsewhere.*; name the --data-dir/)
 })

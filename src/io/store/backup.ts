@@ -25,6 +25,7 @@ export const REVISIONS_SKIPPED = 1_000_000_000
  * @throws {UserError} the target exists or cannot be written, or the store cannot be read
  */
 export function backupStore(file: string, target: string): void {
+  if (!existsSync(file)) throw new UserError(`there is no store at ${file}`, 'name the --data-dir of the gateway')
   let db: DatabaseSync | undefined
   try {
     db = new DatabaseSync(file, { readOnly: true })
