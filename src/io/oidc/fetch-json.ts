@@ -6,6 +6,7 @@ import { getCACertificates } from 'node:tls'
 
 const MAX_BYTES = 1024 * 1024
 const TIMEOUT_MS = 10_000
+const LATE = 'no answer within 10 s'
 
 /**
  * @param caFile PEM; read each time, so that it may be replaced. '' = what Node and the machine trust
@@ -22,16 +23,17 @@ export async function fetchJson(url: string, caFile: string): Promise<unknown> {
 
 function fetchText(url: string, ca: Buffer | string[]): Promise<string> {
   return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
     const fail = (reason: string): void => reject(new Error(`${url}: ${reason}`))
     const request = get(url, {
       ca,
       agent: false,
       headers: { accept: 'application/json' },
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal,
     })
     request.once('error', (error: NodeJS.ErrnoException) => {
       // Several addresses that all refuse are an AggregateError without a text.
-      fail(error.name === 'TimeoutError' ? 'no answer within 10 s' : error.message || error.code || error.name)
+      fail(signal.aborted ? LATE : error.message || error.code || error.name)
     })
     request.once('response', (response) => {
       const chunks: Buffer[] = []
@@ -41,7 +43,7 @@ function fetchText(url: string, ca: Buffer | string[]): Promise<string> {
         if (bytes > MAX_BYTES) request.destroy(new Error('the answer is longer than 1 MiB'))
         else chunks.push(chunk)
       })
-      response.once('error', (error) => fail(error.message))
+      response.once('error', (error) => fail(signal.aborted ? LATE : error.message))
       response.once('end', () => {
         if (response.statusCode === 200) resolve(Buffer.concat(chunks).toString())
         else fail(`answers with ${response.statusCode}`)
