@@ -33,7 +33,7 @@ export function keptClusters({ keeper, waitMs, log, onCurrent }: KeptClustersOpt
     },
     keep: (clusters, changed) => {
       if (restored !== undefined && isOfAnother(restored, clusters)) {
-        log.warn('the API server has other objects of the same names than the one of the last good state', {
+        log.warn('the API server has none of the UpstreamClusters of the last good state, which are served no more', {
           fix: 'check that the kubeconfig names the right cluster; what it has is in force now',
         })
       }
@@ -57,17 +57,14 @@ function readCluster(record: unknown): readonly ResolvedCluster[] {
   return [{ object: record['object'] as unknown as UpstreamCluster, revision: String(record['revision']) }]
 }
 
-/** Whether there are objects of the same names, and none of them is the same. */
+/** Whether nothing is left of what was served: another API server, or one that has lost its objects. */
 function isOfAnother(
   restored: ReadonlyMap<string, ResolvedCluster>,
   clusters: ReadonlyMap<string, ResolvedCluster>,
 ): boolean {
-  let others = 0
   for (const [name, { object }] of restored) {
-    const now = clusters.get(name)?.object.metadata.uid
-    if (now === undefined || object.metadata.uid === undefined) continue
-    if (now === object.metadata.uid) return false
-    others++
+    const now = clusters.get(name)?.object.metadata
+    if (now !== undefined && (now.uid === undefined || now.uid === object.metadata.uid)) return false
   }
-  return others > 0
+  return restored.size > 0
 }
