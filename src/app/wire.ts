@@ -21,6 +21,7 @@ import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
 import { threadSeriesText } from '../io/metrics/thread-series.ts'
 import { PROGRAM_FILES } from '../io/program/build.ts'
+import { createUpstreamKubeClient } from '../io/upstream/kube-client.ts'
 import { Upstreams } from '../io/upstream/upstreams.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { startThread } from '../io/world/threads.ts'
@@ -127,6 +128,7 @@ export function wire(
   const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
   const servers = new FollowedServers({
     lookUp: (name) => lookUpName(name),
+    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log }),
     clusters,
     clock,
     log,

@@ -234,6 +234,15 @@ function authorityOf({ url, of }: CompiledEndpoint): string {
 }
 
 function isAvailable(all: readonly Endpoint[], index: number, nowMs: number): boolean {
+  if (!takesRequests(all, index, nowMs)) return false
+  if (all[index]?.compiled.backup !== true) return true
+  for (let i = 0; i < all.length; i++) {
+    if (all[i]?.compiled.backup !== true && takesRequests(all, i, nowMs)) return false
+  }
+  return true
+}
+
+function takesRequests(all: readonly Endpoint[], index: number, nowMs: number): boolean {
   const endpoint = all[index]
   if (endpoint === undefined || !endpoint.enabled || endpoint.health.state !== 'healthy') return false
   return !isEjected(endpoint.health, nowMs) || !ejectable(all, index, nowMs)

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../api/upstream-cluster/schema.ts'
 import type { UpstreamCluster, UpstreamServer } from '../api/upstream-cluster/upstream-cluster.ts'
 import { compileCluster } from '../core/cluster/compile-cluster.ts'
+import { SEEDS, SLICE } from '../core/cluster/compile-settings.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { ClusterTable } from './clusters.ts'
 
@@ -82,4 +83,46 @@ test('other addresses are another version, but the same cluster: verified identi
   assert.equal(table.get('prod')?.identityEpoch, epoch)
   table.change([{ ...compiled([{ endpoint: OTHER }], {}), revision: '2' }], [], 0)
   assert.notEqual(table.get('prod')?.identityEpoch, epoch)
+})
+
+test('addresses of the EndpointSlice serve before the servers as written, under the name of one of them', () => {
+  const at = (...slice: string[]) => {
+    const { endpoints } = compiled([{ endpoint: OTHER, weight: 7 }, { endpoint: NAME }], { [SLICE]: slice })
+    return endpoints.map(({ url, weight, backup = false, of }) => ({ url, weight, backup, of }))
+  }
+  const of = { url: NAME, name: 'api.test', slice: true }
+  const [other, name] = [
+    { url: OTHER, weight: 7, backup: false, of: undefined },
+    { url: NAME, weight: 100, backup: false, of: undefined },
+  ]
+  assert.deepEqual(at(), [other, name])
+  const found = [
+    { url: 'https://10.0.0.1:6443', weight: 100, backup: false, of },
+    { url: 'https://[fd00::1]:443', weight: 100, backup: false, of },
+  ]
+  const slice = ['10.0.0.1:6443', '[fd00::1]:443']
+  assert.deepEqual(at(...slice), [{ ...other, backup: true }, { ...name, backup: true }, ...found])
+  // Until one of them can serve.
+  assert.deepEqual(at(...slice, SEEDS), [other, name, ...found])
+  // A server that is in the slice stays what was written.
+  assert.deepEqual(at('10.0.0.9:6443'), [other, { ...name, backup: true }])
+})
+
+test('a backup takes requests only while nobody else does', () => {
+  const table = new ClusterTable()
+  table.change([compiled([{ endpoint: NAME }], { [SLICE]: ['10.0.0.1:6443'] })], [], 0)
+  const { endpoints, compiled: now } = table.get('prod') ?? assert.fail()
+  const [seed, found] = endpoints.all
+  assert.ok(seed !== undefined && found !== undefined)
+  const available = () => [endpoints.available(0, 0), endpoints.available(1, 0)]
+  const probe = (endpoint: typeof seed, ok: boolean): void => {
+    for (let i = 0; i < 3; i++) endpoints.onProbe(endpoint, ok, '', now.healthCheck, i)
+  }
+  assert.deepEqual(available(), [false, false])
+  probe(seed, true)
+  assert.deepEqual(available(), [true, false])
+  probe(found, true)
+  assert.deepEqual(available(), [false, true])
+  probe(found, false)
+  assert.deepEqual(available(), [true, false])
 })

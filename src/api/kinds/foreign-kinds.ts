@@ -48,6 +48,13 @@ export const NODES: ResourceKind = foreignKind({
   plural: 'nodes',
   namespaced: false,
 })
+export const ENDPOINT_SLICES: ResourceKind = foreignKind({
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  kind: 'EndpointSlice',
+  plural: 'endpointslices',
+  namespaced: true,
+})
 export const CONFIG_MAPS: ResourceKind = foreignKind({
   group: '',
   version: 'v1',

@@ -169,6 +169,7 @@ function checkSpec(
   const schemas = spec.flowControl?.flowControlSchemas ?? []
   checkFlowControlSchemas(schemas, 'spec.flowControl.flowControlSchemas', out, options.globalLimits ?? true)
   checkPolicies(spec, out)
+  if (spec.followEndpointSlice === true) checkFollowing(spec, scheme, out)
   for (const [index, ip] of (spec.addresses?.ips ?? []).entries()) {
     if (ip === undefined || (!ip.includes('%') && canonicalIp(ip) !== undefined)) continue
     const fix = 'write an IPv4 or IPv6 address without brackets; host names go to spec.secureServing.serverNames'
@@ -269,6 +270,33 @@ function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: FieldEr
     }
   }
   return https ? 'https' : scheme
+}
+
+/** Where an EndpointSlice says that API servers are, the gateway's credential goes: their certificates have to prove it. */
+function checkFollowing(spec: Loose<UpstreamClusterSpec>, scheme: ServerScheme, out: FieldErrors): void {
+  const path = 'spec.followEndpointSlice'
+  const { insecure = false, serverName = '' } = spec.clientConfig ?? {}
+  const hosts = (spec.servers ?? []).flatMap((server) => {
+    const endpoint = parseEndpoint(server?.endpoint ?? '')
+    return 'error' in endpoint ? [] : [endpoint.host]
+  })
+  if (scheme === 'http' || insecure) {
+    const message = 'would send credentials and requests to whatever address the cluster names, unverified'
+    out.invalid(path, message, "use https:// servers and the cluster's CA, without insecure")
+  } else if (serverName === '' && hosts.length > 0 && hosts.every((host) => canonicalIp(host) !== undefined)) {
+    // The CA of a cluster signs kubelets, too, with their addresses.
+    const message = 'needs a DNS name to verify: an address in a certificate tells no API server from a kubelet'
+    out.invalid(
+      path,
+      message,
+      'set clientConfig.serverName, such as kubernetes.default.svc, or write a server with a name',
+    )
+  }
+  for (const [index, policy] of (spec.dispatchPolicies ?? []).entries()) {
+    if ((policy?.upstreamSubset ?? []).length === 0) continue
+    const message = 'has no meaning with followEndpointSlice: the servers of spec.servers are only its backup'
+    out.invalid(`spec.dispatchPolicies[${index}].upstreamSubset`, message, 'remove one of the two')
+  }
 }
 
 /** What policies may refer to. */

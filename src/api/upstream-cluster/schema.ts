@@ -203,6 +203,13 @@ const spec = object<UpstreamClusterSpec>(
   'An upstream Kubernetes cluster and how it is served.',
   {
     servers: checked(atMost(SIZES.servers, list('The kube-apiservers.', server, 1)), SERVERS_RULES),
+    followEndpointSlice: defaultsTo(
+      false,
+      flag(
+        "The API servers are those in the cluster's own EndpointSlice `kubernetes`, which is watched. Those in `servers` find it, and " +
+          'serve while none of the others can. Needs https, a CA in clientConfig, and a DNS name to verify.',
+      ),
+    ),
     clientConfig: CLIENT_CONFIG_SCHEMA,
     secureServing: SECURE_SERVING_SCHEMA,
     flowControl: shape('Limits.', {

@@ -32,6 +32,8 @@ export interface UpstreamCluster extends KubeObject {
 export interface UpstreamClusterSpec {
   /** The kube-apiservers. At least one; all http or all https. */
   readonly servers: readonly UpstreamServer[]
+  /** Added: the API servers are those of the cluster's `kubernetes` EndpointSlice; `servers` serve while none of them can. Default false. */
+  readonly followEndpointSlice?: boolean
   readonly clientConfig?: ClientConfig
   readonly secureServing?: SecureServing
   readonly flowControl?: { readonly flowControlSchemas?: readonly FlowControlSchema[] }

@@ -54,6 +54,7 @@ function world(t: TestContext): World {
     servers.change([compiled], [])
   }
   const servers = new FollowedServers({
+    client: () => assert.fail('no EndpointSlice is followed'),
     lookUp: async (name): Promise<LookedUp> => {
       most = Math.max(most, ++running)
       await Promise.resolve()

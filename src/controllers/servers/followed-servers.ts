@@ -1,12 +1,12 @@
 // Follows the addresses of servers that have `resolve`: looks their names up when the TTL is over, and has their cluster compiled again when
 // they are others. What cannot be found out changes nothing. Each replica does this by itself: DNS may answer differently elsewhere.
+// Clusters that follow their EndpointSlice have one more entry (followed-slices.ts).
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
-import { NO_ADDRESSES, type ServerAddresses } from '../../core/cluster/compile-settings.ts'
+import { NO_ADDRESSES, type ServerAddresses, SLICE } from '../../core/cluster/compile-settings.ts'
 import type { CompiledCluster, CompiledEndpoint, FollowedServer } from '../../core/cluster/compiled-cluster.ts'
 import {
   addressesIn,
-  addressesInForce,
   type LookedUp,
   nextLookUpMs,
   type Resolution,
@@ -14,11 +14,16 @@ import {
 } from '../../core/endpoints/resolution.ts'
 import type { ServerFact } from '../../core/status/status-facts.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import { FollowedSlices, type SliceClient } from './followed-slices.ts'
 import { LookUpTurns } from './look-up-turns.ts'
+import type { FollowedServerState, LookUpCounts } from './server-state.ts'
+import { SettlingAddresses } from './settling-addresses.ts'
 
 export interface FollowedServersDeps {
   /** Never rejects. */
   lookUp(name: string): Promise<LookedUp>
+  /** A new client of the cluster itself, with the gateway's own credential. */
+  client(cluster: string): SliceClient
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Logger
@@ -26,29 +31,13 @@ export interface FollowedServersDeps {
   onChange(cluster: string): void
 }
 
-/** What came of the look-ups of one server. */
-export interface LookUpCounts {
-  found: number
-  /** Neither an address nor an error. */
-  empty: number
-  error: number
-}
-
-export interface FollowedServerState extends ServerFact {
-  readonly cluster: string
-  readonly counts: Readonly<LookUpCounts>
-}
-
-/** How often it is looked whether a new address is healthy, while those before it serve on ... */
-const SETTLE_MS = 250
-/** ... and for how long at most. */
-const SETTLE_WITHIN_MS = 30_000
-
 export class FollowedServers {
   readonly #deps: FollowedServersDeps
   /** By cluster, then server. */
   readonly #entries = new Map<string, Map<string, Entry>>()
   readonly #turns = new LookUpTurns()
+  /** By cluster. */
+  readonly #slices = new Map<string, FollowedSlices>()
 
   constructor(deps: FollowedServersDeps) {
     this.#deps = deps
@@ -57,24 +46,45 @@ export class FollowedServers {
   /** Of the servers of a cluster, as far as they are known. */
   addresses(cluster: string): ServerAddresses {
     const entries = this.#entries.get(cluster)
-    if (entries === undefined) return NO_ADDRESSES
+    const slices = this.#slices.get(cluster)?.inForce ?? []
+    if (entries === undefined && slices.length === 0) return NO_ADDRESSES
     const known = new Map<string, readonly string[]>()
-    for (const [server, { inForce }] of entries) if (inForce.length > 0) known.set(server, inForce)
+    for (const [server, { inForce }] of entries ?? []) if (inForce.length > 0) known.set(server, inForce)
+    if (slices.length > 0) known.set(SLICE, slices)
     return known
   }
 
   /** Follows a change of the cluster table: new servers are looked up at once. */
   change(changed: readonly CompiledCluster[], removed: readonly string[]): void {
-    for (const name of removed) this.#keepOnly(name, new Map())
-    for (const { name, endpoints } of changed) {
+    for (const name of removed) {
+      this.#keepOnly(name, new Map())
+      this.#endSlices(name)
+    }
+    for (const { name, endpoints, followsSlice } of changed) {
+      this.#followSlices(name, followsSlice)
       const before = this.#entries.get(name)
       const after = new Map<string, Entry>()
       for (const of of endpoints.flatMap(serversOf)) {
-        if (after.has(of.url)) continue
+        if (of.slice === true || after.has(of.url)) continue
         after.set(of.url, before?.get(of.url) ?? new Entry(name, of, this.#deps, this.#turns))
       }
       this.#keepOnly(name, after)
     }
+  }
+
+  #followSlices(cluster: string, wanted: boolean): void {
+    if (!wanted) this.#endSlices(cluster)
+    if (!wanted || this.#slices.has(cluster)) return
+    const { client, clusters, clock, log, onChange } = this.#deps
+    const deps = { cluster, client: client(cluster), clusters, clock, log, onChange: () => onChange(cluster) }
+    this.#slices.set(cluster, new FollowedSlices(deps))
+  }
+
+  #endSlices(cluster: string): void {
+    const slices = this.#slices.get(cluster)
+    this.#slices.delete(cluster)
+    // A watch that ends late delivers nothing any more.
+    void slices?.stop()
   }
 
   #keepOnly(cluster: string, after: Map<string, Entry>): void {
@@ -87,16 +97,23 @@ export class FollowedServers {
 
   /** In the order of their endpoints; undefined = the cluster has none that is followed. */
   ofCluster(cluster: string): readonly ServerFact[] | undefined {
-    const entries = this.#entries.get(cluster)
-    return entries && [...entries.values()].map((entry) => entry.state)
+    const states = this.#statesOf(cluster)
+    return states.length === 0 ? undefined : states
+  }
+
+  #statesOf(cluster: string): readonly FollowedServerState[] {
+    const servers = [...(this.#entries.get(cluster)?.values() ?? [])].map((entry) => entry.state)
+    const slices = this.#slices.get(cluster)
+    return slices === undefined ? servers : [...servers, slices.state]
   }
 
   all(): readonly FollowedServerState[] {
-    return [...this.#entries.values()].flatMap((entries) => [...entries.values()].map((entry) => entry.state))
+    return [...new Set([...this.#entries.keys(), ...this.#slices.keys()])].flatMap((name) => this.#statesOf(name))
   }
 
   stop(): void {
     for (const name of [...this.#entries.keys()]) this.#keepOnly(name, new Map())
+    for (const name of [...this.#slices.keys()]) this.#endSlices(name)
   }
 }
 
@@ -111,23 +128,33 @@ class Entry {
   readonly #deps: FollowedServersDeps
   readonly #turns: LookUpTurns
   readonly #counts: LookUpCounts = { found: 0, empty: 0, error: 0 }
-  /** What serves: addresses, and the name itself where it still serves as written. Empty = nothing is known. */
-  inForce: readonly string[] = []
+  readonly #addresses: SettlingAddresses
   #known: Resolution | undefined
   #failures = 0
   #message = ''
   #started = false
   #stopped = false
   #lookUpTimer: NodeJS.Timeout | undefined
-  #settleTimer: NodeJS.Timeout | undefined
-  /** What served before the addresses that are not healthy yet, and how long it may; undefined = nothing of it serves. */
-  #leaving: { readonly before: readonly string[]; readonly untilMs: number } | undefined
 
   constructor(cluster: string, server: FollowedServer, deps: FollowedServersDeps, turns: LookUpTurns) {
     this.#turns = turns
     this.#cluster = cluster
     this.#server = server
     this.#deps = deps
+    this.#addresses = new SettlingAddresses({
+      before: server.name,
+      isHealthy: (address) => this.#isHealthy(address),
+      clock: deps.clock,
+      onChange: (addresses) => {
+        deps.log.info('the addresses of a server have changed', { cluster, server: server.url, addresses })
+        deps.onChange(cluster)
+      },
+    })
+  }
+
+  /** What serves: addresses, and the name itself where it still serves as written. Empty = nothing is known. */
+  get inForce(): readonly string[] {
+    return this.#addresses.inForce
   }
 
   get state(): FollowedServerState {
@@ -152,7 +179,7 @@ class Entry {
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#lookUpTimer)
-    clearTimeout(this.#settleTimer)
+    this.#addresses.stop()
   }
 
   async #lookUp(): Promise<void> {
@@ -165,8 +192,7 @@ class Entry {
     this.#known = resolution(before, found)
     this.#lookUpTimer = setTimeout(() => void this.#lookUp(), nextLookUpMs(found, this.#failures))
     this.#lookUpTimer.unref()
-    if (this.#known === undefined) return
-    this.#settle(addressesIn(this.#known))
+    if (this.#known !== undefined) this.#addresses.want(addressesIn(this.#known))
   }
 
   #count({ v4, v6, message }: LookedUp): void {
@@ -182,31 +208,6 @@ class Entry {
     }
     if (this.#message === '' && this.#failures > 0) log.info('a server can be looked up again', fields)
     this.#failures = this.#message === '' ? 0 : this.#failures + 1
-  }
-
-  /** Puts the addresses in force, or for now together with those before. */
-  #settle(wanted: readonly string[]): void {
-    clearTimeout(this.#settleTimer)
-    const { clock, log, onChange } = this.#deps
-    const nowMs = clock.monotonic()
-    // One time for all changes meanwhile: a name that changes at each look-up would otherwise keep all that it ever was.
-    this.#leaving ??= {
-      before: this.inForce.length === 0 ? [this.#server.name] : this.inForce,
-      untilMs: nowMs + SETTLE_WITHIN_MS,
-    }
-    const { before, untilMs } = this.#leaving
-    const late = nowMs >= untilMs
-    const next = late ? wanted : addressesInForce(before, wanted, (address) => this.#isHealthy(address))
-    if (next.length === wanted.length) this.#leaving = undefined
-    else {
-      this.#settleTimer = setTimeout(() => this.#settle(wanted), SETTLE_MS)
-      this.#settleTimer.unref()
-    }
-    if (next.join() === this.inForce.join()) return
-    this.inForce = next
-    const server = this.#server.url
-    log.info('the addresses of a server have changed', { cluster: this.#cluster, server, addresses: next })
-    onChange(this.#cluster)
   }
 
   #isHealthy(address: string): boolean {

@@ -117,7 +117,11 @@ function protectionFact({ protection }: CompiledCluster, rights: ClusterRights):
 }
 
 function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState[] {
-  return endpoints.describe(clock.monotonic()).map(({ url, state, available, lastProbe }) => {
+  // A backup that could serve and need not is as it should be.
+  const needed = endpoints.describe(clock.monotonic()).filter(({ url, state, available }) => {
+    return available || state !== 'healthy' || endpoints.byUrl(url)?.compiled.backup !== true
+  })
+  return needed.map(({ url, state, available, lastProbe }) => {
     // Weight 0 means the same as disabled: taking no requests is what is wanted.
     const disabled = endpoints.byUrl(url)?.enabled !== true
     return { url, disabled, state, available, message: lastProbe?.message ?? '' }

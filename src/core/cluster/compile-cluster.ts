@@ -48,6 +48,7 @@ export function compileCluster(
     ports: spec.addresses?.ports ?? [],
     isDefault: complete(schema, spec).default,
     endpoints,
+    followsSlice: complete(schema, spec).followEndpointSlice,
     client: compileClient(spec.clientConfig, endpoints, fieldOf(schema, 'clientConfig')),
     serving: {
       ...compilePair(spec.secureServing ?? {}),

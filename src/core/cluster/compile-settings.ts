@@ -29,12 +29,15 @@ import type {
   CompiledRecovery,
   CompiledSchema,
   CompiledSharedLimit,
+  FollowedServer,
   Ramp,
 } from './compiled-cluster.ts'
 import { compileRevocation } from './revocation.ts'
 
 const DEFAULT_PORTS = { http: 80, https: 443 } as const
 const SECOND_MS = 1000
+/** Of an address in an EndpointSlice. */
+const DEFAULT_WEIGHT = 100
 const DEGRADE = fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade')
 
 const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?/i
@@ -44,11 +47,16 @@ export type ServerAddresses = ReadonlyMap<string, readonly string[]>
 
 export const NO_ADDRESSES: ServerAddresses = new Map()
 
+/** Among ServerAddresses, which names servers by URL: the addresses of the EndpointSlice, each with its port. */
+export const SLICE = 'EndpointSlice'
+/** Among those: spec.servers serve as if no slice were followed. */
+export const SEEDS = ''
+
 /**
  * If an endpoint is listed twice, the first one counts.
  * @param addresses of servers with `resolve`. The name itself may be among them: it stands for the server as written
  */
-export function compileEndpoints(
+function compileServers(
   servers: readonly UpstreamServer[],
   schema: Schema<readonly UpstreamServer[]>,
   addresses: ServerAddresses,
@@ -71,6 +79,47 @@ function alsoOf(first: CompiledEndpoint, { of }: CompiledEndpoint): CompiledEndp
   return { ...first, also: [...(first.also ?? []), of] }
 }
 
+/**
+ * The servers as written, and behind them those of the EndpointSlice, for which they are a backup. What both have is the server as
+ * written.
+ * @param addresses of the slice are in it under SLICE; without them the servers are all there is
+ */
+export function compileEndpoints(
+  servers: readonly UpstreamServer[],
+  schema: Schema<readonly UpstreamServer[]>,
+  addresses: ServerAddresses,
+): readonly CompiledEndpoint[] {
+  const seeds = compileServers(servers, schema, addresses)
+  const found = addresses.get(SLICE) ?? []
+  const server = seeds.find(({ host }) => canonicalIp(host) === undefined) ?? seeds[0]
+  if (found.length === 0 || server === undefined) return seeds
+  const places = new Set(found)
+  const of = server.of ?? { url: server.url, name: server.host }
+  const backup = !places.has(SEEDS)
+  const known = new Set(seeds.map(placeOf))
+  const own = found.filter((place) => place !== SEEDS && !known.has(place))
+  return [
+    ...seeds.map((seed) => (backup && !places.has(placeOf(seed)) ? { ...seed, backup } : seed)),
+    ...own.map((place) => atPlace(place, { ...of, slice: true })),
+  ]
+}
+
+function placeOf({ host, port }: CompiledEndpoint): string {
+  return placeText(canonicalIp(host) ?? host, port)
+}
+
+function placeText(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+/** Its weight is the default one: nobody has written another. */
+function atPlace(place: string, of: FollowedServer): CompiledEndpoint {
+  const url = `https://${place}`
+  const [, , ipv6, ipv4 = '', port] = ENDPOINT.exec(url) ?? []
+  const host = ipv6 ?? ipv4
+  return { url, scheme: 'https', host, port: Number(port), disabled: false, weight: DEFAULT_WEIGHT, of }
+}
+
 /** Weight and all else are those of the server. */
 function addressesOf(server: CompiledEndpoint, addresses: ServerAddresses): readonly CompiledEndpoint[] {
   const { url, host, scheme, port } = server
@@ -78,7 +127,7 @@ function addressesOf(server: CompiledEndpoint, addresses: ServerAddresses): read
   const of = { url, name: host }
   return (addresses.get(url) ?? [host]).map((address) => {
     if (address === host) return { ...server, of }
-    const own = `${scheme}://${address.includes(':') ? `[${address}]` : address}:${port}`
+    const own = `${scheme}://${placeText(address, port)}`
     return { ...server, url: own, host: address, of }
   })
 }

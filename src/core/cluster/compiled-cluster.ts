@@ -58,6 +58,8 @@ export interface CompiledEndpoint {
   readonly of?: FollowedServer
   /** Other servers that have the same address now. */
   readonly also?: readonly FollowedServer[]
+  /** Takes requests only while no endpoint without this does. Default false. */
+  readonly backup?: boolean
 }
 
 /** A server of which each address is an endpoint. */
@@ -66,6 +68,8 @@ export interface FollowedServer {
   readonly url: string
   /** Its DNS name, which its certificates have. */
   readonly name: string
+  /** The addresses are those of the cluster's EndpointSlice, not of the name. Default false. */
+  readonly slice?: boolean
 }
 
 export interface CompiledSchema {
@@ -162,6 +166,8 @@ export interface CompiledCluster {
   readonly ports: readonly number[]
   readonly isDefault: boolean
   readonly endpoints: readonly CompiledEndpoint[]
+  /** Its own EndpointSlice says where its API servers are. */
+  readonly followsSlice: boolean
   readonly client: CompiledClient
   /** PEM; '' when absent. */
   readonly serving: { readonly key: string; readonly cert: string; readonly clientCA: string }

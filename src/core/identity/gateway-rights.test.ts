@@ -64,6 +64,8 @@ test('every right that deploy/rbac gives is asked, and no other', () => {
   same(gatewayRights(withProtection({ namespace: TRIGGER })), user, worker, trigger)
   const scale = granted('deploy/rbac/scale-worker.yaml', 'portcullis-scale')
   same(gatewayRights({ protection: undefined, scaleProtection: {} }), user, scale)
+  const slices = granted('deploy/rbac/endpoint-slices.yaml', 'portcullis-endpoint-slices')
+  same(gatewayRights({ protection: undefined, followsSlice: true }), user, slices)
   const autoscaler = { namespace: 'kube-system', name: 'cluster-autoscaler-status' }
   const role = granted('deploy/rbac/autoscaler-status.yaml', 'portcullis-autoscaler-status')
   same(gatewayRights({ protection: undefined, autoscaler }), user, role)

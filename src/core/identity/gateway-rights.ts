@@ -29,6 +29,8 @@ export interface RightsScope {
   readonly degrade?: { readonly auto: object | undefined; readonly recovery: object | undefined }
   /** Lowered replicas are checked. Default: they are not. */
   readonly scaleProtection?: object | undefined
+  /** The `kubernetes` EndpointSlice is followed. Default: it is not. */
+  readonly followsSlice?: boolean
 }
 
 const SCALE_FILE = 'deploy/rbac/scale-worker.yaml'
@@ -36,6 +38,7 @@ const USER_FILE = 'deploy/rbac/upstream-gateway-user.yaml'
 const WORKER_FILE = 'deploy/rbac/protection-worker.yaml'
 const AUTOSCALER_FILE = 'deploy/rbac/autoscaler-status.yaml'
 const NODES_FILE = 'deploy/rbac/degrade-nodes.yaml'
+const SLICES_FILE = 'deploy/rbac/endpoint-slices.yaml'
 const AUTHENTICATION = 'authentication.k8s.io'
 
 /**
@@ -73,6 +76,10 @@ const PROTECTION_RIGHTS: readonly Right[] = [
 
 const NODE_RIGHTS: readonly Right[] = ['get', 'list', 'watch'].map((verb) => right(verb, '', 'nodes', NODES_FILE))
 
+const SLICE_RIGHTS: readonly Right[] = ['list', 'watch'].map((verb) =>
+  right(verb, 'discovery.k8s.io', 'endpointslices', SLICES_FILE, 'default'),
+)
+
 const SCALE_RIGHTS: readonly Right[] = [
   ...['deployments', 'statefulsets', 'replicasets'].map((resource) => right('get', 'apps', resource, SCALE_FILE)),
   right('list', 'apps', 'replicasets', SCALE_FILE),
@@ -82,9 +89,10 @@ const SCALE_RIGHTS: readonly Right[] = [
 
 /** All rights that are needed in a cluster. */
 export function gatewayRights(scope: RightsScope): readonly Right[] {
-  const { protection, autoscaler, degrade, scaleProtection } = scope
+  const { protection, autoscaler, degrade, scaleProtection, followsSlice } = scope
   const scale = scaleProtection === undefined ? [] : SCALE_RIGHTS
-  const others = [...autoscalerRights(autoscaler), ...nodeRights(degrade), ...scale]
+  const slices = followsSlice === true ? SLICE_RIGHTS : []
+  const others = [...autoscalerRights(autoscaler), ...nodeRights(degrade), ...scale, ...slices]
   return [...USER_RIGHTS, ...protectionRights(protection), ...others]
 }
 

@@ -106,7 +106,8 @@ function serverMessage({ server, addresses, omitted, message }: ServerFact): str
   const more = omitted === 0 ? '' : ` and ${omitted} more, which are left out`
   const known = addresses.length === 0 ? 'no address is known yet' : `${addresses.join(', ')}${more}`
   if (message === '') return `${server}: ${known}`
-  return `${server} cannot be looked up (${message}); in use: ${addresses.length === 0 ? 'the name itself' : known}`
+  const inUse = addresses.length === 0 ? 'the server as written' : known
+  return `${server} cannot be looked up (${message}); in use: ${inUse}`
 }
 
 function autoscalerHealth(

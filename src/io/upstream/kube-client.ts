@@ -1,6 +1,7 @@
 // ObjectClient of an UpstreamCluster: with its clientConfig, on a healthy endpoint. Both are looked up for each
 // request, so that changes of the object, or of the endpoints' health, take effect at once.
 
+import { isIP } from 'node:net'
 import type { Logger } from '../../api/ports/ports.ts'
 import type { CompiledClient } from '../../core/cluster/compiled-cluster.ts'
 import { clientOf, type KubeClient, type KubeClientOptions } from '../kube/client.ts'
@@ -22,6 +23,8 @@ export interface UpstreamEndpointView {
   readonly url: string
   readonly enabled: boolean
   readonly health: { readonly state: 'unknown' | 'healthy' | 'unhealthy' }
+  /** `of`: the server that it is an address of, which its certificate names. Default: it is the server itself. */
+  readonly compiled?: { readonly of?: { readonly name: string } }
 }
 
 export interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
@@ -42,7 +45,8 @@ class UpstreamAccess implements KubeAccessSource {
   readonly #name: string
   /** Replaced when the object changes. */
   #client: CompiledClient | undefined
-  #tls: KubeAccess['tls'] | undefined
+  /** By the name that is verified; '' = the host. */
+  readonly #tls = new Map<string, KubeAccess['tls']>()
   /** Round-robin over the endpoints. */
   #turn = 0
 
@@ -66,7 +70,7 @@ class UpstreamAccess implements KubeAccessSource {
     return {
       server: endpoint.url,
       proxyUrl: '',
-      tls: this.#tlsOf(client),
+      tls: this.#tlsOf(client, endpoint),
       headers: bearerToken === '' ? {} : { authorization: `Bearer ${bearerToken}` },
     }
   }
@@ -82,20 +86,27 @@ class UpstreamAccess implements KubeAccessSource {
     if (live === undefined) return false
     const { client } = live.compiled
     const authorization = client.bearerToken === '' ? undefined : `Bearer ${client.bearerToken}`
-    if (access.headers['authorization'] !== authorization || !sameTls(access.tls, this.#tlsOf(client))) return false
+    if (access.headers['authorization'] !== authorization) return false
     const endpoint = live.endpoints.all.find(({ url }) => url === access.server)
     if (endpoint === undefined || !endpoint.enabled) return false
+    if (!sameTls(access.tls, this.#tlsOf(client, endpoint))) return false
     const available = availableOf(live)
     return available.length === 0 || available.includes(endpoint)
   }
 
-  #tlsOf(client: CompiledClient): KubeAccess['tls'] {
-    if (this.#tls === undefined || this.#client !== client) {
-      const { ca, cert, key, serverName, insecure } = client
-      this.#client = client
-      this.#tls = { ca, cert, key, serverName, insecure }
+  #tlsOf(client: CompiledClient, { compiled }: UpstreamEndpointView): KubeAccess['tls'] {
+    if (this.#client !== client) this.#tls.clear()
+    this.#client = client
+    const of = compiled?.of?.name ?? ''
+    // An address has no name of its own (RFC 6066 section 3).
+    const serverName = client.serverName === '' && isIP(of) === 0 ? of : client.serverName
+    let tls = this.#tls.get(serverName)
+    if (tls === undefined) {
+      const { ca, cert, key, insecure } = client
+      tls = { ca, cert, key, serverName, insecure }
+      this.#tls.set(serverName, tls)
     }
-    return this.#tls
+    return tls
   }
 }
 

@@ -4,6 +4,8 @@
 import {
   createSecureServer,
   type Http2SecureServer,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
@@ -80,13 +82,21 @@ export function reply(request: SeenRequest, status: number, body: string, fields
   stream.end(body)
 }
 
-/** @param settings its HTTP/2 SETTINGS, where they are not as usual */
-export async function startStub(port = 0, settings: Settings = {}, host = '127.0.0.1'): Promise<StubUpstream> {
+/**
+ * @param settings its HTTP/2 SETTINGS, where they are not as usual
+ * @param http1 answers HTTP/1.1, as the gateway's own clients of objects speak it. Default: it is not spoken
+ */
+export async function startStub(
+  port = 0,
+  settings: Settings = {},
+  host = '127.0.0.1',
+  http1?: (request: Http2ServerRequest, response: Http2ServerResponse) => void,
+): Promise<StubUpstream> {
   const { ca, pair } = stubServing()
   const server: Http2SecureServer = createSecureServer({
     cert: pair.certPem,
     key: pair.keyPem,
-    allowHTTP1: false,
+    allowHTTP1: http1 !== undefined,
     // Asked for, so that a test can see which one the gateway shows.
     requestCert: true,
     rejectUnauthorized: false,
@@ -106,6 +116,11 @@ export async function startStub(port = 0, settings: Settings = {}, host = '127.0
     session.on('error', () => undefined)
     session.on('close', () => sessions.delete(session))
   })
+  if (http1 !== undefined) {
+    server.on('request', (request, response) => {
+      if (request.httpVersionMajor === 1) http1(request, response)
+    })
+  }
   server.on('sessionError', () => undefined)
   server.on('tlsClientError', () => undefined)
   const stub: StubUpstream = {

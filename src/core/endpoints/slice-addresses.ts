@@ -1,0 +1,108 @@
+// What the cluster's own `kubernetes` EndpointSlices (discovery.k8s.io/v1) say about its API servers.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
+import { ipText, parseIp } from '../../api/validation/ip-address.ts'
+import { MAX_ADDRESSES } from './resolution.ts'
+
+export interface SliceAddresses {
+  /** `10.0.0.1:6443`, `[fd00::1]:6443`; each once, in an order of their own. Empty = nothing that can be used was said. */
+  readonly addresses: readonly string[]
+  /** How many more there are, which are left out. */
+  readonly omitted: number
+  /** What is wrong with the slices; '' = nothing. */
+  readonly message: string
+}
+
+/** The name of the port, as kube-apiserver writes it. */
+const PORT_NAME = 'https'
+/** Refused addresses that a message names. */
+const MAX_NAMED = 3
+/** Characters of a refused address in a message. */
+const MAX_SHOWN = 45
+
+/** All slices merged, whatever they are called: those of both families, and those of one family that there may be several of. */
+export function sliceAddresses(slices: readonly JsonObject[]): SliceAddresses {
+  const found = { ready: new Set<string>(), serving: new Set<string>(), refused: new Set<string>() }
+  for (const slice of slices) readSlice(slice, found)
+  // As kube-proxy: those that shut down are better than none.
+  const all = [...(found.ready.size > 0 ? found.ready : found.serving)].sort()
+  const addresses = all.slice(0, MAX_ADDRESSES)
+  return { addresses, omitted: all.length - addresses.length, message: messageOf(all.length, [...found.refused]) }
+}
+
+interface Found {
+  readonly ready: Set<string>
+  /** Serving although not ready, for they shut down. */
+  readonly serving: Set<string>
+  readonly refused: Set<string>
+}
+
+function readSlice(slice: JsonObject, found: Found): void {
+  const port = portOf(slice['ports'])
+  const { addressType, endpoints } = slice
+  if (port === undefined || (addressType !== 'IPv4' && addressType !== 'IPv6') || !Array.isArray(endpoints)) return
+  for (const endpoint of endpoints) {
+    const { addresses, conditions } = recordOf(endpoint)
+    const state = stateOf(recordOf(conditions))
+    if (state === undefined || !Array.isArray(addresses)) continue
+    for (const address of addresses) {
+      if (typeof address !== 'string') continue
+      const bytes = address.includes('%') ? undefined : parseIp(address)
+      const wrong = bytes === undefined ? 'not an IP address' : refusal(bytes)
+      if (bytes === undefined || wrong !== '') found.refused.add(`${printable(address)} (${wrong})`)
+      else found[state].add(bytes.length === 4 ? `${ipText(bytes)}:${port}` : `[${ipText(bytes)}]:${port}`)
+    }
+  }
+}
+
+/** `ready` that is absent means ready, `serving` that is absent what `ready` says (the API's own words). */
+function stateOf({ ready, serving, terminating }: Readonly<Record<string, unknown>>): 'ready' | 'serving' | undefined {
+  if (ready !== false && terminating !== true) return 'ready'
+  return (serving ?? ready) !== false ? 'serving' : undefined
+}
+
+function portOf(ports: unknown): number | undefined {
+  if (!Array.isArray(ports)) return undefined
+  for (const one of ports) {
+    if (!isRecord(one) || one['name'] !== PORT_NAME || (one['protocol'] ?? 'TCP') !== 'TCP') continue
+    const { port } = one
+    if (typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536) return port
+  }
+  return undefined
+}
+
+/** Where no API server of another machine can be, but what must not be asked. */
+export function refusal(bytes: Uint8Array): string {
+  const [a = 0, b = 0] = bytes
+  if (bytes.length === 4) {
+    if (a === 127) return 'loopback'
+    if (a === 169 && b === 254) return 'link-local'
+    if (a === 0) return 'unspecified'
+    if (a >= 224) return a < 240 ? 'multicast' : 'reserved'
+    return ''
+  }
+  if (a === 0xff) return 'multicast'
+  if (a === 0xfe && (b & 0xc0) === 0x80) return 'link-local'
+  // ::, ::1, and IPv4 addresses in the form ::10.0.0.1.
+  if (bytes.subarray(0, 12).every((byte) => byte === 0)) return ipText(bytes) === '::1' ? 'loopback' : 'unspecified'
+  // NAT64 (RFC 6052) leads to the IPv4 address at its end.
+  if (NAT64.every((byte, at) => bytes[at] === byte)) return refusal(bytes.subarray(12))
+  return ''
+}
+
+const NAT64 = [0x00, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0]
+
+function messageOf(found: number, refused: readonly string[]): string {
+  const messages: string[] = []
+  if (found === 0) messages.push('they have no address that is ready, with a port named https')
+  if (refused.length > 0) {
+    const more = refused.length > MAX_NAMED ? ` and ${refused.length - MAX_NAMED} more` : ''
+    messages.push(`refused: ${refused.slice(0, MAX_NAMED).join(', ')}${more}`)
+  }
+  return messages.join('; ')
+}
+
+function printable(text: string): string {
+  return text.slice(0, MAX_SHOWN).replaceAll(/\p{C}/gu, ' ')
+}
