@@ -253,6 +253,21 @@ describe('a thread that dies', () => {
     }
   })
 
+  it('does not wait after an abort for a thread that hangs: the process must end', async (context) => {
+    const { pool, fake } = await started()
+    fake(0).answers = false
+    withTimers(context)
+    const drained = pool.drain()
+    // Again by impatient people.
+    for (let i = 0; i < 2; i++) pool.abort()
+    assert.deepEqual(fake(0).types().slice(-3), ['drain', 'abort', 'abort'])
+    mock.timers.tick(1_000)
+    await drained
+    const ended = pool.end()
+    mock.timers.tick(1_000)
+    await ended
+  })
+
   it('while it drains has no successor, and is not waited for', async () => {
     const { pool, fake, fakes } = await started()
     fake(0).answers = false

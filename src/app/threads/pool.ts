@@ -68,6 +68,9 @@ export class ThreadPool implements WorkerSlotOwner {
   readonly #credentialFaults = new Map<string, string>()
   readonly #places: ConnectionPlaces
   readonly #restarts = new Set<NodeJS.Timeout>()
+  /** Threads that have not drained although all was aborted are left to `end`. */
+  readonly #abandoned = Promise.withResolvers<void>()
+  #abandoning: NodeJS.Timeout | undefined
 
   constructor(deps: PoolDeps) {
     this.#deps = deps
@@ -202,18 +205,21 @@ export class ThreadPool implements WorkerSlotOwner {
     return await Promise.all(this.slots.map((slot) => slot.ask(ANSWER_MS)))
   }
 
-  /** Resolves when nothing runs in any thread. */
-  drain(): Promise<void> {
+  /** Resolves when nothing runs in any thread; a while after an abort in any case. */
+  async drain(): Promise<void> {
     this.#state = 'ending'
     for (const timer of this.#restarts) clearTimeout(timer)
     this.#inherited.close()
     for (const slot of this.slots) slot.post({ type: 'drain' })
-    return this.#until(() => this.slots.every((slot) => slot.drained || slot.state === 'gone'))
+    const drained = this.#until(() => this.slots.every((slot) => slot.drained || slot.state === 'gone'))
+    await Promise.race([drained, this.#abandoned.promise])
+    clearTimeout(this.#abandoning)
   }
 
-  /** Aborts all requests and connections. */
+  /** Aborts all requests and connections. A thread that hangs never says that it has: it is waited for no longer than for any answer. */
   abort(): void {
     for (const slot of this.slots) slot.post({ type: 'abort' })
+    this.#abandoning ??= setTimeout(() => this.#abandoned.resolve(), ANSWER_MS).unref()
   }
 
   /** Ends all threads, gracefully where they answer. */
