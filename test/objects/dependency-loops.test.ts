@@ -96,3 +96,20 @@ test('a gateway names each loop once: by its listeners at once, by its clusters 
     rmSync(dir, { recursive: true })
   }
 })
+
+test('Redis behind the gateway is found in each form of its address', async () => {
+  for (const redisUrl of [
+    'redis://:hush@127.0.0.1:18443',
+    'rediss+sentinel://gw:hush@192.0.2.77:26379,127.0.0.1:18443/mymaster',
+    'redis+cluster://192.0.2.77,127.0.0.1:18443',
+  ]) {
+    const flags = { configDir: tmpdir(), listen: ['127.0.0.1:18443'], redisUrl }
+    const config = loadConfig({ flags, env: {}, readFile: () => '' })
+    const lines: string[] = []
+    const write = (message: string, fields?: object): void => void lines.push(`${message} ${JSON.stringify(fields)}`)
+    await new DependencyLoops(config, { debug: write, info: write, warn: write, error: write }).look()
+    assert.equal(lines.length, 1, `${redisUrl}: ${lines.join('\n')}`)
+    assert.match(lines[0] ?? '', /"Redis","server":"[^"]*127\.0\.0\.1:18443.*let --redis-url name/)
+    assert.ok(!lines.join().includes('hush'))
+  }
+})

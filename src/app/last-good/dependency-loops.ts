@@ -7,6 +7,7 @@ import type { Logger } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { type Dependency, loopOf, type OwnAddresses } from '../../core/cluster/dependency-loop.ts'
 import { KubeCredentials } from '../../io/kube/config-access.ts'
+import { parseRedisAddress, textOfNode } from '../../io/redis/address.ts'
 import type { Config } from '../config/config.ts'
 
 const LOOKUP_MS = 1_000
@@ -58,18 +59,15 @@ async function dependenciesOf(config: Config): Promise<readonly Dependency[]> {
     const server = serverOf(protection.workloadsKubeconfig, protection.workloadsContext)
     found.push(['the API server of the workloads', '--protection-workloads-kubeconfig', server])
   }
-  if (redisUrl !== '') found.push(['Redis', '--redis-url', redisUrl])
   const dependencies = found.map(([what, setting, server]) => dependencyOf(what, setting, server))
-  return (await Promise.all(dependencies)).filter((one) => one !== undefined)
+  return (await Promise.all([...dependencies, ...redisDependencies(redisUrl)])).filter((one) => one !== undefined)
 }
 
 async function dependencyOf(what: string, setting: string, server: string): Promise<Dependency | undefined> {
   if (!URL.canParse(server)) return undefined
   const { protocol, hostname, port, pathname, host: shown } = new URL(server)
   const host = hostname.replace(/^\[|\]$/g, '')
-  const standard = protocol === 'https:' ? 443 : protocol === 'http:' ? 80 : 6379
-  const late = sleep(LOOKUP_MS, [], { ref: false })
-  const addresses = await Promise.race([lookup(host, { all: true }).catch(() => []), late])
+  const standard = protocol === 'http:' ? 80 : 443
   return {
     what,
     setting,
@@ -78,8 +76,28 @@ async function dependencyOf(what: string, setting: string, server: string): Prom
     host,
     port: port === '' ? standard : Number(port),
     path: pathname,
-    addresses: addresses.map(({ address }) => address),
+    addresses: await addressesOf(host),
   }
+}
+
+/** One for each server, Sentinel or node that the URL names. */
+function redisDependencies(url: string): readonly Promise<Dependency>[] {
+  if (url === '') return []
+  return parseRedisAddress(url).nodes.map(async (node) => ({
+    what: 'Redis',
+    setting: '--redis-url',
+    server: textOfNode(node),
+    ...node,
+    path: '',
+    addresses: await addressesOf(node.host),
+  }))
+}
+
+/** Empty when they are not known in time. */
+async function addressesOf(host: string): Promise<readonly string[]> {
+  const late = sleep(LOOKUP_MS, [], { ref: false })
+  const addresses = await Promise.race([lookup(host, { all: true }).catch(() => []), late])
+  return addresses.map(({ address }) => address)
 }
 
 /** '' = it cannot be read: whoever uses it says so. */
