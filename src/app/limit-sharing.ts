@@ -3,14 +3,13 @@
 
 import { randomUUID } from 'node:crypto'
 import type { Clock, Logger } from '../api/ports/ports.ts'
-import { UserError } from '../api/validation/field-errors.ts'
 import { type GlobalLimits, startGlobalLimits } from '../controllers/limits/global-limits.ts'
 import { readRedisCredentials, redisFiles } from '../io/redis/credentials.ts'
 import { createRedisLimits } from '../io/redis/limits.ts'
-import { followFiles } from '../io/world/follow-files.ts'
 import type { ClusterTable } from '../state/clusters.ts'
 import type { OwnCertificate } from './certificates/own-certificates.ts'
 import type { Config } from './config/config.ts'
+import { ReloadedFiles } from './config/reloaded-files.ts'
 import { keptPart } from './last-good/kept-part.ts'
 import type { LastGoodStates } from './last-good/states.ts'
 
@@ -51,21 +50,14 @@ export function shareLimits(
     log,
   })
   const files = redisFiles(config)
-  let problem = ''
   const read = (): void => {
-    try {
-      credentials = readRedisCredentials(config)
-      problem = ''
-    } catch (error) {
-      const why = error instanceof UserError ? `${error.message}; ${error.fix}` : String(error)
-      if (why !== problem)
-        log.error('the files for Redis cannot be used; what they said before stays in use', { error: why })
-      problem = why
-      return
-    }
+    credentials = readRedisCredentials(config)
     redis.renew(credentials)
   }
-  const followed = files.length === 0 ? undefined : followFiles(files, read)
+  const reloaded =
+    files.length === 0
+      ? undefined
+      : new ReloadedFiles({ label: 'redis', what: 'the files for Redis', files, read, log })
   return {
     limits,
     get certificates() {
@@ -77,9 +69,8 @@ export function shareLimits(
       return own.filter(({ pem }) => pem !== '')
     },
     get reloads() {
-      const inUse = problem === '' && redis.renewalProblem === ''
-      return new Map(files.length === 0 ? [] : [['redis', inUse]])
+      return new Map(reloaded && [[reloaded.label, reloaded.inForce && redis.renewalProblem === '']])
     },
-    stop: () => followed?.stop(),
+    stop: () => reloaded?.stop(),
   }
 }

@@ -12,11 +12,11 @@ import type { PlainServer } from '../../io/listener/http-plain.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import { systemClock } from '../../io/world/clock.ts'
-import { type FollowedFiles, followFiles } from '../../io/world/follow-files.ts'
 import { cannotListen } from '../../io/world/free-port.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import { readPairFiles } from '../certificates/serving-pair.ts'
 import type { Config } from '../config/config.ts'
+import { ReloadedFiles } from '../config/reloaded-files.ts'
 import { NO_ACCESS, OPEN_ACCESS, type PostReview, reviewAccess, tokenAccess } from './metrics-access.ts'
 
 const FLAG = '--health-listen'
@@ -39,9 +39,7 @@ export class HealthPort {
   #serving: ServingPair | undefined
   #token = ''
   #server: PlainServer | undefined
-  readonly #followed: FollowedFiles[] = []
-  /** By the flag that names a file, without its dashes. */
-  readonly #problems = new Map<string, boolean>()
+  readonly #reloaded: ReloadedFiles[] = []
 
   /** @throws {UserError} for what the operator can fix */
   static async open(options: HealthPortOptions): Promise<HealthPort | undefined> {
@@ -67,11 +65,11 @@ export class HealthPort {
 
   /** By the flag that names the file: whether its content is in force. */
   get reloads(): ReadonlyMap<string, boolean> {
-    return this.#problems
+    return new Map(this.#reloaded.map(({ label, inForce }) => [label, inForce]))
   }
 
   async stop(): Promise<void> {
-    for (const followed of this.#followed) followed.stop()
+    for (const reloaded of this.#reloaded) reloaded.stop()
     await this.#server?.stop()
   }
 
@@ -117,23 +115,11 @@ export class HealthPort {
     )
   }
 
-  /** @param read throws when the content cannot be used; what was in force before stays */
+  /** @param read throws when the content cannot be used */
   #follow(flag: string, files: readonly string[], read: () => void): void {
-    const name = flag.slice('--'.length)
-    this.#problems.set(name, true)
-    const onChange = (): void => {
-      try {
-        read()
-        this.#problems.set(name, true)
-      } catch (error) {
-        const why = error instanceof UserError ? `${error.message}; ${error.fix}` : String(error)
-        this.#problems.set(name, false)
-        this.#options.log.error(`the file of ${flag} cannot be used; what was in it before stays in force`, {
-          error: why,
-        })
-      }
-    }
-    this.#followed.push(followFiles(files, onChange))
+    const { log } = this.#options
+    const label = flag.slice('--'.length)
+    this.#reloaded.push(new ReloadedFiles({ label, what: `the file of ${flag}`, files, read, log }))
   }
 }
 
