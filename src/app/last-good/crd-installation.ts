@@ -2,6 +2,7 @@
 // with the last good state.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { type InstallCrdsOptions, installCrds } from '../../io/kube/install-crds.ts'
 
@@ -39,17 +40,26 @@ export class CrdInstallation {
   /** Never rejects. */
   async #untilInstalled(first: Promise<void>): Promise<void> {
     const { signal } = this.#stopping
-    for (let attempt: Promise<void> = first; !signal.aborted; attempt = installCrds(this.#options)) {
+    const { log } = this.#options
+    let said = ''
+    let attempt: Promise<void> | undefined = first
+    while (!signal.aborted) {
       try {
-        await attempt
+        await (attempt ?? installCrds(this.#options))
         return
       } catch (error) {
         // What only an operator can change does not change by asking again.
         if (error instanceof UserError) {
-          this.#options.log.warn('CustomResourceDefinitions are not up to date', { why: error.message, fix: error.fix })
+          log.warn('CustomResourceDefinitions are not up to date', { why: error.message, fix: error.fix })
           return
         }
+        const why = errorMessage(error)
+        if (why !== said && !signal.aborted) {
+          log.warn('CustomResourceDefinitions cannot be brought up to date yet; tried again every 10 s', { why })
+        }
+        said = why
       }
+      attempt = undefined
       await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined)
     }
   }
