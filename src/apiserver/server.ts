@@ -205,12 +205,12 @@ class ControlExchange implements StreamEvents {
     this.#audit?.completed(0)
   }
 
-  /** A credential was revoked: perhaps the one of this request. */
+  /** A credential was revoked, or a CA is no longer trusted: perhaps that of this request. */
   endIfRefused(): void {
     const request = this.#routed?.request
     const caller = request && this.#deps.authenticate(this.#peer, request.head)
     if (caller === undefined || (caller !== 'invalid' && !isRevoked(caller))) return
-    this.#audit?.annotate({ 'portcullis.io/ended-by': 'revocation' })
+    this.#audit?.annotate({ 'portcullis.io/ended-by': caller === 'invalid' ? 'credential' : 'revocation' })
     this.#open.exchanges.delete(this)
     if (this.#watch === undefined) this.#stream.reset('cancel')
     else this.#watch.finish()
@@ -233,8 +233,8 @@ class ControlExchange implements StreamEvents {
   #authenticate({ head }: ControlRequest): UserInfo | 'anonymous' {
     const caller = this.#deps.authenticate(this.#peer, head)
     if (caller === 'invalid') {
-      // A certificate that the handshake did not verify stays unverified on this connection.
-      if (this.#peer.certificate?.verified === false) this.#peer.drain()
+      // What the handshake did not verify stays unverified on this connection, and what was verified by a former CA is not asked again.
+      if (this.#peer.certificate !== undefined) this.#peer.drain()
       throw statusError('Unauthorized', 'Unauthorized')
     }
     this.#audit?.sentBy(isRevoked(caller) ? caller.user : caller)

@@ -7,7 +7,7 @@ import { controlPaths } from '../io/listener/control-paths.ts'
 import { hostsOfPort, openRenewedPort, type RenewedPort } from '../io/listener/renewed-port.ts'
 import { tlsPolicy } from '../io/listener/tls-policy.ts'
 import { type ControlPki, ensureControlPki } from '../io/pki/control-pki.ts'
-import { keyPairFiles } from '../io/pki/pki-files.ts'
+import { keyPairFiles, readTextFile, requireFiles } from '../io/pki/pki-files.ts'
 import type { OwnCertificate } from './certificates/own-certificates.ts'
 import type { Config } from './config/config.ts'
 
@@ -32,6 +32,11 @@ export class ControlPort {
     return this.#open?.port ?? 0
   }
 
+  /** Whether what the files of the PKI hold is in force. */
+  get reloads(): ReadonlyMap<string, boolean> {
+    return new Map(this.#open === undefined ? [] : [['control-pki', this.#open.problem === '']])
+  }
+
   get certificates(): readonly OwnCertificate[] {
     const { servingCert, caPem } = this.pki
     return [
@@ -47,20 +52,31 @@ export class ControlPort {
     return `https://${formatListenAddress({ host: local, port: this.port })}`
   }
 
-  async open(handler: RequestHandler): Promise<void> {
+  /** @param onClientCA another CA verifies clients: those on connections that are open as well */
+  async open(handler: RequestHandler, onClientCA: () => void = () => undefined): Promise<void> {
     const { controlListen } = this.#config
-    const serving = () => {
-      this.pki = this.#ensurePki(this.#open?.port ?? controlListen.port)
-      return { cert: this.pki.servingCert, key: this.pki.servingKey }
+    const [pair, ca] = [keyPairFiles(this.#dir, 'tls'), keyPairFiles(this.#dir, 'ca')]
+    let next = this.pki
+    const certificates = () => {
+      // Those that are missing would be made again, while somebody is perhaps replacing them.
+      requireFiles(ca)
+      if (readTextFile(ca[0]) === this.pki.caPem) requireFiles(pair)
+      next = this.#ensurePki(this.#open?.port ?? controlListen.port)
+      return { serving: { cert: next.servingCert, key: next.servingKey }, clientCA: next.caPem }
+    }
+    const onInForce = () => {
+      const { caPem } = this.pki
+      this.pki = next
+      if (next.caPem !== caPem) onClientCA()
     }
     const { tlsMinVersion, tlsCipherSuites } = this.#config
     this.#open = await openRenewedPort({
       listen: controlListen,
       flag: '--control-listen',
-      clientCAs: [this.pki.caPem],
       tls: tlsPolicy(tlsMinVersion, tlsCipherSuites),
-      serving,
-      files: [...keyPairFiles(this.#dir, 'tls'), ...keyPairFiles(this.#dir, 'ca')],
+      certificates,
+      onInForce,
+      files: [...pair, ...ca],
       handler,
       log: this.#log,
     })
@@ -75,6 +91,7 @@ export class ControlPort {
   #ensurePki(port: number): ControlPki {
     const hosts = hostsOfPort(this.#config.controlHosts, this.#config.controlListen)
     const server = `https://${formatListenAddress({ host: hosts[0] ?? 'localhost', port })}`
-    return ensureControlPki(this.#dir, hosts, { server })
+    const formerCaPem = this.pki?.caPem ?? ''
+    return ensureControlPki(this.#dir, hosts, { server, formerCaPem })
   }
 }

@@ -315,7 +315,8 @@ class Lifecycle implements RunningGateway {
   /** Of files that are read again. */
   #reloads(): ReadonlyMap<string, boolean> {
     const { reload, sharing } = this.#parts
-    return new Map([...reload.reloads, ...(this.#health?.reloads ?? []), ...(sharing?.reloads ?? [])])
+    const others = [this.#plane, this.#protection, this.#health, sharing].flatMap((part) => [...(part?.reloads ?? [])])
+    return new Map([...reload.reloads, ...others])
   }
 
   get #draining(): boolean {

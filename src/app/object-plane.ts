@@ -52,6 +52,8 @@ import { systemClock } from '../io/world/clock.ts'
 import { createWebhookAuthenticator } from '../webhooks/protection-webhook-callers.ts'
 import { createWebhookHandler } from '../webhooks/webhook.ts'
 import type { OwnCertificate } from './certificates/own-certificates.ts'
+import { sharedCAs } from './certificates/shared-pki.ts'
+import { type FollowedPki, followSharedPki } from './certificates/shared-pki-follow.ts'
 import type { Config } from './config/config.ts'
 import { type ControlOidc, createControlOidc } from './control-oidc.ts'
 import { ControlPort } from './control-port.ts'
@@ -71,6 +73,8 @@ export interface ObjectPlane {
   readonly adminKubeconfig: string
   /** As they are now. */
   readonly certificates: readonly OwnCertificate[]
+  /** Of files that are read again when they change: whether their content is in force. */
+  readonly reloads: ReadonlyMap<string, boolean>
   /** Sends a review to the API server that holds the objects; undefined = it is not a cluster's. */
   readonly review: PostReview | undefined
   /** The credentials revoked for the embedded API server; undefined = there is none. */
@@ -148,6 +152,7 @@ export function planeWithoutApi(source: ResourceSource): ObjectPlane {
     port: 0,
     adminKubeconfig: '',
     certificates: [],
+    reloads: new Map(),
     review: undefined,
     revoked: undefined,
     text: () => '',
@@ -182,7 +187,7 @@ class EmbeddedPlane implements ObjectPlane {
     const registry = new Registry({ ...parts, store: this.#store, kinds, pem: nodePemChecks })
     this.client = createInProcessClient(registry)
     this.source = createObjectsSource({ ...sourceOptions(config, log), client: this.client })
-    const { caPem, tokenKey } = this.#control.pki
+    const { tokenKey } = this.#control.pki
     this.#addressFile = paths.address
     // After the write: a watch that ends must not receive its event.
     const revoked = readRevoked(this.#store, () => queueMicrotask(() => this.#handler.endRefused()))
@@ -196,7 +201,7 @@ class EmbeddedPlane implements ObjectPlane {
       version: VERSION,
       checks: [{ name: 'store', isHealthy: () => !this.#stopped && canRead(this.#store) }],
       authenticate: createAuthenticator({
-        clientCAs: [caPem],
+        clientCA: () => this.#control.pki.caPem,
         tokens: createTokenVerifier(tokenKey),
         idTokens: this.#oidc?.tokens,
         revoked: this.revoked,
@@ -219,6 +224,10 @@ class EmbeddedPlane implements ObjectPlane {
     return this.#control.certificates
   }
 
+  get reloads(): ReadonlyMap<string, boolean> {
+    return this.#control.reloads
+  }
+
   text(): string {
     return this.#oidc?.text() ?? ''
   }
@@ -233,7 +242,7 @@ class EmbeddedPlane implements ObjectPlane {
       .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: OWN_NAMESPACE } })
       .catch(ignoreExisting)
     this.#oidc?.keys.start()
-    await this.#control.open(this.#handler)
+    await this.#control.open(this.#handler, () => this.#handler.endRefused())
     replaceFile(this.#addressFile, `${this.#control.localUrl}\n`, 0o600)
   }
 
@@ -304,6 +313,7 @@ class KubernetesPlane implements ObjectPlane {
   readonly #lastGood: LastGoodStates
   readonly #switched: SwitchedSource
   #installing: CrdInstallation | undefined
+  #sharedPki: FollowedPki | undefined
 
   constructor(
     config: Config,
@@ -368,6 +378,12 @@ class KubernetesPlane implements ObjectPlane {
     return [...this.#control.certificates, ...own]
   }
 
+  get reloads(): ReadonlyMap<string, boolean> {
+    const { kubeconfig } = this.#kube
+    const read: [string, boolean][] = kubeconfig === undefined ? [] : [['kubeconfig', kubeconfig.problem === '']]
+    return new Map([...this.#control.reloads, ...(this.#sharedPki?.reloads ?? []), ...read])
+  }
+
   text(): string {
     return ''
   }
@@ -380,9 +396,9 @@ class KubernetesPlane implements ObjectPlane {
       await this.#installing.done(this.#lastGood.exists('objects') ? this.#lastGood.waitMs : undefined)
     }
     const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => known(object))
-    const { caPem, tokenKey } = this.#control.pki
+    const { tokenKey } = this.#control.pki
     const authenticate = createWebhookAuthenticator({
-      clientCAs: [caPem],
+      clientCA: () => this.#control.pki.caPem,
       tokens: createTokenVerifier(tokenKey),
       webhookTokens: createWebhookTokens(tokenKey),
       now: Date.now,
@@ -391,11 +407,13 @@ class KubernetesPlane implements ObjectPlane {
     const kindsFor = async (object: unknown): Promise<readonly ResourceKind[]> =>
       kindsOf(this.#config, await secrets.read(object))
     const kinds = kindsOf(this.#config, () => 'unknown')
+    this.#sharedPki = followSharedPki(this.#kube, sharedCAs(this.#config), log)
     await this.#control.open(createWebhookHandler({ authenticate, kinds, kindsFor, pem: nodePemChecks, clusters, log }))
   }
 
   async stop(): Promise<void> {
     this.#installing?.stop()
+    this.#sharedPki?.stop()
     await this.#control.close()
     await this.#kube.close()
   }

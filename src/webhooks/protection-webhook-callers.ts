@@ -38,8 +38,8 @@ export type WebhookAuthenticator = (
 ) => WebhookCaller
 
 export interface WebhookAuthenticatorDeps {
-  /** PEM; what a client certificate may be signed by. */
-  readonly clientCAs: readonly string[]
+  /** PEM; what a client certificate may be signed by, now. */
+  clientCA(): string
   readonly tokens: TokenVerifier
   readonly webhookTokens: WebhookTokens
   /** Default: nothing is revoked. */
@@ -59,6 +59,8 @@ export function createWebhookAuthenticator(deps: WebhookAuthenticatorDeps): Webh
       return isGood(own, bearer.token) ? 'trusted' : 'nobody'
     }
     const caller = authenticate(peer, head)
+    // The certificate of a connection stays refused: a new connection may be verified by a CA that has come since.
+    if (caller === 'invalid' && peer.certificate !== undefined) peer.drain()
     if (caller === 'invalid' || isRevoked(caller)) return 'nobody'
     if (caller !== 'anonymous') return isOf(cell, caller) ? 'trusted' : 'other'
     if (pathToken === undefined) return 'nobody'

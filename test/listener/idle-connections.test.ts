@@ -164,7 +164,7 @@ describe('more connections of one address than it may have', () => {
       host: '127.0.0.1',
       port: 0,
       serving: { cert, key },
-      clientCAs: [ca.certPem],
+      clientCA: ca.certPem,
       handler: () => assert.fail('nothing is asked'),
     })
     const many = await openMany(listener.port, 300)

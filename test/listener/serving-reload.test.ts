@@ -6,7 +6,10 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { servingPkiDir } from '../../src/io/listener/serving-certificate.ts'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
+import { writeKeyPair } from '../../src/io/pki/pki-files.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { openRaw } from '../harness/clients/raw-clients.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
@@ -49,12 +52,9 @@ function write({ certPem, keyPem }: { certPem: string; keyPem: string }): void {
   }
 }
 
-async function start(folder = dir): Promise<InProcessGateway> {
-  gateway = await startInProcess([clusterObject([stub], { clientCA })], {
-    threads: 2,
-    tlsCertFile: join(folder, 'tls.crt'),
-    tlsPrivateKeyFile: join(folder, 'tls.key'),
-  })
+async function start(folder = dir, delivered?: Promise<void>): Promise<InProcessGateway> {
+  const files = { tlsCertFile: join(folder, 'tls.crt'), tlsPrivateKeyFile: join(folder, 'tls.key') }
+  gateway = await startInProcess([clusterObject([stub], { clientCA })], { threads: 2, ...files }, delivered)
   return gateway
 }
 
@@ -100,6 +100,33 @@ describe('--tls-cert-file', () => {
     await running.crashThread(1)
     // Those that take their place are not started with the certificate of the start.
     await untilShown(running, second)
+  })
+
+  test('a pair that changes between its first reading and readiness is in force soon after', async () => {
+    write(first)
+    let deliver: () => void = () => undefined
+    const delivered = new Promise<void>((resolve) => {
+      deliver = resolve
+    })
+    const starting = start(dir, delivered)
+    // It was read at once; the source is waited for.
+    await nextTurn()
+    write(second)
+    deliver()
+    await untilShown(await starting, second)
+  })
+
+  test('a certificate of its own making follows its CA', async () => {
+    const own = { tlsCertFile: '', tlsPrivateKeyFile: '', dataDir: dir }
+    gateway = await startInProcess([clusterObject([stub], { clientCA })], { threads: 2, ...own })
+    const { port } = gateway
+    writeKeyPair(servingPkiDir(dir), 'ca', servingCA)
+    await waitFor('a certificate of the new CA', async () => {
+      const { socket } = await openRaw({ port })
+      const { CN } = socket.getPeerCertificate().issuer
+      socket.destroy()
+      return CN === 'serving'
+    })
   })
 
   test('a mounted Secret, whose links are exchanged', async () => {

@@ -3,14 +3,14 @@
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { after, describe, test } from 'node:test'
+import { afterEach, beforeEach, describe, test } from 'node:test'
 import { type ConnectionOptions, connect } from 'node:tls'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { writeKeyPair } from '../../src/io/pki/pki-files.ts'
 import { EMBEDDED_FLAGS, type EmbeddedGateway, startEmbedded, UC_PATH } from '../harness/gateways/embedded.ts'
 import { clusterObject } from '../harness/objects/objects.ts'
 import { serverCertificate } from '../harness/pki.ts'
-import { type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { startStub } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const HOST = 'prod.example.com'
@@ -36,13 +36,19 @@ function handshake(port: number, options: ConnectionOptions = {}): Promise<Hands
 
 describe('TLS of all ports', () => {
   let gateway: EmbeddedGateway
-  let stub: StubUpstream
+  /** In the order of their start. */
+  const running: { stop(): Promise<void> }[] = []
 
   async function start(...args: readonly string[]): Promise<void> {
     gateway = await startEmbedded({ source: SOURCE, args })
-    stub = await startStub()
+    running.push(gateway)
+    const stub = await startStub()
+    running.push(stub)
     const { code, text } = await gateway.admin.post(UC_PATH, clusterObject([stub]))
     assert.equal(code, 201, text)
+  }
+  async function stopAll(): Promise<void> {
+    for (const one of running.splice(0)) await one.stop()
   }
   /** A connection without a name, one that names a cluster, the API server, the webhook of deletions. */
   const ports = (): readonly [string, number, ConnectionOptions][] => {
@@ -55,25 +61,20 @@ describe('TLS of all ports', () => {
     ]
   }
 
-  after(async () => {
-    await gateway.stop()
-    await stub.stop()
-  })
+  // Also of a test that failed: what runs on keeps this process.
+  afterEach(stopAll)
 
   test('by default TLS 1.2 and 1.3; then only 1.3', async () => {
     await start()
     for (const [, port, options] of ports()) {
       assert.equal((await handshake(port, { ...options, maxVersion: 'TLSv1.2' })).protocol, 'TLSv1.2')
     }
-    await gateway.stop()
-    await stub.stop()
+    await stopAll()
     await start('--tls-min-version=VersionTLS13')
     for (const [what, port, options] of ports()) {
       assert.equal((await handshake(port, options)).protocol, 'TLSv1.3')
       await assert.rejects(handshake(port, { ...options, maxVersion: 'TLSv1.2' }), /protocol version|unsupported/, what)
     }
-    await gateway.stop()
-    await stub.stop()
   })
 
   test('suites of TLS 1.2; those of 1.3 are there in any case', async () => {
@@ -96,6 +97,8 @@ describe('TLS of all ports', () => {
       await Promise.all(
         [gateway.gateway.controlPort, gateway.gateway.webhookPort].map(async (port) => (await handshake(port)).shown),
       )
+
+    beforeEach(() => start())
 
     test('is shown by both ports soon after it was replaced, and again', async () => {
       for (const [index, name] of ['one.example.com', 'two.example.com'].entries()) {

@@ -11,6 +11,7 @@ import { statusError } from '../../src/api/kube/status.ts'
 import type { Logger } from '../../src/api/ports/ports.ts'
 import { UserError } from '../../src/api/validation/field-errors.ts'
 import { sharePki } from '../../src/app/certificates/shared-pki.ts'
+import { followSharedPki } from '../../src/app/certificates/shared-pki-follow.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { base64 } from '../../src/core/text/base64.ts'
 import { controlPaths } from '../../src/io/listener/control-paths.ts'
@@ -318,4 +319,50 @@ test('a server that takes connections and never answers does not keep a start th
   assert.equal(ended, 0)
   assert.equal(warnings.length, 2)
   await waitFor('the connections', () => sockets.length > 0)
+})
+
+test('a CA that changes in the Secret while the gateway runs replaces the copy; one that cannot be used is refused once', async (t) => {
+  const dir = dataDir()
+  await shareCA(objects, caIn(dir), log)
+  const [before, tokenKey] = [pairIn(dir), read(dir, 'token.key')]
+  ensureServingCertificate(dir, true)
+  const errors: string[] = []
+  let looks = 0
+  const get: MemoryObjects['get'] = (kind, at) => {
+    looks++
+    return objects.get(kind, at)
+  }
+  const later = async (): Promise<unknown> => {
+    const seen = looks
+    return await waitFor('further looks', () => looks >= seen + 3)
+  }
+  const ca = caIn(dir)
+  const followed = followSharedPki(
+    { get },
+    [ca],
+    { ...log, error: (_, fields) => void errors.push(String(fields?.['error'])) },
+    10,
+  )
+  t.after(() => followed.stop())
+  const bundle = { certPem: `${SHARED.certPem}${before?.certPem}`, keyPem: SHARED.keyPem }
+  putSecret(secretOf(bundle))
+  await waitFor('the new CA', () => pairIn(dir)?.certPem === bundle.certPem)
+  assert.equal(pairIn(dir, 'tls'), undefined, 'what the one before had issued')
+  assert.equal(read(dir, 'token.key'), tokenKey)
+  for (const [what, data, says] of BAD_SECRETS) {
+    errors.length = 0
+    putSecret(data)
+    await waitFor(what, () => followed.reloads.get('ca') === false)
+    await later()
+    assert.equal(errors.length, 1, what)
+    assert.match(errors[0] ?? '', says)
+    // Nothing is known while it cannot be read.
+    objects.away = true
+    await later()
+    assert.equal(followed.reloads.get('ca'), false)
+    objects.away = false
+    assert.deepEqual(pairIn(dir), bundle)
+    putSecret(secretOf(bundle))
+    await waitFor('the good one', () => followed.reloads.get('ca') === true)
+  }
 })

@@ -17,7 +17,7 @@ const tokenKey = generateTokenKey()
 
 let now = START
 const authenticate = createAuthenticator({
-  clientCAs: [ca.certPem],
+  clientCA: () => ca.certPem,
   tokens: createTokenVerifier(tokenKey),
   now: () => now,
 })
@@ -106,7 +106,7 @@ test('revocations are checked for every request, also for credentials cached for
   const seen: Revocable[] = []
   let answer = ''
   const checked = createAuthenticator({
-    clientCAs: [ca.certPem],
+    clientCA: () => ca.certPem,
     tokens: createTokenVerifier(tokenKey),
     revoked: (credential) => {
       seen.push(credential)

@@ -22,8 +22,8 @@ export interface RevokedCaller {
 export type Caller = UserInfo | 'anonymous' | 'invalid' | RevokedCaller
 
 export interface AuthenticatorDeps {
-  /** PEM; what a client certificate may be signed by. */
-  readonly clientCAs: readonly string[]
+  /** PEM; what a client certificate may be signed by. Asked for every request: it may have changed since the handshake. */
+  clientCA(): string
   readonly tokens: TokenVerifier
   /** Tokens of an OpenID provider. Default: none. */
   readonly idTokens?: TokenVerifier | undefined
@@ -40,6 +40,8 @@ interface CertificateVerdict {
   readonly hashes: readonly string[]
   /** When it has to be verified again. */
   readonly untilMs: number
+  /** The CAs that it was verified with. */
+  readonly bundle: string
 }
 
 /** Key of the result cached on a connection; each listener has one authenticator. */
@@ -49,11 +51,10 @@ const NOTHING_REVOKED: RevocationCheck = () => ''
 
 /** @returns a function to call for every request: a connection outlives certificates and tokens, and may be older than a revocation */
 export function createAuthenticator(deps: AuthenticatorDeps): (peer: Peer, head: HeaderList) => Caller {
-  const bundle = deps.clientCAs.join('\n')
   const { tokens, idTokens, revoked = NOTHING_REVOKED } = deps
   return (peer, head) => {
     const nowMs = deps.now()
-    const { caller, hashes } = certificateVerdict(peer, bundle, nowMs)
+    const { caller, hashes } = certificateVerdict(peer, deps.clientCA(), nowMs)
     if (typeof caller !== 'string') return unlessRevoked(caller, revoked({ user: caller, kind: 'x509', hashes }))
     const bearer = readBearerToken(head)
     if (bearer.kind === 'invalid') return 'invalid'
@@ -91,13 +92,14 @@ function unlessRevoked(user: UserInfo, revoked: string): UserInfo | RevokedCalle
 function certificateVerdict(peer: Peer, bundle: string, nowMs: number): CertificateVerdict {
   if (peer.certificate === undefined) return NO_CERTIFICATE
   const known = peer.memo.get(MEMO) as CertificateVerdict | undefined
-  if (known !== undefined && known.untilMs > nowMs) return known
+  // Mostly the same string: compared by address.
+  if (known !== undefined && known.untilMs > nowMs && known.bundle === bundle) return known
   const fresh = checkCertificate(peer.certificate, bundle, nowMs)
   peer.memo.set(MEMO, fresh)
   return fresh
 }
 
-const NO_CERTIFICATE: CertificateVerdict = { caller: 'anonymous', hashes: [], untilMs: NEVER }
+const NO_CERTIFICATE: CertificateVerdict = { caller: 'anonymous', hashes: [], untilMs: NEVER, bundle: '' }
 
 function checkCertificate(
   certificate: NonNullable<Peer['certificate']>,
@@ -105,11 +107,11 @@ function checkCertificate(
   nowMs: number,
 ): CertificateVerdict {
   const verified = verifyClientCertificate(certificate, bundle, nowMs)
-  // Final for this connection: neither its chain nor the CAs change.
-  if ('error' in verified) return { caller: 'invalid', hashes: [], untilMs: NEVER }
+  // Final while the CAs are these: the chain of a connection does not change.
+  if ('error' in verified) return { caller: 'invalid', hashes: [], untilMs: NEVER, bundle }
   const [leaf] = certificate.chain
   const hashes = leaf === undefined ? [] : certificateHashes(leaf)
   const user = userFromCertificate(verified.subject, verified.sha256)
-  if (user === undefined) return { caller: 'anonymous', hashes, untilMs: verified.notAfterMs }
-  return { caller: 'error' in user ? 'invalid' : user, hashes, untilMs: verified.notAfterMs }
+  if (user === undefined) return { caller: 'anonymous', hashes, untilMs: verified.notAfterMs, bundle }
+  return { caller: 'error' in user ? 'invalid' : user, hashes, untilMs: verified.notAfterMs, bundle }
 }

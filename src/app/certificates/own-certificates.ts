@@ -16,10 +16,13 @@ export interface OwnCertificate {
     | 'control-serving'
     | 'control-ca'
     | 'protection-serving'
+    | 'protection-ca'
     | 'health-serving'
     | 'redis-client'
     | 'redis-ca'
     | 'kubeconfig-client'
+    | 'protection-kubeconfig-client'
+    | 'protection-workloads-kubeconfig-client'
   /** PEM; the first one counts. */
   readonly pem: string
 }

@@ -1,10 +1,12 @@
 // The gateway's own certificate while it runs: read again when its files change, replaced before it expires. One that cannot be used
 // leaves the one before in force, and says so.
 
+import { existsSync } from 'node:fs'
 import type { Logger } from '../../api/ports/ports.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
-import { expiresSoon } from '../../io/listener/serving-certificate.ts'
+import { expiresSoon, servingPkiDir } from '../../io/listener/serving-certificate.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
+import { keyPairFiles } from '../../io/pki/pki-files.ts'
 import { type FollowedFiles, followFiles } from '../../io/world/follow-files.ts'
 import type { Config } from '../config/config.ts'
 import { loadServingPair } from './serving-pair.ts'
@@ -37,13 +39,16 @@ export class ServingReload {
 
   /** By the flag that names the file: whether its content is in force. Empty when the gateway makes its own. */
   get reloads(): ReadonlyMap<string, boolean> {
-    return new Map(this.#followed === undefined ? [] : [['tls-cert-file', this.#problem === '']])
+    const file = makesServingCertificate(this.#config) ? 'serving-pki' : 'tls-cert-file'
+    return new Map(this.#followed === undefined ? [] : [[file, this.#problem === '']])
   }
 
   start(): void {
     if (makesServingCertificate(this.#config)) {
       // The files are the gateway's own: were they gone, a look would make another CA, which no client knows.
       this.#renewal = setInterval(() => expiresSoon(this.#pair.cert) && this.#read(), RENEWAL_CHECK_MS).unref()
+      const ca = keyPairFiles(servingPkiDir(this.#config.dataDir), 'ca')
+      this.#followed = followFiles(ca, () => ca.every((file) => existsSync(file)) && this.#read())
       return
     }
     const { tlsCertFile, tlsPrivateKeyFile } = this.#config

@@ -40,7 +40,7 @@ export function makesServingCertificate({ tlsCertFile, tlsPrivateKeyFile }: Conf
   return tlsCertFile === '' && tlsPrivateKeyFile === ''
 }
 
-function sharedCAs(config: Config): readonly SharedCA[] {
+export function sharedCAs(config: Config): readonly SharedCA[] {
   const { dataDir } = config
   const control: SharedCA = {
     namespace: OWN_NAMESPACE,

@@ -3,6 +3,7 @@
 // them by client certificate or token.
 
 import { X509Certificate } from 'node:crypto'
+import { join } from 'node:path'
 import type { Logger } from '../../api/ports/ports.ts'
 import type { RequestHandler } from '../../api/ports/stream.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -11,12 +12,14 @@ import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import { hostsOfPort, openRenewedPort, type RenewedPort } from '../../io/listener/renewed-port.ts'
 import { DEFAULT_TLS_POLICY, type TlsPolicy } from '../../io/listener/tls-policy.ts'
+import { caBundleError, certificatesOf, isIssuedByOneOf } from '../../io/pki/ca-bundle.ts'
 import { ensureControlPki, readControlTokenKey } from '../../io/pki/control-pki.ts'
 import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
 import { isIssuedBy, issueServingCertificate, type KeyPair } from '../../io/pki/pki.ts'
-import { keyPairFiles, readKeyPair } from '../../io/pki/pki-files.ts'
+import { keyPairFiles, readKeyPair, requireFiles, writeKeyPair } from '../../io/pki/pki-files.ts'
 import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
 import { createWebhookAuthenticator, type WebhookAuthenticator } from '../../webhooks/protection-webhook-callers.ts'
+import type { OwnCertificate } from '../certificates/own-certificates.ts'
 
 export interface ProtectionPortOptions {
   readonly listen: ListenAddress
@@ -39,11 +42,10 @@ const CLOSE_WITHIN_MS = 10_000
 export class ProtectionPort {
   readonly #options: ProtectionPortOptions
   readonly #dir: string
-  /** PEM, for caBundle. */
-  readonly caPem: string
   /** For the handler. */
   readonly authenticate: WebhookAuthenticator
   #serving: KeyPair
+  #caPem: string
   #open: RenewedPort | undefined
 
   /**
@@ -55,15 +57,16 @@ export class ProtectionPort {
     this.#dir = controlPaths(options.dataDir).pki
     if (readKeyPair(this.#dir, 'ca') === undefined) ensureControlPki(this.#dir, this.#hosts())
     const tokenKey = readControlTokenKey(this.#dir)
-    this.caPem = this.#ca().certPem
+    const ca = this.#ca()
+    this.#caPem = ca.certPem
     this.authenticate = createWebhookAuthenticator({
-      clientCAs: [this.caPem],
+      clientCA: () => this.#caPem,
       tokens: createTokenVerifier(tokenKey),
       webhookTokens: createWebhookTokens(tokenKey),
       revoked: options.revoked,
       now: Date.now,
     })
-    this.#serving = this.#currentServing()
+    this.#serving = this.#currentServing(ca)
   }
 
   /** 0 = not open. */
@@ -71,25 +74,50 @@ export class ProtectionPort {
     return this.#open?.port ?? 0
   }
 
-  /** PEM of what it shows now. */
-  get servingCert(): string {
-    return this.#serving.certPem
+  /** PEM, for caBundle. */
+  get caPem(): string {
+    return this.#caPem
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    return [
+      { name: 'protection-serving', pem: this.#serving.certPem },
+      { name: 'protection-ca', pem: this.#caPem },
+    ]
+  }
+
+  /** Whether what the files of the PKI hold is in force. */
+  get reloads(): ReadonlyMap<string, boolean> {
+    return new Map(this.#open === undefined ? [] : [['protection-pki', this.#open.problem === '']])
   }
 
   /** @throws {UserError} when the port cannot be opened */
   async open(handler: RequestHandler): Promise<void> {
     const { listen, log } = this.#options
-    const serving = () => {
-      this.#serving = this.#currentServing(this.#serving)
-      return { cert: this.#serving.certPem, key: this.#serving.keyPem }
+    const [pair, caFiles] = [keyPairFiles(this.#dir, 'tls'), keyPairFiles(this.#dir, 'ca')]
+    let next = { serving: this.#serving, caPem: this.#caPem }
+    const certificates = () => {
+      requireFiles(caFiles)
+      const ca = this.#ca()
+      const { validTo, validToDate } = new X509Certificate(ca.certPem)
+      if (ca.certPem !== this.#caPem && validToDate.getTime() <= Date.now()) {
+        throw new UserError(`${caFiles[0]} expired on ${validTo}`, 'put a CA there that has not')
+      }
+      next = { serving: this.#currentServing(ca, this.#serving), caPem: ca.certPem }
+      const { certPem: cert, keyPem: key } = next.serving
+      return { serving: { cert, key }, clientCA: next.caPem }
+    }
+    const onInForce = () => {
+      this.#serving = next.serving
+      this.#caPem = next.caPem
     }
     this.#open = await openRenewedPort({
       listen,
       flag: '--protection-listen',
-      clientCAs: [this.caPem],
       tls: this.#options.tls ?? DEFAULT_TLS_POLICY,
-      serving,
-      files: keyPairFiles(this.#dir, 'tls'),
+      certificates,
+      onInForce,
+      files: [...pair, ...caFiles],
       handler,
       log,
     })
@@ -104,17 +132,24 @@ export class ProtectionPort {
    * A certificate that the operator has put in the place of the control plane's; otherwise one of our CA, which need not be kept: nobody
    * knows it except by the CA.
    */
-  #currentServing(last?: KeyPair): KeyPair {
-    const ca = this.#ca()
+  #currentServing(ca: KeyPair, last?: KeyPair): KeyPair {
     const file = readKeyPair(this.#dir, 'tls')
-    if (file !== undefined && !isIssuedBy(file, ca)) return file
-    if (last !== undefined && isIssuedBy(last, ca) && !endsSoon(last)) return last
     const hosts = this.#hosts()
+    if (file !== undefined && !isIssuedBy(file, ca)) {
+      if (!isIssuedByOneOf(file, [...certificatesOf(ca.certPem), ...certificatesOf(this.#caPem)])) return file
+      // Of a former CA of ours: kept, it would be taken for the operator's once that CA is gone.
+      const pair = issueServingCertificate(ca, hosts)
+      writeKeyPair(this.#dir, 'tls', pair)
+      return pair
+    }
+    if (last !== undefined && isIssuedBy(last, ca) && !endsSoon(last)) return last
     return issueServingCertificate(ca, hosts)
   }
 
   #ca(): KeyPair {
     const ca = readKeyPair(this.#dir, 'ca')
+    const problem = ca === undefined ? '' : caBundleError(ca.certPem)
+    if (problem !== '') throw new UserError(`${join(this.#dir, 'ca.crt')} ${problem}`, 'put the right file there')
     if (ca !== undefined) return ca
     throw new UserError(`there is no CA of the control plane in ${this.#dir}`, 'start again to create one')
   }

@@ -122,7 +122,24 @@ export class Protection {
   }
 
   get certificates(): readonly OwnCertificate[] {
-    return this.#port === undefined ? [] : [{ name: 'protection-serving', pem: this.#port.servingCert }]
+    for (const client of [this.#ownCore, this.#ownWorkloads]) client?.kubeconfig?.refresh()
+    const clients: readonly OwnCertificate[] = [
+      { name: 'protection-kubeconfig-client', pem: this.#ownCore?.kubeconfig?.clientCertificate ?? '' },
+      { name: 'protection-workloads-kubeconfig-client', pem: this.#ownWorkloads?.kubeconfig?.clientCertificate ?? '' },
+    ]
+    return [...(this.#port?.certificates ?? []), ...clients.filter(({ pem }) => pem !== '')]
+  }
+
+  /** By file: whether its content is in force. */
+  get reloads(): ReadonlyMap<string, boolean> {
+    const kubeconfigs = [
+      ['protection-kubeconfig', this.#ownCore],
+      ['protection-workloads-kubeconfig', this.#ownWorkloads],
+    ] as const
+    const inForce = kubeconfigs.flatMap(([file, client]): [string, boolean][] =>
+      client?.kubeconfig === undefined ? [] : [[file, client.kubeconfig.problem === '']],
+    )
+    return new Map([...(this.#port?.reloads ?? []), ...inForce])
   }
 
   /** Opens the webhook, if configured. @throws {UserError} */
@@ -379,7 +396,10 @@ function ownClient(
   { log, calls }: Pick<ProtectionDeps, 'log' | 'calls'>,
 ): KubeClient | undefined {
   if (kubeconfigFile === '') return undefined
-  return createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
+  const client = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
+  // Only a leader uses that of the workloads; when its certificate expires has to be known before.
+  client.kubeconfig?.refresh()
+  return client
 }
 
 /** @throws {UserError} with every error at once */

@@ -71,7 +71,7 @@ export async function startDemoCluster(options: DemoClusterOptions): Promise<Dem
       ...clock,
       registry,
       authorize,
-      authenticate: createAuthenticator({ clientCAs: [clientCA], tokens: { verify: userOf }, now: Date.now }),
+      authenticate: createAuthenticator({ clientCA: () => clientCA, tokens: { verify: userOf }, now: Date.now }),
       reviews: demoReviews(authorize, userOf),
       messages: DEMO_MESSAGES,
       shownTo: () => (_kind, object) => object,
@@ -84,7 +84,7 @@ export async function startDemoCluster(options: DemoClusterOptions): Promise<Dem
   const replicas: { port: number; close(): void }[] = []
   for (let i = 1; i <= options.replicas; i++) {
     const handler = handlerOf(`${name}-${i}`)
-    replicas.push(await listenControl({ host: '127.0.0.1', port: 0, serving, clientCAs: [clientCA], handler }))
+    replicas.push(await listenControl({ host: '127.0.0.1', port: 0, serving, clientCA, handler }))
   }
   return {
     name,

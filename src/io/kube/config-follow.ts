@@ -69,6 +69,11 @@ export class FollowedKubeconfig implements KubeAccessSource {
     return access
   }
 
+  /** What an access does by the way, for one that is seldom used: reads the client certificate, and looks for changes. */
+  refresh(): void {
+    this.access().catch(() => undefined)
+  }
+
   renew(): boolean {
     // Unchanged files: those that they name, and plugins, may have something newer. Changed ones are checked first.
     if (textOfFiles(this.#options) === this.#used) return this.#current.renew()

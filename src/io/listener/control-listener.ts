@@ -18,8 +18,8 @@ export interface ControlListenerOptions {
   readonly fds?: readonly number[]
   /** PEM. */
   readonly serving: ServingPair
-  /** PEM of the CAs that client certificates are verified with. */
-  readonly clientCAs: readonly string[]
+  /** PEM bundle of the CAs that client certificates are verified with. */
+  readonly clientCA: string
   /** Default: TLS 1.2, the suites of Node. */
   readonly tls?: TlsPolicy
   readonly handler: RequestHandler
@@ -27,8 +27,8 @@ export interface ControlListenerOptions {
 }
 
 export interface ControlListener extends Listener {
-  /** For new connections. */
-  setServing(serving: ServingPair): void
+  /** For new connections. @throws OpenSSL's error; what was set before stays */
+  setCertificates(serving: ServingPair, clientCA: string): void
 }
 
 /** Generous for people's tools, which have large tokens at most. */
@@ -42,7 +42,7 @@ const MAX_CONNECTIONS_PER_ADDRESS = 256
 /** @throws when the port cannot be opened; OpenSSL's error when the certificate or key is invalid */
 export async function listenControl(options: ControlListenerOptions): Promise<ControlListener> {
   const { host, port, fds = [], handler, onHandshakeError } = options
-  const contexts = new ControlContexts(options.serving, options.clientCAs, options.tls ?? DEFAULT_TLS_POLICY)
+  const contexts = new ControlContexts(options.serving, options.clientCA, options.tls ?? DEFAULT_TLS_POLICY)
   const listener = await listen({
     host,
     port,
@@ -60,22 +60,20 @@ export async function listenControl(options: ControlListenerOptions): Promise<Co
     onUpgrade: (peer, answer, head) => handler(peer, answer, head, true),
     ...(onHandshakeError !== undefined && { onHandshakeError }),
   })
-  return { ...listener, setServing: (serving) => contexts.setServing(serving) }
+  return { ...listener, setCertificates: (serving, clientCA) => contexts.set(serving, clientCA) }
 }
 
 class ControlContexts implements ListenerContexts {
-  readonly #clientCAs: readonly string[]
   readonly #tls: TlsPolicy
   #built: AddressContext
 
-  constructor(serving: ServingPair, clientCAs: readonly string[], tls: TlsPolicy) {
+  constructor(serving: ServingPair, clientCA: string, tls: TlsPolicy) {
     this.#tls = tls
-    this.#clientCAs = clientCAs
-    this.#built = this.#build(serving)
+    this.#built = this.#build(serving, clientCA)
   }
 
-  setServing(serving: ServingPair): void {
-    this.#built = this.#build(serving)
+  set(serving: ServingPair, clientCA: string): void {
+    this.#built = this.#build(serving, clientCA)
   }
 
   forAddress(): AddressContext {
@@ -86,7 +84,7 @@ class ControlContexts implements ListenerContexts {
     return this.#built.context
   }
 
-  #build({ cert, key }: ServingPair): AddressContext {
+  #build({ cert, key }: ServingPair, clientCA: string): AddressContext {
     const options: SharedContextOptions = {
       cert,
       key,
@@ -94,7 +92,7 @@ class ControlContexts implements ListenerContexts {
       // No resumption: an identity is verified in the handshake of its own connection (see tls-contexts.ts).
       secureOptions: constants.SSL_OP_NO_TICKET,
       sessionTimeout: 1,
-      ca: [...this.#clientCAs],
+      ca: [clientCA],
       allowPartialTrustChain: true,
     }
     return { options, context: sharedSecureContext(options) }

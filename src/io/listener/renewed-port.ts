@@ -1,11 +1,11 @@
-// A port of the gateway's own API server or of the protection webhook: opened, its certificate renewed while it is open, and
-// closed when what runs on it has ended.
+// A port of the gateway's own API server or of the protection webhook: opened, its certificate and client CA renewed while it is open,
+// and closed when what runs on it has ended.
 
-import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../api/ports/ports.ts'
 import type { RequestHandler } from '../../api/ports/stream.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { followFiles } from '../world/follow-files.ts'
 import { cannotListen, requireFreePort } from '../world/free-port.ts'
@@ -18,8 +18,17 @@ import type { TlsPolicy } from './tls-policy.ts'
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
 const CLOSE_LOOK_MS = 10
 
+/** What a port shows, and verifies clients with. */
+export interface PortCertificates {
+  readonly serving: ServingPair
+  /** PEM; a bundle where CAs overlap. */
+  readonly clientCA: string
+}
+
 export interface RenewedPort {
   readonly port: number
+  /** Why what the files hold now is not in force; '' = it is. */
+  readonly problem: string
   /** No new connections, what runs ends; what is still open after `withinMs` is closed. */
   close(withinMs: number): Promise<void>
 }
@@ -28,11 +37,12 @@ export interface RenewedPortOptions {
   readonly listen: ListenAddress
   /** That names the address. */
   readonly flag: string
-  readonly clientCAs: readonly string[]
   readonly tls: TlsPolicy
-  /** The certificate as it is to be now; called again from time to time, and when one of `files` has changed. */
-  serving(): ServingPair
-  /** What `serving` reads. While one is missing it is not called: it would make a new one in its place. */
+  /** Certificates as they are to be now; called again from time to time, and when one of `files` has changed. May throw. */
+  certificates(): PortCertificates
+  /** The latest are in force for new connections. */
+  onInForce(): void
+  /** What `certificates` reads. */
   readonly files: readonly string[]
   readonly handler: RequestHandler
   readonly log: Logger
@@ -40,27 +50,42 @@ export interface RenewedPortOptions {
 
 /** @throws {UserError} when the port cannot be opened */
 export async function openRenewedPort(options: RenewedPortOptions): Promise<RenewedPort> {
-  const { listen, flag, clientCAs, tls, handler, log, files } = options
+  const { listen, flag, tls, handler, log, files } = options
   await requireFreePort(listen, flag)
   const fds = takeInherited(listen, flag)
   const { host, port } = listen
-  const listener = await listenControl({ host, port, fds, serving: options.serving(), clientCAs, tls, handler }).catch(
-    (error: unknown) => {
-      const message = error instanceof Error ? error.message : String(error)
-      throw cannotListen(listen, message, String(Reflect.get(Object(error), 'code')), flag)
-    },
-  )
+  let inForce = options.certificates()
+  const listener = await listenControl({ host, port, fds, ...inForce, tls, handler }).catch((error: unknown) => {
+    const message = error instanceof Error ? error.message : String(error)
+    throw cannotListen(listen, message, String(Reflect.get(Object(error), 'code')), flag)
+  })
+  options.onInForce()
+  let problem = ''
   const renew = (): void => {
     try {
-      listener.setServing(options.serving())
+      const next = options.certificates()
+      const changed = !isSame(next, inForce)
+      if (changed) listener.setCertificates(next.serving, next.clientCA)
+      inForce = next
+      options.onInForce()
+      if (changed || problem !== '') log.info(`the certificates of ${flag} are in force`)
+      problem = ''
     } catch (error) {
-      log.error(`the certificate of ${flag} cannot be replaced; the one before stays in force`, { error })
+      const fix = error instanceof UserError ? `; ${error.fix}` : ''
+      const why = `${error instanceof Error ? error.message : String(error)}${fix}`
+      if (why !== problem) {
+        log.error(`the certificates of ${flag} cannot be replaced; those before stay in force`, { error: why })
+      }
+      problem = why
     }
   }
   const renewal = setInterval(renew, RENEWAL_CHECK_MS).unref()
-  const followed = followFiles(files, () => files.every((file) => existsSync(file)) && renew())
+  const followed = followFiles(files, renew)
   return {
     port: listener.port,
+    get problem() {
+      return problem
+    },
     close: async (withinMs) => {
       clearInterval(renewal)
       followed.stop()
@@ -71,6 +96,10 @@ export async function openRenewedPort(options: RenewedPortOptions): Promise<Rene
       listener.close()
     },
   }
+}
+
+function isSame(a: PortCertificates, b: PortCertificates): boolean {
+  return a.clientCA === b.clientCA && a.serving.cert === b.serving.cert && a.serving.key === b.serving.key
 }
 
 /** Names and addresses for the certificate of such a port: `hosts`, the address it listens on, and those of this machine. */

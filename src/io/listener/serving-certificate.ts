@@ -4,6 +4,8 @@
 import { X509Certificate } from 'node:crypto'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { caBundleError } from '../pki/ca-bundle.ts'
 import { createCA, isIssuedBy, issueCertificate, type KeyPair } from '../pki/pki.ts'
 import { readKeyPair, writeKeyPair } from '../pki/pki-files.ts'
 
@@ -31,6 +33,8 @@ export const SERVING_CA_NAME = 'portcullis'
 export function ensureServingCertificate(dataDir: string, sharedCA = false): ServingCertificate {
   const dir = servingPkiDir(dataDir)
   const ownCA = readKeyPair(dir, 'ca')
+  const problem = ownCA === undefined ? '' : caBundleError(ownCA.certPem)
+  if (problem !== '') throw new UserError(`${join(dir, 'ca.crt')} ${problem}`, 'put the right file there')
   const knownCA = sharedCA ? ownCA : usable(ownCA)
   const known = knownCA === undefined ? undefined : usable(readKeyPair(dir, 'tls'))
   if (known !== undefined && knownCA !== undefined && isIssuedBy(known, knownCA)) return { ...known, generated: false }

@@ -2,7 +2,7 @@
 // the credentials of the first administrator. Created when missing; only certificates of our own CA that are about to expire, or
 // no longer fit the host names, are replaced.
 
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
@@ -10,12 +10,13 @@ import { ADMIN_GROUP } from '../../api/kube/own-names.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { base64 } from '../../core/text/base64.ts'
+import { caBundleError, certificatesOf, isIssuedByOneOf } from './ca-bundle.ts'
 import { generateTokenKey } from './control-tokens.ts'
 import { createCA, isIssuedBy, issueCertificate, issueServingCertificate, type KeyPair } from './pki.ts'
 import { makePrivateDirectory, readKeyPair, readTextFile, replaceFile, writeKeyPair } from './pki-files.ts'
 
 export interface ControlPki {
-  /** PEM; clients verify the server with it, and the server its clients. */
+  /** PEM; clients verify the server with it, and the server its clients. The first one signs, others overlap with it. */
   readonly caPem: string
   readonly servingCert: string
   readonly servingKey: string
@@ -27,6 +28,8 @@ export interface ControlPki {
 export interface ControlPkiOptions {
   /** `https://HOST:PORT`: what admin.kubeconfig points to. Default: the first host, port 9443. */
   readonly server?: string
+  /** PEM of the CAs that were in force before: what they have issued is issued again. Default: none. */
+  readonly formerCaPem?: string
 }
 
 export interface ControlUser {
@@ -63,9 +66,10 @@ export function ensureControlPki(dir: string, hosts: readonly string[], options:
   for (const host of hosts) checkHost(host)
   makePrivateDirectory(dir)
   const ca = ensureCA(dir)
-  const serving = ensureServing(dir, ca, hosts)
+  const former = [...certificatesOf(ca.certPem).slice(1), ...certificatesOf(options.formerCaPem ?? '')]
+  const serving = ensureServing(dir, ca, former, hosts)
   const tokenKey = ensureTokenKey(dir)
-  const admin = ensureAdmin(dir, ca)
+  const admin = ensureAdmin(dir, ca, former)
   const server = options.server ?? `https://${canonicalIp(first)?.includes(':') ? `[${first}]` : first}:${CONTROL_PORT}`
   const file = join(dir, KUBECONFIG_FILE)
   const text = controlKubeconfig({ server, caPem: ca.certPem, user: ADMIN_USER, credential: admin })
@@ -80,7 +84,7 @@ export function ensureControlPki(dir: string, hosts: readonly string[], options:
  */
 export function issueControlCertificate(dir: string, { user, groups, days }: ControlUser): KeyPair {
   if (user === '') throw new UserError('no user given', 'name one')
-  return issueCertificate(readCA(dir), {
+  return issueCertificate(signing(dir, readCA(dir)), {
     commonName: user,
     organizations: groups,
     usage: 'client',
@@ -156,8 +160,9 @@ function readCA(dir: string): KeyPair {
   if (ca === undefined) {
     throw new UserError(`there is no CA of the control plane in ${dir}`, 'start portcullis with this directory first')
   }
+  const problem = caBundleError(ca.certPem)
+  if (problem !== '') throw new UserError(`${join(dir, 'ca.crt')} ${problem}`, 'put the right file there')
   const certificate = new X509Certificate(ca.certPem)
-  if (!certificate.ca) throw new UserError(`${join(dir, 'ca.crt')} is not a CA certificate`, 'put the right file there')
   if (certificate.validToDate.getTime() <= Date.now()) {
     throw new UserError(
       `the CA of the control plane in ${dir} expired on ${certificate.validTo}`,
@@ -167,27 +172,44 @@ function readCA(dir: string): KeyPair {
   return ca
 }
 
-function ensureServing(dir: string, ca: KeyPair, hosts: readonly string[]): KeyPair {
+/** @throws {UserError} when certificates cannot be issued with it; those that exist go on */
+function signing(dir: string, ca: KeyPair): KeyPair {
+  if (createPrivateKey(ca.keyPem).asymmetricKeyType === 'rsa') return ca
+  throw new UserError(
+    `${join(dir, 'ca.key')} is not an RSA key, with which certificates can be issued`,
+    'use an RSA key',
+  )
+}
+
+function ensureServing(dir: string, ca: KeyPair, former: readonly string[], hosts: readonly string[]): KeyPair {
   const known = readKeyPair(dir, SERVING_NAME)
-  if (known !== undefined && !isToRenew(known, ca, (certificate) => hosts.every((host) => covers(certificate, host)))) {
-    return known
-  }
-  const pair = issueServingCertificate(ca, hosts)
+  const fits = (certificate: X509Certificate): boolean => hosts.every((host) => covers(certificate, host))
+  if (known !== undefined && !isToRenew(known, ca, former, fits)) return known
+  const pair = issueServingCertificate(signing(dir, ca), hosts)
   writeKeyPair(dir, SERVING_NAME, pair)
   return pair
 }
 
-function ensureAdmin(dir: string, ca: KeyPair): KeyPair {
+function ensureAdmin(dir: string, ca: KeyPair, former: readonly string[]): KeyPair {
   const known = readKeyPair(dir, ADMIN_NAME)
-  if (known !== undefined && !isToRenew(known, ca, () => true)) return known
-  const pair = issueCertificate(ca, { commonName: ADMIN_USER, organizations: [ADMIN_GROUP], usage: 'client' })
+  if (known !== undefined && !isToRenew(known, ca, former, () => true)) return known
+  const pair = issueCertificate(signing(dir, ca), {
+    commonName: ADMIN_USER,
+    organizations: [ADMIN_GROUP],
+    usage: 'client',
+  })
   writeKeyPair(dir, ADMIN_NAME, pair)
   return pair
 }
 
-/** Certificates of other CAs were put there on purpose: they stay. */
-function isToRenew({ certPem }: KeyPair, ca: KeyPair, fits: (certificate: X509Certificate) => boolean): boolean {
-  if (!isIssuedBy({ certPem }, ca)) return false
+/** Certificates of former CAs would soon be trusted by nobody. Those of other CAs were put there on purpose: they stay. */
+function isToRenew(
+  { certPem }: KeyPair,
+  ca: KeyPair,
+  former: readonly string[],
+  fits: (certificate: X509Certificate) => boolean,
+): boolean {
+  if (!isIssuedBy({ certPem }, ca)) return isIssuedByOneOf({ certPem }, former)
   const certificate = new X509Certificate(certPem)
   return certificate.validToDate.getTime() - Date.now() <= RENEW_BEFORE_MS || !fits(certificate)
 }

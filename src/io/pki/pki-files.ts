@@ -116,6 +116,12 @@ export function existingPairFiles(dir: string, name: string): string[] {
   return Object.values(filesOf(dir, name)).filter((file) => existsSync(file))
 }
 
+/** @throws {UserError} when one does not exist */
+export function requireFiles(files: readonly string[]): void {
+  const missing = files.find((file) => !existsSync(file))
+  if (missing !== undefined) throw new UserError(`${missing} is missing`, 'put it back')
+}
+
 /** @throws {UserError} */
 export function readTextFile(file: string): string {
   return inFileSystem(`cannot read ${file}`, () => readFileSync(file, 'utf8'))

@@ -4,6 +4,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { caBundleError } from './ca-bundle.ts'
 import type { KeyPair } from './pki.ts'
 
 export interface SharedCA {
@@ -68,7 +69,8 @@ function faultOf(ca: KeyPair): string {
   } catch {
     return 'tls.key is not a private key'
   }
-  if (!certificate.ca) return 'tls.crt is not a CA certificate'
+  const problem = caBundleError(ca.certPem)
+  if (problem !== '') return `tls.crt ${problem}`
   if (hasExpired(ca)) return `it expired on ${certificate.validTo}`
   // issueCertificate() signs with RSA keys only.
   if (key.asymmetricKeyType !== 'rsa') return 'tls.key is not an RSA key'

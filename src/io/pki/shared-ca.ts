@@ -52,12 +52,7 @@ export async function shareCA(client: SecretClient, shared: SharedCA, log: Logge
     const attempts = hasCopy && local.pair !== undefined ? 1 : ATTEMPTS
     const { ca, files } = await settled(client, shared, local, log, attempts)
     for (const [file, text] of Object.entries(files)) keep(join(shared.dir, file), text)
-    if (ca.certPem === local.pair?.certPem) return
-    if (local.pair !== undefined || local.damage !== undefined) {
-      dropLeaves(shared, local.pair, ca)
-      log.warn('the CA of this replica is replaced by the one that all replicas share', { secret, dir: shared.dir })
-    }
-    writeKeyPair(shared.dir, 'ca', ca)
+    take(shared, local, ca, log)
   } catch (error) {
     if (error instanceof UserError) throw error
     const why = error instanceof Error ? error.message : String(error)
@@ -75,6 +70,27 @@ export async function shareCA(client: SecretClient, shared: SharedCA, log: Logge
     }
     log.warn('the CA that all replicas share cannot be read; the copy of this replica is used', { secret, why })
   }
+}
+
+/**
+ * Reads the Secret again while the gateway runs: a CA that has changed there replaces the one in `dir`. Other files stay as they
+ * are until the next start, which uses them all at once.
+ * @throws {UserError} (rejects) when the Secret cannot be used; {Error} when it cannot be read; the one in `dir` stays
+ */
+export async function refreshCA(client: Pick<SecretClient, 'get'>, shared: SharedCA, log: Logger): Promise<void> {
+  const found = await read(client, shared)
+  if (found !== undefined) take(shared, readLocal(shared.dir), found.ca, log)
+}
+
+/** What the one before has issued is dropped: nobody will trust it. */
+function take(shared: SharedCA, local: LocalCA, ca: KeyPair, log: Logger): void {
+  if (ca.certPem === local.pair?.certPem && ca.keyPem === local.pair.keyPem) return
+  if (local.pair !== undefined || local.damage !== undefined) {
+    const secret = `${shared.namespace}/${shared.name}`
+    dropLeaves(shared, local.pair, ca)
+    log.warn('the CA of this replica is replaced by the one that all replicas share', { secret, dir: shared.dir })
+  }
+  writeKeyPair(shared.dir, 'ca', ca)
 }
 
 /** A copy that is damaged matters only where the Secret cannot be read. */
@@ -105,7 +121,7 @@ async function settled(
 }
 
 /** undefined = there is none yet. */
-async function read(client: SecretClient, shared: SharedCA): Promise<Shared | undefined> {
+async function read(client: Pick<SecretClient, 'get'>, shared: SharedCA): Promise<Shared | undefined> {
   try {
     return parseShared(await client.get(SECRETS, shared), shared)
   } catch (error) {
@@ -162,7 +178,7 @@ function dropLeaves({ dir, commonName }: SharedCA, before: KeyPair | undefined, 
     const ours =
       before === undefined
         ? !isIssuedBy(leaf, ca) && new X509Certificate(leaf.certPem).issuer === `CN=${commonName}`
-        : isIssuedBy(leaf, before)
+        : isIssuedBy(leaf, before) && !isIssuedBy(leaf, ca)
     if (ours) removeKeyPair(dir, name)
   }
 }

@@ -88,7 +88,7 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
     version: '0.0.0',
     checks: [],
     authenticate: createAuthenticator({
-      clientCAs: [pki.caPem],
+      clientCA: () => pki.caPem,
       tokens: createTokenVerifier(pki.tokenKey),
       revoked: revoked.check,
       now,
@@ -100,7 +100,7 @@ export async function startControl(options: ControlOptions = {}): Promise<TestCo
     uuid: randomUUID,
   })
   const serving = { cert: pki.servingCert, key: pki.servingKey }
-  const listener = await listenControl({ host: '127.0.0.1', port: 0, serving, clientCAs: [pki.caPem], handler })
+  const listener = await listenControl({ host: '127.0.0.1', port: 0, serving, clientCA: pki.caPem, handler })
   const server = `https://127.0.0.1:${listener.port}`
   let kubeconfigs = 0
   const kubeconfigFor = (user: { readonly cert?: KeyPair; readonly token?: string }): string =>
