@@ -233,6 +233,19 @@ test('back: it is written to the object and removed, and no other mode is in for
   )
 })
 
+test('back: a file that cannot be removed keeps no change of the objects out', async (t) => {
+  const one = await machine(t)
+  await one.run({ mode: 'freeze', reason: 'INC-1' })
+  // For the removal, which looks at both names: not a file.
+  mkdirSync(join(switchDirectory(one.dataDir), 'prod.yml'))
+  one.back()
+  await waitFor('the write to the object', () => JSON.stringify(one.own()).includes('INC-1'))
+  one.put('other', { mode: 'ReadOnly' })
+  one.sync()
+  assert.equal(one.mode('other'), 'ReadOnly')
+  await waitFor('a line in the log', () => one.lines.some((line) => line.startsWith('the file of a local degrade')))
+})
+
 test('back, and the object was changed: the stricter wins, and it is said which', async (t) => {
   for (const [theirs, ours, winner] of [
     ['Freeze', 'ReadOnly', 'Freeze'],

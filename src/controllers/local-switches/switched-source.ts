@@ -249,12 +249,24 @@ export class SwitchedSource implements ResourceSource {
       const file = readSwitch(switchDirectory(dataDir), `${cluster}.yaml`, process.getuid?.() ?? 0)
       this.#entries.delete(cluster)
       dropped.add(cluster)
-      if (file === undefined || 'error' in file || isSame(file.local, local)) removeSwitch(dataDir, cluster)
+      if (file === undefined || 'error' in file || isSame(file.local, local)) this.#remove(cluster)
       log.info('a local degrade switch is not needed any more', { cluster, mode: local.mode, outcome })
       this.#end(local, outcome)
     }
     if (dropped.size > 0) this.#write()
     return dropped
+  }
+
+  /** The change of the objects that this belongs to comes into force in any case. */
+  #remove(cluster: string): void {
+    try {
+      removeSwitch(this.#deps.dataDir, cluster)
+    } catch (error) {
+      this.#deps.log.error('the file of a local degrade switch cannot be removed, and counts again after a restart', {
+        cluster,
+        error,
+      })
+    }
   }
 
   #end({ cluster, at, by }: LocalSwitch, outcome: string): void {
