@@ -1,7 +1,7 @@
 // Two real kube-apiservers behind one DNS name: one leaves DNS and is then killed, under reads and a watch; it comes back.
 
 import assert from 'node:assert/strict'
-import { createServer, connect as netConnect, type Server, type Socket } from 'node:net'
+import type { Server } from 'node:net'
 import { after, before, test } from 'node:test'
 import { lookUp } from '../../src/io/dns/look-up.ts'
 import { h2Connect, h2Open } from '../harness/clients/h2-client.ts'
@@ -11,6 +11,7 @@ import { hostOf, upstreamClusterFor } from '../harness/clusters/upstream-cluster
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { freePorts } from '../harness/ports.ts'
 import { type DnsServer, startDnsServer } from '../harness/servers/dns-server.ts'
+import { passage } from '../harness/servers/passage.ts'
 import { waitFor } from '../harness/wait.ts'
 
 /** On one port, as the addresses of one name are. */
@@ -41,21 +42,6 @@ after(async () => {
   await dns?.stop()
   await cluster?.stop()
 })
-
-/** An address of its own for an apiserver, which listens on 127.0.0.1. */
-function passage(host: string, port: number, apiserverPort: number): Promise<Server> {
-  const server = createServer((socket) => {
-    const onward = netConnect(apiserverPort, '127.0.0.1')
-    const end = (): void => {
-      socket.destroy()
-      onward.destroy()
-    }
-    for (const one of [socket, onward] satisfies Socket[]) one.once('error', end).once('close', end)
-    socket.pipe(onward)
-    onward.pipe(socket)
-  })
-  return new Promise((resolve) => void server.listen(port, host, () => resolve(server)))
-}
 
 function inForce(...addresses: readonly string[]): Promise<true> {
   return waitFor(`the endpoints ${addresses}`, async () => {

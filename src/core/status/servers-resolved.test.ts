@@ -49,6 +49,11 @@ test('it names the addresses, and what cannot be looked up', () => {
     shown([{ ...SERVER, message: 'queryA ESERVFAIL' }]),
     'False LookUpFailed: https://api.test:6443 cannot be looked up (queryA ESERVFAIL); in use: 10.0.0.1, 10.0.0.2',
   )
+  const server = 'EndpointSlice default/kubernetes'
+  assert.equal(
+    shown([{ server, addresses: [], omitted: 0, message: 'forbidden' }]),
+    'False LookUpFailed: EndpointSlice default/kubernetes cannot be looked up (forbidden); in use: the server as written',
+  )
 })
 
 test('an Event when it fails, and when it is over', () => {
