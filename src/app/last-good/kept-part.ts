@@ -6,16 +6,23 @@ import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
 
 const NAME = 'part'
 
-export function keptPart(keeper: LastGoodKeeper): KeptPart {
+export function keptPart(keeper: Pick<LastGoodKeeper, 'restore' | 'serves' | 'put' | 'current'>): KeptPart {
   return {
     restore: () => {
       const state = keeper.restore()
       const record = state?.records[0]
       if (state === undefined || !isRecord(record)) return undefined
+      const { replicas, rank } = record
+      // Another version may have written it otherwise.
+      if (!isCount(replicas) || !isCount(rank)) return undefined
       keeper.serves(state.timeMs)
-      return { replicas: Number(record['replicas']), rank: Number(record['rank']) }
+      return { replicas, rank }
     },
     keep: ({ replicas, rank }) => keeper.put(NAME, { replicas, rank }),
     current: (current) => keeper.current(current),
   }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
 }
