@@ -18,7 +18,7 @@ export interface SpreadOptions {
   onUnsupported(error: Error): void
 }
 
-/** `unanswered`, `refused`: the connection was offered to another thread, or served by this one. */
+/** After `unanswered` and `refused` the connection is offered to the next thread, or served by this one. */
 export type OfferResult = 'passed' | 'unanswered' | 'refused'
 
 /** How long a thread may get nothing done before it has answered an offer; the client waits meanwhile. */
@@ -37,7 +37,7 @@ interface Offer {
   lookedMs: number
   beat: number
   looks: number
-  /** The how manieth of this connection. */
+  /** Which offer of this connection it is: 1 is the first. */
   readonly turn: number
 }
 

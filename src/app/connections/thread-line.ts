@@ -14,7 +14,7 @@ export interface LineOwner {
   onWithdrawn(): void
   /** The other thread takes a connection that was offered under this id. */
   onTaken(id: number): void
-  /** It takes it not. */
+  /** It does not take it. */
   onRefused(id: number): void
   /** The thread at the other end has ended. */
   onClosed(): void

@@ -1,10 +1,10 @@
-// Warnings of what clients can cause any number of times: one line of a kind in a while.
+// Warnings of what clients can cause any number of times: an instance for each kind, which writes one line in ten seconds at most.
 
 import type { Gateway } from '../../gateway/exchange/gateway.ts'
 
 const RARE_WARNING_MS = 10_000
 
-/** Who it is: the log says it now and then, metrics say how often. */
+/** Its lines are examples, with addresses; how often it happens is what metrics count. */
 export class RareWarnings {
   readonly #gateway: Pick<Gateway, 'log' | 'clock'>
   #toldMs = Number.NEGATIVE_INFINITY
