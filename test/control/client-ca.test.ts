@@ -12,7 +12,9 @@ import { ADMIN_GROUP } from '../../src/api/kube/own-names.ts'
 import { SILENT } from '../../src/api/ports/ports.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { startGateway } from '../../src/app/lifecycle.ts'
+import { ProtectionPort } from '../../src/app/protection/port.ts'
 import { createCA, isIssuedBy, issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
+import { writeKeyPair } from '../../src/io/pki/pki-files.ts'
 import { WEBHOOKS_GROUP, webhookUser } from '../../src/webhooks/protection-webhook-callers.ts'
 import { ControlClient } from '../harness/clients/control-client.ts'
 import type { TestControl } from '../harness/gateways/control.ts'
@@ -176,20 +178,20 @@ describe('the CA of the control plane', () => {
       [/ca\.crt is missing/, () => rmSync(file('ca.crt'))],
     ]
     const [oldAdmin, oldWebhook] = [admin(old), apiServer(old)]
-    for (const [says, put] of bad) {
-      await waitFor('all to be in force', async () => (await reloads()) === 'control 1, protection 1')
-      const before = errors()
+    await waitFor('all to be in force', async () => (await reloads()) === 'control 1, protection 1')
+    for (const [said, [says, put]] of bad.entries()) {
       const { length } = gateway.gateway.logs()
       put()
-      await waitFor(`both ports to refuse ${says}`, async () => (await reloads()) === 'control 0, protection 0')
+      await waitFor(`both ports to refuse ${says}`, () => errors() === 2 * (said + 1))
       assert.match(gateway.gateway.logs().slice(length), says)
-      assert.equal(errors(), before + 2, gateway.gateway.logs())
+      assert.equal(await reloads(), 'control 0, protection 0')
       assert.deepEqual(await codes(oldAdmin, oldWebhook), [200, 400])
       assert.ok(await known(old))
       assert.equal(await known(next), false)
-      putCA([old])
     }
+    putCA([old])
     await waitFor('all to be in force again', async () => (await reloads()) === 'control 1, protection 1')
+    assert.equal(errors(), 2 * bad.length)
   })
 })
 
@@ -218,6 +220,34 @@ test('a CA that changes between its first reading and readiness is in force soon
     await waitFor('the new CA to be in force', known)
   } finally {
     await started.stop()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
+
+test('the protection port alone issues again what a former CA had issued, and keeps it over a restart', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'portcullis-port-'))
+  const dir = join(dataDir, 'control/pki')
+  const open = async (): Promise<ProtectionPort> => {
+    const port = new ProtectionPort({ listen: { host: '127.0.0.1', port: 0 }, hosts: [], dataDir, log: SILENT })
+    await port.open(() => assert.fail('nothing is asked'))
+    return port
+  }
+  const shown = (port: ProtectionPort): string =>
+    port.certificates.find(({ name }) => name === 'protection-serving')?.pem ?? ''
+  let port = await open()
+  try {
+    const before = { certPem: port.caPem }
+    assert.ok(isIssuedBy({ certPem: shown(port) }, before))
+    writeKeyPair(dir, 'ca', { ...next, certPem: `${next.certPem}${before.certPem}` })
+    await waitFor('a certificate of the new CA', () => isIssuedBy({ certPem: shown(port) }, next))
+    writeKeyPair(dir, 'ca', next)
+    await waitFor('the new CA alone', () => port.caPem === next.certPem)
+    assert.ok(isIssuedBy({ certPem: shown(port) }, next))
+    await port.close()
+    port = await open()
+    assert.ok(isIssuedBy({ certPem: shown(port) }, next))
+  } finally {
+    await port.close()
     rmSync(dataDir, { recursive: true, force: true })
   }
 })
