@@ -1,6 +1,7 @@
 // The gateway's own certificate: from the configured files, or one that it creates itself.
 
 import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { ensureServingCertificate } from '../../io/listener/serving-certificate.ts'
@@ -39,7 +40,18 @@ export function readPairFiles(certFile: NamedFile, keyFile: NamedFile): ServingP
     const fix = 'name the key that the certificate was issued for'
     throw new UserError(`${keyFile.flag} ${keyFile.file} does not belong to ${certFile.file}`, fix)
   }
+  checkTls(certFile, { cert, key })
   return { cert, key }
+}
+
+/** OpenSSL's security level, for instance, refuses signatures with SHA-1, of the certificate and of its chain. */
+function checkTls({ flag, file }: NamedFile, pair: ServingPair): void {
+  try {
+    createSecureContext(pair)
+  } catch (error) {
+    const fix = 'name a certificate whose chain is signed with SHA-256 or better, by keys of 2048 bits (RSA) or more'
+    throw new UserError(`${flag} ${file} cannot be used for TLS: ${errorMessage(error)}`, fix)
+  }
 }
 
 function checkPem({ flag, file }: NamedFile, problem: string): void {
