@@ -16,6 +16,7 @@ export const PACKAGE_OF: Readonly<Record<string, string>> = {
   'redis-cli': 'redis-tools',
   jq: 'jq',
   haproxy: 'haproxy',
+  openssl: 'openssl',
   sqlite3: 'sqlite3',
   'systemd-socket-activate': 'systemd',
   zsh: 'zsh',
