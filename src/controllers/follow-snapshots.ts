@@ -58,10 +58,13 @@ function ownPart(compiled: CompiledCluster, threads: number): CompiledCluster {
   return { ...compiled, client: { ...client, qps: client.qps / threads, burst } }
 }
 
-function endpointsOf(clusters: ClusterTable, names: readonly string[]): Set<string> {
-  const all = new Set<string>()
+/** Each with whether it is a backup. */
+function endpointsOf(clusters: ClusterTable, names: readonly string[]): ReadonlyMap<string, boolean> {
+  const all = new Map<string, boolean>()
   for (const name of names) {
-    for (const { url } of clusters.get(name)?.compiled.endpoints ?? []) all.add(`${name} ${url}`)
+    for (const { url, backup = false } of clusters.get(name)?.compiled.endpoints ?? []) {
+      all.set(`${name} ${url}`, backup)
+    }
   }
   return all
 }
@@ -73,9 +76,18 @@ function endRevoked({ running }: FollowerDeps, changed: readonly CompiledCluster
   }
 }
 
-/** Watches and upgraded connections on a removed endpoint end, spread over the drain time; short requests finish by themselves. */
-function endOrphans(deps: FollowerDeps, before: ReadonlySet<string>, after: ReadonlySet<string>): void {
-  const removed = new Set([...before].filter((endpoint) => !after.has(endpoint)))
+/**
+ * Watches and upgraded connections on an endpoint that was removed, or is only a backup from now on, end, spread over the drain time;
+ * short requests finish by themselves.
+ */
+function endOrphans(
+  deps: FollowerDeps,
+  before: ReadonlyMap<string, boolean>,
+  after: ReadonlyMap<string, boolean>,
+): void {
+  const stays = (endpoint: string, backup: boolean): boolean => backup || after.get(endpoint) === false
+  const gone = [...before].filter(([endpoint, backup]) => !after.has(endpoint) || !stays(endpoint, backup))
+  const removed = new Set(gone.map(([endpoint]) => endpoint))
   if (removed.size === 0) return
   for (const request of deps.running.longRunning(({ cluster, endpoint }) => removed.has(`${cluster} ${endpoint}`))) {
     setTimeout(() => request.finish(), deps.random() * deps.drainTimeoutMs).unref()

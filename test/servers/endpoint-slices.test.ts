@@ -178,6 +178,26 @@ test('watches at an address that leaves end in order', { skip }, async () => {
   assert.equal(watch.rstCode, 0)
 })
 
+test('watches at the server as written move when addresses in slices take its place', { skip }, async () => {
+  await start()
+  await serves(seed)
+  seed.answer = (request) => {
+    request.stream.respond([':status', '200', 'content-type', 'application/json'])
+    request.stream.write('{"type":"ADDED"}\n')
+  }
+  forget()
+  const watch = h2Open(session, [':path', '/api/v1/pods?watch=true'])
+  let ended = false
+  watch.resume().once('end', () => {
+    ended = true
+  })
+  await waitFor('the watch', () => served()[0] === 1)
+  slices.write(a)
+  await waitFor('the end of the watch', () => ended)
+  assert.equal(watch.rstCode, 0)
+  await serves(a)
+})
+
 test('no address, no right and no answer change nothing, and are counted', { skip }, async () => {
   slices.write(a)
   await start()

@@ -12,6 +12,7 @@ import { StatusError } from '../../api/kube/status.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import type { ClientConfig, UpstreamServer } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
+import { NO_ADDRESSES, type ServerAddresses, SLICE } from '../../core/cluster/compile-settings.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { createCA, issueCertificate } from '../pki/pki.ts'
 import { systemClock } from '../world/clock.ts'
@@ -45,9 +46,9 @@ class Apiserver {
     })
   }
 
-  async start(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
-    this.url = `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  async start(host = '127.0.0.1'): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, host, resolve))
+    this.url = `https://${host}:${(this.#server.address() as AddressInfo).port}`
   }
 
   async stop(): Promise<void> {
@@ -93,7 +94,11 @@ function scene(t: TestContext) {
   }
   const clusters = new ClusterTable()
   let revision = 0
-  const apply = (clientConfig: ClientConfig, endpoints: readonly UpstreamServer[]): void => {
+  const apply = (
+    clientConfig: ClientConfig,
+    endpoints: readonly UpstreamServer[],
+    addresses: ServerAddresses = NO_ADDRESSES,
+  ): void => {
     const spec = {
       servers: endpoints,
       clientConfig: { caData: base64(stubServing().ca.certPem), ...clientConfig },
@@ -106,7 +111,8 @@ function scene(t: TestContext) {
       metadata,
       spec,
     }
-    clusters.change([compileCluster({ object, revision: String(revision++) })], [], systemClock.monotonic())
+    const compiled = compileCluster({ object, revision: String(revision++) }, undefined, addresses)
+    clusters.change([compiled], [], systemClock.monotonic())
   }
   const probe = (server: Apiserver, ok: boolean): void => {
     const live = clusters.get('prod')
@@ -169,6 +175,32 @@ test('no endpoint, no cluster, and a wrong CA give no answer; a refusal is one',
   await client.list(PODS, '')
   clusters.change([], ['prod'], systemClock.monotonic())
   await noAnswer(/there is no UpstreamCluster prod/)
+})
+
+test('an address of a name, and one of an EndpointSlice, is verified by the name of the server', async (t) => {
+  // The certificate has localhost and 127.0.0.1.
+  const other = new Apiserver()
+  await other.start('127.0.0.2')
+  t.after(() => other.stop())
+  const { host, port } = new URL(other.url)
+  for (const [name, works] of [
+    ['localhost', true],
+    ['api.test', false],
+  ] as const) {
+    const { apply, probe, client } = scene(t)
+    const endpoint = `https://${name}:${port}`
+    const ways: readonly [UpstreamServer, ServerAddresses][] = [
+      [{ endpoint, resolve: true }, new Map([[endpoint, ['127.0.0.2']]])],
+      [{ endpoint }, new Map([[SLICE, [host]]])],
+    ]
+    for (const [server, addresses] of ways) {
+      apply(TOKEN, [server], addresses)
+      probe(other, true)
+      if (works) assert.equal((await client.list(PODS, '')).items.length, 1)
+      else await assert.rejects(client.list(PODS, ''), /no answer from https:\/\/127\.0\.0\.2/)
+    }
+  }
+  assert.equal(other.seen.length, 2)
 })
 
 test('another token, another certificate, another server: from the next call on', async (t) => {

@@ -10,7 +10,6 @@ interface ClusterEndpoints {
   readonly client: CompiledClient
   /** What its certificate is verified against, where that is not its own host. */
   readonly name: string
-  backup: boolean
   readonly endpoint: UpstreamEndpoint
 }
 
@@ -53,10 +52,11 @@ export class Upstreams {
     const after = new Map<string, ClusterEndpoints>()
     for (const endpoint of cluster.endpoints) {
       const known = before.get(endpoint.url)
-      const stays = known !== undefined && !leaves(known, endpoint) && known.name === nameOf(endpoint)
-      const entry = stays && sameClient(known.client, cluster.client) ? known : this.#create(cluster, endpoint)
-      entry.backup = endpoint.backup === true
-      after.set(endpoint.url, entry)
+      const stays = known !== undefined && known.name === nameOf(endpoint)
+      after.set(
+        endpoint.url,
+        stays && sameClient(known.client, cluster.client) ? known : this.#create(cluster, endpoint),
+      )
     }
     for (const [url, entry] of before) if (after.get(url) !== entry) entry.endpoint.drain()
     this.#clusters.set(cluster.name, after)
@@ -76,7 +76,6 @@ export class Upstreams {
     return {
       client: cluster.client,
       name: nameOf(endpoint),
-      backup: endpoint.backup === true,
       endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters),
     }
   }
@@ -92,11 +91,6 @@ export class Upstreams {
       for (const [endpoint, entry] of entries) yield { cluster, endpoint, ...entry.endpoint.describe() }
     }
   }
-}
-
-/** It only serves in need from now on: what is open there moves to the others. */
-function leaves(known: ClusterEndpoints, { backup }: CompiledEndpoint): boolean {
-  return backup === true && !known.backup
 }
 
 function nameOf({ of }: CompiledEndpoint): string {
