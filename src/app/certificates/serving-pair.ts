@@ -1,12 +1,12 @@
 // The gateway's own certificate: from the configured files, or one that it creates itself.
 
-import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { ensureServingCertificate } from '../../io/listener/serving-certificate.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import { readNamedFile } from '../../io/pki/pki-files.ts'
 import type { Config } from '../config/config.ts'
 import { makesServingCertificate } from './shared-pki.ts'
 
@@ -61,10 +61,5 @@ function checkPem({ flag, file }: NamedFile, problem: string): void {
 function readPem({ flag, file }: NamedFile): string {
   if (file === '')
     throw new UserError(`${flag} is missing`, 'give both --tls-cert-file and --tls-private-key-file, or neither')
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    const why = errorMessage(error)
-    throw new UserError(`cannot read ${flag} ${file}: ${why}`, 'name a readable PEM file')
-  }
+  return readNamedFile(flag, file)
 }

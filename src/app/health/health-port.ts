@@ -1,7 +1,6 @@
 // The health listener (--health-listen) with what belongs to it: its certificate and the token of /metrics, which are read again when their
 // files change, and who may read /metrics there.
 
-import { readFileSync } from 'node:fs'
 import { type MetricsAccess, startHealthServer } from '../../admin/health-server.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import type { Logger } from '../../api/ports/ports.ts'
@@ -11,6 +10,7 @@ import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/
 import type { PlainServer } from '../../io/listener/http-plain.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
+import { readNamedFile } from '../../io/pki/pki-files.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { cannotListen } from '../../io/world/free-port.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
@@ -125,13 +125,7 @@ export class HealthPort {
 
 /** @throws {UserError} */
 function readToken(file: string): string {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8').trim()
-  } catch (error) {
-    const why = errorMessage(error)
-    throw new UserError(`cannot read ${TOKEN_FLAG} ${file}: ${why}`, 'name a readable file')
-  }
+  const text = readNamedFile(TOKEN_FLAG, file).trim()
   // RFC 6750 section 2.1: what a client can send.
   if (/^[A-Za-z0-9._~+/-]+=*$/.test(text)) return text
   const fix = "write one line of letters, digits and -._~+/=, for example the output of 'openssl rand -hex 32'"

@@ -1,14 +1,21 @@
 // A process that is killed while it writes or removes a pair: at every step, the next start finds the old pair or the new one.
 
 import assert from 'node:assert/strict'
-import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mock, type TestContext, test } from 'node:test'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { createCA, type KeyPair } from './pki.ts'
-import { existingPairFiles, readKeyPair, removeKeyPair, writeKeyPair } from './pki-files.ts'
+import {
+  existingPairFiles,
+  makePrivateDirectory,
+  readKeyPair,
+  readNamedFile,
+  removeKeyPair,
+  writeKeyPair,
+} from './pki-files.ts'
 
 const OLD = createCA({ commonName: 'old' })
 const NEW = createCA({ commonName: 'new' })
@@ -100,4 +107,28 @@ test('files put there after an interrupted write stay, and other damage is repor
   assert.equal(readFileSync(join(dir, 'ca.key'), 'utf8'), theirs.keyPem)
   writeFileSync(join(dir, 'ca.crt'), theirs.certPem)
   assert.deepEqual(readKeyPair(dir, 'ca'), theirs)
+})
+
+test('a directory is made with its parents, for its owner only; what cannot be made is one line', (context) => {
+  const dir = newDir(context)
+  makePrivateDirectory(join(dir, 'a/b/c'))
+  makePrivateDirectory(join(dir, 'a/b/c'))
+  for (const made of ['a', 'a/b', 'a/b/c']) assert.equal(statSync(join(dir, made)).mode & 0o777, 0o700)
+  writeFileSync(join(dir, 'file'), '')
+  for (const [path, why] of [
+    [join(dir, 'file'), 'EEXIST'],
+    [join(dir, 'file/below'), 'ENOTDIR'],
+    // Node's own recursive mkdir never comes back from here.
+    ['/proc/portcullis/data', 'ENOENT'],
+  ] as const) {
+    assert.throws(() => makePrivateDirectory(path), {
+      name: 'Error',
+      message: new RegExp(`^cannot create ${path}: ${why}`),
+    })
+  }
+})
+
+test('a file that a setting names, and that is not there, is told by the setting', () => {
+  const message = /^cannot read --redis-ca-file \/none\/ca\.crt: ENOENT/
+  assert.throws(() => readNamedFile('--redis-ca-file', '/none/ca.crt'), { message, fix: 'name a readable file' })
 })

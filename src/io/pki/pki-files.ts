@@ -2,9 +2,10 @@
 // a killed process has left half done is finished by the next one that reads the pair.
 
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import type { KeyPair } from './pki.ts'
 
@@ -26,8 +27,26 @@ export function removeKeyPair(dir: string, name: string): void {
   finishRemoval(dir, name)
 }
 
+/** With its parents, all 0700. @throws {UserError} */
 export function makePrivateDirectory(dir: string): void {
-  inFileSystem(`cannot create ${dir}`, () => mkdirSync(dir, { recursive: true, mode: 0o700 }))
+  inFileSystem(`cannot create ${dir}`, () => makeDirectory(resolve(dir)))
+}
+
+/** mkdirSync with `recursive` never returns where a parent exists that can have no directories, as /proc (Node 24). */
+function makeDirectory(dir: string): void {
+  if (isDirectory(dir)) return
+  const parent = dirname(dir)
+  if (parent !== dir) makeDirectory(parent)
+  try {
+    mkdirSync(dir, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!isDirectory(dir)) throw error
+  }
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /** Where readKeyPair() looks: certificate and key. */
@@ -127,6 +146,15 @@ export function readTextFile(file: string): string {
   return inFileSystem(`cannot read ${file}`, () => readFileSync(file, 'utf8'))
 }
 
+/** A file that a setting names. @throws {UserError} */
+export function readNamedFile(flag: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UserError(`cannot read ${flag} ${file}: ${errorMessage(error)}`, 'name a readable file')
+  }
+}
+
 /** Written to a temporary file and renamed, so that nobody reads half of it; `mode` applies whatever the old file had. */
 export function replaceFile(file: string, text: string, mode: number): void {
   const temporary = `${file}.${randomBytes(6).toString('hex')}`
@@ -140,7 +168,6 @@ function inFileSystem<T>(failure: string, action: () => T): T {
   try {
     return action()
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new UserError(`${failure}: ${reason}`, 'fix or remove the file, or name another directory')
+    throw new UserError(`${failure}: ${errorMessage(error)}`, 'fix or remove the file, or name another directory')
   }
 }

@@ -2,7 +2,7 @@
 
 import { UserError } from '../../api/validation/field-errors.ts'
 import { nodePemChecks } from '../pki/pem-checks.ts'
-import { readTextFile } from '../pki/pki-files.ts'
+import { readNamedFile } from '../pki/pki-files.ts'
 
 export interface RedisCredentials {
   /** '' = what the URL says, or none. */
@@ -53,7 +53,7 @@ export function readRedisCredentials(files: RedisFiles): RedisCredentials {
 
 function readPassword(flag: string, file: string): string {
   if (file === '') return ''
-  const password = readTextFile(file).trim()
+  const password = readNamedFile(flag, file).trim()
   if (password === '') throw new UserError(`${flag} ${file} is empty`, 'write the password into it')
   if (/[\r\n]/.test(password)) throw new UserError(`${flag} ${file} has more than one line`, 'write only the password')
   return password
@@ -61,7 +61,7 @@ function readPassword(flag: string, file: string): string {
 
 function readPem(flag: string, file: string, errorOf: (pem: string) => string): string {
   if (file === '') return ''
-  const pem = readTextFile(file)
+  const pem = readNamedFile(flag, file)
   const problem = errorOf(pem)
   if (problem !== '') throw new UserError(`${flag} ${file}: ${problem}`, 'name a PEM file')
   return pem
