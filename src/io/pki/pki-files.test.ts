@@ -122,7 +122,7 @@ test('a directory is made with its parents, for its owner only; what cannot be m
     ['/proc/portcullis/data', 'ENOENT'],
   ] as const) {
     assert.throws(() => makePrivateDirectory(path), {
-      name: 'Error',
+      name: 'UserError',
       message: new RegExp(`^cannot create ${path}: ${why}`),
     })
   }
