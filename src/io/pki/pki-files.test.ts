@@ -117,7 +117,7 @@ test('a directory is made with its parents, for its owner only; what cannot be m
   writeFileSync(join(dir, 'file'), '')
   for (const [path, why] of [
     [join(dir, 'file'), 'EEXIST'],
-    [join(dir, 'file/below'), 'ENOTDIR'],
+    [join(dir, 'file/below'), 'EEXIST'],
     // Node's own recursive mkdir never comes back from here.
     ['/proc/portcullis/data', 'ENOENT'],
   ] as const) {
