@@ -62,6 +62,7 @@ test('the smallest object gets every documented default', () => {
     endpoints: [
       { url: 'https://10.0.0.1:6443', scheme: 'https', host: '10.0.0.1', port: 6443, disabled: false, weight: 100 },
     ],
+    followsSlice: false,
     client: { insecure: false, bearerToken: '', key: '', cert: '', ca: '', serverName: '', qps: 0, burst: 0 },
     serving: { key: '', cert: '', clientCA: '' },
     schemas: [],
