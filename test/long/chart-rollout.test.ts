@@ -5,13 +5,13 @@ import assert from 'node:assert/strict'
 import { connect, createServer, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
-import { kubeRequest } from '../../harness/clusters/kube-request.ts'
-import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
-import { startContainer, type TestContainer } from '../../harness/install/container.ts'
-import { type KubeObject, podOf, render } from '../../harness/install/helm.ts'
-import { freePorts } from '../../harness/ports.ts'
-import { waitFor } from '../../harness/wait.ts'
+import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
+import { kubeRequest } from '../harness/clusters/kube-request.ts'
+import { upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'
+import { startContainer, type TestContainer } from '../harness/install/container.ts'
+import { type KubeObject, podOf, render } from '../harness/install/helm.ts'
+import { freePorts } from '../harness/ports.ts'
+import { waitFor } from '../harness/wait.ts'
 
 const CLIENTS = 4
 /** A balancer notices readiness a moment later, and later than the probe here. */
@@ -83,7 +83,7 @@ interface Replica {
   readonly probing: Promise<void>
 }
 
-test('a rolling restart of two replicas under load loses no request (long)', async () => {
+test('a rolling restart of two replicas under load loses no request', async () => {
   const [gateway = 0, control = 0, health = 0, admin = 0] = await freePorts(4)
   const objects = await render([
     `--set=ports.gateway=${gateway},ports.control=${control},ports.health=${health},ports.admin=${admin}`,

@@ -91,7 +91,7 @@ class KubectlLoop {
   }
 }
 
-test('no request fails, no event is lost or comes twice; kubectl notices nothing, exec only a drain (long)', async (t) => {
+test('no request fails, no event is lost or comes twice; kubectl notices nothing, exec only a drain', async (t) => {
   const components = { controllerManager: true, kwok: true, kubelet: true }
   const cluster = await startCluster({ apiservers: 2, nodes: 1, ...components })
   const container = { name: 'c', image: 'c:1' }
