@@ -24,7 +24,7 @@ const alice = clientPair(clientCA, 'alice')
 describe('a rolling update of three replicas', () => {
   for (const [title, rate, rounds] of [
     ['', 100, 1],
-    [' at 500 requests/s, three times', 500, 3],
+    [' at 500 requests/s, three times (long)', 500, 3],
   ] as const) {
     test(`no request fails, no event is lost or comes twice, execs end only in a drain${title}`, async (t) => {
       const stub = await startStub()
