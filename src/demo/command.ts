@@ -23,7 +23,7 @@ export interface DemoCommandOptions {
 }
 
 /** In the checkout only: a deployed gateway has no use for it. */
-const REAL_DEMO = join(PROGRAM_FILES.testHarness, 'harness-demo.ts')
+const REAL_DEMO = join(PROGRAM_FILES.testHarness, 'real-demo.ts')
 
 /** Resolves with the exit code when the demo has ended. */
 export async function demoCommand(options: DemoCommandOptions): Promise<number> {

@@ -42,6 +42,8 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   'metrics.serviceMonitor.interval': '1m',
   'service.loadBalancerSourceRanges': ['192.0.2.0/24'],
   'proxyProtocol.from': ['192.0.2.7'],
+  'settings.goawayChance': 0.01,
+  'ports.control': 9450,
 }
 /** Values without an effect. */
 const NONE = new Set(['global'])
@@ -60,7 +62,9 @@ function another(path: string, { schema, fallback }: Value, current: unknown): u
   const type = Array.isArray(schema['type']) ? schema['type'][0] : schema['type']
   if (type === 'boolean') return now !== true
   if (type === 'integer' || type === 'number') return typeof now === 'number' ? now + 1 : 3
-  if (type === 'string') return 'changed'
+  // Durations have a pattern.
+  const pattern = new RegExp(String(schema['pattern'] ?? ''))
+  if (type === 'string') return pattern.test('changed') ? 'changed' : '7m'
   if (type === 'object') return { changed: 'x' }
   const items: unknown = schema['items']
   return Reflect.get(Object(items), 'type') === 'string' ? ['changed'] : [{ changed: 'x' }]

@@ -57,7 +57,7 @@ export const PROGRAM_FILES: {
       threadEntry: beside('../../app/threads/entry.ts'),
       clientNode: '@kubernetes/client-node',
       examples: fileURLToPath(beside('../../../config')),
-      testHarness: fileURLToPath(beside('../../../test')),
+      testHarness: fileURLToPath(beside('../../../test/harness')),
     }
 
 /** How this command is called in texts that are to be copied. */

@@ -8,7 +8,7 @@ import type { DemoBackend, StartBackends } from '../../src/demo/clusters.ts'
 import { runDemo } from '../../src/demo/command.ts'
 import { DEMO_TOKENS } from '../../src/demo/traffic.ts'
 import type { KeyPair } from '../../src/io/pki/pki.ts'
-import { startCluster } from '../harness/clusters/cluster.ts'
+import { startCluster } from './clusters/cluster.ts'
 
 /** What the gateway's own user needs where pods are protected, writes of replicas checked, and a recovery looks at nodes. */
 const WORKER_RBAC = ['protection-worker', 'scale-worker', 'degrade-nodes'].map((name) => {
