@@ -9,27 +9,21 @@ import { errorMessage } from '../../api/validation/error-message.ts'
 import { createSnapshotFollower, type SnapshotFollower } from '../../controllers/follow-snapshots.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { clusterForAddress, clusterForServerName } from '../../core/cluster/lookup-cluster.ts'
-import type { Gateway, GatewayEvents } from '../../gateway/exchange/gateway.ts'
+import type { Gateway } from '../../gateway/exchange/gateway.ts'
 import { createRequestHandler, createUpgradeHandler } from '../../gateway/serve.ts'
 import { type Listener, type ListenerOptions, listen } from '../../io/listener/listener-socket.ts'
 import { TlsContexts } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
-import { createAccessLog } from '../../io/logs/access-log.ts'
-import { createAuditLog } from '../../io/logs/audit-log.ts'
 import {
   ACCESS_REVIEWS,
   CLIENT_CONNECTIONS,
   CLIENTS_DRAINED,
   CLIENTS_OFFERED,
   CLIENTS_REFUSED,
-  DISRUPTION_UNCHECKED,
   EJECTIONS,
-  GUARDED_WRITES,
   HANDSHAKE_ERRORS,
   LOG_LINES_DROPPED,
-  RETRIES,
   SCALE_DOWNS,
-  SCALE_WRITES,
   TOKEN_CACHE,
   TOKEN_REVIEWS,
   UPSTREAM_CONNECTIONS,
@@ -51,6 +45,7 @@ import { ConnectionSpread } from '../connections/connection-spread.ts'
 import { HeldConnections } from '../connections/held-connections.ts'
 import { drainThread } from './drain.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
+import { gatewayEvents } from './observers.ts'
 import { ThreadOutbox } from './outbox.ts'
 import { ThreadProtection } from './protection.ts'
 import { proxyProtocolOptions } from './proxy-protocol-options.ts'
@@ -293,7 +288,7 @@ export class GatewayThread {
         },
       },
       protection: this.#protection,
-      events: this.#observers(),
+      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data }, []),
       random: Math.random,
       uuid: randomUUID,
       draining: false,
@@ -311,29 +306,6 @@ export class GatewayThread {
     if (endpoint.health.ejections > ejections) this.#metrics.add(EJECTIONS, 1, cluster, url)
     log.warn('connection to endpoint broke', { cluster, endpoint: url, error: error.message })
     this.#outbox.broke(cluster, url)
-  }
-
-  /** The listeners for events of the request path. */
-  #observers(): GatewayEvents {
-    const { accessLog, auditLog } = this.#data
-    const metrics = this.#metrics
-    const outbox = this.#outbox
-    const access = accessLog ? createAccessLog((line) => outbox.access(line)) : undefined
-    const audit = auditLog ? createAuditLog((line) => outbox.audit(line)) : undefined
-    return {
-      requestStarted: (record) => metrics.requestStarted(record),
-      responseStarted: (record) => audit?.responseStarted(record),
-      requestEnded(record) {
-        metrics.observe(record)
-        access?.(record)
-        audit?.responseComplete(record)
-      },
-      retried: (cluster, cause) => metrics.add(RETRIES, 1, cluster, cause),
-      disruptionUnchecked: (cluster) => metrics.add(DISRUPTION_UNCHECKED, 1, cluster),
-      guardedWrite: (cluster, guard, outcome) => metrics.add(GUARDED_WRITES, 1, cluster, guard, outcome),
-      scaleWrite: (cluster, outcome, reason) => metrics.add(SCALE_WRITES, 1, cluster, outcome, reason),
-      gatewayRefused: (cluster) => outbox.refused(cluster),
-    }
   }
 }
 
