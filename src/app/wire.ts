@@ -16,6 +16,7 @@ import { lookUp } from '../io/dns/look-up.ts'
 import { type ServingPair, TlsContexts } from '../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../io/listener/tls-policy.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
+import { clusterSeriesText } from '../io/metrics/cluster-series.ts'
 import { FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../io/metrics/descriptors.ts'
 import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
@@ -225,9 +226,11 @@ function metricsText(
   return async () => {
     const text = await metrics.text()
     const states = pool.slots.map((slot) => {
-      const { index, answers, applied, restarts } = slot
-      return { thread: index, answers, generation: applied, restarts, ...pool.loadOf(slot) }
+      const { index, answers, applied, restarts, busySeconds } = slot
+      return { thread: index, answers, generation: applied, restarts, busySeconds, ...pool.loadOf(slot) }
     })
-    return `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}${text}`
+    const own = `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}`
+    const inForce = Array.from(clusters.values(), ({ compiled }) => compiled)
+    return `${own}${clusterSeriesText(inForce, clock.now())}${text}`
   }
 }

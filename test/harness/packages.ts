@@ -25,6 +25,8 @@ export const PACKAGE_OF: Readonly<Record<string, string>> = {
   umoci: 'umoci',
   runc: 'runc',
   'systemd-analyze': 'systemd',
+  prometheus: 'prometheus',
+  promtool: 'prometheus',
 }
 
 /** What has to be done before tests can run. */

@@ -1,6 +1,7 @@
 // A gateway thread inside the main thread, for tests of one process: the same class and the same messages, which arrive
 // before `post` returns.
 
+import { performance } from 'node:perf_hooks'
 import type { Movable, Thread, ThreadEvents } from '../../io/world/threads.ts'
 import { GatewayThread } from './gateway-thread.ts'
 import type { FromThread, ThreadData, ToThread } from './messages.ts'
@@ -24,6 +25,7 @@ export function startInlineThread(data: ThreadData, events: ThreadEvents<FromThr
     post: (message, moved) => {
       if (!ended) receive(message, moved)
     },
+    busyMs: () => performance.eventLoopUtilization().active,
     terminate: () => {
       if (!ended) {
         ended = true

@@ -90,6 +90,7 @@ function setUp(threads = 2, protection?: ProtectionGate) {
       return {
         id: fakes.length,
         post: (message, ports) => fake.hear(message, ports),
+        busyMs: () => 0,
         terminate: () => {
           fake.crash()
           return Promise.resolve()

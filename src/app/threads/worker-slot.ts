@@ -53,6 +53,11 @@ export class WorkerSlot {
     return this.#thread?.id ?? 0
   }
 
+  /** Of the current thread: how long its event loop had something to do. */
+  get busySeconds(): number {
+    return (this.#thread?.busyMs() ?? 0) / 1000
+  }
+
   /** Starts a new thread in this slot. */
   start(): void {
     let error: Error | undefined

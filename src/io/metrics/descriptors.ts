@@ -144,6 +144,11 @@ export const FLOW_INFLIGHT: Metric<[string, string]> = table.gauge(
   'Requests that hold a slot of a flow control schema',
   { merge: 'perSnapshot' },
 )
+export const FLOW_LIMIT: Metric = table.gauge(
+  'flow_control_limit',
+  ['cluster', 'schema'],
+  'Requests that a maxRequestsInflight schema lets run at a time in this replica, unless it is per user',
+)
 export const TOKEN_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
   'token_reviews_total',
   ['cluster', 'result'],
@@ -318,6 +323,11 @@ export const THREAD_CONNECTIONS: Metric = table.gauge(
   ['thread'],
   'Connections of clients that the gateway thread has, handshakes included',
 )
+export const THREAD_BUSY: Metric = table.counter(
+  'thread_busy_seconds_total',
+  ['thread'],
+  'Seconds in which the event loop of the gateway thread had something to do; 1 a second is all that it can',
+)
 export const THREAD_REQUEST_RATE: Metric = table.gauge(
   'thread_request_rate',
   ['thread'],
@@ -347,6 +357,16 @@ export const GLOBAL_LIMIT_AT_HAND: Metric = table.gauge(
   'global_limit_at_hand',
   ['cluster', 'schema'],
   'Tokens, or slots for requests in flight, that this replica holds of a limit shared by all replicas',
+)
+export const DEGRADE_MODE: Metric = table.gauge(
+  'degrade_mode',
+  ['cluster', 'mode', 'shadow'],
+  'Always 1; the degrade mode in force, and whether it only counts what it would refuse',
+)
+export const DEGRADE_EXPIRATION: Metric = table.gauge(
+  'degrade_expiration_timestamp_seconds',
+  ['cluster'],
+  'When the degrade mode in force ends by itself; 0 = never. Missing while the mode is Off',
 )
 export const AUTO_DEGRADE_PHASE: Metric = table.gauge(
   'degrade_auto_phase',
@@ -417,6 +437,11 @@ export const CONFIG_GENERATION: Metric = table.gauge(
   'config_generation',
   [],
   'How often the configuration in force has changed',
+)
+export const CONFIG_HASH: Metric = table.gauge(
+  'config_hash',
+  [],
+  'Hash of the UpstreamClusters in force, with their Secrets: replicas with the same objects have the same',
 )
 export const CONFIG_SUCCESSFUL: Metric = table.gauge(
   'config_last_reload_successful',

@@ -2,6 +2,7 @@
 
 import {
   THREAD_ANSWERS,
+  THREAD_BUSY,
   THREAD_CONNECTIONS,
   THREAD_GENERATION,
   THREAD_REQUEST_RATE,
@@ -23,6 +24,8 @@ export interface ThreadState {
   readonly connections: number
   /** HTTP/2 requests a second, lately. */
   readonly requestRate: number
+  /** Seconds, since it was started. */
+  readonly busySeconds: number
 }
 
 /** A per-user limit with more users than its table holds. */
@@ -35,11 +38,12 @@ export interface OverflowState {
 /** In the Prometheus text format. */
 export function threadSeriesText(threads: readonly ThreadState[], overflows: readonly OverflowState[]): string {
   const exposition = new Exposition()
-  for (const { thread, answers, generation, restarts, connections, requestRate } of threads) {
+  for (const { thread, answers, generation, restarts, connections, requestRate, busySeconds } of threads) {
     exposition.addMetric(THREAD_ANSWERS, answers ? 1 : 0, String(thread))
     exposition.addMetric(THREAD_GENERATION, generation, String(thread))
     exposition.addMetric(THREAD_RESTARTS, restarts, String(thread))
     exposition.addMetric(THREAD_CONNECTIONS, connections, String(thread))
+    exposition.addMetric(THREAD_BUSY, busySeconds, String(thread))
     exposition.addMetric(THREAD_REQUEST_RATE, requestRate, String(thread))
   }
   for (const { cluster, schema, overflows: count } of overflows) {

@@ -33,6 +33,8 @@ export interface Thread<To> {
   readonly id: number
   /** @param moved what the message takes along, and this thread has no longer. Default: nothing */
   post(message: To, moved?: readonly Movable[]): void
+  /** Milliseconds in which its event loop had something to do, since it was started. */
+  busyMs(): number
   /** Ends it at once, in the middle of whatever it does; resolves when it has ended. */
   terminate(): Promise<void>
 }
@@ -52,6 +54,7 @@ export function startThread<To, From>(entry: URL, name: string, data: unknown, e
   return {
     id,
     post: (message, moved = []) => void Reflect.apply(worker.postMessage, worker, [message, moved]),
+    busyMs: () => worker.performance.eventLoopUtilization().active,
     terminate: async () => void (await worker.terminate()),
   }
 }
