@@ -17,7 +17,7 @@ function cluster(name: string, revision: string, spec: Partial<UpstreamClusterSp
   return compileCluster({ object, revision })
 }
 
-function valueOf(text: string, series: string): number | undefined {
+function sampleOf(text: string, series: string): number | undefined {
   const line = text.split('\n').find((each) => each.startsWith(`${series} `))
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
 }
@@ -29,13 +29,13 @@ test('the degrade mode in force, until it expires', () => {
   const degrade = { mode: 'ReadOnly', expiresAt: END, reason: 'INC-1' } as const
   const both = [cluster('a', '1', { degrade }), cluster('b', '1', { degrade: { mode: 'Freeze', shadow: true } })]
   const before = clusterSeriesText(both, END_MS - 1)
-  assert.equal(valueOf(before, 'portcullis_degrade_mode{cluster="a",mode="ReadOnly",shadow="false"}'), 1)
-  assert.equal(valueOf(before, 'portcullis_degrade_expiration_timestamp_seconds{cluster="a"}'), END_MS / 1000)
-  assert.equal(valueOf(before, 'portcullis_degrade_mode{cluster="b",mode="Freeze",shadow="true"}'), 1)
-  assert.equal(valueOf(before, 'portcullis_degrade_expiration_timestamp_seconds{cluster="b"}'), 0)
+  assert.equal(sampleOf(before, 'portcullis_degrade_mode{cluster="a",mode="ReadOnly",shadow="false"}'), 1)
+  assert.equal(sampleOf(before, 'portcullis_degrade_expiration_timestamp_seconds{cluster="a"}'), END_MS / 1000)
+  assert.equal(sampleOf(before, 'portcullis_degrade_mode{cluster="b",mode="Freeze",shadow="true"}'), 1)
+  assert.equal(sampleOf(before, 'portcullis_degrade_expiration_timestamp_seconds{cluster="b"}'), 0)
   const after = clusterSeriesText(both, END_MS)
-  assert.equal(valueOf(after, 'portcullis_degrade_mode{cluster="a",mode="Off",shadow="false"}'), 1)
-  assert.equal(valueOf(after, 'portcullis_degrade_expiration_timestamp_seconds{cluster="a"}'), undefined)
+  assert.equal(sampleOf(after, 'portcullis_degrade_mode{cluster="a",mode="Off",shadow="false"}'), 1)
+  assert.equal(sampleOf(after, 'portcullis_degrade_expiration_timestamp_seconds{cluster="a"}'), undefined)
 })
 
 test('the size of limits of requests in flight, unless they are for each user', () => {
@@ -45,13 +45,13 @@ test('the size of limits of requests in flight, unless they are for each user', 
     { name: 'rate', tokenBucket: { qps: 5, burst: 10 } },
   ]
   const text = clusterSeriesText([cluster('a', '1', { flowControl: { flowControlSchemas } })], 0)
-  assert.equal(valueOf(text, 'portcullis_flow_control_limit{cluster="a",schema="all"}'), 40)
+  assert.equal(sampleOf(text, 'portcullis_flow_control_limit{cluster="a",schema="all"}'), 40)
   assert.equal(text.match(/^portcullis_flow_control_limit\{/gm)?.length, 1)
 })
 
 test('the hash is that of the objects, whatever their order and the addresses that a replica has looked up', () => {
   const hash = (...clusters: CompiledCluster[]): number | undefined =>
-    valueOf(clusterSeriesText(clusters, 0), 'portcullis_config_hash')
+    sampleOf(clusterSeriesText(clusters, 0), 'portcullis_config_hash')
   const [a, b] = [cluster('a', 'aa'), cluster('b', 'bb')]
   const whole = hash(a, b)
   assert.ok(Number.isSafeInteger(whole))

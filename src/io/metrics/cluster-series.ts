@@ -24,7 +24,9 @@ export function clusterSeriesText(clusters: Iterable<CompiledCluster>, nowMs: nu
     // Behind the first space stand addresses, which each replica looks up by itself.
     revisions.push(`${name} ${revision.split(' ')[0] ?? ''}`)
   }
-  const digest = createHash('sha256').update(revisions.sort().join('\n')).digest()
+  const digest = createHash('sha256')
+    .update(revisions.sort((a, b) => (a < b ? -1 : 1)).join('\n'))
+    .digest()
   exposition.addMetric(CONFIG_HASH, digest.readUIntBE(0, HASH_BYTES))
   return exposition.text()
 }
