@@ -43,12 +43,14 @@ import { UserBudgets } from '../../state/user-budgets.ts'
 import type { Config } from '../config/config.ts'
 import { ConnectionSpread } from '../connections/connection-spread.ts'
 import { HeldConnections } from '../connections/held-connections.ts'
+import { ThreadAnswers } from './answers.ts'
 import { drainThread } from './drain.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
 import { gatewayEvents } from './observers.ts'
 import { ThreadOutbox } from './outbox.ts'
 import { ThreadProtection } from './protection.ts'
 import { proxyProtocolOptions } from './proxy-protocol-options.ts'
+import type { QuestionHandlers, StreamHandlers } from './questions.ts'
 import { RareWarnings } from './rare-warnings.ts'
 
 /** How often the thread reports by itself; less often when that takes long, because there are thousands of clusters. */
@@ -62,6 +64,7 @@ export class GatewayThread {
   readonly #outbox: ThreadOutbox
   readonly #metrics = new MetricsRecorder()
   readonly #protection: ThreadProtection
+  readonly #answers: ThreadAnswers
   readonly #policies = new ScaleDownPolicies()
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
@@ -77,6 +80,7 @@ export class GatewayThread {
     this.#post = post
     this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
     this.#protection = new ThreadProtection(post)
+    this.#answers = new ThreadAnswers(post, this.#questionHandlers(), this.#streamHandlers())
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
     this.#gateway = this.#createGateway(systemClock)
     const places = new ConnectionPlaces(data.connectionPlaces)
@@ -138,6 +142,12 @@ export class GatewayThread {
       case 'scale-down-answer':
         this.#protection.settleScaleDown(message.id, message.answer)
         return
+      case 'ask':
+      case 'subscribe':
+      case 'credit':
+      case 'unsubscribe':
+        this.#answers.receive(message)
+        return
       case 'drain':
         void this.#drain()
         return
@@ -197,6 +207,7 @@ export class GatewayThread {
     for (const listener of this.#listeners) listener.close()
     this.#gateway.upstreams.destroy()
     this.#protection.end()
+    this.#answers.end()
     this.#outbox.flush()
     this.#post({ type: 'report', id: 0, report: this.#report() })
     this.#post({ type: 'ended' })
@@ -293,6 +304,19 @@ export class GatewayThread {
       uuid: randomUUID,
       draining: false,
     }
+  }
+
+  #questionHandlers(): QuestionHandlers {
+    return {
+      logLevel: (level) => {
+        if (level !== undefined) this.#outbox.level = level
+        return this.#outbox.level
+      },
+    }
+  }
+
+  #streamHandlers(): StreamHandlers {
+    return { tap: () => () => undefined }
   }
 
   /** A connection to an endpoint broke: what all threads know of it changes, and the main thread probes it soon. */

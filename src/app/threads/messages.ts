@@ -21,6 +21,7 @@ import type { EndpointDescription } from '../../io/upstream/upstreams.ts'
 import type { ClusterHandle } from '../../state/clusters.ts'
 import type { ThreadPlace } from '../../state/thread-place.ts'
 import type { Config } from '../config/config.ts'
+import type { FromAnswering, ToAnswering } from './questions.ts'
 
 /** What a thread is started with. */
 export interface ThreadData {
@@ -36,6 +37,7 @@ export interface ThreadData {
 }
 
 export type ToThread =
+  | ToAnswering
   /** A cluster that is new or has changed; in force with the next `commit`. */
   | { readonly type: 'cluster'; readonly handle: ClusterHandle }
   /** Puts the clusters since the last commit in force, and drops others. Answered by `applied`. */
@@ -70,6 +72,7 @@ export type ToThread =
   | { readonly type: 'end' }
 
 export type FromThread =
+  | FromAnswering
   /** Ready for messages. */
   | { readonly type: 'online' }
   | { readonly type: 'applied'; readonly generation: number }

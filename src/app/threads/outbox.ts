@@ -23,6 +23,8 @@ export class ThreadOutbox {
   #broken: BrokenEndpoint[] = []
   readonly #refusing = new Set<string>()
   #size = 0
+  /** Index of the lowest level that is logged. */
+  #least: number
   #scheduled = false
   #accessDropped = 0
   #auditDropped = 0
@@ -30,13 +32,22 @@ export class ThreadOutbox {
   constructor(post: (lines: ThreadLines) => void, taken: Int32Array<SharedArrayBuffer>, level: LogLevel) {
     this.#post = post
     this.#taken = taken
-    const least = LOG_LEVELS.indexOf(level)
+    this.#least = LOG_LEVELS.indexOf(level)
     const logAs =
       (as: LogLevel) =>
       (message: string, fields?: Record<string, unknown>): void => {
-        if (LOG_LEVELS.indexOf(as) >= least) this.#addLog({ level: as, message, fields })
+        if (LOG_LEVELS.indexOf(as) >= this.#least) this.#addLog({ level: as, message, fields })
       }
     this.log = { debug: logAs('debug'), info: logAs('info'), warn: logAs('warn'), error: logAs('error') }
+  }
+
+  /** The lowest level that is logged. */
+  get level(): LogLevel {
+    return LOG_LEVELS[this.#least] ?? 'info'
+  }
+
+  set level(level: LogLevel) {
+    this.#least = LOG_LEVELS.indexOf(level)
   }
 
   /** Lines dropped so far. */

@@ -17,10 +17,12 @@ import { cannotListen } from '../../io/world/free-port.ts'
 import { createLine } from '../../io/world/threads.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import { ConnectionPlaces } from '../../state/connection-places.ts'
+import { type AskOptions, type SubscribeOptions, type ThreadAnswer, ThreadQuestions } from './asking.ts'
 import { ThreadDeletions } from './deletions.ts'
 import { InheritedPorts } from './inherited-ports.ts'
 import type { FromThread, ThreadData, ThreadLines, ThreadReport } from './messages.ts'
 import { ThreadProgress } from './progress.ts'
+import type { QuestionKind, Questions, StreamKind, Streams } from './questions.ts'
 import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
 
 export interface PoolDeps {
@@ -54,6 +56,7 @@ export class ThreadPool implements WorkerSlotOwner {
   readonly #progress: ThreadProgress
   readonly #deletions: ThreadDeletions
   readonly #inherited: InheritedPorts
+  readonly #questions: ThreadQuestions
   /** With the ports of the first thread, once it listens. */
   #addresses: readonly ListenAddress[] = []
   #state: 'starting' | 'running' | 'ending' = 'starting'
@@ -81,6 +84,7 @@ export class ThreadPool implements WorkerSlotOwner {
       return new WorkerSlot(thread, start, { ...data, connectionPlaces, place: { thread, threads, seed } }, this)
     })
     this.#progress = new ThreadProgress(this.slots)
+    this.#questions = new ThreadQuestions(this.slots, deps.log)
     this.#inherited = new InheritedPorts(this.slots, this.#places)
     this.#deletions = new ThreadDeletions(() => deps.protection?.(), deps.log)
   }
@@ -205,6 +209,20 @@ export class ThreadPool implements WorkerSlotOwner {
     return await Promise.all(this.slots.map((slot) => slot.ask(ANSWER_MS)))
   }
 
+  /** One answer a thread; threads that are gone, fail or take too long are left out. Never rejects. */
+  askThreads<K extends QuestionKind>(
+    kind: K,
+    question: Questions[K]['question'],
+    options?: AskOptions,
+  ): Promise<readonly ThreadAnswer<K>[]> {
+    return this.#questions.ask(kind, question, options)
+  }
+
+  /** What all threads stream, also those that start later, until the function that it returns is called. */
+  subscribe<K extends StreamKind>(kind: K, question: Streams[K]['question'], options: SubscribeOptions<K>): () => void {
+    return this.#questions.subscribe(kind, question, options)
+  }
+
   /** Resolves when nothing runs in any thread; a while after an abort in any case. */
   async drain(): Promise<void> {
     this.#state = 'ending'
@@ -247,6 +265,7 @@ export class ThreadPool implements WorkerSlotOwner {
         this.#tell(slot, [...this.#deps.clusters.names()], [])
         for (const [cluster, fault] of this.#credentialFaults) slot.post({ type: 'credential-fault', cluster, fault })
         this.#join(slot)
+        this.#questions.online(slot)
         if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
         break
       case 'failed':
@@ -270,6 +289,11 @@ export class ThreadPool implements WorkerSlotOwner {
       case 'scale-down':
         void this.#deletions.evaluateScaleDown(slot, message.id, message.question)
         break
+      case 'answer':
+      case 'no-answer':
+      case 'events':
+        this.#questions.receive(slot, message)
+        break
       case 'release':
         this.#deletions.release(message.reservations)
         break
@@ -284,6 +308,7 @@ export class ThreadPool implements WorkerSlotOwner {
     clusters.releaseThread(slot.index)
     this.#places.died(slot.index)
     metrics.threads.died(slot.threadId)
+    this.#questions.gone(slot)
     if (this.#state === 'starting') {
       this.#fail(new UserError(`a gateway thread cannot start: ${reasonOf(error)}`, 'the process log may say more'))
     } else if (this.#state === 'running') {
