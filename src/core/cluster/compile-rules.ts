@@ -14,7 +14,14 @@ import type {
   CompiledRule,
 } from './compiled-cluster.ts'
 
-const ALL: CompiledList = { kind: 'all', exact: new Set(), prefixes: [], subresources: new Set(), except: new Set() }
+/** The list that matches everything. */
+export const ALL: CompiledList = {
+  kind: 'all',
+  exact: new Set(),
+  prefixes: [],
+  subresources: new Set(),
+  except: new Set(),
+}
 const NONE: CompiledList = { ...ALL, kind: 'none' }
 const ACCESS_CONTROL = fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'accessControl')
 
@@ -89,7 +96,8 @@ function compileExact(entries: Entries, empty: CompiledList): CompiledList {
   return { ...ALL, kind: list.kind, exact: new Set(list.values) }
 }
 
-function compileGlobs(entries: Entries, empty: CompiledList): CompiledList {
+/** Entries that may end with a star. @param empty what a list without entries means */
+export function compileGlobs(entries: Entries, empty: CompiledList): CompiledList {
   const list = polarity(entries)
   if (list === undefined) return empty
   if (list === 'all') return ALL
