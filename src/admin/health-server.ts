@@ -2,14 +2,9 @@
 // be reached from other machines: /metrics asks for a credential there.
 
 import type { ListenAddress } from '../core/cluster/listen-address.ts'
-import {
-  type PlainRequest,
-  type PlainResponse,
-  type PlainServer,
-  type PlainTls,
-  startPlainServer,
-} from '../io/listener/http-plain.ts'
-import { type AdminState, adminResponse, type MetricsText } from './routes.ts'
+import { type PlainResponse, type PlainServer, type PlainTls, startPlainServer } from '../io/listener/http-plain.ts'
+import { type AdminAccess, answerRoute, NOBODY, TEXT } from './route.ts'
+import { type AdminState, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 
 /** Why /metrics is not shown. */
 export interface MetricsRefusal {
@@ -32,28 +27,14 @@ export interface HealthServerOptions {
   readonly access: MetricsAccess
 }
 
-const PATHS = ['/livez', '/readyz', '/metrics']
-const TEXT = 'text/plain; charset=utf-8'
-
 /** Rejects with the system's error (EADDRINUSE ...) when it cannot listen. */
-export function startHealthServer({ listen, tls, ...parts }: HealthServerOptions): Promise<PlainServer> {
-  return startPlainServer(listen, (request) => healthResponse(request, parts), tls)
-}
-
-/** The answer to one request; rejects only when the metrics do. */
-async function healthResponse(
-  request: PlainRequest,
-  { state, metrics, access }: Omit<HealthServerOptions, 'listen' | 'tls'>,
-): Promise<PlainResponse> {
-  const { path, method, authorization, remoteAddress } = request
-  if (!PATHS.includes(path)) {
-    return { code: 404, contentType: TEXT, body: `not found; paths: ${PATHS.join(' ')}\n` }
-  }
-  if (path === '/metrics' && method === 'GET') {
+export function startHealthServer({ listen, tls, state, metrics, access }: HealthServerOptions): Promise<PlainServer> {
+  const routes = [...healthRoutes(state).filter(({ path }) => path !== '/healthz'), metricsRoute(metrics)]
+  const admit: AdminAccess = async ({ authorization, remoteAddress }) => {
     const refusal = await access(authorization, remoteAddress)
-    if (refusal !== undefined) return refused(refusal)
+    return refusal === undefined ? { user: NOBODY } : { refused: refused(refusal) }
   }
-  return adminResponse(request, { ...state, describe: () => ({}) }, metrics)
+  return startPlainServer(listen, (request) => answerRoute(request, routes, admit), tls)
 }
 
 function refused({ code, message, retryAfterSeconds }: MetricsRefusal): PlainResponse {

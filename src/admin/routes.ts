@@ -1,8 +1,9 @@
-// The responses of the admin listener: health in kube-apiserver's format (apiserver/pkg/server/healthz), metrics, and the
+// The routes that the admin listener has of its own: health in kube-apiserver's format (apiserver/pkg/server/healthz), metrics, and the
 // configuration in force without secrets.
 
 import { redact } from '../core/identity/redact.ts'
 import type { PlainRequest, PlainResponse } from '../io/listener/http-plain.ts'
+import { type AdminRoute, TEXT } from './route.ts'
 
 /** One condition of health. */
 export interface Check {
@@ -31,32 +32,26 @@ export interface MetricsText {
   readonly contentType: string
 }
 
-const TEXT = 'text/plain; charset=utf-8'
-const PATHS = ['/livez', '/readyz', '/healthz', '/metrics', '/debug/config']
+/** For probes. */
+export function healthRoutes({ live, ready }: Pick<AdminState, 'live' | 'ready'>): readonly AdminRoute[] {
+  const route = (path: string, checks: () => readonly Check[]): AdminRoute => {
+    const answer = ({ query }: PlainRequest): PlainResponse => health(path.slice(1), checks(), query)
+    return { path, method: 'GET', access: 'health', answer }
+  }
+  return [route('/livez', live), route('/readyz', ready), route('/healthz', live)]
+}
 
-/** The answer to one request; rejects only when the metrics or the description do. */
-export async function adminResponse(
-  request: PlainRequest,
-  state: AdminState,
-  metrics: MetricsText,
-): Promise<PlainResponse> {
-  if (!PATHS.includes(request.path)) return notFound(request.path)
-  if (request.method !== 'GET') {
-    const body = `${request.method} is not allowed; only GET is\n`
-    return { code: 405, contentType: TEXT, body, headers: { allow: 'GET' } }
+export function metricsRoute({ text, contentType }: MetricsText): AdminRoute {
+  const answer = async (): Promise<PlainResponse> => ({ code: 200, contentType, body: await text() })
+  return { path: '/metrics', method: 'GET', access: 'view', answer }
+}
+
+export function configRoute({ describe }: Pick<AdminState, 'describe'>): AdminRoute {
+  const answer = async (): Promise<PlainResponse> => {
+    const body = `${JSON.stringify(redact(await describe()), null, 2)}\n`
+    return { code: 200, contentType: 'application/json', body }
   }
-  switch (request.path) {
-    case '/readyz':
-      return health('readyz', state.ready(), request.query)
-    case '/metrics':
-      return { code: 200, contentType: metrics.contentType, body: await metrics.text() }
-    case '/debug/config': {
-      const body = `${JSON.stringify(redact(await state.describe()), null, 2)}\n`
-      return { code: 200, contentType: 'application/json', body }
-    }
-    default:
-      return health(request.path.slice(1), state.live(), request.query)
-  }
+  return { path: '/debug/config', method: 'GET', access: 'admin', answer }
 }
 
 /** `?verbose` lists every check; `?exclude=name` (repeatable) leaves one out. A failure is always listed. */
@@ -81,8 +76,4 @@ function health(name: string, checks: readonly Check[], query: URLSearchParams):
   }
   if (failed) return { code: 500, contentType: TEXT, body: `${lines}${name} check failed\n` }
   return { code: 200, contentType: TEXT, body: query.has('verbose') ? `${lines}${name} check passed\n` : 'ok' }
-}
-
-function notFound(path: string): PlainResponse {
-  return { code: 404, contentType: TEXT, body: `${path} not found; paths: ${PATHS.join(' ')}\n` }
 }

@@ -4,21 +4,26 @@
 import { errorMessage } from '../api/validation/error-message.ts'
 import { parseListenAddress } from '../core/cluster/listen-address.ts'
 import { type PlainServer, startPlainServer } from '../io/listener/http-plain.ts'
-import { type AdminState, adminResponse, type MetricsText } from './routes.ts'
+import { type AdminRoute, answerRoute, OPEN_ADMIN } from './route.ts'
+import { type AdminState, configRoute, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 
 export interface AdminServerOptions {
   /** `host:port`; port 0 = any free one. */
   readonly listen: string
   readonly state: AdminState
   readonly metrics: MetricsText
+  /** Beside health, metrics and configuration. Default: none. */
+  readonly routes?: readonly AdminRoute[]
 }
 
 /** Rejects with one clear line when the address is invalid or in use. */
 export async function startAdminServer(options: AdminServerOptions): Promise<PlainServer> {
   const address = parseListenAddress(options.listen)
   if ('error' in address) throw new Error(`admin listen address "${options.listen}" ${address.error}`)
+  const { state, metrics, routes = [] } = options
+  const all = [...healthRoutes(state), metricsRoute(metrics), configRoute(state), ...routes]
   try {
-    return await startPlainServer(address, (request) => adminResponse(request, options.state, options.metrics))
+    return await startPlainServer(address, (request) => answerRoute(request, all, OPEN_ADMIN))
   } catch (error) {
     const why = errorMessage(error)
     throw new Error(`cannot listen on ${options.listen} for the admin server: ${why}`, { cause: error })

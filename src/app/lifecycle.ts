@@ -24,6 +24,7 @@ import { sharePki } from './certificates/shared-pki.ts'
 import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
 import { HealthPort } from './health/health-port.ts'
+import { insightRoutes } from './insight/routes.ts'
 import { DependencyLoops } from './last-good/dependency-loops.ts'
 import { LastGoodStates } from './last-good/states.ts'
 import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane.ts'
@@ -232,6 +233,7 @@ class Lifecycle implements RunningGateway {
     this.#admin = await startAdminServer({
       listen: this.#config.adminListen,
       metrics,
+      routes: insightRoutes({ ...this.#parts, config: this.#config, log: this.#log }),
       state: {
         ...checks,
         describe: () =>

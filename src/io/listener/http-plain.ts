@@ -1,7 +1,8 @@
-// A small HTTP/1.1 server for small responses: the admin listener, and the health listener, which may have TLS.
+// A small HTTP/1.1 server for small responses, and for streams with back pressure: the admin listener and the health listener.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { BoundedConnections, endsOf } from './bounded-connections.ts'
 import type { ServingPair } from './tls-contexts.ts'
@@ -14,14 +15,46 @@ export interface PlainRequest {
   /** The field as it came; '' = there is none. */
   readonly authorization: string
   readonly remoteAddress: string
+  /** Another field as it came; '' = there is none. @param name in lower case */
+  header(name: string): string
+  /** Aborts when the client has gone, or has its whole answer. */
+  readonly signal: AbortSignal
+  /** The body as text. Rejects with a BodyError when it has more bytes, or breaks off. */
+  readBody(maxBytes: number): Promise<string>
 }
 
-export interface PlainResponse {
+interface ResponseHead {
   readonly code: number
   readonly contentType: string
-  readonly body: string
   /** Additional header fields. */
   readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface PlainResponse extends ResponseHead {
+  readonly body: string | Uint8Array
+}
+
+/** A response whose length is not known when it begins. */
+export interface StreamedResponse extends ResponseHead {
+  /** Writes it; the response ends when it resolves, and breaks off when it rejects. It has to end when the request's signal aborts. */
+  stream(out: StreamOut): Promise<void>
+}
+
+export interface StreamOut {
+  /** Resolves when there is room for more; rejects when the client has gone. */
+  write(chunk: string | Uint8Array): Promise<void>
+}
+
+export type AnyResponse = PlainResponse | StreamedResponse
+
+/** The body cannot be read, and what to answer then. */
+export class BodyError extends Error {
+  readonly code: 400 | 413
+
+  constructor(code: 400 | 413, message: string) {
+    super(message)
+    this.code = code
+  }
 }
 
 export interface PlainServer {
@@ -52,6 +85,16 @@ const MAX_CONNECTIONS = 256
 const MAX_CONNECTIONS_PER_ADDRESS = 64
 /** How long `stop` waits for answers under way. */
 const STOP_MS = 1000
+/** The other connections are for requests that are over in a moment. */
+const MAX_STREAMS = 64
+const TEXT = 'text/plain; charset=utf-8'
+
+const TOO_MANY_STREAMS: PlainResponse = {
+  code: 429,
+  contentType: TEXT,
+  body: `this listener serves ${MAX_STREAMS} streams already\n`,
+  headers: { 'retry-after': '5' },
+}
 
 /**
  * Rejects with the system's error (EADDRINUSE ...) when it cannot listen.
@@ -59,19 +102,36 @@ const STOP_MS = 1000
  */
 export function startPlainServer(
   listen: ListenAddress,
-  answer: (request: PlainRequest) => Promise<PlainResponse>,
+  answer: (request: PlainRequest) => Promise<AnyResponse>,
   tls?: PlainTls,
 ): Promise<PlainServer> {
   const connections = new BoundedConnections({ total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS_PER_ADDRESS })
+  let streams = 0
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     const ends = endsOf(request.socket)
     connections.answering(ends, 1)
     response.once('close', () => connections.answering(ends, -1))
-    request.resume()
-    answer(plainRequest(request)).then(
-      (result) => send(response, result),
-      () => send(response, { code: 500, contentType: 'text/plain; charset=utf-8', body: 'internal error\n' }),
-    )
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    let read = false
+    const readBody = (maxBytes: number): Promise<string> => {
+      read = true
+      return readText(request, maxBytes)
+    }
+    const failed = { code: 500, contentType: TEXT, body: 'internal error\n' }
+    answer({ ...plainRequest(request), signal: gone.signal, readBody })
+      .catch((error: unknown) => (error instanceof BodyError ? refusedBody(error) : failed))
+      .then((result) => {
+        // What nobody wants of the body.
+        if (!read) request.resume()
+        if (!('stream' in result)) return send(response, result)
+        if (streams >= MAX_STREAMS) return send(response, TOO_MANY_STREAMS)
+        streams++
+        return sendStream(response, result).finally(() => {
+          streams--
+        })
+      })
+      .catch(() => response.destroy())
   }
   const options = {
     requestTimeout: HEAD_MS,
@@ -110,7 +170,7 @@ function own({ serving, policy }: PlainTls): ServingPair & TlsPolicy {
   return { cert: serving.cert, key: serving.key, ...policy }
 }
 
-function plainRequest(request: IncomingMessage): PlainRequest {
+function plainRequest(request: IncomingMessage): Omit<PlainRequest, 'signal' | 'readBody'> {
   const target = request.url ?? '/'
   const mark = target.indexOf('?')
   return {
@@ -119,16 +179,76 @@ function plainRequest(request: IncomingMessage): PlainRequest {
     query: new URLSearchParams(mark < 0 ? '' : target.slice(mark + 1)),
     authorization: request.headers.authorization ?? '',
     remoteAddress: request.socket.remoteAddress ?? '',
+    header: (name) => [request.headers[name] ?? ''].flat().join(', '),
+  }
+}
+
+/** Not by iteration, whose end would destroy the socket before the answer is out. */
+function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= maxBytes) chunks.push(chunk)
+      else {
+        request.pause()
+        reject(new BodyError(413, `the body has more than ${maxBytes} bytes`))
+      }
+    })
+    request.on('end', () => resolve(Buffer.concat(chunks).toString()))
+    request.on('error', (error) => reject(new BodyError(400, `the body broke off: ${errorMessage(error)}`)))
+  })
+}
+
+/** What is left of the body is not read: the connection ends with the answer. */
+function refusedBody({ code, message }: BodyError): PlainResponse {
+  return { code, contentType: TEXT, body: `${message}\n`, headers: { connection: 'close' } }
+}
+
+function headOf({ contentType, headers }: AnyResponse): Record<string, string> {
+  return {
+    'content-type': contentType,
+    'cache-control': 'no-cache, private',
+    'x-content-type-options': 'nosniff',
+    ...headers,
   }
 }
 
 function send(response: ServerResponse, result: PlainResponse): void {
-  response.writeHead(result.code, {
-    'content-type': result.contentType,
-    'content-length': Buffer.byteLength(result.body),
-    'cache-control': 'no-cache, private',
-    'x-content-type-options': 'nosniff',
-    ...result.headers,
-  })
+  response.writeHead(result.code, { ...headOf(result), 'content-length': Buffer.byteLength(result.body) })
   response.end(result.body)
+}
+
+async function sendStream(response: ServerResponse, result: StreamedResponse): Promise<void> {
+  const { socket } = response
+  // A stream may have nothing to say for long; a client that does not read is closed, and so is one that has vanished.
+  socket?.setTimeout(0)
+  socket?.setKeepAlive(true, SILENCE_MS)
+  response.writeHead(result.code, headOf(result))
+  response.flushHeaders()
+  await result.stream({
+    async write(chunk) {
+      if (response.destroyed || socket === null) throw new Error('the client has gone')
+      if (response.write(chunk)) return
+      socket.setTimeout(SILENCE_MS)
+      await drained(response)
+      socket.setTimeout(0)
+    },
+  })
+  socket?.setTimeout(SILENCE_MS)
+  response.end()
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (): void => {
+      response.off('drain', settle)
+      response.off('close', settle)
+      if (response.destroyed) reject(new Error('the client has gone'))
+      else resolve()
+    }
+    response.on('drain', settle)
+    response.on('close', settle)
+  })
 }

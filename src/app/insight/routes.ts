@@ -1,0 +1,21 @@
+// What the admin listener answers beside health, metrics and configuration: what happens in this process, and its inside. One line for each
+// group of routes.
+
+import type { AdminRoute } from '../../admin/route.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { ClusterTable } from '../../state/clusters.ts'
+import type { Config } from '../config/config.ts'
+import type { ThreadPool } from '../threads/pool.ts'
+
+export interface InsightDeps {
+  readonly config: Config
+  /** Of the gateway threads: what they are asked, and what they stream. */
+  readonly pool: ThreadPool
+  readonly clusters: ClusterTable
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export function insightRoutes(_deps: InsightDeps): readonly AdminRoute[] {
+  return []
+}
