@@ -143,6 +143,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
     events: {
       guardedWrite: noop,
       requestStarted: (record) => metrics.requestStarted(record),
+      requestIdentified: noop,
       responseStarted: noop,
       requestEnded: (record) => metrics.observe(record),
       retried: noop,

@@ -96,6 +96,7 @@ function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requ
 function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Requested, caller: Authenticated): Served {
   const { peer, record } = exchange
   identify(record, requester, caller)
+  exchange.gw.events.requestIdentified(record)
   const { user } = caller
   const client = clientClassOf(user, record.userAgent)
   if (client !== undefined) live.incident.see(client, exchange.nowMs)

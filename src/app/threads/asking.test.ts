@@ -2,11 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { describe, it, mock } from 'node:test'
+import { EVERYTHING } from '../../core/tap/tap-filter.ts'
 import type { LogLevel } from '../../io/logs/log.ts'
 import { ThreadAnswers } from './answers.ts'
 import { ThreadQuestions } from './asking.ts'
 import type { FromThread, ToThread } from './messages.ts'
 import type { Emit, FromAnswering, ToAnswering } from './questions.ts'
+import type { TapQuestion } from './tap-messages.ts'
 import { WorkerSlot } from './worker-slot.ts'
 
 interface FakeThread {
@@ -20,6 +22,8 @@ interface FakeThread {
   ended: number
   readonly sent: FromAnswering[]
 }
+
+const ALL: TapQuestion = { filter: EVERYTHING, maxRps: 100, replica: 'gw' }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -53,7 +57,7 @@ function setUp(threads: number, level: (thread: number) => LogLevel | Promise<Lo
           { logLevel: () => level(index) },
           {
             tap: (question, emit) => {
-              if (question === 'bug') throw new Error('a bug')
+              if (question.replica === 'bug') throw new Error('a bug')
               fake.emit = emit
               return () => void fake.ended++
             },
@@ -143,7 +147,7 @@ describe('streams', () => {
   it('bring events of all threads, one message a turn, also of a thread that starts later, until they end', async () => {
     const { questions, fake } = setUp(2)
     const taken: unknown[] = []
-    const end = questions.subscribe('tap', 'all', {
+    const end = questions.subscribe('tap', ALL, {
       onEvents: (events, _, thread) => void taken.push([thread, events]),
     })
     fake(0).emit('a')
@@ -174,13 +178,13 @@ describe('streams', () => {
       taken.push([events.length, dropped])
       return new Promise((resolve) => room.push(resolve))
     }
-    questions.subscribe('tap', 'all', { onEvents, credit: 4 })
-    for (let i = 0; i < 1000; i++) fake(0).emit(i)
+    questions.subscribe('tap', ALL, { onEvents, credit: 4 })
+    for (let i = 0; i < 1000; i++) fake(0).emit(String(i))
     await turn()
-    for (let i = 0; i < 10; i++) fake(0).emit(i)
+    for (let i = 0; i < 10; i++) fake(0).emit(String(i))
     await turn()
     const sent = fake(0).sent.flatMap((message) => (message.type === 'events' ? message.events : []))
-    assert.deepEqual([taken, sent], [[[4, 996]], [0, 1, 2, 3]])
+    assert.deepEqual([taken, sent], [[[4, 996]], ['0', '1', '2', '3']])
     room.shift()?.()
     await turn()
     await turn()
@@ -195,12 +199,12 @@ describe('streams', () => {
 
   it('a subscriber that fails has ended; a handler that throws does not end the thread', async () => {
     const { questions, fake, logged } = setUp(1)
-    questions.subscribe('tap', 'all', { onEvents: () => Promise.reject(new Error('gone')) })
+    questions.subscribe('tap', ALL, { onEvents: () => Promise.reject(new Error('gone')) })
     fake(0).emit('a')
     await turn()
     await turn()
     assert.equal(fake(0).ended, 1)
-    questions.subscribe('tap', 'bug', { onEvents: () => undefined })
+    questions.subscribe('tap', { ...ALL, replica: 'bug' }, { onEvents: () => undefined })
     assert.equal(logged.at(-1), 'a gateway thread does not stream')
     assert.equal((await questions.ask('logLevel', undefined)).length, 1)
   })

@@ -52,6 +52,7 @@ import { ThreadProtection } from './protection.ts'
 import { proxyProtocolOptions } from './proxy-protocol-options.ts'
 import type { QuestionHandlers, StreamHandlers } from './questions.ts'
 import { RareWarnings } from './rare-warnings.ts'
+import { ThreadTaps } from './taps.ts'
 
 /** How often the thread reports by itself; less often when that takes long, because there are thousands of clusters. */
 const REPORT_MS = 5_000
@@ -65,6 +66,7 @@ export class GatewayThread {
   readonly #metrics = new MetricsRecorder()
   readonly #protection: ThreadProtection
   readonly #answers: ThreadAnswers
+  readonly #taps: ThreadTaps
   readonly #policies = new ScaleDownPolicies()
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
@@ -80,6 +82,7 @@ export class GatewayThread {
     this.#post = post
     this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
     this.#protection = new ThreadProtection(post)
+    this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
     this.#answers = new ThreadAnswers(post, this.#questionHandlers(), this.#streamHandlers())
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
     this.#gateway = this.#createGateway(systemClock)
@@ -299,7 +302,7 @@ export class GatewayThread {
         },
       },
       protection: this.#protection,
-      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data }, []),
+      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data }, [this.#taps]),
       random: Math.random,
       uuid: randomUUID,
       draining: false,
@@ -316,7 +319,7 @@ export class GatewayThread {
   }
 
   #streamHandlers(): StreamHandlers {
-    return { tap: () => () => undefined }
+    return { tap: (question, emit) => this.#taps.tap(question, emit) }
   }
 
   /** A connection to an endpoint broke: what all threads know of it changes, and the main thread probes it soon. */

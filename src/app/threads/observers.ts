@@ -14,6 +14,8 @@ import type { ThreadOutbox } from './outbox.ts'
 export interface RequestObserver {
   /** Cluster and request info are known; the user is not. */
   requestStarted?(record: RequestRecord): void
+  /** The user is known, too; nothing is decided yet. Not called for requests that nobody could be identified for. */
+  requestIdentified?(record: RequestRecord): void
   /** The head of the answer goes out. */
   responseStarted?(record: RequestRecord): void
   /** Once for every request, refused or not. The record is not to be kept. */
@@ -61,6 +63,7 @@ function ownObservers({ metrics, outbox, data }: ObserverDeps): readonly Request
 export function composeObservers(observers: readonly RequestObserver[]): Required<RequestObserver> {
   return {
     requestStarted: callAll(observers.flatMap((one) => one.requestStarted?.bind(one) ?? [])),
+    requestIdentified: callAll(observers.flatMap((one) => one.requestIdentified?.bind(one) ?? [])),
     responseStarted: callAll(observers.flatMap((one) => one.responseStarted?.bind(one) ?? [])),
     requestEnded: callAll(observers.flatMap((one) => one.requestEnded?.bind(one) ?? [])),
   }

@@ -2,6 +2,7 @@
 // answer. Another kind is a line here and a handler in `answers.ts`. Everything is plain data that can be cloned.
 
 import type { LogLevel } from '../../io/logs/log.ts'
+import type { TapQuestion, TapThreadEvent } from './tap-messages.ts'
 
 /** One answer each. */
 export interface Questions {
@@ -12,7 +13,7 @@ export interface Questions {
 /** Events until the subscriber has enough. */
 export interface Streams {
   /** Requests that match. */
-  readonly tap: { readonly question: unknown; readonly event: unknown }
+  readonly tap: { readonly question: TapQuestion; readonly event: TapThreadEvent }
 }
 
 export type QuestionKind = keyof Questions

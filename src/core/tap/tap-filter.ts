@@ -113,7 +113,7 @@ export function tapMatches(filter: CompiledTapFilter, record: RequestRecord, pha
   return (
     (filter.codes === undefined || filter.codes[record.code] === 1) &&
     (!filter.source.refused || record.refusal !== '') &&
-    timeOf(record, phase) >= filter.source.slowMs &&
+    (filter.source.slowMs === 0 || timeOf(record) >= filter.source.slowMs) &&
     inList(filter.clusters, record.cluster) &&
     inList(filter.verbs, verbOf(record)) &&
     matchesObject(filter, record) &&
@@ -127,8 +127,7 @@ export function verbOf(record: RequestRecord): string {
   return record.verb === '' ? record.method.toLowerCase() : record.verb
 }
 
-function timeOf(record: RequestRecord, phase: TapPhase): number {
-  if (phase === 'started') return Number.POSITIVE_INFINITY
+function timeOf(record: RequestRecord): number {
   // How long a watch ran says nothing of who was slow.
   return record.longRunning && record.ttfbMs >= 0 ? record.ttfbMs : record.durationMs
 }

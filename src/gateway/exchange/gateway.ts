@@ -49,6 +49,8 @@ export type GuardedWrite = 'refused' | 'warned' | 'shadow' | 'unchecked' | 'pass
 export interface GatewayEvents {
   /** Cluster and request info are known. */
   requestStarted(record: RequestRecord): void
+  /** The user is known, nothing is decided yet. */
+  requestIdentified(record: RequestRecord): void
   /** The answer's head goes out; for long-running requests the end may be hours away. */
   responseStarted(record: RequestRecord): void
   /** Once for every request, refused or not. */

@@ -1,0 +1,25 @@
+// What the main thread asks of a thread for a tap, and what the thread streams.
+
+import type { TapFilter } from '../../core/tap/tap-filter.ts'
+
+/** A tap as the main thread asks for it. */
+export interface TapQuestion {
+  readonly filter: TapFilter
+  /** Events a second that the thread may send. */
+  readonly maxRps: number
+  /** Name of this replica. */
+  readonly replica: string
+}
+
+/** A line of the stream, or how many there were. */
+export type TapThreadEvent = string | TapCounts
+
+/** Since the tap began. */
+export interface TapCounts {
+  /** Requests evaluated, each at its end. */
+  readonly seen: number
+  /** Events that match, shown or not. */
+  readonly matched: number
+  /** Of these, events above the rate. */
+  readonly dropped: number
+}
