@@ -18,6 +18,7 @@ import { list } from './rows/list.ts'
 import { logs } from './rows/logs.ts'
 import { mixed } from './rows/mixed.ts'
 import { start } from './rows/start.ts'
+import { starts } from './rows/starts.ts'
 import { threads } from './rows/threads.ts'
 import { tokens } from './rows/tokens.ts'
 import { watches } from './rows/watches.ts'
@@ -26,6 +27,7 @@ import { versions } from './versions.ts'
 /** In the order in which they run. */
 const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   cpu,
+  starts,
   tokens,
   logs,
   latency,

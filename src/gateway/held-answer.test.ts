@@ -129,3 +129,11 @@ test('what is passed on or discarded is given back once', () => {
   held[2]?.discard()
   assert.equal(heldBytes(), 0)
 })
+
+test('one that is over points to no later one: garbage of the old generation would keep them all', () => {
+  const [first, second, third] = [hold(JSON_HEAD), hold(JSON_HEAD), hold(JSON_HEAD)]
+  for (const held of [second, first, third]) {
+    held?.discard()
+    assert.deepEqual([held?.before, held?.after], [undefined, undefined])
+  }
+})

@@ -116,6 +116,9 @@ export class HeldAnswer {
     else this.before.after = this.after
     if (this.after === undefined) newest = this.before
     else this.after.before = this.before
+    // Otherwise one that is garbage in the old generation keeps all later answers and their requests from being young garbage.
+    this.before = undefined
+    this.after = undefined
     allHeldBytes -= this.#headBytes + (this.#chunks?.memory ?? 0)
     this.#chunks?.clear()
     this.#chunks = undefined

@@ -34,6 +34,7 @@ import { createTokenReviewer, type TokenLookup } from '../../io/reviews/token-re
 import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { addTickable, removeTickable } from '../../io/world/coarse-ticker.ts'
+import { keepRequestsYoung } from '../../io/world/garbage-collection.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { ConnectionPlaces } from '../../state/connection-places.ts'
 import { RunningRequests } from '../../state/running.ts'
@@ -77,6 +78,7 @@ export class GatewayThread {
   #listeners: Listener[] = []
 
   constructor(data: ThreadData, post: (message: FromThread) => void) {
+    keepRequestsYoung()
     const { config, place } = data
     this.#data = data
     this.#post = post
