@@ -1,0 +1,95 @@
+// One request to the admin listener of a gateway, by a command or by another replica. It follows no redirects and keeps no connection.
+
+import { type IncomingMessage, request as requestPlain } from 'node:http'
+import { type RequestOptions, request as requestTls } from 'node:https'
+import { rootCertificates } from 'node:tls'
+import { errorMessage } from '../../api/validation/error-message.ts'
+
+/** Who asks, and whose certificate is accepted. */
+export interface AdminCredential {
+  readonly headers: Readonly<Record<string, string>>
+  /** PEM; '' = the authorities of Node alone. */
+  readonly ca: string
+  /** Whether those of Node are accepted, too. */
+  readonly publicCAs: boolean
+  /** PEM; '' = none. */
+  readonly cert: string
+  readonly key: string
+  /** The name that the certificate has to be for; '' = the URL's. */
+  readonly serverName: string
+}
+
+export interface AdminSend {
+  readonly method: string
+  /** JSON; undefined = none. */
+  readonly body: string | undefined
+  readonly credential: AdminCredential
+  /** Ends the request, and its answer. */
+  readonly signal: AbortSignal
+}
+
+export interface AdminReply {
+  readonly code: number
+  readonly contentType: string
+  /** Throws when the answer breaks off. */
+  readonly chunks: AsyncIterable<Buffer>
+}
+
+/** Resolves with the head of the answer. @throws (rejects) the system's error; `adminFault` says it in words */
+export async function sendAdmin(url: URL, { method, body, credential, signal }: AdminSend): Promise<AdminReply> {
+  const headers = {
+    ...credential.headers,
+    'user-agent': 'portcullis',
+    ...(body !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+  }
+  const options: RequestOptions = { method, headers, agent: false, signal }
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const secure = url.protocol === 'https:'
+    const sent = secure ? requestTls(url, { ...options, ...tlsOf(credential) }) : requestPlain(url, options)
+    sent.on('error', reject)
+    sent.on('response', resolve)
+    sent.end(body)
+  })
+  return { code: response.statusCode ?? 0, contentType: response.headers['content-type'] ?? '', chunks: response }
+}
+
+/** @throws (rejects) when it breaks off, or has more bytes */
+export async function wholeBody({ chunks }: AdminReply, maxBytes: number): Promise<Buffer> {
+  const all: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of chunks) {
+    all.push(chunk)
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new Error(`the answer has more than ${maxBytes} bytes`)
+  }
+  return Buffer.concat(all)
+}
+
+/** Its lines as they come; empty ones are left out. @throws when it breaks off, or a line is longer */
+export async function* linesOf({ chunks }: AdminReply, maxLine: number): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of chunks) {
+    const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split('\n')
+    rest = lines.pop() ?? ''
+    if (rest.length > maxLine) throw new Error('a line is too long')
+    for (const line of lines) if (line !== '') yield line
+  }
+  if (rest !== '') yield rest
+}
+
+/** Of several addresses each has failed: Node says so in an AggregateError without a message. */
+export function adminFault(error: unknown): string {
+  if (error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError'))
+    return 'it takes too long'
+  if (!(error instanceof AggregateError)) return errorMessage(error)
+  return error.errors.map((one: unknown) => errorMessage(one)).join(', ')
+}
+
+function tlsOf({ ca, publicCAs, cert, key, serverName }: AdminCredential): RequestOptions {
+  return {
+    ...((ca !== '' || !publicCAs) && { ca: [...(publicCAs ? rootCertificates : []), ca] }),
+    ...(cert !== '' && { cert, key }),
+    ...(serverName !== '' && { servername: serverName }),
+  }
+}
