@@ -8,6 +8,7 @@ import { addControl } from './control/program.ts'
 import { addDegrade } from './degrade/program.ts'
 import { addImport } from './import/program.ts'
 import { addProtect } from './protect/program.ts'
+import { addReplay } from './replay/program.ts'
 import { addScale } from './scale/program.ts'
 
 /** A setting of the gateway as a flag. */
@@ -75,6 +76,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addVersion(program, context)
   addProbe(program, context)
   addInspection(program, context)
+  addReplay(program, context)
   addCredentials(program, context)
   addDegrade(program, context)
   addRevoke(program, context)

@@ -21,6 +21,9 @@ export interface RequestRecord {
   remoteAddress: string
   /** Of the load balancer that declared it in a PROXY header; '' = there is none. */
   proxyAddress: string
+  /** Where the client's connection arrived: by it a cluster can be chosen. */
+  localAddress: string
+  localPort: number
   userAgent: string
   /** Name of the UpstreamCluster; '' until one is found. */
   cluster: string
@@ -102,6 +105,8 @@ export function createRecord(): RequestRecord {
     protocol: 'h2',
     remoteAddress: '',
     proxyAddress: '',
+    localAddress: '',
+    localPort: 0,
     userAgent: '',
     cluster: '',
     verb: '',

@@ -21,6 +21,8 @@ export function beginRecord(
   record.protocol = peer.protocol
   record.remoteAddress = peer.remoteAddress
   record.proxyAddress = peer.proxyAddress
+  record.localAddress = peer.localAddress
+  record.localPort = peer.localPort
   record.method = head.method
   record.target = head.target
   record.host = head.host

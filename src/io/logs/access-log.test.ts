@@ -15,6 +15,8 @@ const GET_POD: Partial<RequestRecord> = {
   target: '/clusters/prod/api/v1/namespaces/default/pods/a?x=%2F',
   host: 'gw:8443',
   remoteAddress: '10.1.2.3',
+  localAddress: '10.0.0.9',
+  localPort: 8443,
   userAgent: 'kubectl/v1.34',
   cluster: 'prod',
   verb: 'get',
@@ -40,7 +42,7 @@ const GET_POD: Partial<RequestRecord> = {
 
 test('a line has the request, the decision and the outcome', () => {
   assert.deepEqual(JSON.parse(formatAccessLine(record(GET_POD))), {
-    time: '2024-05-01T12:00:00.007Z',
+    time: '2024-05-01T12:00:00.007000Z',
     auditID: 'id-1',
     cluster: 'prod',
     host: 'gw:8443',
@@ -51,6 +53,8 @@ test('a line has the request, the decision and the outcome', () => {
     groups: ['dev', 'system:authenticated'],
     userAgent: 'kubectl/v1.34',
     remoteAddress: '10.1.2.3',
+    localAddress: '10.0.0.9',
+    localPort: 8443,
     verb: 'get',
     apiGroup: '',
     apiVersion: 'v1',
@@ -125,4 +129,17 @@ test('off is off, for slow and failed requests too', () => {
   log(record(GET_POD))
   log(record(GET_POD, { clusterLogMode: '', policyLogMode: 'on' }))
   assert.equal(lines.length, 2)
+})
+
+test('requests of one millisecond have the order in which they came', () => {
+  const wall = Date.UTC(2024, 4, 1, 12)
+  const times: string[] = []
+  // A monotonic clock of another origin, which runs a little slower than the wall clock, and a wall clock that jumps in the end.
+  for (let i = 0; i < 5000; i++) {
+    const startMs = 77.7 + i * 0.1999
+    const startWallMs = Math.floor(wall + i * 0.2) + (i >= 4500 ? 3_600_000 : 0)
+    times.push(JSON.parse(formatAccessLine(record({ startMs, startWallMs }))).time)
+  }
+  assert.ok(times.every((time, i) => i === 0 || time >= (times[i - 1] ?? '')))
+  assert.ok(new Set(times).size > 4500, 'nearly all are different')
 })

@@ -3,7 +3,7 @@
 
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { accessLogEnabled } from '../../core/policy/access-log-switch.ts'
-import { rfc3339 } from '../world/timestamp.ts'
+import { rfc3339Micro } from '../world/timestamp.ts'
 
 /**
  * A function that writes the line of a finished request, if the switches of its cluster and policy say so. Make it only
@@ -17,7 +17,7 @@ export function createAccessLog(write: (line: string) => void): (record: Request
 
 /** The line of a request, without its end. */
 export function formatAccessLine(record: RequestRecord): string {
-  let line = `{"time":"${rfc3339(record.startWallMs)}","auditID":${quote(record.auditId)}`
+  let line = `{"time":"${rfc3339Micro(exactStart(record))}","auditID":${quote(record.auditId)}`
   line += `,"cluster":${quote(record.cluster)},"host":${quote(record.host)}`
   line += `,"method":${quote(record.method)},"target":${quote(record.target)}`
   line += `,"protocol":"${record.protocol}","user":${quote(record.user)},"groups":${groupsJson(record.groups)}`
@@ -25,6 +25,7 @@ export function formatAccessLine(record: RequestRecord): string {
   if (record.impersonator !== '') line += `,"impersonator":${quote(record.impersonator)}`
   line += `,"userAgent":${quote(record.userAgent)},"remoteAddress":${quote(record.remoteAddress)}`
   if (record.proxyAddress !== '') line += `,"proxyAddress":${quote(record.proxyAddress)}`
+  line += `,"localAddress":${quote(record.localAddress)},"localPort":${record.localPort}`
   line += `,"verb":${quote(record.verb)}`
   if (record.isResourceRequest) line += resourceFields(record)
   line += `,"policy":${indexOrNull(record.policy)},"rule":${indexOrNull(record.rule)}`
@@ -39,6 +40,23 @@ export function formatAccessLine(record: RequestRecord): string {
   line += `,"latencyMs":${milliseconds(record.durationMs)},"ttfbMs":${milliseconds(record.ttfbMs)}`
   return `${line},"upstreamMs":${milliseconds(record.upstreamMs)}}`
 }
+
+/** From the monotonic clock to the wall clock: such that both say the same millisecond. */
+let offsetMs = 0
+
+/**
+ * Milliseconds since the epoch, with fractions: the wall clock tells whole ones, and a replay has to know which of two requests of one
+ * millisecond came first. The fraction is the monotonic clock's.
+ */
+function exactStart({ startMs, startWallMs }: RequestRecord): number {
+  const exact = startMs + offsetMs
+  if (exact >= startWallMs && exact < startWallMs + 1) return exact
+  const nearest = exact < startWallMs ? startWallMs : startWallMs + LAST_MICROSECOND
+  offsetMs = nearest - startMs
+  return nearest
+}
+
+const LAST_MICROSECOND = 0.999
 
 function resourceFields(record: RequestRecord): string {
   let fields = `,"apiGroup":${quote(record.apiGroup)},"apiVersion":${quote(record.apiVersion)}`

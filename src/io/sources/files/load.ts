@@ -33,11 +33,16 @@ export class DirectoryReader {
   readonly #dir: string
   readonly #loader: ClusterLoader
   readonly #parser = new FileParser()
+  readonly #only: string
   #secretPaths: readonly string[] = []
 
-  /** @param followsReferences false: references are not resolved, for checks only */
-  constructor(dir: string, pem: PemChecks, checks: ClusterCheckOptions = {}, followsReferences = true) {
+  /**
+   * @param followsReferences false: references are not resolved, for checks only
+   * @param only name of the one file that is read; '' = all
+   */
+  constructor(dir: string, pem: PemChecks, checks: ClusterCheckOptions = {}, followsReferences = true, only = '') {
     this.#dir = dir
+    this.#only = only
     this.#loader = new ClusterLoader(pem, checks, followsReferences)
   }
 
@@ -93,6 +98,7 @@ export class DirectoryReader {
   /** Configuration files, sorted. Dot-files are skipped: they belong to editors and ConfigMap volumes (`..data`). */
   async #names(): Promise<string[]> {
     try {
+      if (this.#only !== '') return [this.#only]
       const names = await readdir(this.#dir)
       return names.filter((name) => !name.startsWith('.') && EXTENSIONS.test(name)).sort()
     } catch (error) {

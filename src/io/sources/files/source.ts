@@ -3,6 +3,8 @@
 // by slow polling where that fails (network file systems, exhausted watch limits, links to elsewhere).
 
 import { type FSWatcher, statSync, watch } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
 import type { Logger, ResourceSource, SourceChange, SourceError } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
 import { errorMessage } from '../../../api/validation/error-message.ts'
@@ -44,10 +46,28 @@ export async function loadDirectory(
   pem: PemChecks,
   checks: ClusterCheckOptions = {},
   followsReferences = true,
+  only = '',
 ): Promise<{ clusters: Map<string, LoadedCluster>; problems: readonly SourceError[] }> {
-  const reading = await new DirectoryReader(dir, pem, checks, followsReferences).read()
+  const reading = await new DirectoryReader(dir, pem, checks, followsReferences, only).read()
   const { clusters, problems } = decide(reading, new Map(), () => true)
   return { clusters: new Map(clusters), problems }
+}
+
+/**
+ * Reads a directory, or one file, without the Secrets that it refers to: for those who want to know what is decided, and not connect.
+ *
+ * @throws {UserError} when it cannot be read
+ */
+export async function loadWithoutSecrets(
+  path: string,
+  pem: PemChecks,
+): Promise<{ clusters: Map<string, LoadedCluster>; problems: readonly SourceError[] }> {
+  const isFile = await stat(path).then(
+    (facts) => facts.isFile(),
+    () => false,
+  )
+  const [dir, only] = isFile ? [dirname(path), basename(path)] : [path, '']
+  return await loadDirectory(dir, pem, { recovery: true }, false, only)
 }
 
 class FilesSource implements ResourceSource {

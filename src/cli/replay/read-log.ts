@@ -1,0 +1,69 @@
+// An access log as requests in the order in which they came. A file is read twice: first for the requests that ran longer than lines
+// wait for their turn, then for all.
+
+import { type LogEntry, parseLogEntry } from '../../core/replay/log-entry.ts'
+import { isLong, type Ordered, StartOrder } from '../../core/replay/start-order.ts'
+import { type LogLine, linesOfFile, numbered } from '../../io/logs/log-lines.ts'
+
+export interface LogReading {
+  /** Lines that hold no request: damaged, and their numbers with what is wrong, as far as they are kept. */
+  damaged: number
+  readonly damagedLines: { readonly line: number; readonly error: string }[]
+  /** Lines of the gateway's own log, which may go to the same place. */
+  otherLines: number
+}
+
+/** Damaged lines that are named. */
+const MAX_NAMED = 20
+/** Long requests that are known beforehand; others come late. */
+const MAX_LONG = 50_000
+const LATENCY = /"latencyMs":(\d+)/
+
+/** `-` = standard input, which can be read once: what is long then comes late. `reading` is filled on the way. */
+export async function* readLog(
+  path: string,
+  input: AsyncIterable<string>,
+  reading: LogReading,
+): AsyncGenerator<Ordered> {
+  const isFile = path !== '-'
+  const order = new StartOrder(isFile ? await longEntries(path) : undefined)
+  for await (const line of isFile ? linesOfFile(path) : numbered(input)) {
+    const entry = entryOf(line, reading)
+    if (entry !== undefined) yield* order.add(entry)
+  }
+  yield* order.end()
+}
+
+export function emptyReading(): LogReading {
+  return { damaged: 0, damagedLines: [], otherLines: 0 }
+}
+
+async function longEntries(path: string): Promise<LogEntry[] | undefined> {
+  const long: LogEntry[] = []
+  for await (const { text } of linesOfFile(path)) {
+    // Looking costs a tenth of parsing.
+    if (text === undefined || !isLong({ latencyMs: Number(LATENCY.exec(text)?.[1] ?? 0) })) continue
+    const entry = parseLogEntry(text)
+    if ('error' in entry || !isLong(entry)) continue
+    if (long.length >= MAX_LONG) return undefined
+    long.push(entry)
+  }
+  return long
+}
+
+function entryOf({ number, text }: LogLine, reading: LogReading): LogEntry | undefined {
+  if (text?.trim() === '') return undefined
+  const entry = text === undefined ? { error: 'too long' } : parseLogEntry(text)
+  if (!('error' in entry)) return entry
+  if (text !== undefined && isOwnLog(text)) reading.otherLines++
+  else {
+    reading.damaged++
+    if (reading.damagedLines.length < MAX_NAMED) reading.damagedLines.push({ line: number, error: entry.error })
+  }
+  return undefined
+}
+
+/** As src/io/logs/log.ts writes it: a level and a message, and no request. */
+function isOwnLog(text: string): boolean {
+  return text.startsWith('{') && text.endsWith('}') && text.includes('"level":') && !text.includes('"auditID":')
+}

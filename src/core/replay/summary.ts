@@ -1,0 +1,163 @@
+// What a replay has found, in sums: for each pair of what was done and what would be, how many requests, whose, and of which kind,
+// with a few examples. Memory is bounded by the number of groups and of names, whatever the log holds.
+
+import { type Counted, Counts } from './counts.ts'
+import type { LogEntry } from './log-entry.ts'
+import { type Comparison, isChange, isShadowChange, outcomeText } from './outcome.ts'
+
+export interface Example {
+  readonly auditID: string
+  readonly time: string
+  readonly user: string
+  readonly method: string
+  readonly target: string
+  /** Why it would be refused, or what shadow mode would say; ''. */
+  readonly message: string
+}
+
+export interface ChangeGroup {
+  readonly cluster: string
+  /** `forward`, or `refuse REASON (RULE)`; of shadow mode what it said: `filter/rule`, or `nothing`. */
+  readonly was: string
+  readonly wouldBe: string
+  readonly requests: number
+  readonly users: readonly Counted[]
+  readonly resources: readonly Counted[]
+  readonly examples: readonly Example[]
+}
+
+export interface ReplaySummary {
+  readonly requests: number
+  readonly from: string
+  readonly to: string
+  /** Requests that would get another answer. */
+  readonly changed: number
+  readonly changes: readonly ChangeGroup[]
+  /** Requests about which shadow mode would say something else. */
+  readonly shadowChanged: number
+  readonly shadowChanges: readonly ChangeGroup[]
+  /** Refused before it was known who sent it: they are taken to be refused again. */
+  readonly notEvaluated: number
+  /** Somebody else is asked (PodProtectors, the body), and taken to answer as in the log. */
+  readonly assumed: number
+  /** Read too late to be put into order: their limits were not counted. */
+  readonly late: number
+}
+
+/** Groups that are told apart; their names come from rules, which are few, and from logs, which may hold anything. */
+const MAX_GROUPS = 500
+const MAX_EXAMPLES = 3
+const TOP = 5
+/** Characters of what clients have chosen. */
+const MAX_TEXT = 256
+
+interface Group {
+  readonly cluster: string
+  readonly was: string
+  readonly wouldBe: string
+  requests: number
+  readonly users: Counts
+  readonly resources: Counts
+  readonly examples: Example[]
+}
+
+export class ReplaySummarizer {
+  readonly #changes = new Map<string, Group>()
+  readonly #shadowChanges = new Map<string, Group>()
+  #requests = 0
+  #notEvaluated = 0
+  #assumed = 0
+  #late = 0
+  #fromMs = Number.POSITIVE_INFINITY
+  #toMs = Number.NEGATIVE_INFINITY
+
+  /** @param comparison undefined = nothing can be said of the request */
+  add(entry: LogEntry, late: boolean, comparison: Comparison | undefined, message: string): void {
+    this.#requests++
+    this.#fromMs = Math.min(this.#fromMs, entry.startMs)
+    this.#toMs = Math.max(this.#toMs, entry.startMs)
+    if (late) this.#late++
+    if (comparison === undefined) {
+      this.#notEvaluated++
+      return
+    }
+    if (comparison.assumed) this.#assumed++
+    const { was, wouldBe } = comparison
+    if (isChange(comparison)) count(this.#changes, entry, outcomeText(was), outcomeText(wouldBe), message)
+    else if (isShadowChange(comparison)) {
+      count(this.#shadowChanges, entry, shadowText(was.shadow), shadowText(wouldBe.shadow), message)
+    }
+  }
+
+  summary(): ReplaySummary {
+    const [changes, shadowChanges] = [groupsOf(this.#changes), groupsOf(this.#shadowChanges)]
+    return {
+      requests: this.#requests,
+      from: timeText(this.#fromMs),
+      to: timeText(this.#toMs),
+      changed: sumOf(changes),
+      changes,
+      shadowChanged: sumOf(shadowChanges),
+      shadowChanges,
+      notEvaluated: this.#notEvaluated,
+      assumed: this.#assumed,
+      late: this.#late,
+    }
+  }
+}
+
+function count(groups: Map<string, Group>, entry: LogEntry, was: string, wouldBe: string, message: string): void {
+  const group = groupFor(groups, entry.cluster.slice(0, MAX_TEXT), was.slice(0, MAX_TEXT), wouldBe.slice(0, MAX_TEXT))
+  group.requests++
+  group.users.add(entry.user.slice(0, MAX_TEXT))
+  group.resources.add(`${entry.verb} ${entry.resource === '' ? '(path)' : entry.resource}`.slice(0, MAX_TEXT))
+  if (group.examples.length >= MAX_EXAMPLES) return
+  group.examples.push({
+    auditID: entry.auditID.slice(0, MAX_TEXT),
+    time: timeText(entry.startMs),
+    user: entry.user.slice(0, MAX_TEXT),
+    method: entry.input.method.slice(0, MAX_TEXT),
+    target: entry.input.target.slice(0, MAX_TEXT),
+    message: message.slice(0, 2 * MAX_TEXT),
+  })
+}
+
+function groupFor(groups: Map<string, Group>, cluster: string, was: string, wouldBe: string): Group {
+  const key = JSON.stringify([cluster, was, wouldBe])
+  const known = groups.get(key)
+  if (known !== undefined) return known
+  if (groups.size >= MAX_GROUPS) {
+    const rest = groups.get('')
+    if (rest !== undefined) return rest
+  }
+  const full = groups.size >= MAX_GROUPS
+  const group: Group = {
+    cluster: full ? '(others)' : cluster,
+    was: full ? '(others)' : was,
+    wouldBe: full ? '(others)' : wouldBe,
+    requests: 0,
+    users: new Counts(),
+    resources: new Counts(),
+    examples: [],
+  }
+  groups.set(full ? '' : key, group)
+  return group
+}
+
+function groupsOf(groups: ReadonlyMap<string, Group>): ChangeGroup[] {
+  return [...groups.values()]
+    .sort((a, b) => b.requests - a.requests)
+    .map(({ users, resources, ...group }) => ({ ...group, users: users.top(TOP), resources: resources.top(TOP) }))
+}
+
+function sumOf(groups: readonly ChangeGroup[]): number {
+  return groups.reduce((sum, { requests }) => sum + requests, 0)
+}
+
+function shadowText(shadow: readonly string[]): string {
+  return shadow.length === 0 ? 'nothing' : shadow.join(', ')
+}
+
+function timeText(ms: number): string {
+  return Number.isFinite(ms) ? new Date(ms).toISOString() : ''
+}

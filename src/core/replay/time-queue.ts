@@ -1,0 +1,63 @@
+// Things that happen at a time, taken out in the order of their times: a binary heap.
+
+interface Timed<T> {
+  readonly atMs: number
+  /** Of two at the same time the one that was added first comes first. */
+  readonly turn: number
+  readonly item: T
+}
+
+export class TimeQueue<T> {
+  readonly #heap: Timed<T>[] = []
+  #turns = 0
+
+  get size(): number {
+    return this.#heap.length
+  }
+
+  /** When the first one happens; Infinity = there is none. */
+  get firstMs(): number {
+    return this.#heap[0]?.atMs ?? Number.POSITIVE_INFINITY
+  }
+
+  add(atMs: number, item: T): void {
+    const heap = this.#heap
+    const added = { atMs, turn: this.#turns++, item }
+    let at = heap.push(added) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      const above = heap[parent]
+      if (above === undefined || isBefore(above, added)) break
+      heap[at] = above
+      at = parent
+    }
+    heap[at] = added
+  }
+
+  /** undefined = there is none. */
+  takeFirst(): T | undefined {
+    const heap = this.#heap
+    const first = heap[0]
+    const last = heap.pop()
+    if (first === undefined || last === undefined || first === last) return first?.item
+    let at = 0
+    for (;;) {
+      let child = 2 * at + 1
+      let below = heap[child]
+      const right = heap[child + 1]
+      if (right !== undefined && below !== undefined && isBefore(right, below)) {
+        below = right
+        child++
+      }
+      if (below === undefined || isBefore(last, below)) break
+      heap[at] = below
+      at = child
+    }
+    heap[at] = last
+    return first.item
+  }
+}
+
+function isBefore(a: Timed<unknown>, b: Timed<unknown>): boolean {
+  return a.atMs === b.atMs ? a.turn < b.turn : a.atMs < b.atMs
+}

@@ -1,0 +1,272 @@
+// `replay` and `suggest limits` on the access logs of gateways that have run: what they say would happen is what happens.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { parse, stringify } from 'yaml'
+import type { FlowControlSchema, UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
+import { replay } from '../../src/cli/replay/replay.ts'
+import { suggestLimitsCommand } from '../../src/cli/replay/suggest-limits.ts'
+import { mergePatch } from '../../src/core/objects/patch.ts'
+import type { ReplaySummary } from '../../src/core/replay/summary.ts'
+import { createCA } from '../../src/io/pki/pki.ts'
+import { h2Connect, h2Open, h2Request, h2Response } from '../harness/clients/h2-client.ts'
+import { type GuardedGateway, startGuardedGateway } from '../harness/gateways/guarded-gateway.ts'
+import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { reply, type SeenRequest, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { waitFor } from '../harness/wait.ts'
+
+const clientCA = createCA({ commonName: 'clients of prod' })
+const alice = clientPair(clientCA, 'alice', ['dev'])
+const robot = clientPair(clientCA, 'system:serviceaccount:ci:robot', ['system:serviceaccounts'])
+
+const cleanups: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
+})
+
+interface Scene {
+  readonly stub: StubUpstream
+  readonly gateway: GuardedGateway
+  readonly object: UpstreamCluster
+  readonly dir: string
+}
+
+async function setUp(limit?: Omit<FlowControlSchema, 'name'>): Promise<Scene> {
+  const stub = await startStub()
+  const object = objectOf(stub, limit)
+  const gateway = await startGuardedGateway(object)
+  const dir = mkdtempSync(join(tmpdir(), 'replay-'))
+  cleanups.push(stub.stop, gateway.stop, () => rmSync(dir, { recursive: true }))
+  return { stub, gateway, object, dir }
+}
+
+function objectOf(stub: StubUpstream, limit?: Omit<FlowControlSchema, 'name'>): UpstreamCluster {
+  const limited = limit !== undefined && {
+    flowControl: { flowControlSchemas: [{ name: 'the-limit', ...limit }] },
+    dispatchPolicies: [{ ...ALLOW_ALL, flowControlSchemaName: 'the-limit' }],
+  }
+  return clusterObject([stub], { clientCA, spec: { logging: { mode: 'on' }, ...limited } })
+}
+
+function connect(gateway: GuardedGateway, certificate = alice) {
+  const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate })
+  cleanups.push(() => session.destroy())
+  return session
+}
+
+function writeConfig(dir: string, object: unknown): string {
+  const file = join(dir, `config-${Math.random()}.yaml`)
+  writeFileSync(file, stringify(object))
+  return file
+}
+
+function writeLog({ dir, gateway }: Scene): string {
+  const file = join(dir, `access-${Math.random()}.log`)
+  writeFileSync(file, gateway.access.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  return file
+}
+
+interface Answer extends ReplaySummary {
+  readonly damaged: number
+  readonly damagedLines: readonly { readonly line: number }[]
+  readonly otherLines: number
+}
+
+async function replayed(
+  log: string,
+  config: string,
+  more: { readonly compare?: string; readonly input?: AsyncIterable<string> } = {},
+): Promise<{ readonly code: number; readonly answer: Answer }> {
+  const parts: string[] = []
+  const out = (part: string): void => void parts.push(part)
+  const err = (part: string): void => assert.fail(part)
+  const input = more.input ?? nothing()
+  const code = await replay({ log, config, output: 'json', failOnChange: true, out, err, ...more, input })
+  return { code, answer: JSON.parse(parts.join('')) }
+}
+
+async function* nothing(): AsyncGenerator<string> {}
+
+async function suggested(log: string): Promise<string> {
+  const parts: string[] = []
+  const code = await suggestLimitsCommand({
+    log,
+    headroom: '1',
+    minDuration: '0s',
+    minRequests: 1,
+    input: nothing(),
+    out: (part) => void parts.push(part),
+    err: (part) => assert.fail(part),
+  })
+  assert.equal(code, 0)
+  return parts.join('')
+}
+
+/** Requests that upstream does not answer until it is told to. */
+function hold(stub: StubUpstream): SeenRequest[] {
+  const held: SeenRequest[] = []
+  stub.answer = (request) => held.push(request)
+  return held
+}
+
+/** `n` at once; the answers of those that reach upstream come when all have either reached it or been refused. */
+async function flood({ stub, gateway }: Scene, n: number): Promise<number[]> {
+  const held = hold(stub)
+  const session = connect(gateway)
+  const before = gateway.access.length
+  const answers = Array.from({ length: n }, () =>
+    h2Response(h2Open(session, [':path', '/api/v1/pods'], { endStream: true })),
+  )
+  await waitFor('all requests to be held or refused', () => held.length + gateway.access.length - before === n)
+  for (const request of held) reply(request, 200, '{}')
+  const codes = (await Promise.all(answers)).map(({ status }) => status)
+  await waitFor('all lines of the log', () => gateway.access.length - before === n)
+  return codes
+}
+
+test('an overload is refused as it was predicted, and the log of that agrees with what was decided', async () => {
+  const free = await setUp()
+  assert.deepEqual(new Set(await flood(free, 12)), new Set([200]))
+  const limit = { maxRequestsInflight: { max: 5 } }
+  const config = writeConfig(free.dir, objectOf(free.stub, limit))
+  const predicted = await replayed(writeLog(free), config)
+  assert.equal(predicted.code, 2)
+  const [change, ...others] = predicted.answer.changes
+  assert.deepEqual(others, [])
+  assert.equal(change?.was, 'forward')
+  assert.equal(change?.wouldBe, 'refuse too-many-in-flight (the-limit)')
+  assert.deepEqual(change?.users, [{ name: 'alice', requests: 7 }])
+  assert.deepEqual(change?.resources, [{ name: 'list pods', requests: 7 }])
+  assert.equal(change?.examples.length, 3)
+  const ids = new Set(free.gateway.access.map((line) => line['auditID']))
+  for (const { auditID } of change?.examples ?? []) assert.ok(ids.has(auditID))
+
+  const limited = await setUp(limit)
+  const codes = await flood(limited, 12)
+  assert.equal(codes.filter((code) => code === 429).length, change?.requests)
+  const again = await replayed(writeLog(limited), writeConfig(limited.dir, limited.object))
+  assert.deepEqual([again.code, again.answer.changed, again.answer.requests], [0, 0, 12])
+  // Without the limit, those that were refused would pass.
+  const lifted = await replayed(writeLog(limited), writeConfig(limited.dir, objectOf(limited.stub)))
+  assert.equal(lifted.answer.changes[0]?.was, 'refuse too-many-in-flight (the-limit)')
+  assert.equal(lifted.answer.changes[0]?.wouldBe, 'forward')
+  assert.equal(lifted.answer.changed, 7)
+  // And compared with a configuration instead of with the log, the same.
+  const compared = await replayed(writeLog(limited), writeConfig(limited.dir, objectOf(limited.stub)), {
+    compare: writeConfig(limited.dir, limited.object),
+  })
+  assert.deepEqual(compared.answer.changes, lifted.answer.changes)
+})
+
+test('limits that are suggested from a log refuse nothing of it, and are valid as they are printed', async () => {
+  const scene = await setUp()
+  const { stub, gateway, object, dir } = scene
+  await flood(scene, 20)
+  stub.answer = (request) => reply(request, 200, '{}')
+  const [one, two] = [connect(gateway), connect(gateway, robot)]
+  for (let i = 0; i < 40; i++) {
+    await h2Request(one, [':path', `/api/v1/namespaces/default/pods/p${i}`])
+    await h2Request(two, [':path', '/apis/apps/v1/deployments?limit=5'])
+    await h2Request(two, [':path', '/api/v1/pods?watch=1'])
+    await h2Request(one, [':path', '/version'])
+  }
+  await waitFor('all lines of the log', () => gateway.access.length === 180)
+  const log = writeLog(scene)
+  const yaml = await suggested(log)
+  assert.match(yaml, /# The most lists of one user at once: 20 \(alice, /)
+  const patched = mergePatch(JSON.parse(JSON.stringify(object)), parse(yaml))
+  const shadow = await replayed(log, writeConfig(dir, patched))
+  assert.deepEqual([shadow.code, shadow.answer.changed, shadow.answer.shadowChanged], [0, 0, 0])
+  const inForce = JSON.parse(JSON.stringify(patched).replaceAll('"shadow":true', '"shadow":false'))
+  const enforced = await replayed(log, writeConfig(dir, inForce))
+  assert.deepEqual([enforced.code, enforced.answer.requests, enforced.answer.changed], [0, 180, 0])
+  // It can fail: the same with half of each limit.
+  const halved = yaml.replace(/max: (\d+)/g, (_, max) => `max: ${Math.floor(Number(max) / 2)}`)
+  const less = mergePatch(JSON.parse(JSON.stringify(object)), parse(halved))
+  assert.ok((await replayed(log, writeConfig(dir, less))).answer.shadowChanged > 0)
+})
+
+test('too little of a log suggests nothing', async () => {
+  const scene = await setUp()
+  await flood(scene, 3)
+  const said: string[] = []
+  const options = {
+    log: writeLog(scene),
+    headroom: '1.5',
+    input: nothing(),
+    err: (text: string) => void said.push(text),
+  }
+  const out = (text: string): void => assert.fail(text)
+  assert.equal(await suggestLimitsCommand({ ...options, minDuration: '24h', minRequests: 1, out }), 1)
+  assert.match(
+    said.join(''),
+    /nothing is suggested for "prod.example.com": the log covers only 0 h, and 24 h are needed/,
+  )
+  assert.equal(await suggestLimitsCommand({ ...options, minDuration: '0s', minRequests: 4, out }), 1)
+  assert.match(said.join(''), /only 3 requests were seen, and 4 are needed/)
+})
+
+test('damaged lines are named, a compressed log and standard input read the same', async () => {
+  const scene = await setUp()
+  await flood(scene, 4)
+  const { gateway, dir, object } = scene
+  const lines = gateway.access.map((line) => JSON.stringify(line))
+  lines.splice(1, 0, '{"time":"2026-', 'x'.repeat(5 * 1024 * 1024), '', '{"level":"info","msg":"hello"}')
+  lines.push('{"time":7,"method":"GET","target":"/","auditID":""}')
+  const text = lines.join('\n')
+  const [plain, zipped] = [join(dir, 'a.log'), join(dir, 'a.log.gz')]
+  writeFileSync(plain, text)
+  // As `cat a.gz b.gz` makes it.
+  writeFileSync(zipped, Buffer.concat([gzipSync(text.slice(0, 700)), gzipSync(text.slice(700))]))
+  const config = writeConfig(dir, object)
+  async function* input(): AsyncGenerator<string> {
+    yield* lines
+  }
+  const answers = [
+    await replayed(plain, config),
+    await replayed(zipped, config),
+    await replayed('-', config, { input: input() }),
+  ]
+  for (const { code, answer } of answers) {
+    const { requests, damaged, otherLines } = answer
+    assert.deepEqual({ code, requests, damaged, otherLines }, { code: 0, requests: 4, damaged: 3, otherLines: 1 })
+    assert.deepEqual(
+      answer.damagedLines.map(({ line }) => line),
+      [2, 3, 9],
+    )
+  }
+  writeFileSync(zipped, gzipSync(text).subarray(0, 300))
+  await assert.rejects(replayed(zipped, config), { name: 'UserError', message: /a.log.gz cannot be read beyond line/ })
+})
+
+test('what clients have chosen reaches no terminal as it is', async () => {
+  const scene = await setUp()
+  await flood(scene, 1)
+  const [line] = scene.gateway.access
+  const log = join(scene.dir, 'evil.log')
+  writeFileSync(
+    log,
+    `${JSON.stringify({ ...line, user: 'mal\u001b[2Jlory\nx', target: '/api/v1/pods', auditID: '\u009b' })}\n`,
+  )
+  const config = writeConfig(scene.dir, scene.object)
+  const parts: string[] = []
+  const out = (part: string): void => void parts.push(part)
+  const code = await replay({
+    log,
+    config,
+    output: 'text',
+    failOnChange: false,
+    out,
+    err: assert.fail,
+    input: nothing(),
+  })
+  assert.equal(code, 0)
+  const text = parts.join('')
+  assert.match(text, /prod.example.com: forward -> refuse unauthorized: 1 requests/)
+  assert.doesNotMatch(text, /[^\P{Cc}\n]/u)
+  assert.match(text, /mal\ufffd\[2Jlory\ufffdx/)
+})
